@@ -1,0 +1,40 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-slow check format benchmark clean
+
+demo: .venv/.demo
+	$(BIN)/python -m nngp.reproduce.demo
+
+test: check
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: .venv/.dev
+	$(BIN)/python -m pytest -m slow
+
+check: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+benchmark: .venv/.dev
+	$(BIN)/python benchmarks/kernel.py
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.demo: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[plots]"
+	@touch $@
+
+.venv/.dev: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev]"
+	@touch $@ .venv/.demo
+
+clean:
+	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

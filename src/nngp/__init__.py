@@ -1,0 +1,42 @@
+"""nngp: the infinitely wide deep network as a practical tool.
+
+Name a network (depth, activation, weight and bias variance) and get the Gaussian process that it
+is in the limit of infinite width (Lee et al., "Deep Neural Networks as Gaussian Processes",
+ICLR 2018):
+
+    import nngp
+    net = nngp.Architecture(depth=10, activation="relu", weight_var=1.6, bias_var=0.1)
+    K = nngp.kernel(net, nngp.normalize(X))
+
+The public names, in the order of the pipeline.
+"""
+
+from nngp.architecture import (
+    Activation as Activation,
+    ActivationError as ActivationError,
+    Architecture as Architecture,
+    activation_names as activation_names,
+    leaky_relu as leaky_relu,
+)
+from nngp.covariance import (
+    LookupTable as LookupTable,
+    layer_covariance as layer_covariance,
+    layer_derivatives as layer_derivatives,
+)
+from nngp.curve import (
+    AngularCurve as AngularCurve,
+    ToleranceWarning as ToleranceWarning,
+    VarianceError as VarianceError,
+    compile_curve as compile_curve,
+    compile_curves as compile_curves,
+)
+from nngp.gram import (
+    KernelPlan as KernelPlan,
+    jax_kernel as jax_kernel,
+    kernel as kernel,
+    kernel_diag as kernel_diag,
+    normalize as normalize,
+    plan_kernel as plan_kernel,
+)
+
+__version__ = "0.1.0.dev0"

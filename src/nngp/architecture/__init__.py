@@ -1,0 +1,19 @@
+"""Stage 1, the network: depth, activation, weight and bias variance. Holds no data."""
+
+from nngp.architecture.activation import (
+    Activation,
+    ActivationError,
+    activation_names,
+    as_activation,
+    leaky_relu,
+)
+from nngp.architecture.architecture import Architecture
+
+__all__ = [
+    "Activation",
+    "ActivationError",
+    "Architecture",
+    "activation_names",
+    "as_activation",
+    "leaky_relu",
+]

@@ -1,0 +1,207 @@
+"""The nonlinearity phi: the named ones, and any Python callable.
+
+Takes a name, a callable or an `Activation`; gives an `Activation` that checks what it returns.
+A named activation carries the key of its closed form, so that a user's function that happens to
+be called "relu" is never taken for ours.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+
+class ActivationError(ValueError):
+    """The activation cannot be used: wrong shape, NaN, or it grows too fast."""
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A nonlinearity phi, applied elementwise.
+
+    Parameters
+    ----------
+    fn : callable
+        Maps a NumPy (or JAX) array to an array of the same shape.
+    name : str, optional
+        What to call it; the callable's own name by default.
+    kinks : iterable of float, optional
+        Where phi or a derivative of it jumps. Kinks that are not declared are searched for;
+        declaring them is faster and sharper.
+
+    Examples
+    --------
+    >>> import numpy as np, nngp
+    >>> ramp = nngp.Activation(lambda x: np.clip(x, 0, 2), name="ramp", kinks=(0, 2))
+    >>> round(float(nngp.layer_covariance(ramp, 1.0, 1.0, 0.5)), 6)
+    0.267784
+    """
+
+    fn: Callable[[Any], Any]
+    name: str = ""
+    kinks: tuple[float, ...] = ()
+    closed_form: tuple[str, float] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not callable(self.fn):
+            raise TypeError(f"an activation needs a callable, got {type(self.fn).__name__}")
+        if not self.name:
+            object.__setattr__(self, "name", getattr(self.fn, "__name__", "activation"))
+        object.__setattr__(self, "kinks", _as_kinks(self.kinks))
+
+    def __call__(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """phi(x) in float64, checked."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+            out = self._apply(x)
+        if out.shape != np.shape(x):
+            raise ActivationError(
+                f"activation '{self.name}' turned an array of shape {np.shape(x)} into one of "
+                f"shape {out.shape}; it must act elementwise on arrays"
+            )
+        if np.isnan(out).any():
+            where = np.asarray(x).ravel()[int(np.argmax(np.isnan(out).ravel()))]
+            raise ActivationError(
+                f"activation '{self.name}' returned NaN at {where:.6g}; it must be defined on "
+                "the whole real line"
+            )
+        return out
+
+    def _apply(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        try:
+            out = self.fn(x)
+            if type(out).__module__.split(".")[0] in ("jax", "jaxlib"):
+                out = _in_double_precision(self.fn, x)
+            if np.iscomplexobj(out):
+                raise TypeError("it returned complex numbers")
+            return np.asarray(out, dtype=np.float64)
+        except (TypeError, ValueError, AttributeError) as cause:
+            raise ActivationError(
+                f"activation '{self.name}' failed on a float64 array ({cause}); it must take an "
+                "array and return a real array of the same shape"
+            ) from cause
+
+
+def _as_kinks(kinks: Iterable[float]) -> tuple[float, ...]:
+    values = tuple(sorted({float(k) for k in kinks}))
+    if not np.isfinite(values).all():
+        raise ValueError(f"kinks must be finite numbers, got {values}")
+    return values
+
+
+def _in_double_precision(fn: Callable[[Any], Any], x: NDArray[np.float64]) -> Any:
+    # A JAX function rounds float64 to float32 unless 64-bit mode is on: on for this call only.
+    import jax
+
+    with jax.enable_x64(True):
+        return np.asarray(fn(jax.numpy.asarray(x)))
+
+
+def _namespace(x: Any) -> Any:
+    if isinstance(x, np.ndarray | float | int):
+        return np
+    import jax.numpy as jnp
+
+    return jnp
+
+
+def _special(x: Any) -> Any:
+    if _namespace(x) is np:
+        return special
+    import jax.scipy.special as jsp
+
+    return jsp
+
+
+def _elu(x: Any, alpha: float, scale: float) -> Any:
+    xp = _namespace(x)
+    return scale * xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0.0)))
+
+
+def _rectified(x: Any, power: int) -> Any:
+    return _namespace(x).maximum(x, 0.0) ** power
+
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+_SMOOTH: dict[str, Callable[[Any], Any]] = {
+    "tanh": lambda x: _namespace(x).tanh(x),
+    "sigmoid": lambda x: _special(x).expit(x),
+    "silu": lambda x: x * _special(x).expit(x),
+    "softplus": lambda x: _namespace(x).logaddexp(x, 0.0),
+}
+
+_KINKED: dict[str, tuple[Callable[[Any], Any], tuple[float, ...]]] = {
+    "elu": (lambda x: _elu(x, 1.0, 1.0), (0.0,)),
+    "selu": (lambda x: _elu(x, SELU_ALPHA, SELU_SCALE), (0.0,)),
+    "hard_tanh": (lambda x: _namespace(x).clip(x, -1.0, 1.0), (-1.0, 1.0)),
+    "relu6": (lambda x: _namespace(x).clip(x, 0.0, 6.0), (0.0, 6.0)),
+}
+
+# name -> (function, kinks, key and parameter of the closed form)
+_CLOSED: dict[str, tuple[Callable[[Any], Any], tuple[float, ...], tuple[str, float]]] = {
+    "identity": (lambda x: x, (), ("monomial", 1)),
+    "square": (lambda x: x**2, (), ("monomial", 2)),
+    "cube": (lambda x: x**3, (), ("monomial", 3)),
+    "relu": (lambda x: _rectified(x, 1), (0.0,), ("leaky_relu", 0.0)),
+    "relu2": (lambda x: _rectified(x, 2), (0.0,), ("rectified_power", 2)),
+    "relu3": (lambda x: _rectified(x, 3), (0.0,), ("rectified_power", 3)),
+    "abs": (lambda x: _namespace(x).abs(x), (0.0,), ("leaky_relu", -1.0)),
+    "step": (lambda x: _namespace(x).heaviside(x, 0.5), (0.0,), ("step", 0.0)),
+    "sign": (lambda x: _namespace(x).sign(x), (0.0,), ("sign", 0.0)),
+    "erf": (lambda x: _special(x).erf(x), (), ("erf", 0.0)),
+    "gelu": (lambda x: x * _special(x).ndtr(x), (), ("gelu", 0.0)),
+    "sin": (lambda x: _namespace(x).sin(x), (), ("sin", 0.0)),
+    "cos": (lambda x: _namespace(x).cos(x), (), ("cos", 0.0)),
+    "gaussian": (lambda x: _namespace(x).exp(-(x**2)), (), ("gaussian", 0.0)),
+}
+
+
+def leaky_relu(slope: float = 0.01) -> Activation:
+    """max(x, slope·x) for a slope up to 1: x where positive, slope·x where negative."""
+    slope = float(slope)
+    if not np.isfinite(slope):
+        raise ValueError(f"the slope of leaky_relu must be a finite number, got {slope}")
+
+    def fn(x: Any) -> Any:
+        return _namespace(x).where(x > 0, x, slope * x)
+
+    return Activation(fn, f"leaky_relu({slope:g})", (0.0,), ("leaky_relu", slope))
+
+
+def _build() -> dict[str, Activation]:
+    table = {name: Activation(fn, name) for name, fn in _SMOOTH.items()}
+    table |= {name: Activation(fn, name, kinks) for name, (fn, kinks) in _KINKED.items()}
+    table |= {name: Activation(fn, name, kinks, key) for name, (fn, kinks, key) in _CLOSED.items()}
+    return table | {"leaky_relu": leaky_relu()}
+
+
+_NAMED = _build()
+ALIASES = {"linear": "identity", "swish": "silu", "heaviside": "step", "logistic": "sigmoid"}
+
+
+def activation_names() -> tuple[str, ...]:
+    """The names that `Architecture(activation=...)` knows."""
+    return tuple(sorted(_NAMED))
+
+
+def as_activation(activation: "str | Callable[[Any], Any] | Activation") -> Activation:
+    """An `Activation` from a name, a callable, or an `Activation`."""
+    if isinstance(activation, Activation):
+        return activation
+    if isinstance(activation, str):
+        name = activation.lower().replace("-", "_")
+        name = ALIASES.get(name, name)
+        if name in _NAMED:
+            return _NAMED[name]
+        near = get_close_matches(name, list(_NAMED) + list(ALIASES), n=3) or activation_names()
+        raise ValueError(f"unknown activation '{activation}'; did you mean: {', '.join(near)}?")
+    if callable(activation):
+        return Activation(activation)
+    raise TypeError(
+        "activation must be a name, a callable or an nngp.Activation, "
+        f"got {type(activation).__name__}"
+    )

@@ -1,0 +1,108 @@
+"""The network's description: depth, nonlinearity, and the prior variances of its weights.
+
+Takes numbers and an activation; gives a frozen, hashable `Architecture` that holds no data.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from nngp.architecture.activation import Activation, as_activation
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A fully connected network of infinite width.
+
+    Weights of layer l are drawn with variance weight_var / fan-in and biases with bias_var
+    (paper, sec. 2.1). `depth` counts hidden layers, that is nonlinearities; depth 0 is the
+    linear model, K = bias_var + weight_var x·x'/d.
+
+    Parameters
+    ----------
+    depth : int
+        Number of hidden layers, 0 or more.
+    activation : str, callable or Activation
+        See `nngp.activation_names()` for the names.
+    weight_var, bias_var : float or sequence of depth + 1 floats
+        One number for all layers, or one per layer from the input to the output.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> nngp.Architecture(3, "relu", weight_var=1.6, bias_var=0.1).weight_vars
+    (1.6, 1.6, 1.6, 1.6)
+    """
+
+    depth: int
+    activation: Activation
+    weight_var: float | tuple[float, ...]
+    bias_var: float | tuple[float, ...]
+
+    def __init__(
+        self,
+        depth: int,
+        activation: str | Callable[[Any], Any] | Activation = "relu",
+        weight_var: float | Sequence[float] = 1.6,
+        bias_var: float | Sequence[float] = 0.1,
+    ) -> None:
+        if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 0:
+            raise ValueError(f"depth must be a whole number of hidden layers >= 0, got {depth!r}")
+        set_field = object.__setattr__
+        set_field(self, "depth", int(depth))
+        set_field(self, "activation", as_activation(activation))
+        set_field(self, "weight_var", _as_variance("weight_var", weight_var, self.depth))
+        set_field(self, "bias_var", _as_variance("bias_var", bias_var, self.depth))
+        if min(self.weight_vars) == 0:
+            raise ValueError("weight_var must be positive: without weights no input is seen")
+
+    @property
+    def weight_vars(self) -> tuple[float, ...]:
+        """weight_var of each of the depth + 1 affine maps, input first."""
+        return _per_layer(self.weight_var, self.depth)
+
+    @property
+    def bias_vars(self) -> tuple[float, ...]:
+        """bias_var of each of the depth + 1 affine maps, input first."""
+        return _per_layer(self.bias_var, self.depth)
+
+    def truncated(self, depth: int) -> "Architecture":
+        """The first `depth` hidden layers, read out with the next layer's variances."""
+        if not 0 <= depth <= self.depth:
+            raise ValueError(f"depth must be between 0 and {self.depth}, got {depth}")
+        return Architecture(
+            depth, self.activation, self.weight_vars[: depth + 1], self.bias_vars[: depth + 1]
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Architecture(depth={self.depth}, activation='{self.activation.name}', "
+            f"weight_var={self.weight_var}, bias_var={self.bias_var})"
+        )
+
+
+def _as_variance(name: str, value: Any, depth: int) -> float | tuple[float, ...]:
+    if isinstance(value, Real) and not isinstance(value, bool):
+        layers = (float(value),)
+    else:
+        try:
+            layers = tuple(float(v) for v in value)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{name} must be a number or a sequence of numbers, got {value!r}"
+            ) from None
+        if len(layers) != depth + 1:
+            raise ValueError(
+                f"{name} has {len(layers)} values; a network of depth {depth} has {depth + 1} "
+                "affine maps (input to output), so give one number or that many"
+            )
+    if not all(np.isfinite(v) and v >= 0 for v in layers):
+        raise ValueError(f"{name} must be finite and not negative, got {value!r}")
+    return layers[0] if len(set(layers)) == 1 else layers
+
+
+def _per_layer(value: float | tuple[float, ...], depth: int) -> tuple[float, ...]:
+    return value if isinstance(value, tuple) else (value,) * (depth + 1)

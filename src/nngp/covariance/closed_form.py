@@ -1,0 +1,252 @@
+"""One layer in closed form, for the activations where the Gaussian integral is known.
+
+Each form gives, for u, v of variances q1, q2 and correlation c,
+
+    value    E[phi(u) phi(v)]                   (eq. 5's F_phi)
+    slope    E[phi'(u) phi'(v)]                 (dF / d covariance, the NTK's dual)
+    radial   E[u phi'(u) phi(v)]                (2 q1 dF/dq1 at fixed c)
+    deficit  F(q, q, 1) - F(q, q, 1 - m)        for 0 <= m <= 1, to relative precision
+
+The first three are written once over the array namespace `xp`, for NumPy and JAX, and use
+m = 1 - |c| where the caller knows it better than c; the deficit is
+what the curve composes, and never subtracts large numbers. References: Cho and Saul 2009
+(rectified powers), Williams 1997 (erf, Gaussian); the others are derived by Stein's lemma.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp import _safe
+
+Array = NDArray[np.float64]
+TWO_OVER_PI = 2.0 / np.pi
+Parity = Literal["odd", "even", "none"]
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """The four expectations of one activation, and its symmetry under x -> -x."""
+
+    value: Callable[..., Any]
+    slope: Callable[..., Any]
+    radial: Callable[..., Any]
+    deficit: Callable[[float, Array], Array]
+    parity: Parity = "none"
+    loss: Callable[[float], float] = lambda var: 1.0  # factor by which rounding grows
+
+
+@cache
+def closed_form(key: tuple[str, float]) -> ClosedForm:
+    """The closed form behind `Activation.closed_form`."""
+    name, parameter = key
+    return _FORMS[name](parameter)
+
+
+def _scale(xp: Any, q1: Any, q2: Any) -> Any:
+    return xp.sqrt(q1) * xp.sqrt(q2)
+
+
+def _leaky_relu(negative_slope: float) -> ClosedForm:
+    # phi(x) = a x + b |x|; the cross terms vanish by symmetry.
+    a2, b2 = (0.5 * (1 + negative_slope)) ** 2, (0.5 * (1 - negative_slope)) ** 2
+
+    def value(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        absolute = xp.sqrt(_safe.sine2(xp, c, m)) + c * _safe.arcsine(xp, c, m)
+        return _scale(xp, q1, q2) * (a2 * c + b2 * TWO_OVER_PI * absolute)
+
+    def slope(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        return a2 + b2 * TWO_OVER_PI * _safe.arcsine(xp, c, m) + 0.0 * (q1 + q2)
+
+    def deficit(q: float, m: Array) -> Array:
+        return q * (a2 * m + b2 * (m - TWO_OVER_PI * _safe.gap1(_safe.angle(m))))
+
+    parity: Parity = {-1.0: "even", 1.0: "odd"}.get(negative_slope, "none")  # type: ignore[assignment]
+    return ClosedForm(value, slope, value, deficit, parity)
+
+
+def _sign_like(offset: float, height: float) -> ClosedForm:
+    # phi(x) = offset + height * sign(x)
+    h2 = height**2
+
+    def value(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        return offset**2 + h2 * TWO_OVER_PI * _safe.arcsine(xp, c, m) + 0.0 * (q1 + q2)
+
+    def slope(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        return h2 * TWO_OVER_PI * _safe.inverse_root(xp, q1 * q2 * _safe.sine2(xp, c, m))
+
+    def radial(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        return 0.0 * (q1 + q2 + c)
+
+    def deficit(q: float, m: Array) -> Array:
+        return h2 * TWO_OVER_PI * _safe.angle(m)
+
+    return ClosedForm(value, slope, radial, deficit, "odd" if offset == 0 else "none")
+
+
+def _erf() -> ClosedForm:
+    def root(xp: Any, q1: Any, q2: Any, c: Any, m: Any) -> Any:
+        return xp.sqrt(1 + 2 * q1 + 2 * q2 + 4 * q1 * q2 * _safe.sine2(xp, c, m))
+
+    def value(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        # arcsin(2 rho / sqrt(...)) as arctan2: steady where the argument nears 1
+        return TWO_OVER_PI * xp.arctan2(2 * _scale(xp, q1, q2) * c, root(xp, q1, q2, c, m))
+
+    def slope(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        return 2 * TWO_OVER_PI / root(xp, q1, q2, c, m)
+
+    def radial(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        return slope(xp, q1, q2, c, m) * _scale(xp, q1, q2) * c / (1 + 2 * q1)
+
+    def deficit(q: float, m: Array) -> Array:
+        return TWO_OVER_PI * _arcsin_deficit(2 * q, m)
+
+    return ClosedForm(value, slope, radial, deficit, "odd")
+
+
+def _arcsin_deficit(q: float, m: Array) -> Array:
+    """arcsin(x) - arcsin(x (1 - m)) for x = q / (1 + q)."""
+    x, cos_x = q / (1 + q), np.sqrt(1 + 2 * q) / (1 + q)
+    y, gap = x * (1 - m), x**2 * m * (2 - m)  # gap = x² - y²
+    cos_y = np.sqrt(cos_x**2 + gap)
+    return np.arctan2(gap / (x * cos_y + y * cos_x), cos_x * cos_y + x * y)
+
+
+def _gelu() -> ClosedForm:
+    # x Phi(x) = x/2 + x erf(x/sqrt 2)/2; E[uv erf erf] by Stein's lemma twice.
+    def parts(xp: Any, q1: Any, q2: Any, c: Any, m: Any) -> tuple[Any, Any, Any, Any, Any]:
+        rho = _scale(xp, q1, q2) * c
+        root = xp.sqrt(1 + q1 + q2 + q1 * q2 * _safe.sine2(xp, c, m))
+        mix = (1 - q1 * q2) / ((1 + q1) * (1 + q2))
+        return rho, root, mix, q1 * q2 + rho**2 * mix, TWO_OVER_PI * xp.arctan2(rho, root)
+
+    def value(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        rho, root, _, top, arc = parts(xp, q1, q2, c, m)
+        return 0.25 * (rho + rho * arc + TWO_OVER_PI * top / root)
+
+    def slope(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        rho, root, mix, top, arc = parts(xp, q1, q2, c, m)
+        return 0.25 * (1 + arc + TWO_OVER_PI * rho / root * (1 + 2 * mix + top / root**2))
+
+    def radial(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        rho, root, _, top, _ = parts(xp, q1, q2, c, m)
+        at_fixed_rho = (
+            (q2 - (rho / (1 + q1)) ** 2) / root
+            - 0.5 * rho**2 / ((1 + q1) * root)
+            - 0.5 * top * (1 + q2) / root**3
+        )
+        return 0.5 * q1 * TWO_OVER_PI * at_fixed_rho + rho * slope(xp, q1, q2, c, m)
+
+    def deficit(q: float, m: Array) -> Array:
+        sine2, root1, mix = m * (2 - m), np.sqrt(1 + 2 * q), (1 - q) / (1 + q)
+        root = np.sqrt(1 + 2 * q + q**2 * sine2)
+        arc = TWO_OVER_PI * np.arctan2(q * (1 - m), root)
+        fall = TWO_OVER_PI * _arcsin_deficit(q, m)
+        rest = sine2 * (2 * q**2 / ((1 + q) * root * root1 * (root + root1)) + mix / root)
+        return 0.25 * q * (m + fall + m * arc + TWO_OVER_PI * q * rest)
+
+    return ClosedForm(value, slope, radial, deficit, loss=lambda q: 1 + 4 * np.sqrt(q))
+
+
+def _sin_cos(odd: bool) -> ClosedForm:
+    # E[sin sin] = exp(-h) sinh(rho), E[cos cos] = exp(-h) cosh(rho), h = (q1 + q2)/2
+    def value_of(odd: bool) -> Callable[..., Any]:
+        def value(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+            rho = _scale(xp, q1, q2) * c
+            size = xp.abs(rho)
+            front = 0.5 * xp.exp(size - 0.5 * (q1 + q2))
+            if odd:
+                return -xp.sign(rho) * front * xp.expm1(-2 * size)
+            return front * (1 + xp.exp(-2 * size))
+
+        return value
+
+    value, slope = value_of(odd), value_of(not odd)
+
+    def radial(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        return _scale(xp, q1, q2) * c * slope(xp, q1, q2, c, m) - q1 * value(xp, q1, q2, c, m)
+
+    def deficit(q: float, m: Array) -> Array:
+        near = -np.expm1(-q * m)
+        if odd:
+            return 0.5 * (near + np.exp(-q * (2 - m)) * near)
+        return 0.5 * near * -np.expm1(-q * (2 - m))
+
+    return ClosedForm(value, slope, radial, deficit, "odd" if odd else "even", loss=lambda q: 1 + q)
+
+
+def _gaussian() -> ClosedForm:
+    # E[exp(-u² - v²)] = det(I + 2 Sigma)^(-1/2)
+    def det(xp: Any, q1: Any, q2: Any, c: Any, m: Any) -> Any:
+        return 1 + 2 * q1 + 2 * q2 + 4 * q1 * q2 * _safe.sine2(xp, c, m)
+
+    def value(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        return 1 / xp.sqrt(det(xp, q1, q2, c, m))
+
+    def slope(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        return 4 * _scale(xp, q1, q2) * c / det(xp, q1, q2, c, m) ** 1.5
+
+    def radial(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        return -2 * q1 * (1 + 2 * q2 * _safe.sine2(xp, c, m)) / det(xp, q1, q2, c, m) ** 1.5
+
+    def deficit(q: float, m: Array) -> Array:
+        growth = 4 * q**2 * m * (2 - m)
+        root1, root = np.sqrt(1 + 4 * q), np.sqrt(1 + 4 * q + growth)
+        return growth / (root * root1 * (root + root1))
+
+    return ClosedForm(value, slope, radial, deficit, "even")
+
+
+def _power_value(power: int, rectified: bool) -> Callable[..., Any]:
+    """E[u^n v^n], or the same of max(u, 0)^n (Cho and Saul 2009)."""
+
+    def value(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        size = _scale(xp, q1, q2) ** power
+        polynomial = {1: c, 2: 1 + 2 * c**2, 3: 9 * c + 6 * c**3}[power]
+        if not rectified:
+            return size * polynomial
+        sine = xp.sqrt(_safe.sine2(xp, c, m))
+        extra = {1: sine, 2: 3 * sine * c, 3: sine * (15 - 11 * sine**2)}[power]
+        return size * (extra + (0.5 * np.pi + _safe.arcsine(xp, c, m)) * polynomial) / (2 * np.pi)
+
+    return value
+
+
+def _power(power: int, rectified: bool) -> ClosedForm:
+    power = int(power)
+    value = _power_value(power, rectified)
+    lower = _power_value(power - 1, rectified) if power > 1 else None
+
+    def slope(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        return power**2 * lower(xp, q1, q2, c, m) if lower else 1.0 + 0.0 * (q1 + q2 + c)
+
+    def radial(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+        return power * value(xp, q1, q2, c, m)
+
+    def deficit(q: float, m: Array) -> Array:
+        polynomial = {1: m, 2: 2 * m * (2 - m), 3: 9 * m + 6 * m * (3 - 3 * m + m**2)}[power]
+        if not rectified:
+            return q**power * polynomial
+        gap = {2: _safe.gap2, 3: _safe.gap3}[power](_safe.angle(m))
+        return q**power * (0.5 * polynomial - gap / (2 * np.pi))
+
+    parity: Parity = "none" if rectified else ("odd" if power % 2 else "even")
+    return ClosedForm(value, slope, radial, deficit, parity)
+
+
+_FORMS: dict[str, Callable[[float], ClosedForm]] = {
+    "leaky_relu": _leaky_relu,
+    "step": lambda _: _sign_like(0.5, 0.5),
+    "sign": lambda _: _sign_like(0.0, 1.0),
+    "erf": lambda _: _erf(),
+    "gelu": lambda _: _gelu(),
+    "sin": lambda _: _sin_cos(odd=True),
+    "cos": lambda _: _sin_cos(odd=False),
+    "gaussian": lambda _: _gaussian(),
+    "monomial": lambda power: _power(int(power), rectified=False),
+    "rectified_power": lambda power: _power(int(power), rectified=True),
+}

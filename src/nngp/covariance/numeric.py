@@ -1,0 +1,185 @@
+"""One layer of any activation, to a tolerance: the series where it ends, quadrature elsewhere.
+
+Takes flat arrays of variances and correlations; gives values (or derivatives) with an absolute
+error for each. The error is what the method itself measured: the part of E[phi²] that the series
+does not reach, or the difference of two quadratures, plus rounding and unresolved noise of phi.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp._safe import TINY
+from nngp.architecture import Activation
+from nngp.covariance import hermite
+from nngp.covariance.hermite import EPS, Series
+from nngp.covariance.pair import Pair
+from nngp.covariance.resolve import resolve
+
+Array = NDArray[np.float64]
+CHUNK = 65_536
+
+
+def covariance(
+    activation: Activation, var1: Array, var2: Array, corr: Array, tol: float, method: str
+) -> tuple[Array, Array]:
+    """E[phi(u) phi(v)] for flat arrays; `method` is "auto", "series" or "quadrature"."""
+    unique, inverse = np.unique(np.concatenate([var1, var2]), return_inverse=True)
+    i1, i2 = inverse[: len(var1)], inverse[len(var1) :]
+    table = Expansions(activation, unique)
+    value, error = table.covariance(i1, i2, corr)
+    if method != "series":
+        scale = table.scale(i1, i2)
+        poor = np.full(len(corr), True) if method == "quadrature" else error > tol * scale
+        _by_quadrature(activation, (var1, var2, corr), scale, tol, poor, value, error)
+    return value, error
+
+
+def covariance_grid(activation: Activation, var: Array, corr: Array, tol: float) -> Array:
+    """E[phi(u) phi(v)] for every variance with every correlation: one matrix product."""
+    table = Expansions(activation, var, tol=0.1 * tol)
+    powers = _powers(corr, table.coefs.shape[1])
+    value = table.coefs**2 @ powers
+    error = table.left_out[:, None] * np.abs(corr) ** len(powers) * np.ones_like(value)
+    scale = table.second_moment[:, None]
+    poor = (error > tol * scale).ravel()
+    spread = [np.broadcast_to(x, value.shape).ravel() for x in (var[:, None], corr, scale)]
+    flat = value.ravel()
+    where = spread[0], spread[0], spread[1]
+    _by_quadrature(activation, where, spread[2], tol, poor, flat, error.ravel())
+    return flat.reshape(value.shape)
+
+
+def _powers(corr: Array, terms: int) -> Array:
+    out = np.empty((terms, len(corr)))
+    out[0] = 1.0
+    for k in range(1, terms):
+        np.multiply(out[k - 1], corr, out=out[k])
+    return out
+
+
+def _by_quadrature(
+    activation: Activation,
+    where: tuple[Array, Array, Array],
+    scale: Array,
+    tol: float,
+    poor: NDArray[np.bool_],
+    value: Array,
+    error: Array,
+) -> None:
+    """Replace the values that the series could not give to tol * scale."""
+    var1, var2, corr = where
+    for i in np.flatnonzero(poor & (var1 > 0) & (var2 > 0)):  # at variance 0 the series is exact
+        pair = pair_at(activation, var1[i], var2[i], corr[i])
+        value[i], error[i] = pair.product(tol * scale[i])
+        error[i] += 2 * pair.resolved.error * scale[i]
+
+
+def derivatives(
+    activation: Activation, var1: Array, var2: Array, corr: Array, tol: float
+) -> tuple[Array, Array, Array, Array]:
+    """E[phi'(u) phi'(v)], E[u phi'(u) phi(v)], E[phi(u) v phi'(v)] for flat arrays, and an
+    error that holds for the second and third, and for the first times sqrt(var1 var2)."""
+    out = np.empty((4, len(corr)))
+    for i, (q1, q2, c) in enumerate(zip(var1, var2, corr, strict=True)):
+        first, second = hermite.expand(activation, q1), hermite.expand(activation, q2)
+        scale = float(np.sqrt(first.second_moment * second.second_moment))
+        size, pair = float(np.sqrt(q1 * q2)), pair_at(activation, q1, q2, c)
+        # Differentiating panels or summing k a_k c^k costs some digits.
+        floor = (1e3 * EPS + 2 * pair.resolved.error) * scale
+        if first.is_complete and second.is_complete:
+            slope, *radial = hermite.derivatives(first, second, np.array(c))
+            out[:, i] = slope / size, *radial, floor
+        else:
+            (slope, e0), (r1, e1) = pair.slope(tol * scale / size), pair.radial(0, tol * scale)
+            r2, e2 = pair.radial(1, tol * scale)
+            out[:, i] = slope, r1, r2, max(e0 * size, e1, e2) + floor
+    return out[0], out[1], out[2], out[3]
+
+
+def second_moment(activation: Activation, var: Array) -> Array:
+    """E[phi(u)²] for many variances."""
+    unique, inverse = np.unique(var, return_inverse=True)
+    return Expansions(activation, unique).second_moment[inverse]
+
+
+def pair_at(activation: Activation, var1: float, var2: float, corr: float) -> Pair:
+    return Pair(activation, float(var1), float(var2), bool(corr < 0), float(1 - abs(corr)))
+
+
+class Expansions:
+    """The Hermite series of one activation at many variances, zero among them allowed."""
+
+    def __init__(self, activation: Activation, var: Array, tol: float = hermite.COMPLETE) -> None:
+        parts = _expand_by_bucket(activation, var, tol)
+        terms = max([series.coefs.shape[-1] for _, series in parts], default=1)
+        self.coefs = np.zeros((len(var), terms))
+        self.second_moment, self.left_out = np.zeros(len(var)), np.zeros(len(var))
+        at_zero = activation(np.zeros(1))[0]
+        self.coefs[var == 0, 0], self.second_moment[var == 0] = at_zero, at_zero**2
+        for members, series in parts:
+            self.coefs[members, : series.coefs.shape[-1]] = series.coefs
+            self.second_moment[members] = series.second_moment
+            self.left_out[members] = series.left_out
+        self.noise = max([resolve(activation, q).error for q in var[var > 0]], default=0.0)
+
+    def scale(self, i1: NDArray[np.intp], i2: NDArray[np.intp]) -> Array:
+        """sqrt(F(q1,q1,1) F(q2,q2,1)), what tolerances are relative to."""
+        return np.sqrt(self.second_moment[i1] * self.second_moment[i2])
+
+    def covariance(
+        self, i1: NDArray[np.intp], i2: NDArray[np.intp], corr: Array
+    ) -> tuple[Array, Array]:
+        """The series summed for pairs of variances (by index), and a bound on its error."""
+        value = np.empty_like(corr)
+        for start in range(0, len(corr), CHUNK):
+            part = slice(start, start + CHUNK)
+            total = np.zeros_like(corr[part])
+            for k in range(self.coefs.shape[1] - 1, -1, -1):
+                total *= corr[part]
+                total += self.coefs[i1[part], k] * self.coefs[i2[part], k]
+            value[part] = total
+        error = np.sqrt(self.left_out[i1] * self.left_out[i2])
+        error *= np.abs(corr) ** self.coefs.shape[1]
+        return value, error + (8 * EPS + 2 * self.noise) * self.scale(i1, i2)
+
+    def tile(self, rows: NDArray[np.intp], columns: NDArray[np.intp], corr: Array) -> Array:
+        """The series for a block of pairs, rows and columns given by index."""
+        total = np.zeros_like(corr)
+        terms = self._terms_for(rows, columns, float(np.abs(corr).max(initial=0.0)))
+        for k in range(terms - 1, -1, -1):
+            total *= corr
+            total += self.coefs[rows, k][:, None] * self.coefs[columns, k]
+        return total
+
+    def tile_error(self, rows: NDArray[np.intp], columns: NDArray[np.intp], corr: Array) -> Array:
+        """What `tile` may leave out, relative to `scale`."""
+        left_out = np.sqrt(self.left_out / np.maximum(self.second_moment, TINY))
+        powers = np.abs(corr) ** self.coefs.shape[1]
+        return left_out[rows][:, None] * left_out[columns] * powers
+
+    def _terms_for(self, rows: NDArray[np.intp], columns: NDArray[np.intp], largest: float) -> int:
+        """Terms that matter for these pairs: the others' sum is below rounding."""
+        used = np.union1d(rows, columns)
+        moment = np.maximum(self.second_moment[used], TINY)
+        share = np.max(self.coefs[used] ** 2 / moment[:, None], axis=0)
+        weight = share * largest ** np.arange(len(share))
+        beyond = np.cumsum(weight[::-1])[::-1]
+        return int(np.searchsorted(-beyond, -0.25 * EPS)) + 1
+
+
+def _expand_by_bucket(
+    activation: Activation, var: Array, tol: float
+) -> list[tuple[NDArray[np.intp], Series]]:
+    """Series for groups of similar variances that can share their nodes."""
+    parts: list[tuple[NDArray[np.intp], Series]] = []
+    bucket = np.ceil(np.log2(np.where(var > 0, var, 1.0)) / 2)
+    for level in np.unique(bucket[var > 0]):
+        members = np.flatnonzero((bucket == level) & (var > 0))
+        if len(members) > 1 and resolve(activation, var[members].max()).is_smooth:
+            parts.append((members, hermite.expand_many(activation, var[members], tol)))
+        else:
+            for i in members:
+                one = hermite.expand(activation, float(var[i]))
+                column = Series(one.coefs[None], np.atleast_1d(one.second_moment), one.is_complete)
+                parts.append((np.array([i]), column))
+    return parts

@@ -1,0 +1,121 @@
+"""Every expectation of one pair (u, v) by quadrature: products, deficits, derivatives, jumps.
+
+Takes an activation, two variances, and the correlation as its sign and m = 1 - |c|. Where phi
+jumps, its derivative holds a delta function, and the integrals along those lines are added.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp._chebyshev import Piecewise
+from nngp.architecture import Activation
+from nngp.covariance import hermite, quadrature
+from nngp.covariance.resolve import Resolved, resolve
+
+Array = NDArray[np.float64]
+Function = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """u and v of variances var1, var2 and correlation ±(1 - m)."""
+
+    activation: Activation
+    var1: float
+    var2: float
+    negative: bool
+    m: float
+
+    @cached_property
+    def resolved(self) -> Resolved:
+        return resolve(self.activation, max(self.var1, self.var2))
+
+    @cached_property
+    def derivative(self) -> Piecewise:
+        return self.resolved.piecewise.derivative()
+
+    @property
+    def corr(self) -> float:
+        return self.m - 1 if self.negative else 1 - self.m
+
+    def expect(self, integrand: Callable[[Array, Array], Array], tol: float) -> tuple[float, float]:
+        """E[integrand(u, v)] and its absolute error, `tol` being what is aimed at."""
+        first, second = quadrature.sides(self.resolved, self.var1, self.var2, self.negative)
+        return quadrature.expectation(integrand, first, second, self.m, tol)
+
+    def product(self, tol: float) -> tuple[float, float]:
+        """E[phi(u) phi(v)]."""
+        phi = self.activation
+        return self.expect(lambda u, v: phi(u) * phi(v), tol)
+
+    def deficit(self, tol: float) -> tuple[float, float]:
+        """E[phi(u)²] - E[phi(u) phi(v)] at equal variances, as half a mean square."""
+        phi = self.activation
+        return self.expect(lambda u, v: 0.5 * (phi(u) - phi(v)) ** 2, tol)
+
+    def deficit_in_var(self, tol: float) -> tuple[float, float]:
+        """Derivative of the deficit in the variance that u and v share."""
+        phi, dphi = self.activation, self.derivative
+
+        def integrand(u: Array, v: Array) -> Array:
+            return (phi(u) - phi(v)) * (u * dphi(u) - v * dphi(v)) / (2 * self.var1)
+
+        total, error = self.expect(integrand, tol)
+        for kink, jump in self.jumps:
+            middle = self.resolved.midpoint(kink)
+            along = self.along(kink, 0, lambda v, middle=middle: middle - phi(v))
+            total += kink * jump * along / self.var1
+        return total, error
+
+    def slope(self, tol: float) -> tuple[float, float]:
+        """E[phi'(u) phi'(v)]."""
+        dphi = self.derivative
+        total, error = self.expect(lambda u, v: dphi(u) * dphi(v), tol)
+        for kink, jump in self.jumps:
+            total += jump * (self.along(kink, 0, dphi) + self.along(kink, 1, dphi))
+            for other, height in self.jumps:
+                total += jump * height * self.density(kink, other)
+        return total, error
+
+    def radial(self, which: int, tol: float) -> tuple[float, float]:
+        """E[u phi'(u) phi(v)] for which = 0, E[phi(u) v phi'(v)] for which = 1."""
+        phi, dphi = self.activation, self.derivative
+
+        def integrand(u: Array, v: Array) -> Array:
+            this, other = (u, v) if which == 0 else (v, u)
+            return this * dphi(this) * phi(other)
+
+        total, error = self.expect(integrand, tol)
+        for kink, jump in self.jumps:
+            total += kink * jump * self.along(kink, which, phi)
+        return total, error
+
+    @property
+    def jumps(self) -> list[tuple[float, float]]:
+        both = zip(self.resolved.kinks, self.resolved.jumps, strict=True)
+        return [(kink, jump) for kink, jump in both if jump]
+
+    def density(self, x: float, y: float) -> float:
+        """The joint density of (u, v) at (x, y), large but finite at m = 0."""
+        rest = max(self.m * (2 - self.m), np.finfo(float).tiny)
+        x, y = x / np.sqrt(self.var1), y / np.sqrt(self.var2)
+        distance = (x**2 + y**2 - 2 * self.corr * x * y) / rest
+        return float(np.exp(-0.5 * distance) / (2 * np.pi * np.sqrt(self.var1 * self.var2 * rest)))
+
+    def along(self, kink: float, which: int, function: Function) -> float:
+        """Density of one variable at `kink` times E[function(the other) | that]."""
+        variances = (self.var1, self.var2)
+        deviation, other = np.sqrt(variances[which]), np.sqrt(variances[1 - which])
+        density = np.exp(-0.5 * (kink / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))
+        mean = self.corr * kink / deviation * other
+        spread = other * np.sqrt(self.m * (2 - self.m))
+        if spread == 0:
+            return float(density * function(np.array([mean]))[0])
+        breaks = (self.resolved.edges - mean) / spread
+        regular = np.linspace(-9.0, 9.0, 19)
+        z, w = hermite.gauss(np.union1d(breaks[np.abs(breaks) < 9], regular))
+        return float(density * (w @ function(mean + spread * z)))

@@ -1,0 +1,21 @@
+"""Stage 3, all layers: the kernel of equal-norm inputs as one function of their cosine.
+
+With x·x/d the same for all inputs, every pair has the same variance q_l in layer l, so the whole
+recursion of eq. 5 is a function of the cosine alone. It is composed once, at some thousand nodes,
+and then read for every pair: any depth at the cost of one layer.
+"""
+
+from nngp.curve.compile import AngularCurve, ToleranceWarning, compile_curve, compile_curves
+from nngp.curve.octaves import NEAR, FastTable, Workspace
+from nngp.curve.recursion import VarianceError
+
+__all__ = [
+    "NEAR",
+    "AngularCurve",
+    "FastTable",
+    "ToleranceWarning",
+    "VarianceError",
+    "Workspace",
+    "compile_curve",
+    "compile_curves",
+]

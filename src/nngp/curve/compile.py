@@ -1,0 +1,307 @@
+"""All layers as one function of the angle: K^L(x, x') = f_L(c) for inputs of equal norm.
+
+Takes an architecture, the input variance x·x/d and a tolerance; gives an `AngularCurve`. The
+recursion runs once, at the nodes of the octaves and at test points between them; the test points
+say what the interpolation is worth, and the recursion itself carries its rounding.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nngp.architecture import Architecture
+from nngp.curve import octaves
+from nngp.curve.octaves import FastTable, Octaves
+from nngp.curve.recursion import State, propagate, propagate_tangents
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+EPS = float(np.finfo(np.float64).eps)
+OCTAVES = (56, 112, 224, 448, octaves.DEEPEST)  # tried in turn
+FAST_ERROR = 2e-13  # of the cubics in FastTable: 4 rho^-4 with rho = 2^11, a bound
+
+
+class ToleranceWarning(UserWarning):
+    """A curve could not reach the tolerance that was asked for; `error` says what it reached."""
+
+
+class AngularCurve:
+    """The kernel of an architecture as a function of the cosine between two inputs.
+
+    Attributes
+    ----------
+    variance : float
+        K^L(x, x), the value at cosine 1.
+    error : float
+        Largest error of the curve relative to `variance`, measured at points between the
+        nodes, plus the rounding that the recursion carried.
+    architecture, input_var, tol
+        What it was compiled from.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> curve = nngp.compile_curve(nngp.Architecture(10, "relu", 1.6, 0.1))
+    >>> bool(curve(1.0) == curve.variance), bool(curve.error < 1e-12)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        input_var: float,
+        tol: float,
+        variance: float,
+        deficits: Octaves,
+        error: float,
+    ) -> None:
+        self.architecture, self.input_var, self.tol = architecture, input_var, tol
+        self.variance, self.error = variance, error
+        self._deficits = deficits
+
+    def __call__(
+        self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
+    ) -> Array:
+        """K^L at cosines `corr`, or at 1 - `one_minus`, which is exact near 1."""
+        return self.variance - self.deficit(corr, one_minus=one_minus)
+
+    def deficit(
+        self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
+    ) -> Array:
+        """K^L(1) - K^L(c), to relative precision for c >= 0."""
+        return self._read(self._deficits, corr, one_minus, at_one=0.0)
+
+    def derivative(
+        self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
+    ) -> Array:
+        """dK^L/dc."""
+        slope = self._shared["slope"]
+        return self._read(slope, corr, one_minus, at_one=None)
+
+    def sensitivity(
+        self,
+        corr: ArrayLike | None = None,
+        *,
+        one_minus: ArrayLike | None = None,
+        per_layer: bool = False,
+    ) -> dict[str, Array]:
+        """dK^L/d weight_var and dK^L/d bias_var at the given cosines.
+
+        With `per_layer` each has a leading axis of depth + 1, for the variances of each layer;
+        otherwise all layers move together.
+        """
+        table = self._per_layer if per_layer else self._shared
+        out = {}
+        for name in ("weight_var", "bias_var"):
+            rows = [
+                at_one - self._read(function, corr, one_minus, at_one=0.0)
+                for at_one, function in table[name]
+            ]
+            out[name] = np.stack(rows) if per_layer else rows[0]
+        return out
+
+    def at_signed(self, negative: Mask, m: Array) -> Array:
+        """K^L at c = 1 - m, or -(1 - m) where `negative`: exact near either end."""
+        return self.variance - self._at_signed(self._deficits, negative, m, at_one=0.0)
+
+    @cached_property
+    def fast(self) -> FastTable:
+        """The curve as a table for bulk look-up: K^L from cosines, in place."""
+        coefs = -self._deficits.coefs[:, : octaves.SHALLOW]
+        coefs[..., 0] += self.variance
+        return FastTable(Octaves(coefs, (0.0, 0.0)))
+
+    def _read(
+        self,
+        function: Octaves,
+        corr: ArrayLike | None,
+        one_minus: ArrayLike | None,
+        at_one: float | None,
+    ) -> Array:
+        return self._at_signed(function, *_signed(corr, one_minus), at_one)
+
+    @staticmethod
+    def _at_signed(function: Octaves, negative: Mask, m: Array, at_one: float | None) -> Array:
+        floor = np.maximum(m, np.finfo(float).tiny)
+        value = function(negative, floor)
+        if at_one is not None:  # cosine 1 has its own exact value
+            value = np.where((m == 0) & ~negative, at_one, value)
+        return value
+
+    @cached_property
+    def _shared(self) -> dict[str, Any]:
+        return self._tangent_tables(per_layer=False)
+
+    @cached_property
+    def _per_layer(self) -> dict[str, Any]:
+        return self._tangent_tables(per_layer=True)
+
+    def _tangent_tables(self, per_layer: bool) -> dict[str, Any]:
+        count = self._deficits.coefs.shape[1]
+        negative, m = _grid(count)
+        steps = propagate_tangents(
+            self.architecture, self.input_var, negative, m, per_layer=per_layer
+        )
+        *_, (_, tangents) = steps
+        parameters = len(tangents.variance) // 2
+        functions = [
+            (float(at_one), _as_octaves(row, count))
+            for at_one, row in zip(tangents.variance, tangents.deficit, strict=True)
+        ]
+        return {
+            "slope": _as_octaves(tangents.slope, count),
+            "weight_var": functions[:parameters],
+            "bias_var": functions[parameters:],
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"AngularCurve({self.architecture!r}, input_var={self.input_var:g}, "
+            f"variance={self.variance:.6g}, error={self.error:.1e})"
+        )
+
+
+def compile_curve(
+    architecture: Architecture, input_var: float = 1.0, *, tol: float = 1e-12
+) -> AngularCurve:
+    """Compose all layers into one function of the cosine.
+
+    Parameters
+    ----------
+    architecture : Architecture
+    input_var : float
+        x·x/d of every input; 1 after `nngp.normalize`.
+    tol : float
+        Error aimed at, relative to the variance. A curve that misses it warns
+        (`ToleranceWarning`) and says what it reached in `.error`.
+
+    Notes
+    -----
+    Cost: one recursion at a few thousand nodes, whatever the number of data points.
+    """
+    input_var = _check_input_var(input_var)
+    return _report(_compile(architecture, input_var, float(tol))[-1])
+
+
+def compile_curves(
+    architecture: Architecture, input_var: float = 1.0, *, tol: float = 1e-12
+) -> tuple[AngularCurve, ...]:
+    """The curves of depth 0, 1, ..., depth, from one pass over the layers."""
+    input_var = _check_input_var(input_var)
+    return tuple(_report(c) for c in _compile(architecture, input_var, float(tol), every=True))
+
+
+def _check_input_var(input_var: float) -> float:
+    input_var = float(input_var)
+    if not np.isfinite(input_var) or input_var < 0:
+        raise ValueError(f"input_var must be finite and not negative, got {input_var}")
+    return input_var
+
+
+def _report(curve: AngularCurve) -> AngularCurve:
+    if curve.error > curve.tol:
+        warnings.warn(
+            f"{curve.architecture} reached an error of {curve.error:.1e} of the variance, not "
+            f"{curve.tol:.1e}",
+            ToleranceWarning,
+            stacklevel=3,
+        )
+    return curve
+
+
+@lru_cache(maxsize=256)
+def _compile(
+    architecture: Architecture, input_var: float, tol: float, every: bool = False
+) -> tuple[AngularCurve, ...]:
+    for count in OCTAVES:
+        tests = _test_points(count)
+        negative, m = _with_tests(count, tests)
+        curves, shortfall = [], 0.0
+        for depth, state in enumerate(propagate(architecture, input_var, negative, m)):
+            if every or depth == architecture.depth:
+                part = architecture.truncated(depth)
+                curve, missed = _curve_at(part, input_var, tol, state, count, tests)
+                curves.append(curve)
+                shortfall = max(shortfall, missed)
+        if shortfall <= 1e-12:
+            break
+    return tuple(curves)
+
+
+def _grid(count: int) -> tuple[Mask, Array]:
+    """The nodes of both sides as flat arrays."""
+    m = octaves.nodes(count).ravel()
+    return np.repeat([False, True], len(m)), np.tile(m, 2)
+
+
+def _test_points(count: int) -> tuple[Mask, Array, Mask]:
+    """Points between nodes on both sides, then points below the last octave; where those are."""
+    rng = np.random.default_rng(0)
+    inside = np.exp2(-np.arange(count) - rng.uniform(0.05, 0.95, (2, count)))
+    below = np.exp2(-count - np.array([0.5, 1.5, 4.0, 15.0, 60.0, 250.0]))
+    below = np.maximum(below, 4 * np.finfo(float).tiny)
+    m = np.concatenate([inside.ravel(), below, below])
+    sides = [np.repeat([False, True], count), np.repeat([False, True], len(below))]
+    return np.concatenate(sides), m, np.arange(len(m)) >= 2 * count
+
+
+def _with_tests(count: int, tests: tuple[Mask, Array, Mask]) -> tuple[Mask, Array]:
+    negative, m = _grid(count)
+    return np.concatenate([negative, tests[0]]), np.concatenate([m, tests[1]])
+
+
+def _curve_at(
+    architecture: Architecture,
+    input_var: float,
+    tol: float,
+    state: State,
+    count: int,
+    tests: tuple[Mask, Array, Mask],
+) -> tuple[AngularCurve, float]:
+    """One depth's curve, and how badly the power law below the last octave fails."""
+    size = 2 * count * octaves.POINTS
+    deficits = _as_octaves(state.deficit[:size], count)
+    negative, m, is_below = tests
+    exact = state.deficit[size:]
+    difference = np.abs(deficits(negative, m) - exact)
+    scale = state.variance if state.variance > 0 else 1.0
+    measured = float(difference.max()) / scale
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(exact > 0, difference / exact, 0.0)
+    error = measured + state.error + FAST_ERROR
+    curve = AngularCurve(architecture, input_var, tol, state.variance, deficits, error)
+    return curve, float(relative[is_below].max())
+
+
+def _as_octaves(values: Array, count: int) -> Octaves:
+    values = values.reshape(2, count, octaves.POINTS)
+    draft = Octaves.from_values(values, (0.0, 0.0))
+    lowest = np.ldexp(1.0, -count)
+    return Octaves(draft.coefs, (_exponent(draft, False, lowest), _exponent(draft, True, lowest)))
+
+
+def _exponent(function: Callable[[Mask, Array], Array], negative: bool, lowest: float) -> float:
+    """d log f / d log m over the last octave."""
+    low, high = np.abs(function(np.array([negative] * 2), np.array([lowest, 1.99 * lowest])))
+    if low == 0 or high == 0 or (negative and abs(high - low) < 1e-4 * low):
+        return 0.0  # on its way to a constant
+    return float(np.log(high / low) / np.log(1.99))
+
+
+def _signed(corr: ArrayLike | None, one_minus: ArrayLike | None) -> tuple[Mask, Array]:
+    """The sign of the correlation and 1 - |c|, from whichever was given."""
+    if (corr is None) == (one_minus is None):
+        raise ValueError("give either the cosines or one_minus=, not both")
+    if corr is not None:
+        c = np.asarray(corr, dtype=np.float64)
+        if not np.all(np.abs(c) <= 1 + 1e-9):
+            raise ValueError("cosines must lie in [-1, 1] and not be NaN")
+        return c < 0, np.maximum(1 - np.abs(c), 0.0)
+    e = np.asarray(one_minus, dtype=np.float64)
+    if not np.all((e >= -1e-9) & (e <= 2 + 1e-9)):
+        raise ValueError("one_minus must lie in [0, 2] and not be NaN")
+    return e > 1, np.clip(np.where(e > 1, 2 - e, e), 0.0, 1.0)

@@ -1,0 +1,124 @@
+"""A function of the correlation, stored so that every network fits: panels by powers of two.
+
+F_phi is a power series in c with non-negative coefficients (Mehler), and so is any composition of
+layers. Such a function is analytic in the unit disc, with |f(c)| <= f(1): however deep or chaotic
+the network, all its sharp features lie at c = ±1, and at distance m from there it is smooth on the
+scale m. So the panels are the octaves 2^-(j+1) <= m <= 2^-j of m = 1 - |c|, on either side of 0.
+On an octave the Bernstein ellipse has rho = 3 + sqrt(8): 20 Chebyshev points give 5.8^-20 ~ 5e-16.
+
+`Octaves` is that representation. `FastTable` is drawn from it for bulk work: cubics on 512 equal
+parts of each octave, whose index is simply the leading bits of the float64 m.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp import _chebyshev
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+POINTS = 20
+DEEPEST = 1022  # the last octave of normal float64
+
+
+def nodes(octaves: int) -> Array:
+    """Chebyshev points of m in octaves 0 .. octaves - 1, shape (octaves, POINTS)."""
+    low = np.ldexp(1.0, -np.arange(1, octaves + 1))
+    return low[:, None] * (1.5 + 0.5 * _chebyshev.points(POINTS))
+
+
+@dataclass(frozen=True)
+class Octaves:
+    """One function on all octaves of either sign; below the last a power law in m."""
+
+    coefs: Array  # (2, octaves, POINTS): c >= 0, then c < 0
+    exponent: tuple[float, float]  # of the power law below the last octave, either sign
+
+    @classmethod
+    def from_values(cls, values: Array, exponent: tuple[float, float]) -> "Octaves":
+        """From values at `nodes`, shape (2, octaves, POINTS)."""
+        return cls(_chebyshev.coefficients(values), exponent)
+
+    def __call__(self, negative: Mask, m: Array) -> Array:
+        """The function at c = ±(1 - m)."""
+        count = self.coefs.shape[1]
+        lowest = np.ldexp(1.0, -count)
+        inside = np.maximum(m, lowest)
+        _, exponent = np.frexp(inside)  # inside in [2^(exponent-1), 2^exponent)
+        octave = np.clip(-exponent, 0, count - 1)
+        t = np.clip(4.0 * np.ldexp(inside, octave) - 3.0, -1.0, 1.0)
+        row = np.where(negative, count, 0) + octave
+        out = _chebyshev.evaluate(self.coefs.reshape(-1, POINTS)[row], t)
+        if np.any(m < lowest):
+            power = np.where(negative, self.exponent[1], self.exponent[0])
+            out = out * np.where(m < lowest, (m / lowest) ** power, 1.0)
+        return out
+
+
+BITS = 9  # an octave has 2^BITS cubics
+SHALLOW = 16  # octaves in the fast table: m >= 2^-16, the rest goes to `Octaves`
+_SHIFT = 52 - BITS
+_MASK = np.int64((1 << _SHIFT) - 1)
+_ONE = np.int64(1023 << 52)
+_FIRST = np.int64((1023 - SHALLOW) << BITS)
+_CELLS = (SHALLOW << BITS) + 1  # one side's cubics, the last for m = 1 alone
+NEAR = 2.0**-SHALLOW
+
+
+@cache
+def _cell_basis() -> tuple[Array, Array]:
+    """Chebyshev polynomials at four points of every cell of an octave, and the cubic's fit."""
+    width = 2.0**-BITS
+    x = 0.5 * width * (1 + _chebyshev.points(4))
+    mantissa = width * np.arange(1 << BITS)[:, None] + x  # in [0, 1): m = low (1 + mantissa)
+    basis = np.cos(np.arange(POINTS)[:, None] * np.arccos(2 * mantissa.ravel() - 1))
+    return basis, np.linalg.inv(np.vander(x, 4, increasing=True)).T
+
+
+class FastTable:
+    """Cubics by the leading bits of m, evaluated in place on blocks that fit the cache."""
+
+    def __init__(self, function: Octaves) -> None:
+        basis, fit = _cell_basis()
+        coefs = function.coefs[:, SHALLOW - 1 :: -1]  # ascending in m
+        cubics = (coefs @ basis).reshape(2, -1, 4) @ fit
+        at_one = function(np.array([False]), np.array([1.0]))[0]
+        last = np.broadcast_to([at_one, 0.0, 0.0, 0.0], (2, 1, 4))
+        both = np.concatenate([cubics, last], axis=1).reshape(-1, 4)
+        self.columns = np.ascontiguousarray(both.T)
+
+    def apply(self, corr: Array, work: "Workspace", *, any_negative: bool) -> None:
+        """Replace correlations by the function, in place.
+
+        Entries with m < NEAR are not valid afterwards: the caller redoes them.
+        """
+        m, bits, part = work.floats[: corr.size], work.integers[: corr.size], work.more[: corr.size]
+        np.abs(corr, out=m)
+        np.subtract(1.0, m, out=m)
+        raw = m.view(np.int64)
+        np.right_shift(raw, _SHIFT, out=bits)
+        np.subtract(bits, _FIRST, out=bits)
+        np.bitwise_and(raw, _MASK, out=raw)
+        np.bitwise_or(raw, _ONE, out=raw)
+        np.subtract(m, 1.0, out=m)  # now the offset in the cell
+        if any_negative:
+            flags = np.less(corr, 0.0, out=work.flags[: corr.size])
+            np.add(bits, _CELLS, out=bits, where=flags)
+        columns = self.columns
+        np.take(columns[3], bits, out=corr, mode="clip")
+        for k in (2, 1, 0):
+            np.multiply(corr, m, out=corr)
+            np.take(columns[k], bits, out=part, mode="clip")
+            np.add(corr, part, out=corr)
+
+
+class Workspace:
+    """Scratch arrays of one thread."""
+
+    def __init__(self, size: int) -> None:
+        self.floats, self.more = np.empty(size), np.empty(size)
+        self.integers, self.flags = np.empty(size, np.int64), np.empty(size, np.bool_)

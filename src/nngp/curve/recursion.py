@@ -1,0 +1,159 @@
+"""All layers at one pair of numbers: the recursion of eq. 5 for inputs of equal variance.
+
+Takes an architecture, the input variance and correlations as (sign, m = 1 - |c|); gives the
+layers one by one. What is carried is not K but the deficit D = K(1) - K(c) and, from it, the next
+m: both keep their relative precision at any depth, because nothing is subtracted from 1. Errors
+are carried along: D(e) is concave in e = 1 - c, so a layer never amplifies the relative error of
+e, and the error of a deep curve is at most the sum of its layers' errors.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp._safe import TINY
+from nngp.architecture import Architecture
+from nngp.covariance import Layer, both_sides, layer_at
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+EPS = float(np.finfo(np.float64).eps)
+
+
+class VarianceError(ValueError):
+    """The variance of a layer left the range of float64."""
+
+
+@dataclass(frozen=True)
+class State:
+    """One layer: K(1), the deficit K(1) - K(c), and the correlation as a sign and 1 - |c|."""
+
+    variance: float
+    deficit: Array
+    negative: Mask
+    m: Array
+    variance_error: float  # relative
+    e_error: float  # of e = deficit / variance, relative
+
+    @property
+    def error(self) -> float:
+        """Of K relative to the variance."""
+        e = np.max(self.deficit, initial=0.0) / self.variance if self.variance > 0 else 0.0
+        return self.variance_error + float(e) * self.e_error
+
+
+def propagate(
+    architecture: Architecture, input_var: float, negative: Mask, m: Array
+) -> Iterator[State]:
+    """The states of layers 0 .. depth."""
+    weights, biases = architecture.weight_vars, architecture.bias_vars
+    deficit = weights[0] * input_var * np.where(negative, 2 - m, m)
+    total = weights[0] * input_var * np.where(negative, m, 2 - m)
+    state = _state(biases[0], weights[0] * input_var, deficit, total, _START, 0)
+    yield state
+    for depth in range(1, architecture.depth + 1):
+        state = _step(architecture, depth, state)
+        yield state
+
+
+def _step(architecture: Architecture, depth: int, before: State) -> State:
+    weight, bias = architecture.weight_vars[depth], architecture.bias_vars[depth]
+    if before.variance == 0:  # every input is zero: phi(0) goes on
+        moment = weight * float(architecture.activation(np.zeros(1))[0] ** 2)
+        nothing = np.zeros_like(before.m)
+        return _state(bias, moment, nothing, nothing + 2 * moment, _START, depth)
+    layer = layer_at(architecture.activation, before.variance)
+    deficit, total = both_sides(layer, before.negative, before.m)
+    moment = weight * layer.second_moment
+    errors = _errors(layer, before, moment / (bias + moment) if moment > 0 else 0.0)
+    return _state(bias, moment, weight * deficit, weight * total, errors, depth)
+
+
+class _Errors(NamedTuple):
+    variance: float
+    e: float
+
+
+_START = _Errors(2 * EPS, 4 * EPS)
+
+
+def _errors(layer: Layer, before: State, share: float) -> _Errors:
+    """Relative errors after a layer; `share` is the part of the variance that is not bias."""
+    gain = layer.radial_moment / max(layer.second_moment, TINY)  # d log F / d log q
+    variance = share * (abs(gain) * before.variance_error + layer.error) + EPS
+    # An error of q stretches deficit and variance alike; only the difference reaches e.
+    unbalanced = abs(layer.stretch - share * gain) * before.variance_error
+    return _Errors(variance, before.e_error + unbalanced + layer.error + 2 * EPS)
+
+
+def _state(
+    bias: float, moment: float, deficit: Array, total: Array, errors: _Errors, depth: int
+) -> State:
+    """From weight_var times F(1), F(1) - F(c) and F(1) + F(c) to the layer's state."""
+    variance = bias + moment
+    if not np.isfinite(variance) or 0 < variance < 1e-290:
+        raise VarianceError(
+            f"the variance of layer {depth} is {variance:.3g}, past the range of float64; use a "
+            "smaller depth, or a weight_var nearer to where the variance stays put"
+        )
+    if variance == 0:
+        return State(0.0, deficit, np.zeros(deficit.shape, bool), np.zeros_like(deficit), *errors)
+    to_one, to_minus_one = deficit / variance, (2 * bias + total) / variance
+    negative = to_one > 1
+    m = np.minimum(np.where(negative, to_minus_one, to_one), 1.0)
+    return State(variance, deficit, negative, m, *errors)
+
+
+@dataclass(frozen=True)
+class Tangents:
+    """Derivatives of one layer's K(1) and deficit: in e = 1 - c, and in each parameter."""
+
+    variance: Array  # (parameters,)
+    deficit: Array  # (parameters, nodes)
+    slope: Array  # (nodes,)
+
+
+def propagate_tangents(
+    architecture: Architecture, input_var: float, negative: Mask, m: Array, *, per_layer: bool
+) -> Iterator[tuple[State, Tangents]]:
+    """`propagate`, with forward-mode derivatives.
+
+    Parameters are (weight_var, bias_var), or with `per_layer` the weight_var of layers
+    0 .. depth followed by their bias_var.
+    """
+    layers = architecture.depth + 1 if per_layer else 1
+    e = np.where(negative, 2 - m, m)
+    d_variance, d_deficit = np.zeros(2 * layers), np.zeros((2 * layers, len(m)))
+    d_variance[0], d_variance[layers] = input_var, 1.0
+    d_deficit[0] = input_var * e
+    slope = np.full_like(m, architecture.weight_vars[0] * input_var)
+    tangents, before = Tangents(d_variance, d_deficit, slope), None
+    for depth, state in enumerate(propagate(architecture, input_var, negative, m)):
+        if before is not None:
+            index = depth if per_layer else 0
+            tangents = _step_tangents(architecture, depth, before, tangents, index)
+        yield state, tangents
+        before = state
+
+
+def _step_tangents(
+    architecture: Architecture, depth: int, before: State, tangents: Tangents, index: int
+) -> Tangents:
+    weight = architecture.weight_vars[depth]
+    if before.variance == 0:
+        raise VarianceError("derivatives need a positive variance in every layer")
+    layer = layer_at(architecture.activation, before.variance)
+    deficit, _ = both_sides(layer, before.negative, before.m)
+    local = layer.slope(before.negative, before.m)  # E[phi'(u) phi'(v)]
+    in_var = layer.deficit_in_var(before.negative, before.m)
+    e, column = before.deficit / before.variance, tangents.variance[:, None]
+    # D' = w Delta(q, e), e = D/q: dD' = dw Delta + w (q slope de + Delta_q dq)
+    d_deficit = weight * (local * (tangents.deficit - e * column) + in_var * column)
+    d_variance = weight * layer.radial_moment / before.variance * tangents.variance
+    d_deficit[index] += deficit
+    d_variance[index] += layer.second_moment
+    d_variance[len(d_variance) // 2 + index] += 1.0
+    return Tangents(d_variance, d_deficit, weight * local * tangents.slope)

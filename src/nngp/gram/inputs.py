@@ -1,0 +1,109 @@
+"""The data as the kernel sees it: checked, in float64, with its norms.
+
+Takes whatever the user calls data; gives an array (n, d) and the input variances x·x/d.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+EQUAL = 256 * float(np.finfo(np.float64).eps)  # relative spread of norms that rounding explains
+
+
+def as_inputs(X: ArrayLike, name: str = "X") -> Array:
+    """X as a finite float64 array (n, d); a 1-D array is n points on the line (d = 1)."""
+    if hasattr(X, "toarray"):
+        raise TypeError(f"{name} is sparse; pass {name}.toarray() if it fits in memory")
+    try:
+        raw = np.asarray(X)
+        out = raw.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as cause:
+        raise TypeError(f"{name} must hold numbers: {cause}") from None
+    if np.iscomplexobj(raw):
+        raise TypeError(f"{name} holds complex numbers; pass real and imaginary parts as columns")
+    if out.ndim == 1:
+        out = out[:, None]
+    if out.ndim != 2:
+        raise ValueError(
+            f"{name} must be two-dimensional (points, features), got shape {raw.shape}; flatten "
+            f"images with {name}.reshape(len({name}), -1)"
+        )
+    if out.shape[0] == 0 or out.shape[1] == 0:
+        raise ValueError(f"{name} is empty: its shape is {out.shape}")
+    if not np.isfinite(out).all():
+        row, column = np.argwhere(~np.isfinite(out))[0]
+        raise ValueError(
+            f"{name} holds {out[row, column]} (row {row}, column {column}); drop or impute such "
+            "values first"
+        )
+    return np.ascontiguousarray(out)
+
+
+def normalize(X: ArrayLike, center: bool = False) -> Array:
+    """Scale every input to x·x/d = 1, so that all share one norm (paper, sec. 2.5).
+
+    Parameters
+    ----------
+    X : array_like, (n, d)
+    center : bool
+        First subtract each input's own mean, as the authors' code does.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> nngp.normalize([[3.0, 4.0]]).round(6).tolist()
+    [[0.848528, 1.131371]]
+    """
+    out = as_inputs(X).copy()
+    out /= np.maximum(np.abs(out).max(axis=1, keepdims=True), np.finfo(float).tiny)
+    if center:
+        size = np.abs(out).max(axis=1)
+        out -= out.mean(axis=1, keepdims=True)
+        vanished = np.abs(out).max(axis=1) <= 16 * np.finfo(float).eps * size
+    else:
+        vanished = ~out.any(axis=1)
+    if vanished.any():
+        kind = "constant" if center else "zero"
+        raise ValueError(
+            f"row {int(np.argmax(vanished))} is {kind}, so it has no direction to normalize; "
+            f"remove the {int(vanished.sum())} such row(s) or add a constant feature"
+        )
+    out *= 1.0 / np.sqrt(input_vars(out))[:, None]
+    return out * (1.0 / np.sqrt(input_vars(out)))[:, None]  # once more: the last bit
+
+
+def input_vars(X: Array) -> Array:
+    """x·x/d of every row."""
+    out = np.einsum("ij,ij->i", X, X) / X.shape[1]
+    if not np.isfinite(out).all():
+        raise ValueError("X holds numbers so large that x·x overflows; rescale it first")
+    return out
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """One set of inputs: the data, x·x/d of each row, and the rows as unit vectors."""
+
+    X: Array
+    var: Array
+
+    @classmethod
+    def of(cls, X: ArrayLike, name: str = "X") -> "Inputs":
+        data = as_inputs(X, name)
+        return cls(data, input_vars(data))
+
+    @property
+    def directions(self) -> Array:
+        norms = np.sqrt(self.var * self.X.shape[1])
+        return self.X / np.where(norms > 0, norms, 1.0)[:, None]
+
+
+def common_var(*sets: Inputs) -> float | None:
+    """The input variance that all rows share up to rounding, or None."""
+    low = min(float(s.var.min()) for s in sets)
+    high = max(float(s.var.max()) for s in sets)
+    if high - low > EQUAL * high:
+        return None
+    return float(np.median(np.concatenate([s.var for s in sets])))

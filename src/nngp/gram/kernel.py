@@ -1,0 +1,164 @@
+"""From data to the covariance matrix of eq. 7: one place decides how, and says so.
+
+Takes an architecture and inputs; gives K as a dense float64 array.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nngp.architecture import Architecture
+from nngp.covariance import LookupTable, default_table
+from nngp.curve import compile_curve
+from nngp.gram import tiles
+from nngp.gram.equal_norm import CurveTransform
+from nngp.gram.inputs import Inputs, common_var
+from nngp.gram.lookup import LookupTransform
+from nngp.gram.pairwise import PairwiseTransform, layer_variances
+
+Array = NDArray[np.float64]
+METHODS = ("auto", "curve", "pairwise", "lookup")
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """How a kernel matrix will be computed, and why.
+
+    `error` is the largest error relative to the variance where it is known beforehand (the
+    curve), None otherwise.
+    """
+
+    method: str
+    reason: str
+    input_var: float | None
+    error: float | None
+
+
+def plan_kernel(
+    architecture: Architecture, X1: ArrayLike, X2: ArrayLike | None = None, *, method: str = "auto"
+) -> KernelPlan:
+    """What `kernel` would do with these inputs.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> nngp.plan_kernel(nngp.Architecture(3), [[1.0, 2.0], [2.0, 2.0]]).method
+    'pairwise'
+    """
+    first, second = _inputs(X1, X2)
+    return _plan(architecture, method, first, second)
+
+
+def kernel(
+    architecture: Architecture,
+    X1: ArrayLike,
+    X2: ArrayLike | None = None,
+    *,
+    method: str = "auto",
+    table: LookupTable | None = None,
+) -> Array:
+    """The NNGP kernel matrix K^L(x, x') of eq. 5.
+
+    Parameters
+    ----------
+    architecture : Architecture
+    X1 : array_like, (n, d)
+    X2 : array_like, (m, d), optional
+        X1 against itself by default: exactly symmetric, with the exact diagonal.
+    method : {"auto", "curve", "pairwise", "lookup"}
+        "auto" reads the compiled curve when all inputs share one norm (up to rounding), and
+        runs the recursion pair by pair otherwise. "lookup" is the paper's table.
+    table : LookupTable, optional
+        The table for method="lookup".
+
+    Returns
+    -------
+    ndarray of float64, (n, n) or (n, m)
+
+    Examples
+    --------
+    >>> import nngp
+    >>> net = nngp.Architecture(2, "relu", weight_var=2.0, bias_var=0.0)
+    >>> nngp.kernel(net, [[1.0, 1.0], [1.0, -1.0]]).round(4).tolist()
+    [[2.0, 0.9859], [0.9859, 2.0]]
+    """
+    first, second = _inputs(X1, X2)
+    plan = _plan(architecture, method, first, second)
+    left = first.directions
+    right = None if second is None else second.directions
+    other, other_inputs = left if right is None else right, first if second is None else second
+    if plan.input_var == 0:  # all inputs are zero, hence equal
+        left = np.ones((len(left), 1))
+        right, other = (None, left) if right is None else (np.ones((len(other), 1)),) * 2
+    if plan.method == "curve":
+        assert plan.input_var is not None
+        transform = CurveTransform(compile_curve(architecture, plan.input_var), left, other)
+    elif plan.method == "lookup":
+        assert plan.input_var is not None
+        chosen = default_table(architecture.activation) if table is None else table
+        transform = LookupTransform(architecture, plan.input_var, chosen)
+    else:
+        transform = PairwiseTransform(architecture, first, other_inputs)
+    out = tiles.fill(left, right, transform)
+    if second is None:
+        np.fill_diagonal(out, _diagonal(plan, transform, architecture, first))
+    return out
+
+
+def kernel_diag(architecture: Architecture, X: ArrayLike) -> Array:
+    """K^L(x, x) of every input, without the matrix.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> nngp.kernel_diag(nngp.Architecture(1, "relu", 2.0, 0.0), [[1.0, 1.0]]).tolist()
+    [2.0]
+    """
+    inputs = Inputs.of(X)
+    shared = common_var(inputs)
+    if shared is not None:
+        return np.full(len(inputs.X), compile_curve(architecture, shared).variance)
+    return layer_variances(architecture, inputs.var)[-1]
+
+
+def _inputs(X1: ArrayLike, X2: ArrayLike | None) -> tuple[Inputs, Inputs | None]:
+    first = Inputs.of(X1, "X1")
+    if X2 is None:
+        return first, None
+    second = Inputs.of(X2, "X2")
+    if first.X.shape[1] != second.X.shape[1]:
+        raise ValueError(
+            f"X1 has {first.X.shape[1]} features and X2 has {second.X.shape[1]}; they must agree"
+        )
+    return first, second
+
+
+def _plan(
+    architecture: Architecture, method: str, first: Inputs, second: Inputs | None
+) -> KernelPlan:
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    shared = common_var(*([first] if second is None else [first, second]))
+    if method == "auto":
+        method = "pairwise" if shared is None else "curve"
+        reason = "the inputs' norms differ" if shared is None else "all inputs share one norm"
+    else:
+        reason = "asked for"
+    if method in ("curve", "lookup") and shared is None:
+        raise ValueError(
+            f"method='{method}' needs inputs of equal norm; use nngp.normalize first, or "
+            "method='pairwise'"
+        )
+    error = None
+    if method == "curve" and shared is not None:
+        error = compile_curve(architecture, shared).error
+    return KernelPlan(method, reason, shared, error)
+
+
+def _diagonal(plan: KernelPlan, transform: object, architecture: Architecture, X: Inputs) -> Array:
+    if isinstance(transform, CurveTransform):
+        return np.array(transform.curve.variance)
+    if isinstance(transform, LookupTransform):
+        return np.array(transform.variance)
+    return layer_variances(architecture, X.var)[-1]

@@ -1,0 +1,100 @@
+"""Inputs of any norms: the recursion of eq. 5 for (q, q', c), pair by pair, tile by tile.
+
+The variances of every layer are known for each point beforehand; a tile carries its correlations
+through the layers in the cache. Closed forms are evaluated as they are; a smooth numeric
+activation is a sum over Hermite terms; pairs that neither serves (kinks, or very large variances,
+near |c| = 1) get a two-dimensional quadrature each, which is slow: about a thousand pairs a
+second. Putting the inputs on one norm (`nngp.normalize`) avoids all of it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp._safe import correlation
+from nngp.architecture import Architecture
+from nngp.covariance import Expansions, closed_form, numeric_covariance, second_moment
+from nngp.gram.inputs import Inputs
+
+Array = NDArray[np.float64]
+TOLERANCE = 1e-12
+
+
+def layer_variances(architecture: Architecture, input_var: Array) -> list[Array]:
+    """K^l(x, x) of every point for l = 0 .. depth."""
+    phi, weights, biases = architecture.activation, architecture.weight_vars, architecture.bias_vars
+    out = [biases[0] + weights[0] * input_var]
+    for weight, bias in zip(weights[1:], biases[1:], strict=True):
+        if phi.closed_form is not None:
+            form = closed_form(phi.closed_form)
+            moment = np.asarray(form.value(np, out[-1], out[-1], np.ones_like(out[-1])))
+        else:
+            moment = second_moment(phi, out[-1])
+        out.append(bias + weight * moment)
+        if not np.isfinite(out[-1]).all():
+            raise ValueError(
+                f"the variance of layer {len(out) - 1} overflows; use a smaller depth or weight_var"
+            )
+    return out
+
+
+class PairwiseTransform:
+    """Cosines of the inputs to kernel values, in place on blocks."""
+
+    def __init__(self, architecture: Architecture, left: Inputs, right: Inputs) -> None:
+        self.architecture, self.left, self.right = architecture, left, right
+        both = layer_variances(architecture, np.concatenate([left.var, right.var]))
+        self.size = len(left.var)
+        self.variances = [(q[: self.size], q[self.size :]) for q in both]
+        self.expansions = self._expand(both)
+
+    def _expand(self, variances: list[Array]) -> list[tuple[Expansions, NDArray[np.intp]]]:
+        if self.architecture.activation.closed_form is not None:
+            return []
+        out = []
+        for q in variances[:-1]:
+            unique, index = np.unique(q, return_inverse=True)
+            out.append((Expansions(self.architecture.activation, unique), index))
+        return out
+
+    def __call__(self, block: Array, rows: slice, columns: slice) -> None:
+        weights, biases = self.architecture.weight_vars, self.architecture.bias_vars
+        same = self._duplicates(block, rows, columns)
+        scale = np.sqrt(self.left.var[rows])[:, None] * np.sqrt(self.right.var[columns])
+        cov = biases[0] + weights[0] * scale * block
+        for layer in range(1, self.architecture.depth + 1):
+            q1, q2 = self._at(layer - 1, rows, columns)
+            corr = correlation(np, cov, q1, q2)
+            cov = biases[layer] + weights[layer] * self._layer(
+                layer - 1, q1, q2, corr, rows, columns
+            )
+        if same is not None:  # duplicates have the diagonal's exact value
+            cov[same] = self.variances[-1][0][rows][same[0]]
+        block[...] = cov
+
+    def _at(self, layer: int, rows: slice, columns: slice) -> tuple[Array, Array]:
+        q1, q2 = self.variances[layer]
+        return q1[rows][:, None], q2[columns][None, :]
+
+    def _layer(
+        self, layer: int, q1: Array, q2: Array, corr: Array, rows: slice, columns: slice
+    ) -> Array:
+        phi = self.architecture.activation
+        if phi.closed_form is not None:
+            return np.asarray(closed_form(phi.closed_form).value(np, q1, q2, corr))
+        table, index = self.expansions[layer]
+        i, j = index[: self.size][rows], index[self.size :][columns]
+        value = table.tile(i, j, corr)
+        poor = np.nonzero(table.tile_error(i, j, corr) > TOLERANCE)
+        if len(poor[0]):
+            pairs = q1[poor[0], 0], q2[0, poor[1]], corr[poor]
+            value[poor] = numeric_covariance(phi, *pairs, TOLERANCE, "quadrature")[0]
+        return value
+
+    def _duplicates(
+        self, block: Array, rows: slice, columns: slice
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+        if block.max(initial=0.0) < 1 - 1e-9:
+            return None
+        i, j = np.nonzero(block > 1 - 1e-9)
+        equal = np.all(self.left.X[i + rows.start] == self.right.X[j + columns.start], axis=1)
+        return i[equal], j[equal]

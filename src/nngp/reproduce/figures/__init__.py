@@ -1,0 +1,1 @@
+"""Pictures of stored numbers. They compute nothing, and matplotlib is imported only here."""
