@@ -79,13 +79,20 @@ def _correlation(cov: Any, q1: Any, q2: Any) -> Any:
     return jnp.where(1 - jnp.abs(c) < 8 * jnp.finfo(c.dtype).eps, jnp.sign(c), c)
 
 
+def _kept_off_one(c: Any) -> Any:
+    """Where phi jumps the slope at ±1 is infinite; a finite one keeps products defined."""
+    largest = 1 - 4 * jnp.finfo(c.dtype).eps
+    return jnp.clip(c, -largest, largest)
+
+
 def _expectations(activation: Activation) -> tuple[Expectation, Expectation, Expectation]:
     """E[phi phi], E[phi' phi'] and E[u phi'(u) phi(v)] of (q1, q2, c)."""
     if activation.closed_form is not None:
         form = closed_form(activation.closed_form)
+        jumps = form.slope(np, 1.0, 1.0, np.float64(1.0)) > 1e6
         return (
             lambda q1, q2, c: form.value(jnp, q1, q2, c),
-            lambda q1, q2, c: form.slope(jnp, q1, q2, c),
+            lambda q1, q2, c: form.slope(jnp, q1, q2, _kept_off_one(c) if jumps else c),
             lambda q1, q2, c: form.radial(jnp, q1, q2, c),
         )
     resolved = resolve(activation, 4.0)
@@ -123,7 +130,8 @@ def _integrate(
         z2, w2 = z, weight
         z1, w1 = z[None, :], weight[None, :]
     else:
-        k1, k2 = kinks / s1, sign * kinks / s2
+        # At zero variance u stays at 0 and no line is ever crossed: any finite position will do
+        k1, k2 = kinks / jnp.maximum(s1, 1e-30), sign * kinks / jnp.maximum(s2, 1e-30)
         crossings = (k1[:, None] - k2).ravel() / (2 * jnp.maximum(beta, 1e-12))
         z2, w2 = _gauss(jnp.concatenate([jnp.linspace(-REACH, REACH, 13), crossings]))
         shift = beta * z2[:, None]

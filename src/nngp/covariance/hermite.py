@@ -115,8 +115,10 @@ def _is_within_reach(series: Series, tol: float) -> bool:
         return True
     fall = np.log(np.maximum(before, TINY) / np.maximum(last, TINY))
     missing = np.log(np.maximum(last, TINY) / (tol * total + TINY))
+    if np.any(fall < 0.1):  # a plateau: noise of phi, or a kink nobody found
+        return False
     # sqrt(k) must grow by missing / rate, rate = fall / (sqrt(terms) - sqrt(terms/2))
-    growth = missing * (1 - np.sqrt(0.5)) / np.maximum(fall, TINY)
+    growth = missing * (1 - np.sqrt(0.5)) / fall
     return bool(np.all((1 + growth) ** 2 * terms < 2 * MOST_TERMS))
 
 

@@ -189,10 +189,11 @@ class FittedLayer:
 
             return lambda root: at(root) / root**power
 
-        plus, error = _chebyshev.fit(sample(False, power), 0.0, 1.0, tol=TOLERANCE)
+        tol = max(TOLERANCE, 4 * self.resolved.error)
+        plus, error = _chebyshev.fit(sample(False, power), 0.0, 1.0, tol=tol)
         if expectation is Pair.deficit and self.parity != "none":
             return _Fit(plus, plus, power, power, error)  # `both_sides` asks for c >= 0 only
-        minus, minus_error = _chebyshev.fit(sample(True, negative_power), 0.0, 1.0, tol=TOLERANCE)
+        minus, minus_error = _chebyshev.fit(sample(True, negative_power), 0.0, 1.0, tol=tol)
         return _Fit(plus, minus, power, negative_power, max(error, minus_error))
 
     def _from_pairs(self, expectation: Callable, negative: bool, m: Array) -> Array:

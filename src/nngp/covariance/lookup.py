@@ -159,7 +159,7 @@ class LookupTable:
     ) -> "LookupTable":
         """Read a saved table; `activation` is needed only if it was a user's callable."""
         try:
-            with np.load(path, allow_pickle=False) as data:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
                 kind, version, name, fill = (str(x) for x in data["format"])
                 arrays = {k: data[k] for k in ("grid", "values", "at_one", "at_minus_one")}
         except FileNotFoundError:

@@ -164,7 +164,7 @@ class Expansions:
         share = np.max(self.coefs[used] ** 2 / moment[:, None], axis=0)
         weight = share * largest ** np.arange(len(share))
         beyond = np.cumsum(weight[::-1])[::-1]
-        return int(np.searchsorted(-beyond, -0.25 * EPS)) + 1
+        return min(int(np.searchsorted(-beyond, -0.25 * EPS)) + 1, len(share))
 
 
 def _expand_by_bucket(

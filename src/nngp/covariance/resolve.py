@@ -20,7 +20,8 @@ Array = NDArray[np.float64]
 
 ORDER = 16  # points a panel
 RESOLVED = 4e-15  # of the root mean square of phi, far panels weighted by the Gaussian
-MOST_KINKS = 32
+MOST_KINKS, MOST_PANELS = 32, 400  # beyond these it is noise, not structure
+SMALLEST_JUMP = 1e-6  # of the root mean square: what never shrinks and is smaller is noise
 FARTHEST = 38.0  # standard deviations: exp(-38²/2) is the smallest float64
 NEGLIGIBLE = 43.0  # nats: 2e-19 of the largest contribution
 
@@ -66,23 +67,37 @@ def resolve(activation: Activation, var: float) -> Resolved:
 def _resolve(activation: Activation, var: float) -> Resolved:
     reach, rms = _reach(activation, np.sqrt(var))
     bound = np.sqrt(2) * reach * np.sqrt(var)  # Hermite functions reach further than phi² does
+    tolerance = RESOLVED
+    while True:
+        scale = _Scale(float(np.sqrt(var)), rms, tolerance)
+        try:
+            piecewise, kinks = _panels(activation, bound, scale)
+            break
+        except _NoisyError:  # phi is not computed to this precision: ask for less, and say so
+            tolerance *= 10
+    jumps = tuple(_jump(piecewise, k, scale) for k in kinks)
+    error = tolerance if tolerance > RESOLVED else 0.0
+    return Resolved(activation, piecewise, tuple(kinks), jumps, reach, error)
+
+
+class _NoisyError(Exception):
+    """More panels or kinks than structure can explain."""
+
+
+def _panels(activation: Activation, bound: float, scale: "_Scale") -> tuple[Piecewise, list[float]]:
+    """Panels that resolve phi to the scale's tolerance, and its kinks."""
     kinks = [k for k in activation.kinks if abs(k) < bound]
-    scale = _Scale(np.sqrt(var), rms)
     while True:
         panels, suspect = _bisect(activation, _initial_edges(kinks, bound), scale)
-        found = None if suspect is None else _zoom(activation, *suspect, rms)
-        if found is None or len(kinks) >= MOST_KINKS or found in kinks:
+        found = None if suspect is None else _zoom(activation, *suspect, scale)
+        if found is None or found in kinks:
             break
         kinks = sorted([*kinks, found])
-    edges = np.array([panels[0][0]] + [b for _, b, _, _ in panels])
-    piecewise = Piecewise(edges, np.array([c for _, _, c, _ in panels]))
-    error = max(e for *_, e in panels)
-    kinks = _true_kinks(activation, piecewise, kinks, scale)
-    if len(kinks) > MOST_KINKS:  # noise, not kinks: `error` tells
-        kinks = [k for k in activation.kinks if abs(k) < bound]
-    jumps = tuple(_jump(piecewise, k, scale) for k in kinks)
-    error = error if error > RESOLVED else 0.0
-    return Resolved(activation, piecewise, tuple(kinks), jumps, reach, error)
+        if len(kinks) > MOST_KINKS:
+            raise _NoisyError
+    edges = np.array([panels[0][0]] + [b for _, b, _ in panels])
+    piecewise = Piecewise(edges, np.array([c for _, _, c in panels]))
+    return piecewise, _true_kinks(activation, piecewise, kinks, scale)
 
 
 def _reach(activation: Activation, deviation: float) -> tuple[float, float]:
@@ -113,6 +128,7 @@ class _Scale:
 
     deviation: float
     rms: float
+    tolerance: float
 
     def relative(self, error: float, a: float, b: float) -> float:
         nearest = 0.0 if a <= 0 <= b else min(abs(a), abs(b)) / self.deviation
@@ -125,18 +141,20 @@ def _initial_edges(kinks: list[float], bound: float) -> Array:
 
 def _bisect(
     activation: Activation, edges: Array, scale: "_Scale"
-) -> tuple[list[tuple[float, float, Array, float]], tuple[float, float] | None]:
-    """Panels (a, b, coefficients, error), and one that seems to hold a kink."""
+) -> tuple[list[tuple[float, float, Array]], tuple[float, float] | None]:
+    """Panels (a, b, coefficients), and one that seems to hold a kink."""
     pending = list(pairwise(edges))[::-1]
     narrow, panels, suspect = (edges[-1] - edges[0]) * 2.0**-11, [], None
     while pending:
         a, b = pending.pop()
         coefs = _coefficients(activation, a, b)
         error = scale.relative(float(_chebyshev.tail(coefs)), a, b)
-        if error <= RESOLVED or b - a <= narrow:
-            panels.append((float(a), float(b), coefs, error))
-            if error > RESOLVED and suspect is None:
+        if error <= scale.tolerance or b - a <= narrow:
+            panels.append((float(a), float(b), coefs))
+            if error > scale.tolerance and suspect is None:
                 suspect = (float(a), float(b))
+            if len(panels) > MOST_PANELS:
+                raise _NoisyError
         else:
             middle = 0.5 * (a + b)
             pending += [(middle, b), (a, middle)]
@@ -149,16 +167,19 @@ def _coefficients(activation: Activation, a: float, b: float) -> Array:
     )
 
 
-def _zoom(activation: Activation, a: float, b: float, rms: float) -> float | None:
+def _zoom(activation: Activation, a: float, b: float, scale: _Scale) -> float | None:
     """Follow the unresolved half down to a point; None if it turns out to be smooth."""
+    size = np.inf
     while b - a > 8 * np.spacing(max(abs(a), abs(b))) and b - a > 1e-300:
         middle = 0.5 * (a + b)
         left = float(_chebyshev.tail(_coefficients(activation, a, middle)))
         right = float(_chebyshev.tail(_coefficients(activation, middle, b)))
-        if max(left, right) <= RESOLVED * rms:
+        if max(left, right) <= scale.tolerance * scale.rms:
             # Both halves are smooth: the kink, if any, is where they meet.
             return middle if b - a < 1e-6 * max(1.0, abs(middle)) else None
-        a, b = (a, middle) if left > right else (middle, b)
+        size, (a, b) = max(left, right), (a, middle) if left > right else (middle, b)
+    if size < SMALLEST_JUMP * scale.rms:
+        raise _NoisyError
     return 0.5 * (a + b)
 
 
@@ -171,8 +192,10 @@ def _true_kinks(
         half = 0.5 * min(edge - left, right - edge)
         a, b = edge - half, edge + half
         straddling = float(_chebyshev.tail(_coefficients(activation, a, b)))
-        if scale.relative(straddling, a, b) > 1e3 * RESOLVED and edge not in kinks:
+        if scale.relative(straddling, a, b) > 1e3 * scale.tolerance and edge not in kinks:
             kinks = sorted([*kinks, float(edge)])
+    if len(kinks) > MOST_KINKS:
+        raise _NoisyError
     return kinks
 
 

@@ -13,7 +13,7 @@ from nngp.architecture import Activation, as_activation
 from nngp.covariance import numeric
 from nngp.covariance.closed_form import closed_form
 from nngp.covariance.hermite import EPS
-from nngp.covariance.lookup import LookupTable, default_table
+from nngp.covariance.lookup import default_table
 
 Array = NDArray[np.float64]
 AnyActivation = str | Callable[[Any], Any] | Activation
@@ -72,7 +72,7 @@ def layer_covariance(
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     q1, q2, c = _checked(var1, var2, corr)
     if method == "lookup":
-        value, error = _from_table(default_table(phi), q1, q2, c)
+        value, error = _from_table(phi, q1, q2, c)
     elif method in ("auto", "closed") and phi.closed_form is not None:
         value, error = _closed(phi.closed_form, q1, q2, c)
     elif method == "closed":
@@ -128,9 +128,10 @@ def _closed(key: tuple[str, float], q1: Array, q2: Array, c: Array) -> tuple[Arr
     return value, 8 * EPS * loss * scale
 
 
-def _from_table(table: LookupTable, q1: Array, q2: Array, c: Array) -> tuple[Array, Array]:
+def _from_table(phi: Activation, q1: Array, q2: Array, c: Array) -> tuple[Array, Array]:
     if np.any(np.abs(q1 - q2) > 1e-12 * np.maximum(q1, q2)):
         raise ValueError("the look-up table needs var1 == var2; use method='auto'")
+    table = default_table(phi)
     return table(q1, c), np.full(c.shape, table.error)
 
 

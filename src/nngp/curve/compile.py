@@ -6,7 +6,6 @@ say what the interpolation is worth, and the recursion itself carries its roundi
 """
 
 import warnings
-from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -73,14 +72,14 @@ class AngularCurve:
         self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
     ) -> Array:
         """K^L(1) - K^L(c), to relative precision for c >= 0."""
-        return self._read(self._deficits, corr, one_minus, at_one=0.0)
+        return self._deficits(*_signed(corr, one_minus))
 
     def derivative(
         self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
     ) -> Array:
         """dK^L/dc."""
-        slope = self._shared["slope"]
-        return self._read(slope, corr, one_minus, at_one=None)
+        slope: Octaves = self._shared["slope"]
+        return slope(*_signed(corr, one_minus))
 
     def sensitivity(
         self,
@@ -97,40 +96,21 @@ class AngularCurve:
         table = self._per_layer if per_layer else self._shared
         out = {}
         for name in ("weight_var", "bias_var"):
-            rows = [
-                at_one - self._read(function, corr, one_minus, at_one=0.0)
-                for at_one, function in table[name]
-            ]
+            where = _signed(corr, one_minus)
+            rows = [at_one - function(*where) for at_one, function in table[name]]
             out[name] = np.stack(rows) if per_layer else rows[0]
         return out
 
     def at_signed(self, negative: Mask, m: Array) -> Array:
         """K^L at c = 1 - m, or -(1 - m) where `negative`: exact near either end."""
-        return self.variance - self._at_signed(self._deficits, negative, m, at_one=0.0)
+        return self.variance - self._deficits(negative, m)
 
     @cached_property
     def fast(self) -> FastTable:
         """The curve as a table for bulk look-up: K^L from cosines, in place."""
         coefs = -self._deficits.coefs[:, : octaves.SHALLOW]
         coefs[..., 0] += self.variance
-        return FastTable(Octaves(coefs, (0.0, 0.0)))
-
-    def _read(
-        self,
-        function: Octaves,
-        corr: ArrayLike | None,
-        one_minus: ArrayLike | None,
-        at_one: float | None,
-    ) -> Array:
-        return self._at_signed(function, *_signed(corr, one_minus), at_one)
-
-    @staticmethod
-    def _at_signed(function: Octaves, negative: Mask, m: Array, at_one: float | None) -> Array:
-        floor = np.maximum(m, np.finfo(float).tiny)
-        value = function(negative, floor)
-        if at_one is not None:  # cosine 1 has its own exact value
-            value = np.where((m == 0) & ~negative, at_one, value)
-        return value
+        return FastTable(Octaves(coefs, self._deficits.ends))
 
     @cached_property
     def _shared(self) -> dict[str, Any]:
@@ -141,19 +121,18 @@ class AngularCurve:
         return self._tangent_tables(per_layer=True)
 
     def _tangent_tables(self, per_layer: bool) -> dict[str, Any]:
-        count = self._deficits.coefs.shape[1]
-        negative, m = _grid(count)
+        negative, m = octaves.nodes(self._deficits.coefs.shape[1])
         steps = propagate_tangents(
             self.architecture, self.input_var, negative, m, per_layer=per_layer
         )
         *_, (_, tangents) = steps
         parameters = len(tangents.variance) // 2
         functions = [
-            (float(at_one), _as_octaves(row, count))
+            (float(at_one), octaves.from_values(row))
             for at_one, row in zip(tangents.variance, tangents.deficit, strict=True)
         ]
         return {
-            "slope": _as_octaves(tangents.slope, count),
+            "slope": octaves.from_values(tangents.slope),
             "weight_var": functions[:parameters],
             "bias_var": functions[parameters:],
         }
@@ -224,18 +203,12 @@ def _compile(
         for depth, state in enumerate(propagate(architecture, input_var, negative, m)):
             if every or depth == architecture.depth:
                 part = architecture.truncated(depth)
-                curve, missed = _curve_at(part, input_var, tol, state, count, tests)
+                curve, missed = _curve_at(part, input_var, tol, state, tests)
                 curves.append(curve)
                 shortfall = max(shortfall, missed)
         if shortfall <= 1e-12:
             break
     return tuple(curves)
-
-
-def _grid(count: int) -> tuple[Mask, Array]:
-    """The nodes of both sides as flat arrays."""
-    m = octaves.nodes(count).ravel()
-    return np.repeat([False, True], len(m)), np.tile(m, 2)
 
 
 def _test_points(count: int) -> tuple[Mask, Array, Mask]:
@@ -250,7 +223,7 @@ def _test_points(count: int) -> tuple[Mask, Array, Mask]:
 
 
 def _with_tests(count: int, tests: tuple[Mask, Array, Mask]) -> tuple[Mask, Array]:
-    negative, m = _grid(count)
+    negative, m = octaves.nodes(count)
     return np.concatenate([negative, tests[0]]), np.concatenate([m, tests[1]])
 
 
@@ -259,14 +232,12 @@ def _curve_at(
     input_var: float,
     tol: float,
     state: State,
-    count: int,
     tests: tuple[Mask, Array, Mask],
 ) -> tuple[AngularCurve, float]:
     """One depth's curve, and how badly the power law below the last octave fails."""
-    size = 2 * count * octaves.POINTS
-    deficits = _as_octaves(state.deficit[:size], count)
     negative, m, is_below = tests
-    exact = state.deficit[size:]
+    at_nodes, exact = np.split(state.deficit, [-len(m)])
+    deficits = octaves.from_values(at_nodes)
     difference = np.abs(deficits(negative, m) - exact)
     scale = state.variance if state.variance > 0 else 1.0
     measured = float(difference.max()) / scale
@@ -275,21 +246,6 @@ def _curve_at(
     error = measured + state.error + FAST_ERROR
     curve = AngularCurve(architecture, input_var, tol, state.variance, deficits, error)
     return curve, float(relative[is_below].max())
-
-
-def _as_octaves(values: Array, count: int) -> Octaves:
-    values = values.reshape(2, count, octaves.POINTS)
-    draft = Octaves.from_values(values, (0.0, 0.0))
-    lowest = np.ldexp(1.0, -count)
-    return Octaves(draft.coefs, (_exponent(draft, False, lowest), _exponent(draft, True, lowest)))
-
-
-def _exponent(function: Callable[[Mask, Array], Array], negative: bool, lowest: float) -> float:
-    """d log f / d log m over the last octave."""
-    low, high = np.abs(function(np.array([negative] * 2), np.array([lowest, 1.99 * lowest])))
-    if low == 0 or high == 0 or (negative and abs(high - low) < 1e-4 * low):
-        return 0.0  # on its way to a constant
-    return float(np.log(high / low) / np.log(1.99))
 
 
 def _signed(corr: ArrayLike | None, one_minus: ArrayLike | None) -> tuple[Mask, Array]:

@@ -10,7 +10,7 @@ On an octave the Bernstein ellipse has rho = 3 + sqrt(8): 20 Chebyshev points gi
 parts of each octave, whose index is simply the leading bits of the float64 m.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -25,10 +25,28 @@ POINTS = 20
 DEEPEST = 1022  # the last octave of normal float64
 
 
-def nodes(octaves: int) -> Array:
-    """Chebyshev points of m in octaves 0 .. octaves - 1, shape (octaves, POINTS)."""
+def nodes(octaves: int) -> tuple[Mask, Array]:
+    """Signs and m of all nodes, flat: Chebyshev points of every octave, then m = 0, twice."""
     low = np.ldexp(1.0, -np.arange(1, octaves + 1))
-    return low[:, None] * (1.5 + 0.5 * _chebyshev.points(POINTS))
+    m = np.append(low[:, None] * (1.5 + 0.5 * _chebyshev.points(POINTS)), 0.0)
+    return np.repeat([False, True], len(m)), np.tile(m, 2)
+
+
+def from_values(values: Array) -> "Octaves":
+    """The function with these values at `nodes`."""
+    both = values.reshape(2, -1)
+    coefs = _chebyshev.coefficients(both[:, :-1].reshape(2, -1, POINTS))
+    draft = Octaves(coefs, (float(both[0, -1]), float(both[1, -1])))
+    return replace(draft, exponent=(_exponent(draft, False), _exponent(draft, True)))
+
+
+def _exponent(function: "Octaves", negative: bool) -> float:
+    """d log f / d log m over the last octave."""
+    lowest = np.ldexp(1.0, -function.coefs.shape[1])
+    low, high = np.abs(function(np.array([negative] * 2), np.array([1.0, 1.99]) * lowest))
+    if low == 0 or high == 0 or (negative and abs(high - low) < 1e-4 * low):
+        return 0.0  # on its way to a constant
+    return float(np.log(high / low) / np.log(1.99))
 
 
 @dataclass(frozen=True)
@@ -36,12 +54,8 @@ class Octaves:
     """One function on all octaves of either sign; below the last a power law in m."""
 
     coefs: Array  # (2, octaves, POINTS): c >= 0, then c < 0
-    exponent: tuple[float, float]  # of the power law below the last octave, either sign
-
-    @classmethod
-    def from_values(cls, values: Array, exponent: tuple[float, float]) -> "Octaves":
-        """From values at `nodes`, shape (2, octaves, POINTS)."""
-        return cls(_chebyshev.coefficients(values), exponent)
+    ends: tuple[float, float]  # the values at c = 1 and c = -1, which have their own
+    exponent: tuple[float, float] = (0.0, 0.0)  # of the power law below the last octave
 
     def __call__(self, negative: Mask, m: Array) -> Array:
         """The function at c = ±(1 - m)."""
@@ -55,7 +69,8 @@ class Octaves:
         out = _chebyshev.evaluate(self.coefs.reshape(-1, POINTS)[row], t)
         if np.any(m < lowest):
             power = np.where(negative, self.exponent[1], self.exponent[0])
-            out = out * np.where(m < lowest, (m / lowest) ** power, 1.0)
+            ratio = np.where((m > 0) & (m < lowest), m / lowest, 1.0)
+            out = np.where(m > 0, out * ratio**power, np.where(negative, *self.ends[::-1]))
         return out
 
 

@@ -66,10 +66,11 @@ def _step(architecture: Architecture, depth: int, before: State) -> State:
         nothing = np.zeros_like(before.m)
         return _state(bias, moment, nothing, nothing + 2 * moment, _START, depth)
     layer = layer_at(architecture.activation, before.variance)
-    deficit, total = both_sides(layer, before.negative, before.m)
-    moment = weight * layer.second_moment
-    errors = _errors(layer, before, moment / (bias + moment) if moment > 0 else 0.0)
-    return _state(bias, moment, weight * deficit, weight * total, errors, depth)
+    with np.errstate(over="ignore"):  # `_state` refuses a variance that overflows
+        deficit, total = both_sides(layer, before.negative, before.m)
+        moment = weight * layer.second_moment
+        errors = _errors(layer, before, moment / (bias + moment) if moment > 0 else 0.0)
+        return _state(bias, moment, weight * deficit, weight * total, errors, depth)
 
 
 class _Errors(NamedTuple):

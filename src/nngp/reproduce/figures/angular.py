@@ -25,6 +25,7 @@ def draw_angular_structure(data: AngularStructure, path: str | Path | None = Non
             "*",
             color=LOOKUP,
             ms=5,
+            clip_on=False,
             label="look-up table" if first else None,
             zorder=2,
         )

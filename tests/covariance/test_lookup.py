@@ -1,0 +1,102 @@
+"""The paper's table: its sum is the paper's sum, its exact filling is exact, files are checked."""
+
+import numpy as np
+import pytest
+
+import nngp
+
+SMALL = {"n_g": 201, "n_v": 21, "n_c": 30, "s_max": 4.0}
+
+
+def test_sum_is_the_papers_double_sum():
+    table = nngp.LookupTable("tanh", **SMALL, u_max=9.0)
+    u = np.linspace(-9.0, 9.0, 201)
+    phi = np.tanh(u)
+    for i, j in [(1, 0), (3, 29), (10, 14), (20, 7)]:
+        s, c = table.grid.variances[i], table.grid.correlations[j]
+        inverse = np.linalg.inv([[s, s * c], [s * c, s]])
+        form = (
+            inverse[0, 0] * u[:, None] ** 2
+            + inverse[1, 1] * u**2
+            + 2 * inverse[0, 1] * np.outer(u, u)
+        )
+        weight = np.exp(-0.5 * form)
+        expected = phi @ weight @ phi / weight.sum()
+        # the inverse loses digits at c = ±0.99999; the rotated form does not
+        assert table.values[i, j] == pytest.approx(expected, rel=1e-10)
+
+
+def test_sum_and_exact_agree_where_nothing_is_cut():
+    fine = {"n_g": 2001, "n_v": 21, "n_c": 30, "s_max": 4.0, "max_corr": 0.99}
+    by_sum = nngp.LookupTable("tanh", **fine, u_max=16.0)
+    exact = nngp.LookupTable("tanh", **fine, fill="exact")
+    np.testing.assert_allclose(by_sum.values[1:], exact.values[1:], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(by_sum.at_one[1:], exact.at_one[1:], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(by_sum.at_minus_one, exact.at_minus_one, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "elu"])
+def test_exact_filling_is_the_integral(name):
+    table = nngp.LookupTable(name, n_v=6, n_c=11, s_max=3.0, max_corr=0.9, fill="exact")
+    var, corr = table.grid.variances[:, None], table.grid.correlations
+    np.testing.assert_allclose(
+        table.values, nngp.layer_covariance(name, var, var, corr), rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_allclose(table(2.4, 1.0), nngp.layer_covariance(name, 2.4, 2.4, 1.0))
+
+
+def test_the_authors_table_is_cut_as_theirs_is():
+    table = nngp.LookupTable.authors("relu")
+    assert (table.grid.n_g, table.grid.u_max, table.grid.max_corr) == (501, 10.0, 0.99999)
+    for var, low in [(10.0, 0.017), (25.0, 0.22), (100.0, 0.71)]:
+        assert 1 - table(var, 1.0) / (var / 2) == pytest.approx(low, abs=0.005)
+
+
+def test_default_grid_obeys_the_paper():
+    grid = nngp.LookupTable("relu", n_g=51, n_v=5, n_c=5).grid
+    assert grid.s_max < grid.u_max**2
+
+
+def test_kernel_by_table_is_near_the_exact_one():
+    rng = np.random.default_rng(0)
+    X = nngp.normalize(rng.standard_normal((20, 8)))
+    net = nngp.Architecture(3, "relu", 1.6, 0.1)
+    table = nngp.LookupTable("relu", n_v=101, n_c=201, s_max=4.0)
+    K = nngp.kernel(net, X, method="lookup", table=table)
+    np.testing.assert_allclose(K, nngp.kernel(net, X), atol=2e-3)
+    assert np.array_equal(K, K.T)
+    assert table.error < 2e-3
+
+
+def test_save_and_load(tmp_path):
+    table = nngp.LookupTable("tanh", **SMALL)
+    table.save(tmp_path / "t.npz")
+    again = nngp.LookupTable.load(tmp_path / "t.npz")
+    assert again.grid == table.grid
+    var, corr = np.linspace(0, 4, 7), np.linspace(-1, 1, 7)
+    assert np.array_equal(again(var, corr), table(var, corr))
+
+
+def test_files_that_are_no_tables(tmp_path):
+    (tmp_path / "no.npz").write_bytes(b"not an archive")
+    with pytest.raises(ValueError, match="is not a look-up table"):
+        nngp.LookupTable.load(tmp_path / "no.npz")
+    nngp.LookupTable("tanh", **SMALL).save(tmp_path / "t.npz")
+    whole = (tmp_path / "t.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="is not a look-up table"):
+        nngp.LookupTable.load(tmp_path / "cut.npz")
+    with pytest.raises(ValueError, match="holds 'tanh', not 'relu'"):
+        nngp.LookupTable.load(tmp_path / "t.npz", "relu")
+
+
+def test_out_of_range_and_bad_sizes():
+    table = nngp.LookupTable("relu", **SMALL)
+    with pytest.raises(ValueError, match="past the table's s_max"):
+        table(5.0, 0.0)
+    with pytest.raises(ValueError, match="n_g must be odd"):
+        nngp.LookupTable("relu", n_g=500)
+    with pytest.raises(ValueError, match="max_corr must lie between"):
+        nngp.LookupTable("relu", max_corr=1.0)
+    with pytest.raises(ValueError, match="needs var1 == var2"):
+        nngp.layer_covariance("relu", 1.0, 2.0, 0.0, method="lookup")

@@ -1,0 +1,123 @@
+"""The JAX kernel equals the NumPy one; its gradients are right, and finite everywhere."""
+
+import numpy as np
+import pytest
+
+import nngp
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+RNG = np.random.default_rng(0)
+x, y = RNG.standard_normal((2, 5))
+NAMES = [n for n in nngp.activation_names() if n not in ("cube", "relu3", "square")]
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+def numpy_kernel(name, depth, a, b, weight_var, bias_var):
+    return nngp.kernel(nngp.Architecture(depth, name, weight_var, bias_var), a[None], b[None])[0, 0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_value_and_gradients(name):
+    k = jax.jit(nngp.jax_kernel(nngp.Architecture(2, name)))
+    assert k(x, y, 1.2, 0.1) == pytest.approx(numpy_kernel(name, 2, x, y, 1.2, 0.1), rel=1e-11)
+    gradients = jax.jit(jax.grad(k, argnums=(0, 1, 2, 3)))(x, y, 1.2, 0.1)
+    h, e = 1e-4, np.eye(5)[0]
+    K = numpy_kernel
+    differences = [
+        K(name, 2, x + h * e, y, 1.2, 0.1) - K(name, 2, x - h * e, y, 1.2, 0.1),
+        K(name, 2, x, y + h * e, 1.2, 0.1) - K(name, 2, x, y - h * e, 1.2, 0.1),
+        K(name, 2, x, y, 1.2 + h, 0.1) - K(name, 2, x, y, 1.2 - h, 0.1),
+        K(name, 2, x, y, 1.2, 0.1 + h) - K(name, 2, x, y, 1.2, 0.1 - h),
+    ]
+    got = [gradients[0][0], gradients[1][0], gradients[2], gradients[3]]
+    np.testing.assert_allclose(got, np.array(differences) / (2 * h), rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("step", "sign")])
+def test_gradient_where_the_inputs_coincide(name):
+    """K(x, x') has its symmetric maximum structure there: d/dx1 = half of d K(x, x) / dx."""
+    net = nngp.Architecture(3, name, 1.2, 0.1)
+    k = nngp.jax_kernel(net)
+    got = jax.grad(k)(x, x)
+    h = 1e-4
+    diagonal = [
+        (nngp.kernel_diag(net, (x + h * e)[None])[0] - nngp.kernel_diag(net, (x - h * e)[None])[0])
+        / (2 * h)
+        for e in np.eye(5)
+    ]
+    np.testing.assert_allclose(got, 0.5 * np.array(diagonal), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("bias_var", [0.0, 0.1])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [(x, x), (x, -x), (0 * x, y), (x, 0 * y), (0 * x, 0 * x), (x, 3 * x)],
+    ids=["equal", "opposite", "first zero", "second zero", "both zero", "parallel"],
+)
+def test_gradients_are_finite_everywhere(name, bias_var, a, b):
+    k = nngp.jax_kernel(nngp.Architecture(2, name))
+    value, gradients = jax.value_and_grad(k, argnums=(0, 1, 2, 3))(a, b, 1.2, bias_var)
+    assert np.isfinite(value)
+    assert all(np.isfinite(g).all() for g in gradients)
+
+
+def test_gradient_at_opposite_inputs_is_right():
+    """relu without bias: E[phi'(u) phi'(-u)] = 0, so K(x, -x) does not move to first order."""
+    k = nngp.jax_kernel(nngp.Architecture(1, "relu", 1.2, 0.0))
+    np.testing.assert_allclose(jax.grad(k)(x, -x), 0.0, atol=1e-15)
+    k = nngp.jax_kernel(nngp.Architecture(1, "erf", 1.2, 0.0))
+    np.testing.assert_allclose(jax.grad(k)(x, -x), -jax.grad(k)(x, x), rtol=1e-12)
+
+
+def test_batches_and_per_layer_variances():
+    net = nngp.Architecture(2, "gelu", (1.0, 1.5, 2.0), (0.1, 0.0, 0.2))
+    X = RNG.standard_normal((6, 5))
+    k = nngp.jax_kernel(net)
+    K = jax.vmap(jax.vmap(k, (None, 0)), (0, None))(X, X)
+    np.testing.assert_allclose(K, nngp.kernel(net, X), rtol=1e-12)
+    in_layers = jax.grad(k, argnums=2)(x, y, jnp.array([1.0, 1.5, 2.0]), jnp.array([0.1, 0.0, 0.2]))
+    assert in_layers.shape == (3,)
+
+
+def test_a_users_function_with_kinks_and_one_with_jumps():
+    def ramp(z):
+        return jnp.clip(z, 0.0, 2.0)
+
+    net = nngp.Architecture(1, ramp, 1.2, 0.1)
+    assert nngp.jax_kernel(net)(x, y) == pytest.approx(
+        nngp.kernel(net, x[None], y[None])[0, 0], rel=1e-11
+    )
+    with pytest.raises(nngp.ActivationError, match="jumps and has no closed form"):
+        nngp.jax_kernel(nngp.Architecture(1, lambda z: jnp.where(z > 0.5, 1.0, 0.0)))
+
+
+def test_single_precision_stays_single():
+    k = nngp.jax_kernel(nngp.Architecture(2, "relu"))
+    assert k(x.astype(np.float32), y.astype(np.float32)).dtype == jnp.float32
+
+
+def test_wrong_shapes():
+    with pytest.raises(ValueError, match="must be vectors of one length"):
+        nngp.jax_kernel(nngp.Architecture(1))(np.ones(3), np.ones(4))
+
+
+def test_it_is_traced_once():
+    count = 0
+
+    def counted(a, b):
+        nonlocal count
+        count += 1
+        return nngp.jax_kernel(nngp.Architecture(2, "tanh"))(a, b)
+
+    jitted = jax.jit(counted)
+    jitted(x, y)
+    jitted(y, x)
+    assert count == 1
