@@ -86,7 +86,7 @@ class Architecture:
 
 def _as_variance(name: str, value: Any, depth: int) -> float | tuple[float, ...]:
     if isinstance(value, Real) and not isinstance(value, bool):
-        layers = (float(value),)
+        layers: tuple[float, ...] = (float(value),)
     else:
         try:
             layers = tuple(float(v) for v in value)

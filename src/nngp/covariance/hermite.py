@@ -154,11 +154,15 @@ def derivatives(first: Series, second: Series, corr: Array) -> tuple[Array, Arra
     """dF/dc, E[u phi'(u) phi(v)] and E[phi(u) v phi'(v)] at many correlations."""
     terms = min(first.coefs.shape[-1], second.coefs.shape[-1])
     a, b = first.coefs[:terms], second.coefs[:terms]
-    polyval = np.polynomial.polynomial.polyval
-    slope = polyval(corr, np.arange(1, terms) * a[1:] * b[1:])
-    radial1 = polyval(corr, first.radial_coefs[:terms] * b)
-    radial2 = polyval(corr, a * second.radial_coefs[:terms])
+    slope = polynomial(corr, np.arange(1, terms) * a[1:] * b[1:])
+    radial1 = polynomial(corr, first.radial_coefs[:terms] * b)
+    radial2 = polynomial(corr, a * second.radial_coefs[:terms])
     return slope, radial1, radial2
+
+
+def polynomial(x: Array, coefs: Array) -> Array:
+    """sum_k coefs[k] x^k by Horner's rule."""
+    return np.asarray(np.polynomial.polynomial.polyval(x, coefs), dtype=np.float64)
 
 
 def deficits(series: Series, m: Array, negative: bool, weights: Array | None = None) -> Array:

@@ -32,11 +32,30 @@ TOLERANCE = 4e-15  # of each panel of a fit, relative
 class Layer(Protocol):
     """F_phi at equal variances q. `negative` says where c = -(1 - m), else c = 1 - m."""
 
-    second_moment: float  # F(q, q, 1)
-    radial_moment: float  # E[u phi'(u) phi(u)]
-    error: float  # of every deficit, relative
-    stretch: float  # d log deficit / d log q: how it takes up an error of the variance
-    parity: Parity
+    @property
+    def second_moment(self) -> float:
+        """F(q, q, 1)."""
+        ...
+
+    @property
+    def radial_moment(self) -> float:
+        """E[u phi'(u) phi(u)]."""
+        ...
+
+    @property
+    def error(self) -> float:
+        """Of every deficit, relative."""
+        ...
+
+    @property
+    def stretch(self) -> float:
+        """d log deficit / d log q: how the deficit takes up an error of the variance."""
+        ...
+
+    @property
+    def parity(self) -> Parity:
+        """Symmetry of phi."""
+        ...
 
     def deficit(self, negative: Mask, m: Array) -> Array:
         """F(q, q, 1) - F(q, q, c)."""
@@ -150,11 +169,17 @@ class FittedLayer:
         self.parity: Parity = _parity(phi, mirrored)
         # Where phi jumps the deficit starts like sqrt(m), otherwise like m.
         self._order = 1 if any(self.resolved.jumps) else 2
-        self._deficit = self._fit(Pair.deficit, self._order, 0)
         spread = max(self.second_moment - float(w @ phi) ** 2, EPS * self.second_moment)
         # A nearly constant phi keeps few digits of what varies.
-        noise = (EPS + self.resolved.error) * np.sqrt(self.second_moment / spread)
-        self.error = self._deficit.error + 4 * noise
+        self._noise = (EPS + self.resolved.error) * np.sqrt(self.second_moment / spread)
+
+    @cached_property
+    def _deficit(self) -> "_Fit":
+        return self._fit(Pair.deficit, self._order, 0)
+
+    @property
+    def error(self) -> float:
+        return self._deficit.error + 4 * float(self._noise)
 
     stretch = 1.0  # not worth a quadrature
 
@@ -236,7 +261,7 @@ def _from_series(
         return hermite.deficits(series, m, negative, weights)
     k = np.arange(1, len(series.coefs))
     corr = m - 1 if negative else 1 - m
-    return np.polynomial.polynomial.polyval(corr, k * series.coefs[1:] ** 2) / var
+    return hermite.polynomial(corr, k * series.coefs[1:] ** 2) / var
 
 
 def _parity(phi: Array, mirrored: Array) -> Parity:

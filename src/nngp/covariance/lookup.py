@@ -227,7 +227,7 @@ def _fill_sum(activation: Activation, grid: _Grid) -> tuple[Array, Array, Array]
     return values, at_one, at_minus_one
 
 
-def _rotated(phi: Array, parity: int) -> tuple[Array, Array, Array]:
+def _rotated(phi: Array, parity: int) -> tuple[NDArray[np.int_], NDArray[np.int_], Array]:
     """phi(u_a) phi(u_b) over (a + b, a - b >= 0) of one parity, with both index sets.
 
     a and b count from the middle of the grid. Entries with a - b > 0 stand for two.

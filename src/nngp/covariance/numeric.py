@@ -87,11 +87,12 @@ def derivatives(
         # Differentiating panels or summing k a_k c^k costs some digits.
         floor = (1e3 * EPS + 2 * pair.resolved.error) * scale
         if first.is_complete and second.is_complete:
-            slope, *radial = hermite.derivatives(first, second, np.array(c))
-            out[:, i] = slope / size, *radial, floor
+            out[:3, i] = hermite.derivatives(first, second, np.array(c))
+            out[0, i] /= size
+            out[3, i] = floor
         else:
-            (slope, e0), (r1, e1) = pair.slope(tol * scale / size), pair.radial(0, tol * scale)
-            r2, e2 = pair.radial(1, tol * scale)
+            slope, e0 = pair.slope(tol * scale / size)
+            (r1, e1), (r2, e2) = (pair.radial(which, tol * scale) for which in (0, 1))
             out[:, i] = slope, r1, r2, max(e0 * size, e1, e2) + floor
     return out[0], out[1], out[2], out[3]
 

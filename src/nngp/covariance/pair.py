@@ -66,9 +66,8 @@ class Pair:
 
         total, error = self.expect(integrand, tol)
         for kink, jump in self.jumps:
-            middle = self.resolved.midpoint(kink)
-            along = self.along(kink, 0, lambda v, middle=middle: middle - phi(v))
-            total += kink * jump * along / self.var1
+            at_kink = self.resolved.midpoint(kink) * self.along(kink, 0, np.ones_like)
+            total += kink * jump * (at_kink - self.along(kink, 0, phi)) / self.var1
         return total, error
 
     def slope(self, tol: float) -> tuple[float, float]:

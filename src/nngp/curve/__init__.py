@@ -7,7 +7,7 @@ and then read for every pair: any depth at the cost of one layer.
 
 from nngp.curve.compile import AngularCurve, ToleranceWarning, compile_curve, compile_curves
 from nngp.curve.octaves import NEAR, FastTable, Workspace
-from nngp.curve.recursion import VarianceError
+from nngp.curve.recursion import VarianceError, output_variance
 
 __all__ = [
     "NEAR",
@@ -18,4 +18,5 @@ __all__ = [
     "Workspace",
     "compile_curve",
     "compile_curves",
+    "output_variance",
 ]

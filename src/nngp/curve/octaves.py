@@ -91,7 +91,8 @@ def _cell_basis() -> tuple[Array, Array]:
     x = 0.5 * width * (1 + _chebyshev.points(4))
     mantissa = width * np.arange(1 << BITS)[:, None] + x  # in [0, 1): m = low (1 + mantissa)
     basis = np.cos(np.arange(POINTS)[:, None] * np.arccos(2 * mantissa.ravel() - 1))
-    return basis, np.linalg.inv(np.vander(x, 4, increasing=True)).T
+    fit = np.linalg.inv(np.vander(x, 4, increasing=True)).T
+    return basis, np.asarray(fit, dtype=np.float64)
 
 
 class FastTable:

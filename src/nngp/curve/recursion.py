@@ -59,6 +59,20 @@ def propagate(
         yield state
 
 
+def output_variance(architecture: Architecture, input_var: float) -> float:
+    """K^L(x, x) alone, bit for bit that of `propagate`."""
+    weights, biases = architecture.weight_vars, architecture.bias_vars
+    variance = biases[0] + weights[0] * input_var
+    for depth in range(1, architecture.depth + 1):
+        if variance > 0:
+            moment = layer_at(architecture.activation, variance).second_moment
+        else:
+            moment = float(architecture.activation(np.zeros(1))[0] ** 2)
+        with np.errstate(over="ignore"):
+            variance = _checked(biases[depth] + weights[depth] * moment, depth)
+    return variance
+
+
 def _step(architecture: Architecture, depth: int, before: State) -> State:
     weight, bias = architecture.weight_vars[depth], architecture.bias_vars[depth]
     if before.variance == 0:  # every input is zero: phi(0) goes on
@@ -94,18 +108,22 @@ def _state(
     bias: float, moment: float, deficit: Array, total: Array, errors: _Errors, depth: int
 ) -> State:
     """From weight_var times F(1), F(1) - F(c) and F(1) + F(c) to the layer's state."""
-    variance = bias + moment
-    if not np.isfinite(variance) or 0 < variance < 1e-290:
-        raise VarianceError(
-            f"the variance of layer {depth} is {variance:.3g}, past the range of float64; use a "
-            "smaller depth, or a weight_var nearer to where the variance stays put"
-        )
+    variance = _checked(bias + moment, depth)
     if variance == 0:
         return State(0.0, deficit, np.zeros(deficit.shape, bool), np.zeros_like(deficit), *errors)
     to_one, to_minus_one = deficit / variance, (2 * bias + total) / variance
     negative = to_one > 1
     m = np.minimum(np.where(negative, to_minus_one, to_one), 1.0)
     return State(variance, deficit, negative, m, *errors)
+
+
+def _checked(variance: float, depth: int) -> float:
+    if not np.isfinite(variance) or 0 < variance < 1e-290:
+        raise VarianceError(
+            f"the variance of layer {depth} is {variance:.3g}, past the range of float64; use a "
+            "smaller depth, or a weight_var nearer to where the variance stays put"
+        )
+    return variance
 
 
 @dataclass(frozen=True)

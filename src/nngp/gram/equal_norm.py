@@ -22,6 +22,7 @@ class CurveTransform:
     def __init__(self, curve: AngularCurve, left: Array, right: Array) -> None:
         self.curve, self.left, self.right = curve, left, right
         self.table = curve.fast
+        self.diagonal = curve.variance
         self._local = threading.local()
 
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:

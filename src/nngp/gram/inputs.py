@@ -4,6 +4,7 @@ Takes whatever the user calls data; gives an array (n, d) and the input variance
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,10 +95,13 @@ class Inputs:
         data = as_inputs(X, name)
         return cls(data, input_vars(data))
 
-    @property
+    @cached_property
     def directions(self) -> Array:
+        """Rows as unit vectors; zero rows all get the same one, so that they count as equal."""
         norms = np.sqrt(self.var * self.X.shape[1])
-        return self.X / np.where(norms > 0, norms, 1.0)[:, None]
+        out = self.X / np.where(norms > 0, norms, 1.0)[:, None]
+        out[norms == 0, 0] = 1.0
+        return out
 
 
 def common_var(*sets: Inputs) -> float | None:

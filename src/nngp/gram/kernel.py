@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable, default_table
-from nngp.curve import compile_curve
+from nngp.curve import compile_curve, output_variance
 from nngp.gram import tiles
 from nngp.gram.equal_norm import CurveTransform
 from nngp.gram.inputs import Inputs, common_var
@@ -81,29 +81,32 @@ def kernel(
     >>> import nngp
     >>> net = nngp.Architecture(2, "relu", weight_var=2.0, bias_var=0.0)
     >>> nngp.kernel(net, [[1.0, 1.0], [1.0, -1.0]]).round(4).tolist()
-    [[2.0, 0.9859], [0.9859, 2.0]]
+    [[2.0, 0.9875], [0.9875, 2.0]]
     """
     first, second = _inputs(X1, X2)
     plan = _plan(architecture, method, first, second)
-    left = first.directions
-    right = None if second is None else second.directions
-    other, other_inputs = left if right is None else right, first if second is None else second
-    if plan.input_var == 0:  # all inputs are zero, hence equal
-        left = np.ones((len(left), 1))
-        right, other = (None, left) if right is None else (np.ones((len(other), 1)),) * 2
-    if plan.method == "curve":
-        assert plan.input_var is not None
-        transform = CurveTransform(compile_curve(architecture, plan.input_var), left, other)
-    elif plan.method == "lookup":
-        assert plan.input_var is not None
-        chosen = default_table(architecture.activation) if table is None else table
-        transform = LookupTransform(architecture, plan.input_var, chosen)
-    else:
-        transform = PairwiseTransform(architecture, first, other_inputs)
-    out = tiles.fill(left, right, transform)
+    transform = _transform(plan, architecture, first, second or first, table)
+    other = None if second is None else second.directions
+    out = tiles.fill(first.directions, other, transform)
     if second is None:
-        np.fill_diagonal(out, _diagonal(plan, transform, architecture, first))
+        np.fill_diagonal(out, transform.diagonal)
     return out
+
+
+def _transform(
+    plan: KernelPlan,
+    architecture: Architecture,
+    left: Inputs,
+    right: Inputs,
+    table: LookupTable | None,
+) -> CurveTransform | LookupTransform | PairwiseTransform:
+    if plan.method == "pairwise" or plan.input_var is None:
+        return PairwiseTransform(architecture, left, right)
+    if plan.method == "curve":
+        curve = compile_curve(architecture, plan.input_var)
+        return CurveTransform(curve, left.directions, right.directions)
+    chosen = default_table(architecture.activation) if table is None else table
+    return LookupTransform(architecture, plan.input_var, chosen)
 
 
 def kernel_diag(architecture: Architecture, X: ArrayLike) -> Array:
@@ -112,13 +115,13 @@ def kernel_diag(architecture: Architecture, X: ArrayLike) -> Array:
     Examples
     --------
     >>> import nngp
-    >>> nngp.kernel_diag(nngp.Architecture(1, "relu", 2.0, 0.0), [[1.0, 1.0]]).tolist()
-    [2.0]
+    >>> nngp.kernel_diag(nngp.Architecture(1, "relu", 2.0, 0.5), [[1.0, 1.0]]).round(6).tolist()
+    [3.0]
     """
     inputs = Inputs.of(X)
     shared = common_var(inputs)
     if shared is not None:
-        return np.full(len(inputs.X), compile_curve(architecture, shared).variance)
+        return np.full(len(inputs.X), output_variance(architecture, shared))
     return layer_variances(architecture, inputs.var)[-1]
 
 
@@ -154,11 +157,3 @@ def _plan(
     if method == "curve" and shared is not None:
         error = compile_curve(architecture, shared).error
     return KernelPlan(method, reason, shared, error)
-
-
-def _diagonal(plan: KernelPlan, transform: object, architecture: Architecture, X: Inputs) -> Array:
-    if isinstance(transform, CurveTransform):
-        return np.array(transform.curve.variance)
-    if isinstance(transform, LookupTransform):
-        return np.array(transform.variance)
-    return layer_variances(architecture, X.var)[-1]

@@ -25,7 +25,7 @@ class LookupTransform:
             self.variances.append(bias + weight * float(table(self.variances[-1], 1.0)))
 
     @property
-    def variance(self) -> float:
+    def diagonal(self) -> float:
         """K^L(x, x) according to the table."""
         return self.variances[-1]
 

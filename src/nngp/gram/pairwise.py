@@ -47,6 +47,11 @@ class PairwiseTransform:
         self.variances = [(q[: self.size], q[self.size :]) for q in both]
         self.expansions = self._expand(both)
 
+    @property
+    def diagonal(self) -> Array:
+        """K^L(x, x) of the left points."""
+        return self.variances[-1][0]
+
     def _expand(self, variances: list[Array]) -> list[tuple[Expansions, NDArray[np.intp]]]:
         if self.architecture.activation.closed_form is not None:
             return []

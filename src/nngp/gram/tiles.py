@@ -33,9 +33,11 @@ def fill(left: Array, right: Array | None, transform: Transform) -> Array:
         for strip in _strips(rows, columns):
             local = slice(strip.start - rows.start, strip.stop - rows.start)
             transform(block[local], strip, columns)
-        out[rows, columns] = block
-        if symmetric and rows != columns:
+        if symmetric and rows == columns:  # so far only up to the order of its sums
+            block = np.tril(block) + np.tril(block, -1).T
+        elif symmetric:
             out[columns, rows] = block.T
+        out[rows, columns] = block
 
     tiles = [
         (rows, columns)
@@ -44,11 +46,6 @@ def fill(left: Array, right: Array | None, transform: Transform) -> Array:
     ]
     with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(_threads()) as pool:
         list(pool.map(job, tiles))
-    if symmetric:  # a tile on the diagonal is symmetric only up to the order of its sums
-        for rows in _slices(len(left)):
-            block = out[rows, rows]
-            lower = np.tril_indices(len(block), -1)
-            block.T[lower] = block[lower]
     return out
 
 
