@@ -15,7 +15,7 @@ not reach bounds what is left out (Cauchy-Schwarz).
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,9 +130,15 @@ def nodes(resolved: Resolved, var: float, widest: float = 1.0) -> tuple[Array, A
     return gauss(np.union1d(breaks[np.abs(breaks) < reach], regular))
 
 
+@cache
+def legendre(order: int) -> tuple[Array, Array]:
+    """Gauss-Legendre nodes and weights on [-1, 1]; NumPy solves an eigenproblem every time."""
+    return np.polynomial.legendre.leggauss(order)
+
+
 def gauss(edges: Array, order: int = GAUSS) -> tuple[Array, Array]:
     """Composite Gauss-Legendre nodes between `edges`, with the normal density in the weights."""
-    t, w = np.polynomial.legendre.leggauss(order)
+    t, w = legendre(order)
     half, middle = 0.5 * np.diff(edges)[:, None], 0.5 * (edges[1:] + edges[:-1])[:, None]
     z = (middle + half * t).ravel()
     return z, (half * w).ravel() * np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)

@@ -27,6 +27,7 @@ from nngp.covariance.resolve import resolve
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 TOLERANCE = 4e-15  # of each panel of a fit, relative
+FAR = 0.15  # 1 - |c| from which 256 terms are enough: 0.85^256 = 1e-18
 
 
 class Layer(Protocol):
@@ -208,9 +209,12 @@ class FittedLayer:
     def _fit(self, expectation: Callable, power: int, negative_power: int) -> "_Fit":
         def sample(negative: bool, power: int) -> Callable[[Array], Array]:
             def at(root: Array) -> Array:
+                m = root**2
                 if self.series.is_complete:
-                    return _from_series(self.series, self.var, expectation, negative, root**2)
-                return self._from_pairs(expectation, negative, root**2)
+                    return _from_series(self.series, self.var, expectation, negative, m)
+                if expectation is Pair.deficit:
+                    return self._deficits_by_distance(negative, m)
+                return self._from_pairs(expectation, negative, m)
 
             return lambda root: at(root) / root**power
 
@@ -221,9 +225,17 @@ class FittedLayer:
         minus, minus_error = _chebyshev.fit(sample(True, negative_power), 0.0, 1.0, tol=tol)
         return _Fit(plus, minus, power, negative_power, max(error, minus_error))
 
+    def _deficits_by_distance(self, negative: bool, m: Array) -> Array:
+        """Far from ±1 even a series that does not end has converged, and nothing cancels."""
+        out, far = np.empty_like(m), m > FAR
+        corr = m[far] - 1 if negative else 1 - m[far]
+        out[far] = self.second_moment - hermite.polynomial(corr, self.series.coefs**2)
+        out[~far] = self._from_pairs(Pair.deficit, negative, m[~far])
+        return out
+
     def _from_pairs(self, expectation: Callable, negative: bool, m: Array) -> Array:
         # Tolerance 0: to rounding, relative to the integral, however small the deficit.
-        pairs = (Pair(self.activation, self.var, self.var, negative, float(x)) for x in m)
+        pairs = [Pair(self.activation, self.var, self.var, negative, float(x)) for x in m]
         return np.array([expectation(pair, 0.0)[0] for pair in pairs])
 
 

@@ -42,10 +42,14 @@ class Pair:
     def corr(self) -> float:
         return self.m - 1 if self.negative else 1 - self.m
 
-    def expect(self, integrand: Callable[[Array, Array], Array], tol: float) -> tuple[float, float]:
+    def expect(
+        self, integrand: Callable[[Array, Array], Array], tol: float, exchangeable: bool = True
+    ) -> tuple[float, float]:
         """E[integrand(u, v)] and its absolute error, `tol` being what is aimed at."""
         first, second = quadrature.sides(self.resolved, self.var1, self.var2, self.negative)
-        return quadrature.expectation(integrand, first, second, self.m, tol)
+        return quadrature.expectation(
+            integrand, first, second, self.m, tol, exchangeable=exchangeable
+        )
 
     def product(self, tol: float) -> tuple[float, float]:
         """E[phi(u) phi(v)]."""
@@ -88,7 +92,7 @@ class Pair:
             this, other = (u, v) if which == 0 else (v, u)
             return this * dphi(this) * phi(other)
 
-        total, error = self.expect(integrand, tol)
+        total, error = self.expect(integrand, tol, exchangeable=False)
         for kink, jump in self.jumps:
             total += kink * jump * self.along(kink, which, phi)
         return total, error
