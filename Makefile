@@ -1,16 +1,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow check format benchmark clean
+.PHONY: demo test check format benchmark clean
 
 demo: .venv/.demo
 	$(BIN)/python -m nngp.reproduce.demo
 
 test: check
-	$(BIN)/python -m pytest -m "not slow"
-
-test-slow: .venv/.dev
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest
 
 check: .venv/.dev
 	$(BIN)/ruff check .
@@ -23,7 +20,8 @@ format: .venv/.dev
 	$(BIN)/ruff format .
 
 benchmark: .venv/.dev
-	$(BIN)/python benchmarks/kernel.py
+	$(BIN)/python benchmarks/kernel.py --out benchmarks/results/kernel.json
+	$(BIN)/python benchmarks/lookup.py --out benchmarks/results/lookup.json
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

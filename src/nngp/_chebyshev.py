@@ -17,7 +17,9 @@ Array = NDArray[np.float64]
 @cache
 def points(count: int) -> Array:
     """Chebyshev points of the first kind on [-1, 1], ascending."""
-    return -np.cos(np.pi * (np.arange(count) + 0.5) / count)
+    out = -np.cos(np.pi * (np.arange(count) + 0.5) / count)
+    out.setflags(write=False)
+    return out
 
 
 @cache

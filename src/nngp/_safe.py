@@ -30,7 +30,8 @@ def arcsine(xp: Any, corr: Any, m: Any = None) -> Any:
 
 def inverse_root(xp: Any, x: Any) -> Any:
     """1/sqrt(x), large but finite at x <= 0."""
-    return 1.0 / xp.sqrt(xp.maximum(x, TINY))
+    x = xp.asarray(x)
+    return 1.0 / xp.sqrt(xp.maximum(x, xp.finfo(x.dtype).tiny))
 
 
 def correlation(xp: Any, cov: Any, var1: Any, var2: Any) -> Any:

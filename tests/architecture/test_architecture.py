@@ -44,10 +44,39 @@ def test_bad_descriptions_are_refused(arguments, message):
         nngp.Architecture(**arguments)
 
 
+def test_variances_may_be_numpy_numbers_but_not_strings():
+    assert nngp.Architecture(1, "relu", np.array(1.5), np.float32(0.5)).weight_var == 1.5
+    with pytest.raises(TypeError, match="must be a number or a sequence"):
+        nngp.Architecture(1, "relu", "12")
+
+
 @pytest.mark.parametrize("activation", [3, None])
 def test_something_else_is_no_activation(activation):
     with pytest.raises(TypeError, match="activation must be a name, a callable"):
         nngp.Architecture(1, activation)
+
+
+def test_named_activations_are_equal_and_survive_pickling():
+    import pickle
+
+    assert nngp.leaky_relu(0.2) == nngp.leaky_relu(0.2)
+    assert nngp.Architecture(1, "leaky_relu") == nngp.Architecture(1, nngp.leaky_relu())
+    for name in (*nngp.activation_names(), nngp.leaky_relu(0.3)):
+        net = nngp.Architecture(2, name)
+        assert pickle.loads(pickle.dumps(net)) == net
+    mine = nngp.Activation(np.arctan, kinks=(1.0,))
+    assert pickle.loads(pickle.dumps(mine)) == mine
+
+
+def test_an_unhashable_callable_is_refused():
+    class Unhashable:
+        __hash__ = None
+
+        def __call__(self, x):
+            return x
+
+    with pytest.raises(TypeError, match="must be hashable"):
+        nngp.Activation(Unhashable())
 
 
 def test_a_users_function_is_never_taken_for_ours():

@@ -1,8 +1,8 @@
-"""Closed forms against integration in polar coordinates, and their derivatives against mpmath.
+"""Closed forms against integration in polar coordinates, derivatives against differences of those.
 
 In polar coordinates u = sqrt(q1) r cos(w), v = sqrt(q2) r cos(w - theta) every activation with a
 kink at 0 is smooth between four rays, so Gauss-Legendre is exact there. Nothing of it is shared
-with the package.
+with the package. Deficits are checked against mpmath.
 """
 
 from itertools import pairwise

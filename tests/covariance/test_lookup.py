@@ -52,11 +52,6 @@ def test_the_authors_table_is_cut_as_theirs_is():
         assert 1 - table(var, 1.0) / (var / 2) == pytest.approx(low, abs=0.005)
 
 
-def test_default_grid_obeys_the_paper():
-    grid = nngp.LookupTable("relu", n_g=51, n_v=5, n_c=5).grid
-    assert grid.s_max < grid.u_max**2
-
-
 def test_kernel_by_table_is_near_the_exact_one():
     rng = np.random.default_rng(0)
     X = nngp.normalize(rng.standard_normal((20, 8)))
@@ -86,7 +81,11 @@ def test_files_that_are_no_tables(tmp_path):
     (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match="is not a look-up table"):
         nngp.LookupTable.load(tmp_path / "cut.npz")
-    with pytest.raises(ValueError, match="holds 'tanh', not 'relu'"):
+    doubled = nngp.Activation(lambda x: 2 * np.tanh(x), name="tanh")
+    nngp.LookupTable(doubled, **SMALL).save(tmp_path / "d.npz")
+    with pytest.raises(ValueError, match="was filled with another function"):
+        nngp.LookupTable.load(tmp_path / "d.npz")
+    with pytest.raises(ValueError, match="was filled with another function"):
         nngp.LookupTable.load(tmp_path / "t.npz", "relu")
 
 

@@ -62,6 +62,61 @@ def test_an_odd_kink_and_a_jump_are_found():
     assert abs(found - sampled.mean()) < 5 * sampled.std() / 2000
 
 
+@pytest.mark.parametrize("var", [1.0, 300.0])
+@pytest.mark.parametrize("corr", [0.5, 1.0, -0.999])
+def test_two_kinks_close_together_are_both_found(var, corr):
+    def ramp(x):
+        return np.clip(x - 0.3, 0, 0.2)
+
+    value = nngp.layer_covariance(ramp, var, var, corr)
+    declared = nngp.layer_covariance(nngp.Activation(ramp, kinks=(0.3, 0.5)), var, var, corr)
+    assert value == pytest.approx(declared, rel=1e-12, abs=1e-16)
+
+
+def test_a_narrow_bump_is_not_stepped_over():
+    def bump(x):
+        return np.exp(-(((x - 0.7) / 0.02) ** 2))
+
+    # E[phi²] is a Gaussian integral
+    s = 0.02**2 / 4
+    exact = np.sqrt(s / (s + 40)) * np.exp(-0.5 * 0.7**2 / (s + 40))
+    value, error = nngp.layer_covariance(bump, 40.0, 40.0, 1.0, return_error=True)
+    assert abs(value - exact) <= 10 * error
+    assert error < 1e-12 * exact
+
+
+def test_a_singular_derivative_is_reported_as_an_error():
+    """E[sqrt|u|]² = 2^(1/2) Gamma(3/4)² / pi at correlation 0."""
+    from scipy.special import gamma
+
+    value, error = nngp.layer_covariance(
+        lambda x: np.sqrt(np.abs(x)), 1.0, 1.0, 0.0, return_error=True
+    )
+    assert abs(value - np.sqrt(2) * gamma(0.75) ** 2 / np.pi) <= 10 * error
+    assert error < 1e-4
+
+
+def test_without_variance_the_correlation_means_nothing():
+    for name in ("step", "sign", "cos"):
+        values = nngp.layer_covariance(name, 0.0, 0.0, [0.0, 1.0, -1.0, 0.5])
+        assert np.ptp(values) == 0
+
+
+def test_a_staircase_with_many_declared_kinks():
+    stairs = nngp.Activation(np.round, kinks=[i + 0.5 for i in range(-30, 30)])
+    value, error = nngp.layer_covariance(stairs, 4.0, 4.0, 0.5, return_error=True)
+    rng = np.random.default_rng(0)
+    u, z = rng.standard_normal((2, 2_000_000))
+    sampled = np.round(2 * u) * np.round(u + np.sqrt(3.0) * z)
+    assert abs(value - sampled.mean()) < 5 * sampled.std() / np.sqrt(2e6)
+    assert error < 1e-11
+
+
+def test_too_much_structure_is_refused():
+    with pytest.raises(nngp.ActivationError, match="too much structure"):
+        nngp.layer_covariance(lambda x: np.sign(np.sin(1e4 * x)), 1.0, 1.0, 0.5)
+
+
 def test_a_noisy_callable_reports_its_noise():
     def rounded(x):
         return np.tanh(x.astype(np.float32))

@@ -3,8 +3,7 @@
 Run by hand (`python tests/oracles/make_layers.py`, some minutes); the result is committed. Nothing
 here comes from the package. Kinked activations: the inner expectation of v given u has an
 elementary form, the outer integral is mpmath's, 40 digits. Smooth ones: the trapezoid rule in
-rotated coordinates, in mpmath up to variance 4 and in 80-bit floats (1e-17) beyond, where the two
-have been compared.
+rotated coordinates in 80-bit floats (1e-17), compared with mpmath at two points.
 """
 
 import json

@@ -8,6 +8,7 @@ be called "relu" is never taken for ours.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ class Activation:
     Parameters
     ----------
     fn : callable
-        Maps a NumPy (or JAX) array to an array of the same shape.
+        Maps a NumPy (or JAX) array to an array of the same shape. It must be pure: results are
+        kept, under the callable itself.
     name : str, optional
         What to call it; the callable's own name by default.
     kinks : iterable of float, optional
@@ -44,14 +46,25 @@ class Activation:
     fn: Callable[[Any], Any]
     name: str = ""
     kinks: tuple[float, ...] = ()
-    closed_form: tuple[str, float] | None = field(default=None, repr=False)
+    closed_form: tuple[str, float] | None = field(default=None, init=False, repr=False)
+    _origin: Any = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.fn):
             raise TypeError(f"an activation needs a callable, got {type(self.fn).__name__}")
+        try:
+            hash(self.fn)
+        except TypeError:
+            raise TypeError(
+                f"the callable of an activation must be hashable, {type(self.fn).__name__} is "
+                "not; wrap it in a function"
+            ) from None
         if not self.name:
             object.__setattr__(self, "name", getattr(self.fn, "__name__", "activation"))
         object.__setattr__(self, "kinks", _as_kinks(self.kinks))
+
+    def __reduce__(self) -> Any:
+        return self._origin or (Activation, (self.fn, self.name, self.kinks))
 
     def __call__(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """phi(x) in float64, checked."""
@@ -85,8 +98,8 @@ class Activation:
             ) from cause
 
 
-def _as_kinks(kinks: Iterable[float]) -> tuple[float, ...]:
-    values = tuple(sorted({float(k) for k in kinks}))
+def _as_kinks(kinks: Iterable[float] | float) -> tuple[float, ...]:
+    values = tuple(sorted({float(k) for k in np.atleast_1d(np.asarray(kinks, dtype=float))}))
     if not np.isfinite(values).all():
         raise ValueError(f"kinks must be finite numbers, got {values}")
     return values
@@ -101,7 +114,7 @@ def _in_double_precision(fn: Callable[[Any], Any], x: NDArray[np.float64]) -> An
 
 
 def _namespace(x: Any) -> Any:
-    if isinstance(x, np.ndarray | float | int):
+    if isinstance(x, np.ndarray | np.generic | float | int):
         return np
     import jax.numpy as jnp
 
@@ -161,25 +174,42 @@ _CLOSED: dict[str, tuple[Callable[[Any], Any], tuple[float, ...], tuple[str, flo
 
 
 def leaky_relu(slope: float = 0.01) -> Activation:
-    """max(x, slope·x) for a slope up to 1: x where positive, slope·x where negative."""
+    """x where positive, slope·x where negative."""
     slope = float(slope)
     if not np.isfinite(slope):
         raise ValueError(f"the slope of leaky_relu must be a finite number, got {slope}")
+    return _leaky_relu(slope)
 
+
+@lru_cache
+def _leaky_relu(slope: float) -> Activation:
     def fn(x: Any) -> Any:
         return _namespace(x).where(x > 0, x, slope * x)
 
-    return Activation(fn, f"leaky_relu({slope:g})", (0.0,), ("leaky_relu", slope))
+    name = f"leaky_relu({slope:g})"
+    return _known(Activation(fn, name, (0.0,)), ("leaky_relu", slope), (leaky_relu, (slope,)))
+
+
+def _known(
+    activation: Activation, closed_form: tuple[str, float] | None, origin: tuple[Any, Any]
+) -> Activation:
+    """An activation of ours: with its closed form, and pickled by name."""
+    object.__setattr__(activation, "closed_form", closed_form)
+    object.__setattr__(activation, "_origin", origin)
+    return activation
 
 
 def _build() -> dict[str, Activation]:
-    table = {name: Activation(fn, name) for name, fn in _SMOOTH.items()}
-    table |= {name: Activation(fn, name, kinks) for name, (fn, kinks) in _KINKED.items()}
-    table |= {name: Activation(fn, name, kinks, key) for name, (fn, kinks, key) in _CLOSED.items()}
+    rows = [(name, fn, (), None) for name, fn in _SMOOTH.items()]
+    rows += [(name, fn, kinks, None) for name, (fn, kinks) in _KINKED.items()]  # type: ignore[misc]
+    rows += [(name, fn, kinks, key) for name, (fn, kinks, key) in _CLOSED.items()]  # type: ignore[misc]
+    table = {
+        name: _known(Activation(fn, name, kinks), key, (as_activation, (name,)))
+        for name, fn, kinks, key in rows
+    }
     return table | {"leaky_relu": leaky_relu()}
 
 
-_NAMED = _build()
 ALIASES = {"linear": "identity", "swish": "silu", "heaviside": "step", "logistic": "sigmoid"}
 
 
@@ -205,3 +235,6 @@ def as_activation(activation: "str | Callable[[Any], Any] | Activation") -> Acti
         "activation must be a name, a callable or an nngp.Activation, "
         f"got {type(activation).__name__}"
     )
+
+
+_NAMED = _build()

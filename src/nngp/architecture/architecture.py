@@ -85,15 +85,17 @@ class Architecture:
 
 
 def _as_variance(name: str, value: Any, depth: int) -> float | tuple[float, ...]:
-    if isinstance(value, Real) and not isinstance(value, bool):
+    if np.ndim(value) == 0 and isinstance(value, Real | np.ndarray) and not isinstance(value, bool):
         layers: tuple[float, ...] = (float(value),)
     else:
         try:
-            layers = tuple(float(v) for v in value)
+            layers = tuple(float(v) for v in ([] if isinstance(value, str) else value))
         except (TypeError, ValueError):
             raise TypeError(
                 f"{name} must be a number or a sequence of numbers, got {value!r}"
             ) from None
+        if isinstance(value, str):
+            raise TypeError(f"{name} must be a number or a sequence of numbers, got {value!r}")
         if len(layers) != depth + 1:
             raise ValueError(
                 f"{name} has {len(layers)} values; a network of depth {depth} has {depth + 1} "

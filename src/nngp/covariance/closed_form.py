@@ -38,6 +38,8 @@ class ClosedForm:
     deficit: Callable[[float, Array], Array]
     parity: Parity = "none"
     loss: Callable[[float], float] = lambda var: 1.0  # factor by which rounding grows
+    # F(q, q, 1) + F(q, q, m - 1) where plain addition would cancel (phi nearly odd)
+    surplus: Callable[[float, Array], Array] | None = None
 
 
 @cache
@@ -63,10 +65,16 @@ def _leaky_relu(negative_slope: float) -> ClosedForm:
         return a2 + b2 * TWO_OVER_PI * _safe.arcsine(xp, c, m) + 0.0 * (q1 + q2)
 
     def deficit(q: float, m: Array) -> Array:
-        return q * (a2 * m + b2 * (m - TWO_OVER_PI * _safe.gap1(_safe.angle(m))))
+        return q * (a2 * m + b2 * even_deficit(m))
+
+    def even_deficit(m: Array) -> Array:
+        return m - TWO_OVER_PI * _safe.gap1(_safe.angle(m))
+
+    def surplus(q: float, m: Array) -> Array:
+        return q * (a2 * m + b2 * (2 - even_deficit(m)))
 
     parity: Parity = {-1.0: "even", 1.0: "odd"}.get(negative_slope, "none")  # type: ignore[assignment]
-    return ClosedForm(value, slope, value, deficit, parity)
+    return ClosedForm(value, slope, value, deficit, parity, surplus=surplus)
 
 
 def _sign_like(offset: float, height: float) -> ClosedForm:
@@ -111,9 +119,9 @@ def _erf() -> ClosedForm:
 def _arcsin_deficit(q: float, m: Array) -> Array:
     """arcsin(x) - arcsin(x (1 - m)) for x = q / (1 + q)."""
     x, cos_x = q / (1 + q), np.sqrt(1 + 2 * q) / (1 + q)
-    y, gap = x * (1 - m), x**2 * m * (2 - m)  # gap = x² - y²
-    cos_y = np.sqrt(cos_x**2 + gap)
-    return np.arctan2(gap / (x * cos_y + y * cos_x), cos_x * cos_y + x * y)
+    y, sine2 = x * (1 - m), m * (2 - m)
+    cos_y = np.sqrt(cos_x**2 + x**2 * sine2)  # x² - y² = x² sine2
+    return np.arctan2(x * sine2 / (cos_y + (1 - m) * cos_x), cos_x * cos_y + x * y)
 
 
 def _gelu() -> ClosedForm:
@@ -141,15 +149,24 @@ def _gelu() -> ClosedForm:
         )
         return 0.5 * q1 * TWO_OVER_PI * at_fixed_rho + rho * slope(xp, q1, q2, c, m)
 
-    def deficit(q: float, m: Array) -> Array:
+    def even_deficit(q: float, m: Array) -> Array:
         sine2, root1, mix = m * (2 - m), np.sqrt(1 + 2 * q), (1 - q) / (1 + q)
         root = np.sqrt(1 + 2 * q + q**2 * sine2)
         arc = TWO_OVER_PI * np.arctan2(q * (1 - m), root)
         fall = TWO_OVER_PI * _arcsin_deficit(q, m)
         rest = sine2 * (2 * q**2 / ((1 + q) * root * root1 * (root + root1)) + mix / root)
-        return 0.25 * q * (m + fall + m * arc + TWO_OVER_PI * q * rest)
+        return 0.25 * q * (fall + m * arc + TWO_OVER_PI * q * rest)
 
-    return ClosedForm(value, slope, radial, deficit, loss=lambda q: 1 + 4 * np.sqrt(q))
+    def deficit(q: float, m: Array) -> Array:
+        return 0.25 * q * m + even_deficit(q, m)
+
+    def surplus(q: float, m: Array) -> Array:
+        even_moment = float(value(np, q, q, np.float64(1.0))) - 0.25 * q
+        return 0.25 * q * m + (2 * even_moment - even_deficit(q, m))
+
+    return ClosedForm(
+        value, slope, radial, deficit, loss=lambda q: 1 + 4 * np.sqrt(q), surplus=surplus
+    )
 
 
 def _sin_cos(odd: bool) -> ClosedForm:

@@ -42,13 +42,13 @@ def differentiable_layer(activation: Activation) -> DifferentiableLayer:
 
     @jax.custom_jvp
     def covariance(q1: Any, q2: Any, cov: Any) -> Any:
-        return value(q1, q2, _correlation(cov, q1, q2))
+        return value(q1, q2, correlation(jnp, cov, q1, q2))
 
     @covariance.defjvp
     def _(primals: Any, tangents: Any) -> Any:
         q1, q2, cov = primals
         dq1, dq2, dcov = tangents
-        c = _correlation(cov, q1, q2)
+        c = correlation(jnp, cov, q1, q2)
         steep = slope(q1, q2, c)
 
         def in_var(q: Any, other: Any) -> Any:
@@ -61,7 +61,7 @@ def differentiable_layer(activation: Activation) -> DifferentiableLayer:
 
     @jax.custom_jvp
     def variance(q: Any) -> Any:
-        return value(q, q, jnp.ones_like(q))
+        return value(q, q, jnp.where(q > 0, 1.0, 0.0).astype(jnp.result_type(q)))
 
     @variance.defjvp
     def _(primals: Any, tangents: Any) -> Any:
@@ -71,12 +71,6 @@ def differentiable_layer(activation: Activation) -> DifferentiableLayer:
         return variance(q), rate * dq
 
     return DifferentiableLayer(covariance, variance)
-
-
-def _correlation(cov: Any, q1: Any, q2: Any) -> Any:
-    """Correlation, exactly ±1 where rounding is all that separates it from there."""
-    c = correlation(jnp, cov, q1, q2)
-    return jnp.where(1 - jnp.abs(c) < 8 * jnp.finfo(c.dtype).eps, jnp.sign(c), c)
 
 
 def _kept_off_one(c: Any) -> Any:
@@ -102,6 +96,12 @@ def _expectations(activation: Activation) -> tuple[Expectation, Expectation, Exp
             "differentiate its kernel; nngp.kernel and nngp.layer_derivatives can"
         )
     phi, kinks = activation.fn, np.array(resolved.kinks)
+    try:
+        jax.eval_shape(phi, jnp.zeros(1))
+    except Exception as cause:
+        raise ActivationError(
+            f"activation '{activation.name}' cannot be traced by JAX; write it with jax.numpy"
+        ) from cause
 
     def derivative(x: Any) -> Any:
         return jax.jvp(phi, (x,), (jnp.ones_like(x),))[1]

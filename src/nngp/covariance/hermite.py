@@ -57,7 +57,7 @@ class Series:
         return out
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def expand(activation: Activation, var: float) -> Series:
     """The series at one variance, with as many terms as it needs (up to 16,384)."""
     series = expand_many(activation, np.array([var]))
@@ -133,7 +133,10 @@ def nodes(resolved: Resolved, var: float, widest: float = 1.0) -> tuple[Array, A
 @cache
 def legendre(order: int) -> tuple[Array, Array]:
     """Gauss-Legendre nodes and weights on [-1, 1]; NumPy solves an eigenproblem every time."""
-    return np.polynomial.legendre.leggauss(order)
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    nodes.setflags(write=False)
+    weights.setflags(write=False)
+    return nodes, weights
 
 
 def gauss(edges: Array, order: int = GAUSS) -> tuple[Array, Array]:
@@ -180,3 +183,11 @@ def deficits(series: Series, m: Array, negative: bool, weights: Array | None = N
         return fall @ w[1:]
     signs = np.where(k % 2 == 0, 1.0, -1.0)
     return fall @ (signs * w[1:]) + 2 * np.sum(w[1::2])
+
+
+def surpluses(series: Series, m: Array) -> Array:
+    """F(1) + F(-(1 - m)) = sum a_k² (1 + (-1)^k (1-m)^k), without cancellation."""
+    w = series.coefs**2
+    k = np.arange(1, w.shape[-1])
+    fall = -np.expm1(np.outer(np.log1p(-m), k))
+    return 2 * w[0] + np.where(k % 2 == 0, 2 - fall, fall) @ w[1:]

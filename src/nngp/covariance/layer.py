@@ -49,6 +49,11 @@ class Layer(Protocol):
         ...
 
     @property
+    def surplus_error(self) -> float:
+        """Of every surplus, relative."""
+        ...
+
+    @property
     def stretch(self) -> float:
         """d log deficit / d log q: how the deficit takes up an error of the variance."""
         ...
@@ -62,6 +67,10 @@ class Layer(Protocol):
         """F(q, q, 1) - F(q, q, c)."""
         ...
 
+    def surplus(self, m: Array) -> Array:
+        """F(q, q, 1) + F(q, q, m - 1), asked for only where phi has no symmetry."""
+        ...
+
     def slope(self, negative: Mask, m: Array) -> Array:
         """E[phi'(u) phi'(v)]."""
         ...
@@ -71,12 +80,13 @@ class Layer(Protocol):
         ...
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=512)
 def layer_at(activation: Activation, var: float) -> Layer:
     """The layer map of `activation` at variance `var`."""
     if activation.closed_form is not None:
         return ClosedLayer(closed_form(activation.closed_form), var)
-    return FittedLayer(activation, var)
+    fitted = FittedLayer(activation, var)
+    return ConstantLayer(fitted.second_moment) if fitted.is_constant else fitted
 
 
 def both_sides(layer: Layer, negative: Mask, m: Array) -> tuple[Array, Array]:
@@ -88,7 +98,10 @@ def both_sides(layer: Layer, negative: Mask, m: Array) -> tuple[Array, Array]:
     if layer.parity == "even":
         negative = np.zeros_like(negative)
     deficit = layer.deficit(negative, m)
-    return deficit, total - deficit
+    plus = total - deficit
+    if layer.parity == "none" and negative.any():
+        plus[negative] = layer.surplus(m[negative])
+    return deficit, plus
 
 
 def _split(
@@ -119,6 +132,10 @@ class ClosedLayer:
     def error(self) -> float:
         return 4 * EPS * self.form.loss(self.var)
 
+    @property
+    def surplus_error(self) -> float:
+        return self.error
+
     @cached_property
     def stretch(self) -> float:
         """Sampled at c = 0: exact for homogeneous activations, of the right size for others."""
@@ -146,6 +163,11 @@ class ClosedLayer:
             lambda m: self.second_moment - self.form.value(np, self.var, self.var, m - 1, m),
         )
 
+    def surplus(self, m: Array) -> Array:
+        if self.form.surplus is not None:
+            return self.form.surplus(self.var, m)
+        return self.second_moment + self.form.value(np, self.var, self.var, m - 1, m)
+
     def slope(self, negative: Mask, m: Array) -> Array:
         c = _signed(negative, m)
         out = self.form.slope(np, self.var, self.var, c, m)
@@ -154,6 +176,26 @@ class ClosedLayer:
     def deficit_in_var(self, negative: Mask, m: Array) -> Array:
         radial = self.form.radial(np, self.var, self.var, _signed(negative, m), m)
         return (self.radial_moment - radial) / self.var
+
+
+@dataclass(frozen=True)
+class ConstantLayer:
+    """An activation that does not vary where it matters: nothing of the input is left."""
+
+    second_moment: float
+    radial_moment: float = 0.0
+    error: float = EPS
+    surplus_error: float = EPS
+    stretch: float = 0.0
+    parity: Parity = "even"
+
+    def deficit(self, negative: Mask, m: Array) -> Array:
+        return np.zeros_like(m)
+
+    slope = deficit_in_var = deficit
+
+    def surplus(self, m: Array) -> Array:
+        return np.full_like(m, 2 * self.second_moment)
 
 
 class FittedLayer:
@@ -170,9 +212,21 @@ class FittedLayer:
         self.parity: Parity = _parity(phi, mirrored)
         # Where phi jumps the deficit starts like sqrt(m), otherwise like m.
         self._order = 1 if any(self.resolved.jumps) else 2
-        spread = max(self.second_moment - float(w @ phi) ** 2, EPS * self.second_moment)
+        self._quadrature_error = 0.0
         # A nearly constant phi keeps few digits of what varies.
+        self._spread = float(w @ (phi - w @ phi) ** 2)
+        spread = max(self._spread, EPS**2 * self.second_moment, TINY)
         self._noise = (EPS + self.resolved.error) * np.sqrt(self.second_moment / spread)
+
+    @property
+    def is_constant(self) -> bool:
+        return self._spread <= (4 * EPS) ** 2 * self.second_moment
+
+    @property
+    def surplus_error(self) -> float:
+        """Of F(1) + F(c): rounding of phi hides an even part that is very small."""
+        even = max(float(self.surplus(np.zeros(1))[0]), EPS**2 * self.second_moment, TINY)
+        return self.error + 4 * EPS * float(np.sqrt(2 * self.second_moment / even))
 
     @cached_property
     def _deficit(self) -> "_Fit":
@@ -180,7 +234,7 @@ class FittedLayer:
 
     @property
     def error(self) -> float:
-        return self._deficit.error + 4 * float(self._noise)
+        return self._deficit.error + self._quadrature_error + 4 * float(self._noise)
 
     stretch = 1.0  # not worth a quadrature
 
@@ -191,6 +245,18 @@ class FittedLayer:
 
     def deficit(self, negative: Mask, m: Array) -> Array:
         return self._deficit(negative, m)
+
+    @cached_property
+    def _surplus(self) -> Piecewise:
+        def at(root: Array) -> Array:
+            if self.series.is_complete:
+                return hermite.surpluses(self.series, root**2)
+            return self._from_pairs(Pair.surplus, True, root**2)
+
+        return _chebyshev.fit(at, 0.0, 1.0, tol=max(TOLERANCE, 4 * self.resolved.error))[0]
+
+    def surplus(self, m: Array) -> Array:
+        return self._surplus(np.sqrt(m))
 
     @cached_property
     def _slope(self) -> "_Fit":
@@ -229,14 +295,19 @@ class FittedLayer:
         """Far from ±1 even a series that does not end has converged, and nothing cancels."""
         out, far = np.empty_like(m), m > FAR
         corr = m[far] - 1 if negative else 1 - m[far]
-        out[far] = self.second_moment - hermite.polynomial(corr, self.series.coefs**2)
+        without_mean = np.concatenate([[0.0], self.series.coefs[1:] ** 2])
+        out[far] = self._spread - hermite.polynomial(corr, without_mean)
         out[~far] = self._from_pairs(Pair.deficit, negative, m[~far])
         return out
 
     def _from_pairs(self, expectation: Callable, negative: bool, m: Array) -> Array:
         # Tolerance 0: to rounding, relative to the integral, however small the deficit.
         pairs = [Pair(self.activation, self.var, self.var, negative, float(x)) for x in m]
-        return np.array([expectation(pair, 0.0)[0] for pair in pairs])
+        results = np.array([expectation(pair, 0.0) for pair in pairs]).reshape(-1, 2)
+        if expectation is Pair.deficit and len(m):
+            worst = np.max(results[:, 1] / np.maximum(results[:, 0], TINY))
+            self._quadrature_error = max(self._quadrature_error, float(worst))
+        return results[:, 0]
 
 
 @dataclass(frozen=True)

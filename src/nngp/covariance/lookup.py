@@ -13,19 +13,20 @@ Correlation 1 has a table of its own (the paper's footnote 3), and so has -1.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.architecture import Activation, as_activation
+from nngp.architecture import Activation, activation_names, as_activation
 from nngp.covariance import numeric
 from nngp.covariance.closed_form import closed_form
 
 Array = NDArray[np.float64]
 FORMAT = 1
+_FINGERPRINT = np.linspace(-3.0, 3.0, 25)  # where a loaded table checks its activation
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class LookupTable:
         var, corr = np.broadcast_arrays(
             np.asarray(var, dtype=np.float64), np.asarray(corr, dtype=np.float64)
         )
-        self._check_range(var)
+        self._check_range(var, corr)
         g = self.grid
         row, fv = _cell(var * (g.n_v - 1) / g.s_max, g.n_v)
         at_one = _lerp(self.at_one[row], self.at_one[row + 1], fv)
@@ -128,15 +129,16 @@ class LookupTable:
             inside,
         )
 
-    @property
+    @cached_property
     def error(self) -> float:
         """Largest absolute difference to the exact integral, sampled between the nodes.
 
-        Variances up to a quarter of s_max, correlations up to ±0.99.
+        The samples cover all variances, the smallest cell densely, and all correlations.
         """
         rng = np.random.default_rng(0)
-        var = rng.uniform(0.01, 0.25, 16) * self.grid.s_max
-        corr = rng.uniform(-0.99, 0.99, 16)
+        cell = self.grid.s_max / (self.grid.n_v - 1)
+        var = np.concatenate([rng.uniform(0, cell, 8), rng.uniform(0, self.grid.s_max, 16)])
+        corr = np.concatenate([rng.uniform(-1, 1, 16), [-1.0, -0.999, 0.999, 1.0]])
         return float(np.abs(self(var[:, None], corr) - _exact(self.activation, var, corr)).max())
 
     def save(self, path: str | Path) -> None:
@@ -151,6 +153,7 @@ class LookupTable:
                 values=self.values,
                 at_one=self.at_one,
                 at_minus_one=self.at_minus_one,
+                phi=self.activation(_FINGERPRINT),
             )
 
     @classmethod
@@ -161,7 +164,8 @@ class LookupTable:
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
                 kind, version, name, fill = (str(x) for x in data["format"])
-                arrays = {k: data[k] for k in ("grid", "values", "at_one", "at_minus_one")}
+                names = ("grid", "values", "at_one", "at_minus_one", "phi")
+                arrays = {k: data[k] for k in names}
         except FileNotFoundError:
             raise
         except Exception as cause:
@@ -169,9 +173,14 @@ class LookupTable:
         if kind != "nngp-lookup" or int(version) > FORMAT:
             raise ValueError(f"{path} was written by a newer nngp or is something else")
         table = cls.__new__(cls)
+        if activation is None and name not in activation_names():
+            raise ValueError(f"{path} holds a user's activation '{name}': pass it as activation=")
         table.activation = as_activation(name if activation is None else activation)
-        if table.activation.name != name:
-            raise ValueError(f"{path} holds '{name}', not '{table.activation.name}'")
+        if not np.array_equal(table.activation(_FINGERPRINT), arrays["phi"]):
+            raise ValueError(
+                f"{path} was filled with another function, called '{name}'; pass that one as "
+                "activation="
+            )
         sizes = arrays.pop("grid")
         table.grid = _Grid(*(int(x) for x in sizes[:3]), *(float(x) for x in sizes[3:]))
         table.fill = fill  # type: ignore[assignment]
@@ -179,7 +188,9 @@ class LookupTable:
         table.at_minus_one = arrays["at_minus_one"]
         return table
 
-    def _check_range(self, var: Array) -> None:
+    def _check_range(self, var: Array, corr: Array) -> None:
+        if not (np.all(var >= 0) and np.all(np.abs(corr) <= 1 + 1e-9)):
+            raise ValueError("the table needs variances >= 0 and correlations in [-1, 1]")
         top = var.max(initial=0.0)
         if top > self.grid.s_max * (1 + 1e-12):
             raise ValueError(
@@ -223,7 +234,6 @@ def _fill_sum(activation: Activation, grid: _Grid) -> tuple[Array, Array, Array]
         weight = np.exp(-0.5 * u**2 / s)
         at_one[i] = weight @ phi**2 / weight.sum()
         at_minus_one[i] = weight @ (phi * phi[::-1]) / weight.sum()
-    at_one[0] = at_minus_one[0] = values[0, 0]
     return values, at_one, at_minus_one
 
 
@@ -237,8 +247,8 @@ def _rotated(phi: Array, parity: int) -> tuple[NDArray[np.int_], NDArray[np.int_
     difference = np.arange(parity, 2 * half + 1, 2)
     a, b = (total[:, None] + difference) // 2, (total[:, None] - difference) // 2
     inside = (np.abs(a) <= half) & (np.abs(b) <= half)
-    product = np.where(inside, phi[np.clip(a + half, 0, None) % len(phi)], 0.0)
-    product = product * np.where(inside, phi[np.clip(b + half, 0, None) % len(phi)], 0.0)
+    product = np.where(inside, phi[np.clip(a + half, 0, 2 * half)], 0.0)
+    product = product * np.where(inside, phi[np.clip(b + half, 0, 2 * half)], 0.0)
     return total, difference, product * np.where(difference > 0, 2.0, 1.0)
 
 

@@ -57,6 +57,14 @@ def _powers(corr: Array, terms: int) -> Array:
     return out
 
 
+def by_quadrature(
+    activation: Activation, var1: Array, var2: Array, corr: Array, tol: Array
+) -> Array:
+    """E[phi(u) phi(v)] for flat arrays by quadrature alone, to absolute tolerances."""
+    pairs = (pair_at(activation, *p) for p in zip(var1, var2, corr, strict=True))
+    return np.array([pair.product(t)[0] for pair, t in zip(pairs, tol, strict=True)])
+
+
 def _by_quadrature(
     activation: Activation,
     where: tuple[Array, Array, Array],

@@ -61,6 +61,11 @@ class Pair:
         phi = self.activation
         return self.expect(lambda u, v: 0.5 * (phi(u) - phi(v)) ** 2, tol)
 
+    def surplus(self, tol: float) -> tuple[float, float]:
+        """E[phi(u)²] + E[phi(u) phi(v)] at equal variances, likewise."""
+        phi = self.activation
+        return self.expect(lambda u, v: 0.5 * (phi(u) + phi(v)) ** 2, tol)
+
     def deficit_in_var(self, tol: float) -> tuple[float, float]:
         """Derivative of the deficit in the variance that u and v share."""
         phi, dphi = self.activation, self.derivative
@@ -106,7 +111,8 @@ class Pair:
         """The joint density of (u, v) at (x, y), large but finite at m = 0."""
         rest = max(self.m * (2 - self.m), np.finfo(float).tiny)
         x, y = x / np.sqrt(self.var1), y / np.sqrt(self.var2)
-        distance = (x**2 + y**2 - 2 * self.corr * x * y) / rest
+        with np.errstate(over="ignore"):
+            distance = (x**2 + y**2 - 2 * self.corr * x * y) / rest
         return float(np.exp(-0.5 * distance) / (2 * np.pi * np.sqrt(self.var1 * self.var2 * rest)))
 
     def along(self, kink: float, which: int, function: Function) -> float:

@@ -21,6 +21,9 @@ Array = NDArray[np.float64]
 ORDER = 16  # points a panel
 RESOLVED = 4e-15  # of the root mean square of phi, far panels weighted by the Gaussian
 MOST_KINKS, MOST_PANELS = 32, 400  # beyond these it is noise, not structure
+MOST_ROUNDS = 200  # of finding one kink after another
+DENSE = 16_385  # points of the last check
+COARSEST = 1e-2  # of the root mean square: an activation noisier than this is refused
 SMALLEST_JUMP = 1e-6  # of the root mean square: what never shrinks and is smaller is noise
 FARTHEST = 38.0  # standard deviations: exp(-38²/2) is the smallest float64
 NEGLIGIBLE = 43.0  # nats: 2e-19 of the largest contribution
@@ -75,6 +78,11 @@ def _resolve(activation: Activation, var: float) -> Resolved:
             break
         except _NoisyError:  # phi is not computed to this precision: ask for less, and say so
             tolerance *= 10
+            if tolerance > COARSEST:
+                raise ActivationError(
+                    f"activation '{activation.name}' has too much structure to integrate (more "
+                    f"than {MOST_PANELS} pieces within {bound:.3g} of zero); use a smoother one"
+                ) from None
     jumps = tuple(_jump(piecewise, k, scale) for k in kinks)
     error = tolerance if tolerance > RESOLVED else 0.0
     return Resolved(activation, piecewise, tuple(kinks), jumps, reach, error)
@@ -87,38 +95,53 @@ class _NoisyError(Exception):
 def _panels(activation: Activation, bound: float, scale: "_Scale") -> tuple[Piecewise, list[float]]:
     """Panels that resolve phi to the scale's tolerance, and its kinks."""
     kinks = [k for k in activation.kinks if abs(k) < bound]
-    while True:
-        panels, suspect = _bisect(activation, _initial_edges(kinks, bound), scale)
-        found = None if suspect is None else _zoom(activation, *suspect, scale)
-        if found is None or found in kinks:
+    extra: list[float] = []
+    narrow = bound * 2.0**-10
+    for _ in range(MOST_ROUNDS):
+        edges = np.unique([-bound, 0.0, bound, *kinks, *extra])
+        piecewise, suspect = _bisect(activation, edges, narrow, scale)
+        suspect = suspect or _rough_edge(activation, piecewise, kinks, scale)
+        if suspect is None:
+            missed = _missed(activation, piecewise, kinks, scale)
+            if missed is None:
+                return piecewise, kinks
+            width = missed[1] - missed[0]
+            extra += [x for x in missed if np.abs(edges - x).min() > 0.1 * width]
+            continue
+        found = _zoom(activation, *suspect, scale)
+        if found is None:
+            narrow *= 2.0**-8  # a feature narrower than the panels may be, but smooth
+        elif found in kinks:
             break
-        kinks = sorted([*kinks, found])
-        if len(kinks) > MOST_KINKS:
-            raise _NoisyError
-    edges = np.array([panels[0][0]] + [b for _, b, _ in panels])
-    piecewise = Piecewise(edges, np.array([c for _, _, c in panels]))
-    return piecewise, _true_kinks(activation, piecewise, kinks, scale)
+        else:
+            kinks, extra = sorted([*kinks, found]), []  # the kink may explain what was missed
+        if len(kinks) > MOST_KINKS + len(activation.kinks):
+            break
+    raise _NoisyError
 
 
 def _reach(activation: Activation, deviation: float) -> tuple[float, float]:
     """How many standard deviations matter, and the root mean square of phi."""
-    z = np.arange(-FARTHEST, FARTHEST + 0.01, 0.125)
+    step = 2.0**-8
+    z = np.arange(-FARTHEST, FARTHEST + step, step)
     size = np.abs(activation(deviation * z))
     with np.errstate(divide="ignore"):
         log_term = 2 * np.log(size) - 0.5 * z**2
     finite = np.isfinite(size)
     inner = np.abs(z) < (np.abs(z[~finite]).min() if not finite.all() else np.inf)
-    peak = log_term[inner].max()
+    peak = log_term[inner].max(initial=-np.inf)
+    if not inner.any():
+        raise ActivationError(f"activation '{activation.name}' is infinite at 0")
     if peak == -np.inf:  # phi vanishes everywhere
         return 9.0, 1.0
     matters = np.abs(z[inner & (log_term > peak - NEGLIGIBLE)]).max() + 0.25
     if matters >= np.abs(z[inner]).max() or peak > 600:
         raise ActivationError(
-            f"activation '{activation.name}' grows too fast: E[phi(u)²] at variance "
-            f"{deviation**2:.3g} is infinite or past float64; use a smaller variance or an "
+            f"activation '{activation.name}' grows too fast: E[phi(u)²] at a variance "
+            f"near {deviation**2:.3g} is infinite or past float64; use a smaller variance or an "
             "activation that grows at most exponentially"
         )
-    rms = np.exp(0.5 * np.log(np.sum(np.exp(log_term[inner] - peak)) * 0.125 / 2.5066) + 0.5 * peak)
+    rms = np.exp(0.5 * np.log(np.sum(np.exp(log_term[inner] - peak)) * step / 2.5066) + 0.5 * peak)
     return max(float(matters), 9.0), float(rms)
 
 
@@ -135,30 +158,27 @@ class _Scale:
         return error / self.rms * float(np.exp(-0.25 * nearest**2))
 
 
-def _initial_edges(kinks: list[float], bound: float) -> Array:
-    return np.unique([-bound, 0.0, bound, *kinks])
-
-
 def _bisect(
-    activation: Activation, edges: Array, scale: "_Scale"
-) -> tuple[list[tuple[float, float, Array]], tuple[float, float] | None]:
-    """Panels (a, b, coefficients), and one that seems to hold a kink."""
+    activation: Activation, edges: Array, narrow: float, scale: "_Scale"
+) -> tuple[Piecewise, tuple[float, float] | None]:
+    """Panels no narrower than `narrow`, and one that is not resolved."""
     pending = list(pairwise(edges))[::-1]
-    narrow, panels, suspect = (edges[-1] - edges[0]) * 2.0**-11, [], None
+    ends, rows, suspect = [float(edges[0])], [], None
     while pending:
         a, b = pending.pop()
         coefs = _coefficients(activation, a, b)
-        error = scale.relative(float(_chebyshev.tail(coefs)), a, b)
-        if error <= scale.tolerance or b - a <= narrow:
-            panels.append((float(a), float(b), coefs))
-            if error > scale.tolerance and suspect is None:
+        resolved = scale.relative(float(_chebyshev.tail(coefs)), a, b) <= scale.tolerance
+        if resolved or b - a <= narrow:
+            ends.append(float(b))
+            rows.append(coefs)
+            if not resolved and suspect is None:
                 suspect = (float(a), float(b))
-            if len(panels) > MOST_PANELS:
+            if len(rows) > MOST_PANELS:
                 raise _NoisyError
         else:
             middle = 0.5 * (a + b)
             pending += [(middle, b), (a, middle)]
-    return panels, suspect
+    return Piecewise(np.array(ends), np.array(rows)), suspect
 
 
 def _coefficients(activation: Activation, a: float, b: float) -> Array:
@@ -168,35 +188,64 @@ def _coefficients(activation: Activation, a: float, b: float) -> Array:
 
 
 def _zoom(activation: Activation, a: float, b: float, scale: _Scale) -> float | None:
-    """Follow the unresolved half down to a point; None if it turns out to be smooth."""
+    """Follow the roughest half down to a point; None if it turns out to be smooth.
+
+    Of five overlapping halves, because a kink very near the end of a panel hides between the
+    end and the first of its points.
+    """
     size = np.inf
-    while b - a > 8 * np.spacing(max(abs(a), abs(b))) and b - a > 1e-300:
-        middle = 0.5 * (a + b)
-        left = float(_chebyshev.tail(_coefficients(activation, a, middle)))
-        right = float(_chebyshev.tail(_coefficients(activation, middle, b)))
-        if max(left, right) <= scale.tolerance * scale.rms:
-            # Both halves are smooth: the kink, if any, is where they meet.
-            return middle if b - a < 1e-6 * max(1.0, abs(middle)) else None
-        size, (a, b) = max(left, right), (a, middle) if left > right else (middle, b)
+    while b - a > 1e-15 * max(abs(a), abs(b), 1e-2 * scale.deviation):
+        quarter = 0.25 * (b - a)
+        centres = a + quarter * np.arange(5)
+        tails = [_roughness(activation, c - quarter, c + quarter) for c in centres]
+        if max(tails) <= scale.tolerance * scale.rms:
+            # A jump of the k-th derivative fades like width^k: a kink if it lasted this long.
+            return _snap(0.5 * (a + b), b - a) if b - a < 1e-4 * scale.deviation else None
+        size = max(tails)
+        centre = float(centres[int(np.argmax(tails))])
+        a, b = centre - quarter, centre + quarter
     if size < SMALLEST_JUMP * scale.rms:
         raise _NoisyError
-    return 0.5 * (a + b)
+    return _snap(0.5 * (a + b), b - a)
 
 
-def _true_kinks(
+def _roughness(activation: Activation, a: float, b: float) -> float:
+    return float(_chebyshev.tail(_coefficients(activation, a, b)))
+
+
+def _snap(x: float, width: float) -> float:
+    """The round number in the bracket, if there is one: people put kinks there."""
+    nearest = round(x, max(0, int(-np.log10(4 * width))))
+    return nearest if abs(nearest - x) <= 4 * width else x
+
+
+def _rough_edge(
     activation: Activation, piecewise: Piecewise, kinks: list[float], scale: _Scale
-) -> list[float]:
-    """Kinks that are declared or found, and panel edges that no polynomial crosses."""
+) -> tuple[float, float] | None:
+    """The surroundings of a panel edge, not a known kink, that no polynomial crosses."""
     edges = piecewise.edges
     for left, edge, right in zip(edges[:-2], edges[1:-1], edges[2:], strict=True):
-        half = 0.5 * min(edge - left, right - edge)
-        a, b = edge - half, edge + half
-        straddling = float(_chebyshev.tail(_coefficients(activation, a, b)))
-        if scale.relative(straddling, a, b) > 1e3 * scale.tolerance and edge not in kinks:
-            kinks = sorted([*kinks, float(edge)])
-    if len(kinks) > MOST_KINKS:
-        raise _NoisyError
-    return kinks
+        if edge not in kinks:
+            half = 0.5 * min(edge - left, right - edge)
+            rough = _roughness(activation, edge - half, edge + half)
+            if scale.relative(rough, edge - half, edge + half) > 1e3 * scale.tolerance:
+                return float(edge - half), float(edge + half)
+    return None
+
+
+def _missed(
+    activation: Activation, piecewise: Piecewise, kinks: list[float], scale: _Scale
+) -> tuple[float, float] | None:
+    """Where between their nodes the panels are wrong: a feature they stepped over."""
+    bound, step = piecewise.edges[-1], 2 * piecewise.edges[-1] / (DENSE - 1)
+    x = np.linspace(-bound, bound, DENSE)[1:-1]
+    error = np.abs(piecewise(x) - activation(x)) * np.exp(-0.25 * (x / scale.deviation) ** 2)
+    for kink in kinks:  # where phi may have two values
+        error[np.abs(x - kink) < 1e-9 * bound] = 0.0
+    worst = int(np.argmax(error))
+    if error[worst] <= 1e4 * scale.tolerance * scale.rms:
+        return None
+    return float(x[worst] - step), float(x[worst] + step)
 
 
 def _jump(piecewise: Piecewise, kink: float, scale: _Scale) -> float:

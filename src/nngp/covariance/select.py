@@ -68,6 +68,8 @@ def layer_covariance(
     True
     """
     phi = as_activation(activation)
+    if not tol > 0:
+        raise ValueError(f"tol must be positive, got {tol}")
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     q1, q2, c = _checked(var1, var2, corr)
@@ -89,7 +91,6 @@ def layer_derivatives(
     var2: ArrayLike,
     corr: ArrayLike,
     *,
-    method: str = "auto",
     tol: float = 1e-12,
 ) -> CovarianceDerivatives:
     """Derivatives of `layer_covariance` in corr, var1 and var2.
@@ -108,7 +109,7 @@ def layer_derivatives(
     q1, q2, c = _checked(var1, var2, corr)
     if np.any(q1 == 0) or np.any(q2 == 0):
         raise ValueError("derivatives need positive variances; got a zero in var1 or var2")
-    if method == "auto" and phi.closed_form is not None:
+    if phi.closed_form is not None:
         form = closed_form(phi.closed_form)
         slope, radial1 = form.slope(np, q1, q2, c), form.radial(np, q1, q2, c)
         radial2 = form.radial(np, q2, q1, c)
@@ -146,4 +147,5 @@ def _checked(var1: ArrayLike, var2: ArrayLike, corr: ArrayLike) -> tuple[Array, 
         worst = arrays[2].ravel()[int(np.abs(arrays[2]).argmax())]
         raise ValueError(f"corr must lie in [-1, 1], got {worst}")
     q1, q2, c = np.broadcast_arrays(*arrays)
-    return q1, q2, np.clip(c, -1.0, 1.0)
+    # A variable without variance is a constant: it correlates with nothing.
+    return q1, q2, np.where((q1 > 0) & (q2 > 0), np.clip(c, -1.0, 1.0), 0.0)

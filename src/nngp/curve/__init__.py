@@ -5,12 +5,19 @@ recursion of eq. 5 is a function of the cosine alone. It is composed once, at so
 and then read for every pair: any depth at the cost of one layer.
 """
 
-from nngp.curve.compile import AngularCurve, ToleranceWarning, compile_curve, compile_curves
+from nngp.curve.compile import (
+    AngularCurve,
+    ToleranceWarning,
+    compile_curve,
+    compile_curves,
+    curve_at,
+)
 from nngp.curve.octaves import NEAR, FastTable, Workspace
-from nngp.curve.recursion import VarianceError, output_variance
+from nngp.curve.recursion import SMALLEST, VarianceError, output_variance
 
 __all__ = [
     "NEAR",
+    "SMALLEST",
     "AngularCurve",
     "FastTable",
     "ToleranceWarning",
@@ -18,5 +25,6 @@ __all__ = [
     "Workspace",
     "compile_curve",
     "compile_curves",
+    "curve_at",
     "output_variance",
 ]

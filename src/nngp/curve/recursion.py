@@ -3,8 +3,9 @@
 Takes an architecture, the input variance and correlations as (sign, m = 1 - |c|); gives the
 layers one by one. What is carried is not K but the deficit D = K(1) - K(c) and, from it, the next
 m: both keep their relative precision at any depth, because nothing is subtracted from 1. Errors
-are carried along: D(e) is concave in e = 1 - c, so a layer never amplifies the relative error of
-e, and the error of a deep curve is at most the sum of its layers' errors.
+are carried along: for c >= 0, D is concave in e = 1 - c, so a layer never amplifies the relative
+error of e; and for c < 0 it is 1 + c that is carried in the same way. So the error of a deep curve
+is about the sum of its layers' errors.
 """
 
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from nngp.covariance import Layer, both_sides, layer_at
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 EPS = float(np.finfo(np.float64).eps)
+SMALLEST = 1e-290  # variance: below, deficits would leave float64
 
 
 class VarianceError(ValueError):
@@ -52,6 +54,7 @@ def propagate(
     weights, biases = architecture.weight_vars, architecture.bias_vars
     deficit = weights[0] * input_var * np.where(negative, 2 - m, m)
     total = weights[0] * input_var * np.where(negative, m, 2 - m)
+    _checked(biases[0] + weights[0] * input_var, 0, input_var)
     state = _state(biases[0], weights[0] * input_var, deficit, total, _START, 0)
     yield state
     for depth in range(1, architecture.depth + 1):
@@ -62,14 +65,14 @@ def propagate(
 def output_variance(architecture: Architecture, input_var: float) -> float:
     """K^L(x, x) alone, bit for bit that of `propagate`."""
     weights, biases = architecture.weight_vars, architecture.bias_vars
-    variance = biases[0] + weights[0] * input_var
+    variance = _checked(biases[0] + weights[0] * input_var, 0, input_var)
     for depth in range(1, architecture.depth + 1):
         if variance > 0:
             moment = layer_at(architecture.activation, variance).second_moment
         else:
             moment = float(architecture.activation(np.zeros(1))[0] ** 2)
         with np.errstate(over="ignore"):
-            variance = _checked(biases[depth] + weights[depth] * moment, depth)
+            variance = _checked(biases[depth] + weights[depth] * moment, depth, variance)
     return variance
 
 
@@ -80,9 +83,10 @@ def _step(architecture: Architecture, depth: int, before: State) -> State:
         nothing = np.zeros_like(before.m)
         return _state(bias, moment, nothing, nothing + 2 * moment, _START, depth)
     layer = layer_at(architecture.activation, before.variance)
-    with np.errstate(over="ignore"):  # `_state` refuses a variance that overflows
-        deficit, total = both_sides(layer, before.negative, before.m)
+    with np.errstate(over="ignore", under="ignore"):
         moment = weight * layer.second_moment
+        _checked(bias + moment, depth, before.variance)
+        deficit, total = both_sides(layer, before.negative, before.m)
         errors = _errors(layer, before, moment / (bias + moment) if moment > 0 else 0.0)
         return _state(bias, moment, weight * deficit, weight * total, errors, depth)
 
@@ -101,14 +105,15 @@ def _errors(layer: Layer, before: State, share: float) -> _Errors:
     variance = share * (abs(gain) * before.variance_error + layer.error) + EPS
     # An error of q stretches deficit and variance alike; only the difference reaches e.
     unbalanced = abs(layer.stretch - share * gain) * before.variance_error
-    return _Errors(variance, before.e_error + unbalanced + layer.error + 2 * EPS)
+    own = layer.surplus_error if layer.parity == "none" else layer.error
+    return _Errors(variance, before.e_error + unbalanced + own + 2 * EPS)
 
 
 def _state(
     bias: float, moment: float, deficit: Array, total: Array, errors: _Errors, depth: int
 ) -> State:
     """From weight_var times F(1), F(1) - F(c) and F(1) + F(c) to the layer's state."""
-    variance = _checked(bias + moment, depth)
+    variance = bias + moment
     if variance == 0:
         return State(0.0, deficit, np.zeros(deficit.shape, bool), np.zeros_like(deficit), *errors)
     to_one, to_minus_one = deficit / variance, (2 * bias + total) / variance
@@ -117,8 +122,9 @@ def _state(
     return State(variance, deficit, negative, m, *errors)
 
 
-def _checked(variance: float, depth: int) -> float:
-    if not np.isfinite(variance) or 0 < variance < 1e-290:
+def _checked(variance: float, depth: int, before: float) -> float:
+    """The variance of a layer, refused where float64 cannot hold it; zero stays zero."""
+    if not np.isfinite(variance) or (variance < SMALLEST and before > 0):
         raise VarianceError(
             f"the variance of layer {depth} is {variance:.3g}, past the range of float64; use a "
             "smaller depth, or a weight_var nearer to where the variance stays put"
@@ -175,4 +181,6 @@ def _step_tangents(
     d_deficit[index] += deficit
     d_variance[index] += layer.second_moment
     d_variance[len(d_variance) // 2 + index] += 1.0
-    return Tangents(d_variance, d_deficit, weight * local * tangents.slope)
+    with np.errstate(over="ignore"):  # infinite at c = ±1 where phi jumps: large but finite
+        slope = np.minimum(weight * local * tangents.slope, np.finfo(float).max)
+    return Tangents(d_variance, d_deficit, slope)

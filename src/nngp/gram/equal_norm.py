@@ -5,11 +5,13 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._safe import TINY
 from nngp.curve import NEAR, AngularCurve, Workspace
 from nngp.gram.tiles import STRIP
 
 Array = NDArray[np.float64]
 PAIRS = 4096  # near pairs handled at a time
+EPS = float(np.finfo(np.float64).eps)
 
 
 class CurveTransform:
@@ -23,6 +25,7 @@ class CurveTransform:
         self.curve, self.left, self.right = curve, left, right
         self.table = curve.fast
         self.diagonal = curve.variance
+        self._nearest: list[float] = []
         self._local = threading.local()
 
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:
@@ -46,6 +49,17 @@ class CurveTransform:
             gap = np.where(negative[:, None], x + y, x - y)
             m = 0.5 * np.einsum("ij,ij->i", gap, gap)
             flat[near[part]] = self.curve.at_signed(negative, m)
+            self._nearest.append(float(m.min(where=m > 0, initial=1.0)))
+
+    def error(self) -> float:
+        """Of the entries computed so far, relative to the variance.
+
+        Rounding moves a cosine by some eps, and 1 - |c| of near pairs by sqrt of it times eps;
+        as the deficit D is concave, that moves K by at most D(m) times the relative change of m.
+        """
+        gaps = [(NEAR, 4 * EPS / NEAR)] + [(m, 4 * EPS / m**0.5) for m in self._nearest]
+        moved = [float(self.curve.deficit(one_minus=m)) * change for m, change in gaps]
+        return self.curve.error + max(moved) / max(self.curve.variance, TINY)
 
     def _workspace(self) -> Workspace:
         if not hasattr(self._local, "work"):

@@ -19,11 +19,11 @@ def as_inputs(X: ArrayLike, name: str = "X") -> Array:
         raise TypeError(f"{name} is sparse; pass {name}.toarray() if it fits in memory")
     try:
         raw = np.asarray(X)
+        if np.iscomplexobj(raw):
+            raise TypeError("complex ones are not ordered; pass real and imaginary parts apart")
         out = raw.astype(np.float64, copy=False)
     except (TypeError, ValueError) as cause:
-        raise TypeError(f"{name} must hold numbers: {cause}") from None
-    if np.iscomplexobj(raw):
-        raise TypeError(f"{name} holds complex numbers; pass real and imaginary parts as columns")
+        raise TypeError(f"{name} must hold real numbers: {cause}") from None
     if out.ndim == 1:
         out = out[:, None]
     if out.ndim != 2:

@@ -42,6 +42,11 @@ def jax_kernel(architecture: Architecture) -> Callable[..., Any]:
 
     def per_layer(given: Any, default: tuple[float, ...], like: Any) -> Any:
         values = jnp.asarray(default if given is None else given, dtype=like.dtype)
+        if values.shape not in ((), (count,)):
+            raise ValueError(
+                f"variances must be scalars or have {count} entries (depth + 1), got shape "
+                f"{values.shape}"
+            )
         return jnp.broadcast_to(values, (count,))
 
     def k(x1: Any, x2: Any, weight_var: Any = None, bias_var: Any = None) -> Any:

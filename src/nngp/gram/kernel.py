@@ -3,6 +3,7 @@
 Takes an architecture and inputs; gives K as a dense float64 array.
 """
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable, default_table
-from nngp.curve import compile_curve, output_variance
+from nngp.curve import ToleranceWarning, curve_at, output_variance
 from nngp.gram import tiles
 from nngp.gram.equal_norm import CurveTransform
 from nngp.gram.inputs import Inputs, common_var
@@ -19,14 +20,15 @@ from nngp.gram.pairwise import PairwiseTransform, layer_variances
 
 Array = NDArray[np.float64]
 METHODS = ("auto", "curve", "pairwise", "lookup")
+WARN_ABOVE = 1e-9  # error of an entry, relative to the variance
 
 
 @dataclass(frozen=True)
 class KernelPlan:
     """How a kernel matrix will be computed, and why.
 
-    `error` is the largest error relative to the variance where it is known beforehand (the
-    curve), None otherwise.
+    `error` is the largest error of an entry relative to the variance, rounding of the cosines
+    included, for pairs with 1 - |c| > 2^-16. It is known beforehand for the curve only.
     """
 
     method: str
@@ -46,6 +48,7 @@ def plan_kernel(
     >>> nngp.plan_kernel(nngp.Architecture(3), [[1.0, 2.0], [2.0, 2.0]]).method
     'pairwise'
     """
+    _check_architecture(architecture)
     first, second = _inputs(X1, X2)
     return _plan(architecture, method, first, second)
 
@@ -72,6 +75,11 @@ def kernel(
     table : LookupTable, optional
         The table for method="lookup".
 
+    Warns
+    -----
+    ToleranceWarning
+        If an entry may be off by more than 1e-9 of the variance.
+
     Returns
     -------
     ndarray of float64, (n, n) or (n, m)
@@ -83,13 +91,24 @@ def kernel(
     >>> nngp.kernel(net, [[1.0, 1.0], [1.0, -1.0]]).round(4).tolist()
     [[2.0, 0.9875], [0.9875, 2.0]]
     """
+    _check_architecture(architecture)
     first, second = _inputs(X1, X2)
     plan = _plan(architecture, method, first, second)
+    if table is not None and plan.method != "lookup":
+        raise ValueError("a table is used only with method='lookup'")
     transform = _transform(plan, architecture, first, second or first, table)
     other = None if second is None else second.directions
     out = tiles.fill(first.directions, other, transform)
     if second is None:
         np.fill_diagonal(out, transform.diagonal)
+    if not isinstance(transform, LookupTransform) and (error := transform.error()) > WARN_ABOVE:
+        warnings.warn(
+            f"entries of this kernel may be off by {error:.1e} of the variance: inputs nearly "
+            "coincide and the network tears them apart, or the activation is not computed to "
+            "float64 precision",
+            ToleranceWarning,
+            stacklevel=2,
+        )
     return out
 
 
@@ -103,7 +122,7 @@ def _transform(
     if plan.method == "pairwise" or plan.input_var is None:
         return PairwiseTransform(architecture, left, right)
     if plan.method == "curve":
-        curve = compile_curve(architecture, plan.input_var)
+        curve = curve_at(architecture, plan.input_var)
         return CurveTransform(curve, left.directions, right.directions)
     chosen = default_table(architecture.activation) if table is None else table
     return LookupTransform(architecture, plan.input_var, chosen)
@@ -123,6 +142,13 @@ def kernel_diag(architecture: Architecture, X: ArrayLike) -> Array:
     if shared is not None:
         return np.full(len(inputs.X), output_variance(architecture, shared))
     return layer_variances(architecture, inputs.var)[-1]
+
+
+def _check_architecture(architecture: Architecture) -> None:
+    if not isinstance(architecture, Architecture):
+        raise TypeError(
+            f"the first argument must be an nngp.Architecture, got {type(architecture).__name__}"
+        )
 
 
 def _inputs(X1: ArrayLike, X2: ArrayLike | None) -> tuple[Inputs, Inputs | None]:
@@ -145,7 +171,12 @@ def _plan(
     shared = common_var(*([first] if second is None else [first, second]))
     if method == "auto":
         method = "pairwise" if shared is None else "curve"
-        reason = "the inputs' norms differ" if shared is None else "all inputs share one norm"
+        reason = "all inputs share one norm"
+        if shared is None:
+            spread = max(float(np.ptp(s.var) / s.var.max()) for s in (first, second or first))
+            reason = f"the inputs' norms differ (x·x/d by {spread:.1e} of the largest)"
+            if spread < 1e-5:
+                reason += "; nngp.normalize in float64 would make them equal"
     else:
         reason = "asked for"
     if method in ("curve", "lookup") and shared is None:
@@ -155,5 +186,5 @@ def _plan(
         )
     error = None
     if method == "curve" and shared is not None:
-        error = compile_curve(architecture, shared).error
+        error = CurveTransform(curve_at(architecture, shared), first.X, first.X).error()
     return KernelPlan(method, reason, shared, error)

@@ -3,8 +3,8 @@
 The variances of every layer are known for each point beforehand; a tile carries its correlations
 through the layers in the cache. Closed forms are evaluated as they are; a smooth numeric
 activation is a sum over Hermite terms; pairs that neither serves (kinks, or very large variances,
-near |c| = 1) get a two-dimensional quadrature each, which is slow: about a thousand pairs a
-second. Putting the inputs on one norm (`nngp.normalize`) avoids all of it.
+near |c| = 1) get a two-dimensional quadrature each, which is slow: some hundred pairs a second.
+Putting the inputs on one norm (`nngp.normalize`) avoids all of it.
 """
 
 import numpy as np
@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from nngp._safe import correlation
 from nngp.architecture import Architecture
-from nngp.covariance import Expansions, closed_form, numeric_covariance, second_moment
+from nngp.covariance import Expansions, by_quadrature, closed_form, second_moment
+from nngp.curve import SMALLEST, VarianceError, curve_at
 from nngp.gram.inputs import Inputs
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-12
+FAR_ENOUGH = 1e-6  # 1 - c of pairs that rounding cannot harm by more than 1e-9
+EPS = float(np.finfo(np.float64).eps)
 
 
 def layer_variances(architecture: Architecture, input_var: Array) -> list[Array]:
@@ -26,13 +29,17 @@ def layer_variances(architecture: Architecture, input_var: Array) -> list[Array]
     for weight, bias in zip(weights[1:], biases[1:], strict=True):
         if phi.closed_form is not None:
             form = closed_form(phi.closed_form)
-            moment = np.asarray(form.value(np, out[-1], out[-1], np.ones_like(out[-1])))
+            moment = np.asarray(form.value(np, out[-1], out[-1], np.where(out[-1] > 0, 1.0, 0.0)))
         else:
             moment = second_moment(phi, out[-1])
-        out.append(bias + weight * moment)
-        if not np.isfinite(out[-1]).all():
-            raise ValueError(
-                f"the variance of layer {len(out) - 1} overflows; use a smaller depth or weight_var"
+        with np.errstate(over="ignore"):
+            out.append(bias + weight * moment)
+        lost = (out[-1] < SMALLEST) & (out[-2] > 0) | ~np.isfinite(out[-1])
+        if lost.any():
+            raise VarianceError(
+                f"the variance of layer {len(out) - 1} is {out[-1][lost][0]:.3g} for input "
+                f"{int(np.argmax(lost))}, past the range of float64; use a smaller depth, or a "
+                "weight_var nearer to where the variance stays put"
             )
     return out
 
@@ -46,6 +53,7 @@ class PairwiseTransform:
         self.size = len(left.var)
         self.variances = [(q[: self.size], q[self.size :]) for q in both]
         self.expansions = self._expand(both)
+        self._nearest: list[float] = []
 
     @property
     def diagonal(self) -> Array:
@@ -76,6 +84,22 @@ class PairwiseTransform:
             cov[same] = self.variances[-1][0][rows][same[0]]
         block[...] = cov
 
+    def error(self) -> float:
+        """Of the entries computed so far, relative to the variance.
+
+        Correlations are carried with an absolute error of some eps. For the nearest pair with
+        1 - |c| = m that moves K by at most D(m) eps / m in a network of equal norms, which
+        stands in for this one at the smallest, the middle and the largest norm.
+        """
+        m = min(self._nearest, default=1.0)
+        rounding = 8 * EPS * (self.architecture.depth + 1)
+        if m > FAR_ENOUGH:
+            return rounding + 4 * EPS / FAR_ENOUGH
+        middle = np.quantile(self.left.var, [0.0, 0.5, 1.0], method="nearest")
+        curves = [curve_at(self.architecture, float(v)) for v in middle if v > 0]
+        moved = [float(c.deficit(one_minus=m)) / c.variance * 4 * EPS / m for c in curves]
+        return rounding + min(max(moved, default=0.0), 2.0)
+
     def _at(self, layer: int, rows: slice, columns: slice) -> tuple[Array, Array]:
         q1, q2 = self.variances[layer]
         return q1[rows][:, None], q2[columns][None, :]
@@ -92,14 +116,18 @@ class PairwiseTransform:
         poor = np.nonzero(table.tile_error(i, j, corr) > TOLERANCE)
         if len(poor[0]):
             pairs = q1[poor[0], 0], q2[0, poor[1]], corr[poor]
-            value[poor] = numeric_covariance(phi, *pairs, TOLERANCE, "quadrature")[0]
+            scale = table.scale(i[poor[0]], j[poor[1]])
+            value[poor] = by_quadrature(phi, *pairs, TOLERANCE * scale)
         return value
 
     def _duplicates(
         self, block: Array, rows: slice, columns: slice
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
-        if block.max(initial=0.0) < 1 - 1e-9:
+        if block.max(initial=0.0) < 1 - FAR_ENOUGH:
             return None
-        i, j = np.nonzero(block > 1 - 1e-9)
+        i, j = np.nonzero(block > 1 - FAR_ENOUGH)
         equal = np.all(self.left.X[i + rows.start] == self.right.X[j + columns.start], axis=1)
+        if not equal.all():
+            near = block[i[~equal], j[~equal]]
+            self._nearest.append(max(float(1 - near.max()), EPS))
         return i[equal], j[equal]

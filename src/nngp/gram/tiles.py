@@ -7,9 +7,12 @@ symmetric matrix the lower tiles are computed, and mirrored while they are in th
 """
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +47,7 @@ def fill(left: Array, right: Array | None, transform: Transform) -> Array:
         for rows in _slices(len(left))
         for columns in _slices(rows.stop if symmetric else len(other))
     ]
-    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(_threads()) as pool:
+    with _single_threaded_blas(), ThreadPoolExecutor(_threads()) as pool:
         list(pool.map(job, tiles))
     return out
 
@@ -56,6 +59,16 @@ def _slices(size: int) -> list[slice]:
 def _strips(rows: slice, columns: slice) -> list[slice]:
     height = max(1, STRIP // (columns.stop - columns.start))
     return [slice(s, min(s + height, rows.stop)) for s in range(rows.start, rows.stop, height)]
+
+
+def _single_threaded_blas() -> AbstractContextManager[Any]:
+    """BLAS on one thread while tiles are filled, restored afterwards.
+
+    Only from the main thread: from any other, OpenBLAS ignores the call that would restore it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return nullcontext()
+    return _blas().limit(limits=1, user_api="blas")
 
 
 @cache
