@@ -204,6 +204,26 @@ def test_zero_input_without_bias_is_the_same_by_every_way():
 def test_something_that_is_no_architecture():
     with pytest.raises(TypeError, match=r"must be an nngp\.Architecture, got str"):
         nngp.kernel("relu", EQUAL)
+    with pytest.raises(TypeError, match=r"must be an nngp\.Architecture, got str"):
+        nngp.kernel_diag("relu", EQUAL)
+
+
+@pytest.mark.parametrize("X", [EQUAL, UNEQUAL], ids=["equal norms", "unequal norms"])
+def test_a_noisy_activation_is_said_whatever_the_norms(X):
+    net = nngp.Architecture(2, lambda x: np.tanh(x.astype(np.float32)), 1.5, 0.1)
+    with pytest.warns(nngp.ToleranceWarning, match="not computed to float64"):
+        nngp.kernel(net, X[:4])
+
+
+# a jump cannot tell parallel inputs from very near ones by their cosine, so the kernel warns
+@pytest.mark.filterwarnings("ignore::nngp.ToleranceWarning")
+@pytest.mark.parametrize("name", ["step", "sign", "relu"])
+def test_parallel_inputs_of_different_norms_are_one_direction(name):
+    """Without bias their correlation is 1: a jump sees no difference between them."""
+    X = np.array([[1.0], [2.0], [1.875], [0.3]])
+    K = nngp.kernel(nngp.Architecture(2, name, 0.109375, 0.0), X)
+    diagonal = np.sqrt(np.diag(K))
+    np.testing.assert_allclose(K, np.outer(diagonal, diagonal), rtol=1e-14)
 
 
 def test_a_table_without_its_method():

@@ -226,7 +226,8 @@ class FittedLayer:
     def surplus_error(self) -> float:
         """Of F(1) + F(c): rounding of phi hides an even part that is very small."""
         even = max(float(self.surplus(np.zeros(1))[0]), EPS**2 * self.second_moment, TINY)
-        return self.error + 4 * EPS * float(np.sqrt(2 * self.second_moment / even))
+        hidden = 4 * EPS * float(np.sqrt(2 * self.second_moment / even))
+        return self.error + self._surplus[1] + hidden
 
     @cached_property
     def _deficit(self) -> "_Fit":
@@ -247,16 +248,16 @@ class FittedLayer:
         return self._deficit(negative, m)
 
     @cached_property
-    def _surplus(self) -> Piecewise:
+    def _surplus(self) -> tuple[Piecewise, float]:
         def at(root: Array) -> Array:
             if self.series.is_complete:
                 return hermite.surpluses(self.series, root**2)
             return self._from_pairs(Pair.surplus, True, root**2)
 
-        return _chebyshev.fit(at, 0.0, 1.0, tol=max(TOLERANCE, 4 * self.resolved.error))[0]
+        return _chebyshev.fit(at, 0.0, 1.0, tol=max(TOLERANCE, 4 * self.resolved.error))
 
     def surplus(self, m: Array) -> Array:
-        return self._surplus(np.sqrt(m))
+        return self._surplus[0](np.sqrt(m))
 
     @cached_property
     def _slope(self) -> "_Fit":

@@ -29,8 +29,11 @@ def covariance(
     value, error = table.covariance(i1, i2, corr)
     if method != "series":
         scale = table.scale(i1, i2)
-        poor = np.full(len(corr), True) if method == "quadrature" else error > tol * scale
-        _by_quadrature(activation, (var1, var2, corr), scale, tol, poor, value, error)
+        poor = (var1 > 0) & (var2 > 0)  # at variance 0 the series is exact
+        if method == "auto":
+            poor &= error > tol * scale
+        where = var1[poor], var2[poor], corr[poor]
+        value[poor], error[poor] = by_quadrature(activation, *where, scale[poor], tol)
     return value, error
 
 
@@ -39,14 +42,11 @@ def covariance_grid(activation: Activation, var: Array, corr: Array, tol: float)
     table = Expansions(activation, var, tol=0.1 * tol)
     powers = _powers(corr, table.coefs.shape[1])
     value = table.coefs**2 @ powers
-    error = table.left_out[:, None] * np.abs(corr) ** len(powers) * np.ones_like(value)
-    scale = table.second_moment[:, None]
-    poor = (error > tol * scale).ravel()
-    spread = [np.broadcast_to(x, value.shape).ravel() for x in (var[:, None], corr, scale)]
-    flat = value.ravel()
-    where = spread[0], spread[0], spread[1]
-    _by_quadrature(activation, where, spread[2], tol, poor, flat, error.ravel())
-    return flat.reshape(value.shape)
+    error = table.left_out[:, None] * np.abs(corr) ** len(powers)
+    i, j = np.nonzero((error > tol * table.second_moment[:, None]) & (var[:, None] > 0))
+    scale = table.second_moment[i]
+    value[i, j] = by_quadrature(activation, var[i], var[i], corr[j], scale, tol)[0]
+    return value
 
 
 def _powers(corr: Array, terms: int) -> Array:
@@ -58,28 +58,15 @@ def _powers(corr: Array, terms: int) -> Array:
 
 
 def by_quadrature(
-    activation: Activation, var1: Array, var2: Array, corr: Array, tol: Array
-) -> Array:
-    """E[phi(u) phi(v)] for flat arrays by quadrature alone, to absolute tolerances."""
-    pairs = (pair_at(activation, *p) for p in zip(var1, var2, corr, strict=True))
-    return np.array([pair.product(t)[0] for pair, t in zip(pairs, tol, strict=True)])
-
-
-def _by_quadrature(
-    activation: Activation,
-    where: tuple[Array, Array, Array],
-    scale: Array,
-    tol: float,
-    poor: NDArray[np.bool_],
-    value: Array,
-    error: Array,
-) -> None:
-    """Replace the values that the series could not give to tol * scale."""
-    var1, var2, corr = where
-    for i in np.flatnonzero(poor & (var1 > 0) & (var2 > 0)):  # at variance 0 the series is exact
-        pair = pair_at(activation, var1[i], var2[i], corr[i])
-        value[i], error[i] = pair.product(tol * scale[i])
-        error[i] += 2 * pair.resolved.error * scale[i]
+    activation: Activation, var1: Array, var2: Array, corr: Array, scale: Array, tol: float
+) -> tuple[Array, Array]:
+    """E[phi(u) phi(v)] for flat arrays by quadrature alone, to tol * scale, and its error."""
+    out = np.empty((2, len(corr)))
+    for i, where in enumerate(zip(var1, var2, corr, strict=True)):
+        pair = pair_at(activation, *where)
+        out[:, i] = pair.product(tol * scale[i])
+        out[1, i] += 2 * pair.resolved.error * scale[i]
+    return out[0], out[1]
 
 
 def derivatives(

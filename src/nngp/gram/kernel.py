@@ -137,6 +137,7 @@ def kernel_diag(architecture: Architecture, X: ArrayLike) -> Array:
     >>> nngp.kernel_diag(nngp.Architecture(1, "relu", 2.0, 0.5), [[1.0, 1.0]]).round(6).tolist()
     [3.0]
     """
+    _check_architecture(architecture)
     inputs = Inputs.of(X)
     shared = common_var(inputs)
     if shared is not None:

@@ -77,6 +77,8 @@ class PairwiseTransform:
         for layer in range(1, self.architecture.depth + 1):
             q1, q2 = self._at(layer - 1, rows, columns)
             corr = correlation(np, cov, q1, q2)
+            # Parallel inputs: rounding alone keeps them from ±1, and a jump would see its root.
+            np.copyto(corr, np.sign(corr), where=np.abs(corr) > 1 - 8 * EPS)
             cov = biases[layer] + weights[layer] * self._layer(
                 layer - 1, q1, q2, corr, rows, columns
             )
@@ -93,6 +95,7 @@ class PairwiseTransform:
         """
         m = min(self._nearest, default=1.0)
         rounding = 8 * EPS * (self.architecture.depth + 1)
+        rounding += sum(2 * table.noise for table, _ in self.expansions)
         if m > FAR_ENOUGH:
             return rounding + 4 * EPS / FAR_ENOUGH
         middle = np.quantile(self.left.var, [0.0, 0.5, 1.0], method="nearest")
@@ -117,7 +120,7 @@ class PairwiseTransform:
         if len(poor[0]):
             pairs = q1[poor[0], 0], q2[0, poor[1]], corr[poor]
             scale = table.scale(i[poor[0]], j[poor[1]])
-            value[poor] = by_quadrature(phi, *pairs, TOLERANCE * scale)
+            value[poor] = by_quadrature(phi, *pairs, scale, TOLERANCE)[0]
         return value
 
     def _duplicates(
