@@ -38,5 +38,15 @@ from nngp.gram import (
     normalize as normalize,
     plan_kernel as plan_kernel,
 )
+from nngp.linsolve import (
+    NotPositiveDefiniteError as NotPositiveDefiniteError,
+)
+from nngp.posterior import (
+    Posterior as Posterior,
+    Sweep as Sweep,
+    condition as condition,
+    forecast as forecast,
+    sample_prior as sample_prior,
+)
 
 __version__ = "0.1.0.dev0"

@@ -37,7 +37,7 @@ def coefficients(values: Array) -> Array:
 
 def evaluate(coefs: Array, t: Array) -> Array:
     """Clenshaw's sum; `coefs` has shape t.shape + (count,), or (count,)."""
-    second, first = np.zeros_like(t), np.zeros_like(t)
+    second = first = 0.0 * t  # works for JAX as well
     for k in range(coefs.shape[-1] - 1, 0, -1):
         second, first = first, 2.0 * t * first - second + coefs[..., k]
     return t * first - second + coefs[..., 0]

@@ -17,7 +17,7 @@ def test_fast_look_up_against_the_curve(name):
     )
     corr = corr[1 - np.abs(corr) >= NEAR]
     values = corr.copy()
-    curve.fast.apply(values, Workspace(len(values)), any_negative=True)
+    curve.profile.fast.apply(values, Workspace(len(values)), any_negative=True)
     assert np.max(np.abs(values - curve(corr))) <= curve.error * curve.variance
 
 
@@ -25,5 +25,5 @@ def test_without_negative_numbers():
     curve = nngp.compile_curve(nngp.Architecture(3, "relu", 1.6, 0.1))
     values = np.linspace(0, 0.9999, 1001)
     corr = values.copy()
-    curve.fast.apply(values, Workspace(2000), any_negative=False)
+    curve.profile.fast.apply(values, Workspace(2000), any_negative=False)
     np.testing.assert_allclose(values, curve(corr), rtol=1e-13)

@@ -17,7 +17,7 @@ The choice is made in `select` and nowhere else.
 from nngp.covariance.closed_form import ClosedForm, closed_form
 from nngp.covariance.layer import Layer, both_sides, layer_at
 from nngp.covariance.lookup import LookupTable, default_table
-from nngp.covariance.numeric import Expansions, by_quadrature, second_moment
+from nngp.covariance.numeric import Expansions, by_quadrature, derivatives, second_moment
 from nngp.covariance.select import CovarianceDerivatives, layer_covariance, layer_derivatives
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "by_quadrature",
     "closed_form",
     "default_table",
+    "derivatives",
     "layer_at",
     "layer_covariance",
     "layer_derivatives",

@@ -106,6 +106,7 @@ class Expansions:
     """The Hermite series of one activation at many variances, zero among them allowed."""
 
     def __init__(self, activation: Activation, var: Array, tol: float = hermite.COMPLETE) -> None:
+        self.activation, self.var = activation, var
         parts = _expand_by_bucket(activation, var, tol)
         terms = max([series.coefs.shape[-1] for _, series in parts], default=1)
         self.coefs = np.zeros((len(var), terms))
@@ -147,18 +148,55 @@ class Expansions:
             total += self.coefs[rows, k][:, None] * self.coefs[columns, k]
         return total
 
+    def tile_derivatives(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], corr: Array
+    ) -> tuple[Array, Array, Array]:
+        """dF/dc, and 2 q dF/dq at fixed c for either variance, for a block of pairs."""
+        radial = self._radial_coefs()
+        slope, first, second = np.zeros_like(corr), np.zeros_like(corr), np.zeros_like(corr)
+        terms = self._terms_for(rows, columns, float(np.abs(corr).max(initial=0.0)), power=2)
+        for k in range(terms - 1, -1, -1):
+            a, b = self.coefs[rows, k][:, None], self.coefs[columns, k]
+            if k > 0:
+                slope *= corr
+                slope += (k * a) * b
+            first *= corr
+            first += radial[rows, k][:, None] * b
+            second *= corr
+            second += a * radial[columns, k]
+        return slope, first, second
+
+    def radial_moment(self) -> Array:
+        """E[u phi'(u) phi(u)], that is q d E[phi²]/dq, for each variance."""
+        out = (self.coefs * self._radial_coefs()).sum(axis=1)
+        moment = np.maximum(self.second_moment, TINY)
+        poor = np.flatnonzero(self.left_out > 1e-13 * moment)  # the series has not ended
+        one = np.ones(len(poor))
+        out[poor] = derivatives(self.activation, self.var[poor], self.var[poor], one, 1e-12)[1]
+        return out
+
+    def _radial_coefs(self) -> Array:
+        """2 q da_k/dq, by Stein's lemma."""
+        k = np.arange(self.coefs.shape[1])
+        out = k * self.coefs
+        out[:, :-2] += np.sqrt((k[2:] - 1) * k[2:]) * self.coefs[:, 2:]
+        return out
+
     def tile_error(self, rows: NDArray[np.intp], columns: NDArray[np.intp], corr: Array) -> Array:
         """What `tile` may leave out, relative to `scale`."""
         left_out = np.sqrt(self.left_out / np.maximum(self.second_moment, TINY))
         powers = np.abs(corr) ** self.coefs.shape[1]
         return left_out[rows][:, None] * left_out[columns] * powers
 
-    def _terms_for(self, rows: NDArray[np.intp], columns: NDArray[np.intp], largest: float) -> int:
-        """Terms that matter for these pairs: the others' sum is below rounding."""
+    def _terms_for(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], largest: float, power: int = 0
+    ) -> int:
+        """Terms that matter for these pairs: the others' sum, times k^power, is below rounding."""
         used = np.union1d(rows, columns)
         moment = np.maximum(self.second_moment[used], TINY)
         share = np.max(self.coefs[used] ** 2 / moment[:, None], axis=0)
-        weight = share * largest ** np.arange(len(share))
+        k = np.arange(len(share))
+        weight = share * largest**k * (1.0 + k) ** power
         beyond = np.cumsum(weight[::-1])[::-1]
         return min(int(np.searchsorted(-beyond, -0.25 * EPS)) + 1, len(share))
 

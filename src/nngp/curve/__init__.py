@@ -12,7 +12,7 @@ from nngp.curve.compile import (
     compile_curves,
     curve_at,
 )
-from nngp.curve.octaves import NEAR, FastTable, Workspace
+from nngp.curve.octaves import NEAR, FastTable, Profile, Workspace
 from nngp.curve.recursion import SMALLEST, VarianceError, output_variance
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "SMALLEST",
     "AngularCurve",
     "FastTable",
+    "Profile",
     "ToleranceWarning",
     "VarianceError",
     "Workspace",

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
 from nngp.curve import octaves
-from nngp.curve.octaves import FastTable, Octaves
+from nngp.curve.octaves import Octaves, Profile
 from nngp.curve.recursion import State, propagate, propagate_tangents
 
 Array = NDArray[np.float64]
@@ -59,7 +59,7 @@ class AngularCurve:
     ) -> None:
         self.architecture, self.input_var = architecture, input_var
         self.variance, self.error = variance, error
-        self._deficits = deficits
+        self.profile = Profile(variance, deficits)
 
     def __call__(
         self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
@@ -71,7 +71,7 @@ class AngularCurve:
         self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
     ) -> Array:
         """K^L(1) - K^L(c), to relative precision for c >= 0."""
-        return self._deficits(*_signed(corr, one_minus))
+        return self.profile.deficit(*_signed(corr, one_minus))
 
     def derivative(
         self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
@@ -92,24 +92,16 @@ class AngularCurve:
         With `per_layer` each has a leading axis of depth + 1, for the variances of each layer;
         otherwise all layers move together.
         """
-        table = self._per_layer if per_layer else self._shared
-        out = {}
-        for name in ("weight_var", "bias_var"):
-            where = _signed(corr, one_minus)
-            rows = [at_one - function(*where) for at_one, function in table[name]]
+        where, out = _signed(corr, one_minus), {}
+        for name, profiles in self.sensitivities(per_layer=per_layer).items():
+            rows = [profile.at_signed(*where) for profile in profiles]
             out[name] = np.stack(rows) if per_layer else rows[0]
         return out
 
-    def at_signed(self, negative: Mask, m: Array) -> Array:
-        """K^L at c = 1 - m, or -(1 - m) where `negative`: exact near either end."""
-        return self.variance - self._deficits(negative, m)
-
-    @cached_property
-    def fast(self) -> FastTable:
-        """The curve as a table for bulk look-up: K^L from cosines, in place."""
-        coefs = -self._deficits.coefs[:, : octaves.SHALLOW]
-        coefs[..., 0] += self.variance
-        return FastTable(Octaves(coefs, self._deficits.ends))
+    def sensitivities(self, *, per_layer: bool) -> dict[str, list[Profile]]:
+        """The functions behind `sensitivity`: one for each variance that can move."""
+        table = self._per_layer if per_layer else self._shared
+        return {name: table[name] for name in ("weight_var", "bias_var")}
 
     @cached_property
     def _shared(self) -> dict[str, Any]:
@@ -120,14 +112,14 @@ class AngularCurve:
         return self._tangent_tables(per_layer=True)
 
     def _tangent_tables(self, per_layer: bool) -> dict[str, Any]:
-        negative, m = octaves.nodes(self._deficits.coefs.shape[1])
+        negative, m = octaves.nodes(self.profile.deficit.coefs.shape[1])
         steps = propagate_tangents(
             self.architecture, self.input_var, negative, m, per_layer=per_layer
         )
         *_, (_, tangents) = steps
         parameters = len(tangents.variance) // 2
         functions = [
-            (float(at_one), octaves.from_values(row))
+            Profile(float(at_one), octaves.from_values(row))
             for at_one, row in zip(tangents.variance, tangents.deficit, strict=True)
         ]
         return {

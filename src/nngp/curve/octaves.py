@@ -11,7 +11,8 @@ parts of each octave, whose index is simply the leading bits of the float64 m.
 """
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,19 +60,42 @@ class Octaves:
 
     def __call__(self, negative: Mask, m: Array) -> Array:
         """The function at c = ±(1 - m)."""
-        count = self.coefs.shape[1]
-        lowest = np.ldexp(1.0, -count)
-        inside = np.maximum(m, lowest)
-        _, exponent = np.frexp(inside)  # inside in [2^(exponent-1), 2^exponent)
-        octave = np.clip(-exponent, 0, count - 1)
-        t = np.clip(4.0 * np.ldexp(inside, octave) - 3.0, -1.0, 1.0)
-        row = np.where(negative, count, 0) + octave
-        out = _chebyshev.evaluate(self.coefs.reshape(-1, POINTS)[row], t)
-        if np.any(m < lowest):
-            power = np.where(negative, self.exponent[1], self.exponent[0])
-            ratio = np.where((m > 0) & (m < lowest), m / lowest, 1.0)
-            out = np.where(m > 0, out * ratio**power, np.where(negative, *self.ends[::-1]))
+        out: Array = evaluate(np, self.coefs, self.ends, self.exponent, negative, m)
         return out
+
+
+def evaluate(xp: Any, coefs: Any, ends: Any, exponents: Any, negative: Any, m: Any) -> Any:
+    """`Octaves.__call__` over the array namespace, for NumPy and JAX."""
+    count = coefs.shape[1]
+    lowest = 2.0**-count
+    inside = xp.maximum(m, lowest)
+    _, exponent = xp.frexp(inside)  # inside in [2^(exponent-1), 2^exponent)
+    octave = xp.clip(-exponent, 0, count - 1)
+    t = xp.clip(4.0 * xp.ldexp(inside, octave) - 3.0, -1.0, 1.0)
+    row = xp.where(negative, count, 0) + octave
+    out = _chebyshev.evaluate(coefs.reshape(-1, POINTS)[row], t)
+    power = xp.where(negative, exponents[1], exponents[0])
+    ratio = xp.where((m > 0) & (m < lowest), m / lowest, 1.0)
+    return xp.where(m > 0, out * ratio**power, xp.where(negative, ends[1], ends[0]))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A function of the correlation, f(c) = at_one - deficit(c), exact at either end."""
+
+    at_one: float
+    deficit: Octaves
+
+    def at_signed(self, negative: Mask, m: Array) -> Array:
+        """f at c = 1 - m, or -(1 - m) where `negative`."""
+        return self.at_one - self.deficit(negative, m)
+
+    @cached_property
+    def fast(self) -> "FastTable":
+        """The function as a table for bulk look-up, in place."""
+        coefs = -self.deficit.coefs[:, :SHALLOW]
+        coefs[..., 0] += self.at_one
+        return FastTable(Octaves(coefs, self.deficit.ends))
 
 
 BITS = 9  # an octave has 2^BITS cubics

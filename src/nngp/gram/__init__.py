@@ -5,16 +5,30 @@ Other inputs run the recursion for (q, q', c) in every pair (`pairwise`). `kerne
 place, and `plan_kernel` tells. `tiles` does the filling for both.
 """
 
-from nngp.gram.inputs import as_inputs, normalize
+from nngp.gram.inputs import Inputs, as_inputs, normalize
 from nngp.gram.jax_kernel import jax_kernel
-from nngp.gram.kernel import KernelPlan, kernel, kernel_diag, plan_kernel
+from nngp.gram.kernel import (
+    check_architecture,
+    kernel,
+    kernel_diag,
+    plan_kernel,
+    warn_if_inexact,
+)
+from nngp.gram.places import cosine_blocks, kernel_blocks, kernel_gradient
+from nngp.gram.plan import KernelPlan
 
 __all__ = [
+    "Inputs",
     "KernelPlan",
     "as_inputs",
+    "check_architecture",
+    "cosine_blocks",
     "jax_kernel",
     "kernel",
+    "kernel_blocks",
     "kernel_diag",
+    "kernel_gradient",
     "normalize",
     "plan_kernel",
+    "warn_if_inexact",
 ]

@@ -5,6 +5,7 @@ Takes whatever the user calls data; gives an array (n, d) and the input variance
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,7 +86,7 @@ def input_vars(X: Array) -> Array:
 
 @dataclass(frozen=True)
 class Inputs:
-    """One set of inputs: the data, x·x/d of each row, and the rows as unit vectors."""
+    """One set of inputs: the data, and x·x/d of each row."""
 
     X: Array
     var: Array
@@ -95,13 +96,27 @@ class Inputs:
         data = as_inputs(X, name)
         return cls(data, input_vars(data))
 
+    def __len__(self) -> int:
+        return len(self.X)
+
     @cached_property
-    def directions(self) -> Array:
-        """Rows as unit vectors; zero rows all get the same one, so that they count as equal."""
+    def inverse_norm(self) -> Array:
+        """1/|x| of every row, 0 for zero rows."""
         norms = np.sqrt(self.var * self.X.shape[1])
-        out = self.X / np.where(norms > 0, norms, 1.0)[:, None]
-        out[norms == 0, 0] = 1.0
-        return out
+        return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+
+    @cached_property
+    def on_device(self) -> Any:
+        """The unit vectors as a JAX array in double precision."""
+        import jax
+
+        with jax.enable_x64(True):
+            out = jax.numpy.asarray(self.X)
+            return out * jax.numpy.asarray(self.inverse_norm)[:, None]
+
+    def unit(self, index: NDArray[np.intp] | slice) -> Array:
+        """Some rows as unit vectors."""
+        return self.X[index] * self.inverse_norm[index][:, None]
 
 
 def common_var(*sets: Inputs) -> float | None:

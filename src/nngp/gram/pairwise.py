@@ -7,6 +7,9 @@ near |c| = 1) get a two-dimensional quadrature each, which is slow: some hundred
 Putting the inputs on one norm (`nngp.normalize`) avoids all of it.
 """
 
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,6 +47,22 @@ def layer_variances(architecture: Architecture, input_var: Array) -> list[Array]
     return out
 
 
+def snapped_correlation(xp: Any, cov: Any, q1: Any, q2: Any) -> Any:
+    """The correlation, exactly ±1 for parallel inputs: rounding alone keeps them from it, and an
+    activation that jumps would see the root of that."""
+    corr = correlation(xp, cov, q1, q2)
+    return xp.where(xp.abs(corr) > 1 - 8 * EPS, xp.sign(corr), corr)
+
+
+class Step(NamedTuple):
+    """One layer of a block: the correlation that enters, F_phi of it (in layer 0 the scaled inner
+    product), and the covariance that leaves."""
+
+    corr: Array
+    value: Array
+    cov: Array
+
+
 class PairwiseTransform:
     """Cosines of the inputs to kernel values, in place on blocks."""
 
@@ -53,7 +72,7 @@ class PairwiseTransform:
         self.size = len(left.var)
         self.variances = [(q[: self.size], q[self.size :]) for q in both]
         self.expansions = self._expand(both)
-        self._nearest: list[float] = []
+        self._nearest: list[float] = [1.0]
 
     @property
     def diagonal(self) -> Array:
@@ -70,41 +89,35 @@ class PairwiseTransform:
         return out
 
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:
-        weights, biases = self.architecture.weight_vars, self.architecture.bias_vars
         same = self._duplicates(block, rows, columns)
-        scale = np.sqrt(self.left.var[rows])[:, None] * np.sqrt(self.right.var[columns])
-        cov = biases[0] + weights[0] * scale * block
-        for layer in range(1, self.architecture.depth + 1):
-            q1, q2 = self._at(layer - 1, rows, columns)
-            corr = correlation(np, cov, q1, q2)
-            # Parallel inputs: rounding alone keeps them from ±1, and a jump would see its root.
-            np.copyto(corr, np.sign(corr), where=np.abs(corr) > 1 - 8 * EPS)
-            cov = biases[layer] + weights[layer] * self._layer(
-                layer - 1, q1, q2, corr, rows, columns
-            )
+        for step in self.steps(block, rows, columns):
+            cov = step.cov
         if same is not None:  # duplicates have the diagonal's exact value
             cov[same] = self.variances[-1][0][rows][same[0]]
         block[...] = cov
 
+    def steps(self, block: Array, rows: slice, columns: slice) -> Iterator[Step]:
+        """Every layer for one block of cosines, from the input to the output."""
+        weights, biases = self.architecture.weight_vars, self.architecture.bias_vars
+        scale = np.sqrt(self.left.var[rows])[:, None] * np.sqrt(self.right.var[columns])
+        value = scale * block
+        step = Step(value, value, biases[0] + weights[0] * value)
+        yield step
+        for layer in range(1, self.architecture.depth + 1):
+            q1, q2 = self.entering(layer, rows, columns)
+            corr = snapped_correlation(np, step.cov, q1, q2)
+            value = self._layer(layer - 1, q1, q2, corr, rows, columns)
+            step = Step(corr, value, biases[layer] + weights[layer] * value)
+            yield step
+
     def error(self) -> float:
-        """Of the entries computed so far, relative to the variance.
+        """Of the entries computed so far, relative to the variance."""
+        noise = sum(2 * table.noise for table, _ in self.expansions)
+        return noise + pairwise_error(self.architecture, self.left.var, min(self._nearest))
 
-        Correlations are carried with an absolute error of some eps. For the nearest pair with
-        1 - |c| = m that moves K by at most D(m) eps / m in a network of equal norms, which
-        stands in for this one at the smallest, the middle and the largest norm.
-        """
-        m = min(self._nearest, default=1.0)
-        rounding = 8 * EPS * (self.architecture.depth + 1)
-        rounding += sum(2 * table.noise for table, _ in self.expansions)
-        if m > FAR_ENOUGH:
-            return rounding + 4 * EPS / FAR_ENOUGH
-        middle = np.quantile(self.left.var, [0.0, 0.5, 1.0], method="nearest")
-        curves = [curve_at(self.architecture, float(v)) for v in middle if v > 0]
-        moved = [float(c.deficit(one_minus=m)) / c.variance * 4 * EPS / m for c in curves]
-        return rounding + min(max(moved, default=0.0), 2.0)
-
-    def _at(self, layer: int, rows: slice, columns: slice) -> tuple[Array, Array]:
-        q1, q2 = self.variances[layer]
+    def entering(self, layer: int, rows: slice, columns: slice) -> tuple[Array, Array]:
+        """The variances that enter a layer, as a column and a row."""
+        q1, q2 = self.variances[layer - 1]
         return q1[rows][:, None], q2[columns][None, :]
 
     def _layer(
@@ -134,3 +147,19 @@ class PairwiseTransform:
             near = block[i[~equal], j[~equal]]
             self._nearest.append(max(float(1 - near.max()), EPS))
         return i[equal], j[equal]
+
+
+def pairwise_error(architecture: Architecture, input_var: Array, nearest: float) -> float:
+    """Of the entries of a matrix whose nearest pair of inputs has 1 - |c| = nearest.
+
+    Correlations are carried with an absolute error of some eps. For the nearest pair that moves
+    K by at most D(m) eps / m in a network of equal norms, which stands in for this one at the
+    smallest, the middle and the largest norm.
+    """
+    rounding = 8 * EPS * (architecture.depth + 1)
+    if nearest > FAR_ENOUGH:
+        return rounding + 4 * EPS / FAR_ENOUGH
+    middle = np.quantile(input_var, [0.0, 0.5, 1.0], method="nearest")
+    curves = [curve_at(architecture, float(v)) for v in middle if v > 0]
+    moved = [float(c.deficit(one_minus=nearest)) / c.variance * 4 * EPS / nearest for c in curves]
+    return rounding + min(max(moved, default=0.0), 2.0)

@@ -1,9 +1,9 @@
 """Filling a matrix by tiles: a product by BLAS, then elementwise work while it is in the cache.
 
-Takes unit vectors and an elementwise `transform`; gives the transformed matrix of inner products.
-Each thread does whole tiles with a single-threaded BLAS, so that nothing waits for anything and no
-call is large (the OpenBLAS in the NumPy wheels crashes on X @ X.T beyond 15,500 rows). Of a
-symmetric matrix the lower tiles are computed, and mirrored while they are in the cache.
+Takes a function that computes any block; gives the matrix. Each thread does whole tiles with a
+single-threaded BLAS, so that nothing waits for anything and no call is large (the OpenBLAS in the
+NumPy wheels crashes on X @ X.T beyond 15,500 rows). Of a symmetric matrix the lower tiles are
+computed, and mirrored while they are in the cache.
 """
 
 import os
@@ -19,50 +19,48 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
-Transform = Callable[[Array, slice, slice], None]  # in place on block[rows, columns]
 
 TILE = 640
 STRIP = 32_768  # numbers transformed at a time: the temporaries fit the L2 cache
 
 
-def fill(left: Array, right: Array | None, transform: Transform) -> Array:
-    """The matrix of transformed products left · rightᵀ; `right` None means left, symmetric."""
-    symmetric, other = right is None, left if right is None else right
-    out = allocate(len(left), len(other))
+def fill(
+    rows: int, columns: int, block: Callable[[slice, slice], Array], *, symmetric: bool
+) -> Array:
+    """The matrix whose blocks `block` computes."""
+    out = allocate(rows, columns)
 
     def job(tile: tuple[slice, slice]) -> None:
-        rows, columns = tile
-        block = left[rows] @ other[columns].T
-        for strip in _strips(rows, columns):
-            local = slice(strip.start - rows.start, strip.stop - rows.start)
-            transform(block[local], strip, columns)
-        if symmetric and rows == columns:  # so far only up to the order of its sums
-            block = np.tril(block) + np.tril(block, -1).T
+        part = block(*tile)
+        if symmetric and tile[0] == tile[1]:  # so far only up to the order of its sums
+            part = np.tril(part) + np.tril(part, -1).T
         elif symmetric:
-            out[columns, rows] = block.T
-        out[rows, columns] = block
+            out[tile[1], tile[0]] = part.T
+        out[tile] = part
 
     tiles = [
-        (rows, columns)
-        for rows in _slices(len(left))
-        for columns in _slices(rows.stop if symmetric else len(other))
+        (down, across)
+        for down in slices(rows)
+        for across in slices(down.stop if symmetric else columns)
     ]
-    with _single_threaded_blas(), ThreadPoolExecutor(_threads()) as pool:
+    with single_threaded_blas(), ThreadPoolExecutor(threads()) as pool:
         list(pool.map(job, tiles))
     return out
 
 
-def _slices(size: int) -> list[slice]:
-    return [slice(start, min(start + TILE, size)) for start in range(0, size, TILE)]
+def slices(size: int, step: int = TILE) -> list[slice]:
+    """0 .. size in pieces of `step`."""
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
-def _strips(rows: slice, columns: slice) -> list[slice]:
+def strips(rows: slice, columns: slice) -> list[slice]:
+    """`rows` in pieces whose block over `columns` has at most STRIP numbers."""
     height = max(1, STRIP // (columns.stop - columns.start))
     return [slice(s, min(s + height, rows.stop)) for s in range(rows.start, rows.stop, height)]
 
 
-def _single_threaded_blas() -> AbstractContextManager[Any]:
-    """BLAS on one thread while tiles are filled, restored afterwards.
+def single_threaded_blas() -> AbstractContextManager[Any]:
+    """BLAS on one thread while tiles are computed, restored afterwards.
 
     Only from the main thread: from any other, OpenBLAS ignores the call that would restore it.
     """
@@ -73,10 +71,13 @@ def _single_threaded_blas() -> AbstractContextManager[Any]:
 
 @cache
 def _blas() -> ThreadpoolController:
+    import scipy.linalg.blas  # noqa: F401  # has its own OpenBLAS, which must be found as well
+
     return ThreadpoolController()
 
 
-def _threads() -> int:
+def threads() -> int:
+    """How many threads this process may keep busy."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,0 +1,124 @@
+"""Blocks of K, computed when they are asked for: the matrix itself need not exist.
+
+`Cosines` gives the cosines of any block of pairs from the data; `Blocks` makes kernel values of
+them in place, strip by strip, while they are in the cache.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp.architecture import Architecture
+from nngp.covariance import LookupTable, default_table
+from nngp.curve import curve_at
+from nngp.gram.equal_norm import CurveTransform
+from nngp.gram.inputs import Inputs
+from nngp.gram.lookup import LookupTransform
+from nngp.gram.pairwise import PairwiseTransform
+from nngp.gram.plan import KernelPlan, make_plan
+from nngp.gram.tiles import strips
+
+Array = NDArray[np.float64]
+Transform = CurveTransform | LookupTransform | PairwiseTransform
+
+
+class Cosines:
+    """Cosines between two sets of inputs, any block of them."""
+
+    def __init__(self, left: Inputs, right: Inputs) -> None:
+        self.left, self.right = left, right
+
+    def block(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
+        """The cosines of these rows with these columns."""
+        block = np.matmul(self.left.X[rows], self.right.X[columns].T, out=out)
+        for strip in strips(rows, columns):
+            part = block[strip.start - rows.start : strip.stop - rows.start]
+            part *= self.left.inverse_norm[strip][:, None]
+            part *= self.right.inverse_norm[columns]
+        return block
+
+
+class StoredCosines:
+    """Blocks of cosines that were computed before, by where they begin."""
+
+    def __init__(self, stored: dict[tuple[int, int], Any]) -> None:
+        self.stored = stored
+
+    def block(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
+        """A copy of a stored block."""
+        block: Array = self.stored[rows.start, columns.start]
+        if out is None:
+            return block.copy()
+        np.copyto(out, block)
+        return out
+
+
+class Blocks:
+    """K(left, right) of one network; `right` None means left, with the exact diagonal.
+
+    `cosines` may be a store of them; with `buffers` a block is written where it was before.
+    """
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        left: Inputs,
+        right: Inputs | None = None,
+        *,
+        method: str = "auto",
+        table: LookupTable | None = None,
+        cosines: Cosines | StoredCosines | None = None,
+        buffers: dict[tuple[int, int], Array] | None = None,
+    ) -> None:
+        self.symmetric, other = right is None, left if right is None else right
+        self.left, self.right, self.shape = left, other, (len(left), len(other))
+        self.plan = make_plan(architecture, left, other, method)
+        if table is not None and self.plan.method != "lookup":
+            raise ValueError("a table is used only with method='lookup'")
+        self._transform = _transform(self.plan, architecture, left, other, table)
+        self._cosines = Cosines(left, other) if cosines is None else cosines
+        self._buffers = buffers
+
+    @property
+    def diagonal(self) -> Array:
+        """K(x, x) of the left inputs."""
+        return self._transform.diagonal
+
+    def block(self, rows: slice, columns: slice, *, shift: float = 0.0) -> Array:
+        """K of these rows and columns, with `shift` added on the diagonal of K."""
+        block = self._cosines.block(rows, columns, self._buffer(rows, columns))
+        for strip in strips(rows, columns):
+            part = block[strip.start - rows.start : strip.stop - rows.start]
+            self._transform(part, strip, columns)
+        if self.symmetric:
+            both = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
+            block[both - rows.start, both - columns.start] = self.diagonal[both] + shift
+        return block
+
+    def _buffer(self, rows: slice, columns: slice) -> Array | None:
+        if self._buffers is None:
+            return None
+        key = rows.start, columns.start
+        if key not in self._buffers:
+            self._buffers[key] = np.empty((len(self.left.X[rows]), len(self.right.X[columns])))
+        return self._buffers[key]
+
+    def error(self) -> float:
+        """Largest error of the entries computed so far, relative to the variance."""
+        return self._transform.error()
+
+
+def _transform(
+    plan: KernelPlan,
+    architecture: Architecture,
+    left: Inputs,
+    right: Inputs,
+    table: LookupTable | None,
+) -> Transform:
+    if plan.method == "pairwise" or plan.input_var is None:
+        return PairwiseTransform(architecture, left, right)
+    if plan.method == "curve":
+        return CurveTransform(curve_at(architecture, plan.input_var), left, right)
+    chosen = default_table(architecture.activation) if table is None else table
+    return LookupTransform(architecture, plan.input_var, chosen, len(left))

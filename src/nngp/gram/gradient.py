@@ -1,0 +1,165 @@
+"""Sums Σ G_ij dK_ij/dθ over blocks of pairs, for θ the weight and bias variances.
+
+Takes a matrix G block by block (the evidence's, say); gives its product with the derivatives of
+the kernel. With equal norms those are look-ups, like the kernel. With other norms the recursion is
+run backwards through each block, which gives every layer's derivative in one pass.
+"""
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp.architecture import Architecture
+from nngp.covariance import closed_form, derivatives
+from nngp.curve import curve_at
+from nngp.gram.blocks import Cosines
+from nngp.gram.equal_norm import ProfileTransform
+from nngp.gram.inputs import Inputs
+from nngp.gram.pairwise import EPS, TOLERANCE, PairwiseTransform
+from nngp.gram.tiles import strips
+
+Array = NDArray[np.float64]
+
+
+class CurveGradient:
+    """Equal norms: one look-up for each variance that can move."""
+
+    def __init__(
+        self, architecture: Architecture, inputs: Inputs, input_var: float, per_layer: bool
+    ) -> None:
+        self.cosines, self.per_layer = Cosines(inputs, inputs), per_layer
+        profiles = curve_at(architecture, input_var).sensitivities(per_layer=per_layer)
+        flat = [*profiles["weight_var"], *profiles["bias_var"]]
+        self._transforms = [ProfileTransform(profile, inputs, inputs) for profile in flat]
+        self._total, self._lock = np.zeros(len(flat)), threading.Lock()
+
+    def contract(self, G: Array, rows: slice, columns: slice) -> None:
+        """Add Σ G dK/dθ over one block."""
+        block = self.cosines.block(rows, columns)
+        out = np.zeros_like(self._total)
+        for strip in strips(rows, columns):
+            local = slice(strip.start - rows.start, strip.stop - rows.start)
+            for k, transform in enumerate(self._transforms):
+                values = block[local].copy()
+                transform(values, strip, columns)
+                out[k] += np.vdot(G[local], values)
+        with self._lock:
+            self._total += out
+
+    def result(self) -> dict[str, Any]:
+        """The sums, by the name of the variance."""
+        return by_name(self._total, self.per_layer)
+
+
+class PairwiseGradient:
+    """Any norms: the recursion of eq. 5 backwards, block by block, then along the variances."""
+
+    def __init__(self, architecture: Architecture, inputs: Inputs, per_layer: bool) -> None:
+        self.architecture, self.inputs, self.per_layer = architecture, inputs, per_layer
+        self.cosines = Cosines(inputs, inputs)
+        self.forward = PairwiseTransform(architecture, inputs, inputs)
+        layers = architecture.depth + 1
+        if any((q[0] == 0).any() for q in self.forward.variances):
+            raise ValueError("derivatives need a positive variance in every layer; add bias_var")
+        self._weights, self._biases = np.zeros(layers), np.zeros(layers)
+        self._in_var = np.zeros((layers, len(inputs)))  # by layer and point
+        self._lock = threading.Lock()
+
+    def contract(self, G: Array, rows: slice, columns: slice) -> None:
+        """Add Σ G dK/dθ over one block."""
+        block, G = self.cosines.block(rows, columns), np.array(G)  # from a device too
+        for strip in strips(rows, columns):
+            local = slice(strip.start - rows.start, strip.stop - rows.start)
+            self._strip(G[local], block[local], strip, columns)
+
+    def _strip(self, G: Array, cosines: Array, rows: slice, columns: slice) -> None:
+        weights = self.architecture.weight_vars
+        depth = self.architecture.depth
+        in_var = np.zeros_like(self._in_var)
+        # Duplicates, the diagonal among them, are variances: they go down another way.
+        i, j = self._coincident(cosines, rows, columns)
+        np.add.at(in_var[-1], i + rows.start, G[i, j])
+        G[i, j] = 0.0
+        steps = list(self.forward.steps(cosines, rows, columns))
+        to_weights, to_biases = np.zeros(depth + 1), np.zeros(depth + 1)
+        for layer in range(depth, 0, -1):
+            q1, q2 = self.forward.entering(layer, rows, columns)
+            corr = steps[layer].corr
+            to_biases[layer], to_weights[layer] = G.sum(), np.vdot(G, steps[layer].value)
+            slope, first, second = self._derivatives(layer - 1, q1, q2, corr, rows, columns)
+            G *= weights[layer]
+            # F as a function of (q1, q2, cov): the correlation moves with the variances too.
+            in_var[layer - 1, rows] += (G * (first - corr * slope) / (2 * q1)).sum(axis=1)
+            in_var[layer - 1, columns] += (G * (second - corr * slope) / (2 * q2)).sum(axis=0)
+            G *= slope / np.sqrt(q1 * q2)
+        to_biases[0], to_weights[0] = G.sum(), np.vdot(G, steps[0].value)
+        with self._lock:
+            self._weights += to_weights
+            self._biases += to_biases
+            self._in_var += in_var
+
+    def _coincident(
+        self, cosines: Array, rows: slice, columns: slice
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        i, j = np.nonzero(cosines > 1 - 1e-6)
+        X = self.inputs.X
+        same = np.all(X[i + rows.start] == X[j + columns.start], axis=1)
+        return i[same], j[same]
+
+    def _derivatives(
+        self, layer: int, q1: Array, q2: Array, corr: Array, rows: slice, columns: slice
+    ) -> tuple[Array, Array, Array]:
+        """dF/dc, 2 q1 dF/dq1 and 2 q2 dF/dq2 at fixed c."""
+        phi = self.architecture.activation
+        if phi.closed_form is not None:
+            form, size = closed_form(phi.closed_form), np.sqrt(q1 * q2)
+            c = np.clip(corr, EPS - 1, 1 - EPS)  # where phi jumps the slope at ±1 is infinite
+            slope = size * form.slope(np, q1, q2, c)
+            return slope, form.radial(np, q1, q2, c), form.radial(np, q2, q1, c)
+        table, index = self.forward.expansions[layer]
+        i, j = index[: self.forward.size][rows], index[self.forward.size :][columns]
+        out = table.tile_derivatives(i, j, corr)
+        poor = np.nonzero(table.tile_error(i, j, corr) > TOLERANCE)
+        if len(poor[0]):
+            pairs = q1[poor[0], 0], q2[0, poor[1]], corr[poor]
+            slope, first, second, _ = derivatives(phi, *pairs, TOLERANCE)
+            parts = np.sqrt(pairs[0] * pairs[1]) * slope, first, second
+            for tile, part in zip(out, parts, strict=True):
+                tile[poor] = part
+        return out
+
+    def _radial_moment(self, layer: int, q: Array) -> Array:
+        """q d E[phi²]/dq of every point."""
+        phi = self.architecture.activation
+        if phi.closed_form is not None:
+            return np.asarray(closed_form(phi.closed_form).radial(np, q, q, np.ones_like(q)))
+        table, index = self.forward.expansions[layer]
+        return table.radial_moment()[index[: self.forward.size]]
+
+    def result(self) -> dict[str, Any]:
+        """The sums, by the name of the variance."""
+        architecture, in_var = self.architecture, self._in_var.copy()
+        to_weights, to_biases = self._weights.copy(), self._biases.copy()
+        variances = [q for q, _ in self.forward.variances]
+        for layer in range(architecture.depth, 0, -1):
+            weight, bias = architecture.weight_vars[layer], architecture.bias_vars[layer]
+            down, q = in_var[layer], variances[layer - 1]
+            to_biases[layer] += down.sum()
+            to_weights[layer] += down @ ((variances[layer] - bias) / weight)
+            in_var[layer - 1] += down * weight * self._radial_moment(layer - 1, q) / q
+        to_biases[0] += in_var[0].sum()
+        to_weights[0] += in_var[0] @ self.inputs.var
+        per_layer = np.concatenate([to_weights, to_biases])
+        if self.per_layer:
+            return by_name(per_layer, True)
+        return by_name(np.array([to_weights.sum(), to_biases.sum()]), False)
+
+
+def by_name(total: Array, per_layer: bool) -> dict[str, Any]:
+    """Sums for the weight variances, then the bias variances, as a dictionary."""
+    weights, biases = np.split(total, 2)
+    if per_layer:
+        return {"weight_var": weights, "bias_var": biases}
+    return {"weight_var": float(weights[0]), "bias_var": float(biases[0])}

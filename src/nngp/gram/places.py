@@ -1,0 +1,52 @@
+"""Blocks, cosines and gradients where an engine wants them: on the host or on a device."""
+
+from typing import Any, Literal
+
+from nngp.architecture import Architecture
+from nngp.gram.blocks import Blocks, Cosines, StoredCosines
+from nngp.gram.gradient import CurveGradient, PairwiseGradient
+from nngp.gram.inputs import Inputs
+from nngp.gram.plan import make_plan
+
+Place = Literal["host", "device"]
+
+
+def kernel_blocks(
+    place: Place,
+    architecture: Architecture,
+    left: Inputs,
+    right: Inputs | None = None,
+    *,
+    stored: dict[tuple[int, int], Any] | None = None,
+    buffers: dict[tuple[int, int], Any] | None = None,
+) -> Any:
+    """`Blocks` in that place; `stored` are blocks of cosines computed before, by their origin."""
+    if place == "device":
+        from nngp.gram.device import DeviceBlocks
+
+        return DeviceBlocks(architecture, left, right, stored=stored)
+    cosines = None if stored is None else StoredCosines(stored)
+    return Blocks(architecture, left, right, cosines=cosines, buffers=buffers)
+
+
+def cosine_blocks(place: Place, left: Inputs, right: Inputs) -> Any:
+    """`Cosines` in that place."""
+    if place == "device":
+        from nngp.gram.device import DeviceCosines
+
+        return DeviceCosines(left, right)
+    return Cosines(left, right)
+
+
+def kernel_gradient(
+    place: Place, architecture: Architecture, inputs: Inputs, *, per_layer: bool
+) -> Any:
+    """Sums Σ G dK/dθ in that place; with unequal norms always on the host."""
+    plan = make_plan(architecture, inputs, inputs)
+    if plan.method != "curve" or plan.input_var is None:
+        return PairwiseGradient(architecture, inputs, per_layer)
+    if place == "device":
+        from nngp.gram.device import DeviceGradient
+
+        return DeviceGradient(architecture, inputs, plan.input_var, per_layer)
+    return CurveGradient(architecture, inputs, plan.input_var, per_layer)

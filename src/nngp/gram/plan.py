@@ -1,0 +1,58 @@
+"""How a kernel is computed, decided in one place: by the curve, pair by pair, or by the table."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nngp.architecture import Architecture
+from nngp.curve import curve_at
+from nngp.gram.equal_norm import curve_error
+from nngp.gram.inputs import Inputs, common_var
+
+METHODS = ("auto", "curve", "pairwise", "lookup")
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """How a kernel matrix will be computed, and why.
+
+    `error` is the largest error of an entry relative to the variance, rounding of the cosines
+    included, for pairs with 1 - |c| > 2^-16. It is known beforehand for the curve only.
+    """
+
+    method: str
+    reason: str
+    input_var: float | None
+    error: float | None
+
+
+def make_plan(
+    architecture: Architecture, left: Inputs, right: Inputs, method: str = "auto"
+) -> KernelPlan:
+    """The plan for K(left, right)."""
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    shared = common_var(*({id(s): s for s in (left, right)}.values()))
+    if method == "auto":
+        method, reason = _automatic(shared, left, right)
+    else:
+        reason = "asked for"
+    if method in ("curve", "lookup") and shared is None:
+        raise ValueError(
+            f"method='{method}' needs inputs of equal norm; use nngp.normalize first, or "
+            "method='pairwise'"
+        )
+    error = None
+    if method == "curve" and shared is not None:
+        error = curve_error(curve_at(architecture, shared), nearest=1.0)
+    return KernelPlan(method, reason, shared, error)
+
+
+def _automatic(shared: float | None, left: Inputs, right: Inputs) -> tuple[str, str]:
+    if shared is not None:
+        return "curve", "all inputs share one norm"
+    spread = max(float(np.ptp(s.var) / s.var.max()) for s in (left, right))
+    reason = f"the inputs' norms differ (x·x/d by {spread:.1e} of the largest)"
+    if spread < 1e-5:
+        reason += "; nngp.normalize in float64 would make them equal"
+    return "pairwise", reason

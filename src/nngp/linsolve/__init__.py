@@ -1,0 +1,50 @@
+"""Stage 5, the factor: K + noise = L Lᵀ by tiles, the same algorithm wherever tiles live.
+
+Cut the matrix into b x b tiles and keep the lower ones. Tile (i, j) of the factor is one *chain*:
+
+    C = K_ij                      first link: computed from the data, never stored
+    C = C - Σ_k L_ik L_jkᵀ        updates, k < j
+    L_ij = chol(C)  or  C L_jj⁻ᵀ  last link: potrf on the diagonal, trsm below it
+
+so K never exists beside its factor, and half of n² numbers are all that is held. Everything else
+that inference needs is chains of the same kind. Rows of test points appended below the matrix give
+L⁻¹K*, that is the variance; the targets as rows give L⁻¹Y; rows of the identity give the inverse;
+rows of new data extend the factor (`cholesky`). An engine says where tiles live and who computes
+them: threads with BLAS in place (`cpu`), JAX (`gpu`). `ladder` raises the noise when a factor
+fails, `forecast` says beforehand what a job takes. Nothing here knows what a network is.
+"""
+
+from nngp.linsolve.cholesky import (
+    Factor,
+    backward,
+    factorise,
+    forward,
+    inverse_rows,
+    merge_last,
+)
+from nngp.linsolve.cpu import CpuEngine
+from nngp.linsolve.engine import Engine, NotPositiveDefiniteError, Run, choose_engine
+from nngp.linsolve.forecast import Forecast, forecast_factor
+from nngp.linsolve.ladder import LIMIT, climb
+from nngp.linsolve.progress import Progress, Step, progress_for
+
+__all__ = [
+    "LIMIT",
+    "CpuEngine",
+    "Engine",
+    "Factor",
+    "Forecast",
+    "NotPositiveDefiniteError",
+    "Progress",
+    "Run",
+    "Step",
+    "backward",
+    "choose_engine",
+    "climb",
+    "factorise",
+    "forecast_factor",
+    "forward",
+    "inverse_rows",
+    "merge_last",
+    "progress_for",
+]

@@ -1,0 +1,132 @@
+"""The CPU engine: a few threads, each doing whole chains with a single-threaded BLAS.
+
+Chains are started in the order given and wait inside for what they need. As they only need
+earlier ones this cannot lock up, and the updates of the next column run while a diagonal tile is
+being finished.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp.gram import tiles
+from nngp.linsolve import blas
+from nngp.linsolve.engine import Handle, Tile
+
+Array = NDArray[np.float64]
+TILE, SMALLEST_TILE = 640, 192
+ROWS = 256
+
+
+class CpuEngine:
+    """Tiles in host memory."""
+
+    name = "cpu"
+    where: Literal["host", "device"] = "host"
+
+    def tile_size(self, n: int) -> int:
+        """Even tiles of at most 640 rows; smaller if many cores would otherwise starve."""
+        wanted = min(TILE, max(SMALLEST_TILE, n // (4 * tiles.threads())))
+        return -(-n // -(-n // wanted))
+
+    def rows_at_a_time(self, n: int) -> int:
+        return ROWS
+
+    def free_memory(self) -> int | None:
+        return tiles.available_memory()
+
+    def rate(self) -> float:
+        """From one product of tiles on every thread."""
+        A = np.ones((TILE, TILE))
+
+        def product() -> None:
+            C = np.zeros((TILE, TILE))
+            for _ in range(2):
+                blas.update(C, A, A)
+
+        with self.run() as run:
+            start = time.perf_counter()
+            for job in [run.apply(product) for _ in range(run.width)]:
+                run.wait(job)
+            spent = time.perf_counter() - start
+        return run.width * 2 * 2.0 * TILE**3 / spent
+
+    def run(self) -> "CpuRun":
+        return CpuRun()
+
+
+class _StoppedError(Exception):
+    """Raised inside chains when the job is given up."""
+
+
+class CpuRun:
+    """A thread pool for the length of one job."""
+
+    def __init__(self) -> None:
+        # From another thread than the main one BLAS keeps its own threads: one chain at a time.
+        main = threading.current_thread() is threading.main_thread()
+        self.width = tiles.threads() if main else 1
+        self._stop = threading.Event()
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "CpuRun":
+        self._stack.enter_context(tiles.single_threaded_blas())
+        self._pool = ThreadPoolExecutor(self.width, thread_name_prefix="nngp")
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stop.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._stack.close()
+
+    def chain(
+        self,
+        first: Callable[[], Tile],
+        left: Sequence[Handle] = (),
+        right: Sequence[Handle] = (),
+        last: Handle | Literal["potrf"] | None = None,
+        *,
+        transposed: bool = True,
+        then: Callable[[Tile], Any] | None = None,
+    ) -> Handle:
+        pairs = list(zip(left, right, strict=True))
+
+        def job() -> Any:
+            C = first()
+            for a, b in pairs:
+                self._go_on()
+                if a is b and last == "potrf":
+                    blas.update_lower(C, self.wait(a))
+                else:
+                    blas.update(C, self.wait(a), self.wait(b), transposed=transposed)
+            self._go_on()
+            if isinstance(last, str):
+                blas.potrf(C)
+            elif last is not None:
+                blas.trsm(self.wait(last), C, transposed=transposed)
+            return C if then is None else then(C)
+
+        return self._pool.submit(job)
+
+    def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
+        def job() -> Any:
+            self._go_on()
+            return function(*(self.wait(h) for h in handles))
+
+        return self._pool.submit(job)
+
+    def wait(self, handle: Handle) -> Any:
+        return handle.result() if isinstance(handle, Future) else handle
+
+    def put(self, array: Array) -> Tile:
+        return np.ascontiguousarray(array)
+
+    def _go_on(self) -> None:
+        if self._stop.is_set():
+            raise _StoppedError

@@ -1,0 +1,110 @@
+"""What an engine is: it runs chains of tile operations, somewhere.
+
+The interface is small on purpose. Tiles are opaque to the algorithms; they are arrays of the
+engine's own kind, or handles of arrays that are still being computed. Arithmetic on a finished
+tile (`then=`, `apply`) uses array methods only, so that it is written once for all engines.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Tile = Any  # the engine's array
+Handle = Any  # a Tile, or the promise of one
+GPU_FROM = 1500  # points from which engine="auto" looks for a GPU
+
+
+class NotPositiveDefiniteError(np.linalg.LinAlgError):
+    """The matrix has no Cholesky factor in float64."""
+
+
+class Run(Protocol):
+    """One job on an engine: a context manager that leaves nothing running behind."""
+
+    width: int  # chains worked on side by side
+
+    def __enter__(self) -> "Run": ...
+
+    def __exit__(self, *error: Any) -> None: ...
+
+    def chain(
+        self,
+        first: Callable[[], Tile],
+        left: Sequence[Handle] = (),
+        right: Sequence[Handle] = (),
+        last: Handle | Literal["potrf"] | None = None,
+        *,
+        transposed: bool = True,
+        then: Callable[[Tile], Any] | None = None,
+    ) -> Handle:
+        """C = first(); C -= Σ left_k right_kᵀ; potrf or C last⁻ᵀ; then(C).
+
+        `first` hands over an array that the chain may overwrite. With transposed=False neither
+        the right factors nor `last` are transposed. Chains may only depend on earlier ones.
+        """
+
+    def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
+        """function(*tiles), when they are there."""
+
+    def wait(self, handle: Handle) -> Any:
+        """The finished tile; raises what its chain raised."""
+
+    def put(self, array: NDArray[np.float64]) -> Tile:
+        """A host array as a tile."""
+
+
+class Engine(Protocol):
+    """Where tiles live."""
+
+    name: str
+    where: Literal["host", "device"]  # of the kernel blocks it wants
+
+    def tile_size(self, n: int) -> int:
+        """Rows of a tile for an n x n matrix."""
+
+    def rows_at_a_time(self, n: int) -> int:
+        """Test points in one streamed block."""
+
+    def free_memory(self) -> int | None:
+        """Bytes that tiles can take, where known."""
+
+    def rate(self) -> float:
+        """Multiply-adds a second, measured now, times two."""
+
+    def run(self) -> Run:
+        """Begin a job."""
+
+
+def choose_engine(engine: "str | Engine", n: int) -> Engine:
+    """The engine of that name; "auto" takes a GPU if there is one and n is worth it."""
+    from nngp.linsolve.cpu import CpuEngine
+
+    if not isinstance(engine, str):
+        return engine
+    if engine not in ("auto", "cpu", "gpu"):
+        raise ValueError(f"engine must be 'auto', 'cpu' or 'gpu', got {engine!r}")
+    if engine == "gpu" or (engine == "auto" and n >= GPU_FROM and _gpu_in_sight()):
+        from nngp.linsolve.gpu import GpuEngine, gpu_device
+
+        device = gpu_device()
+        if device is not None:
+            return GpuEngine(device)
+        if engine == "gpu":
+            raise RuntimeError(
+                "engine='gpu' needs JAX with a GPU, and JAX sees none; install the JAX build for "
+                "your GPU, or use engine='cpu'"
+            )
+    return CpuEngine()
+
+
+def _gpu_in_sight() -> bool:
+    """Cheap signs of a GPU, so that JAX is not imported in vain."""
+    if find_spec("jax") is None:
+        return False
+    nodes = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+    return "jax" in sys.modules or any(os.path.exists(node) for node in nodes)

@@ -1,0 +1,64 @@
+"""What a factorisation will take, before it is begun."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from nngp.linsolve.cholesky import cut, flops
+from nngp.linsolve.engine import Engine
+
+MEASURE_FROM = 2e11  # operations: below, it is done before a measurement would be
+OVERHEAD = 64 * 2**20  # bytes of tables, buffers and the like
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Bytes beyond the data and seconds; `largest` is the n that would just fit."""
+
+    n: int
+    bytes: int
+    seconds: float
+    available: int | None
+    largest: int | None
+
+    def check(self) -> None:
+        """Refuse what cannot fit."""
+        if self.available is not None and self.bytes > self.available:
+            raise MemoryError(
+                f"{self.n} points need {self.bytes / 1e9:.2f} GB and {self.available / 1e9:.2f} GB "
+                f"may be used; at most {self.largest} points would fit"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.bytes / 1e9:.1f} GB, about {self.seconds:.0f} s"
+
+
+def forecast_factor(
+    engine: Engine, n: int, d: int, outputs: int, memory: int | None = None
+) -> Forecast:
+    """For the factor of an n x n kernel matrix of d features, and predictions with it."""
+    free = engine.free_memory()
+    available = free if memory is None else memory if free is None else min(memory, free)
+    edges = cut(n, engine.tile_size(n))
+    work = flops(edges) + float(n) * n * d
+    seconds = work / engine.rate() if work > MEASURE_FROM else 0.0
+    largest = None if available is None else _largest(engine, d, outputs, available)
+    return Forecast(n, factor_bytes(engine, n, d, outputs), seconds, available, largest)
+
+
+def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:
+    """The lower tiles, what is in flight, and on a device the data too."""
+    tile = engine.tile_size(n)
+    edges = cut(n, tile)
+    lower = sum((b - a) * b for a, b in pairwise(edges))
+    in_flight = 4 * tile * tile + 2 * engine.rows_at_a_time(n) * n + 4 * n * (outputs + 1)
+    data = n * d if engine.where == "device" else 0
+    return 8 * (lower + in_flight + data) + OVERHEAD
+
+
+def _largest(engine: Engine, d: int, outputs: int, available: int) -> int:
+    low, high = 0, max(1, int((available / 4) ** 0.5) + 1)
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = factor_bytes(engine, middle, d, outputs) <= available
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low

@@ -1,0 +1,23 @@
+"""Stage 6, inference: the Gaussian process conditioned on data (eq. 7 to 9 of the paper).
+
+One factorisation of K + noise serves everything: mean and variance, covariance and draws, the
+evidence and its gradient, leave-one-out, and new rows appended later (`Posterior`). `Sweep` runs
+many networks over one data set and computes its inner products once.
+"""
+
+from nngp.posterior.condition import condition, forecast
+from nngp.posterior.draws import sample_prior
+from nngp.posterior.posterior import LeaveOneOut, Posterior
+from nngp.posterior.report import Report
+from nngp.posterior.sweep import Sweep, SweepResult
+
+__all__ = [
+    "LeaveOneOut",
+    "Posterior",
+    "Report",
+    "Sweep",
+    "SweepResult",
+    "condition",
+    "forecast",
+    "sample_prior",
+]

@@ -1,0 +1,82 @@
+"""Draws from Gaussians: functions from the prior (paper, appendix A) and from the posterior."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nngp.architecture import Architecture
+from nngp.gram.kernel import kernel
+from nngp.linsolve import CpuEngine, Progress, climb, factorise
+from nngp.linsolve.cholesky import cut, spans
+
+Array = NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
+
+
+def sample_prior(
+    architecture: Architecture,
+    X: ArrayLike,
+    n: int = 1,
+    seed: Any = None,
+    *,
+    noise_var: float = 0.0,
+) -> Array:
+    """`n` functions drawn from the prior, at the inputs X: (n, points).
+
+    Parameters
+    ----------
+    architecture : Architecture
+    X : array_like, (points, d)
+    n : int
+        Number of draws.
+    seed : int, Generator, optional
+        Anything that `numpy.random.default_rng` takes.
+    noise_var : float
+        Added to the variance of each point, for draws of noisy observations.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> nngp.sample_prior(nngp.Architecture(3), [[1.0], [2.0]], n=5, seed=0).shape
+    (5, 2)
+    """
+    covariance = kernel(architecture, X)
+    covariance[np.diag_indices_from(covariance)] += noise_var
+    return gaussian(covariance, n, seed)
+
+
+def gaussian(covariance: Array, n: int, seed: Any) -> Array:
+    """`n` draws from N(0, covariance), which may be singular: (n, points).
+
+    A little of the variance, from 4 eps per point upwards, is added on the diagonal where rounding
+    has left the matrix indefinite.
+    """
+    if n < 0:
+        raise ValueError(f"the number of draws must not be negative, got {n}")
+    size, engine = len(covariance), CpuEngine()
+    scale = float(np.diagonal(covariance).max())
+    noise = np.random.default_rng(seed).standard_normal((n, size))
+    if scale <= 0:
+        return np.zeros((n, size))
+    edges = cut(size, engine.tile_size(size))
+    slices = spans(edges)
+
+    def attempt(jitter: float) -> list[list[Array]]:
+        def first(i: int, j: int) -> Array:
+            tile = covariance[slices[i], slices[j]].copy()
+            if i == j:
+                tile[np.diag_indices_from(tile)] += jitter
+            return tile
+
+        with engine.run() as run:
+            return factorise(run, first, edges, Progress("draws", 1.0, None))[0]
+
+    rows, _, _ = climb(attempt, 4 * EPS * size * scale, limit=1e-6 * scale)
+    return np.concatenate(
+        [
+            sum((noise[:, part] @ tile.T for part, tile in zip(slices, row, strict=False)))
+            for row in rows
+        ],
+        axis=1,
+    )

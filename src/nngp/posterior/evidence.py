@@ -1,0 +1,54 @@
+"""The gradient of the evidence: ½ tr((α αᵀ - outputs K⁻¹) dK/dθ), tile by tile.
+
+The inverse exists only as its square root W = L⁻ᵀ, as large as the factor; each tile of K⁻¹ = W Wᵀ
+is made when its turn comes, contracted with the derivatives of the kernel, and dropped.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp.architecture import Architecture
+from nngp.gram import Inputs, kernel_gradient
+from nngp.linsolve import Engine, inverse_rows
+from nngp.posterior.system import System
+
+Array = NDArray[np.float64]
+
+
+def evidence_gradient(
+    engine: Engine, architecture: Architecture, inputs: Inputs, system: System, *, per_layer: bool
+) -> dict[str, Any]:
+    """d log_evidence / d(weight_var, bias_var, noise_var)."""
+    factor = system.factor
+    slices, count = factor.slices, len(factor.rows)
+    outputs = system.weights.shape[1]
+    gradient = kernel_gradient(engine.where, architecture, inputs, per_layer=per_layer)
+
+    def contract(i: int, j: int, minus_inverse: Any) -> Any:
+        G = system.alpha[i].T @ system.alpha[j] + outputs * minus_inverse
+        if i == j:  # tiles off the diagonal stand for their mirror images too
+            G = 0.5 * G
+        gradient.contract(G, slices[i], slices[j])
+        return G.trace() if i == j else 0.0
+
+    with engine.run() as run:
+        W = inverse_rows(run, factor, range(count))
+        traces = [
+            run.chain(
+                partial(_zeros, run, slices[i], slices[j]),
+                W[i],
+                W[j][i - j :],
+                then=partial(contract, i, j),
+            )
+            for i in range(count)
+            for j in range(i + 1)
+        ]
+        noise = sum(float(run.wait(trace)) for trace in traces)
+    return {**gradient.result(), "noise_var": noise}
+
+
+def _zeros(run: Any, rows: slice, columns: slice) -> Any:
+    return run.put(np.zeros((rows.stop - rows.start, columns.stop - columns.start)))

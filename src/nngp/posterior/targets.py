@@ -1,0 +1,36 @@
+"""Targets as the posterior sees them: checked, in float64, one column an output."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def as_targets(Y: ArrayLike, n: int, name: str = "Y") -> tuple[Array, bool]:
+    """Y as an array (n, outputs), and whether it was given as a plain vector."""
+    raw = np.asarray(Y)
+    if raw.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name} must hold real numbers, got dtype {raw.dtype}; encode class labels as one "
+            "column a class, for example one-hot minus the mean"
+        )
+    out = raw.astype(np.float64)
+    single = out.ndim == 1
+    if single:
+        out = out[:, None]
+    if out.ndim != 2 or out.shape[1] == 0:
+        raise ValueError(f"{name} must be a vector or a matrix (n, outputs), got {raw.shape}")
+    if len(out) != n:
+        raise ValueError(f"{name} has {len(out)} rows and the inputs have {n}; they must agree")
+    if not np.isfinite(out).all():
+        row, column = np.argwhere(~np.isfinite(out))[0]
+        raise ValueError(f"{name} holds {out[row, column]} (row {row}); drop such rows first")
+    return np.ascontiguousarray(out), single
+
+
+def as_noise(noise_var: float) -> float:
+    """A noise variance, checked."""
+    value = float(noise_var)
+    if not np.isfinite(value) or value < 0:
+        raise ValueError(f"noise_var must be finite and not negative, got {noise_var}")
+    return value
