@@ -57,7 +57,7 @@ class StoredCosines:
 class Blocks:
     """K(left, right) of one network; `right` None means left, with the exact diagonal.
 
-    `cosines` may be a store of them; with `buffers` a block is written where it was before.
+    `cosines` may be a store of them.
     """
 
     def __init__(
@@ -69,7 +69,6 @@ class Blocks:
         method: str = "auto",
         table: LookupTable | None = None,
         cosines: Cosines | StoredCosines | None = None,
-        buffers: dict[tuple[int, int], Array] | None = None,
     ) -> None:
         self.symmetric, other = right is None, left if right is None else right
         self.left, self.right, self.shape = left, other, (len(left), len(other))
@@ -78,16 +77,17 @@ class Blocks:
             raise ValueError("a table is used only with method='lookup'")
         self._transform = _transform(self.plan, architecture, left, other, table)
         self._cosines = Cosines(left, other) if cosines is None else cosines
-        self._buffers = buffers
 
     @property
     def diagonal(self) -> Array:
         """K(x, x) of the left inputs."""
         return self._transform.diagonal
 
-    def block(self, rows: slice, columns: slice, *, shift: float = 0.0) -> Array:
-        """K of these rows and columns, with `shift` added on the diagonal of K."""
-        block = self._cosines.block(rows, columns, self._buffer(rows, columns))
+    def block(
+        self, rows: slice, columns: slice, *, shift: float = 0.0, out: Array | None = None
+    ) -> Array:
+        """K of these rows and columns, with `shift` on its diagonal; in `out` if given."""
+        block = self._cosines.block(rows, columns, out)
         for strip in strips(rows, columns):
             part = block[strip.start - rows.start : strip.stop - rows.start]
             self._transform(part, strip, columns)
@@ -95,14 +95,6 @@ class Blocks:
             both = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
             block[both - rows.start, both - columns.start] = self.diagonal[both] + shift
         return block
-
-    def _buffer(self, rows: slice, columns: slice) -> Array | None:
-        if self._buffers is None:
-            return None
-        key = rows.start, columns.start
-        if key not in self._buffers:
-            self._buffers[key] = np.empty((len(self.left.X[rows]), len(self.right.X[columns])))
-        return self._buffers[key]
 
     def error(self) -> float:
         """Largest error of the entries computed so far, relative to the variance."""

@@ -258,8 +258,8 @@ class DeviceBlocks:
         )
         self._error = partial(pairwise_error, net, self.left.var)
 
-    def block(self, rows: slice, columns: slice, *, shift: float = 0.0) -> Any:
-        """K of these rows and columns, with `shift` added on the diagonal of K."""
+    def block(self, rows: slice, columns: slice, *, shift: float = 0.0, out: Any = None) -> Any:
+        """K of these rows and columns, with `shift` on its diagonal; `out` is of no use here."""
         cosines = None if self._stored is None else self._stored[rows.start, columns.start]
         with jax.enable_x64(True):
             value, nearest = self._compute(

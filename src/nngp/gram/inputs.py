@@ -34,7 +34,8 @@ def as_inputs(X: ArrayLike, name: str = "X") -> Array:
         )
     if out.shape[0] == 0 or out.shape[1] == 0:
         raise ValueError(f"{name} is empty: its shape is {out.shape}")
-    if not np.isfinite(out).all():
+    # x·x overflows before it lies, so the slow test is for doubtful cases only
+    if not np.isfinite(np.vdot(out, out)) and not np.isfinite(out).all():
         row, column = np.argwhere(~np.isfinite(out))[0]
         raise ValueError(
             f"{name} holds {out[row, column]} (row {row}, column {column}); drop or impute such "

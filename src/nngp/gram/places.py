@@ -18,7 +18,6 @@ def kernel_blocks(
     right: Inputs | None = None,
     *,
     stored: dict[tuple[int, int], Any] | None = None,
-    buffers: dict[tuple[int, int], Any] | None = None,
 ) -> Any:
     """`Blocks` in that place; `stored` are blocks of cosines computed before, by their origin."""
     if place == "device":
@@ -26,7 +25,7 @@ def kernel_blocks(
 
         return DeviceBlocks(architecture, left, right, stored=stored)
     cosines = None if stored is None else StoredCosines(stored)
-    return Blocks(architecture, left, right, cosines=cosines, buffers=buffers)
+    return Blocks(architecture, left, right, cosines=cosines)
 
 
 def cosine_blocks(place: Place, left: Inputs, right: Inputs) -> Any:

@@ -21,7 +21,7 @@ from nngp.linsolve.engine import Handle, Tile
 
 Array = NDArray[np.float64]
 TILE, SMALLEST_TILE = 640, 192
-ROWS = 256
+ROWS = 192
 
 
 class CpuEngine:
@@ -57,8 +57,29 @@ class CpuEngine:
             spent = time.perf_counter() - start
         return run.width * 2 * 2.0 * TILE**3 / spent
 
+    def arena(self) -> "Arena":
+        return Arena()
+
     def run(self) -> "CpuRun":
         return CpuRun()
+
+
+class Arena:
+    """Memory for lower tiles, one array for each row of tiles: large enough for huge pages, and
+    used again by the next factor of the same shape."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Array] = {}
+        self._lock = threading.Lock()
+
+    def tile(self, rows: slice, columns: slice) -> Array:
+        """Where tile (rows, columns) goes."""
+        height = rows.stop - rows.start
+        with self._lock:
+            if rows.start not in self._rows:
+                self._rows[rows.start] = np.empty(height * rows.stop)
+            flat = self._rows[rows.start]
+        return flat[height * columns.start : height * columns.stop].reshape(height, -1)
 
 
 class _StoppedError(Exception):

@@ -76,6 +76,9 @@ class Engine(Protocol):
     def rate(self) -> float:
         """Multiply-adds a second, measured now, times two."""
 
+    def arena(self) -> Any:
+        """Memory for a factor, with a method tile(rows, columns); None where that has no use."""
+
     def run(self) -> Run:
         """Begin a job."""
 

@@ -8,7 +8,7 @@ which is how it is tested without a GPU.
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import jax
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from nngp.linsolve.engine import Handle, NotPositiveDefiniteError, Tile
 
 Array = NDArray[np.float64]
-TILE, SMALL_TILE, SMALL_N = 4096, 2048, 20_000
-ROW_BYTES = 2 * 10**9  # of solved rows in one streamed block
+TILE, SMALL_TILE, SMALL_N = 3072, 2048, 60_000
+STACK = 8192  # rows solved at a time: a triangular solve of one tile leaves the device idle
 
 
 @partial(jax.jit, donate_argnums=0, static_argnames="transposed")
@@ -36,8 +36,10 @@ def _potrf(C: Any) -> tuple[Any, Any]:
 
 
 @partial(jax.jit, donate_argnums=1, static_argnames="transposed")
-def _trsm(L: Any, C: Any, *, transposed: bool) -> Any:
-    return lax.linalg.triangular_solve(L, C, left_side=False, lower=True, transpose_a=transposed)
+def _trsm(L: Any, tiles: tuple[Any, ...], *, transposed: bool) -> list[Any]:
+    C = jnp.concatenate(tiles)
+    X = lax.linalg.triangular_solve(L, C, left_side=False, lower=True, transpose_a=transposed)
+    return jnp.split(X, np.cumsum([len(tile) for tile in tiles])[:-1])
 
 
 def gpu_device() -> Any | None:
@@ -59,12 +61,13 @@ class GpuEngine:
         self._tile = tile
 
     def tile_size(self, n: int) -> int:
-        """Even tiles of at most 4096 rows, or 2048 for a small matrix."""
+        """Even tiles of at most 3072 rows, or 2048 for a smaller matrix."""
         wanted = self._tile or (SMALL_TILE if n <= SMALL_N else TILE)
         return -(-n // -(-n // wanted))
 
     def rows_at_a_time(self, n: int) -> int:
-        return int(min(TILE, max(256, ROW_BYTES // (8 * n))))
+        # Up to 4 GB of solved rows, less where the factor itself fills the device.
+        return int(min(16_384, max(256, (4e9 if n <= SMALL_N else 1e9) // (8 * n))))
 
     def free_memory(self) -> int | None:
         """What JAX's pool has left; XLA_PYTHON_CLIENT_MEM_FRACTION makes the pool larger."""
@@ -74,19 +77,33 @@ class GpuEngine:
         return int(stats["bytes_limit"] - stats["bytes_in_use"])
 
     def rate(self) -> float:
-        """From a few products of tiles, once compiled."""
-        size = SMALL_TILE
-        with self.run() as run:
-            A, C = run.put(np.ones((size, size))), run.put(np.zeros((size, size)))
-            C = run.wait(_update(C, A, A, transposed=True))
-            start = time.perf_counter()
-            for _ in range(8):
-                C = _update(C, A, A, transposed=True)
-            run.wait(C)
-            return 8 * 2.0 * size**3 / (time.perf_counter() - start)
+        return _measured_rate(self.device)
+
+    def arena(self) -> None:
+        return None  # JAX has its own pool
 
     def run(self) -> "GpuRun":
         return GpuRun(self.device)
+
+
+@cache
+def _measured_rate(device: Any) -> float:
+    """From a few products of tiles, once compiled."""
+    size = SMALL_TILE
+    with GpuRun(device) as run:
+        A, C = run.put(np.ones((size, size))), run.put(np.zeros((size, size)))
+        C = run.wait(_update(C, A, A, transposed=True))
+        start = time.perf_counter()
+        for _ in range(8):
+            C = _update(C, A, A, transposed=True)
+        run.wait(C)
+        return 8 * 2.0 * size**3 / (time.perf_counter() - start)
+
+
+class _Unsolved:
+    """A tile whose triangular solve waits for company."""
+
+    tile: Any = None
 
 
 class GpuRun:
@@ -97,6 +114,8 @@ class GpuRun:
     def __init__(self, device: Any) -> None:
         self._device, self._stack = device, ExitStack()
         self._pivots: dict[int, Any] = {}
+        self._queue: list[tuple[_Unsolved, Any]] = []
+        self._queue_with, self._diagonal = (0, True), None
 
     def __enter__(self) -> "GpuRun":
         self._stack.enter_context(jax.enable_x64(True))
@@ -118,22 +137,50 @@ class GpuRun:
     ) -> Handle:
         C = first()
         for a, b in zip(left, right, strict=True):
-            C = _update(C, a, b, transposed=transposed)
+            C = _update(C, self._value(a), self._value(b), transposed=transposed)
         if isinstance(last, str):
             C, positive = _potrf(C)
             self._pivots[id(C)] = positive
         elif last is not None:
-            C = _trsm(last, C, transposed=transposed)
+            return self._solve(self._value(last), C, transposed, then)
         return C if then is None else then(C)
 
     def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
-        return function(*handles)
+        return function(*(self._value(h) for h in handles))
 
     def wait(self, handle: Handle) -> Any:
         positive = self._pivots.pop(id(handle), None)
         if positive is not None and not bool(positive):
             raise NotPositiveDefiniteError("a pivot of the Cholesky factorisation is not positive")
-        return handle.block_until_ready() if isinstance(handle, jax.Array) else handle
+        tile = self._value(handle)
+        return tile.block_until_ready() if isinstance(tile, jax.Array) else tile
 
     def put(self, array: Array) -> Tile:
         return jnp.asarray(array)
+
+    def _solve(self, L: Tile, C: Tile, transposed: bool, then: Any) -> Handle:
+        """Queue a solve; solves with one diagonal tile are done together."""
+        if self._queue and self._queue_with != (id(L), transposed):
+            self._flush()
+        handle = _Unsolved()
+        self._queue_with, self._diagonal = (id(L), transposed), L
+        self._queue.append((handle, C))
+        if then is not None:
+            return then(self._value(handle))
+        if sum(len(tile) for _, tile in self._queue) >= STACK:
+            self._flush()
+        return handle
+
+    def _flush(self) -> None:
+        handles, tiles = zip(*self._queue, strict=True)
+        solved = _trsm(self._diagonal, tiles, transposed=self._queue_with[1])
+        for handle, tile in zip(handles, solved, strict=True):
+            handle.tile = tile
+        self._queue = []
+
+    def _value(self, handle: Handle) -> Any:
+        if not isinstance(handle, _Unsolved):
+            return handle
+        if handle.tile is None:
+            self._flush()
+        return handle.tile

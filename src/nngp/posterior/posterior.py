@@ -224,7 +224,7 @@ class Posterior:
             blocks = kernel_blocks(self._engine.where, self.architecture, part, self._inputs)
             with self._engine.run() as run:
                 size = min(self._engine.rows_at_a_time(self.n), -(-len(part) // run.width))
-                rows = spans(cut(len(part), size))
+                rows = spans(cut(len(part), -(-len(part) // -(-len(part) // size))))
                 for start in range(0, len(rows), run.width):
                     out.extend(work(run, blocks, rows[start : start + run.width]))
         return np.concatenate(out)

@@ -97,7 +97,7 @@ class Sweep:
         lower = [(r, c) for i, r in enumerate(columns) for c in columns[: i + 1]]
         self._own = self._cosines(self._inputs, lower)
         self._cross = self._cosines(self._val, [(r, c) for r in self._rows for c in columns])
-        self._buffers: dict[Any, Any] = {}
+        self._arena = self._engine.arena()
 
     def _cosines(self, left: Inputs, where: list[tuple[slice, slice]]) -> dict[Any, Any]:
         source = cosine_blocks(self._engine.where, left, self._inputs)
@@ -127,14 +127,14 @@ class Sweep:
 
     def _fit(self, architecture: Architecture) -> tuple[float, float, float, float, int]:
         engine = self._engine
-        own = kernel_blocks(
-            engine.where, architecture, self._inputs, stored=self._own, buffers=self._buffers
-        )
+        own = kernel_blocks(engine.where, architecture, self._inputs, stored=self._own)
         cross = kernel_blocks(
             engine.where, architecture, self._val, self._inputs, stored=self._cross
         )
         quiet = Progress("sweep", 1.0, None)
-        factor, failed = factor_kernel(engine, own, self._edges, self._noise_var, quiet)
+        factor, failed = factor_kernel(
+            engine, own, self._edges, self._noise_var, quiet, arena=self._arena
+        )
         system = solve_targets(engine, factor, self._targets)
         with engine.run() as run:
             parts = [part() for part in means(run, cross, system, self._rows)]

@@ -34,7 +34,7 @@ class KernelBlocks(Protocol):
     plan: Any
     diagonal: Array
 
-    def block(self, rows: slice, columns: slice, *, shift: float = 0.0) -> Any: ...
+    def block(self, rows: slice, columns: slice, *, shift: float = 0.0, out: Any = None) -> Any: ...
 
     def error(self) -> float: ...
 
@@ -57,18 +57,22 @@ def factor_kernel(
     noise_var: float,
     progress: Progress,
     known: Factor | None = None,
+    arena: Any = None,
 ) -> tuple[Factor, int]:
     """The factor of K + noise, up the ladder if need be, and how many attempts failed.
 
     With `known`, the factor of the leading rows, only the rows below are computed, at its noise.
+    With `arena` the tiles go where those of an earlier factor were.
     """
+    memory = arena or engine.arena()
     slices = spans(edges)
 
     def attempt(noise: float) -> Factor:
         progress.begin(f"noise {noise:.0e}")
 
         def first(i: int, j: int) -> Any:
-            return blocks.block(slices[i], slices[j], shift=noise)
+            out = None if memory is None else memory.tile(slices[i], slices[j])
+            return blocks.block(slices[i], slices[j], shift=noise, out=out)
 
         with engine.run() as run:
             kept = None if known is None else known.rows
