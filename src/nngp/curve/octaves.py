@@ -93,19 +93,21 @@ class Profile:
     @cached_property
     def fast(self) -> "FastTable":
         """The function as a table for bulk look-up, in place."""
-        coefs = -self.deficit.coefs[:, :SHALLOW]
+        return self.table(SHALLOW)
+
+    def table(self, octaves: int) -> "FastTable":
+        """A table down to m = 2^-octaves."""
+        coefs = -self.deficit.coefs[:, :octaves]
         coefs[..., 0] += self.at_one
-        return FastTable(Octaves(coefs, self.deficit.ends))
+        return FastTable(Octaves(coefs, self.deficit.ends), octaves)
 
 
 BITS = 9  # an octave has 2^BITS cubics
 SHALLOW = 16  # octaves in the fast table: m >= 2^-16, the rest goes to `Octaves`
+NEAR = 2.0**-SHALLOW
 _SHIFT = 52 - BITS
 _MASK = np.int64((1 << _SHIFT) - 1)
 _ONE = np.int64(1023 << 52)
-_FIRST = np.int64((1023 - SHALLOW) << BITS)
-_CELLS = (SHALLOW << BITS) + 1  # one side's cubics, the last for m = 1 alone
-NEAR = 2.0**-SHALLOW
 
 
 @cache
@@ -122,14 +124,16 @@ def _cell_basis() -> tuple[Array, Array]:
 class FastTable:
     """Cubics by the leading bits of m, evaluated in place on blocks that fit the cache."""
 
-    def __init__(self, function: Octaves) -> None:
+    def __init__(self, function: Octaves, octaves: int = SHALLOW) -> None:
         basis, fit = _cell_basis()
-        coefs = function.coefs[:, SHALLOW - 1 :: -1]  # ascending in m
+        coefs = function.coefs[:, octaves - 1 :: -1]  # ascending in m
         cubics = (coefs @ basis).reshape(2, -1, 4) @ fit
         at_one = function(np.array([False]), np.array([1.0]))[0]
-        last = np.broadcast_to([at_one, 0.0, 0.0, 0.0], (2, 1, 4))
+        last = np.broadcast_to([at_one, 0.0, 0.0, 0.0], (2, 1, 4))  # for m = 1 alone
         both = np.concatenate([cubics, last], axis=1).reshape(-1, 4)
         self.columns = np.ascontiguousarray(both.T)
+        self.cells = len(both) // 2  # of one side
+        self.first = np.int64((1023 - octaves) << BITS)
 
     def apply(self, corr: Array, work: "Workspace", *, any_negative: bool) -> None:
         """Replace correlations by the function, in place.
@@ -141,13 +145,13 @@ class FastTable:
         np.subtract(1.0, m, out=m)
         raw = m.view(np.int64)
         np.right_shift(raw, _SHIFT, out=bits)
-        np.subtract(bits, _FIRST, out=bits)
+        np.subtract(bits, self.first, out=bits)
         np.bitwise_and(raw, _MASK, out=raw)
         np.bitwise_or(raw, _ONE, out=raw)
         np.subtract(m, 1.0, out=m)  # now the offset in the cell
         if any_negative:
             flags = np.less(corr, 0.0, out=work.flags[: corr.size])
-            np.add(bits, _CELLS, out=bits, where=flags)
+            np.add(bits, self.cells, out=bits, where=flags)
         columns = self.columns
         np.take(columns[3], bits, out=corr, mode="clip")
         for k in (2, 1, 0):

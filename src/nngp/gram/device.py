@@ -7,7 +7,7 @@ the global setting is.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
+from nngp._safe import TINY
 from nngp.architecture import Architecture
 from nngp.covariance import closed_form
 from nngp.curve import NEAR, Profile, curve_at
@@ -33,13 +34,17 @@ from nngp.gram.plan import make_plan
 
 Array = NDArray[np.float64]
 PAIRS = 4096  # near pairs handled at a time
-SHIFT, FIRST, CELLS = 52 - BITS, (1023 - SHALLOW) << BITS, (SHALLOW << BITS) + 1
+SHIFT = 52 - BITS
+DEEP = 54  # octaves of 1 - |c|: all that float64 cosines can have
+CARELESS = 1e-13  # error, relative to the variance, for which near pairs are not done again
+EPS = float(np.finfo(np.float64).eps)
 
 
 class Table(NamedTuple):
     """A `Profile` on the device."""
 
-    cubics: Any  # (cells, 4)
+    cubics: Any  # (2, cells, 4): c >= 0, then c < 0
+    first: Any  # what the leading bits begin with
     coefs: Any
     ends: Any
     exponents: Any
@@ -54,10 +59,16 @@ class Where(NamedTuple):
     symmetric: Any
 
 
-def device_table(profile: Profile) -> Table:
-    deficit = profile.deficit
-    arrays = profile.fast.columns.T, deficit.coefs, deficit.ends, deficit.exponent, profile.at_one
-    return Table(*(_put(a) for a in arrays))
+def device_table(profile: Profile, octaves: int = SHALLOW) -> Table:
+    fast, deficit = profile.table(octaves), profile.deficit
+    cubics = fast.columns.T.reshape(2, fast.cells, 4)
+    arrays = deficit.coefs, deficit.ends, deficit.exponent, profile.at_one
+    return Table(_put(cubics), fast.first, *(_put(a) for a in arrays))
+
+
+@lru_cache(maxsize=4)
+def _curve_table(architecture: Architecture, input_var: float, octaves: int) -> Table:
+    return device_table(curve_at(architecture, input_var).profile, octaves)
 
 
 def _put(array: Any) -> Any:
@@ -68,10 +79,10 @@ def _put(array: Any) -> Any:
 def _fast(table: Table, c: Any) -> Any:
     """`FastTable.apply`: the cell is in the leading bits of m = 1 - |c|, the rest is the offset."""
     raw = lax.bitcast_convert_type(1.0 - jnp.abs(c), jnp.int64)
-    cell = jnp.clip((raw >> SHIFT) - FIRST, 0, CELLS - 1) + jnp.where(c < 0, CELLS, 0)
+    cell = jnp.clip((raw >> SHIFT) - table.first, 0, table.cubics.shape[1] - 1)
     offset_bits = (raw & ((1 << SHIFT) - 1)) | (1023 << 52)
     x = lax.bitcast_convert_type(offset_bits, jnp.float64) - 1.0
-    cubic = table.cubics[cell]
+    cubic = table.cubics[jnp.where(c < 0, 1, 0), cell]
     return ((cubic[..., 3] * x + cubic[..., 2]) * x + cubic[..., 1]) * x + cubic[..., 0]
 
 
@@ -129,7 +140,7 @@ def _cosine_block(left: Any, right: Any, where: Where, *, height: int, width: in
     return x @ y.T
 
 
-@partial(jax.jit, static_argnames=("height", "width"))
+@partial(jax.jit, static_argnames=("height", "width", "careful"))
 def _curve_block(
     c: Any,
     left: Any,
@@ -140,10 +151,14 @@ def _curve_block(
     *,
     height: int,
     width: int,
+    careful: bool,
 ) -> Any:
     x, y = _cut(left, right, where, height, width)
     c = x @ y.T if c is None else c
-    return _profile_values(table, c, x, y, where, shift)
+    if careful:
+        return _profile_values(table, c, x, y, where, shift)
+    on_diagonal = _on_diagonal(c.shape, where)
+    return jnp.where(on_diagonal, table.at_one + shift, _fast(table, c)), jnp.ones(())
 
 
 @partial(jax.jit, static_argnames=("height", "width"))
@@ -235,8 +250,12 @@ class DeviceBlocks:
     def _prepare_curve(self, input_var: float) -> None:
         curve = curve_at(self.architecture, input_var)
         self.diagonal = np.full(len(self.left), curve.variance)
-        self._compute = partial(_curve_block, table=device_table(curve.profile))
-        self._error = partial(curve_error, curve)
+        # As the deficit is concave, an error of eps in c moves K by D(eps) at most.
+        careless = 4 * float(curve.deficit(one_minus=EPS)) / max(curve.variance, TINY)
+        careful = careless > CARELESS
+        table = _curve_table(self.architecture, input_var, SHALLOW if careful else DEEP)
+        self._compute = partial(_curve_block, table=table, careful=careful)
+        self._error = lambda nearest: curve_error(curve, nearest) + careless * (not careful)
 
     def _prepare_pairwise(self) -> None:
         net = self.architecture
@@ -275,7 +294,7 @@ class DeviceBlocks:
 
     def error(self) -> float:
         """Largest error of the entries computed so far, relative to the variance."""
-        self._nearest = [min(float(gap) for gap in self._nearest)]
+        self._nearest = [min(float(gap) for gap in jax.device_get(self._nearest))]
         return self._error(self._nearest[0])
 
 

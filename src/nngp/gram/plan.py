@@ -51,7 +51,8 @@ def make_plan(
 def _automatic(shared: float | None, left: Inputs, right: Inputs) -> tuple[str, str]:
     if shared is not None:
         return "curve", "all inputs share one norm"
-    spread = max(float(np.ptp(s.var) / s.var.max()) for s in (left, right))
+    both = np.concatenate([left.var, right.var])
+    spread = float(np.ptp(both) / both.max())
     reason = f"the inputs' norms differ (x·x/d by {spread:.1e} of the largest)"
     if spread < 1e-5:
         reason += "; nngp.normalize in float64 would make them equal"

@@ -92,8 +92,12 @@ def choose_engine(engine: "str | Engine", n: int) -> Engine:
     if engine not in ("auto", "cpu", "gpu"):
         raise ValueError(f"engine must be 'auto', 'cpu' or 'gpu', got {engine!r}")
     if engine == "gpu" or (engine == "auto" and n >= GPU_FROM and _gpu_in_sight()):
-        from nngp.linsolve.gpu import GpuEngine, gpu_device
-
+        try:
+            from nngp.linsolve.gpu import GpuEngine, gpu_device
+        except ImportError:
+            raise ImportError(
+                "engine='gpu' needs JAX; install it with: pip install 'nngp[jax]'"
+            ) from None
         device = gpu_device()
         if device is not None:
             return GpuEngine(device)

@@ -1,5 +1,6 @@
 """What a factorisation will take, before it is begun."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -33,16 +34,30 @@ class Forecast:
 
 
 def forecast_factor(
-    engine: Engine, n: int, d: int, outputs: int, memory: int | None = None
+    engine: Engine,
+    n: int,
+    d: int,
+    outputs: int,
+    memory: int | None = None,
+    beside: Callable[[int], int] = lambda n: 0,
 ) -> Forecast:
-    """For the factor of an n x n kernel matrix of d features, and predictions with it."""
+    """For the factor of an n x n kernel matrix of d features, and predictions with it.
+
+    `memory` is the most bytes that may be used; `beside` what else will be held for n points.
+    """
+    if memory is not None and not memory > 0:
+        raise ValueError(f"memory must be a positive number of bytes, got {memory}")
     free = engine.free_memory()
     available = free if memory is None else memory if free is None else min(memory, free)
     edges = cut(n, engine.tile_size(n))
     work = flops(edges) + float(n) * n * d
     seconds = work / engine.rate() if work > MEASURE_FROM else 0.0
-    largest = None if available is None else _largest(engine, d, outputs, available)
-    return Forecast(n, factor_bytes(engine, n, d, outputs), seconds, available, largest)
+
+    def needed(n: int) -> int:
+        return factor_bytes(engine, n, d, outputs) + beside(n)
+
+    largest = None if available is None else _largest(needed, available)
+    return Forecast(n, needed(n), seconds, available, largest)
 
 
 def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:
@@ -55,10 +70,10 @@ def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:
     return 8 * (lower + in_flight + data) + OVERHEAD
 
 
-def _largest(engine: Engine, d: int, outputs: int, available: int) -> int:
+def _largest(needed: Callable[[int], int], available: int) -> int:
     low, high = 0, max(1, int((available / 4) ** 0.5) + 1)
     while low < high:
         middle = (low + high + 1) // 2
-        fits = factor_bytes(engine, middle, d, outputs) <= available
+        fits = needed(middle) <= available
         low, high = (middle, high) if fits else (low, middle - 1)
     return low

@@ -21,6 +21,7 @@ from nngp.linsolve.engine import Handle, NotPositiveDefiniteError, Tile
 
 Array = NDArray[np.float64]
 TILE, SMALL_TILE, SMALL_N = 3072, 2048, 60_000
+ALIGNED = 16  # rows of a tile are a multiple of this: products are much slower otherwise
 STACK = 8192  # rows solved at a time: a triangular solve of one tile leaves the device idle
 
 
@@ -63,7 +64,8 @@ class GpuEngine:
     def tile_size(self, n: int) -> int:
         """Even tiles of at most 3072 rows, or 2048 for a smaller matrix."""
         wanted = self._tile or (SMALL_TILE if n <= SMALL_N else TILE)
-        return -(-n // -(-n // wanted))
+        even = -(-n // -(-n // wanted))
+        return even if even < ALIGNED else -(-even // ALIGNED) * ALIGNED
 
     def rows_at_a_time(self, n: int) -> int:
         # Up to 4 GB of solved rows, less where the factor itself fills the device.

@@ -78,7 +78,7 @@ def condition(
     >>> bool(abs(posterior.mean([0.33])[0] - np.sin(0.99)) < 1e-4)
     True
     >>> posterior.variance([0.33, 5.0]).round(3).tolist()
-    [0.0, 0.173]
+    [0.0, 0.321]
     """
     check_architecture(architecture)
     inputs = Inputs.of(X)

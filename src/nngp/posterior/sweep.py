@@ -88,11 +88,10 @@ class Sweep:
         self._engine = choose_engine(engine, n)
         self._edges = cut(n, self._engine.tile_size(n))
         self._rows = spans(cut(m, self._engine.rows_at_a_time(n)))
-        held = 4 * n * (n + 2 * m)  # the cosines, beside the factor
-        allowed = self._engine.free_memory() if memory is None else memory
-        left = None if allowed is None else allowed - held
         d, outputs = self._inputs.X.shape[1], self._targets.shape[1]
-        forecast_factor(self._engine, n, d, outputs, left).check()
+        forecast_factor(
+            self._engine, n, d, outputs, memory, beside=lambda n: 4 * n * (n + 2 * m)
+        ).check()
         columns = spans(self._edges)
         lower = [(r, c) for i, r in enumerate(columns) for c in columns[: i + 1]]
         self._own = self._cosines(self._inputs, lower)

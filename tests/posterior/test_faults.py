@@ -1,0 +1,224 @@
+"""Bad input, too little memory, interruptions: one clear sentence, and nothing left running."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import nngp
+
+RNG = np.random.default_rng(0)
+NET = nngp.Architecture(2, "relu", 1.6, 0.1)
+X = RNG.standard_normal((30, 4))
+Y = RNG.standard_normal((30, 2))
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "error", "message"),
+    [
+        (np.where(np.eye(30, 4) > 0, np.nan, X), Y, ValueError, r"X holds nan \(row 0, column 0\)"),
+        (X, np.where(np.eye(30, 2) > 0, np.inf, Y), ValueError, "Y holds inf"),
+        (X, Y[:29], ValueError, "Y has 29 rows and the inputs have 30"),
+        (X[:0], Y[:0], ValueError, "X is empty"),
+        (X, np.array(["a"] * 30), TypeError, "encode class labels"),
+        (X, Y[None], ValueError, "must be a vector or a matrix"),
+        (X, Y[:, :0], ValueError, "must be a vector or a matrix"),
+        (X[None], Y, ValueError, "two-dimensional"),
+    ],
+)
+def test_bad_data(X, Y, error, message):
+    with pytest.raises(error, match=message):
+        nngp.condition(NET, X, Y)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"noise_var": -1.0}, ValueError, "noise_var must be finite and not negative"),
+        ({"noise_var": np.nan}, ValueError, "noise_var must be finite"),
+        ({"engine": "tpu"}, ValueError, "engine must be 'auto', 'cpu' or 'gpu'"),
+        ({"progress": 3}, TypeError, "progress must be"),
+        ({"memory": -5}, ValueError, "memory must be"),
+    ],
+)
+def test_bad_settings(keywords, error, message):
+    with pytest.raises(error, match=message):
+        nngp.condition(NET, X, Y, **keywords)
+
+
+def test_the_first_argument_is_an_architecture():
+    with pytest.raises(TypeError, match=r"nngp\.Architecture"):
+        nngp.condition("relu", X, Y)
+
+
+def test_test_points_with_other_features():
+    posterior = nngp.condition(NET, X, Y)
+    for method in (posterior.mean, posterior.variance, posterior.covariance, posterior.predict):
+        with pytest.raises(ValueError, match="Xs has 3 features and the training inputs have 4"):
+            method(X[:, :3])
+
+
+def test_no_gpu_is_said():
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() == "gpu":
+        pytest.skip("there is a GPU")
+    with pytest.raises(RuntimeError, match="JAX sees none"):
+        nngp.condition(NET, X, Y, engine="gpu")
+
+
+def test_no_jax_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    monkeypatch.delitem(sys.modules, "nngp.linsolve.gpu", raising=False)
+    with pytest.raises(ImportError, match=r"pip install 'nngp\[jax\]'"):
+        nngp.condition(NET, X, Y, engine="gpu")
+
+
+def test_too_little_memory_is_refused_before_any_work(monkeypatch):
+    monkeypatch.setattr("nngp.gram.blocks.Blocks.block", None)  # any work would fail
+    with pytest.raises(MemoryError, match=r"at most \d+ points would fit") as caught:
+        nngp.condition(NET, RNG.standard_normal((5000, 3)), np.zeros(5000), memory=120_000_000)
+    largest = int(str(caught.value).split("at most ")[1].split()[0])
+    assert nngp.forecast(largest, 3, engine="cpu").bytes <= 120_000_000
+    assert nngp.forecast(largest + 1, 3, engine="cpu").bytes > 120_000_000
+
+
+def test_the_gradient_asks_for_memory_too(monkeypatch):
+    posterior = nngp.condition(NET, X, Y)
+    monkeypatch.setattr("nngp.gram.tiles.available_memory", lambda: 100)
+    with pytest.raises(MemoryError, match="the gradient of the evidence needs"):
+        posterior.evidence_gradient()
+    with pytest.raises(MemoryError, match="the covariance of 30 test points"):
+        posterior.covariance(X)
+
+
+@pytest.mark.parametrize("data", [(X[:1], Y[:1]), (X[:, :1], Y), (np.ones((30, 4)), Y)])
+def test_one_point_one_feature_constant_inputs(data):
+    posterior = nngp.condition(NET, *data)
+    assert np.isfinite(posterior.mean(data[0])).all()
+    assert (posterior.variance(data[0]) >= 0).all()
+    assert np.isfinite(list(posterior.evidence_gradient().values())).all()
+
+
+def test_one_class_only():
+    targets = np.eye(3)[np.zeros(30, int)] - 1 / 3
+    posterior = nngp.condition(NET, X, targets, noise_var=1e-4)
+    assert (posterior.mean(X).argmax(axis=1) == 0).all()
+
+
+def test_zero_targets():
+    posterior = nngp.condition(NET, X, np.zeros(30))
+    assert not posterior.mean(X).any()
+    assert posterior.report.residual == 0
+
+
+def test_duplicates_break_nothing():
+    twice = np.concatenate([X, X, X])
+    posterior = nngp.condition(NET, twice, np.tile(Y, (3, 1)))
+    np.testing.assert_allclose(posterior.mean(X), Y, atol=1e-4)
+
+
+def test_the_ladder_is_reported():
+    posterior = nngp.condition(NET, np.tile(X, (20, 1)), np.tile(Y, (20, 1)), noise_var=1e-20)
+    report = posterior.report
+    assert report.failed_attempts > 0
+    assert report.noise_var == pytest.approx(1e-20 * 10.0**report.failed_attempts)
+    assert report.noise_var_asked == 1e-20
+
+
+def test_beyond_the_ladder_duplicates_are_named():
+    net = nngp.Architecture(1, "identity", 1e18, 0.0)
+    twice = np.concatenate([X, X])
+    with pytest.raises(nngp.NotPositiveDefiniteError, match="30 duplicated row"):
+        nngp.condition(net, twice, np.concatenate([Y, Y]))
+
+
+def test_beyond_the_ladder_a_constant_kernel_is_named():
+    net = nngp.Architecture(60, "relu", 1.0, 1e16)
+    with pytest.raises(nngp.NotPositiveDefiniteError, match="at depth 60 the kernel has become"):
+        nngp.condition(net, nngp.normalize(RNG.standard_normal((100, 3))), np.zeros(100))
+
+
+def test_beyond_the_ladder_a_huge_variance_is_named():
+    net = nngp.Architecture(0, "relu", 1e18, 0.0)
+    with pytest.raises(nngp.NotPositiveDefiniteError, match=r"variance is .* above the noise"):
+        nngp.condition(net, X, Y)  # rank 4
+
+
+def test_the_report_is_a_plain_record():
+    record = nngp.condition(NET, X, Y, noise_var=0.01).report.as_dict()
+    assert record["n"], record["d"] == X.shape
+    assert record["method"] == "pairwise"
+    assert "norms differ" in record["reason"]
+    assert record["residual"] < 1e-12
+    assert record["kernel_error"] < 1e-9
+    assert set(record["seconds"]) == {"prepare", "factor", "solve"}
+    assert record["factor_bytes"] >= 30 * 31 // 2 * 8
+
+
+def test_progress_is_told():
+    steps = []
+    nngp.condition(NET, RNG.standard_normal((900, 3)), np.zeros(900), progress=steps.append)
+    done = [step.done for step in steps]
+    assert done[0] == 0
+    assert done == sorted(done)
+    assert done[-1] == pytest.approx(1.0)
+    assert all("factor" in step.phase and step.seconds_left >= 0 for step in steps)
+
+
+def workers():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("nngp")]
+
+
+@pytest.mark.parametrize("exception", [KeyboardInterrupt, RuntimeError])
+def test_an_interrupted_job_leaves_no_threads(exception):
+    from threadpoolctl import threadpool_info
+
+    def counts():
+        return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+    def stop(step):
+        if step.done > 0.3:
+            raise exception
+
+    before = counts()
+    with pytest.raises(exception):
+        nngp.condition(NET, RNG.standard_normal((2000, 3)), np.zeros(2000), progress=stop)
+    assert workers() == []
+    assert counts() == before
+
+
+def test_ctrl_c_in_the_middle():
+    """A real SIGINT, sent while the factor is under way."""
+    code = (
+        "import numpy as np, nngp, threading\n"
+        "X = np.random.default_rng(0).standard_normal((9000, 30))\n"
+        "def tell(step):\n"
+        "    if step.done > 0.02: print('busy', flush=True)\n"
+        "try:\n"
+        "    nngp.condition(nngp.Architecture(2), X, np.zeros(9000), progress=tell)\n"
+        "    print('done')\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', [t.name for t in threading.enumerate()])\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout.readline().strip() == "busy"
+    os.kill(child.pid, signal.SIGINT)
+    start = time.monotonic()
+    output, errors = child.communicate(timeout=60)
+    assert "interrupted ['MainThread']" in output, errors
+    assert time.monotonic() - start < 30
+
+
+def test_inference_from_another_thread():
+    result = []
+    thread = threading.Thread(target=lambda: result.append(nngp.condition(NET, X, Y).mean(X)))
+    thread.start()
+    thread.join()
+    np.testing.assert_allclose(result[0], nngp.condition(NET, X, Y).mean(X), atol=1e-9)

@@ -1,0 +1,64 @@
+"""Sizes at which whole-matrix calls of OpenBLAS crash the interpreter, and streamed predictions."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import nngp
+from nngp.gram.tiles import available_memory
+
+
+def solved(n):
+    """Condition on n points of a smooth function and look at the residual and the predictions."""
+    free = available_memory()
+    if free is not None and free < 5.5 * n * n:
+        pytest.skip(f"n = {n} needs {5.5e-9 * n * n:.1f} GB of memory")
+    rng = np.random.default_rng(0)
+    X = nngp.normalize(rng.standard_normal((n, 8)))
+    target = np.sin(X @ rng.standard_normal(8))
+    net = nngp.Architecture(2, "relu", 1.6, 0.1)
+    posterior = nngp.condition(net, X, target, noise_var=1e-4, engine="cpu", progress=False)
+    assert posterior.report.residual < 1e-9
+    assert posterior.report.factor_bytes < 0.53 * 8 * n * n
+    fitted = posterior.mean(X[:100])
+    assert np.abs(fitted - target[:100]).max() < 0.1
+    assert posterior.variance(X[:100]).max() < 1e-3
+
+
+def test_sixteen_thousand_points():
+    solved(16_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [20_000, 30_000])
+def test_more_points(n):
+    solved(n)
+
+
+def peak_growth(test_points):
+    """KiB that predicting needs beyond what the process held before, test data included."""
+    code = (
+        "import numpy as np, nngp\n"
+        "from pathlib import Path\n"
+        "def status(name):\n"
+        "    lines = Path('/proc/self/status').read_text().splitlines()\n"
+        "    return int(next(l for l in lines if l.startswith(name)).split()[1])\n"
+        "rng = np.random.default_rng(0)\n"
+        "X = rng.standard_normal((600, 2))\n"
+        "p = nngp.condition(nngp.Architecture(1), X, X[:, 0], noise_var=0.1, engine='cpu')\n"
+        "p.predict(X)\n"
+        f"Xs = rng.standard_normal(({test_points}, 2))\n"
+        "before = status('VmHWM')\n"
+        "p.predict(Xs)\n"
+        "print(status('VmHWM') - before)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return int(out.stdout)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_many_test_points_need_no_more_memory_than_few():
+    """100,000 against 600 points: K* as a matrix would be 480 MB."""
+    assert peak_growth(100_000) < 30_000

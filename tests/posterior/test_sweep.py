@@ -1,0 +1,81 @@
+"""A sweep gives what conditioning on each network gives."""
+
+import numpy as np
+import pytest
+
+import nngp
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 5))
+Y = np.eye(3)[RNG.integers(0, 3, 60)] - 1 / 3
+NETS = [
+    nngp.Architecture(depth, name, w, b)
+    for depth, name, w, b in [(1, "relu", 1.0, 0.1), (3, "erf", 2.0, 0.0), (2, "relu", 1.5, 0.5)]
+]
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_against_condition(equal, engine):
+    data = nngp.normalize(X) if equal else X
+    sweep = nngp.Sweep(data[:40], Y[:40], data[40:], Y[40:], noise_var=1e-4, engine=engine)
+    for net, result in zip(NETS, sweep.run(NETS), strict=True):
+        posterior = nngp.condition(net, data[:40], Y[:40], noise_var=1e-4)
+        mean = posterior.mean(data[40:])
+        assert result.architecture == net
+        assert result.mse == pytest.approx(np.mean((mean - Y[40:]) ** 2), rel=1e-9)
+        assert result.accuracy == np.mean(mean.argmax(1) == Y[40:].argmax(1))
+        assert result.log_evidence == pytest.approx(posterior.log_evidence, rel=1e-9)
+        assert (result.noise_var, result.failed_attempts, result.error) == (1e-4, 0, "")
+
+
+def test_buffers_are_used_again(monkeypatch):
+    sweep = nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:], engine="cpu")
+    next(sweep.run(NETS[:1]))
+    from nngp.linsolve import cpu
+
+    monkeypatch.setattr(cpu.np, "empty", None)  # a new array for a tile would fail
+    tiles = [sweep._arena.tile(slice(0, 40), slice(0, 40)) for _ in range(2)]
+    assert np.shares_memory(*tiles)
+
+
+def test_a_failing_network_does_not_end_the_sweep():
+    sweep = nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:])
+    bad = [nngp.Architecture(0, "relu", 1e18, 0.0), nngp.Architecture(3000, "relu", 50.0, 0.0)]
+    results = list(sweep.run([bad[0], NETS[0], bad[1], NETS[1]]))
+    assert [bool(r.error) for r in results] == [True, False, True, False]
+    assert np.isnan(results[0].mse)
+    assert np.isnan(results[2].accuracy)
+    assert "past the range" in results[2].error
+
+
+def test_one_output_has_no_accuracy():
+    sweep = nngp.Sweep(X[:40], X[:40, 0], X[40:], X[40:, 0])
+    result = next(sweep.run(NETS[:1]))
+    assert np.isnan(result.accuracy)
+    assert np.isfinite(result.mse)
+
+
+def test_results_come_one_by_one():
+    sweep = nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:])
+    stream = sweep.run(iter(NETS))
+    assert next(stream).architecture == NETS[0]
+    with pytest.raises(TypeError, match="Architecture"):
+        list(sweep.run(["relu"]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((X, Y, X[:, :3], Y), "X has 5 features and X_val 3"),
+        ((X, Y, X, Y[:, :2]), "same number of outputs"),
+        ((X, Y, X, Y[:10]), "Y_val has 10 rows"),
+    ],
+)
+def test_bad_sets(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        nngp.Sweep(*arguments)
+
+
+def test_a_sweep_that_cannot_fit():
+    with pytest.raises(MemoryError, match="points would fit"):
+        nngp.Sweep(X, Y, X, Y, memory=1000)
