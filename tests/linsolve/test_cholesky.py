@@ -31,7 +31,7 @@ def factor_of(run, K, edges, known=None):
     def first(i, j):
         return run.put(K[parts[i], parts[j]].copy())
 
-    rows, log_det = factorise(run, first, edges, Progress("", 1.0, None), known)
+    rows, log_det, _ = factorise(run, first, edges, Progress("", 1.0, None), known)
     return Factor(edges, rows, 0.0, log_det)
 
 

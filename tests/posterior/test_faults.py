@@ -156,7 +156,7 @@ def test_the_report_is_a_plain_record():
     assert "norms differ" in record["reason"]
     assert record["residual"] < 1e-12
     assert record["kernel_error"] < 1e-9
-    assert set(record["seconds"]) == {"prepare", "factor", "solve"}
+    assert set(record["seconds"]) == {"prepare", "factor", "solve", "check"}
     assert record["factor_bytes"] >= 30 * 31 // 2 * 8
 
 

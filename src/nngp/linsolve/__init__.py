@@ -25,7 +25,7 @@ from nngp.linsolve.cholesky import (
 from nngp.linsolve.cpu import CpuEngine
 from nngp.linsolve.engine import Engine, NotPositiveDefiniteError, Run, choose_engine
 from nngp.linsolve.forecast import Forecast, forecast_factor
-from nngp.linsolve.ladder import LIMIT, climb
+from nngp.linsolve.ladder import LIMIT, climb, next_noise
 from nngp.linsolve.progress import Progress, Step, progress_for
 
 __all__ = [
@@ -46,5 +46,6 @@ __all__ = [
     "forward",
     "inverse_rows",
     "merge_last",
+    "next_noise",
     "progress_for",
 ]

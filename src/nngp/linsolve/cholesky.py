@@ -78,14 +78,17 @@ def factorise(
     edges: Edges,
     progress: Progress,
     known: Rows | None = None,
-) -> tuple[Rows, float]:
-    """Rows of the Cholesky factor and the logarithm of its determinant, squared.
+    border: Callable[[int], Tile] | None = None,
+) -> tuple[Rows, float, list[Tile]]:
+    """Rows of the Cholesky factor L, log det L Lᵀ, and the tiles of B L⁻ᵀ for a border B.
 
     `first(i, j)` computes a tile of the matrix. `known` are rows already there, which are kept:
-    only those below them are computed.
+    only those below them are computed. `border(j)` are the tiles of one more block of rows,
+    solved on the way.
     """
     begin = len(known or ())
     rows: Rows = [list(row) for row in known or ()] + [[] for _ in edges[begin + 1 :]]
+    solved: list[Handle] = []
 
     def settle(j: int) -> None:
         for i in _below(edges, j, begin):
@@ -97,10 +100,12 @@ def factorise(
         for i in _below(edges, j, begin):
             last = "potrf" if i == j else rows[j][j]
             rows[i].append(run.chain(partial(first, i, j), rows[i][:j], rows[j][:j], last))
+        if border is not None:
+            solved.append(run.chain(partial(border, j), list(solved), rows[j][:j], rows[j][j]))
         if j > 0:  # wait for the column before, while this one is being worked on
             settle(j - 1)
     settle(columns[-1])
-    return rows, _log_det(run, rows)
+    return rows, _log_det(run, rows), [run.wait(tile) for tile in solved]
 
 
 def _log_det(run: Run, rows: Rows) -> float:

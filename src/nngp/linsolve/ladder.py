@@ -10,6 +10,11 @@ START = 1e-10  # where the ladder goes from noise_var=0
 Result = TypeVar("Result")
 
 
+def next_noise(noise_var: float) -> float:
+    """One rung up."""
+    return noise_var * 10 if noise_var > 0 else START
+
+
 def climb(
     attempt: Callable[[float], Result], noise_var: float, limit: float = LIMIT
 ) -> tuple[Result, float, int]:
@@ -23,6 +28,6 @@ def climb(
             return attempt(noise), noise, failed
         except NotPositiveDefiniteError:
             failed += 1
-            noise = noise * 10 if noise > 0 else START
+            noise = next_noise(noise)
             if noise > limit:
                 raise

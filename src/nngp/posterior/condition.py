@@ -23,7 +23,7 @@ from nngp.linsolve import (
 from nngp.linsolve.cholesky import cut, flops
 from nngp.posterior.posterior import Posterior
 from nngp.posterior.report import Report
-from nngp.posterior.system import KernelBlocks, System, factor_kernel, solve_targets
+from nngp.posterior.system import KernelBlocks, System, solve
 from nngp.posterior.targets import as_noise, as_targets
 
 Array = NDArray[np.float64]
@@ -96,18 +96,16 @@ def condition(
     callback = progress_for(progress, expected.seconds)
     try:
         tracker = Progress(f"factor ({expected})", flops(edges), callback, expected.seconds)
-        with _timed(report, "factor"):
-            factor, report.failed_attempts = factor_kernel(
-                chosen, blocks, edges, noise_var, tracker
-            )
+        system = solve(chosen, blocks, edges, targets, noise_var, tracker)
     except NotPositiveDefiniteError:
         raise NotPositiveDefiniteError(_why(architecture, inputs, blocks, noise_var)) from None
     finally:
         getattr(callback, "close", lambda: None)()
-    with _timed(report, "solve"):
-        system = solve_targets(chosen, factor, targets)
+    report.seconds |= system.seconds
+    with _timed(report, "check"):
         report.residual = _residual(chosen, blocks, system, targets)
-    report.noise_var, report.factor_bytes = factor.noise_var, factor.bytes
+    report.noise_var, report.factor_bytes = system.factor.noise_var, system.factor.bytes
+    report.failed_attempts = system.failed_attempts
     report.kernel_error = blocks.error()
     warn_if_inexact(report.kernel_error, stacklevel=3)
     return Posterior(architecture, inputs, targets, single, chosen, system, report)

@@ -1,6 +1,7 @@
 """The posterior of eq. 8 and 9: what the process says once it has seen data."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,12 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, kernel_blocks
-from nngp.linsolve import Engine, NotPositiveDefiniteError, Progress, Run, forward, inverse_rows
+from nngp.linsolve import (
+    Engine,
+    NotPositiveDefiniteError,
+    Run,
+    forward,
+    inverse_rows,
+    next_noise,
+)
 from nngp.linsolve.cholesky import cut, spans
 from nngp.posterior.draws import gaussian
 from nngp.posterior.evidence import evidence_gradient
 from nngp.posterior.report import Report
-from nngp.posterior.system import System, factor_kernel, means, solve_targets
+from nngp.posterior.system import System, extend, means, solve
 from nngp.posterior.targets import as_targets
 
 Array = NDArray[np.float64]
@@ -189,22 +197,19 @@ class Posterior:
             np.concatenate([self._inputs.X, new.X]), np.concatenate([self._inputs.var, new.var])
         )
         Y = np.concatenate([self._targets, targets])
-        known, failed = self._system.factor, self.report.failed_attempts
         blocks = kernel_blocks(self._engine.where, self.architecture, inputs)
-        tile = self._engine.tile_size(len(inputs))
-        edges = (*known.edges[:-1], *cut(len(inputs), tile, known.n))
-        quiet = Progress("update", 1.0, None)
+        tile, old = self._engine.tile_size(len(inputs)), self._system.factor
         try:
-            factor, _ = factor_kernel(self._engine, blocks, edges, known.noise_var, quiet, known)
+            edges = (*old.edges[:-1], *cut(len(inputs), tile, old.n))
+            system = extend(self._engine, blocks, edges, Y, self._system)
         except NotPositiveDefiniteError:
-            edges = cut(len(inputs), tile)
-            noise = max(10 * known.noise_var, 1e-10)
-            factor, more = factor_kernel(self._engine, blocks, edges, noise, quiet)
-            failed += 1 + more
-        system = solve_targets(self._engine, factor, Y)
+            noise, failed = next_noise(old.noise_var), self._system.failed_attempts + 1
+            system = solve(self._engine, blocks, cut(len(inputs), tile), Y, noise)
+            system = replace(system, failed_attempts=system.failed_attempts + failed)
         self._inputs, self._targets, self._system = inputs, Y, system
-        self.report.n, self.report.noise_var = len(inputs), factor.noise_var
-        self.report.failed_attempts, self.report.factor_bytes = failed, factor.bytes
+        self.report.n, self.report.noise_var = len(inputs), system.factor.noise_var
+        self.report.failed_attempts = system.failed_attempts
+        self.report.factor_bytes = system.factor.bytes
         return self
 
     def __repr__(self) -> str:

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from nngp.architecture import Architecture
 from nngp.curve import VarianceError
 from nngp.gram import Inputs, check_architecture, cosine_blocks, kernel_blocks
-from nngp.linsolve import Engine, NotPositiveDefiniteError, Progress, choose_engine, forecast_factor
+from nngp.linsolve import Engine, NotPositiveDefiniteError, choose_engine, forecast_factor
 from nngp.linsolve.cholesky import cut, spans
-from nngp.posterior.system import factor_kernel, means, solve_targets
+from nngp.posterior.system import means, solve
 from nngp.posterior.targets import as_noise, as_targets
 
 Array = NDArray[np.float64]
@@ -130,15 +130,11 @@ class Sweep:
         cross = kernel_blocks(
             engine.where, architecture, self._val, self._inputs, stored=self._cross
         )
-        quiet = Progress("sweep", 1.0, None)
-        factor, failed = factor_kernel(
-            engine, own, self._edges, self._noise_var, quiet, arena=self._arena
-        )
-        system = solve_targets(engine, factor, self._targets)
+        system = solve(engine, own, self._edges, self._targets, self._noise_var, arena=self._arena)
         with engine.run() as run:
             parts = [part() for part in means(run, cross, system, self._rows)]
         accuracy, mse = _scores(np.concatenate(parts), self._val_targets)
-        return accuracy, mse, system.log_evidence, factor.noise_var, failed
+        return accuracy, mse, system.log_evidence, system.factor.noise_var, system.failed_attempts
 
 
 def _scores(mean: Array, targets: Array) -> tuple[float, float]:

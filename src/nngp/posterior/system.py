@@ -4,6 +4,7 @@ Takes kernel blocks, targets and noise; gives `System`: the factor, z = L⁻¹Y 
 `Posterior` reads and what `Sweep` computes for every network.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -48,59 +49,80 @@ class System:
     alpha: Sequence[Any]
     weights: Array  # α on the host, (n, outputs)
     log_evidence: float
+    failed_attempts: int
+    seconds: dict[str, float]  # by phase
 
 
-def factor_kernel(
+def solve(
     engine: Engine,
     blocks: KernelBlocks,
     edges: tuple[int, ...],
+    Y: Array,
     noise_var: float,
-    progress: Progress,
-    known: Factor | None = None,
+    progress: Progress | None = None,
     arena: Any = None,
-) -> tuple[Factor, int]:
-    """The factor of K + noise, up the ladder if need be, and how many attempts failed.
+) -> System:
+    """Factor K + noise, up the ladder if need be, and solve for the targets.
 
-    With `known`, the factor of the leading rows, only the rows below are computed, at its noise.
     With `arena` the tiles go where those of an earlier factor were.
     """
+    progress = progress or Progress("factor", 1.0, None)
     memory = arena or engine.arena()
-    slices = spans(edges)
 
-    def attempt(noise: float) -> Factor:
+    def attempt(noise: float) -> tuple[Factor, list[Any]]:
         progress.begin(f"noise {noise:.0e}")
-
-        def first(i: int, j: int) -> Any:
-            out = None if memory is None else memory.tile(slices[i], slices[j])
-            return blocks.block(slices[i], slices[j], shift=noise, out=out)
-
         with engine.run() as run:
-            kept = None if known is None else known.rows
-            rows, log_det = factorise(run, first, edges, progress, kept)
-            factor = Factor(edges, rows, noise, log_det)
-            return factor if known is None else merge_last(run, factor, engine.tile_size(edges[-1]))
+            first = partial(_kernel_tile, blocks, spans(edges), noise, memory)
+            border = partial(_target_tile, run, spans(edges), Y)
+            rows, log_det, z = factorise(run, first, edges, progress, border=border)
+        return Factor(edges, rows, noise, log_det), z
 
-    if known is not None:
-        return attempt(known.noise_var), 0
-    factor, _, failed = climb(attempt, noise_var)
-    return factor, failed
-
-
-def solve_targets(engine: Engine, factor: Factor, Y: Array) -> System:
-    """z = L⁻¹Y, α = L⁻ᵀz, and the evidence."""
+    start = time.perf_counter()
+    (factor, z), _, failed = climb(attempt, noise_var)
+    seconds = {"factor": time.perf_counter() - start}
     with engine.run() as run:
-        firsts = partial(_targets, run, factor, Y)
-        z = [run.wait(tile) for tile in forward(run, factor, [firsts])[0]]
-        alpha = [run.wait(tile) for tile in backward(run, factor, z)]
-        on_host = [np.asarray(tile) for tile in alpha]
-        fit = sum(float(np.square(np.asarray(tile)).sum()) for tile in z)
-    n, outputs = Y.shape
+        return _finish(run, factor, z, failed, seconds)
+
+
+def extend(
+    engine: Engine, blocks: KernelBlocks, edges: tuple[int, ...], Y: Array, known: System
+) -> System:
+    """The system of more data: `known` solved the leading rows, and its tiles are kept."""
+    noise = known.factor.noise_var
+    with engine.run() as run:
+        first = partial(_kernel_tile, blocks, spans(edges), noise, engine.arena())
+        quiet = Progress("update", 1.0, None)
+        rows, log_det, _ = factorise(run, first, edges, quiet, known.factor.rows)
+        factor = Factor(edges, rows, noise, log_det)
+        factor = merge_last(run, factor, engine.tile_size(factor.n))
+        row = forward(run, factor, [partial(_target_tile, run, factor.slices, Y)])[0]
+        z = [run.wait(tile) for tile in row]
+        return _finish(run, factor, z, known.failed_attempts, {})
+
+
+def _finish(
+    run: Run, factor: Factor, z: list[Any], failed: int, seconds: dict[str, float]
+) -> System:
+    """α = L⁻ᵀz, and the evidence."""
+    start = time.perf_counter()
+    alpha = [run.wait(tile) for tile in backward(run, factor, z)]
+    weights = np.concatenate([np.asarray(tile) for tile in alpha], axis=1).T
+    fit = sum(float(np.square(np.asarray(tile)).sum()) for tile in z)
+    n, outputs = weights.shape
     evidence = -0.5 * (fit + outputs * (factor.log_det + n * np.log(2 * np.pi)))
-    return System(factor, z, alpha, np.concatenate(on_host, axis=1).T, float(evidence))
+    seconds = {**seconds, "solve": time.perf_counter() - start}
+    return System(factor, z, alpha, weights, float(evidence), failed, seconds)
 
 
-def _targets(run: Run, factor: Factor, Y: Array, j: int) -> Any:
-    return run.put(Y[factor.slices[j]].T.copy())
+def _kernel_tile(
+    blocks: KernelBlocks, slices: list[slice], noise: float, memory: Any, i: int, j: int
+) -> Any:
+    out = None if memory is None else memory.tile(slices[i], slices[j])
+    return blocks.block(slices[i], slices[j], shift=noise, out=out)
+
+
+def _target_tile(run: Run, slices: list[slice], Y: Array, j: int) -> Any:
+    return run.put(Y[slices[j]].T.copy())
 
 
 def means(
