@@ -4,6 +4,7 @@
 them in place, strip by strip, while they are in the cache.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from nngp.gram.plan import KernelPlan, make_plan
 from nngp.gram.tiles import strips
 
 Array = NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
 Transform = CurveTransform | LookupTransform | PairwiseTransform
 
 
@@ -28,15 +30,34 @@ class Cosines:
 
     def __init__(self, left: Inputs, right: Inputs) -> None:
         self.left, self.right = left, right
+        both = np.concatenate([left.inverse_norm, right.inverse_norm])
+        # One factor for all, where norms agree to rounding: half the work of scaling.
+        self._scale = both[0] ** 2 if np.ptp(both) <= 8 * EPS * both[0] else None
 
     def block(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
         """The cosines of these rows with these columns."""
-        block = np.matmul(self.left.X[rows], self.right.X[columns].T, out=out)
-        for strip in strips(rows, columns):
-            part = block[strip.start - rows.start : strip.stop - rows.start]
-            part *= self.left.inverse_norm[strip][:, None]
-            part *= self.right.inverse_norm[columns]
+        block = self.products(rows, columns, out)
+        for part, strip in in_strips(block, rows, columns):
+            self.scale(part, strip, columns)
         return block
+
+    def products(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
+        """Inner products, not yet divided by the norms."""
+        return np.matmul(self.left.X[rows], self.right.X[columns].T, out=out)
+
+    def scale(self, part: Array, rows: slice, columns: slice) -> None:
+        """Products to cosines, in place."""
+        if self._scale is not None:
+            part *= self._scale
+        else:
+            part *= self.left.inverse_norm[rows][:, None]
+            part *= self.right.inverse_norm[columns]
+
+
+def in_strips(block: Array, rows: slice, columns: slice) -> Iterator[tuple[Array, slice]]:
+    """The block in pieces that fit the cache, with their rows."""
+    for strip in strips(rows, columns):
+        yield block[strip.start - rows.start : strip.stop - rows.start], strip
 
 
 class StoredCosines:
@@ -45,13 +66,16 @@ class StoredCosines:
     def __init__(self, stored: dict[tuple[int, int], Any]) -> None:
         self.stored = stored
 
-    def block(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
+    def products(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
         """A copy of a stored block."""
         block: Array = self.stored[rows.start, columns.start]
         if out is None:
             return block.copy()
         np.copyto(out, block)
         return out
+
+    def scale(self, part: Array, rows: slice, columns: slice) -> None:
+        """Stored cosines are cosines already."""
 
 
 class Blocks:
@@ -87,9 +111,9 @@ class Blocks:
         self, rows: slice, columns: slice, *, shift: float = 0.0, out: Array | None = None
     ) -> Array:
         """K of these rows and columns, with `shift` on its diagonal; in `out` if given."""
-        block = self._cosines.block(rows, columns, out)
-        for strip in strips(rows, columns):
-            part = block[strip.start - rows.start : strip.stop - rows.start]
+        block = self._cosines.products(rows, columns, out)
+        for part, strip in in_strips(block, rows, columns):
+            self._cosines.scale(part, strip, columns)
             self._transform(part, strip, columns)
         if self.symmetric:
             both = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))

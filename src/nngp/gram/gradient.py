@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from nngp.architecture import Architecture
 from nngp.covariance import closed_form, derivatives
 from nngp.curve import curve_at
-from nngp.gram.blocks import Cosines
+from nngp.gram.blocks import Cosines, in_strips
 from nngp.gram.equal_norm import ProfileTransform
 from nngp.gram.inputs import Inputs
 from nngp.gram.pairwise import EPS, TOLERANCE, PairwiseTransform
-from nngp.gram.tiles import strips
 
 Array = NDArray[np.float64]
 
@@ -39,12 +38,12 @@ class CurveGradient:
         """Add Σ G dK/dθ over one block."""
         block = self.cosines.block(rows, columns)
         out = np.zeros_like(self._total)
-        for strip in strips(rows, columns):
-            local = slice(strip.start - rows.start, strip.stop - rows.start)
+        parts = zip(in_strips(block, rows, columns), in_strips(G, rows, columns), strict=True)
+        for (cosines, strip), (weights, _) in parts:
             for k, transform in enumerate(self._transforms):
-                values = block[local].copy()
+                values = cosines.copy()
                 transform(values, strip, columns)
-                out[k] += np.vdot(G[local], values)
+                out[k] += np.vdot(weights, values)
         with self._lock:
             self._total += out
 
@@ -70,9 +69,9 @@ class PairwiseGradient:
     def contract(self, G: Array, rows: slice, columns: slice) -> None:
         """Add Σ G dK/dθ over one block."""
         block, G = self.cosines.block(rows, columns), np.array(G)  # from a device too
-        for strip in strips(rows, columns):
-            local = slice(strip.start - rows.start, strip.stop - rows.start)
-            self._strip(G[local], block[local], strip, columns)
+        parts = zip(in_strips(block, rows, columns), in_strips(G, rows, columns), strict=True)
+        for (cosines, strip), (weights, _) in parts:
+            self._strip(weights, cosines, strip, columns)
 
     def _strip(self, G: Array, cosines: Array, rows: slice, columns: slice) -> None:
         weights = self.architecture.weight_vars

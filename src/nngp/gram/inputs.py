@@ -34,14 +34,20 @@ def as_inputs(X: ArrayLike, name: str = "X") -> Array:
         )
     if out.shape[0] == 0 or out.shape[1] == 0:
         raise ValueError(f"{name} is empty: its shape is {out.shape}")
-    # x·x overflows before it lies, so the slow test is for doubtful cases only
-    if not np.isfinite(np.vdot(out, out)) and not np.isfinite(out).all():
+    # A sum is not finite if a number is not, and needs no array of flags. (No BLAS here: its
+    # threads would spin on while the kernel is computed.)
+    if not np.isfinite(_sum(out)) and not np.isfinite(out).all():
         row, column = np.argwhere(~np.isfinite(out))[0]
         raise ValueError(
             f"{name} holds {out[row, column]} (row {row}, column {column}); drop or impute such "
             "values first"
         )
     return np.ascontiguousarray(out)
+
+
+def _sum(X: Array) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(X.sum())
 
 
 def normalize(X: ArrayLike, center: bool = False) -> Array:
