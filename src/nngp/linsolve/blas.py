@@ -19,7 +19,6 @@ from scipy.linalg import cython_blas, cython_lapack
 from nngp.linsolve.engine import NotPositiveDefiniteError
 
 Array = NDArray[np.float64]
-SMALL = 128  # below, LAPACK's own kernels beat splitting into products
 
 
 @cache
@@ -93,26 +92,13 @@ def update_lower(C: Array, A: Array) -> Array:
 
 
 def trsm(L: Array, C: Array, *, transposed: bool = True) -> Array:
-    """C L⁻ᵀ in place (or C L⁻¹): halves and products, which run faster than one long solve."""
-    size = len(L)
-    if size > SMALL:
-        h = size // 2
-        corner, below, rest = L[:h, :h], L[h:, :h], L[h:, h:]
-        if transposed:
-            trsm(corner, C[:, :h])
-            update(C[:, h:], C[:, :h], below)
-            trsm(rest, C[:, h:])
-        else:
-            trsm(rest, C[:, h:], transposed=False)
-            update(C[:, :h], C[:, h:], below, transposed=False)
-            trsm(corner, C[:, :h], transposed=False)
-        return C
+    """C L⁻ᵀ in place (or C L⁻¹)."""
     _routine("dtrsm", 11)(
         _letter(b"L"),
         _letter(b"U"),
         _letter(b"T" if transposed else b"N"),
         _letter(b"N"),
-        _int(size),
+        _int(len(L)),
         _int(len(C)),
         ctypes.byref(_ONE),
         L.ctypes.data,
@@ -125,24 +111,14 @@ def trsm(L: Array, C: Array, *, transposed: bool = True) -> Array:
 
 def potrf(C: Array) -> Array:
     """The lower Cholesky factor of C, in place, zeros above the diagonal."""
-    _factor(C)
-    np.copyto(C, 0.0, where=_above(len(C)))
-    return C
-
-
-def _factor(C: Array) -> None:
-    size = len(C)
-    if size > SMALL:
-        h = size // 2
-        _factor(C[:h, :h])
-        trsm(C[:h, :h], C[h:, :h])
-        update_lower(C[h:, h:], C[h:, :h])
-        _factor(C[h:, h:])
-        return
     info = ctypes.c_int(0)
-    _routine("dpotrf", 5)(_letter(b"U"), _int(size), C.ctypes.data, _stride(C), ctypes.byref(info))
+    _routine("dpotrf", 5)(
+        _letter(b"U"), _int(len(C)), C.ctypes.data, _stride(C), ctypes.byref(info)
+    )
     if info.value != 0 or not np.isfinite(np.diagonal(C)).all():
         raise NotPositiveDefiniteError("a pivot of the Cholesky factorisation is not positive")
+    np.copyto(C, 0.0, where=_above(len(C)))
+    return C
 
 
 @cache

@@ -20,7 +20,7 @@ from nngp.linsolve import blas
 from nngp.linsolve.engine import Handle, Tile
 
 Array = NDArray[np.float64]
-TILE, SMALLEST_TILE = 640, 192
+TILE, SMALLEST_TILE, ALIGNED = 768, 192, 16
 ROWS = 192
 
 
@@ -31,9 +31,10 @@ class CpuEngine:
     where: Literal["host", "device"] = "host"
 
     def tile_size(self, n: int) -> int:
-        """Even tiles of at most 640 rows; smaller if many cores would otherwise starve."""
+        """Even tiles of at most 768 rows; smaller if many cores would otherwise starve."""
         wanted = min(TILE, max(SMALLEST_TILE, n // (4 * tiles.threads())))
-        return -(-n // -(-n // wanted))
+        even = -(-n // -(-n // wanted))
+        return even if even < ALIGNED else -(-even // ALIGNED) * ALIGNED
 
     def rows_at_a_time(self, n: int) -> int:
         return ROWS
