@@ -22,6 +22,7 @@ format: .venv/.dev
 benchmark: .venv/.dev
 	$(BIN)/python benchmarks/kernel.py --out benchmarks/results/kernel.json
 	$(BIN)/python benchmarks/lookup.py --out benchmarks/results/lookup.json
+	$(BIN)/python benchmarks/inference.py --out benchmarks/results/inference.json
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import resource
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,12 @@ def machine(engine: str) -> dict[str, Any]:
     return out
 
 
+def command() -> str:
+    """How this was called, without the folders of this machine."""
+    words = [Path(word).name if "/" in word else word for word in sys.argv[1:]]
+    return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
@@ -103,7 +110,12 @@ def main() -> None:
     arguments = parser.parse_args()
     sets = data(arguments.data, arguments.n)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    record: dict[str, Any] = {"n": arguments.n, **machine(arguments.engine), "runs": []}
+    record: dict[str, Any] = {
+        "command": command(),
+        "n": arguments.n,
+        **machine(arguments.engine),
+        "runs": [],
+    }
     for name in arguments.network:
         for number in range(arguments.passes):
             run = {"pass": number + 1, **once(name, sets, arguments.engine, None)}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from large import load, machine
+from large import command, load, machine
 
 import nngp
 
@@ -42,6 +42,7 @@ def measure(folder: Path, n: int, m: int, nets: list[Any], engine: str) -> dict[
     each = np.diff(marks)
     best = max(results, key=lambda r: (r.accuracy == r.accuracy, r.accuracy))
     return {
+        "command": command(),
         "n": n,
         "validation_points": m,
         "networks": len(nets),

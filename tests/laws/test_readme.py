@@ -10,8 +10,12 @@ def test_the_example(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     namespace: dict = {}
     exec(code, namespace)
-    assert capsys.readouterr().out.strip() == "(1797, 1797) 0.628849 True"
+    promised = re.findall(r"print\(.*\)  # (.*)", code)
+    assert capsys.readouterr().out.splitlines() == promised
     assert namespace["error"] < 1e-12
+    assert namespace["curve"].error < 1e-12
+    assert namespace["K"].shape == (1797, 1797)
+    assert set(namespace["gradient"]) == {"weight_var", "bias_var", "noise_var"}
 
 
 def test_the_number_of_activations_is_right():

@@ -12,6 +12,9 @@ def test_demo(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "relu, w 1.6, b 0.1" in printed
     assert "tanh, w 1.6, b 0.1" in printed
+    accuracies = [float(line.split()[7]) for line in printed.splitlines() if "depth 10 " in line]
+    assert len(accuracies) == 2
+    assert min(accuracies) > 0.9
     assert (tmp_path / "angular-structure.png").stat().st_size > 10_000
 
 
