@@ -66,13 +66,13 @@ def operations(n: int) -> float:
     return 1 + (kernel + cross + solve) / (n**3 / 3)
 
 
-def peak_memory(n: int) -> float:
+def peak_memory(n: int, what: str) -> float:
     """Bytes above the data, of a process that does nothing else, relative to 8 n²."""
     with tempfile.TemporaryDirectory() as folder:
         for name, array in zip("XYS", problem(n), strict=True):
             np.save(f"{folder}/{name}.npy", array)
         child = subprocess.run(
-            [sys.executable, __file__, "--child", folder],
+            [sys.executable, __file__, "--child", folder, what],
             capture_output=True,
             text=True,
             check=True,
@@ -81,12 +81,15 @@ def peak_memory(n: int) -> float:
     return (peak - before) * 1024 / (8 * n * n)
 
 
-def child(folder: str) -> None:
+def child(folder: str, what: str) -> None:
     """Run once on stored data and print the resident memory before and at the peak, in KiB."""
     sets = [np.load(f"{folder}/{name}.npy") for name in "XYS"]
     nngp.condition(NET, sets[0][:50], sets[1][:50], engine="cpu").variance(sets[2][:5])  # imports
     before = _status("VmRSS")
-    infer(*sets)
+    if what == "inference":
+        infer(*sets)
+    else:
+        nngp.condition(NET, *sets[:2], noise_var=NOISE, engine="cpu").evidence_gradient()
     print(before, _status("VmHWM"))
 
 
@@ -113,7 +116,8 @@ def measure(n: int, rounds: int) -> dict[str, Any]:
         "dpotrf_gflops": round(n**3 / 3 / potrf / 1e9, 1),
         "ratio_to_dpotrf": {k: round(v, 2) for k, v in ratios.items()},
         "operations_relative_to_dpotrf": round(operations(n), 2),
-        "peak_memory_relative_to_full_matrix": round(peak_memory(n), 3),
+        "peak_memory_relative_to_full_matrix": round(peak_memory(n, "inference"), 3),
+        "peak_memory_of_the_gradient": round(peak_memory(n, "gradient"), 3),
     }
 
 
@@ -122,10 +126,10 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        child(arguments.child)
+        child(*arguments.child)
         return
     result = measure(arguments.n, arguments.rounds)
     print(json.dumps(result, indent=1))
