@@ -42,6 +42,7 @@ from nngp.linsolve import (
     NotPositiveDefiniteError as NotPositiveDefiniteError,
 )
 from nngp.posterior import (
+    NoiseWarning as NoiseWarning,
     Posterior as Posterior,
     Sweep as Sweep,
     condition as condition,

@@ -166,7 +166,7 @@ def plain_relu_with_zeros(X, depth, w, b):
         (np.empty((0, 3)), ValueError, "is empty"),
         (np.empty((3, 0)), ValueError, "is empty"),
         (np.zeros((2, 3, 4)), ValueError, "must be two-dimensional"),
-        (5.0, ValueError, "must be two-dimensional"),
+        (5.0, ValueError, "a single number"),
         ([["a", "b"]], TypeError, "must hold real numbers"),
         ([[1j]], TypeError, "complex"),
         ([[1.0], [2.0, 3.0]], TypeError, "must hold real numbers"),

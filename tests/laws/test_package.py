@@ -68,6 +68,19 @@ def test_missing_jax_is_said(monkeypatch):
         nngp.jax_kernel(nngp.Architecture(1))
 
 
+def test_a_bar_on_a_terminal(monkeypatch):
+    pytest.importorskip("rich")
+    from nngp.linsolve import Progress, progress_for
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert progress_for(None, expected=1.0) is None
+    assert progress_for(False, expected=100.0) is None
+    with Progress("factor", 10.0, progress_for(None, expected=100.0), 100.0) as progress:
+        progress.begin("noise 1e-10")
+        progress.advance(5.0)
+        progress.advance(5.0)
+
+
 def test_missing_matplotlib_is_said(monkeypatch):
     from nngp import plots
 

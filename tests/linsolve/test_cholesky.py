@@ -103,3 +103,23 @@ def test_operations_add_up():
     assert flops(cut(n, 100)) == pytest.approx(n**3 / 3, rel=0.01)
     edges = cut(n, 100)
     assert flops(edges, begin=4) == pytest.approx(flops(edges) - flops(cut(400, 100)), rel=1e-12)
+
+
+def test_stacked_solves_on_a_device(monkeypatch):
+    """Solves are collected until they fill the device; here after every other tile."""
+    jax = pytest.importorskip("jax")
+    from nngp.linsolve import gpu
+
+    monkeypatch.setattr(gpu, "STACK", 14)
+    K = matrix(60)
+    with gpu.GpuEngine(jax.devices()[0], tile=7).run() as run:
+        L = dense(factor_of(run, K, cut(60, 7)))
+    np.testing.assert_allclose(L, cholesky(K, lower=True), atol=1e-12)
+
+
+def test_an_error_in_a_kernel_tile_reaches_the_caller(engine):
+    def first(i, j):
+        raise ZeroDivisionError("a tile went wrong")
+
+    with engine.run() as run, pytest.raises(ZeroDivisionError, match="a tile went wrong"):
+        factorise(run, first, (0, 7, 14), Progress("", 1.0, None))

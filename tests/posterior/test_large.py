@@ -37,8 +37,8 @@ def test_more_points(n):
     solved(n)
 
 
-def peak_growth(test_points):
-    """KiB that predicting needs beyond what the process held before, test data included."""
+def peak_growth(points, test_points, call):
+    """KiB that a call needs beyond what the process held before."""
     code = (
         "import numpy as np, nngp\n"
         "from pathlib import Path\n"
@@ -46,12 +46,13 @@ def peak_growth(test_points):
         "    lines = Path('/proc/self/status').read_text().splitlines()\n"
         "    return int(next(l for l in lines if l.startswith(name)).split()[1])\n"
         "rng = np.random.default_rng(0)\n"
-        "X = rng.standard_normal((600, 2))\n"
-        "p = nngp.condition(nngp.Architecture(1), X, X[:, 0], noise_var=0.1, engine='cpu')\n"
+        f"X = rng.standard_normal(({points}, 2))\n"
+        "Y = rng.standard_normal((len(X), 10))\n"
+        "p = nngp.condition(nngp.Architecture(1), X, Y, noise_var=0.1, engine='cpu')\n"
         "p.predict(X)\n"
         f"Xs = rng.standard_normal(({test_points}, 2))\n"
         "before = status('VmHWM')\n"
-        "p.predict(Xs)\n"
+        f"p.{call}\n"
         "print(status('VmHWM') - before)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -61,4 +62,10 @@ def peak_growth(test_points):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_many_test_points_need_no_more_memory_than_few():
     """100,000 against 600 points: K* as a matrix would be 480 MB."""
-    assert peak_growth(100_000) < 30_000
+    assert peak_growth(600, 100_000, "predict(Xs)") < 40_000
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_the_gradient_needs_less_than_two_matrices():
+    """Beside the factor, which is half of one: with ten outputs, at n = 3000."""
+    assert peak_growth(3000, 1, "evidence_gradient()") * 1024 < 1.0 * 8 * 3000**2

@@ -125,6 +125,35 @@ def test_gradient_with_duplicates(engine):
         assert gradient.evidence_gradient()["weight_var"] == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1e100, 1e-100])
+def test_gradient_at_extreme_scales(scale):
+    net = nngp.Architecture(2, "relu", 2.0, 0.0 if scale < 1 else 0.1)
+    posterior = nngp.condition(net, scale * UNEQUAL[:N], Y, noise_var=NOISE)
+    assert np.isfinite(list(posterior.evidence_gradient().values())).all()
+
+
+def test_parallel_inputs_are_not_duplicates(engine):
+    x = np.array([0.5, 1.0, 2.0, -1.0, -3.0, 1.0, 4.0])
+    targets = np.arange(7.0)[:, None]
+    test = np.array([[0.25], [2.0], [-1.5]])
+    net = nngp.Architecture(2, "relu", 1.6, 0.5)
+    posterior = nngp.condition(net, x, targets, noise_var=NOISE, engine=engine)
+    mean, covariance, evidence = oracle.posterior(x[:, None], targets, test, 2, 1.6, 0.5, NOISE)
+    close(posterior.mean(test), mean, 1e-7)  # arccos in the oracle costs digits at c = 1
+    close(posterior.covariance(test), covariance, 1e-7)
+    assert posterior.log_evidence == pytest.approx(evidence, rel=1e-7)
+
+
+def test_numeric_activation_and_unequal_norms_on_any_engine(engine):
+    net = nngp.Architecture(1, "tanh", 1.6, 0.1)
+    posterior = nngp.condition(net, UNEQUAL[:N], Y, noise_var=NOISE, engine=engine)
+    K = nngp.kernel(net, UNEQUAL)
+    expected = K[N:, :N] @ np.linalg.solve(K[:N, :N] + NOISE * np.eye(N), Y)
+    close(posterior.mean(UNEQUAL[N:]), expected)
+    equal = nngp.condition(net, nngp.normalize(UNEQUAL[:N]), Y, noise_var=NOISE, engine=engine)
+    assert np.isfinite(equal.mean(UNEQUAL[N:])).all()
+
+
 def test_leave_one_out_by_leaving_out(data, engine):
     X, _ = data
     posterior = nngp.condition(NET, X, Y, noise_var=NOISE, engine=engine)
@@ -152,6 +181,16 @@ def test_update_equals_a_fresh_fit(data, engine, steps):
     assert posterior.log_evidence == pytest.approx(fresh.log_evidence, rel=1e-9)
     assert posterior.n == posterior.report.n == N
     close(posterior.leave_one_out().mean, fresh.leave_one_out().mean)
+    assert posterior.evidence_gradient() == pytest.approx(fresh.evidence_gradient(), rel=1e-8)
+
+
+def test_the_report_follows_an_update():
+    posterior = nngp.condition(NET, nngp.normalize(UNEQUAL[:N]), Y, noise_var=NOISE)
+    first = posterior.report
+    posterior.update(UNEQUAL[N:], RNG.standard_normal((M, OUTPUTS)))
+    assert (first.n, first.method) == (N, "curve")
+    assert (posterior.report.n, posterior.report.method) == (N + M, "pairwise")
+    assert posterior.report.residual < 1e-10
 
 
 def test_update_computes_no_old_tile_again(monkeypatch):
@@ -161,7 +200,8 @@ def test_update_computes_no_old_tile_again(monkeypatch):
     rows_seen, block = [], Blocks.block
 
     def watched(self, rows, columns, **keywords):
-        rows_seen.append(rows)
+        if "out" in keywords:  # a tile of the factor, not of the check
+            rows_seen.append(rows)
         return block(self, rows, columns, **keywords)
 
     monkeypatch.setattr(Blocks, "block", watched)
@@ -173,7 +213,8 @@ def test_update_computes_no_old_tile_again(monkeypatch):
 def test_update_climbs_the_ladder_where_it_must():
     X = nngp.normalize(RNG.standard_normal((30, 4)))
     posterior = nngp.condition(nngp.Architecture(2), X, Y[:30], noise_var=1e-18)
-    posterior.update(X, Y[:30])
+    with pytest.warns(nngp.NoiseWarning):
+        posterior.update(X, Y[:30])
     assert posterior.report.failed_attempts > 0
     assert posterior.noise_var == posterior.report.noise_var > 1e-18
     assert np.isfinite(posterior.mean(X)).all()
@@ -223,6 +264,17 @@ def test_prior_draws_have_the_kernel_as_covariance():
     assert np.abs(np.cov(noisy.T) - K - 0.5 * np.eye(6)).max() < 0.05
 
 
+@pytest.mark.parametrize("name", ["erf", "tanh", "relu"])
+def test_draws_where_the_data_leave_no_doubt(name):
+    """Rounding of the covariance is relative to the prior variance, of which nothing is left."""
+    x = np.linspace(-1, 1, 60)
+    posterior = nngp.condition(nngp.Architecture(2, name, 2.0, 0.1), x, np.sin(3 * x))
+    between = np.linspace(-1, 1, 100)
+    draws = posterior.sample(between, 3, seed=0)
+    assert np.abs(draws - np.sin(3 * between)).max() < 0.01
+    assert posterior.sample(between, 0).shape == (0, 100)
+
+
 def test_draws_at_coincident_points_coincide():
     X = np.repeat(nngp.normalize(RNG.standard_normal((2, 3))), 3, axis=0)
     draws = nngp.sample_prior(NET, X, 5, seed=0)
@@ -240,6 +292,7 @@ def test_predictions_do_not_depend_on_the_blocks(monkeypatch, data):
 
 
 @pytest.mark.filterwarnings("ignore::nngp.ToleranceWarning")  # step on parallel inputs
+@pytest.mark.filterwarnings("ignore::nngp.NoiseWarning")
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     n=st.integers(1, 30),

@@ -28,14 +28,12 @@ def test_against_condition(equal, engine):
         assert (result.noise_var, result.failed_attempts, result.error) == (1e-4, 0, "")
 
 
-def test_buffers_are_used_again(monkeypatch):
+def test_a_second_network_allocates_no_tile():
     sweep = nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:], engine="cpu")
-    next(sweep.run(NETS[:1]))
-    from nngp.linsolve import cpu
-
-    monkeypatch.setattr(cpu.np, "empty", None)  # a new array for a tile would fail
-    tiles = [sweep._arena.tile(slice(0, 40), slice(0, 40)) for _ in range(2)]
-    assert np.shares_memory(*tiles)
+    list(sweep.run(NETS[:1]))
+    before = [id(row) for row in sweep._arena._rows.values()]
+    list(sweep.run(NETS[1:]))
+    assert [id(row) for row in sweep._arena._rows.values()] == before
 
 
 def test_a_failing_network_does_not_end_the_sweep():
@@ -46,6 +44,17 @@ def test_a_failing_network_does_not_end_the_sweep():
     assert np.isnan(results[0].mse)
     assert np.isnan(results[2].accuracy)
     assert "past the range" in results[2].error
+    assert "far above the noise" in results[0].error
+    assert results[0].failed_attempts == 10
+    assert results[0].noise_var == pytest.approx(0.1)
+
+
+def test_an_activation_that_cannot_be_integrated_does_not_end_the_sweep():
+    sweep = nngp.Sweep(X[:10], Y[:10], X[40:], Y[40:])
+    steep = nngp.Architecture(2, lambda x: np.exp(x * x), 3.0, 0.1)
+    with np.errstate(all="ignore"):
+        results = list(sweep.run([steep, NETS[0]]))
+    assert [bool(r.error) for r in results] == [True, False]
 
 
 def test_one_output_has_no_accuracy():
@@ -61,6 +70,8 @@ def test_results_come_one_by_one():
     assert next(stream).architecture == NETS[0]
     with pytest.raises(TypeError, match="Architecture"):
         list(sweep.run(["relu"]))
+    with pytest.raises(TypeError, match="run takes many networks"):
+        list(sweep.run(NETS[0]))
 
 
 @pytest.mark.parametrize(

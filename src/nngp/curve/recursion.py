@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 EPS = float(np.finfo(np.float64).eps)
 SMALLEST = 1e-290  # variance: below, deficits would leave float64
+LARGEST = 1e290  # above, the tables would
 
 
 class VarianceError(ValueError):
@@ -124,7 +125,7 @@ def _state(
 
 def _checked(variance: float, depth: int, before: float) -> float:
     """The variance of a layer, refused where float64 cannot hold it; zero stays zero."""
-    if not np.isfinite(variance) or (variance < SMALLEST and before > 0):
+    if not variance < LARGEST or (variance < SMALLEST and before > 0):
         raise VarianceError(
             f"the variance of layer {depth} is {variance:.3g}, past the range of float64; use a "
             "smaller depth, or a weight_var nearer to where the variance stays put"

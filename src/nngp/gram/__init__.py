@@ -14,7 +14,7 @@ from nngp.gram.kernel import (
     plan_kernel,
     warn_if_inexact,
 )
-from nngp.gram.places import cosine_blocks, kernel_blocks, kernel_gradient
+from nngp.gram.places import cosine_blocks, device_can, kernel_blocks, kernel_gradient
 from nngp.gram.plan import KernelPlan
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "as_inputs",
     "check_architecture",
     "cosine_blocks",
+    "device_can",
     "jax_kernel",
     "kernel",
     "kernel_blocks",

@@ -32,7 +32,8 @@ class Cosines:
         self.left, self.right = left, right
         both = np.concatenate([left.inverse_norm, right.inverse_norm])
         # One factor for all, where norms agree to rounding: half the work of scaling.
-        self._scale = both[0] ** 2 if np.ptp(both) <= 8 * EPS * both[0] else None
+        agree = np.ptp(both) <= 8 * EPS * both[0] and 1e-150 < both[0] < 1e150
+        self._scale = both[0] ** 2 if agree else None
 
     def block(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
         """The cosines of these rows with these columns."""
@@ -95,7 +96,8 @@ class Blocks:
         cosines: Cosines | StoredCosines | None = None,
     ) -> None:
         self.symmetric, other = right is None, left if right is None else right
-        self.left, self.right, self.shape = left, other, (len(left), len(other))
+        self.architecture, self.left, self.right = architecture, left, other
+        self.shape = len(left), len(other)
         self.plan = make_plan(architecture, left, other, method)
         if table is not None and self.plan.method != "lookup":
             raise ValueError("a table is used only with method='lookup'")

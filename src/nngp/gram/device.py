@@ -21,6 +21,7 @@ from nngp.architecture import Architecture
 from nngp.covariance import closed_form
 from nngp.curve import NEAR, Profile, curve_at
 from nngp.curve.octaves import BITS, SHALLOW, evaluate
+from nngp.gram.blocks import Blocks
 from nngp.gram.equal_norm import curve_error
 from nngp.gram.gradient import by_name
 from nngp.gram.inputs import Inputs
@@ -67,8 +68,14 @@ def device_table(profile: Profile, octaves: int = SHALLOW) -> Table:
 
 
 @lru_cache(maxsize=4)
-def _curve_table(architecture: Architecture, input_var: float, octaves: int) -> Table:
+def _curve_table(architecture: Architecture, input_var: float, octaves: int, device: Any) -> Table:
+    """On the device that is JAX's default now; it is part of the key."""
     return device_table(curve_at(architecture, input_var).profile, octaves)
+
+
+def _default_device() -> Any:
+    (device,) = jnp.zeros(()).devices()
+    return device
 
 
 def _put(array: Any) -> Any:
@@ -202,7 +209,8 @@ def _pairwise_block(
         return biases[k + 1] + weights[k + 1] * value(jnp, q1, q2, corr)
 
     def pair(i: Any, j: Any, old: Any) -> tuple[Any, Any]:
-        same = (x[i] == y[j]).all(axis=1)
+        # Unit vectors alone would take parallel inputs for duplicates.
+        same = (x[i] == y[j]).all(axis=1) & (scale1[i] == scale2[j])
         gap = jnp.where(same, 1.0, jnp.maximum(1 - c[i, j], jnp.finfo(c.dtype).eps))
         return jnp.where(same, q1s[-1][i], old), gap
 
@@ -253,18 +261,15 @@ class DeviceBlocks:
         # As the deficit is concave, an error of eps in c moves K by D(eps) at most.
         careless = 4 * float(curve.deficit(one_minus=EPS)) / max(curve.variance, TINY)
         careful = careless > CARELESS
-        table = _curve_table(self.architecture, input_var, SHALLOW if careful else DEEP)
+        table = _curve_table(
+            self.architecture, input_var, SHALLOW if careful else DEEP, _default_device()
+        )
         self._compute = partial(_curve_block, table=table, careful=careful)
         self._error = lambda nearest: curve_error(curve, nearest) + careless * (not careful)
 
     def _prepare_pairwise(self) -> None:
         net = self.architecture
         form = net.activation.closed_form
-        if form is None:
-            raise NotImplementedError(
-                f"activation '{net.activation.name}' has no closed form, and inputs of unequal "
-                "norm then need the CPU; use nngp.normalize, or engine='cpu'"
-            )
         both = [np.stack(layer_variances(net, s.var)) for s in (self.left, self.right)]
         self.diagonal = both[0][-1]
         self._compute = partial(
@@ -296,6 +301,14 @@ class DeviceBlocks:
         """Largest error of the entries computed so far, relative to the variance."""
         self._nearest = [min(float(gap) for gap in jax.device_get(self._nearest))]
         return self._error(self._nearest[0])
+
+
+class UploadedBlocks(Blocks):
+    """Blocks that only the host can compute, sent to the device."""
+
+    def block(self, rows: slice, columns: slice, *, shift: float = 0.0, out: Any = None) -> Any:
+        """K of these rows and columns, with `shift` on its diagonal; `out` is of no use here."""
+        return _put(super().block(rows, columns, shift=shift))
 
 
 class DeviceGradient:

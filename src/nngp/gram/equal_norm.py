@@ -25,7 +25,7 @@ class ProfileTransform:
     def __init__(self, profile: Profile, left: Inputs, right: Inputs) -> None:
         self.profile, self.left, self.right = profile, left, right
         self.table = profile.fast
-        self.nearest = 1.0  # the smallest positive 1 - |c| met so far, if below 2^-16
+        self._gaps = [1.0]  # smallest positive 1 - |c| of each block with near pairs
         self._local = threading.local()
 
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:
@@ -50,7 +50,12 @@ class ProfileTransform:
             gap = np.where(negative[:, None], x + y, x - y)
             m = 0.5 * np.einsum("ij,ij->i", gap, gap)
             flat[near[part]] = self.profile.at_signed(negative, m)
-            self.nearest = min(self.nearest, float(m.min(where=m > 0, initial=1.0)))
+            self._gaps.append(float(m.min(where=m > 0, initial=1.0)))
+
+    @property
+    def nearest(self) -> float:
+        """The smallest positive 1 - |c| met so far, if below 2^-16."""
+        return min(self._gaps)
 
     def _workspace(self, size: int) -> Workspace:
         work = getattr(self._local, "work", None)

@@ -60,7 +60,7 @@ class PairwiseGradient:
         self.cosines = Cosines(inputs, inputs)
         self.forward = PairwiseTransform(architecture, inputs, inputs)
         layers = architecture.depth + 1
-        if any((q[0] == 0).any() for q in self.forward.variances):
+        if any((q[0] == 0).any() for q in self.forward.variances[:-1]):
             raise ValueError("derivatives need a positive variance in every layer; add bias_var")
         self._weights, self._biases = np.zeros(layers), np.zeros(layers)
         self._in_var = np.zeros((layers, len(inputs)))  # by layer and point
@@ -92,7 +92,7 @@ class PairwiseGradient:
             # F as a function of (q1, q2, cov): the correlation moves with the variances too.
             in_var[layer - 1, rows] += (G * (first - corr * slope) / (2 * q1)).sum(axis=1)
             in_var[layer - 1, columns] += (G * (second - corr * slope) / (2 * q2)).sum(axis=0)
-            G *= slope / np.sqrt(q1 * q2)
+            G *= slope / (np.sqrt(q1) * np.sqrt(q2))
         to_biases[0], to_weights[0] = G.sum(), np.vdot(G, steps[0].value)
         with self._lock:
             self._weights += to_weights
@@ -113,7 +113,7 @@ class PairwiseGradient:
         """dF/dc, 2 q1 dF/dq1 and 2 q2 dF/dq2 at fixed c."""
         phi = self.architecture.activation
         if phi.closed_form is not None:
-            form, size = closed_form(phi.closed_form), np.sqrt(q1 * q2)
+            form, size = closed_form(phi.closed_form), np.sqrt(q1) * np.sqrt(q2)
             c = np.clip(corr, EPS - 1, 1 - EPS)  # where phi jumps the slope at ±1 is infinite
             slope = size * form.slope(np, q1, q2, c)
             return slope, form.radial(np, q1, q2, c), form.radial(np, q2, q1, c)
@@ -124,7 +124,7 @@ class PairwiseGradient:
         if len(poor[0]):
             pairs = q1[poor[0], 0], q2[0, poor[1]], corr[poor]
             slope, first, second, _ = derivatives(phi, *pairs, TOLERANCE)
-            parts = np.sqrt(pairs[0] * pairs[1]) * slope, first, second
+            parts = np.sqrt(pairs[0]) * np.sqrt(pairs[1]) * slope, first, second
             for tile, part in zip(out, parts, strict=True):
                 tile[poor] = part
         return out

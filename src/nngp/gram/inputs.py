@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+COPIED = 32_000_000  # bytes up to which inputs are copied to keep them
 EQUAL = 256 * float(np.finfo(np.float64).eps)  # relative spread of norms that rounding explains
 
 
@@ -18,8 +19,12 @@ def as_inputs(X: ArrayLike, name: str = "X") -> Array:
     """X as a finite float64 array (n, d); a 1-D array is n points on the line (d = 1)."""
     if hasattr(X, "toarray"):
         raise TypeError(f"{name} is sparse; pass {name}.toarray() if it fits in memory")
+    if np.ma.is_masked(X):
+        raise TypeError(f"{name} has masked values; drop or impute them first")
     try:
         raw = np.asarray(X)
+        if raw.dtype.kind in "SUmM":
+            raise TypeError(f"its dtype is {raw.dtype}")
         if np.iscomplexobj(raw):
             raise TypeError("complex ones are not ordered; pass real and imaginary parts apart")
         out = raw.astype(np.float64, copy=False)
@@ -27,6 +32,8 @@ def as_inputs(X: ArrayLike, name: str = "X") -> Array:
         raise TypeError(f"{name} must hold real numbers: {cause}") from None
     if out.ndim == 1:
         out = out[:, None]
+    if out.ndim == 0:
+        raise ValueError(f"{name} must hold points, got a single number; use [{name}]")
     if out.ndim != 2:
         raise ValueError(
             f"{name} must be two-dimensional (points, features), got shape {raw.shape}; flatten "
@@ -103,6 +110,29 @@ class Inputs:
         data = as_inputs(X, name)
         return cls(data, input_vars(data))
 
+    @classmethod
+    def kept(cls, X: ArrayLike, name: str = "X") -> "Inputs":
+        """Inputs that will be used again later. A small array is copied; a large one is not, but
+        `check_unchanged` notices if its owner writes to it."""
+        data = as_inputs(X, name)
+        if np.may_share_memory(data, X) and data.nbytes <= COPIED:
+            data = data.copy()
+        out = cls(data, input_vars(data))
+        out.check_unchanged()
+        return out
+
+    @cached_property
+    def _sum(self) -> float:
+        return _sum(self.X)
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on with data that are no longer those of the factor."""
+        if _sum(self.X) != self._sum or not np.array_equal(input_vars(self.X), self.var):
+            raise ValueError(
+                "the training inputs were changed after they were conditioned on; condition on a "
+                "copy of X, or leave X alone"
+            )
+
     def __len__(self) -> int:
         return len(self.X)
 
@@ -118,8 +148,8 @@ class Inputs:
         import jax
 
         with jax.enable_x64(True):
-            out = jax.numpy.asarray(self.X)
-            return out * jax.numpy.asarray(self.inverse_norm)[:, None]
+            scaled = jax.jit(lambda X, factor: X * factor[:, None], donate_argnums=0)
+            return scaled(jax.device_put(self.X), self.inverse_norm)
 
     def unit(self, index: NDArray[np.intp] | slice) -> Array:
         """Some rows as unit vectors."""

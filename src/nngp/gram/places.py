@@ -20,12 +20,21 @@ def kernel_blocks(
     stored: dict[tuple[int, int], Any] | None = None,
 ) -> Any:
     """`Blocks` in that place; `stored` are blocks of cosines computed before, by their origin."""
-    if place == "device":
-        from nngp.gram.device import DeviceBlocks
+    if place == "host":
+        cosines = None if stored is None else StoredCosines(stored)
+        return Blocks(architecture, left, right, cosines=cosines)
+    from nngp.gram.device import DeviceBlocks, UploadedBlocks
 
+    if device_can(architecture, left, right):
         return DeviceBlocks(architecture, left, right, stored=stored)
-    cosines = None if stored is None else StoredCosines(stored)
-    return Blocks(architecture, left, right, cosines=cosines)
+    return UploadedBlocks(architecture, left, right)
+
+
+def device_can(architecture: Architecture, left: Inputs, right: Inputs | None = None) -> bool:
+    """Whether a device can compute these blocks itself: not if the norms differ and the activation
+    has no closed form."""
+    plan = make_plan(architecture, left, left if right is None else right)
+    return plan.method == "curve" or architecture.activation.closed_form is not None
 
 
 def cosine_blocks(place: Place, left: Inputs, right: Inputs) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,12 +96,30 @@ def allocate(rows: int, columns: int) -> Array:
 
 
 def available_memory() -> int | None:
-    """Bytes that can be taken without swapping, where the system tells."""
+    """Bytes that can be taken without swapping, or past a container's limit, where known."""
+    known = [free for free in (_of_the_machine(), _of_the_container()) if free is not None]
+    return min(known, default=None)
+
+
+def _of_the_machine() -> int | None:
+    fields = _fields("/proc/meminfo")
+    return None if "MemAvailable:" not in fields else fields["MemAvailable:"] * 1024
+
+
+def _of_the_container() -> int | None:
+    """From the control group: its limit, less what is used and cannot be given up."""
+    folder = "/sys/fs/cgroup/"
     try:
-        with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
+        limit = int(Path(folder, "memory.max").read_text())
+        used = int(Path(folder, "memory.current").read_text())
+    except (OSError, ValueError):  # no such group, or "max": no limit
+        return None
+    return limit - used + _fields(folder + "memory.stat").get("inactive_file", 0)
+
+
+def _fields(path: str) -> dict[str, int]:
+    try:
+        lines = Path(path).read_text().splitlines()
     except OSError:
-        pass
-    return None
+        return {}
+    return {words[0]: int(words[1]) for words in map(str.split, lines) if len(words) > 1}

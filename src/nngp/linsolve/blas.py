@@ -8,7 +8,7 @@ transposes, hence the swapped letters below.
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -121,6 +121,6 @@ def potrf(C: Array) -> Array:
     return C
 
 
-@cache
+@lru_cache(maxsize=8)
 def _above(size: int) -> NDArray[np.bool_]:
     return np.triu(np.ones((size, size), dtype=bool), 1)

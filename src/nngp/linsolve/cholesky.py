@@ -41,12 +41,18 @@ class Factor:
 
     @property
     def bytes(self) -> int:
-        return sum(tile.nbytes for row in self.rows for tile in row)
+        return 8 * sum((b - a) * b for a, b in pairwise(self.edges))
 
 
 def cut(n: int, size: int, start: int = 0) -> Edges:
     """Edges from start to n, `size` apart."""
     return (*range(start, n, size), n)
+
+
+def even_size(n: int, most: int, multiple: int = 1) -> int:
+    """The size of n cut into equal pieces of about `most` at most, a multiple of something."""
+    size = -(-n // -(-n // most))
+    return size if size < multiple else -(-size // multiple) * multiple
 
 
 def spans(edges: Edges) -> list[slice]:
@@ -55,10 +61,14 @@ def spans(edges: Edges) -> list[slice]:
 
 
 def flops(edges: Edges, begin: int = 0) -> float:
-    """Operations of `factorise`."""
-    return sum(
-        chain_flops(edges, i, j) for j in range(len(edges) - 1) for i in _below(edges, j, begin)
-    )
+    """Operations of `factorise` for the tile rows from `begin` on."""
+    total = 0.0
+    for j, (start, stop) in enumerate(pairwise(edges)):
+        below = edges[-1] - max(stop, edges[begin])
+        total += below * (stop - start) * (start + stop)
+        if j >= begin:
+            total += chain_flops(edges, j, j)
+    return total
 
 
 def chain_flops(edges: Edges, i: int, j: int) -> float:
@@ -110,7 +120,7 @@ def factorise(
 
 def _log_det(run: Run, rows: Rows) -> float:
     diagonals = [run.apply(lambda tile: tile.diagonal(), row[-1]) for row in rows]
-    return 2.0 * sum(float(np.log(np.asarray(run.wait(d))).sum()) for d in diagonals)
+    return 2.0 * sum(float(np.log(run.fetch(d)).sum()) for d in diagonals)
 
 
 def merge_last(run: Run, factor: Factor, size: int) -> Factor:
@@ -179,7 +189,6 @@ def inverse_rows(run: Run, factor: Factor, which: Sequence[int]) -> Rows:
     widths = np.diff(factor.edges)
 
     def first(i: int, j: int) -> Tile:
-        block = np.eye(widths[i]) if i == j else np.zeros((widths[i], widths[j]))
-        return run.put(block)
+        return run.put(np.eye(widths[i])) if i == j else run.zeros(widths[i], widths[j])
 
     return forward(run, factor, [partial(first, i) for i in which], which)

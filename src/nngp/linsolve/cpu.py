@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from nngp.gram import tiles
 from nngp.linsolve import blas
+from nngp.linsolve.cholesky import even_size
 from nngp.linsolve.engine import Handle, Tile
 
 Array = NDArray[np.float64]
@@ -33,8 +34,11 @@ class CpuEngine:
     def tile_size(self, n: int) -> int:
         """Even tiles of at most 768 rows; smaller if many cores would otherwise starve."""
         wanted = min(TILE, max(SMALLEST_TILE, n // (4 * tiles.threads())))
-        even = -(-n // -(-n // wanted))
-        return even if even < ALIGNED else -(-even // ALIGNED) * ALIGNED
+        return even_size(n, wanted, ALIGNED)
+
+    @property
+    def width(self) -> int:
+        return tiles.threads()
 
     def rows_at_a_time(self, n: int) -> int:
         return ROWS
@@ -47,16 +51,15 @@ class CpuEngine:
         A = np.ones((TILE, TILE))
 
         def product() -> None:
-            C = np.zeros((TILE, TILE))
-            for _ in range(2):
-                blas.update(C, A, A)
+            blas.update(np.zeros((TILE, TILE)), A, A)
 
         with self.run() as run:
-            start = time.perf_counter()
-            for job in [run.apply(product) for _ in range(run.width)]:
-                run.wait(job)
-            spent = time.perf_counter() - start
-        return run.width * 2 * 2.0 * TILE**3 / spent
+            for _ in range(3):  # the first rounds wake things up
+                start = time.perf_counter()
+                for job in [run.apply(product) for _ in range(run.width)]:
+                    run.wait(job)
+                spent = time.perf_counter() - start
+        return run.width * 2.0 * TILE**3 / spent
 
     def arena(self) -> "Arena":
         return Arena()
@@ -96,16 +99,38 @@ class CpuRun:
         self.width = tiles.threads() if main else 1
         self._stop = threading.Event()
         self._stack = ExitStack()
+        self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> "CpuRun":
+        self._pool = ThreadPoolExecutor(
+            self.width, thread_name_prefix="nngp", initializer=self._register
+        )
         self._stack.enter_context(tiles.single_threaded_blas())
-        self._pool = ThreadPoolExecutor(self.width, thread_name_prefix="nngp")
         return self
 
     def __exit__(self, *error: Any) -> None:
         self._stop.set()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._stack.close()
+        try:
+            self._pool.shutdown(wait=error[0] is None, cancel_futures=True)
+            self._outlast()
+        finally:
+            self._stack.close()
+
+    def _register(self) -> None:
+        self._threads.append(threading.current_thread())
+
+    def _outlast(self) -> None:
+        """Wait for the threads, even while the user is pressing Ctrl-C again and again.
+
+        Not by joining: a join that is interrupted takes its thread for dead.
+        """
+        while True:
+            try:
+                while any(thread.is_alive() for thread in self._threads):
+                    time.sleep(0.002)
+                return
+            except KeyboardInterrupt:
+                continue  # the first one is already on its way
 
     def chain(
         self,
@@ -146,8 +171,14 @@ class CpuRun:
     def wait(self, handle: Handle) -> Any:
         return handle.result() if isinstance(handle, Future) else handle
 
+    def fetch(self, handle: Handle) -> Array:
+        return np.asarray(self.wait(handle))
+
     def put(self, array: Array) -> Tile:
         return np.ascontiguousarray(array)
+
+    def zeros(self, rows: int, columns: int) -> Tile:
+        return np.zeros((rows, columns))
 
     def _go_on(self) -> None:
         if self._stop.is_set():

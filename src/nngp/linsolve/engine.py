@@ -20,7 +20,13 @@ GPU_FROM = 1500  # points from which engine="auto" looks for a GPU
 
 
 class NotPositiveDefiniteError(np.linalg.LinAlgError):
-    """The matrix has no Cholesky factor in float64."""
+    """The matrix has no Cholesky factor in float64.
+
+    `noise_var` is the largest noise that was tried, `failed_attempts` how often it failed.
+    """
+
+    noise_var = float("nan")
+    failed_attempts = 0
 
 
 class Run(Protocol):
@@ -51,11 +57,17 @@ class Run(Protocol):
     def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
         """function(*tiles), when they are there."""
 
-    def wait(self, handle: Handle) -> Any:
-        """The finished tile; raises what its chain raised."""
+    def wait(self, handle: Handle) -> Handle:
+        """The same tile, finished, where it is; raises what its chain raised."""
+
+    def fetch(self, handle: Handle) -> NDArray[np.float64]:
+        """The finished tile on the host."""
 
     def put(self, array: NDArray[np.float64]) -> Tile:
         """A host array as a tile."""
+
+    def zeros(self, rows: int, columns: int) -> Tile:
+        """A tile of zeros."""
 
 
 class Engine(Protocol):
@@ -64,11 +76,15 @@ class Engine(Protocol):
     name: str
     where: Literal["host", "device"]  # of the kernel blocks it wants
 
+    @property
+    def width(self) -> int:
+        """Chains worked on side by side."""
+
     def tile_size(self, n: int) -> int:
         """Rows of a tile for an n x n matrix."""
 
     def rows_at_a_time(self, n: int) -> int:
-        """Test points in one streamed block."""
+        """Test points in one streamed block, with the memory that is free now."""
 
     def free_memory(self) -> int | None:
         """Bytes that tiles can take, where known."""
@@ -88,6 +104,8 @@ def choose_engine(engine: "str | Engine", n: int) -> Engine:
     from nngp.linsolve.cpu import CpuEngine
 
     if not isinstance(engine, str):
+        if not hasattr(engine, "run"):
+            raise TypeError(f"engine must be a name or an engine, got {type(engine).__name__}")
         return engine
     if engine not in ("auto", "cpu", "gpu"):
         raise ValueError(f"engine must be 'auto', 'cpu' or 'gpu', got {engine!r}")
@@ -95,6 +113,8 @@ def choose_engine(engine: "str | Engine", n: int) -> Engine:
         try:
             from nngp.linsolve.gpu import GpuEngine, gpu_device
         except ImportError:
+            if engine == "auto":
+                return CpuEngine()
             raise ImportError(
                 "engine='gpu' needs JAX; install it with: pip install 'nngp[jax]'"
             ) from None

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Integral, Real
 
 from nngp.linsolve.cholesky import cut, flops
 from nngp.linsolve.engine import Engine
 
 MEASURE_FROM = 2e11  # operations: below, it is done before a measurement would be
+ROWS = 256  # test points a chain of predictions has in flight, at least
 OVERHEAD = 64 * 2**20  # bytes of tables, buffers and the like
 
 
@@ -21,12 +23,17 @@ class Forecast:
     available: int | None
     largest: int | None
 
+    @property
+    def fits(self) -> bool:
+        return self.available is None or self.bytes <= self.available
+
     def check(self) -> None:
         """Refuse what cannot fit."""
-        if self.available is not None and self.bytes > self.available:
+        if not self.fits and self.available is not None:
             raise MemoryError(
                 f"{self.n} points need {self.bytes / 1e9:.2f} GB and {self.available / 1e9:.2f} GB "
-                f"may be used; at most {self.largest} points would fit"
+                f"may be used (free, or the memory= asked for); at most {self.largest} points "
+                "would fit"
             )
 
     def __str__(self) -> str:
@@ -45,8 +52,11 @@ def forecast_factor(
 
     `memory` is the most bytes that may be used; `beside` what else will be held for n points.
     """
-    if memory is not None and not memory > 0:
-        raise ValueError(f"memory must be a positive number of bytes, got {memory}")
+    for name, value in (("n", n), ("d", d), ("outputs", outputs)):
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    if memory is not None and (not isinstance(memory, Real) or not memory > 0):
+        raise ValueError(f"memory must be a positive number of bytes, got {memory!r}")
     free = engine.free_memory()
     available = free if memory is None else memory if free is None else min(memory, free)
     edges = cut(n, engine.tile_size(n))
@@ -65,7 +75,8 @@ def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:
     tile = engine.tile_size(n)
     edges = cut(n, tile)
     lower = sum((b - a) * b for a, b in pairwise(edges))
-    in_flight = 4 * tile * tile + 2 * engine.rows_at_a_time(n) * n + 4 * n * (outputs + 1)
+    in_flight = (2 + 2 * engine.width) * tile * tile + engine.width * ROWS * n
+    in_flight += 4 * n * (outputs + 1)
     data = n * d if engine.where == "device" else 0
     return 8 * (lower + in_flight + data) + OVERHEAD
 

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
+from nngp.linsolve.cholesky import even_size
 from nngp.linsolve.engine import Handle, NotPositiveDefiniteError, Tile
 
 Array = NDArray[np.float64]
@@ -56,6 +57,7 @@ class GpuEngine:
 
     name = "gpu"
     where: Literal["host", "device"] = "device"
+    width: int = 1
 
     def __init__(self, device: Any = None, tile: int | None = None) -> None:
         self.device: Any = device or gpu_device()
@@ -64,12 +66,13 @@ class GpuEngine:
     def tile_size(self, n: int) -> int:
         """Even tiles of at most 3072 rows, or 2048 for a smaller matrix."""
         wanted = self._tile or (SMALL_TILE if n <= SMALL_N else TILE)
-        even = -(-n // -(-n // wanted))
-        return even if even < ALIGNED else -(-even // ALIGNED) * ALIGNED
+        return even_size(n, wanted, ALIGNED)
 
     def rows_at_a_time(self, n: int) -> int:
-        # Up to 4 GB of solved rows, less where the factor itself fills the device.
-        return int(min(16_384, max(256, (4e9 if n <= SMALL_N else 1e9) // (8 * n))))
+        """As many as fill a quarter of what is free, or 4 GB."""
+        free = self.free_memory()
+        room = 4e9 if free is None else min(4e9, free / 4)
+        return int(min(16_384, max(256, room // (8 * n))))
 
     def free_memory(self) -> int | None:
         """What JAX's pool has left; XLA_PYTHON_CLIENT_MEM_FRACTION makes the pool larger."""
@@ -126,6 +129,11 @@ class GpuRun:
 
     def __exit__(self, *error: Any) -> None:
         self._stack.close()
+        if isinstance(error[1], RuntimeError) and "RESOURCE_EXHAUSTED" in str(error[1]):
+            raise MemoryError(
+                "the GPU ran out of memory; use fewer points or engine='cpu', or give JAX more of "
+                "the GPU with XLA_PYTHON_CLIENT_MEM_FRACTION=0.95"
+            ) from error[1]
 
     def chain(
         self,
@@ -157,8 +165,14 @@ class GpuRun:
         tile = self._value(handle)
         return tile.block_until_ready() if isinstance(tile, jax.Array) else tile
 
+    def fetch(self, handle: Handle) -> Array:
+        return np.asarray(self.wait(handle))
+
     def put(self, array: Array) -> Tile:
         return jnp.asarray(array)
+
+    def zeros(self, rows: int, columns: int) -> Tile:
+        return jnp.zeros((rows, columns))
 
     def _solve(self, L: Tile, C: Tile, transposed: bool, then: Any) -> Handle:
         """Queue a solve; solves with one diagonal tile are done together."""

@@ -26,8 +26,9 @@ def climb(
     while True:
         try:
             return attempt(noise), noise, failed
-        except NotPositiveDefiniteError:
+        except NotPositiveDefiniteError as error:
             failed += 1
-            noise = next_noise(noise)
-            if noise > limit:
+            if not next_noise(noise) <= limit:
+                error.noise_var, error.failed_attempts = noise, failed
                 raise
+            noise = next_noise(noise)

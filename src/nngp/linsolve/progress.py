@@ -31,7 +31,13 @@ class Progress:
     ) -> None:
         self.phase, self.total, self.report = phase, max(total, 1.0), report
         self._expected, self._done, self._start = expected, 0.0, time.perf_counter()
-        self.restarts = 0
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if isinstance(self.report, _Bar):
+            self.report.close()
 
     def begin(self, message: str = "") -> None:
         """Start again from nothing."""
@@ -55,7 +61,7 @@ def progress_for(progress: Callback | bool | None, expected: float) -> Callback 
     """The callback to use: the caller's, a bar on a terminal, or none."""
     if callable(progress):
         return progress
-    if progress not in (None, True, False):
+    if progress is not None and not isinstance(progress, bool):
         raise TypeError("progress must be a callable, True, False or None")
     wanted = progress if progress is not None else expected > SHOW_FROM
     if wanted and sys.stderr.isatty() and find_spec("rich") is not None:

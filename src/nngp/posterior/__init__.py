@@ -8,11 +8,12 @@ many networks over one data set and computes its inner products once.
 from nngp.posterior.condition import condition, forecast
 from nngp.posterior.draws import sample_prior
 from nngp.posterior.posterior import LeaveOneOut, Posterior
-from nngp.posterior.report import Report
+from nngp.posterior.report import NoiseWarning, Report
 from nngp.posterior.sweep import Sweep, SweepResult
 
 __all__ = [
     "LeaveOneOut",
+    "NoiseWarning",
     "Posterior",
     "Report",
     "Sweep",

@@ -9,6 +9,7 @@ from nngp.architecture import Architecture
 from nngp.gram.kernel import kernel
 from nngp.linsolve import CpuEngine, Progress, climb, factorise
 from nngp.linsolve.cholesky import cut, spans
+from nngp.posterior.targets import as_noise
 
 Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
@@ -42,20 +43,20 @@ def sample_prior(
     (5, 2)
     """
     covariance = kernel(architecture, X)
-    covariance[np.diag_indices_from(covariance)] += noise_var
-    return gaussian(covariance, n, seed)
+    scale = float(np.diagonal(covariance).max())
+    covariance[np.diag_indices_from(covariance)] += as_noise(noise_var)
+    return gaussian(covariance, n, seed, scale)
 
 
-def gaussian(covariance: Array, n: int, seed: Any) -> Array:
+def gaussian(covariance: Array, n: int, seed: Any, scale: float) -> Array:
     """`n` draws from N(0, covariance), which may be singular: (n, points).
 
-    A little of the variance, from 4 eps per point upwards, is added on the diagonal where rounding
-    has left the matrix indefinite.
+    `scale` is the variance that rounding errors of the covariance are relative to. A little of it,
+    4 eps for each point and more if that does not do, is added on the diagonal.
     """
     if n < 0:
         raise ValueError(f"the number of draws must not be negative, got {n}")
     size, engine = len(covariance), CpuEngine()
-    scale = float(np.diagonal(covariance).max())
     noise = np.random.default_rng(seed).standard_normal((n, size))
     if scale <= 0:
         return np.zeros((n, size))

@@ -12,20 +12,25 @@ from numpy.typing import NDArray
 
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, kernel_gradient
-from nngp.linsolve import Engine, inverse_rows
+from nngp.linsolve import Engine, Progress, inverse_rows
 from nngp.posterior.system import System
 
 Array = NDArray[np.float64]
 
 
 def evidence_gradient(
-    engine: Engine, architecture: Architecture, inputs: Inputs, system: System, *, per_layer: bool
+    engine: Engine,
+    architecture: Architecture,
+    inputs: Inputs,
+    system: System,
+    progress: Progress,
+    *,
+    per_layer: bool,
 ) -> dict[str, Any]:
     """d log_evidence / d(weight_var, bias_var, noise_var)."""
     factor = system.factor
-    slices, count = factor.slices, len(factor.rows)
-    outputs = system.weights.shape[1]
-    gradient = kernel_gradient(engine.where, architecture, inputs, per_layer=per_layer)
+    slices, count, widths = factor.slices, len(factor.rows), np.diff(factor.edges)
+    outputs = system.z[0].shape[0]
 
     def contract(i: int, j: int, minus_inverse: Any) -> Any:
         G = system.alpha[i].T @ system.alpha[j] + outputs * minus_inverse
@@ -35,10 +40,11 @@ def evidence_gradient(
         return G.trace() if i == j else 0.0
 
     with engine.run() as run:
+        gradient = kernel_gradient(engine.where, architecture, inputs, per_layer=per_layer)
         W = inverse_rows(run, factor, range(count))
         traces = [
             run.chain(
-                partial(_zeros, run, slices[i], slices[j]),
+                partial(run.zeros, widths[i], widths[j]),
                 W[i],
                 W[j][i - j :],
                 then=partial(contract, i, j),
@@ -46,9 +52,8 @@ def evidence_gradient(
             for i in range(count)
             for j in range(i + 1)
         ]
-        noise = sum(float(run.wait(trace)) for trace in traces)
+        noise = 0.0
+        for trace in traces:
+            noise += float(run.wait(trace))
+            progress.advance(progress.total / len(traces))
     return {**gradient.result(), "noise_var": noise}
-
-
-def _zeros(run: Any, rows: slice, columns: slice) -> Any:
-    return run.put(np.zeros((rows.stop - rows.start, columns.stop - columns.start)))

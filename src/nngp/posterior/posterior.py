@@ -11,19 +11,23 @@ from numpy.typing import ArrayLike, NDArray
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, kernel_blocks
 from nngp.linsolve import (
+    LIMIT,
     Engine,
     NotPositiveDefiniteError,
     Run,
+    forecast_factor,
     forward,
     inverse_rows,
     next_noise,
 )
-from nngp.linsolve.cholesky import cut, spans
+from nngp.linsolve.cholesky import cut, even_size, flops, spans
 from nngp.posterior.draws import gaussian
 from nngp.posterior.evidence import evidence_gradient
-from nngp.posterior.report import Report
+from nngp.posterior.explain import no_factor
+from nngp.posterior.report import Report, describe, warn
 from nngp.posterior.system import System, extend, means, solve
 from nngp.posterior.targets import as_targets
+from nngp.posterior.workplace import Workplace
 
 Array = NDArray[np.float64]
 CHUNK = 16_384  # test points whose norms and the like are prepared at a time
@@ -56,13 +60,13 @@ class Posterior:
         inputs: Inputs,
         targets: Array,
         single: bool,
-        engine: Engine,
+        place: Workplace,
         system: System,
         report: Report,
     ) -> None:
         self.architecture, self.report = architecture, report
         self._inputs, self._targets, self._single = inputs, targets, single
-        self._engine, self._system = engine, system
+        self._place, self._engine, self._system = place, place.engine, system
 
     @property
     def n(self) -> int:
@@ -81,70 +85,81 @@ class Posterior:
         """Posterior mean at test points (eq. 8): (m,) or (m, outputs), as Y was given."""
 
         def work(run: Run, blocks: Any, rows: list[slice]) -> Iterator[Array]:
-            for promise in means(run, blocks, self._system, rows):
-                yield promise()
+            for handle in means(run, blocks, self._system, rows):
+                yield run.fetch(handle)
 
-        return self._shaped(self._stream(Xs, work))
+        return self._shaped(self._stream(Xs, work, 2.0 * self._inputs.X.size))
 
     def variance(self, Xs: ArrayLike, *, noise: bool = False) -> Array:
-        """Posterior variance at test points (eq. 9), one number a point: of the function, or with
-        `noise` of an observation of it."""
+        """Posterior variance at test points (eq. 9), (m,): of the function, or with `noise` of an
+        observation of it. All outputs share it."""
 
         def work(run: Run, blocks: Any, rows: list[slice]) -> Iterator[Array]:
             for part, solved in self._solved(run, blocks, rows):
                 yield self._left_over(run, blocks, part, solved, noise)
 
-        return self._stream(Xs, work)
+        return self._stream(Xs, work, float(self.n) ** 2)
 
     def predict(self, Xs: ArrayLike, *, noise: bool = False) -> tuple[Array, Array]:
-        """Mean and variance in one pass."""
+        """`mean` and `variance` in one pass, which is cheaper than both."""
 
         def work(run: Run, blocks: Any, rows: list[slice]) -> Iterator[Array]:
             for part, solved in self._solved(run, blocks, rows):
                 pairs = zip(solved, self._system.z, strict=True)
-                mean = np.asarray(sum(v @ z.T for v, z in pairs))
+                mean = run.fetch(sum(v @ z.T for v, z in pairs))
                 variance = self._left_over(run, blocks, part, solved, noise)
                 yield np.column_stack([mean, variance])
 
-        both = self._stream(Xs, work)
+        both = self._stream(Xs, work, float(self.n) ** 2)
         return self._shaped(both[:, :-1]), both[:, -1].copy()
 
     def covariance(self, Xs: ArrayLike, *, noise: bool = False) -> Array:
-        """Posterior covariance between test points, (m, m)."""
+        """Posterior covariance between test points, (m, m), exactly symmetric.
+
+        Holds L⁻¹K* for all of them at once: m (n + m) numbers.
+        """
         test = self._test_inputs(Xs)
         m = len(test)
-        self._check_memory(8 * m * (self.n + m), f"the covariance of {m} test points")
-        cross = kernel_blocks(self._engine.where, self.architecture, test, self._inputs)
-        own = kernel_blocks(self._engine.where, self.architecture, test)
+        self._check(8.0 * m * (self.n + m), f"the covariance of {m} test points")
         out = np.empty((m, m))
         rows = spans(cut(m, self._engine.rows_at_a_time(self.n)))
-        with self._engine.run() as run:
-            firsts = [partial(self._cross, cross, part) for part in rows]
-            solved = forward(run, self._system.factor, firsts)
-            handles = {
-                (i, j): run.chain(
-                    partial(own.block, rows[i], rows[j], shift=self.noise_var * noise),
-                    solved[i],
-                    solved[j],
-                )
-                for i in range(len(rows))
-                for j in range(i + 1)
-            }
-            for (i, j), handle in handles.items():
-                tile = np.asarray(run.wait(handle))
-                out[rows[i], rows[j]], out[rows[j], rows[i]] = tile, tile.T
-        lower = np.tril(out)
-        out = lower + np.tril(lower, -1).T
+        operations = m * (float(self.n) ** 2 + float(self.n) * m)
+        with self._place.track("covariance", operations) as progress, self._engine.run() as run:
+            where = self._engine.where
+            cross = kernel_blocks(where, self.architecture, test, self._inputs)
+            own = kernel_blocks(where, self.architecture, test)
+            solved = forward(
+                run, self._system.factor, [partial(self._cross, cross, part) for part in rows]
+            )
+            for i, part in enumerate(rows):
+                tiles = [
+                    run.chain(
+                        partial(own.block, part, other, shift=self.noise_var * noise),
+                        solved[i],
+                        solved[j],
+                    )
+                    for j, other in enumerate(rows[: i + 1])
+                ]
+                for other, handle in zip(rows, tiles, strict=False):
+                    tile = run.fetch(handle)
+                    out[part, other], out[other, part] = tile, tile.T
+                lower = np.tril(out[part, part])
+                out[part, part] = lower + np.tril(lower, -1).T
+                progress.advance(operations * (part.stop - part.start) / m)
         np.fill_diagonal(out, np.maximum(np.diagonal(out), self.noise_var * noise))
         return out
 
     def sample(self, Xs: ArrayLike, n: int = 1, seed: Any = None, *, noise: bool = False) -> Array:
-        """`n` draws of the function (or observations) at test points: (n, m) or (n, m, outputs)."""
+        """`n` draws of the function (or of observations) at test points: (n, m), or (n, m,
+        outputs) as Y was given. `seed` is anything that `numpy.random.default_rng` takes."""
         covariance = self.covariance(Xs, noise=noise)
+        with self._engine.run():
+            prior = kernel_blocks(self._engine.where, self.architecture, self._test_inputs(Xs))
         outputs = self._targets.shape[1]
-        draws = gaussian(covariance, n * outputs, seed).reshape(n, outputs, -1)
+        # Rounding in k** - |v|² is relative to k**, however little of it is left.
+        draws = gaussian(covariance, n * outputs, seed, float(prior.diagonal.max()))
         mean = np.asarray(self.mean(Xs)).reshape(len(covariance), outputs)
-        out = mean + draws.transpose(0, 2, 1)
+        out = mean + draws.reshape(n, outputs, len(covariance)).transpose(0, 2, 1)
         return out[:, :, 0] if self._single else out
 
     def evidence_gradient(self, *, per_layer: bool = False) -> dict[str, Any]:
@@ -154,14 +169,16 @@ class Posterior:
         from input to output; otherwise all layers move together. Needs a second array of the
         factor's size while it runs.
         """
-        self._check_memory(self._system.factor.bytes, "the gradient of the evidence")
-        return evidence_gradient(
-            self._engine,
-            self.architecture,
-            self._inputs,
-            self._system,
-            per_layer=per_layer,
-        )
+        self._check(self._system.factor.bytes, "the gradient of the evidence")
+        with self._place.track("evidence gradient", float(self.n) ** 3 * 2 / 3) as progress:
+            return evidence_gradient(
+                self._engine,
+                self.architecture,
+                self._inputs,
+                self._system,
+                progress,
+                per_layer=per_layer,
+            )
 
     def leave_one_out(self, *, noise: bool = False) -> LeaveOneOut:
         """Predictions for each training point from all the others, without refitting.
@@ -170,13 +187,16 @@ class Posterior:
         1 / [K⁻¹]_ii; the noise is subtracted from it unless `noise`.
         """
         factor = self._system.factor
-        count = len(factor.rows)
+        group, count = min(self._engine.width, 8), len(factor.rows)
+        tallest = int(np.diff(factor.edges).max())
+        self._check(8.0 * group * tallest * self.n, "leave-one-out")
         precision = np.empty(self.n)
-        with self._engine.run() as run:
-            for start in range(0, count, run.width):
-                which = range(start, min(start + run.width, count))
+        with self._place.track("leave one out", count) as progress, self._engine.run() as run:
+            for start in range(0, count, group):
+                which = range(start, min(start + group, count))
                 for i, row in zip(which, inverse_rows(run, factor, which), strict=True):
                     precision[factor.slices[i]] = _sum_squares(run, row)
+                    progress.advance(1)
         mean = self._targets - self._system.weights / precision[:, None]
         variance = np.maximum(1.0 / precision - self.noise_var * (not noise), 0.0)
         return LeaveOneOut(self._shaped(mean), variance)
@@ -197,20 +217,37 @@ class Posterior:
             np.concatenate([self._inputs.X, new.X]), np.concatenate([self._inputs.var, new.var])
         )
         Y = np.concatenate([self._targets, targets])
-        blocks = kernel_blocks(self._engine.where, self.architecture, inputs)
-        tile, old = self._engine.tile_size(len(inputs)), self._system.factor
-        try:
-            edges = (*old.edges[:-1], *cut(len(inputs), tile, old.n))
-            system = extend(self._engine, blocks, edges, Y, self._system)
-        except NotPositiveDefiniteError:
-            noise, failed = next_noise(old.noise_var), self._system.failed_attempts + 1
-            system = solve(self._engine, blocks, cut(len(inputs), tile), Y, noise)
-            system = replace(system, failed_attempts=system.failed_attempts + failed)
-        self._inputs, self._targets, self._system = inputs, Y, system
-        self.report.n, self.report.noise_var = len(inputs), system.factor.noise_var
-        self.report.failed_attempts = system.failed_attempts
-        self.report.factor_bytes = system.factor.bytes
+        self._check(8.0 * len(inputs) * len(new), f"an update with {len(new)} points")
+        with self._engine.run():
+            blocks = kernel_blocks(self._engine.where, self.architecture, inputs)
+        system = self._extended(blocks, Y)
+        n, d = inputs.X.shape
+        expected = forecast_factor(self._engine, n, d, Y.shape[1], self._place.memory)
+        asked = self.report.noise_var_asked
+        report = describe(self._engine, blocks, system, Y, d, asked, expected)
+        warn(report, stacklevel=3)
+        self._inputs, self._targets, self._system, self.report = inputs, Y, system, report
         return self
+
+    def _extended(self, blocks: Any, Y: Array) -> System:
+        """The system with new rows; factored anew, with more noise, if they leave no factor."""
+        engine, old = self._engine, self._system.factor
+        tile = engine.tile_size(len(Y))
+        edges = (*old.edges[:-1], *cut(len(Y), tile, old.n))
+        begin = len(old.rows)
+        try:
+            with self._place.track("update", flops(edges, begin)) as progress:
+                return extend(engine, blocks, edges, Y, self._system, progress)
+        except NotPositiveDefiniteError as error:
+            noise, failed = next_noise(old.noise_var), self._system.failed_attempts + 1
+            if noise > LIMIT:
+                error.args = (no_factor(blocks, old.noise_var),)
+                raise
+        edges = cut(len(Y), tile)
+        self._check(4.0 * len(Y) ** 2, "factoring anew with more noise")
+        with self._place.track("factor", flops(edges)) as progress:
+            system = solve(engine, blocks, edges, Y, noise, progress)
+        return replace(system, failed_attempts=system.failed_attempts + failed)
 
     def __repr__(self) -> str:
         return (
@@ -219,19 +256,27 @@ class Posterior:
         )
 
     def _stream(
-        self, Xs: ArrayLike, work: Callable[[Run, Any, list[slice]], Iterator[Array]]
+        self,
+        Xs: ArrayLike,
+        work: Callable[[Run, Any, list[slice]], Iterator[Array]],
+        operations: float,
     ) -> Array:
         """`work` on groups of test points, so that memory does not grow with their number."""
-        test = self._test_inputs(Xs)
+        test, engine = self._test_inputs(Xs), self._engine
         out: list[Array] = []
-        for chunk in spans(cut(len(test), CHUNK)):
-            part = Inputs(test.X[chunk], test.var[chunk])
-            blocks = kernel_blocks(self._engine.where, self.architecture, part, self._inputs)
-            with self._engine.run() as run:
-                size = min(self._engine.rows_at_a_time(self.n), -(-len(part) // run.width))
-                rows = spans(cut(len(part), -(-len(part) // -(-len(part) // size))))
-                for start in range(0, len(rows), run.width):
-                    out.extend(work(run, blocks, rows[start : start + run.width]))
+        with self._place.track("predict", operations * len(test)) as progress:
+            for chunk in spans(cut(len(test), CHUNK)):
+                part = _padded(test, chunk, engine)
+                with engine.run() as run:
+                    blocks = kernel_blocks(engine.where, self.architecture, part, self._inputs)
+                    most = min(engine.rows_at_a_time(self.n), -(-len(part) // run.width))
+                    rows = spans(cut(len(part), even_size(len(part), most)))
+                    done: list[Array] = []
+                    for start in range(0, len(rows), run.width):
+                        group = rows[start : start + run.width]
+                        done.extend(work(run, blocks, group))
+                        progress.advance(operations * (group[-1].stop - group[0].start))
+                out.append(np.concatenate(done)[: chunk.stop - chunk.start])
         return np.concatenate(out)
 
     def _solved(
@@ -252,26 +297,37 @@ class Posterior:
         return np.maximum(prior - _sum_squares(run, solved), 0.0) + self.noise_var * noise
 
     def _test_inputs(self, Xs: ArrayLike, name: str = "Xs") -> Inputs:
+        self._inputs.check_unchanged()
         test = Inputs.of(Xs, name)
         wanted = self._inputs.X.shape[1]
         if test.X.shape[1] != wanted:
+            hint = f"; for one point pass {name}[None]" if np.ndim(Xs) == 1 else ""
             raise ValueError(
-                f"{name} has {test.X.shape[1]} features and the training inputs have {wanted}"
+                f"{name} has {test.X.shape[1]} features and the training inputs have {wanted}{hint}"
             )
         return test
 
     def _shaped(self, columns: Array) -> Array:
         return columns[:, 0].copy() if self._single else np.ascontiguousarray(columns)
 
-    def _check_memory(self, needed: int, what: str) -> None:
-        free = self._engine.free_memory()
-        if free is not None and needed > free:
-            raise MemoryError(
-                f"{what} needs {needed / 1e9:.2f} GB and {free / 1e9:.2f} GB are free; use fewer "
-                "points at a time"
-            )
+    def _check(self, needed: float, what: str) -> None:
+        self._place.check(needed, self._system.factor.bytes, what)
+
+
+def _padded(test: Inputs, rows: slice, engine: Engine) -> Inputs:
+    """Some rows; on a device filled up to a few sizes, as each new one would be compiled anew."""
+    part = Inputs(test.X[rows], test.var[rows])
+    if engine.where == "host":
+        return part
+    size = (
+        max(64, 1 << (len(part) - 1).bit_length())
+        if len(part) < 1024
+        else -(-len(part) // 1024) * 1024
+    )
+    index = np.minimum(np.arange(size), len(part) - 1)
+    return Inputs(part.X[index], part.var[index])
 
 
 def _sum_squares(run: Run, row: list[Any]) -> Array:
     handles = [run.apply(lambda tile: (tile * tile).sum(axis=1), tile) for tile in row]
-    return np.sum([np.asarray(run.wait(handle)) for handle in handles], axis=0)
+    return np.sum([run.fetch(handle) for handle in handles], axis=0)

@@ -4,6 +4,7 @@ Then a network costs one look-up and one factorisation, in buffers that are used
 what the paper's grids over depth, weight and bias variance are made of (sec. 3, appendix D).
 """
 
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nngp.architecture import Architecture
+from nngp.architecture import ActivationError, Architecture
 from nngp.curve import VarianceError
 from nngp.gram import Inputs, check_architecture, cosine_blocks, kernel_blocks
-from nngp.linsolve import Engine, NotPositiveDefiniteError, choose_engine, forecast_factor
-from nngp.linsolve.cholesky import cut, spans
+from nngp.linsolve import Engine, NotPositiveDefiniteError
+from nngp.linsolve.cholesky import cut, even_size, spans
 from nngp.posterior.system import means, solve
 from nngp.posterior.targets import as_noise, as_targets
+from nngp.posterior.workplace import find_engine
 
 Array = NDArray[np.float64]
 
@@ -74,7 +76,7 @@ class Sweep:
         engine: str | Engine = "auto",
         memory: int | None = None,
     ) -> None:
-        self._inputs, self._val = Inputs.of(X), Inputs.of(X_val, "X_val")
+        self._inputs, self._val = Inputs.kept(X), Inputs.kept(X_val, "X_val")
         if self._inputs.X.shape[1] != self._val.X.shape[1]:
             raise ValueError(
                 f"X has {self._inputs.X.shape[1]} features and X_val {self._val.X.shape[1]}"
@@ -85,18 +87,22 @@ class Sweep:
             raise ValueError("Y and Y_val must have the same number of outputs")
         self._noise_var = as_noise(noise_var)
         n, m = len(self._inputs), len(self._val)
-        self._engine = choose_engine(engine, n)
+        self._engine, _ = find_engine(
+            engine,
+            self._inputs,
+            self._targets.shape[1],
+            memory,
+            beside=lambda n: 4 * n * (n + 2 * m),  # the cosines
+        )
         self._edges = cut(n, self._engine.tile_size(n))
-        self._rows = spans(cut(m, self._engine.rows_at_a_time(n)))
-        d, outputs = self._inputs.X.shape[1], self._targets.shape[1]
-        forecast_factor(
-            self._engine, n, d, outputs, memory, beside=lambda n: 4 * n * (n + 2 * m)
-        ).check()
+        self._rows = spans(cut(m, even_size(m, self._engine.rows_at_a_time(n))))
         columns = spans(self._edges)
         lower = [(r, c) for i, r in enumerate(columns) for c in columns[: i + 1]]
         self._own = self._cosines(self._inputs, lower)
         self._cross = self._cosines(self._val, [(r, c) for r in self._rows for c in columns])
-        self._arena = self._engine.arena()
+        with self._engine.run() as run:
+            self._answers = [run.put(self._val_targets[rows]) for rows in self._rows]
+        self._arena, self._lock = self._engine.arena(), threading.Lock()
 
     def _cosines(self, left: Inputs, where: list[tuple[slice, slice]]) -> dict[Any, Any]:
         source = cosine_blocks(self._engine.where, left, self._inputs)
@@ -109,39 +115,51 @@ class Sweep:
 
     def run(self, architectures: Iterable[Architecture]) -> Iterator[SweepResult]:
         """The results, one network after the other, as they come."""
+        if isinstance(architectures, Architecture):
+            raise TypeError("run takes many networks; pass [architecture] for one")
+        self._inputs.check_unchanged()
         for architecture in architectures:
             check_architecture(architecture)
             yield self._score(architecture)
 
     def _score(self, architecture: Architecture) -> SweepResult:
-        start = time.perf_counter()
+        start, nothing = time.perf_counter(), float("nan")
         try:
-            scores = self._fit(architecture)
-        except (NotPositiveDefiniteError, VarianceError) as cause:
-            nothing = float("nan")
-            return SweepResult(
-                architecture, nothing, nothing, nothing, nothing, 0, _since(start), str(cause)
-            )
+            with self._lock:  # the arena holds one factor at a time
+                scores = self._fit(architecture)
+        except NotPositiveDefiniteError as error:
+            scores = (nothing, nothing, nothing, error.noise_var, error.failed_attempts)
+            return SweepResult(architecture, *scores, _since(start), str(error))
+        except (ActivationError, VarianceError) as error:
+            scores = (nothing, nothing, nothing, nothing, 0)
+            return SweepResult(architecture, *scores, _since(start), str(error))
         return SweepResult(architecture, *scores, _since(start))
 
     def _fit(self, architecture: Architecture) -> tuple[float, float, float, float, int]:
         engine = self._engine
-        own = kernel_blocks(engine.where, architecture, self._inputs, stored=self._own)
-        cross = kernel_blocks(
-            engine.where, architecture, self._val, self._inputs, stored=self._cross
-        )
+        with engine.run():
+            own = kernel_blocks(engine.where, architecture, self._inputs, stored=self._own)
+            cross = kernel_blocks(
+                engine.where, architecture, self._val, self._inputs, stored=self._cross
+            )
         system = solve(engine, own, self._edges, self._targets, self._noise_var, arena=self._arena)
         with engine.run() as run:
-            parts = [part() for part in means(run, cross, system, self._rows)]
-        accuracy, mse = _scores(np.concatenate(parts), self._val_targets)
-        return accuracy, mse, system.log_evidence, system.factor.noise_var, system.failed_attempts
+            predicted = means(run, cross, system, self._rows)
+            pairs = list(zip(predicted, self._answers, strict=True))
+            wrong = sum(float(run.fetch(run.apply(_squared_error, *pair))) for pair in pairs)
+            right = sum(int(run.fetch(run.apply(_agreement, *pair))) for pair in pairs)
+        m, outputs = self._val_targets.shape
+        accuracy = right / m if outputs > 1 else float("nan")
+        noise = system.factor.noise_var
+        return accuracy, wrong / (m * outputs), system.log_evidence, noise, system.failed_attempts
 
 
-def _scores(mean: Array, targets: Array) -> tuple[float, float]:
-    mse = float(np.mean((mean - targets) ** 2))
-    if targets.shape[1] == 1:
-        return float("nan"), mse
-    return float(np.mean(mean.argmax(axis=1) == targets.argmax(axis=1))), mse
+def _squared_error(mean: Any, target: Any) -> Any:
+    return ((mean - target) ** 2).sum()
+
+
+def _agreement(mean: Any, target: Any) -> Any:
+    return (mean.argmax(axis=1) == target.argmax(axis=1)).sum()
 
 
 def _since(start: float) -> float:

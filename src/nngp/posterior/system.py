@@ -5,9 +5,9 @@ Takes kernel blocks, targets and noise; gives `System`: the factor, z = L⁻¹Y 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from nngp.linsolve import (
     Engine,
     Factor,
+    NotPositiveDefiniteError,
     Progress,
     Run,
     backward,
@@ -24,9 +25,11 @@ from nngp.linsolve import (
     forward,
     merge_last,
 )
-from nngp.linsolve.cholesky import spans
+from nngp.linsolve.cholesky import flops, spans
+from nngp.posterior.explain import no_factor
 
 Array = NDArray[np.float64]
+CHECKED_ROWS = 64  # of K, computed anew for the residual
 
 
 class KernelBlocks(Protocol):
@@ -47,10 +50,19 @@ class System:
     factor: Factor
     z: Sequence[Any]
     alpha: Sequence[Any]
-    weights: Array  # α on the host, (n, outputs)
     log_evidence: float
     failed_attempts: int
     seconds: dict[str, float]  # by phase
+
+    @cached_property
+    def weights(self) -> Array:
+        """α on the host, (n, outputs)."""
+        return np.concatenate([np.asarray(tile) for tile in self.alpha], axis=1).T
+
+    @property
+    def rate(self) -> float:
+        """Operations a second that the factorisation had, its kernel tiles included."""
+        return flops(self.factor.edges) / max(self.seconds["factor"], 1e-9)
 
 
 def solve(
@@ -78,26 +90,35 @@ def solve(
         return Factor(edges, rows, noise, log_det), z
 
     start = time.perf_counter()
-    (factor, z), _, failed = climb(attempt, noise_var)
+    try:
+        (factor, z), _, failed = climb(attempt, noise_var)
+    except NotPositiveDefiniteError as error:
+        error.args = (no_factor(blocks, error.noise_var),)
+        raise
     seconds = {"factor": time.perf_counter() - start}
     with engine.run() as run:
         return _finish(run, factor, z, failed, seconds)
 
 
 def extend(
-    engine: Engine, blocks: KernelBlocks, edges: tuple[int, ...], Y: Array, known: System
+    engine: Engine,
+    blocks: KernelBlocks,
+    edges: tuple[int, ...],
+    Y: Array,
+    known: System,
+    progress: Progress,
 ) -> System:
     """The system of more data: `known` solved the leading rows, and its tiles are kept."""
-    noise = known.factor.noise_var
+    noise, start = known.factor.noise_var, time.perf_counter()
     with engine.run() as run:
         first = partial(_kernel_tile, blocks, spans(edges), noise, engine.arena())
-        quiet = Progress("update", 1.0, None)
-        rows, log_det, _ = factorise(run, first, edges, quiet, known.factor.rows)
+        rows, log_det, _ = factorise(run, first, edges, progress, known.factor.rows)
         factor = Factor(edges, rows, noise, log_det)
         factor = merge_last(run, factor, engine.tile_size(factor.n))
         row = forward(run, factor, [partial(_target_tile, run, factor.slices, Y)])[0]
         z = [run.wait(tile) for tile in row]
-        return _finish(run, factor, z, known.failed_attempts, {})
+        seconds = {"factor": time.perf_counter() - start}
+        return _finish(run, factor, z, known.failed_attempts, seconds)
 
 
 def _finish(
@@ -106,12 +127,12 @@ def _finish(
     """α = L⁻ᵀz, and the evidence."""
     start = time.perf_counter()
     alpha = [run.wait(tile) for tile in backward(run, factor, z)]
-    weights = np.concatenate([np.asarray(tile) for tile in alpha], axis=1).T
-    fit = sum(float(np.square(np.asarray(tile)).sum()) for tile in z)
-    n, outputs = weights.shape
-    evidence = -0.5 * (fit + outputs * (factor.log_det + n * np.log(2 * np.pi)))
+    squares = [run.apply(_sum_of_squares, tile) for tile in z]
+    fit = sum(float(run.fetch(part)) for part in squares)
+    outputs = z[0].shape[0]
+    evidence = -0.5 * (fit + outputs * (factor.log_det + factor.n * np.log(2 * np.pi)))
     seconds = {**seconds, "solve": time.perf_counter() - start}
-    return System(factor, z, alpha, weights, float(evidence), failed, seconds)
+    return System(factor, z, alpha, float(evidence), failed, seconds)
 
 
 def _kernel_tile(
@@ -125,10 +146,12 @@ def _target_tile(run: Run, slices: list[slice], Y: Array, j: int) -> Any:
     return run.put(Y[slices[j]].T.copy())
 
 
-def means(
-    run: Run, blocks: KernelBlocks, system: System, rows: Sequence[slice]
-) -> list[Callable[[], Array]]:
-    """K* α for each block of rows, as promises."""
+def _sum_of_squares(tile: Any) -> Any:
+    return (tile * tile).sum()
+
+
+def means(run: Run, blocks: KernelBlocks, system: System, rows: Sequence[slice]) -> list[Any]:
+    """K* α for each block of rows, as handles."""
 
     def product(part: slice) -> Any:
         total: Any = 0.0
@@ -136,9 +159,24 @@ def means(
             total = total + blocks.block(part, columns) @ weights.T
         return total
 
-    handles = [run.apply(product, part) for part in rows]
-    return [partial(_fetch, run, handle) for handle in handles]
+    return [run.apply(product, part) for part in rows]
 
 
-def _fetch(run: Run, handle: Any) -> Array:
-    return np.asarray(run.wait(handle))
+def residual(engine: Engine, blocks: KernelBlocks, system: System, targets: Array) -> float:
+    """max |(K + noise) α - Y| over some rows of K computed anew, relative to max |Y|."""
+    n, factor = len(targets), system.factor
+    count = min(CHECKED_ROWS, n)
+    start = int(np.random.default_rng(0).integers(0, n - count + 1))
+    rows = slice(start, start + count)
+    with engine.run() as run:
+        handles = [
+            run.apply(_fitted, blocks, rows, columns, factor.noise_var, alpha)
+            for columns, alpha in zip(factor.slices, system.alpha, strict=True)
+        ]
+        fitted = np.sum([run.fetch(handle) for handle in handles], axis=0)
+    largest = float(np.abs(targets).max())
+    return float(np.abs(fitted - targets[rows]).max()) / (largest if largest > 0 else 1.0)
+
+
+def _fitted(blocks: KernelBlocks, rows: slice, columns: slice, shift: float, alpha: Any) -> Any:
+    return blocks.block(rows, columns, shift=shift) @ alpha.T

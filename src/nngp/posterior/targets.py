@@ -1,20 +1,26 @@
 """Targets as the posterior sees them: checked, in float64, one column an output."""
 
+from numbers import Real
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+LARGEST = 1e140
 
 
 def as_targets(Y: ArrayLike, n: int, name: str = "Y") -> tuple[Array, bool]:
     """Y as an array (n, outputs), and whether it was given as a plain vector."""
     raw = np.asarray(Y)
-    if raw.dtype.kind not in "fiub":
+    try:
+        if raw.dtype.kind not in "fiubO":
+            raise TypeError
+        out = raw.astype(np.float64)
+    except (TypeError, ValueError):
         raise TypeError(
             f"{name} must hold real numbers, got dtype {raw.dtype}; encode class labels as one "
             "column a class, for example one-hot minus the mean"
-        )
-    out = raw.astype(np.float64)
+        ) from None
     single = out.ndim == 1
     if single:
         out = out[:, None]
@@ -25,11 +31,15 @@ def as_targets(Y: ArrayLike, n: int, name: str = "Y") -> tuple[Array, bool]:
     if not np.isfinite(out).all():
         row, column = np.argwhere(~np.isfinite(out))[0]
         raise ValueError(f"{name} holds {out[row, column]} (row {row}); drop such rows first")
+    if np.abs(out).max() > LARGEST:
+        raise ValueError(f"{name} holds numbers above {LARGEST:g}, whose squares overflow; rescale")
     return np.ascontiguousarray(out), single
 
 
 def as_noise(noise_var: float) -> float:
     """A noise variance, checked."""
+    if not isinstance(noise_var, Real | np.generic) or isinstance(noise_var, bool):
+        raise TypeError(f"noise_var must be one number, got {type(noise_var).__name__}")
     value = float(noise_var)
     if not np.isfinite(value) or value < 0:
         raise ValueError(f"noise_var must be finite and not negative, got {noise_var}")

@@ -1,0 +1,29 @@
+"""Why a kernel matrix has no Cholesky factor, and what to do."""
+
+from typing import Any
+
+import numpy as np
+
+
+def no_factor(blocks: Any, noise_var: float) -> str:
+    """One sentence: the largest noise tried, the likely cause, the remedy."""
+    head = f"the kernel matrix has no Cholesky factor even with noise_var {noise_var:.1g}: "
+    inputs, architecture = blocks.left, blocks.architecture
+    sample = slice(0, min(len(inputs), 200))
+    K = np.asarray(blocks.block(sample, sample))
+    spread, size = float(K.max() - K.min()), float(np.abs(K).max())
+    if spread <= 1e-12 * size:
+        return head + (
+            f"at depth {architecture.depth} the kernel has become constant (its entries differ by "
+            f"{spread / size:.0e} of the variance); use a smaller depth, other variances, or a "
+            "larger noise_var"
+        )
+    duplicates = len(inputs) - len(np.unique(inputs.X, axis=0))
+    if duplicates:
+        return head + (
+            f"X holds {duplicates} duplicated row(s); drop them or pass a larger noise_var"
+        )
+    return head + (
+        f"its variance is {size:.1e}, far above the noise; pass a larger noise_var or rescale "
+        "the network"
+    )

@@ -1,0 +1,63 @@
+"""Where inference is done and what it may use: the engine, the memory, and who is told."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from nngp.architecture import Architecture
+from nngp.gram import Inputs, device_can
+from nngp.linsolve import (
+    CpuEngine,
+    Engine,
+    Forecast,
+    Progress,
+    choose_engine,
+    forecast_factor,
+    progress_for,
+)
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """An engine, the most bytes to use on it beyond the data, and the progress asked for."""
+
+    engine: Engine
+    memory: int | None = None
+    progress: Any = None
+    rate: float = 0.0  # operations a second, as the factorisation had them; 0 if unknown
+
+    def check(self, needed: float, held: int, what: str) -> None:
+        """Refuse what does not fit beside the `held` bytes."""
+        free = self.engine.free_memory()
+        allowed = None if self.memory is None else self.memory - held
+        limits = [limit for limit in (free, allowed) if limit is not None]
+        if limits and needed > min(limits):
+            raise MemoryError(
+                f"{what} needs {needed / 1e9:.2f} GB and {max(min(limits), 0) / 1e9:.2f} GB may be "
+                "used; allow more memory or take fewer points"
+            )
+
+    def track(self, phase: str, operations: float) -> Progress:
+        """Progress of a phase of so many operations."""
+        expected = operations / self.rate if self.rate > 0 else 0.0
+        return Progress(phase, operations, progress_for(self.progress, expected), expected)
+
+
+def find_engine(
+    engine: str | Engine,
+    inputs: Inputs,
+    outputs: int,
+    memory: int | None,
+    architecture: Architecture | None = None,
+    **forecast: Any,
+) -> tuple[Engine, Forecast]:
+    """The engine and its forecast; "auto" goes back to the CPU from a GPU that does not suit."""
+    n, d = inputs.X.shape
+    chosen = choose_engine(engine, n)
+    expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)
+    if engine == "auto" and chosen.where == "device":
+        suits = architecture is None or device_can(architecture, inputs)
+        if not (suits and expected.fits):
+            chosen = CpuEngine()
+            expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)
+    expected.check()
+    return chosen, expected
