@@ -2,7 +2,7 @@
 
     python benchmarks/large.py --data DIR [--n 50000] [--engine cpu] [--out FILE]
 
-DIR holds mnist.npz (and, for n beyond 60,000, fashion_mnist.npz) with the arrays x_train, y_train,
+DIR holds mnist.npz (and, for n beyond 50,000, fashion_mnist.npz) with the arrays x_train, y_train,
 x_test, y_test. Up to 50,000 points it is the paper's experiment: the first 10,000 training images
 are left out for validation, the rest are trained on. Beyond, both sets together, and then copies
 with pixel noise. On a GPU the first pass compiles; the second is the one to read.
@@ -93,6 +93,11 @@ def machine(engine: str) -> dict[str, Any]:
     return out
 
 
+def peak_gb() -> float:
+    """The most memory this process has held so far."""
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 2)
+
+
 def command() -> str:
     """How this was called, without the folders of this machine."""
     words = [Path(word).name if "/" in word else word for word in sys.argv[1:]]
@@ -109,7 +114,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     sets = data(arguments.data, arguments.n)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_gb()
     record: dict[str, Any] = {
         "command": command(),
         "n": arguments.n,
@@ -121,8 +126,7 @@ def main() -> None:
             run = {"pass": number + 1, **once(name, sets, arguments.engine, None)}
             record["runs"].append(run)
             print({k: v for k, v in run.items() if k != "report"}, run["report"]["seconds"])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    record |= {"host_peak_gb": round(peak * 1024 / 1e9, 2), "host_data_gb": round(before / 1e6, 2)}
+    record |= {"host_peak_gb": peak_gb(), "host_data_gb": before}
     print({k: v for k, v in record.items() if k != "runs"})
     if arguments.out:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)

@@ -73,6 +73,17 @@ def _curve_table(architecture: Architecture, input_var: float, octaves: int, dev
     return device_table(curve_at(architecture, input_var).profile, octaves)
 
 
+@partial(jax.jit, donate_argnums=0)
+def _scale_rows(X: Any, factor: Any) -> Any:
+    return X * factor[:, None]
+
+
+def unit_rows(X: Array, inverse_norm: Array) -> Any:
+    """The rows as unit vectors on the device, where they are scaled in place."""
+    with jax.enable_x64(True):
+        return _scale_rows(jnp.array(X), _put(inverse_norm))  # a copy, which may be overwritten
+
+
 def _default_device() -> Any:
     (device,) = jnp.zeros(()).devices()
     return device

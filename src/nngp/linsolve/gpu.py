@@ -69,9 +69,9 @@ class GpuEngine:
         return even_size(n, wanted, ALIGNED)
 
     def rows_at_a_time(self, n: int) -> int:
-        """As many as fill a quarter of what is free, or 4 GB."""
+        """As many as fill a quarter of what is free, or 4.5 GB."""
         free = self.free_memory()
-        room = 4e9 if free is None else min(4e9, free / 4)
+        room = 4.5e9 if free is None else min(4.5e9, free / 4)
         return int(min(16_384, max(256, room // (8 * n))))
 
     def free_memory(self) -> int | None:
