@@ -198,6 +198,18 @@ def test_an_update_past_the_limit_changes_nothing():
     assert (posterior.n, posterior.noise_var) == (3, 0.1)
 
 
+def test_an_update_does_not_climb_past_the_limit(monkeypatch):
+    posterior = nngp.condition(NET, X, Y, noise_var=0.1)
+
+    def fails(*arguments):
+        raise nngp.NotPositiveDefiniteError("a pivot")
+
+    monkeypatch.setattr("nngp.posterior.posterior.extend", fails)
+    with pytest.raises(nngp.NotPositiveDefiniteError, match=r"even with noise_var 0\.1"):
+        posterior.update(X, Y)
+    assert posterior.n == 30
+
+
 def test_inputs_of_an_extreme_size():
     net = nngp.Architecture(2, "relu", 2.0, 0.1)
     with pytest.raises(nngp.VarianceError, match="past the range of float64"):

@@ -144,6 +144,20 @@ def test_parallel_inputs_are_not_duplicates(engine):
     assert posterior.log_evidence == pytest.approx(evidence, rel=1e-7)
 
 
+@pytest.mark.parametrize(("name", "depth", "weight_var"), [("erf", 20, 20.0), ("step", 2, 1.6)])
+def test_networks_that_tear_near_inputs_apart(name, depth, weight_var, engine):
+    """Chaos and jumps: near pairs are taken from the difference of their unit vectors."""
+    X = nngp.normalize(UNEQUAL[:N])
+    X[1], X[2] = X[0], -X[3]
+    X[5:7] = nngp.normalize(X[4] + 1e-6 * RNG.standard_normal((2, D)))
+    net = nngp.Architecture(depth, name, weight_var, 0.0)
+    posterior = nngp.condition(net, X, Y, noise_var=NOISE, engine=engine)
+    K = nngp.kernel(net, X)
+    expected = K @ np.linalg.solve(K + NOISE * np.eye(N), Y)
+    close(posterior.mean(X), expected)
+    assert posterior.report.kernel_error < 1e-9
+
+
 def test_numeric_activation_and_unequal_norms_on_any_engine(engine):
     net = nngp.Architecture(1, "tanh", 1.6, 0.1)
     posterior = nngp.condition(net, UNEQUAL[:N], Y, noise_var=NOISE, engine=engine)
