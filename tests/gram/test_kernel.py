@@ -289,7 +289,7 @@ finite = st.floats(-1e3, 1e3).filter(lambda x: x == 0 or abs(x) > 1e-3)
     depth=st.integers(0, 6),
     name=st.sampled_from(["relu", "erf", "abs", "gelu", "sin", "step", "identity"]),
     weight_var=st.floats(0.1, 5.0),
-    bias_var=st.floats(0.0, 2.0),
+    bias_var=st.floats(0.0, 2.0).filter(lambda b: b == 0 or b > 1e-200),  # below: VarianceError
 )
 def test_always_symmetric_finite_and_positive_semidefinite(X, depth, name, weight_var, bias_var):
     K = nngp.kernel(nngp.Architecture(depth, name, weight_var, bias_var), X)
