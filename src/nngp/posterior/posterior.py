@@ -191,12 +191,13 @@ class Posterior:
         tallest = int(np.diff(factor.edges).max())
         self._check(8.0 * group * tallest * self.n, "leave-one-out")
         precision = np.empty(self.n)
-        with self._place.track("leave one out", count) as progress, self._engine.run() as run:
+        operations = float(self.n) ** 3 / 3
+        with self._place.track("leave one out", operations) as progress, self._engine.run() as run:
             for start in range(0, count, group):
                 which = range(start, min(start + group, count))
                 for i, row in zip(which, inverse_rows(run, factor, which), strict=True):
                     precision[factor.slices[i]] = _sum_squares(run, row)
-                    progress.advance(1)
+                    progress.advance(operations / count)
         mean = self._targets - self._system.weights / precision[:, None]
         variance = np.maximum(1.0 / precision - self.noise_var * (not noise), 0.0)
         return LeaveOneOut(self._shaped(mean), variance)
