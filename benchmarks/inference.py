@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 
 import nngp
+from nngp.linsolve import CpuEngine
 
 D, OUTPUTS, TEST = 784, 10, 1000
 NET = nngp.Architecture(3, "relu", 1.6, 0.1)
@@ -58,6 +59,16 @@ def bare(n: int) -> float:
     spent = time.perf_counter() - start
     assert info == 0
     return spent
+
+
+def product_rate(n: int = 3000) -> float:
+    """Operations a second of a large matrix product, the best of a few."""
+    A, times = np.ones((n, n)), []
+    for _ in range(5):
+        start = time.perf_counter()
+        A @ A
+        times.append(time.perf_counter() - start)
+    return 2 * n**3 / min(times)
 
 
 def operations(n: int) -> float:
@@ -99,6 +110,8 @@ def _status(name: str) -> int:
 
 
 def measure(n: int, rounds: int) -> dict[str, Any]:
+    tiles = CpuEngine().rate()  # before BLAS has threads of its own, which spin on
+    product = product_rate()
     sets = problem(n)
     infer(*(part[:2000] for part in sets))  # warm up
     ours, theirs = [], []
@@ -114,6 +127,8 @@ def measure(n: int, rounds: int) -> dict[str, Any]:
         "numpy": np.__version__,
         "dpotrf_seconds": round(potrf, 3),
         "dpotrf_gflops": round(n**3 / 3 / potrf / 1e9, 1),
+        "product_gflops": round(product / 1e9, 1),
+        "tile_product_gflops": round(tiles / 1e9, 1),
         "ratio_to_dpotrf": {k: round(v, 2) for k, v in ratios.items()},
         "operations_relative_to_dpotrf": round(operations(n), 2),
         "peak_memory_relative_to_full_matrix": round(peak_memory(n, "inference"), 3),

@@ -100,10 +100,11 @@ def input_vars(X: Array) -> Array:
 
 @dataclass(frozen=True)
 class Inputs:
-    """One set of inputs: the data, and x·x/d of each row."""
+    """One set of inputs: the data, x·x/d of each row, and the sum of all if it is watched."""
 
     X: Array
     var: Array
+    total: float | None = None
 
     @classmethod
     def of(cls, X: ArrayLike, name: str = "X") -> "Inputs":
@@ -117,20 +118,14 @@ class Inputs:
         data = as_inputs(X, name)
         if np.may_share_memory(data, X) and data.nbytes <= COPIED:
             data = data.copy()
-        out = cls(data, input_vars(data))
-        out.check_unchanged()  # remembers the sum
-        return out
-
-    @cached_property
-    def _sum(self) -> float:
-        return _sum(self.X)
+        return cls(data, input_vars(data), _sum(data))
 
     def check_unchanged(self) -> None:
         """Refuse to go on with data that are no longer those of the factor: by their sum, and by
         some of the norms in case they were only shuffled."""
         some = slice(None, None, max(1, len(self.X) // 256))
         same = np.array_equal(input_vars(self.X[some]), self.var[some])
-        if not same or _sum(self.X) != self._sum:
+        if not same or (self.total is not None and _sum(self.X) != self.total):
             raise ValueError(
                 "the training inputs were changed after they were conditioned on; condition on a "
                 "copy of X, or leave X alone"

@@ -41,17 +41,16 @@ def fill(
 
     tiles = [
         (down, across)
-        for down in slices(rows)
-        for across in slices(down.stop if symmetric else columns)
+        for down in _slices(rows)
+        for across in _slices(down.stop if symmetric else columns)
     ]
     with single_threaded_blas(), ThreadPoolExecutor(threads()) as pool:
         list(pool.map(job, tiles))
     return out
 
 
-def slices(size: int, step: int = TILE) -> list[slice]:
-    """0 .. size in pieces of `step`."""
-    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+def _slices(size: int) -> list[slice]:
+    return [slice(start, min(start + TILE, size)) for start in range(0, size, TILE)]
 
 
 def strips(rows: slice, columns: slice) -> list[slice]:

@@ -11,12 +11,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp.linsolve.engine import Handle, Run, Tile
 from nngp.linsolve.progress import Progress
 
-Array = NDArray[np.float64]
 Rows = list[list[Handle]]
 Edges = tuple[int, ...]
 
@@ -41,7 +39,12 @@ class Factor:
 
     @property
     def bytes(self) -> int:
-        return 8 * sum((b - a) * b for a, b in pairwise(self.edges))
+        return 8 * lower_size(self.edges)
+
+
+def lower_size(edges: Edges) -> int:
+    """Numbers in the lower tiles."""
+    return sum((b - a) * b for a, b in pairwise(edges))
 
 
 def cut(n: int, size: int, start: int = 0) -> Edges:

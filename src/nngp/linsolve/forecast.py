@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from numbers import Integral, Real
 
-from nngp.linsolve.cholesky import cut, flops
+from nngp.linsolve.cholesky import cut, flops, lower_size
 from nngp.linsolve.engine import Engine
 
 MEASURE_FROM = 2e11  # operations: below, it is done before a measurement would be
@@ -73,12 +72,10 @@ def forecast_factor(
 def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:
     """The lower tiles, what is in flight, and on a device the data too."""
     tile = engine.tile_size(n)
-    edges = cut(n, tile)
-    lower = sum((b - a) * b for a, b in pairwise(edges))
     in_flight = (2 + 2 * engine.width) * tile * tile + engine.width * ROWS * n
     in_flight += 4 * n * (outputs + 1)
     data = n * d if engine.where == "device" else 0
-    return 8 * (lower + in_flight + data) + OVERHEAD
+    return 8 * (lower_size(cut(n, tile)) + in_flight + data) + OVERHEAD
 
 
 def _largest(needed: Callable[[int], int], available: int) -> int:

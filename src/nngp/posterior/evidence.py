@@ -8,14 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, kernel_gradient
 from nngp.linsolve import Engine, Progress, inverse_rows
 from nngp.posterior.system import System
-
-Array = NDArray[np.float64]
 
 
 def evidence_gradient(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, kernel_blocks
+from nngp.gram import Inputs, kernel_blocks, kernel_diag
 from nngp.linsolve import (
     LIMIT,
     Engine,
@@ -153,11 +153,10 @@ class Posterior:
         """`n` draws of the function (or of observations) at test points: (n, m), or (n, m,
         outputs) as Y was given. `seed` is anything that `numpy.random.default_rng` takes."""
         covariance = self.covariance(Xs, noise=noise)
-        with self._engine.run():
-            prior = kernel_blocks(self._engine.where, self.architecture, self._test_inputs(Xs))
         outputs = self._targets.shape[1]
         # Rounding in k** - |v|² is relative to k**, however little of it is left.
-        draws = gaussian(covariance, n * outputs, seed, float(prior.diagonal.max()))
+        prior = float(kernel_diag(self.architecture, Xs).max())
+        draws = gaussian(covariance, n * outputs, seed, prior)
         mean = np.asarray(self.mean(Xs)).reshape(len(covariance), outputs)
         out = mean + draws.reshape(n, outputs, len(covariance)).transpose(0, 2, 1)
         return out[:, :, 0] if self._single else out

@@ -38,7 +38,7 @@ class Report:
     forecast_seconds : float
         What was forecast for the factor from a measured rate (0: too small to ask).
     seconds : dict
-        By phase: factor (with the kernel), solve, check.
+        By phase: factor (with the kernel), solve.
     """
 
     n: int

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nngp.architecture import ActivationError, Architecture
 from nngp.curve import VarianceError
@@ -21,8 +20,6 @@ from nngp.linsolve.cholesky import cut, even_size, spans
 from nngp.posterior.system import means, solve
 from nngp.posterior.targets import as_noise, as_targets
 from nngp.posterior.workplace import find_engine
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
