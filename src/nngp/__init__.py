@@ -8,8 +8,11 @@ ICLR 2018):
     net = nngp.Architecture(depth=10, activation="relu", weight_var=1.6, bias_var=0.1)
     K = nngp.kernel(net, nngp.normalize(X))
 
-The public names, in the order of the pipeline.
+The public names, in the order of the pipeline. The estimators are loaded when they are first asked
+for, as scikit-learn takes a while to import.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from nngp.architecture import (
     Activation as Activation,
@@ -49,5 +52,29 @@ from nngp.posterior import (
     forecast as forecast,
     sample_prior as sample_prior,
 )
+
+if TYPE_CHECKING:
+    from nngp.predictors import (
+        ModelFileError as ModelFileError,
+        NNGPClassifier as NNGPClassifier,
+        NNGPKernel as NNGPKernel,
+        NNGPRegressor as NNGPRegressor,
+        load as load,
+    )
+
+_PREDICTORS = ("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "ModelFileError", "load")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PREDICTORS:
+        from nngp import predictors
+
+        return getattr(predictors, name)
+    raise AttributeError(f"module 'nngp' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PREDICTORS})
+
 
 __version__ = "0.1.0.dev0"

@@ -5,7 +5,9 @@ from nngp.architecture.activation import (
     ActivationError,
     activation_names,
     as_activation,
+    from_spec,
     leaky_relu,
+    spec_of,
 )
 from nngp.architecture.architecture import Architecture
 
@@ -15,5 +17,7 @@ __all__ = [
     "Architecture",
     "activation_names",
     "as_activation",
+    "from_spec",
     "leaky_relu",
+    "spec_of",
 ]

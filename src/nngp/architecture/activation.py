@@ -237,4 +237,20 @@ def as_activation(activation: "str | Callable[[Any], Any] | Activation") -> Acti
     )
 
 
+def spec_of(activation: Activation) -> Any:
+    """A name, or a name and a parameter, that `from_spec` turns into the same activation."""
+    if activation._origin is not None:
+        function, arguments = activation._origin
+        return ["leaky_relu", *arguments] if function is leaky_relu else arguments[0]
+    raise ValueError(
+        f"activation '{activation.name}' is a Python function, which cannot be written down; use "
+        "one of nngp.activation_names()"
+    )
+
+
+def from_spec(spec: Any) -> Activation:
+    """The activation that `spec_of` described."""
+    return as_activation(spec) if isinstance(spec, str) else leaky_relu(*spec[1:])
+
+
 _NAMED = _build()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nngp.architecture.activation import Activation, as_activation
+from nngp.architecture.activation import Activation, as_activation, from_spec, spec_of
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,20 @@ class Architecture:
         return Architecture(
             depth, self.activation, self.weight_vars[: depth + 1], self.bias_vars[: depth + 1]
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values that JSON can hold; `Architecture.from_dict` reads them back."""
+        return {
+            "depth": self.depth,
+            "activation": spec_of(self.activation),
+            "weight_var": self.weight_var,
+            "bias_var": self.bias_var,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Architecture":
+        """The network that `as_dict` described."""
+        return cls(**{**values, "activation": from_spec(values["activation"])})
 
     def __repr__(self) -> str:
         return (

@@ -40,6 +40,14 @@ class ClosedForm:
     loss: Callable[[float], float] = lambda var: 1.0  # factor by which rounding grows
     # F(q, q, 1) + F(q, q, m - 1) where plain addition would cancel (phi nearly odd)
     surplus: Callable[[float, Array], Array] | None = None
+    # slope and both radials at once, where they share work
+    together: Callable[..., tuple[Any, Any, Any]] | None = None
+
+    def rates(self, xp: Any, q1: Any, q2: Any, c: Any) -> tuple[Any, Any, Any]:
+        """slope, and radial in q1 and in q2."""
+        if self.together is not None:
+            return self.together(xp, q1, q2, c)
+        return self.slope(xp, q1, q2, c), self.radial(xp, q1, q2, c), self.radial(xp, q2, q1, c)
 
 
 @cache
@@ -73,8 +81,14 @@ def _leaky_relu(negative_slope: float) -> ClosedForm:
     def surplus(q: float, m: Array) -> Array:
         return q * (a2 * m + b2 * (2 - even_deficit(m)))
 
+    def together(xp: Any, q1: Any, q2: Any, c: Any) -> tuple[Any, Any, Any]:
+        slope = a2 + b2 * TWO_OVER_PI * _safe.arcsine(xp, c)
+        root = (b2 * TWO_OVER_PI) * xp.sqrt(_safe.sine2(xp, c))
+        radial = (root + c * slope) * _scale(xp, q1, q2)
+        return slope, radial, radial
+
     parity: Parity = {-1.0: "even", 1.0: "odd"}.get(negative_slope, "none")  # type: ignore[assignment]
-    return ClosedForm(value, slope, value, deficit, parity, surplus=surplus)
+    return ClosedForm(value, slope, value, deficit, parity, surplus=surplus, together=together)
 
 
 def _sign_like(offset: float, height: float) -> ClosedForm:
@@ -113,7 +127,12 @@ def _erf() -> ClosedForm:
     def deficit(q: float, m: Array) -> Array:
         return TWO_OVER_PI * _arcsin_deficit(2 * q, m)
 
-    return ClosedForm(value, slope, radial, deficit, "odd")
+    def together(xp: Any, q1: Any, q2: Any, c: Any) -> tuple[Any, Any, Any]:
+        both = slope(xp, q1, q2, c)
+        moved = both * c * _scale(xp, q1, q2)
+        return both, moved / (1 + 2 * q1), moved / (1 + 2 * q2)
+
+    return ClosedForm(value, slope, radial, deficit, "odd", together=together)
 
 
 def _arcsin_deficit(q: float, m: Array) -> Array:

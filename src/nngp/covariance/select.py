@@ -111,8 +111,7 @@ def layer_derivatives(
         raise ValueError("derivatives need positive variances; got a zero in var1 or var2")
     if phi.closed_form is not None:
         form = closed_form(phi.closed_form)
-        slope, radial1 = form.slope(np, q1, q2, c), form.radial(np, q1, q2, c)
-        radial2 = form.radial(np, q2, q1, c)
+        slope, radial1, radial2 = form.rates(np, q1, q2, c)
     else:
         flat = numeric.derivatives(phi, q1.ravel(), q2.ravel(), c.ravel(), float(tol))
         slope, radial1, radial2, _ = (part.reshape(c.shape) for part in flat)

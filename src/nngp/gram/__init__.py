@@ -5,6 +5,7 @@ Other inputs run the recursion for (q, q', c) in every pair (`pairwise`). `kerne
 place, and `plan_kernel` tells. `tiles` does the filling for both.
 """
 
+from nngp.gram.gradient import kernel_derivatives
 from nngp.gram.inputs import Inputs, as_inputs, normalize
 from nngp.gram.jax_kernel import jax_kernel
 from nngp.gram.kernel import (
@@ -27,6 +28,7 @@ __all__ = [
     "jax_kernel",
     "kernel",
     "kernel_blocks",
+    "kernel_derivatives",
     "kernel_diag",
     "kernel_gradient",
     "normalize",

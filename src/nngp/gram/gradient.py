@@ -1,4 +1,4 @@
-"""Sums Σ G_ij dK_ij/dθ over blocks of pairs, for θ the weight and bias variances.
+"""Sums Σ G_ij dK_ij/dθ over blocks of pairs, for θ the weight and bias variances and the inputs.
 
 Takes a matrix G block by block (the evidence's, say); gives its product with the derivatives of
 the kernel. With equal norms those are look-ups, like the kernel. With other norms the recursion is
@@ -6,6 +6,7 @@ run backwards through each block, which gives every layer's derivative in one pa
 """
 
 import threading
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from nngp.architecture import Architecture
 from nngp.covariance import closed_form, derivatives
 from nngp.curve import curve_at
+from nngp.gram import tiles
 from nngp.gram.blocks import Cosines, in_strips
 from nngp.gram.equal_norm import ProfileTransform
 from nngp.gram.inputs import Inputs
@@ -55,8 +57,15 @@ class CurveGradient:
 class PairwiseGradient:
     """Any norms: the recursion of eq. 5 backwards, block by block, then along the variances."""
 
-    def __init__(self, architecture: Architecture, inputs: Inputs, per_layer: bool) -> None:
-        self.architecture, self.inputs, self.per_layer = architecture, inputs, per_layer
+    def __init__(
+        self,
+        architecture: Architecture,
+        inputs: Inputs,
+        per_layer: bool,
+        per_input: bool = False,
+    ) -> None:
+        self.architecture, self.inputs = architecture, inputs
+        self.per_layer, self.per_input = per_layer, per_input
         self.cosines = Cosines(inputs, inputs)
         self.forward = PairwiseTransform(architecture, inputs, inputs)
         layers = architecture.depth + 1
@@ -64,6 +73,7 @@ class PairwiseGradient:
             raise ValueError("derivatives need a positive variance in every layer; add bias_var")
         self._weights, self._biases = np.zeros(layers), np.zeros(layers)
         self._in_var = np.zeros((layers, len(inputs)))  # by layer and point
+        self._in_product = np.zeros(inputs.X.shape[1])  # Σ G x_ij x_kj of every input j
         self._lock = threading.Lock()
 
     def contract(self, G: Array, rows: slice, columns: slice) -> None:
@@ -90,11 +100,21 @@ class PairwiseGradient:
             slope, first, second = self._derivatives(layer - 1, q1, q2, corr, rows, columns)
             G *= weights[layer]
             # F as a function of (q1, q2, cov): the correlation moves with the variances too.
-            in_var[layer - 1, rows] += (G * (first - corr * slope) / (2 * q1)).sum(axis=1)
-            in_var[layer - 1, columns] += (G * (second - corr * slope) / (2 * q2)).sum(axis=0)
-            G *= slope / (np.sqrt(q1) * np.sqrt(q2))
+            turned = corr * slope
+            by_row, by_column = (
+                np.einsum(sums, G, radial - turned)
+                for sums, radial in (("ij,ij->i", first), ("ij,ij->j", second))
+            )
+            in_var[layer - 1, rows] += by_row / (2 * q1[:, 0])
+            in_var[layer - 1, columns] += by_column / (2 * q2[0])
+            G *= slope
+            G /= np.sqrt(q1)
+            G /= np.sqrt(q2)
         to_biases[0], to_weights[0] = G.sum(), np.vdot(G, steps[0].value)
+        X = self.inputs.X
+        in_product = np.einsum("ij,ij->j", X[rows], G @ X[columns]) if self.per_input else 0.0
         with self._lock:
+            self._in_product += in_product
             self._weights += to_weights
             self._biases += to_biases
             self._in_var += in_var
@@ -114,9 +134,9 @@ class PairwiseGradient:
         phi = self.architecture.activation
         if phi.closed_form is not None:
             form, size = closed_form(phi.closed_form), np.sqrt(q1) * np.sqrt(q2)
-            c = np.clip(corr, EPS - 1, 1 - EPS)  # where phi jumps the slope at ±1 is infinite
-            slope = size * form.slope(np, q1, q2, c)
-            return slope, form.radial(np, q1, q2, c), form.radial(np, q2, q1, c)
+            c = corr.clip(EPS - 1, 1 - EPS)  # where phi jumps the slope at ±1 is infinite
+            slope, first, second = form.rates(np, q1, q2, c)
+            return size * slope, first, second
         table, index = self.forward.expansions[layer]
         i, j = index[: self.forward.size][rows], index[self.forward.size :][columns]
         out = table.tile_derivatives(i, j, corr)
@@ -137,6 +157,40 @@ class PairwiseGradient:
         table, index = self.forward.expansions[layer]
         return table.radial_moment()[index[: self.forward.size]]
 
+    def moved(self, weight: bool, rows: slice, columns: slice) -> Array:
+        """dK/d(weight_var), or dK/d(bias_var), of one block, for all layers together: the
+        recursion forwards."""
+        block = self.cosines.block(rows, columns)
+        for cosines, strip in in_strips(block, rows, columns):
+            i, j = self._coincident(cosines, strip, columns)
+            own = self._moved_variances(weight)
+            steps = list(self.forward.steps(cosines, strip, columns))
+            out = steps[0].value if weight else np.ones_like(cosines)
+            for layer in range(1, self.architecture.depth + 1):
+                q1, q2 = self.forward.entering(layer, strip, columns)
+                dq1, dq2 = own[layer - 1][strip][:, None], own[layer - 1][columns]
+                corr = steps[layer].corr
+                slope, first, second = self._derivatives(layer - 1, q1, q2, corr, strip, columns)
+                turned = out / (np.sqrt(q1) * np.sqrt(q2)) - 0.5 * corr * (dq1 / q1 + dq2 / q2)
+                inner = slope * turned + first * dq1 / (2 * q1) + second * dq2 / (2 * q2)
+                direct = steps[layer].value if weight else 1.0
+                out = direct + self.architecture.weight_vars[layer] * inner
+            out[i, j] = own[-1][i + strip.start]
+            cosines[...] = out
+        return block
+
+    def _moved_variances(self, weight: bool) -> list[Array]:
+        """dK^l(x, x)/d(weight_var or bias_var) of every point and layer."""
+        architecture = self.architecture
+        variances = [q for q, _ in self.forward.variances]
+        out = [self.inputs.var if weight else np.ones(len(self.inputs))]
+        for layer in range(1, architecture.depth + 1):
+            scale, bias = architecture.weight_vars[layer], architecture.bias_vars[layer]
+            direct = (variances[layer] - bias) / scale if weight else 1.0
+            below = variances[layer - 1]
+            out.append(direct + scale * self._radial_moment(layer - 1, below) / below * out[-1])
+        return out
+
     def result(self) -> dict[str, Any]:
         """The sums, by the name of the variance."""
         architecture, in_var = self.architecture, self._in_var.copy()
@@ -151,9 +205,22 @@ class PairwiseGradient:
         to_biases[0] += in_var[0].sum()
         to_weights[0] += in_var[0] @ self.inputs.var
         per_layer = np.concatenate([to_weights, to_biases])
-        if self.per_layer:
-            return by_name(per_layer, True)
-        return by_name(np.array([to_weights.sum(), to_biases.sum()]), False)
+        summed = np.array([to_weights.sum(), to_biases.sum()])
+        out = by_name(per_layer, True) if self.per_layer else by_name(summed, False)
+        if self.per_input:
+            X, d = self.inputs.X, self.inputs.X.shape[1]
+            moved = self._in_product + in_var[0] @ (X * X)
+            out["relevance"] = architecture.weight_vars[0] / d * moved
+        return out
+
+
+def kernel_derivatives(architecture: Architecture, inputs: Inputs) -> dict[str, Array]:
+    """dK/d(weight_var) and dK/d(bias_var) as matrices, the variances of all layers together."""
+    source, n = PairwiseGradient(architecture, inputs, per_layer=False), len(inputs)
+    return {
+        name: tiles.fill(n, n, partial(source.moved, name == "weight_var"), symmetric=True)
+        for name in ("weight_var", "bias_var")
+    }
 
 
 def by_name(total: Array, per_layer: bool) -> dict[str, Any]:

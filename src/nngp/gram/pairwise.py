@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 TOLERANCE = 1e-12
 FAR_ENOUGH = 1e-6  # 1 - c of pairs that rounding cannot harm by more than 1e-9
 EPS = float(np.finfo(np.float64).eps)
+SNAP = 1 - 8 * EPS  # correlations beyond are those of parallel inputs
 
 
 def layer_variances(architecture: Architecture, input_var: Array) -> list[Array]:
@@ -51,7 +52,12 @@ def snapped_correlation(xp: Any, cov: Any, q1: Any, q2: Any) -> Any:
     """The correlation, exactly ±1 for parallel inputs: rounding alone keeps them from it, and an
     activation that jumps would see the root of that."""
     corr = correlation(xp, cov, q1, q2)
-    return xp.where(xp.abs(corr) > 1 - 8 * EPS, xp.sign(corr), corr)
+    return xp.where(xp.abs(corr) > SNAP, xp.sign(corr), corr)
+
+
+def _inverse_root(q: Array) -> Array:
+    """1/sqrt(q), 0 where q is."""
+    return np.divide(1.0, np.sqrt(q), out=np.zeros_like(q), where=q > 0)
 
 
 class Step(NamedTuple):
@@ -71,6 +77,7 @@ class PairwiseTransform:
         both = layer_variances(architecture, np.concatenate([left.var, right.var]))
         self.size = len(left.var)
         self.variances = [(q[: self.size], q[self.size :]) for q in both]
+        self.inverse_roots = [(_inverse_root(a), _inverse_root(b)) for a, b in self.variances]
         self.expansions = self._expand(both)
         self._nearest: list[float] = [1.0]
 
@@ -105,10 +112,21 @@ class PairwiseTransform:
         yield step
         for layer in range(1, self.architecture.depth + 1):
             q1, q2 = self.entering(layer, rows, columns)
-            corr = snapped_correlation(np, step.cov, q1, q2)
+            corr = self._correlation(layer, step.cov, rows, columns)
             value = self._layer(layer - 1, q1, q2, corr, rows, columns)
             step = Step(corr, value, biases[layer] + weights[layer] * value)
             yield step
+
+    def _correlation(self, layer: int, cov: Array, rows: slice, columns: slice) -> Array:
+        """`snapped_correlation` with roots taken once for every point, and in place."""
+        left, right = self.inverse_roots[layer - 1]
+        corr = cov * left[rows][:, None]
+        corr *= right[columns]
+        np.clip(corr, -1.0, 1.0, out=corr)
+        if corr.max(initial=0.0) > SNAP or corr.min(initial=0.0) < -SNAP:
+            near = np.abs(corr) > SNAP
+            corr[near] = np.sign(corr[near])
+        return corr
 
     def error(self) -> float:
         """Of the entries computed so far, relative to the variance."""

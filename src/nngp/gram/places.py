@@ -47,12 +47,17 @@ def cosine_blocks(place: Place, left: Inputs, right: Inputs) -> Any:
 
 
 def kernel_gradient(
-    place: Place, architecture: Architecture, inputs: Inputs, *, per_layer: bool
+    place: Place,
+    architecture: Architecture,
+    inputs: Inputs,
+    *,
+    per_layer: bool,
+    per_input: bool = False,
 ) -> Any:
-    """Sums Σ G dK/dθ in that place; with unequal norms always on the host."""
+    """Sums Σ G dK/dθ in that place; with unequal norms, or for each input, always on the host."""
     plan = make_plan(architecture, inputs, inputs)
-    if plan.method != "curve" or plan.input_var is None:
-        return PairwiseGradient(architecture, inputs, per_layer)
+    if per_input or plan.method != "curve" or plan.input_var is None:
+        return PairwiseGradient(architecture, inputs, per_layer, per_input)
     if place == "device":
         from nngp.gram.device import DeviceGradient
 

@@ -23,6 +23,7 @@ def evidence_gradient(
     progress: Progress,
     *,
     per_layer: bool,
+    per_input: bool,
 ) -> dict[str, Any]:
     """d log_evidence / d(weight_var, bias_var, noise_var)."""
     factor = system.factor
@@ -37,7 +38,9 @@ def evidence_gradient(
         return G.trace() if i == j else 0.0
 
     with engine.run() as run:
-        gradient = kernel_gradient(engine.where, architecture, inputs, per_layer=per_layer)
+        gradient = kernel_gradient(
+            engine.where, architecture, inputs, per_layer=per_layer, per_input=per_input
+        )
         W = inverse_rows(run, factor, range(count))
         traces = [
             run.chain(

@@ -24,6 +24,7 @@ from nngp.linsolve.cholesky import cut, even_size, flops, spans
 from nngp.posterior.draws import gaussian
 from nngp.posterior.evidence import evidence_gradient
 from nngp.posterior.explain import no_factor
+from nngp.posterior.leave_one_out import density_gradient
 from nngp.posterior.report import Report, describe, warn
 from nngp.posterior.system import System, extend, means, solve
 from nngp.posterior.targets import as_targets
@@ -161,12 +162,16 @@ class Posterior:
         out = mean + draws.reshape(n, outputs, len(covariance)).transpose(0, 2, 1)
         return out[:, :, 0] if self._single else out
 
-    def evidence_gradient(self, *, per_layer: bool = False) -> dict[str, Any]:
+    def evidence_gradient(
+        self, *, per_layer: bool = False, per_input: bool = False
+    ) -> dict[str, Any]:
         """Derivatives of `log_evidence` in weight_var, bias_var and noise_var.
 
         With `per_layer`, those in weight_var and bias_var have one entry a layer (depth + 1),
-        from input to output; otherwise all layers move together. Needs a second array of the
-        factor's size while it runs.
+        from input to output; otherwise all layers move together. With `per_input` there is also
+        "relevance", an entry for each of the d inputs: the derivative in a factor (now one) of
+        the variance of the first layer's weights that leave that input. Needs a second array of
+        the factor's size while it runs.
         """
         self._check(self._system.factor.bytes, "the gradient of the evidence")
         with self._place.track("evidence gradient", float(self.n) ** 3 * 2 / 3) as progress:
@@ -177,6 +182,7 @@ class Posterior:
                 self._system,
                 progress,
                 per_layer=per_layer,
+                per_input=per_input,
             )
 
     def leave_one_out(self, *, noise: bool = False) -> LeaveOneOut:
@@ -200,6 +206,25 @@ class Posterior:
         mean = self._targets - self._system.weights / precision[:, None]
         variance = np.maximum(1.0 / precision - self.noise_var * (not noise), 0.0)
         return LeaveOneOut(self._shaped(mean), variance)
+
+    def leave_one_out_density(
+        self, *, per_layer: bool = False, per_input: bool = False
+    ) -> tuple[float, dict[str, Any]]:
+        """The sum of the log densities that `leave_one_out` gives the targets, and its gradient.
+
+        The derivatives are named as those of `evidence_gradient`. Holds three times the factor.
+        """
+        self._check(3.0 * self._system.factor.bytes, "the gradient of the leave-one-out density")
+        with self._place.track("leave-one-out gradient", float(self.n) ** 3 * 2) as progress:
+            return density_gradient(
+                self._engine,
+                self.architecture,
+                self._inputs,
+                self._system,
+                progress,
+                per_layer=per_layer,
+                per_input=per_input,
+            )
 
     def update(self, X_new: ArrayLike, Y_new: ArrayLike) -> "Posterior":
         """Add data by extending the factor; the old part is not computed again.

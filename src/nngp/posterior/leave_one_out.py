@@ -1,0 +1,124 @@
+"""The leave-one-out log density and its gradient (Rasmussen and Williams, sec. 5.4.2).
+
+With P = K⁻¹ and α = P Y, the point i left out is predicted with variance 1/P_ii and misses by
+α_i/P_ii. So the density is a function of α and of the diagonal of P, and its derivative in K is
+-P C P - ½(u αᵀ + α uᵀ), with C diagonal and u = P d. It needs P itself, both triangles.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp.architecture import Architecture
+from nngp.gram import Inputs, kernel_gradient
+from nngp.linsolve import Engine, Progress, Run, inverse_rows
+from nngp.posterior.system import System
+
+Array = NDArray[np.float64]
+
+
+def log_density(alpha: Array, precision: Array) -> float:
+    """Σ log N(y_i; what the others say of it), over points and outputs."""
+    outputs = alpha.shape[1]
+    fit = float((alpha**2 / precision[:, None]).sum())
+    return 0.5 * (outputs * float(np.log(precision / (2 * np.pi)).sum()) - fit)
+
+
+def density_gradient(
+    engine: Engine,
+    architecture: Architecture,
+    inputs: Inputs,
+    system: System,
+    progress: Progress,
+    *,
+    per_layer: bool,
+    per_input: bool,
+) -> tuple[float, dict[str, Any]]:
+    """The density and its derivatives in weight_var, bias_var, noise_var and the relevances."""
+    slices, count = system.factor.slices, len(system.factor.rows)
+    alpha, outputs = system.weights, system.weights.shape[1]
+    with engine.run() as run:
+        gradient = kernel_gradient(
+            engine.where, architecture, inputs, per_layer=per_layer, per_input=per_input
+        )
+        minus_P = _minus_inverse(run, system)
+        progress.advance(progress.total / 2)
+        precision = -np.concatenate([run.fetch(minus_P[i][i]).diagonal() for i in range(count)])
+        value = log_density(alpha, precision)
+        d = -alpha / precision[:, None]
+        c = 0.5 * (outputs / precision + ((alpha / precision[:, None]) ** 2).sum(axis=1))
+        u = -_product(run, minus_P, [run.put(d[s]) for s in slices])
+        weighted = [
+            [
+                run.apply(_times_row, tile, run.put(c[s]))
+                for tile, s in zip(row, slices, strict=True)
+            ]
+            for row in minus_P
+        ]
+
+        def contract(i: int, j: int, minus_PCP: Any) -> Any:
+            rows, columns = slices[i], slices[j]
+            G = np.array(minus_PCP)
+            G -= 0.5 * (u[rows] @ alpha[columns].T + alpha[rows] @ u[columns].T)
+            if i != j:  # tiles off the diagonal stand for their mirror images too
+                G *= 2.0
+            gradient.contract(G, rows, columns)
+            return G.trace() if i == j else 0.0
+
+        widths = np.diff(system.factor.edges)
+        traces = [
+            run.chain(
+                partial(run.zeros, widths[i], widths[j]),
+                weighted[i],
+                minus_P[j],
+                then=partial(contract, i, j),
+            )
+            for i in range(count)
+            for j in range(i + 1)
+        ]
+        noise = 0.0
+        for trace in traces:
+            noise += float(run.wait(trace))
+            progress.advance(progress.total / 2 / len(traces))
+    return value, {**gradient.result(), "noise_var": noise}
+
+
+def _minus_inverse(run: Run, system: System) -> list[list[Any]]:
+    """All tiles of -K⁻¹, both triangles."""
+    factor = system.factor
+    count, widths = len(factor.rows), np.diff(factor.edges)
+    W = inverse_rows(run, factor, range(count))
+    lower = [
+        [
+            run.chain(partial(run.zeros, widths[i], widths[j]), W[i], W[j][i - j :])
+            for j in range(i + 1)
+        ]
+        for i in range(count)
+    ]
+    return [
+        [*lower[i], *(run.apply(_transposed, lower[k][i]) for k in range(i + 1, count))]
+        for i in range(count)
+    ]
+
+
+def _product(run: Run, tiles: list[list[Any]], parts: list[Any]) -> Array:
+    """The matrix of tiles times the rows in `parts`, on the host."""
+    products = [
+        [run.apply(_times, tile, part) for tile, part in zip(row, parts, strict=True)]
+        for row in tiles
+    ]
+    return np.concatenate([np.sum([run.fetch(part) for part in row], axis=0) for row in products])
+
+
+def _transposed(tile: Any) -> Any:
+    return tile.T.copy()
+
+
+def _times(tile: Any, other: Any) -> Any:
+    return tile @ other
+
+
+def _times_row(tile: Any, row: Any) -> Any:
+    return tile * row

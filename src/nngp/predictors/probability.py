@@ -1,0 +1,46 @@
+"""The probability that an output is the largest, by one-dimensional quadrature.
+
+Outputs at a test point are independent Gaussians of one variance, so
+P(k is largest) = ∫ φ(t - m_k) Π_{j≠k} Φ(t - m_j) dt, in units of the deviation. The integrand is
+entire and falls like a Gaussian, where the trapezoidal rule converges faster than any power of
+its step.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+Array = NDArray[np.float64]
+REACH, STEP = 9.5, 0.125  # beyond the largest mean ± 9.5 nothing is left of 1e-19
+CHUNK = 2_000_000  # numbers held at a time
+
+
+def largest_probability(mean: Array, variance: Array) -> Array:
+    """P(output k is the largest) for means (m, classes) and variances (m,); rows sum to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> largest_probability(np.array([[0.0, 0.0], [1.0, -1.0]]), np.array([1.0, 0.0])).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
+    nodes = np.arange(-REACH, REACH + STEP / 2, STEP)
+    out = np.empty_like(mean)
+    rows = max(1, CHUNK // (mean.shape[1] * len(nodes)))
+    for start in range(0, len(mean), rows):
+        part = slice(start, start + rows)
+        out[part] = _integrate(mean[part], variance[part], nodes)
+    return out
+
+
+def _integrate(mean: Array, variance: Array, nodes: Array) -> Array:
+    below = mean - mean.max(axis=1, keepdims=True)
+    deviation = np.sqrt(variance)[:, None]
+    # Without variance the largest mean has it all; ties share.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        below = np.where(below == 0, 0.0, np.maximum(below / deviation, -1e9))
+    gap = nodes - below[:, :, None]
+    log_cdf = log_ndtr(gap)
+    others = log_cdf.sum(axis=1, keepdims=True) - log_cdf
+    density = np.exp(others - 0.5 * gap * gap).sum(axis=2)
+    return density / density.sum(axis=1, keepdims=True)

@@ -1,0 +1,256 @@
+"""A fitted estimator in one file, without pickle, and back.
+
+The file is a zip archive: `header.json` with all plain values and a format number, and one `.npy`
+member for each array, stored as it is. Nothing in it is code. The archive has a checksum for each
+member, so damage is noticed. It is written beside its place and then moved there.
+"""
+
+import json
+import os
+import tempfile
+import zipfile
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from nngp.architecture import Activation, from_spec, spec_of
+from nngp.linsolve import Engine
+from nngp.posterior.state import arrays_of, header_of, restore
+from nngp.predictors.classifier import NNGPClassifier
+from nngp.predictors.estimator import NNGPEstimator
+from nngp.predictors.regressor import NNGPRegressor
+from nngp.predictors.scaling import InputScaling, TargetScaling
+
+FORMAT, VERSION = "nngp-model", 1
+HEADER = "header.json"
+KINDS = {"NNGPRegressor": NNGPRegressor, "NNGPClassifier": NNGPClassifier}
+
+
+class ModelFileError(ValueError):
+    """A file that is no model of ours, is damaged, or comes from a later version."""
+
+
+def save(
+    model: NNGPEstimator, path: str | os.PathLike[str], *, factor: bool, notes: dict[str, Any]
+) -> None:
+    """Write a fitted model; an older file of that name stays until the new one is complete."""
+    kind = type(model).__name__
+    if KINDS.get(kind) is not type(model):
+        raise TypeError(f"{kind} is a class of your own; only {' and '.join(KINDS)} can be saved")
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "params": _params(model),
+        "fitted": _fitted(model),
+        "notes": notes,
+        "posterior": header_of(model.posterior_, factor=factor),
+    }
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _write(file, header, model, factor)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(
+    path: str | os.PathLike[str], *, engine: str | Engine = "auto", progress: Any = None
+) -> Any:
+    """A fitted estimator from a file written by its `save` method.
+
+    Parameters
+    ----------
+    path : path
+    engine : {"auto", "cpu", "gpu"}
+        Where to compute from now on; need not be where it was fitted.
+    progress : callable or bool, optional
+        As in `nngp.condition`; a file saved without its factor takes a while to load.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no model, is damaged, or was written by a later version.
+
+    Examples
+    --------
+    >>> import nngp, numpy as np, tempfile, os
+    >>> model = nngp.NNGPRegressor(selection=None).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.nngp")
+    >>> model.save(path)
+    >>> bool(np.all(nngp.load(path).predict([[1.5]]) == model.predict([[1.5]])))
+    True
+    """
+    with _opened(path) as archive:
+        header = _header(archive, path)
+        try:
+            return _rebuilt(header, archive, engine, progress)
+        except (KeyError, TypeError, ValueError, zipfile.BadZipFile, EOFError) as cause:
+            raise ModelFileError(
+                f"{path} is damaged ({cause}); get a fresh copy or fit the model again"
+            ) from cause
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The plain values of a saved model, without loading its arrays."""
+    with _opened(path) as archive:
+        return _header(archive, path)
+
+
+def _write(file: Any, header: dict[str, Any], model: NNGPEstimator, factor: bool) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(HEADER, json.dumps(header, indent=1))
+        own = {
+            "input_center": model._input_scaling.center,
+            "input_factor": model._input_scaling.factor,
+            "target_center": model._target_scaling.center,
+            "target_spread": model._target_scaling.spread,
+            "relevance": model._relevance,
+        }
+        if hasattr(model, "classes_"):
+            classes = model.classes_
+            own["classes"] = classes.astype(str) if classes.dtype == object else classes
+        for name, array in chain(own.items(), arrays_of(model.posterior_, factor=factor)):
+            _put(archive, name, array)
+
+
+def _put(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        npy.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    with archive.open(f"{name}.npy") as member:
+        out = npy.read_array(member, allow_pickle=False)
+        member.read(1)  # to the end: the checksum is compared there
+    return np.asarray(out)
+
+
+def _params(model: NNGPEstimator) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it; what is no value (an engine, a callback) is left out."""
+    if isinstance(value, Activation):
+        return {"activation": spec_of(value)}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return [_plain(part) for part in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return None
+
+
+def _fitted(model: NNGPEstimator) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "n_features_in": model.n_features_in_,
+        "feature_names": None,
+        "unit": model._input_scaling.unit,
+        "selection": {name: _plain(column) for name, column in model.selection_.items()},
+    }
+    if hasattr(model, "feature_names_in_"):
+        out["feature_names"] = [str(name) for name in model.feature_names_in_]
+    if isinstance(model, NNGPClassifier):
+        out["output_scale"] = model.output_scale_
+        out["object_classes"] = model.classes_.dtype == object
+        if out["object_classes"] and not all(isinstance(c, str) for c in model.classes_):
+            raise ValueError("class labels that are neither text nor numbers cannot be saved")
+    else:
+        out["single"] = model._single
+    return out
+
+
+def _opened(path: str | os.PathLike[str]) -> zipfile.ZipFile:
+    file = Path(path)
+    if not file.exists():
+        raise FileNotFoundError(f"there is no file {path}; was the model saved there?")
+    if file.is_dir():
+        raise ModelFileError(f"{path} is a folder, not a saved model")
+    try:
+        return zipfile.ZipFile(file)
+    except zipfile.BadZipFile:
+        with file.open("rb") as start:
+            begins = start.read(2) == b"PK"
+        problem = "is truncated or damaged" if begins else "is not a saved nngp model"
+        remedy = "get a fresh copy or fit the model again" if begins else "pass a file from save()"
+        raise ModelFileError(f"{path} {problem}; {remedy}") from None
+
+
+def _header(archive: zipfile.ZipFile, path: Any) -> dict[str, Any]:
+    try:
+        header = json.loads(archive.read(HEADER))
+        known = header["format"] == FORMAT
+    except (KeyError, TypeError, ValueError, zipfile.BadZipFile):
+        known = False
+    if not known:
+        raise ModelFileError(f"{path} is not a saved nngp model; pass a file from save()")
+    if not isinstance(header["version"], int) or header["version"] > VERSION:
+        raise ModelFileError(
+            f"{path} has format {header['version']} and this version of nngp reads up to "
+            f"{VERSION}; upgrade nngp"
+        )
+    return dict(header)
+
+
+def _rebuilt(
+    header: dict[str, Any], archive: zipfile.ZipFile, engine: str | Engine, progress: Any
+) -> Any:
+    params = {name: _unplain(value) for name, value in header["params"].items()}
+    params |= {"progress": progress}
+    if isinstance(engine, str):
+        params["engine"] = engine
+    model, fitted = KINDS[header["kind"]](**params), header["fitted"]
+
+    def read(name: str) -> NDArray[Any]:
+        return _read(archive, name)
+
+    model.n_features_in_ = fitted["n_features_in"]
+    if fitted["feature_names"] is not None:
+        model.feature_names_in_ = np.array(fitted["feature_names"], dtype=object)
+    scaling = InputScaling(read("input_center"), read("input_factor"), fitted["unit"])
+    targets = TargetScaling(read("target_center"), read("target_spread"))
+    posterior = restore(header["posterior"], read, engine=engine, progress=progress)
+    model._settle(posterior, scaling, targets)
+    model._relevance = read("relevance")
+    model.selection_ = {name: _as_column(column) for name, column in fitted["selection"].items()}
+    if isinstance(model, NNGPClassifier):
+        classes = read("classes")
+        model.classes_ = classes.astype(object) if fitted["object_classes"] else classes
+        model.output_scale_ = fitted["output_scale"]
+    else:
+        model._single = fitted["single"]
+    return model
+
+
+def _unplain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return from_spec(value["activation"])
+    return value
+
+
+def _as_column(values: list[Any]) -> NDArray[Any]:
+    if any(isinstance(value, list) for value in values):
+        out = np.empty(len(values), dtype=object)
+        out[:] = [tuple(value) if isinstance(value, list) else value for value in values]
+        return out
+    return np.asarray(values)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,93 @@
+"""The network's kernel as a scikit-learn `Kernel`, with theta, bounds and gradients."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+
+from nngp.architecture import Architecture
+from nngp.gram import Inputs, kernel, kernel_derivatives, kernel_diag
+
+Array = NDArray[np.float64]
+
+
+class NNGPKernel(Kernel):
+    """The covariance of a deep network of infinite width.
+
+    For `GaussianProcessRegressor` and `GaussianProcessClassifier`, alone or in sums and products
+    with scikit-learn's kernels, and as a plain function K(X, Y) for `SVC(kernel=...)` or, by its
+    values, `KernelRidge(kernel="precomputed")`. The network's variances are the hyperparameters.
+
+    Parameters
+    ----------
+    depth : int
+    activation : str, callable or Activation
+    weight_var, bias_var : float
+        One for all layers.
+    weight_var_bounds, bias_var_bounds : pair of floats or "fixed"
+
+    Examples
+    --------
+    >>> import numpy as np, nngp
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> X = np.linspace(-2, 2, 15)[:, None]
+    >>> model = GaussianProcessRegressor(nngp.NNGPKernel(2, "erf"), alpha=1e-6)
+    >>> model = model.fit(X, np.sin(X[:, 0]))
+    >>> bool(abs(model.predict([[0.5]])[0] - np.sin(0.5)) < 1e-2)
+    True
+    """
+
+    def __init__(
+        self,
+        depth: int = 2,
+        activation: Any = "relu",
+        weight_var: float = 1.6,
+        bias_var: float = 0.1,
+        weight_var_bounds: Any = (1e-3, 1e3),
+        bias_var_bounds: Any = (1e-5, 1e2),
+    ) -> None:
+        self.depth = depth
+        self.activation = activation
+        self.weight_var = weight_var
+        self.bias_var = bias_var
+        self.weight_var_bounds = weight_var_bounds
+        self.bias_var_bounds = bias_var_bounds
+
+    @property
+    def hyperparameter_weight_var(self) -> Hyperparameter:
+        return Hyperparameter("weight_var", "numeric", self.weight_var_bounds)
+
+    @property
+    def hyperparameter_bias_var(self) -> Hyperparameter:
+        return Hyperparameter("bias_var", "numeric", self.bias_var_bounds)
+
+    @property
+    def architecture(self) -> Architecture:
+        """The network."""
+        return Architecture(self.depth, self.activation, self.weight_var, self.bias_var)
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """K(X, Y), and with `eval_gradient` its derivatives in theta, (n, n, len(theta))."""
+        if not eval_gradient:
+            return kernel(self.architecture, X, Y)
+        if Y is not None:
+            raise ValueError("the gradient can only be evaluated when Y is None")
+        K = kernel(self.architecture, X)
+        free = [h.name for h in self.hyperparameters if not h.fixed]  # in the order of theta
+        derivatives = kernel_derivatives(self.architecture, Inputs.of(X)) if free else {}
+        parts = [derivatives[name] * getattr(self, name) for name in free]
+        return K, np.stack(parts, axis=-1) if parts else np.empty((*K.shape, 0))
+
+    def diag(self, X: Any) -> Array:
+        """K(x, x) of every row."""
+        return kernel_diag(self.architecture, X)
+
+    def is_stationary(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return (
+            f"NNGPKernel(depth={self.depth}, activation={self.activation!r}, "
+            f"weight_var={self.weight_var:.3g}, bias_var={self.bias_var:.3g})"
+        )
