@@ -1,0 +1,51 @@
+"""Whether probabilities mean what they say: reliability and the expected calibration error."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+class Reliability(NamedTuple):
+    """For each bin of confidence: its mean, the share that was right, the number of points."""
+
+    confidence: Array
+    accuracy: Array
+    points: NDArray[np.intp]
+
+
+def reliability(confidence: ArrayLike, right: ArrayLike, bins: int = 15) -> Reliability:
+    """Bins of equal width over [0, 1]; empty ones are left out.
+
+    Parameters
+    ----------
+    confidence : array_like, (m,)
+        The probability given to the class that was predicted.
+    right : array_like of bool, (m,)
+        Whether it was the right one.
+    """
+    p, hit = np.asarray(confidence, dtype=float), np.asarray(right, dtype=float)
+    if p.shape != hit.shape or p.ndim != 1 or len(p) == 0:
+        raise ValueError(f"confidence and right must be equally long, got {p.shape}, {hit.shape}")
+    if not (np.isfinite(p).all() and p.min() >= 0 and p.max() <= 1 + 1e-9):
+        raise ValueError("confidence must be probabilities between 0 and 1")
+    index = np.minimum((p * bins).astype(int), bins - 1)
+    count = np.bincount(index, minlength=bins)
+    some = count > 0
+    sums: list[Any] = [np.bincount(index, weights=w, minlength=bins)[some] for w in (p, hit)]
+    return Reliability(sums[0] / count[some], sums[1] / count[some], count[some])
+
+
+def expected_calibration_error(confidence: ArrayLike, right: ArrayLike, bins: int = 15) -> float:
+    """The mean gap between confidence and accuracy over the bins of `reliability`.
+
+    Examples
+    --------
+    >>> expected_calibration_error([0.75, 0.75, 0.75, 0.75], [True, True, True, False])
+    0.0
+    """
+    table = reliability(confidence, right, bins)
+    gap = np.abs(table.confidence - table.accuracy)
+    return float(gap @ table.points / table.points.sum())

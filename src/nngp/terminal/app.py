@@ -1,0 +1,158 @@
+"""The commands and their options. The work is in `jobs`, which is loaded when one is called: so
+that `--help` answers at once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nngp.terminal.speech import guarded
+from nngp.terminal.task import Task
+
+app = typer.Typer(
+    name="nngp",
+    help="Deep networks of infinite width: fit a table, predict with honest uncertainty.\n\n"
+    "Exit codes: 0 done, 2 wrong usage, 3 a file or its values cannot be used, 4 something is "
+    "missing (memory, a GPU, a package), 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+ModelPath = Annotated[Path, typer.Argument(help="A model written by nngp fit.")]
+TablePath = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
+EngineName = Annotated[str, typer.Option(help="auto, cpu or gpu.")]
+Variance = Annotated[str, typer.Option(help="A number, or auto.")]
+
+
+@app.command(epilog="Example: nngp fit houses.csv --target price -o houses.nngp")
+def fit(
+    train: TablePath,
+    target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the model goes.")] = Path(
+        "model.nngp"
+    ),
+    task: Annotated[Task, typer.Option(help="What the target is; auto looks at it.")] = Task.auto,
+    drop: Annotated[list[str] | None, typer.Option(help="A column to ignore.")] = None,
+    depth: Annotated[str, typer.Option(help="Hidden layers, or auto.")] = "auto",
+    activation: Annotated[str, typer.Option(help="relu, erf, tanh, ... or auto.")] = "auto",
+    weight_var: Variance = "auto",
+    bias_var: Variance = "auto",
+    noise_var: Variance = "auto",
+    scaling: Annotated[str, typer.Option(help="standardize, unit or none.")] = "standardize",
+    selection: Annotated[str, typer.Option(help="evidence, loo, grid or none.")] = "evidence",
+    budget: Annotated[int | None, typer.Option(help="At most so many networks are tried.")] = None,
+    seed: Annotated[int, typer.Option(help="Which rows the choice looks at.")] = 0,
+    factor: Annotated[
+        bool, typer.Option(help="Keep the Cholesky factor in the file (4 n² bytes).")
+    ] = True,
+    engine: EngineName = "auto",
+    as_json: Json = False,
+) -> None:
+    """Fit a table: choose a network, condition it on every row, write the model to a file."""
+    with guarded():
+        from nngp.terminal import jobs
+
+        parameters = {
+            "depth": jobs.number("--depth", depth, whole=True),
+            "activation": activation,
+            "weight_var": jobs.number("--weight-var", weight_var),
+            "bias_var": jobs.number("--bias-var", bias_var),
+            "noise_var": jobs.number("--noise-var", noise_var),
+            "input_scaling": scaling,
+            "selection": None if selection == "none" else selection,
+            "budget": budget,
+            "engine": engine,
+            "random_state": seed,
+        }
+        jobs.fit(train, target, output, task, drop or [], parameters, factor, as_json)
+
+
+@app.command(epilog="Example: nngp predict houses.nngp new.csv -o prices.csv")
+def predict(
+    model: ModelPath,
+    table: TablePath,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A table; CSV on stdout by default.")
+    ] = None,
+    interval: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.95,
+    engine: EngineName = "auto",
+    as_json: Json = False,
+) -> None:
+    """Predict every row: mean, deviation and interval, or class and probabilities."""
+    with guarded():
+        from nngp.terminal import jobs
+
+        jobs.predict(model, table, output, interval, engine, as_json)
+
+
+@app.command(epilog="Example: nngp evaluate houses.nngp test.csv")
+def evaluate(
+    model: ModelPath, table: TablePath, engine: EngineName = "auto", as_json: Json = False
+) -> None:
+    """Compare predictions with the target column of another table."""
+    with guarded():
+        from nngp.terminal import jobs
+
+        jobs.evaluate(model, table, engine, as_json)
+
+
+@app.command(epilog="Example: nngp inspect houses.nngp")
+def inspect(model: ModelPath, as_json: Json = False) -> None:
+    """Show what a saved model is, without loading its arrays."""
+    with guarded():
+        from nngp.terminal import jobs
+
+        jobs.inspect(model, as_json)
+
+
+@app.command(epilog="Example: nngp kernel points.csv --depth 3 --activation relu -o K.npy")
+def kernel(
+    table: TablePath,
+    depth: Annotated[int, typer.Option(help="Hidden layers.")] = 3,
+    activation: Annotated[str, typer.Option(help="relu, erf, tanh, gelu, ...")] = "relu",
+    weight_var: Annotated[float, typer.Option(help="Variance of weights times fan-in.")] = 1.6,
+    bias_var: Annotated[float, typer.Option(help="Variance of biases.")] = 0.1,
+    normalize: Annotated[bool, typer.Option(help="First scale each row to x·x/d = 1.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A .npy, .csv or .parquet file; stdout by default."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compute the kernel matrix of a table of numbers."""
+    with guarded():
+        from nngp.architecture import Architecture
+        from nngp.terminal import jobs
+
+        net = Architecture(depth, activation, weight_var, bias_var)
+        jobs.kernel(table, net, normalize, output, as_json)
+
+
+@app.command(epilog="Example: nngp demo --folder demo")
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where tables and pictures go.")] = Path("demo"),
+) -> None:
+    """The whole job on data that come with scikit-learn: fit, predict, evaluate, pictures."""
+    with guarded():
+        from nngp.reproduce.demo import main as run
+
+        run(str(folder))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from nngp import __version__
+
+        print(f"nngp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,175 @@
+"""Mixed columns as numbers, with scikit-learn's transformers, and what was done in words.
+
+Numbers that are missing become the column's median (`SimpleImputer`); text becomes one column for
+each value, a missing one included (`OneHotEncoder`). What was learned is a plain dictionary, kept
+in the model's file, and the transformers are made from it again.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import OneHotEncoder
+
+from nngp.terminal.speech import DataError
+from nngp.terminal.tables import column_of
+
+Array = NDArray[np.float64]
+IDENTIFIER = 20  # rows from which a text column without repetition is taken for an identifier
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """Numbers, and what stands for one that is missing."""
+
+    name: str
+    fill: float
+
+    @classmethod
+    def learn(cls, column: pl.Series) -> "NumberColumn":
+        imputer = SimpleImputer(strategy="median").fit(_numbers(column)[:, None])
+        return cls(column.name, float(imputer.statistics_[0]))
+
+    def encode(self, column: pl.Series) -> Array:
+        try:
+            values = _numbers(column)[:, None]
+        except (pl.exceptions.PolarsError, TypeError, ValueError):
+            raise DataError(
+                f"column '{self.name}' held numbers in training and now holds {column.dtype}"
+            ) from None
+        imputer = SimpleImputer(strategy="constant", fill_value=self.fill, keep_empty_features=True)
+        return np.asarray(imputer.fit_transform(values))
+
+    @property
+    def features(self) -> list[str]:
+        return [self.name]
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """Categories; None is the missing one."""
+
+    name: str
+    categories: list[str | None]
+
+    @classmethod
+    def learn(cls, column: pl.Series) -> "TextColumn":
+        encoder = OneHotEncoder(sparse_output=False).fit(_texts(column)[:, None])
+        return cls(column.name, list(encoder.categories_[0]))
+
+    def encode(self, column: pl.Series) -> Array:
+        known = np.array(self.categories, dtype=object)
+        encoder = OneHotEncoder(categories=[known], handle_unknown="ignore", sparse_output=False)
+        encoder.fit(known[:1, None])
+        return np.asarray(encoder.transform(_texts(column)[:, None]))
+
+    @property
+    def features(self) -> list[str]:
+        return [f"{self.name}={'(missing)' if c is None else c}" for c in self.categories]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The inputs of a table: how each is encoded."""
+
+    numbers: list[NumberColumn]
+    texts: list[TextColumn]
+    remarks: list[str] = field(default_factory=list)
+
+    @classmethod
+    def learn(cls, table: pl.DataFrame) -> "Columns":
+        """From a training table without its target."""
+        out = cls([], [], [])
+        for column in table:
+            reason = _useless(column)
+            if reason:
+                out.remarks.append(f"column '{column.name}' is left out: {reason}")
+            elif _is_number(column):
+                out.numbers.append(NumberColumn.learn(column))
+            else:
+                out.texts.append(TextColumn.learn(column))
+        if not out.numbers and not out.texts:
+            raise DataError("no column is left to learn from")
+        out.remarks.extend(_missing(table, out))
+        out.remarks.extend(
+            f"column '{c.name}' is text: one input for each of its {len(c.categories)} values"
+            for c in out.texts
+        )
+        return out
+
+    def encode(self, table: pl.DataFrame) -> tuple[Array, list[str]]:
+        """The inputs as numbers, and remarks on values never seen in training."""
+        every: list[NumberColumn | TextColumn] = [*self.numbers, *self.texts]
+        parts = [c.encode(column_of(table, c.name)) for c in every]
+        remarks = _missing(table, self)
+        for column, part in zip(self.texts, parts[len(self.numbers) :], strict=True):
+            unknown = int((part.sum(axis=1) == 0).sum())
+            if unknown:
+                remarks.append(
+                    f"column '{column.name}' has {unknown} value(s) that training did not; they "
+                    "count as none of the known ones"
+                )
+        return np.column_stack(parts), remarks
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the encoded inputs."""
+        every: list[NumberColumn | TextColumn] = [*self.numbers, *self.texts]
+        return [name for column in every for name in column.features]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Columns":
+        numbers = [NumberColumn(**row) for row in values["numbers"]]
+        return cls(numbers, [TextColumn(**row) for row in values["texts"]], values["remarks"])
+
+
+def _is_number(column: pl.Series) -> bool:
+    return column.dtype.is_numeric() or column.dtype == pl.Boolean
+
+
+def _numbers(column: pl.Series) -> Array:
+    values = column.cast(pl.Float64).to_numpy()
+    if np.isinf(values).any():
+        raise DataError(f"column '{column.name}' holds infinite values; replace or remove them")
+    return np.asarray(values)
+
+
+def _texts(column: pl.Series) -> NDArray[Any]:
+    return np.array(column.cast(pl.String).to_list(), dtype=object)
+
+
+def _useless(column: pl.Series) -> str:
+    """Why a column cannot be learned from, or nothing."""
+    known = column.drop_nulls()
+    if known.dtype.is_float():
+        known = known.drop_nans()
+    if len(known) == 0:
+        return "all its values are missing"
+    if column.dtype.is_temporal():
+        return "dates and times are not understood; turn them into numbers first"
+    if column.dtype.is_nested() or column.dtype in (pl.Object, pl.Binary):
+        return f"{column.dtype} is neither number nor text"
+    if known.n_unique() == 1 and len(known) == len(column):
+        return "it is constant"
+    if not _is_number(column) and known.n_unique() == len(known) and len(known) >= IDENTIFIER:
+        return "each row has a text of its own, as identifiers do"
+    return ""
+
+
+def _missing(table: pl.DataFrame, columns: Columns) -> list[str]:
+    out = []
+    for column in columns.numbers:
+        if column.name in table.columns and table[column.name].dtype.is_numeric():
+            count = int(np.isnan(table[column.name].cast(pl.Float64).to_numpy()).sum())
+            if count:
+                out.append(
+                    f"column '{column.name}' lacks {count} value(s); the training median "
+                    f"{column.fill:.6g} stands for them"
+                )
+    return out

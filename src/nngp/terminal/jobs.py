@@ -1,0 +1,163 @@
+"""What the commands do."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from nngp.architecture import Architecture
+from nngp.gram import kernel as kernel_matrix, normalize as normalized, plan_kernel
+from nngp.predictors import NNGPClassifier, NNGPRegressor, load
+from nngp.predictors.saved import read_header
+from nngp.terminal.columns import Columns
+from nngp.terminal.results import left_out, predictions, scores, summary
+from nngp.terminal.speech import DataError, UsageError, answer, say
+from nngp.terminal.tables import check_writable, column_of, read_table, write_table
+from nngp.terminal.target import as_amounts, as_labels, is_class, known_rows
+from nngp.terminal.task import Task
+
+
+def fit(
+    train: Path,
+    target: str,
+    output: Path,
+    task: Task,
+    drop: list[str],
+    parameters: dict[str, Any],
+    factor: bool,
+    as_json: bool,
+) -> None:
+    """Table to model."""
+    check_writable(output)
+    rows = known_rows(read_table(train), target)
+    classes = is_class(rows[target], task)
+    answers = as_labels(rows[target]) if classes else as_amounts(rows[target])
+    for name in drop:
+        column_of(rows, name)
+    columns = Columns.learn(rows.drop([target, *drop]))
+    X, _ = columns.encode(rows)
+    _say_all(columns.remarks)
+    kind = NNGPClassifier if classes else NNGPRegressor
+    model = kind(**parameters, progress=_progress()).fit(X, answers)
+    told = summary(model, columns.features) | left_out(model, answers)
+    notes = {
+        "target": target,
+        "columns": columns.as_dict(),
+        "features": columns.features,
+        "summary": told,
+    }
+    model.save(output, factor=factor, notes=notes)
+    size = output.stat().st_size / 1e6
+    answer(f"{output}, {size:.1f} MB", {"model": str(output), **told}, as_json)
+
+
+def predict(
+    path: Path, table: Path, output: Path | None, interval: float, engine: str, as_json: bool
+) -> None:
+    """Model and table to predictions."""
+    if output is not None:
+        check_writable(output)
+    if not 0 < interval < 1:
+        raise UsageError(f"--interval must be between 0 and 1, got {interval}")
+    model, notes = _loaded(path, engine)
+    X, remarks = Columns.from_dict(notes["columns"]).encode(read_table(table))
+    _say_all(remarks)
+    columns = predictions(model, notes["target"], X, interval)
+    if as_json:
+        each = zip(*columns.values(), strict=True)
+        rows = [dict(zip(columns, row, strict=True)) for row in each]
+        print(json.dumps({"predictions": rows}))
+    if output is not None or not as_json:
+        write_table(columns, output)
+    if output is not None:
+        say(f"{len(X)} predictions written to {output}")
+
+
+def evaluate(path: Path, table: Path, engine: str, as_json: bool) -> None:
+    """Model and table with answers to scores."""
+    model, notes = _loaded(path, engine)
+    rows = known_rows(read_table(table), notes["target"])
+    X, remarks = Columns.from_dict(notes["columns"]).encode(rows)
+    _say_all(remarks)
+    found = scores(model, X, rows[notes["target"]])
+    answer(f"{path} on {rows.height} rows of {table}", found, as_json)
+
+
+def inspect(path: Path, as_json: bool) -> None:
+    """What a model is, from its header."""
+    header = read_header(path)
+    notes, posterior = header["notes"], header["posterior"]
+    columns = notes.get("columns", {"numbers": [], "texts": [], "remarks": []})
+    rows = {
+        "kind": header["kind"],
+        "format": header["version"],
+        "target": notes.get("target", "(not from a table)"),
+        **notes.get("summary", {}),
+        **posterior["architecture"],
+        "noise_var": posterior["noise_var"],
+        "factor in file": posterior["factor"],
+        "columns": [column["name"] for column in (*columns["numbers"], *columns["texts"])],
+        "remarks": columns["remarks"],
+        "megabytes": round(path.stat().st_size / 1e6, 3),
+    }
+    answer(str(path), rows, as_json)
+
+
+def kernel(
+    table: Path, net: Architecture, normalize: bool, output: Path | None, as_json: bool
+) -> None:
+    """Table of numbers to kernel matrix."""
+    if output is not None:
+        check_writable(output)
+    data = read_table(table)
+    for column in data:
+        if not column.dtype.is_numeric():
+            raise DataError(f"column '{column.name}' holds {column.dtype}, not numbers")
+    X = data.cast(pl.Float64).to_numpy()
+    X = normalized(X) if normalize else X
+    K, plan = kernel_matrix(net, X), plan_kernel(net, X)
+    if output is not None and output.suffix == ".npy":
+        np.save(output, K)
+    elif output is not None or not as_json:
+        write_table({f"k{j}": K[:, j] for j in range(len(K))}, output)
+    facts = {
+        **net.as_dict(),
+        "points": len(K),
+        "method": plan.method,
+        "reason": plan.reason,
+        "smallest": float(K.min()),
+        "largest": float(K.max()),
+    }
+    if output is not None or as_json:
+        answer(f"kernel of {table}", facts, as_json)
+
+
+def number(option: str, text: str, whole: bool = False) -> Any:
+    """The value of an option that is a number or auto."""
+    if text == "auto":
+        return text
+    try:
+        return int(text) if whole else float(text)
+    except ValueError:
+        kind = "a whole number" if whole else "a number"
+        raise UsageError(f"{option} must be {kind} or auto, got '{text}'") from None
+
+
+def _loaded(path: Path, engine: str) -> tuple[Any, dict[str, Any]]:
+    notes = read_header(path)["notes"]
+    if "columns" not in notes:
+        raise DataError(f"{path} was saved from Python and knows no columns; use nngp.load there")
+    return load(path, engine=engine, progress=_progress()), notes
+
+
+def _progress() -> bool:
+    """A bar wherever somebody is looking."""
+    return sys.stderr.isatty()
+
+
+def _say_all(remarks: list[str]) -> None:
+    for remark in remarks:
+        say(remark)

@@ -1,0 +1,93 @@
+"""How commands talk: sentences and tables for people, JSON for programs, exit codes for scripts."""
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from rich.console import Console
+from rich.table import Table
+
+USAGE, DATA, RESOURCES, INTERRUPTED = 2, 3, 4, 130
+
+out, err = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
+
+
+class UsageError(Exception):
+    """The command was asked for something that is not there: an option, a column."""
+
+
+class DataError(Exception):
+    """A file or the values in it cannot be used."""
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Errors that a user can mend become one sentence and an exit code."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _say_warning
+        try:
+            yield
+        except KeyboardInterrupt:
+            stop("interrupted; nothing was written", INTERRUPTED)
+        except UsageError as error:
+            stop(str(error), USAGE)
+        except MemoryError as error:
+            stop(str(error) or "not enough memory; take fewer rows", RESOURCES)
+        except (ImportError, RuntimeError) as error:
+            stop(str(error), RESOURCES)
+        except (DataError, OSError, ValueError, TypeError, ArithmeticError) as error:
+            stop(str(error), DATA)
+
+
+def stop(sentence: str, code: int) -> NoReturn:
+    """Say what went wrong and leave."""
+    err.print(f"[bold red]error:[/] {_plain(sentence)}", highlight=False)
+    sys.exit(code)
+
+
+def say(sentence: str) -> None:
+    """A remark for people, beside whatever the output is."""
+    err.print(_plain(sentence), highlight=False)
+
+
+def show(title: str, rows: dict[str, Any]) -> None:
+    """Names and values as a small table."""
+    table = Table(title=title, show_header=False, title_justify="left", box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(name, _plain(_text(value)))
+    out.print(table)
+
+
+def answer(title: str, rows: dict[str, Any], as_json: bool) -> None:
+    """The result of a command: a table, or one JSON object on stdout."""
+    if as_json:
+        print(json.dumps(rows, default=_jsonable))
+    else:
+        show(title, rows)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(_text(part) for part in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
+    return str(value)
+
+
+def _jsonable(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+def _say_warning(message: Any, category: Any, *rest: Any, **more: Any) -> None:
+    err.print(f"[yellow]note:[/] {_plain(str(message))}", highlight=False)
