@@ -4,7 +4,7 @@ BIN := .venv/bin
 .PHONY: demo test check format benchmark clean
 
 demo: .venv/.demo
-	$(BIN)/python -m nngp.reproduce.demo
+	$(BIN)/nngp demo
 
 test: check
 	$(BIN)/python -m pytest
@@ -28,7 +28,7 @@ benchmark: .venv/.dev
 	$(PYTHON) -m venv .venv
 
 .venv/.demo: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[plots]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cli,plots]"
 	@touch $@
 
 .venv/.dev: .venv/bin/python pyproject.toml

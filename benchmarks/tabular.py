@@ -190,9 +190,17 @@ def work(task: str, data: Path, job: tuple[str, str, int]) -> dict[str, Any]:
     return record
 
 
-def measure(task: str, data: Path, sets: list[str], out: Path, shard: tuple[int, int]) -> None:
+def measure(
+    task: str,
+    data: Path,
+    sets: list[str],
+    methods: list[str],
+    out: Path,
+    shard: tuple[int, int],
+) -> None:
     listed = regression_jobs if task == "regression" else classification_jobs
-    jobs = listed(data, sets)[shard[0] :: shard[1]]
+    jobs = [job for job in listed(data, sets) if not methods or job[0] in methods]
+    jobs = jobs[shard[0] :: shard[1]]
     done = set()
     if out.exists():
         records = [json.loads(line) for line in out.read_text().splitlines()]
@@ -259,6 +267,7 @@ def main() -> None:
     parser.add_argument("record", nargs="?", type=Path, help="for summary: a file of results")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--sets", nargs="*", default=[])
+    parser.add_argument("--methods", nargs="*", default=[])
     parser.add_argument("--shard", default="0/1", help="2/8: every eighth run, from the third on")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -266,7 +275,7 @@ def main() -> None:
         summary(args.record)
     else:
         part, parts = map(int, args.shard.split("/"))
-        measure(args.task, args.data, args.sets, args.out, (part, parts))
+        measure(args.task, args.data, args.sets, args.methods, args.out, (part, parts))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
 
     def fit(self, X: Any, y: Any) -> "NNGPClassifier":
         """Choose a network and condition it on the data."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = validate_data(self, X, y, dtype=np.float64, order="C")
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         targets = np.eye(len(self.classes_))[index] - 1.0 / len(self.classes_)
@@ -59,7 +59,8 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class whose output has the largest mean, which is also the most probable one."""
-        out: NDArray[Any] = self.classes_[self.predict_mean(X).argmax(axis=1)]
+        best = self.predict_mean(X).argmax(axis=1)
+        out: NDArray[Any] = self.classes_[best]
         return out
 
     def predict_mean(self, X: Any) -> Array:

@@ -40,7 +40,7 @@ class NNGPEstimator(BaseEstimator):
         bias_var: Any = "auto",
         noise_var: float | str = "auto",
         relevance: Any = "auto",
-        input_scaling: str = "standardize",
+        input_scaling: str = "auto",
         target_scaling: str = "standardize",
         selection: str | None = "evidence",
         selection_size: int = 1000,
@@ -68,12 +68,16 @@ class NNGPEstimator(BaseEstimator):
         """Scale, choose a network, condition it on everything."""
         self._check_parameters(X.shape[1])
         scaling = InputScaling.learn(X, self.input_scaling)
+        own_spread = scaling.own_spread if self.input_scaling == "auto" else None
+        self._relevance = np.ones(X.shape[1])
         if not _is_auto(self.relevance) and not isinstance(self.relevance, bool | np.bool_):
-            scaling = scaling.stretched(np.asarray(self.relevance, dtype=float))
+            self._relevance, own_spread = np.asarray(self.relevance, dtype=float), None
+            scaling = scaling.stretched(self._relevance)
         targets = TargetScaling.learn(Y, self.target_scaling)
         scaled, answers = scaling(X), targets(Y)
-        setting, table = self._choose(scaled, answers, classes)
+        setting, table = self._choose(scaled, answers, own_spread, classes)
         if setting.relevance is not None:
+            self._relevance = setting.relevance
             scaling = scaling.stretched(setting.relevance)
             scaled = scaling(X)
         posterior = condition(
@@ -95,8 +99,8 @@ class NNGPEstimator(BaseEstimator):
 
     @property
     def relevance_(self) -> Array:
-        """How strongly each input moves the network: its column's factor times the column's own
-        spread, squared, relative to the largest. With "unit" or "none" all are one."""
+        """How strongly each input, once scaled, moves the network, relative to the strongest: the
+        variance of the weights that leave it."""
         check_is_fitted(self)
         out: Array = self._relevance / max(self._relevance.max(), np.finfo(float).tiny)
         return out
@@ -118,11 +122,12 @@ class NNGPEstimator(BaseEstimator):
         check_is_fitted(self)
         save(self, path, factor=factor, notes=notes or {})
 
-    def _choose(self, X: Array, Y: Array, classes: bool) -> tuple[Setting, Table]:
+    def _choose(
+        self, X: Array, Y: Array, own_spread: Array | None, classes: bool
+    ) -> tuple[Setting, Table]:
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         candidates, size = self._candidates(), int(self.selection_size)
         learn = self._learns_relevance(X, classes)
-        self._relevance = np.ones(X.shape[1])
         if self.selection is None or len(X) < ENOUGH:
             return candidates[0].setting(STARTS[0]), Table()
         if self.selection == "grid":
@@ -132,11 +137,9 @@ class NNGPEstimator(BaseEstimator):
         slow = any(c.activation.closed_form is None for c in candidates)
         if slow and self.input_scaling != "unit":
             size = min(size, SLOW_SIZE)
-        search = Search(X, Y, self.selection, self.engine, self.budget, rng, self.progress)
-        setting = search.run(candidates, size, learn)
-        if setting.relevance is not None:
-            self._relevance = setting.relevance
-        return setting, search.table
+        where = self.selection, self.engine, self.budget, rng
+        search = Search(X, Y, *where, own_spread, self.progress)
+        return search.run(candidates, size, learn), search.table
 
     def _candidates(self) -> list[Candidate]:
         """The kinds of network that may be chosen; the first is the default."""
@@ -151,18 +154,17 @@ class NNGPEstimator(BaseEstimator):
             depths = (DEFAULT_DEPTH, *(d for d in depths if d != DEFAULT_DEPTH))
         if _is_auto(self.activation):
             names = ACTIVATIONS
-        return [
-            Candidate(as_activation(name), int(depth), **given)
-            for name in names
-            for depth in depths
-        ]
+        out = [Candidate(as_activation(name), depth, **given) for name in names for depth in depths]
+        for candidate in out:
+            candidate.setting(STARTS[0])  # refuses what cannot be
+        return out
 
     def _learns_relevance(self, X: Array, classes: bool) -> bool:
         possible = self.input_scaling != "unit" and self.selection in ("evidence", "loo")
         if isinstance(self.relevance, bool | np.bool_):
             if self.relevance and not possible:
                 raise ValueError(
-                    "relevance=True needs input_scaling 'standardize' or 'none' and selection "
+                    "relevance=True needs another input_scaling than 'unit' and selection "
                     "'evidence' or 'loo'; pass relevance='auto' otherwise"
                 )
             return bool(self.relevance)
@@ -211,7 +213,8 @@ class NNGPEstimator(BaseEstimator):
     def _scaled(self, X: Any) -> Array:
         """Test inputs, checked, on the training inputs' scale."""
         check_is_fitted(self)
-        return self._input_scaling(validate_data(self, X, reset=False, dtype=np.float64))
+        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        return self._input_scaling(X)
 
 
 def _is_auto(value: Any) -> bool:

@@ -32,8 +32,10 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         Variance of the observation noise, on the scale of the scaled targets.
     relevance : "auto", bool or array of d floats
         Whether each input gets a weight variance of its own; "auto" does so if d <= n.
-    input_scaling : {"standardize", "unit", "none"}
+    input_scaling : {"auto", "standardize", "unit", "none"}
         Columns to mean 0 and deviation 1; or rows to one norm, as in the paper; or nothing.
+        "auto" standardizes, and gives columns their own spread back if that is better, as it
+        is for pixels.
     target_scaling : {"standardize", "none"}
     selection : {"evidence", "loo", "grid", None}
         How "auto" is decided: marginal likelihood; leave-one-out density; the paper's grid of
@@ -77,7 +79,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     def fit(self, X: Any, y: Any) -> "NNGPRegressor":
         """Choose a network and condition it on the data."""
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
+        )
         y = np.asarray(y, dtype=np.float64)
         self._single = y.ndim == 1
         self._fit_process(X, y.reshape(len(X), -1), classes=False)

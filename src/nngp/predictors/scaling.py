@@ -1,7 +1,8 @@
 """Inputs and targets on the scale that the networks expect, and back.
 
 A network sees x·x/d, so inputs are brought to about one there: each column on its own
-("standardize"), or each row ("unit", the paper's way with images). A relevance for each input
+("standardize"), or each row ("unit", the paper's way with images). Where columns share a unit, as
+pixels do, their spreads mean something: "auto" tries with and without. A relevance for each input
 stretches its column: it is the variance of the weights that leave that input, relative to the rest.
 """
 
@@ -12,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp.gram import normalize
+from nngp.predictors.space import RELEVANCE_BOUNDS
 
 Array = NDArray[np.float64]
-INPUT_SCALINGS = ("standardize", "unit", "none")
+INPUT_SCALINGS = ("auto", "standardize", "unit", "none")
 TARGET_SCALINGS = ("standardize", "none")
 
 
@@ -29,12 +31,20 @@ class InputScaling:
     @classmethod
     def learn(cls, X: Array, kind: str) -> "InputScaling":
         d = X.shape[1]
-        if kind != "standardize":
+        if kind in ("unit", "none"):
             return cls(np.zeros(d), np.ones(d), kind == "unit")
         center, spread = _moments(X)
         # A column that was constant in training says nothing, whatever it holds later.
         factor = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
         return cls(center, factor)
+
+    @property
+    def own_spread(self) -> Array:
+        """Relevances that undo the scaling of columns against each other, one on average."""
+        some = self.factor > 0
+        squares = np.divide(1.0, self.factor, out=np.zeros_like(self.factor), where=some) ** 2
+        mean = squares[some].mean() if some.any() else 1.0
+        return np.where(some, np.clip(squares / mean, *RELEVANCE_BOUNDS), 1.0)
 
     def stretched(self, relevance: Array) -> "InputScaling":
         """With each input's weights of another variance."""

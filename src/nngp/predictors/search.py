@@ -8,21 +8,23 @@ its own relevance in the best few of them; the third goes on from the winner wit
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 
 from nngp.architecture import Activation, ActivationError, Architecture
 from nngp.curve import VarianceError
 from nngp.linsolve import Engine, NotPositiveDefiniteError, Progress, progress_for
 from nngp.posterior import Sweep, condition
-from nngp.predictors.space import STARTS, Candidate, Setting, Space
+from nngp.predictors.space import NOISE_BOUNDS, STARTS, Candidate, Setting, Space
 
 Array = NDArray[np.float64]
 FEW, STEPS, SOME_STEPS, LAST_STEPS, FINALISTS = 300, 12, 8, 25, 3
+SECONDS = 1e-7  # an evaluation takes about, for each pair of points
+NOISE_POINTS = 4000
 PENALTY = 1e8  # for networks that cannot be computed: worse than any that can
 GRID_DEPTHS = (1, 2, 3, 5, 7, 10, 20, 50, 100)
 GRID_WEIGHTS, GRID_BIASES = np.linspace(0.1, 5.0, 30), np.linspace(0.0, 2.0, 30)
@@ -84,6 +86,7 @@ class Search:
     engine: str | Engine
     budget: int | None
     rng: np.random.Generator
+    own_spread: Array | None = None  # relevances that give columns back the spread they came with
     progress: Any = None
     table: Table = field(default_factory=Table)
     spent: int = 0
@@ -92,34 +95,73 @@ class Search:
         """The best setting found."""
         # Nested: each round goes on with the points of the one before, and more.
         order = self.rng.permutation(len(self.X))
-        few, many = np.sort(order[:FEW]), np.sort(order[:size])
-        rounds = len(candidates) + 1 + relevance * FINALISTS
+        few, many = np.sort(order[: min(FEW, size)]), np.sort(order[:size])
+        rounds = len(candidates) + 2 + relevance * FINALISTS
         limit = self.budget or rounds * STEPS + LAST_STEPS
-        with Progress("choose the network", limit, progress_for(self.progress, 0.0)) as tracker:
+        bar = progress_for(self.progress, limit * SECONDS * len(many) ** 2)
+        with Progress("choose the network", limit, bar) as tracker:
             self._tracker = tracker
-            ranked = self._kinds(candidates, few)
+            best = self._kinds(candidates, few)
             if relevance:
-                ranked = self._climbed(_distinct(ranked), few, 2 * STEPS, "relevance") or ranked
+                best = self._climbed(_distinct(best), few, 2 * STEPS, "relevance", True) or best
             if len(many) > len(few):  # which of two is better may change with more data
-                ranked = (
-                    self._climbed(_distinct(ranked)[:2], many, SOME_STEPS, "more data") or ranked
-                )
-            return (self._climbed(ranked[:1], many, LAST_STEPS, "last") or ranked)[0].setting
+                two = _distinct(best)[:2]
+                best = self._climbed(two, many, SOME_STEPS, "more data", relevance) or best
+            last = self._climbed(best[:1], many, LAST_STEPS, "last", relevance)
+            found = (last or best)[0]
+            return self._with_noise(found, np.sort(order[:NOISE_POINTS]), len(many))
 
-    def _kinds(self, candidates: list[Candidate], rows: NDArray[np.intp]) -> list["Try"]:
+    def _with_noise(self, found: Try, rows: NDArray[np.intp], used: int) -> Setting:
+        """With the noise found anew on more points than the rest: few points can be fitted more
+        closely than many, and take the noise for smaller than it is."""
+        setting, candidate = found.setting, found.candidate
+        if candidate.noise_var is not None or len(rows) <= used or self._over():
+            return setting
+        fixed = replace(candidate, weight_var=0, bias_var=0)  # not free
+        X, Y = self.X[rows], self.Y[rows]
+        before, clock = self.spent, time.perf_counter()
+
+        def loss(log_noise: float) -> float:
+            if self._over():
+                return PENALTY
+            self.spent += 1
+            moved = replace(setting, noise_var=float(np.exp(log_noise)))
+            value, _ = self._score(Space(fixed, 0), moved, np.empty(0), X, Y)
+            return min(-value / Y.size, PENALTY)
+
+        start = np.log(setting.noise_var)
+        low, high = np.log(NOISE_BOUNDS)
+        bounds = max(start - 2.0, low), min(start + 4.0, high)
+        best = minimize_scalar(
+            loss, bounds=bounds, method="bounded", options={"xatol": 0.05, "maxiter": 12}
+        )
+        setting = replace(setting, noise_var=float(np.exp(best.x)))
+        spent = {"evaluations": self.spent - before, "seconds": time.perf_counter() - clock}
+        self.table.add("noise", len(rows), -float(best.fun), setting, **spent)
+        return setting
+
+    def _kinds(self, candidates: list[Candidate], rows: NDArray[np.intp]) -> list[Try]:
         """Every kind of network, best first. The first of each activation is climbed from all
-        starts, and the others from the start that served it best."""
+        starts, and the others from the start that served it best. The very first also decides
+        whether columns keep their own spread."""
         out: list[Try] = []
-        start: dict[Activation, int] = {}
+        begin: dict[Activation, int] = {}
+        ground: Array | None = None
         for candidate in candidates:
             phi = candidate.activation
-            which = [start[phi]] if phi in start else range(len(STARTS))
-            tries = [Try(-np.inf, candidate, candidate.setting(STARTS[k])) for k in which]
-            climbed = self._climbed(tries, rows, STEPS, "kind", keep_order=True)
-            out += climbed
-            if phi not in start and climbed:
-                start[phi] = which[int(np.argmax([t.score for t in climbed]))]
-        out = [row for row in out if np.isfinite(row.score)]
+            which = [begin[phi]] if phi in begin else range(len(STARTS))
+            starts = [replace(candidate.setting(STARTS[k]), relevance=ground) for k in which]
+            climbed = [self._try(candidate, start, rows) for start in starts]
+            if not any(climbed):
+                break
+            scores = [-np.inf if row is None else row.score for row in climbed]
+            begin.setdefault(phi, which[int(np.argmax(scores))])
+            if not out and self.own_spread is not None:
+                start = replace(candidate.setting(STARTS[begin[phi]]), relevance=self.own_spread)
+                climbed.append(self._try(candidate, start, rows))
+                if climbed[-1] is not None and climbed[-1].score > max(scores):
+                    ground = self.own_spread
+            out += [row for row in climbed if row is not None and np.isfinite(row.score)]
         if not out:
             raise VarianceError(
                 "none of the networks tried could be computed on these data; set weight_var, "
@@ -129,34 +171,36 @@ class Search:
 
     def _climbed(
         self,
-        tries: Sequence["Try"],
+        tries: Sequence[Try],
         rows: NDArray[np.intp],
         steps: int,
         stage: str,
-        keep_order: bool = False,
-    ) -> list["Try"]:
-        """Each climbed from where it is; the best first. Empty if the budget is spent."""
-        out: list[Try] = []
+        relevance: bool,
+    ) -> list[Try]:
+        """Each climbed on from where it is; the best first. Empty if the budget is spent."""
+        climbed = [self._try(*row[1:], rows, steps, stage, relevance) for row in tries]
+        good = [row for row in climbed if row is not None and np.isfinite(row.score)]
+        return sorted(good, key=lambda row: -row.score)
+
+    def _try(
+        self,
+        candidate: Candidate,
+        start: Setting,
+        rows: NDArray[np.intp],
+        steps: int = STEPS,
+        stage: str = "kind",
+        relevance: bool = False,
+    ) -> Try | None:
+        """One climb, and its row in the table; None if the budget is spent."""
+        if self._over():
+            return None
         X, Y = self.X[rows], self.Y[rows]
-        for row in tries:
-            if self._over() and (out or stage != "kind"):
-                break
-            free = X.shape[1] if stage == "relevance" or row.setting.relevance is not None else 0
-            space = Space(row.candidate, free)
-            before, clock = self.spent, time.perf_counter()
-            score, setting = self._climb(space, row.setting, X, Y, steps)
-            out.append(Try(score, row.candidate, setting))
-            self.table.add(
-                stage,
-                len(X),
-                score,
-                setting,
-                evaluations=self.spent - before,
-                seconds=time.perf_counter() - clock,
-            )
-        if keep_order:
-            return out
-        return sorted((t for t in out if np.isfinite(t.score)), key=lambda row: -row.score)
+        space = Space(candidate, X.shape[1] if relevance else 0, start.relevance)
+        before, clock = self.spent, time.perf_counter()
+        score, setting = self._climb(space, start, X, Y, steps)
+        spent = {"evaluations": self.spent - before, "seconds": time.perf_counter() - clock}
+        self.table.add(stage, len(X), score, setting, **spent)
+        return Try(score, candidate, setting)
 
     def _climb(
         self, space: Space, start: Setting, X: Array, Y: Array, steps: int

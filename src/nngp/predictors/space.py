@@ -61,6 +61,7 @@ class Space:
 
     candidate: Candidate
     inputs: int  # relevances to be found: d, or 0
+    ground: Array | None = None  # what their prior is centred at; ones if None
 
     def pack(self, setting: Setting) -> Array:
         net, candidate = setting.architecture, self.candidate
@@ -129,6 +130,7 @@ class Space:
         rows = [(weight, VARIANCE_SPREAD)] * layers if candidate.weight_var is None else []
         rows += [(bias, VARIANCE_SPREAD)] * layers if candidate.bias_var is None else []
         rows += [(noise, NOISE_SPREAD)] if candidate.noise_var is None else []
-        rows += [(1.0, RELEVANCE_SPREAD)] * self.inputs
         center, spread = np.array(rows).reshape(-1, 2).T
-        return np.log(center), spread
+        ground = np.ones(self.inputs) if self.ground is None else self.ground[: self.inputs]
+        wide = np.full(self.inputs, RELEVANCE_SPREAD)
+        return np.log(np.concatenate([center, ground])), np.concatenate([spread, wide])

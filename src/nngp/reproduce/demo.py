@@ -1,66 +1,65 @@
-"""`make demo`: two deep networks on scikit-learn's digits: kernels, predictions, a picture."""
+"""`make demo`: the main job end to end on data that come with scikit-learn.
 
+A table of patients goes through the command line: fit, predict, evaluate. Images of digits go
+through the classifier: accuracy, and whether its probabilities come true. Three pictures are left.
+"""
+
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.model_selection import train_test_split
 
 from nngp import plots
 from nngp.architecture import Architecture
-from nngp.curve import compile_curve
-from nngp.gram import normalize
-from nngp.gram.kernel import kernel
-from nngp.posterior import condition
-
-NETWORKS = (Architecture(10, "relu", 1.6, 0.1), Architecture(10, "tanh", 1.6, 0.1))
+from nngp.predictors import NNGPClassifier, load
+from nngp.reproduce.doubt import calibrations
 
 
 def main(folder: str = "demo") -> None:
-    X, y = load_digits(return_X_y=True)
-    X = normalize(X)
-    print(f"scikit-learn's digits: {X.shape[0]} images of {X.shape[1]} pixels, x·x/d = 1\n")
-    print("network                      depth   compile    kernel   variance      error")
-    for net in NETWORKS:
-        start = time.perf_counter()
-        curve = compile_curve(net)
-        compiled = time.perf_counter()
-        K = kernel(net, X)
-        done = time.perf_counter()
-        name = f"{net.activation.name}, w {net.weight_var}, b {net.bias_var}"
-        print(
-            f"{name:<28} {net.depth:>5} {1e3 * (compiled - start):>6.0f} ms "
-            f"{1e3 * (done - compiled):>6.0f} ms {curve.variance:>10.6f} {curve.error:>10.1e}"
-        )
-        assert np.array_equal(K, K.T)
-    print("\nerror: the largest, relative to the variance, measured between the curve's nodes")
-    infer(X, y)
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    picture = Path(folder) / "angular-structure.png"
-    plots.angular_structure(Architecture(9, "relu", 1.6, 0.1), picture)
-    print(f"picture: {picture} (the kernel against the angle, depths 0 to 9; paper, appendix B)")
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    table(place)
+    digits(place)
+    plots.angular_structure(Architecture(9, "relu", 1.6, 0.1), place / "angular-structure.png")
+    print(f"\npictures: {', '.join(str(p) for p in sorted(place.glob('*.png')))}")
 
 
-def infer(X: np.ndarray, y: np.ndarray, train: int = 1000) -> None:
-    """Condition on some images, predict the others, and see whether doubt is where errors are."""
-    print(f"\nconditioned on the first {train} images, asked about the other {len(X) - train}\n")
-    print("network                    condition   predict   accuracy   surest half   other half")
-    for net in NETWORKS:
-        start = time.perf_counter()
-        posterior = condition(net, X[:train], np.eye(10)[y[:train]] - 0.1)
-        conditioned = time.perf_counter()
-        mean, variance = posterior.predict(X[train:])
-        done = time.perf_counter()
-        right = mean.argmax(axis=1) == y[train:]
-        sure = variance <= np.median(variance)
-        name = f"{net.activation.name}, depth {net.depth}"
-        print(
-            f"{name:<26} {1e3 * (conditioned - start):>6.0f} ms "
-            f"{1e3 * (done - conditioned):>6.0f} ms {right.mean():>10.4f} "
-            f"{right[sure].mean():>13.4f} {right[~sure].mean():>12.4f}"
-        )
-    print("\nsurest half: the test images whose predicted variance is below its median\n")
+def table(place: Path) -> None:
+    """Progression of diabetes in 442 patients, from the command line."""
+    data = load_diabetes()
+    X, Xs, y, ys = train_test_split(data.data, data.target, test_size=0.25, random_state=0)
+    names = [*data.feature_names, "progression"]
+    for name, rows in (("train", np.column_stack([X, y])), ("test", np.column_stack([Xs, ys]))):
+        path = place / f"{name}.csv"
+        np.savetxt(path, rows, delimiter=",", header=",".join(names), comments="", fmt="%.17g")
+    model, out = place / "diabetes.nngp", place / "predictions.csv"
+    for words in (
+        f"fit {place / 'train.csv'} --target progression -o {model}",
+        f"predict {model} {place / 'test.csv'} -o {out}",
+        f"evaluate {model} {place / 'test.csv'}",
+    ):
+        print(f"\n$ nngp {words}", flush=True)
+        subprocess.run([sys.executable, "-m", "nngp", *words.split()], check=True)
+    plots.intervals(load(model), Xs, ys, place / "intervals.png")
+
+
+def digits(place: Path) -> None:
+    """Handwritten digits: half to learn from, half to be asked about."""
+    X, Xs, y, ys = train_test_split(*load_digits(return_X_y=True), test_size=0.5, random_state=0)
+    start = time.perf_counter()
+    model = NNGPClassifier().fit(X, y)
+    seconds = time.perf_counter() - start
+    net = model.architecture_
+    print(f"\ndigits: {len(X)} images, NNGPClassifier().fit(X, y) in {seconds:.1f} s")
+    print(f"chosen: {net.activation.name}, depth {net.depth}")
+    print(f"accuracy on {len(Xs)} others: {model.score(Xs, ys):.4f}")
+    for way in calibrations(model, Xs, ys):
+        print(f"expected calibration error, {way.name}: {way.error:.4f}")
+    plots.reliability(model, Xs, ys, place / "reliability.png")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def fit(
     weight_var: Variance = "auto",
     bias_var: Variance = "auto",
     noise_var: Variance = "auto",
-    scaling: Annotated[str, typer.Option(help="standardize, unit or none.")] = "standardize",
+    scaling: Annotated[str, typer.Option(help="auto, standardize, unit or none.")] = "auto",
     selection: Annotated[str, typer.Option(help="evidence, loo, grid or none.")] = "evidence",
     budget: Annotated[int | None, typer.Option(help="At most so many networks are tried.")] = None,
     seed: Annotated[int, typer.Option(help="Which rows the choice looks at.")] = 0,

@@ -165,11 +165,10 @@ def _useless(column: pl.Series) -> str:
 def _missing(table: pl.DataFrame, columns: Columns) -> list[str]:
     out = []
     for column in columns.numbers:
-        if column.name in table.columns and table[column.name].dtype.is_numeric():
-            count = int(np.isnan(table[column.name].cast(pl.Float64).to_numpy()).sum())
-            if count:
-                out.append(
-                    f"column '{column.name}' lacks {count} value(s); the training median "
-                    f"{column.fill:.6g} stands for them"
-                )
+        count = int(np.isnan(_numbers(column_of(table, column.name))).sum())
+        if count:
+            out.append(
+                f"column '{column.name}' lacks {count} value(s); the training median "
+                f"{column.fill:.6g} stands for them"
+            )
     return out

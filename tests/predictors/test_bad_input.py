@@ -1,0 +1,134 @@
+"""Bad input: each case gets one sentence that says what was wrong."""
+
+import numpy as np
+import pytest
+
+import nngp
+
+X, y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0)
+NAN, INF = X.copy(), X.copy()
+NAN[3, 1], INF[3, 1] = np.nan, np.inf
+Regressor, Classifier = nngp.NNGPRegressor, nngp.NNGPClassifier
+
+FIT = {
+    "nan in X": (Regressor, {}, NAN, y, "contains NaN"),
+    "infinity in X": (Regressor, {}, INF, y, "contains infinity"),
+    "nan in y": (Regressor, {}, X, np.where(y == 3, np.nan, y), "contains NaN"),
+    "no rows": (Regressor, {}, X[:0], y[:0], "0 sample"),
+    "no columns": (Regressor, {}, X[:, :0], y, "0 feature"),
+    "one dimension": (Regressor, {}, X[:, 0], y, "Reshape your data"),
+    "three dimensions": (Regressor, {}, X[None], y, "dim 3"),
+    "lengths differ": (Regressor, {}, X, y[:-1], "inconsistent numbers of samples"),
+    "text in X": (Regressor, {}, np.array([["a"], ["b"]]), y[:2], "could not convert"),
+    "continuous labels": (Classifier, {}, X, y + 0.5, "Unknown label type"),
+    "complex X": (Regressor, {}, X * 1j, y, "Complex data not supported"),
+    "depth in words": (Regressor, {"depth": "deep"}, X, y, "depth must be a number or 'auto'"),
+    "negative depth": (Regressor, {"depth": -1}, X, y, "depth must be a whole number"),
+    "half a layer": (Regressor, {"depth": 1.5}, X, y, "depth must be a whole number"),
+    "unknown activation": (Regressor, {"activation": "rleu"}, X, y, "did you mean: relu"),
+    "negative variance": (Regressor, {"weight_var": -1.0}, X, y, "weight_var must be"),
+    "negative noise": (Regressor, {"noise_var": -1.0}, X, y, "noise_var must be a number >= 0"),
+    "layers without depth": (Regressor, {"bias_var": [1.0, 2.0]}, X, y, "need a depth"),
+    "too many layers": (
+        Regressor,
+        {"depth": 2, "bias_var": [1.0, 2.0]},
+        X,
+        y,
+        "bias_var has 2 values",
+    ),
+    "unknown scaling": (Regressor, {"input_scaling": "big"}, X, y, "input_scaling must be one of"),
+    "unknown target": (Regressor, {"target_scaling": "x"}, X, y, "target_scaling must be one of"),
+    "unknown selection": (Regressor, {"selection": "cv"}, X, y, "selection must be one of"),
+    "no budget": (Regressor, {"budget": 0}, X, y, "budget must be a whole number"),
+    "selection on one": (Regressor, {"selection_size": 1}, X, y, "selection_size must be"),
+    "relevance too short": (
+        Regressor,
+        {"relevance": [1.0]},
+        X,
+        y,
+        "relevance must be .* 3",
+    ),
+    "relevance on a sphere": (
+        Regressor,
+        {"relevance": True, "input_scaling": "unit"},
+        X,
+        y,
+        "another input_scaling",
+    ),
+    "zero row on a sphere": (
+        Regressor,
+        {"input_scaling": "unit"},
+        np.vstack([X[1:], np.zeros(3)]),
+        y,
+        "row 11 is zero",
+    ),
+    "unknown engine": (Regressor, {"engine": "tpu"}, X, y, "engine must be"),
+    "squares overflow": (
+        Regressor,
+        {"input_scaling": "none"},
+        X * 1e200,
+        y,
+        "overflows",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FIT)
+def test_fit(case):
+    kind, parameters, data, answers, sentence = FIT[case]
+    with pytest.raises((ValueError, TypeError), match=sentence) as caught:
+        kind(**parameters).fit(data, answers)
+    assert "\n\n" not in str(caught.value)
+
+
+def test_sparse():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        Regressor().fit(sparse.csr_array(X), y)
+
+
+PREDICT = {
+    "other width": (X[:, :2], "expecting 3 features"),
+    "nan": (NAN, "contains NaN"),
+    "no rows": (X[:0], "0 sample"),
+    "one point as a vector": (X[0], "Reshape your data"),
+}
+
+
+@pytest.mark.parametrize("case", PREDICT)
+def test_predict(case):
+    data, sentence = PREDICT[case]
+    for kind, answers in ((Regressor, y), (Classifier, y > 5)):
+        model = kind(selection=None).fit(X, answers)
+        with pytest.raises(ValueError, match=sentence):
+            model.predict(data)
+
+
+def test_wrong_questions():
+    model = Regressor(selection=None).fit(X, y)
+    with pytest.raises(ValueError, match="cannot both"):
+        model.predict(X, return_std=True, return_cov=True)
+    for coverage in (0.0, 1.0, 95):
+        with pytest.raises(ValueError, match="coverage must be between 0 and 1"):
+            model.predict_interval(X, coverage)
+
+
+def test_what_is_only_strange_works():
+    """Constant columns, constant targets, duplicates, columns of very different size."""
+    strange = np.column_stack([np.full(12, 7.0), X[:, 0] * 1e150, X[:, 1] * 1e-150, X[:, 2]])
+    model = Regressor(budget=10).fit(np.vstack([strange, strange]), np.tile(y, 2))
+    mean, std = model.predict(strange, return_std=True)
+    assert np.isfinite(mean).all()
+    assert (std > 0).all()
+    moved = strange.copy()
+    moved[:, 0] = -1000.0  # a column that was constant says nothing later either
+    np.testing.assert_array_equal(model.predict(moved), model.predict(strange))
+    flat = Regressor(budget=10).fit(X, np.full(12, 3.0))
+    np.testing.assert_allclose(flat.predict(X), 3.0, atol=1e-6)
+
+
+def test_too_little_memory(monkeypatch):
+    monkeypatch.setattr("nngp.gram.tiles.available_memory", lambda: 10_000)
+    rng = np.random.default_rng(0)
+    with pytest.raises(MemoryError, match="GB"):
+        Regressor(selection=None).fit(rng.normal(size=(3000, 2)), rng.normal(size=3000))

@@ -1,0 +1,180 @@
+"""What the estimators choose: gradients are right, the score is climbed, the table tells it."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import nngp
+from nngp.predictors.space import Candidate, Setting, Space
+
+
+def data(n=80, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf", "tanh"])
+def test_gradients_against_differences(engine, activation):
+    """Of the evidence and of the leave-one-out density, in every variance and relevance."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(25, 3))
+    X[7] = X[3]
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1]]) + 0.1 * rng.normal(size=(25, 2))
+    weights, biases = np.array([1.3, 2.0, 0.7]), np.array([0.1, 0.2, 0.3])
+
+    def posterior(t):
+        net = nngp.Architecture(2, activation, weights + t[:3], biases + t[3:6])
+        return nngp.condition(net, X * np.sqrt(1 + t[7:]), Y, noise_var=0.05 + t[6], engine=engine)
+
+    def loo(t):
+        left = posterior(t).leave_one_out(noise=True)
+        variance = left.variance[:, None]
+        return np.sum(-0.5 * np.log(2 * np.pi * variance) - 0.5 * (Y - left.mean) ** 2 / variance)
+
+    at = posterior(np.zeros(10))
+    options = {"per_layer": True, "per_input": True}
+    value, of_loo = at.leave_one_out_density(**options)
+    assert value == pytest.approx(loo(np.zeros(10)), rel=1e-12)
+    for exact, function in (
+        (at.evidence_gradient(**options), lambda t: posterior(t).log_evidence),
+        (of_loo, loo),
+    ):
+        names = ("weight_var", "bias_var", "noise_var", "relevance")
+        flat = np.concatenate([np.atleast_1d(exact[name]) for name in names])
+        steps = 1e-5 * np.eye(10)
+        numeric = [(function(h) - function(-h)) / 2e-5 for h in steps]
+        np.testing.assert_allclose(flat, numeric, rtol=1e-4, atol=1e-4)
+    # the first layer's weights are those of all its inputs together
+    evidence = at.evidence_gradient(**options)
+    assert evidence["relevance"].sum() == pytest.approx(1.3 * evidence["weight_var"][0])
+
+
+def test_a_setting_survives_packing():
+    candidate = Candidate(nngp.Architecture(2, "erf").activation, 2, bias_var=0.5)
+    net = nngp.Architecture(2, "erf", (1.0, 2.0, 3.0), 0.5)
+    setting = Setting(net, 0.07, np.array([1.0, 0.2]))
+    space = Space(candidate, 2)
+    again = space.unpack(space.pack(setting), setting)
+    np.testing.assert_allclose(again.architecture.weight_vars, (1.0, 2.0, 3.0))
+    assert again.architecture.bias_var == 0.5
+    assert again.noise_var == pytest.approx(0.07)
+    np.testing.assert_allclose(again.relevance, [1.0, 0.2])
+
+
+def test_the_prior_has_its_gradient():
+    candidate = Candidate(nngp.Architecture(1, "relu").activation, 1)
+    space = Space(candidate, 2)
+    theta = np.linspace(-2, 3, 7)
+    value, slope = space.log_prior(theta)
+    for h in 1e-6 * np.eye(7):
+        up, down = space.log_prior(theta + h)[0], space.log_prior(theta - h)[0]
+        assert (up - down) / 2e-6 == pytest.approx(slope @ h / 1e-6, abs=1e-6)
+    assert value < 0
+
+
+@pytest.mark.parametrize("selection", ["evidence", "loo"])
+def test_choosing_beats_not_choosing(selection):
+    X, y = data()
+    Xs, ys = data(200, seed=1)
+    plain = nngp.NNGPRegressor(selection=None).fit(X, y)
+    chosen = nngp.NNGPRegressor(selection=selection).fit(X, y)
+    assert chosen.score(Xs, ys) > plain.score(Xs, ys) + 0.1
+    assert chosen.score(Xs, ys) > 0.9
+    # one input matters, and it is the first
+    assert chosen.relevance_.argmax() == 0
+    assert chosen.relevance_[1:].max() < 0.3
+    np.testing.assert_array_equal(plain.relevance_, 1.0)
+
+
+def test_noise_is_found():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    clean = np.sin(X[:, 0])
+    y = clean + 0.5 * rng.normal(size=400)
+    model = nngp.NNGPRegressor().fit(X, y)
+    assert model.noise_var_ * np.var(y) == pytest.approx(0.25, rel=0.2)
+    lower, upper = model.predict_interval(X, 0.9)
+    fresh = clean + 0.5 * rng.normal(size=400)
+    assert np.mean((lower < fresh) & (fresh < upper)) == pytest.approx(0.9, abs=0.05)
+
+
+def test_the_table_of_what_was_tried():
+    X, y = data()
+    table = nngp.NNGPRegressor().fit(X, y).selection_
+    rows = len(table["score"])
+    assert rows > 8
+    assert all(len(column) == rows for column in table.values())
+    assert {"relu", "erf"} == set(table["activation"])
+    assert {1, 2, 3} == set(table["depth"])
+    assert table["chosen"].sum() == 1
+    assert table["stage"][table["chosen"]] == ["last"]
+    assert np.all(np.isfinite(table["score"]))
+
+
+def test_what_is_given_stays():
+    X, y = data()
+    model = nngp.NNGPRegressor(
+        depth=2,
+        activation="gelu",
+        weight_var=(1.0, 2.0, 3.0),
+        noise_var=0.02,
+        relevance=[1, 0, 1, 1],
+    ).fit(X, y)
+    net = model.architecture_
+    assert (net.depth, net.activation.name) == (2, "gelu")
+    assert net.weight_vars == (1.0, 2.0, 3.0)
+    assert model.noise_var_ == 0.02
+    assert net.bias_var != 0.1
+    moved = X + np.array([0.0, 5.0, 0.0, 0.0])
+    np.testing.assert_array_equal(model.relevance_, [1, 0, 1, 1])
+    np.testing.assert_allclose(model.predict(moved), model.predict(X))
+
+
+def test_columns_that_share_a_unit_keep_their_spread():
+    """Pixels: those at the rim hardly vary, and mean little."""
+    X, y = load_digits(return_X_y=True)
+    auto = nngp.NNGPClassifier(budget=80).fit(X[:300], y[:300])
+    forced = nngp.NNGPClassifier(budget=80, input_scaling="standardize").fit(X[:300], y[:300])
+    assert auto.score(X[300:], y[300:]) > forced.score(X[300:], y[300:]) + 0.01
+    assert auto.relevance_.min() < 0.01
+    np.testing.assert_array_equal(forced.relevance_, 1.0)
+    # and columns of different units do not
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2)) * np.array([1.0, 1e4])
+    mixed = nngp.NNGPRegressor(relevance=False).fit(X, np.sin(2 * X[:, 0]))
+    np.testing.assert_array_equal(mixed.relevance_, 1.0)
+
+
+def test_the_budget_is_kept():
+    X, y = data()
+    for selection, budget in (("evidence", 7), ("evidence", 30), ("loo", 9), ("grid", 12)):
+        model = nngp.NNGPRegressor(selection=selection, budget=budget).fit(X, y)
+        assert model.selection_["evaluations"].sum() <= budget
+
+
+def test_the_grid_is_the_papers():
+    X, y = load_digits(return_X_y=True)
+    model = nngp.NNGPClassifier(
+        selection="grid", input_scaling="unit", depth=1, activation="relu", selection_size=150
+    ).fit(X[:300], y[:300])
+    table = model.selection_
+    assert len(table["score"]) == 900
+    assert (min(table["weight_var"]), max(table["weight_var"])) == (0.1, 5.0)
+    assert (min(table["bias_var"]), max(table["bias_var"])) == (0.0, 2.0)
+    assert table["score"][table["chosen"]].max() == table["score"].max()
+    assert model.score(X[300:], y[300:]) > 0.85
+
+
+def test_selection_on_some_points_uses_all_afterwards():
+    X, y = data(200)
+    model = nngp.NNGPRegressor(selection_size=50, budget=20).fit(X, y)
+    assert model.posterior_.n == 200
+    assert max(model.selection_["n"]) == 50
+
+
+def test_a_numeric_activation_is_chosen_on_fewer_points():
+    X, y = data(260)
+    model = nngp.NNGPRegressor(activation="tanh", depth=1, budget=4).fit(X, y)
+    assert max(model.selection_["n"]) <= 200
+    assert model.score(X, y) > 0.5

@@ -1,0 +1,184 @@
+"""Saved models: the same bits in another process, on another engine, and damage is noticed."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+import nngp
+from nngp.predictors import saved
+
+
+def fitted(kind="regressor", n=40, **parameters):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    y = X[:, 0] ** 2 + 0.1 * rng.normal(size=n)
+    if kind == "classifier":
+        labels = np.array(["low", "mid", "high"], dtype=object)[np.digitize(y, [0.3, 1.0])]
+        return nngp.NNGPClassifier(budget=15, **parameters).fit(X, labels), X
+    if kind == "many":
+        y = np.column_stack([y, X])
+    return nngp.NNGPRegressor(budget=15, **parameters).fit(X, y), X
+
+
+def everything(model, X):
+    """All that a model can say of some points, as one list of arrays."""
+    if hasattr(model, "classes_"):
+        return [model.predict_proba(X), model.predict_variance(X), model.predict(X)]
+    mean, std = model.predict(X, return_std=True)
+    return [model.predict(X), mean, std, model.sample_y(X[:5], 3)]
+
+
+@pytest.mark.parametrize("kind", ["regressor", "classifier", "many"])
+@pytest.mark.parametrize("factor", [True, False])
+def test_the_same_bits(tmp_path, kind, factor):
+    model, X = fitted(kind)
+    path = tmp_path / "model.nngp"
+    model.save(path, factor=factor)
+    again = nngp.load(path)
+    assert again.get_params() == model.get_params()
+    assert again.architecture_ == model.architecture_
+    assert again.report_ == model.report_
+    for ours, theirs in zip(everything(model, X + 0.1), everything(again, X + 0.1), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    for name, column in model.selection_.items():
+        assert column.tolist() == again.selection_[name].tolist()
+    np.testing.assert_array_equal(model.relevance_, again.relevance_)
+
+
+def test_the_same_bits_in_another_process(tmp_path):
+    model, X = fitted(n=900)  # several tiles
+    model.save(tmp_path / "model.nngp")
+    np.save(tmp_path / "X.npy", X)
+    code = (
+        "import nngp, numpy as np\n"
+        "model, X = nngp.load('model.nngp'), np.load('X.npy')\n"
+        "np.save('out.npy', np.column_stack(model.predict(X, return_std=True)))"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    here = np.column_stack(model.predict(X, return_std=True))
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), here)
+
+
+def test_on_every_engine(tmp_path, engine):
+    """Fitted on one, loaded on the same: the same bits. Loaded on the other: to rounding."""
+    model, X = fitted(engine=engine)
+    path = tmp_path / "model.nngp"
+    model.save(path)
+    same = nngp.load(path, engine=engine)
+    for ours, theirs in zip(everything(model, X), everything(same, X), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    other = nngp.load(path, engine="cpu")
+    np.testing.assert_allclose(other.predict(X), model.predict(X), rtol=1e-9, atol=1e-9)
+    if engine.where == "host":
+        pytest.importorskip("jax")
+        from conftest import jax_engine
+
+        device = nngp.load(path, engine=jax_engine())
+        mean, std = device.predict(X, return_std=True)
+        np.testing.assert_allclose(mean, model.predict(X), rtol=1e-9, atol=1e-9)
+        assert (std > 0).all()
+
+
+def test_a_file_holds_no_code(tmp_path):
+    model, _ = fitted()
+    model.save(tmp_path / "model.nngp", notes={"by": "me"})
+    with zipfile.ZipFile(tmp_path / "model.nngp") as archive:
+        names = archive.namelist()
+        header = json.loads(archive.read("header.json"))
+    assert header["format"] == "nngp-model"
+    assert header["notes"] == {"by": "me"}
+    assert all(name.endswith(".npy") for name in names if name != "header.json")
+    with np.load(tmp_path / "model.nngp", allow_pickle=False) as arrays:
+        assert arrays["X"].shape == (40, 3)
+
+
+def test_truncation_at_every_length(tmp_path):
+    model, _ = fitted(n=10)
+    path = tmp_path / "model.nngp"
+    model.save(path)
+    whole = path.read_bytes()
+    for length in [0, 1, 10, 100, *range(500, len(whole), 997), len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        with pytest.raises(saved.ModelFileError, match=r"model\.nngp"):
+            nngp.load(path)
+
+
+def test_a_flipped_bit(tmp_path):
+    model, _ = fitted(n=10)
+    path = tmp_path / "model.nngp"
+    model.save(path)
+    whole = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo("X.npy")
+    whole[info.header_offset + 250] ^= 1
+    path.write_bytes(bytes(whole))
+    with pytest.raises(saved.ModelFileError, match="damaged"):
+        nngp.load(path)
+
+
+def rewritten(path, change):
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["header.json"])
+    change(header)
+    members["header.json"] = json.dumps(header).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def test_other_files(tmp_path):
+    model, _ = fitted(n=10)
+    path = tmp_path / "model.nngp"
+    model.save(path)
+    rewritten(path, lambda header: header.update(version=99))
+    with pytest.raises(saved.ModelFileError, match=r"format 99 .* upgrade nngp"):
+        nngp.load(path)
+    rewritten(path, lambda header: header.update(version=1, kind="Cuckoo"))
+    with pytest.raises(saved.ModelFileError, match="damaged"):
+        nngp.load(path)
+    (tmp_path / "text.nngp").write_text("hello")
+    with pytest.raises(saved.ModelFileError, match="is not a saved nngp model"):
+        nngp.load(tmp_path / "text.nngp")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("a.txt", "hello")
+    with pytest.raises(saved.ModelFileError, match="is not a saved nngp model"):
+        nngp.load(tmp_path / "other.zip")
+    with pytest.raises(saved.ModelFileError, match="is a folder"):
+        nngp.load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        nngp.load(tmp_path / "nothing.nngp")
+
+
+def test_saving_is_atomic(tmp_path, monkeypatch):
+    model, _ = fitted(n=10)
+    path = tmp_path / "model.nngp"
+    model.save(path)
+    before = path.read_bytes()
+
+    def broken(*args):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(saved, "_put", broken)
+    with pytest.raises(OSError, match="the disk is full"):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["model.nngp"]
+
+
+def test_what_cannot_be_saved(tmp_path):
+    X = np.arange(6.0)[:, None]
+    own = nngp.NNGPRegressor(selection=None, activation=np.tanh).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="Python function"):
+        own.save(tmp_path / "model.nngp")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        fitted(n=10)[0].save(tmp_path / "no" / "model.nngp")
+    assert os.listdir(tmp_path) == []
+    leaky = nngp.NNGPRegressor(selection=None, activation=nngp.leaky_relu(1 / 3)).fit(X, X[:, 0])
+    leaky.save(tmp_path / "leaky.nngp")
+    np.testing.assert_array_equal(nngp.load(tmp_path / "leaky.nngp").predict(X), leaky.predict(X))

@@ -1,0 +1,228 @@
+"""The command line as its users meet it: files in, files out, sentences, exit codes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pl = pytest.importorskip("polars")
+pytest.importorskip("typer")
+
+import nngp  # noqa: E402
+from nngp.terminal.app import app  # noqa: E402
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run a command in an empty folder; gives exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(words):
+        with pytest.raises(SystemExit) as left:
+            app(words.split())
+        captured = capsys.readouterr()
+        return left.value.code, captured.out, " ".join(captured.err.split())
+
+    return call
+
+
+def houses(n, seed=0):
+    rng = np.random.default_rng(seed)
+    size, rooms = rng.uniform(50, 200, n), rng.integers(1, 7, n)
+    town = rng.choice(["Ulm", "Bonn", "Köln"], n)
+    price = 3 * size + 20 * rooms + 100 * (town == "Bonn") + rng.normal(0, 5, n)
+    known = rng.random(n) > 0.03
+    return pl.DataFrame(
+        {
+            "id": [f"house {seed}-{i}" for i in range(n)],
+            "size": [s if k else None for s, k in zip(size, known, strict=True)],
+            "rooms": rooms,
+            "town": town,
+            "country": ["D"] * n,
+            "price": price,
+            "dear": np.where(price > 500, "yes", "no"),
+        }
+    )
+
+
+def test_the_main_job(run, tmp_path):
+    houses(80).write_csv("train.csv")
+    houses(60, seed=1).write_parquet("test.parquet")
+    code, out, said = run("fit train.csv --target price --drop dear -o houses.nngp")
+    assert code == 0
+    assert "the task is regression" in said
+    assert "column 'id' is left out" in said
+    assert "column 'country' is left out: it is constant" in said
+    assert "column 'size' lacks" in said
+    assert "column 'town' is text: one input for each of its 3 values" in said
+    assert "leave-one-out" in out
+    code, _, said = run("predict houses.nngp test.parquet -o out.csv")
+    assert (code, said.endswith("60 predictions written to out.csv")) == (0, True)
+    table = pl.read_csv("out.csv")
+    assert table.columns == ["price", "std", "lower", "upper"]
+    truth = houses(60, seed=1)
+    known = truth["size"].is_not_null()
+    missed = (table["price"] - truth["price"]).filter(known)
+    assert missed.std() < 25  # of 150; a few sizes are missing in training
+    inside = (table["lower"] < truth["price"]) & (truth["price"] < table["upper"])
+    assert inside.mean() > 0.8
+    code, out, _ = run("evaluate houses.nngp test.parquet --json")
+    scores = json.loads(out)
+    assert set(scores) == {"RMSE", "R²", "log likelihood", "inside 95% interval"}
+    assert scores["RMSE"] == pytest.approx(
+        np.sqrt(((table["price"] - truth["price"]) ** 2).mean()), rel=1e-12
+    )
+    code, out, _ = run("inspect houses.nngp --json")
+    facts = json.loads(out)
+    assert facts["columns"] == ["size", "rooms", "town"]
+    assert facts["target"] == "price"
+    # what Python loads is the same model
+    model = nngp.load("houses.nngp")
+    assert model.n_features_in_ == 5
+
+
+def test_classes(run):
+    houses(80).drop("price").write_csv("train.csv")
+    houses(40, seed=1).write_csv("test.csv")
+    code, out, said = run("fit train.csv -t dear --budget 30 --json")
+    assert code == 0
+    assert "the task is classification: column 'dear' is not numeric" in said
+    assert json.loads(out)["leave-one-out accuracy"] > 0.8
+    code, out, _ = run("predict model.nngp test.csv --json")
+    rows = json.loads(out)["predictions"]
+    assert set(rows[0]) == {"dear", "p_no", "p_yes"}
+    assert all(row["p_no"] + row["p_yes"] == pytest.approx(1) for row in rows)
+    code, out, _ = run("evaluate model.nngp test.csv --json")
+    assert json.loads(out)["accuracy"] > 0.8
+
+
+def test_whole_numbers_are_classes_if_few(run):
+    table = houses(60).select("size", "rooms", "price")
+    table.write_csv("train.csv")
+    _, _, said = run("fit train.csv -t rooms --budget 2")
+    assert "the task is classification: column 'rooms' holds 6 whole numbers" in said
+    _, out, _ = run("fit train.csv -t rooms --task regression --budget 2 --json")
+    assert json.loads(out)["task"] == "regression"
+    _, out, _ = run("predict model.nngp train.csv")
+    assert out.splitlines()[0] == "rooms,std,lower,upper"
+
+
+def test_what_training_did_not_have(run):
+    houses(60).write_csv("train.csv")
+    run("fit train.csv -t price --drop dear --budget 3")
+    new = houses(5, seed=1).with_columns(town=pl.lit("Rom"), size=pl.lit(None, dtype=pl.Float64))
+    new.write_csv("new.csv")
+    code, out, said = run("predict model.nngp new.csv")
+    assert code == 0
+    assert "column 'town' has 5 value(s) that training did not" in said
+    assert "column 'size' lacks 5 value(s)" in said
+    assert len(out.splitlines()) == 6
+
+
+def test_kernel(run):
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    pl.DataFrame(X, schema=["a", "b", "c"]).write_csv("points.csv")
+    code, _, _ = run("kernel points.csv --depth 2 --activation erf -o K.npy")
+    assert code == 0
+    expected = nngp.kernel(nngp.Architecture(2, "erf", 1.6, 0.1), X)
+    np.testing.assert_allclose(np.load("K.npy"), expected, rtol=1e-14)
+    code, out, _ = run("kernel points.csv --depth 2 --activation erf")
+    assert len(out.splitlines()) == 7
+    _, out, _ = run("kernel points.csv --normalize --json")
+    assert json.loads(out)["method"] == "curve"
+
+
+def test_help_has_an_example_everywhere(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    for command in ("fit", "predict", "evaluate", "inspect", "kernel", "demo"):
+        assert command in out
+        code, own, _ = run(f"{command} --help")
+        assert code == 0
+        assert f"Example: nngp {command}" in " ".join(own.split())
+    assert run("--version")[1].startswith("nngp ")
+
+
+BAD = {
+    "fit nothing.csv -t y": (3, "there is no file nothing.csv"),
+    "fit trian.csv -t y": (3, "did you mean 'train.csv'"),
+    "fit train.csv -t prise": (2, "there is no column 'prise' (did you mean 'price'?)"),
+    "fit train.csv -t price --drop twon": (2, "did you mean 'town'?"),
+    "fit train.csv -t price --depth deep": (2, "--depth must be a whole number or auto"),
+    "fit train.csv -t price --noise-var x": (2, "--noise-var must be a number or auto"),
+    "fit train.csv -t price --activation rleu": (3, "did you mean: relu"),
+    "fit train.csv -t price -o no/model.nngp": (2, "the folder no does not exist"),
+    "fit train.csv -t town --task regression": (2, "regression needs numbers"),
+    "fit train.txt -t y": (2, "the name must end in .csv"),
+    "fit empty.csv -t y": (3, "empty.csv"),
+    "fit broken.parquet -t y": (3, "could not be read as PARQUET"),
+    "fit missing.csv -t y": (3, "column 'y' is empty"),
+    "fit infinite.csv -t y": (3, "column 'x' holds infinite values"),
+    "fit constant.csv -t y": (3, "no column is left to learn from"),
+    "predict train.csv train.csv": (3, "is not a saved nngp model"),
+    "predict nothing.nngp train.csv": (3, "there is no file nothing.nngp"),
+    "inspect cut.nngp": (3, "is truncated or damaged"),
+    "predict python.nngp train.csv": (3, "knows no columns"),
+    "predict good.nngp other.csv": (2, "there is no column 'x'"),
+    "predict good.nngp text.csv": (3, "column 'x' held numbers in training"),
+    "predict good.nngp fine.csv --interval 95": (2, "--interval must be between 0 and 1"),
+    "evaluate good.nngp other.csv": (2, "there is no column 'y'"),
+    "fit fine.csv -t y --engine gpu --selection none": (4, "engine='gpu' needs JAX"),
+    "kernel train.csv": (3, "column 'id' holds String, not numbers"),
+    "kernel fine.csv --depth -1": (3, "depth must be a whole number"),
+    "bake train.csv": (2, "No such command"),
+}
+
+
+@pytest.fixture
+def files(run):
+    houses(30).write_csv("train.csv")
+    pl.DataFrame({"x": [1.0, 2.0, 4.0], "y": [1.0, 4.0, 16.0]}).write_csv("fine.csv")
+    run("fit fine.csv -t y -o good.nngp")
+    whole = Path("good.nngp").read_bytes()
+    Path("cut.nngp").write_bytes(whole[: len(whole) // 2])
+    nngp.NNGPRegressor(selection=None).fit([[1.0], [2.0]], [1.0, 2.0]).save("python.nngp")
+    for name, text in {
+        "train.txt": "y\n1\n",
+        "empty.csv": "",
+        "broken.parquet": "hello",
+        "missing.csv": "x,y\n1,\n2,NA\n",
+        "infinite.csv": "x,y\n1,1\ninf,2\n3,3\n",
+        "other.csv": "z\n1\n",
+        "text.csv": "x\nhello\n",
+        "constant.csv": "x,y\n5,1\n5,2\n5,3\n",
+    }.items():
+        Path(name).write_text(text)
+    days = pl.DataFrame({"x": ["2024-01-01", "2024-01-02"], "y": [1.0, 2.0], "z": [1, 2]})
+    days.with_columns(pl.col("x").str.to_date()).write_parquet("dates.parquet")
+    return run
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_input(files, words):
+    expected, sentence = BAD[words]
+    if "gpu" in words:
+        jax = pytest.importorskip("jax")
+        if any(device.platform == "gpu" for device in jax.devices()):
+            pytest.skip("this machine has a GPU")
+    code, out, said = files(words)
+    assert code == expected
+    assert sentence in said
+    assert "Traceback" not in said + out
+
+
+def test_dates_are_left_out_aloud(files):
+    code, _, said = files("fit dates.parquet -t y")
+    assert code == 0
+    assert "column 'x' is left out: dates and times are not understood" in said
+
+
+def test_interruption(files, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(nngp.NNGPRegressor, "fit", interrupted)
+    code, _, said = files("fit fine.csv -t y -o new.nngp")
+    assert code == 130
+    assert "nothing was written" in said
