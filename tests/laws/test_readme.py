@@ -6,16 +6,21 @@ from pathlib import Path
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
 
-def test_the_example(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+def test_the_examples(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(blocks) == 2
     namespace: dict = {}
-    exec(code, namespace)
-    promised = re.findall(r"print\(.*\)  # (.*)", code)
-    assert capsys.readouterr().out.splitlines() == promised
+    for code in blocks:
+        exec(code, namespace)
+        promised = re.findall(r"print\(.*\)  # (.*)", code)
+        assert capsys.readouterr().out.splitlines() == promised
     assert namespace["error"] < 1e-12
     assert namespace["curve"].error < 1e-12
     assert namespace["K"].shape == (1797, 1797)
     assert set(namespace["gradient"]) == {"weight_var", "bias_var", "noise_var"}
+    ours, theirs = (namespace[name].predict(namespace["Xs"]) for name in ("model", "same"))
+    assert (ours == theirs).all()
 
 
 def test_the_number_of_activations_is_right():

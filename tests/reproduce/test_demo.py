@@ -1,21 +1,41 @@
-"""The demo runs, prints its table and leaves its picture; the figure's two ways agree."""
+"""The demo runs, prints its scores and leaves its pictures; the figures' numbers are right."""
+
+import re
 
 import numpy as np
+import pytest
 
 import nngp
 from nngp.reproduce import demo
 from nngp.reproduce.angular import angular_structure
+from nngp.reproduce.doubt import intervals
 
 
-def test_demo(tmp_path, capsys):
+def test_demo(tmp_path, capfd):
+    pytest.importorskip("typer")
     demo.main(str(tmp_path))
-    printed = capsys.readouterr().out
-    assert "relu, w 1.6, b 0.1" in printed
-    assert "tanh, w 1.6, b 0.1" in printed
-    accuracies = [float(line.split()[7]) for line in printed.splitlines() if "depth 10 " in line]
-    assert len(accuracies) == 2
-    assert min(accuracies) > 0.9
-    assert (tmp_path / "angular-structure.png").stat().st_size > 10_000
+    printed = capfd.readouterr().out
+    assert "$ nngp fit" in printed
+    (accuracy,) = re.findall(r"accuracy on 899 others: (0\.\d+)", printed)
+    assert float(accuracy) > 0.97
+    ours, softmax = map(float, re.findall(r"calibration error, .*: (0\.\d+)", printed))
+    assert ours < 0.03 < softmax
+    for name in ("angular-structure", "intervals", "reliability"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 112
+
+
+def test_intervals_are_in_the_order_of_the_mean():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 1))
+    y = X[:, 0] + 0.1 * rng.normal(size=50)
+    data = intervals(nngp.NNGPRegressor(selection=None).fit(X, y), X, y, 0.5)
+    assert np.all(np.diff(data.mean) >= 0)
+    assert np.all((data.lower < data.mean) & (data.mean < data.upper))
+    inside = (data.lower < data.observed) & (data.observed < data.upper)
+    assert data.inside == inside.mean()
+    # observed values moved along with their predictions
+    assert np.abs(data.observed - data.mean).max() < 1
 
 
 def test_the_table_lies_on_the_exact_curve():
