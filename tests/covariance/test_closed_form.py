@@ -142,3 +142,15 @@ def test_unknown_method_and_missing_closed_form():
         nngp.layer_covariance("tanh", 1.0, 1.0, 0.0, method="closed")
     with pytest.raises(ValueError, match="derivatives need positive variances"):
         nngp.layer_derivatives("relu", 0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_rates_are_slope_and_radials(name):
+    form = closed_form(as_activation(name).closed_form)
+    q1, q2, c = (np.array(column) for column in zip(*PAIRS, strict=True))
+    for together, apart in zip(
+        form.rates(np, q1, q2, c),
+        (form.slope(np, q1, q2, c), form.radial(np, q1, q2, c), form.radial(np, q2, q1, c)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(together, apart, rtol=1e-12)

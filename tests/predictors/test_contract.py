@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_regression
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -110,6 +111,18 @@ def test_few_points(model, n):
         assert (std > 0).all()
     else:
         np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_after_a_failed_fit(model):
+    X, y = small()
+    y = answers_for(model, y)
+    broken = model(depth=-1)
+    with pytest.raises(ValueError, match="depth"):
+        broken.fit(X, y)
+    with pytest.raises(NotFittedError):
+        broken.predict(X)
+    with pytest.raises(NotFittedError):
+        (broken.sample_y if model is nngp.NNGPRegressor else broken.predict_variance)(X)
 
 
 def test_string_labels():

@@ -120,6 +120,31 @@ def test_probabilities_are_calibrated(digits):
     np.testing.assert_array_equal(model.classes_[table.argmax(axis=1)], model.predict(Xs))
 
 
+def test_probabilities_are_those_of_the_posterior():
+    """Classes of very different sizes: the table against draws of the outputs themselves."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=150), [0.3, 1.8])
+    model = nngp.NNGPClassifier(budget=30).fit(X, y)
+    assert np.bincount(y).min() < 15
+    Xs = rng.normal(size=(20, 2))
+    draws = model.posterior_.sample(model._scaled(Xs), 20_000, 1, noise=True)
+    mean = model.posterior_.mean(model._scaled(Xs))
+    scaled = mean + (draws - mean) * np.sqrt(model.output_scale_)
+    share = np.stack([(scaled.argmax(axis=2) == k).mean(axis=0) for k in range(3)], axis=1)
+    np.testing.assert_allclose(model.predict_proba(Xs), share, atol=0.02)
+    np.testing.assert_allclose(
+        model.predict_variance(Xs),
+        model.posterior_.variance(model._scaled(Xs))
+        * model.output_scale_
+        * _one_hot(y).var(axis=0).mean(),
+    )
+
+
+def _one_hot(y):
+    return np.eye(3)[y] - 1 / 3
+
+
 def test_doubt_is_where_errors_are(digits):
     model, Xs, ys = digits
     confidence, right = model.predict_proba(Xs).max(axis=1), model.predict(Xs) == ys

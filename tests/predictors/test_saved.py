@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import nngp
 from nngp.predictors import saved
@@ -82,6 +83,52 @@ def test_on_every_engine(tmp_path, engine):
         mean, std = device.predict(X, return_std=True)
         np.testing.assert_allclose(mean, model.predict(X), rtol=1e-9, atol=1e-9)
         assert (std > 0).all()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"weight_var": (1.0, 2.0), "depth": 1, "activation": "erf"},
+        {"weight_var": [1.0, 2.0], "depth": 1, "relevance": [1.0, 0.5, 0.0]},
+        {"bias_var": np.array([0.1, 0.2]), "depth": 1, "random_state": np.random.RandomState(0)},
+        {"activation": nngp.leaky_relu(0.2), "selection": "loo"},
+    ],
+)
+def test_a_loaded_model_can_be_fitted_again(tmp_path, parameters):
+    model, X = fitted(**parameters)
+    model.save(tmp_path / "model.nngp")
+    again = nngp.load(tmp_path / "model.nngp", engine="cpu")
+    assert again.engine == "cpu"
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    refitted = clone(again).fit(X, X[:, 0])
+    if "random_state" not in parameters:
+        model.fit(X, X[:, 0])
+        np.testing.assert_array_equal(refitted.predict(X), model.predict(X))
+
+
+def test_any_flipped_bit_is_noticed_or_harmless(tmp_path):
+    model, X = fitted(n=10)
+    path = tmp_path / "model.nngp"
+    model.save(path)
+    whole, expected = path.read_bytes(), model.predict(X)
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, len(whole), 300):
+        bad = bytearray(whole)
+        bad[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(bad))
+        try:
+            found = nngp.load(path).predict(X)
+        except saved.ModelFileError:
+            continue
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_wrong_engine_is_no_fault_of_the_file(tmp_path):
+    model, _ = fitted(n=10)
+    model.save(tmp_path / "model.nngp")
+    with pytest.raises(ValueError, match="engine must be") as caught:
+        nngp.load(tmp_path / "model.nngp", engine="tpu")
+    assert not isinstance(caught.value, saved.ModelFileError)
 
 
 def test_a_file_holds_no_code(tmp_path):

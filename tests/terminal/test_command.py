@@ -60,12 +60,12 @@ def test_the_main_job(run, tmp_path):
     code, _, said = run("predict houses.nngp test.parquet -o out.csv")
     assert (code, said.endswith("60 predictions written to out.csv")) == (0, True)
     table = pl.read_csv("out.csv")
-    assert table.columns == ["price", "std", "lower", "upper"]
+    assert table.columns == ["price", "price_std", "price_lower", "price_upper"]
     truth = houses(60, seed=1)
     known = truth["size"].is_not_null()
     missed = (table["price"] - truth["price"]).filter(known)
     assert missed.std() < 25  # of 150; a few sizes are missing in training
-    inside = (table["lower"] < truth["price"]) & (truth["price"] < table["upper"])
+    inside = (table["price_lower"] < truth["price"]) & (truth["price"] < table["price_upper"])
     assert inside.mean() > 0.8
     code, out, _ = run("evaluate houses.nngp test.parquet --json")
     scores = json.loads(out)
@@ -91,8 +91,8 @@ def test_classes(run):
     assert json.loads(out)["leave-one-out accuracy"] > 0.8
     code, out, _ = run("predict model.nngp test.csv --json")
     rows = json.loads(out)["predictions"]
-    assert set(rows[0]) == {"dear", "p_no", "p_yes"}
-    assert all(row["p_no"] + row["p_yes"] == pytest.approx(1) for row in rows)
+    assert set(rows[0]) == {"dear", "dear_p_no", "dear_p_yes"}
+    assert all(row["dear_p_no"] + row["dear_p_yes"] == pytest.approx(1) for row in rows)
     code, out, _ = run("evaluate model.nngp test.csv --json")
     assert json.loads(out)["accuracy"] > 0.8
 
@@ -105,7 +105,7 @@ def test_whole_numbers_are_classes_if_few(run):
     _, out, _ = run("fit train.csv -t rooms --task regression --budget 2 --json")
     assert json.loads(out)["task"] == "regression"
     _, out, _ = run("predict model.nngp train.csv")
-    assert out.splitlines()[0] == "rooms,std,lower,upper"
+    assert out.splitlines()[0] == "rooms,rooms_std,rooms_lower,rooms_upper"
 
 
 def test_what_training_did_not_have(run):
@@ -151,8 +151,16 @@ BAD = {
     "fit train.csv -t price --drop twon": (2, "did you mean 'town'?"),
     "fit train.csv -t price --depth deep": (2, "--depth must be a whole number or auto"),
     "fit train.csv -t price --noise-var x": (2, "--noise-var must be a number or auto"),
-    "fit train.csv -t price --activation rleu": (3, "did you mean: relu"),
+    "fit train.csv -t price --activation rleu": (2, "did you mean: relu"),
     "fit train.csv -t price -o no/model.nngp": (2, "the folder no does not exist"),
+    "fit train.csv -t price --drop price": (2, "'price' is the target"),
+    "fit twice.csv -t y": (3, "more than one column 'x'"),
+    "predict good.nngp fine.csv -o out.txt": (2, "the name must end in .csv"),
+    "fit infinite.csv -t x --task classification": (3, "holds infinite values"),
+    "fit train.csv -t price --engine tpu": (2, "engine must be"),
+    "fit train.csv -t price --budget 0": (2, "budget must be"),
+    "fit fine.csv -t y -o fine.csv": (2, "is the input"),
+    "fit stray.csv -t y": (3, "column 'x' holds numbers but for '-' (1 value(s))"),
     "fit train.csv -t town --task regression": (2, "regression needs numbers"),
     "fit train.txt -t y": (2, "the name must end in .csv"),
     "fit empty.csv -t y": (3, "empty.csv"),
@@ -164,13 +172,13 @@ BAD = {
     "predict nothing.nngp train.csv": (3, "there is no file nothing.nngp"),
     "inspect cut.nngp": (3, "is truncated or damaged"),
     "predict python.nngp train.csv": (3, "knows no columns"),
-    "predict good.nngp other.csv": (2, "there is no column 'x'"),
+    "predict good.nngp other.csv": (3, "there is no column 'x'"),
     "predict good.nngp text.csv": (3, "column 'x' held numbers in training"),
     "predict good.nngp fine.csv --interval 95": (2, "--interval must be between 0 and 1"),
     "evaluate good.nngp other.csv": (2, "there is no column 'y'"),
     "fit fine.csv -t y --engine gpu --selection none": (4, "engine='gpu' needs JAX"),
     "kernel train.csv": (3, "column 'id' holds String, not numbers"),
-    "kernel fine.csv --depth -1": (3, "depth must be a whole number"),
+    "kernel fine.csv --depth -1": (2, "depth must be a whole number"),
     "bake train.csv": (2, "No such command"),
 }
 
@@ -191,6 +199,8 @@ def files(run):
         "infinite.csv": "x,y\n1,1\ninf,2\n3,3\n",
         "other.csv": "z\n1\n",
         "text.csv": "x\nhello\n",
+        "twice.csv": "x, x,y\n1,2,3\n4,5,6\n",
+        "stray.csv": "x,y\n1,2\n-,3\n3,5\n4,1\n5,2\n6,3\n",
         "constant.csv": "x,y\n5,1\n5,2\n5,3\n",
     }.items():
         Path(name).write_text(text)
@@ -226,3 +236,46 @@ def test_interruption(files, monkeypatch):
     code, _, said = files("fit fine.csv -t y -o new.nngp")
     assert code == 130
     assert "nothing was written" in said
+    assert not Path("new.nngp").exists()
+
+
+def test_one_row_has_no_variance(files):
+    """What cannot be computed is null in JSON, not a word that JSON does not know."""
+    Path("one.csv").write_text("x,y\n1,2\n")
+    code, out, _ = files("evaluate good.nngp one.csv --json")
+    assert code == 0
+    assert json.loads(out, parse_constant=pytest.fail)["R²"] is None
+
+
+def test_the_file_named_is_the_file_read(files):
+    Path("data1.csv").write_text("x,y\n1,1\n2,2\n3,3\n")
+    Path("data[1].csv").write_text("x,z\n1,1\n2,2\n3,3\n")
+    assert files("fit data[1].csv -t z")[0] == 0
+
+
+def test_codes_that_look_like_numbers(files):
+    """Text in training is text in prediction, and labels are as they were."""
+    rows = "".join(f"{c},{k}\n" for c, k in zip(["01", "02", "A1"] * 5, "12x" * 5, strict=True))
+    Path("codes.csv").write_text("c,k\n" + rows)
+    files("fit codes.csv -t k")
+    Path("new.csv").write_text("c,k\n01,1\n02,2\n")
+    code, out, said = files("predict model.nngp new.csv")
+    assert "training did not" not in said
+    assert [line.split(",")[0] for line in out.splitlines()] == ["k", "1", "2"]
+    code, out, _ = files("evaluate model.nngp new.csv --json")
+    assert (code, json.loads(out)["accuracy"]) == (0, 1.0)
+
+
+def test_semicolons_and_dates(files):
+    Path("semi.csv").write_text("x;day;y\n1,5;2024-01-01;2\n2,5;2024-01-02;3\n3,5;2024-02-01;5\n")
+    code, _, said = files("fit semi.csv -t y")
+    assert code == 0
+    assert "separated by semicolons" in said
+    assert "column 'day' is left out: dates and times are not understood" in said
+
+
+def test_a_target_of_any_name(files):
+    Path("names.csv").write_text("x,std\n1,2\n2,3\n3,5\n")
+    files("fit names.csv -t std")
+    _, out, _ = files("predict model.nngp names.csv")
+    assert out.splitlines()[0] == "std,std_std,std_lower,std_upper"

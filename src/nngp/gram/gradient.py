@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nngp.architecture import Architecture
 from nngp.covariance import closed_form, derivatives
-from nngp.curve import curve_at
+from nngp.curve import VarianceError, curve_at
 from nngp.gram import tiles
 from nngp.gram.blocks import Cosines, in_strips
 from nngp.gram.equal_norm import ProfileTransform
@@ -70,7 +70,7 @@ class PairwiseGradient:
         self.forward = PairwiseTransform(architecture, inputs, inputs)
         layers = architecture.depth + 1
         if any((q[0] == 0).any() for q in self.forward.variances[:-1]):
-            raise ValueError("derivatives need a positive variance in every layer; add bias_var")
+            raise VarianceError("derivatives need a positive variance in every layer; add bias_var")
         self._weights, self._biases = np.zeros(layers), np.zeros(layers)
         self._in_var = np.zeros((layers, len(inputs)))  # by layer and point
         self._in_product = np.zeros(inputs.X.shape[1])  # Σ G x_ij x_kj of every input j
@@ -160,10 +160,9 @@ class PairwiseGradient:
     def moved(self, weight: bool, rows: slice, columns: slice) -> Array:
         """dK/d(weight_var), or dK/d(bias_var), of one block, for all layers together: the
         recursion forwards."""
-        block = self.cosines.block(rows, columns)
+        block, own = self.cosines.block(rows, columns), self._moved_variances(weight)
         for cosines, strip in in_strips(block, rows, columns):
             i, j = self._coincident(cosines, strip, columns)
-            own = self._moved_variances(weight)
             steps = list(self.forward.steps(cosines, strip, columns))
             out = steps[0].value if weight else np.ones_like(cosines)
             for layer in range(1, self.architecture.depth + 1):

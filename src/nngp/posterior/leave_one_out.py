@@ -48,7 +48,7 @@ def density_gradient(
         precision = -np.concatenate([run.fetch(minus_P[i][i]).diagonal() for i in range(count)])
         value = log_density(alpha, precision)
         d = -alpha / precision[:, None]
-        c = 0.5 * (outputs / precision + ((alpha / precision[:, None]) ** 2).sum(axis=1))
+        c = 0.5 * (outputs / precision + (d**2).sum(axis=1))
         u = -_product(run, minus_P, [run.put(d[s]) for s in slices])
         weighted = [
             [

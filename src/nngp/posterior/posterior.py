@@ -212,9 +212,9 @@ class Posterior:
     ) -> tuple[float, dict[str, Any]]:
         """The sum of the log densities that `leave_one_out` gives the targets, and its gradient.
 
-        The derivatives are named as those of `evidence_gradient`. Holds three times the factor.
+        The derivatives are named as those of `evidence_gradient`. Holds five times the factor.
         """
-        self._check(3.0 * self._system.factor.bytes, "the gradient of the leave-one-out density")
+        self._check(4.5 * self._system.factor.bytes, "the gradient of the leave-one-out density")
         with self._place.track("leave-one-out gradient", float(self.n) ** 3 * 2) as progress:
             return density_gradient(
                 self._engine,

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp.posterior import condition
 from nngp.predictors.estimator import NNGPEstimator
 from nngp.predictors.probability import largest_probability
+from nngp.predictors.scaling import TargetScaling
 
 Array = NDArray[np.float64]
 LEAST = 1e-12  # probability that a class counts as at least, in the choice of the scale
@@ -27,7 +28,8 @@ ALL_LEFT_OUT = 4000  # points up to which all of them are left out in turn
 class NNGPClassifier(ClassifierMixin, NNGPEstimator):
     """Bayesian classification with a deep network of infinite width.
 
-    Parameters are those of `NNGPRegressor`.
+    Parameters are those of `NNGPRegressor`, but for `target_scaling`, which does nothing here, and
+    `relevance`, where "auto" learns none.
 
     Attributes
     ----------
@@ -51,9 +53,10 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
         """Choose a network and condition it on the data."""
         X, y = validate_data(self, X, y, dtype=np.float64, order="C")
         check_classification_targets(y)
-        self.classes_, index = np.unique(y, return_inverse=True)
-        targets = np.eye(len(self.classes_))[index] - 1.0 / len(self.classes_)
-        self._fit_process(X, targets, classes=True)
+        classes, index = np.unique(y, return_inverse=True)
+        targets = np.eye(len(classes))[index] - 1.0 / len(classes)
+        self._fit_process(X, targets, TargetScaling.common(targets), classes=True)
+        self.classes_ = classes
         self.output_scale_ = self._find_output_scale(X, targets, index)
         return self
 
@@ -78,18 +81,18 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
     def predict_variance(self, X: Any, *, noise: bool = False) -> Array:
         """The variance that every output has at each point, (m,), on the scale of the one-hot
         targets; with `noise` that of an observation."""
-        spread = float(np.mean(self._target_scaling.spread**2))
+        check_is_fitted(self, "posterior_")
         variance = self.posterior_.variance(self._scaled(X), noise=noise)
-        return variance * self.output_scale_ * spread
+        return variance * self.output_scale_ * self._target_scaling.spread[0] ** 2
 
     def _probability(self, mean: Array, variance: Array, scale: float | None = None) -> Array:
         scale = self.output_scale_ if scale is None else scale
-        spread = float(np.mean(self._target_scaling.spread**2))
-        return largest_probability(self._target_scaling.undo(mean), variance * spread * scale)
+        # In units of the scaled targets: they share a spread, so nothing else changes.
+        return largest_probability(mean, variance * scale)
 
     def _find_output_scale(self, X: Array, targets: Array, index: NDArray[np.intp]) -> float:
         """Where the points left out are most probable; on some of them if there are very many."""
-        if len(self.classes_) == 1 or len(X) < 2:
+        if targets.shape[1] == 1 or len(X) < 2:
             return 1.0
         posterior = self.posterior_
         if len(X) > ALL_LEFT_OUT:

@@ -13,7 +13,6 @@ from nngp.architecture import as_activation
 from nngp.posterior import Posterior, condition
 from nngp.predictors.scaling import (
     INPUT_SCALINGS,
-    TARGET_SCALINGS,
     InputScaling,
     TargetScaling,
     check_choice,
@@ -25,7 +24,6 @@ Array = NDArray[np.float64]
 SELECTIONS = ("evidence", "loo", "grid", None)
 DEFAULT_DEPTH = 2  # where nothing is chosen: selection=None, or too few points
 ENOUGH = 5  # points from which on something can be chosen
-SLOW_SIZE = 200  # points for the choice where each gradient takes seconds
 
 
 class NNGPEstimator(BaseEstimator):
@@ -64,20 +62,22 @@ class NNGPEstimator(BaseEstimator):
         self.random_state = random_state
         self.progress = progress
 
-    def _fit_process(self, X: Array, Y: Array, *, classes: bool) -> None:
+    def _fit_process(self, X: Array, Y: Array, targets: TargetScaling, *, classes: bool) -> None:
         """Scale, choose a network, condition it on everything."""
         self._check_parameters(X.shape[1])
-        scaling = InputScaling.learn(X, self.input_scaling)
-        own_spread = scaling.own_spread if self.input_scaling == "auto" else None
-        self._relevance = np.ones(X.shape[1])
-        if not _is_auto(self.relevance) and not isinstance(self.relevance, bool | np.bool_):
-            self._relevance, own_spread = np.asarray(self.relevance, dtype=float), None
-            scaling = scaling.stretched(self._relevance)
-        targets = TargetScaling.learn(Y, self.target_scaling)
+        candidates = self._candidates()
+        kind = self._kind_of_scaling(candidates)
+        scaling = InputScaling.learn(X, kind)
+        own_spread = scaling.own_spread if kind == "auto" else None
+        relevance = np.where(scaling.factor > 0, 1.0, 0.0)
+        if self._relevance_is_given:
+            relevance, own_spread = np.asarray(self.relevance, dtype=float), None
+            scaling = scaling.stretched(relevance)
         scaled, answers = scaling(X), targets(Y)
-        setting, table = self._choose(scaled, answers, own_spread, classes)
+        learn = not scaling.unit and self._learns_relevance(X, classes)
+        setting, table = self._choose(scaled, answers, candidates, own_spread, learn, classes)
         if setting.relevance is not None:
-            self._relevance = setting.relevance
+            relevance = relevance * setting.relevance
             scaling = scaling.stretched(setting.relevance)
             scaled = scaling(X)
         posterior = condition(
@@ -88,20 +88,32 @@ class NNGPEstimator(BaseEstimator):
             engine=self.engine,
             progress=self.progress,
         )
-        self._settle(posterior, scaling, targets)
-        self.selection_ = _marked(table, setting).columns()
+        self._settle(posterior, scaling, targets, relevance)
+        table.mark(setting)
+        self.selection_ = table.columns()
 
-    def _settle(self, posterior: Posterior, scaling: InputScaling, targets: TargetScaling) -> None:
+    def _settle(
+        self,
+        posterior: Posterior,
+        scaling: InputScaling,
+        targets: TargetScaling,
+        relevance: Array,
+    ) -> None:
         """What fitting leaves behind, and what loading restores."""
         self.posterior_, self.architecture_ = posterior, posterior.architecture
         self.noise_var_, self.report_ = posterior.noise_var, posterior.report
         self._input_scaling, self._target_scaling = scaling, targets
+        self._relevance = relevance
+
+    @property
+    def _relevance_is_given(self) -> bool:
+        return not _is_auto(self.relevance) and not isinstance(self.relevance, bool | np.bool_)
 
     @property
     def relevance_(self) -> Array:
         """How strongly each input, once scaled, moves the network, relative to the strongest: the
         variance of the weights that leave it."""
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         out: Array = self._relevance / max(self._relevance.max(), np.finfo(float).tiny)
         return out
 
@@ -119,34 +131,36 @@ class NNGPEstimator(BaseEstimator):
         """
         from nngp.predictors.saved import save
 
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         save(self, path, factor=factor, notes=notes or {})
 
+    def _kind_of_scaling(self, candidates: list[Candidate]) -> str:
+        """As asked; "auto" takes the sphere where pairs of unequal norm would be slow."""
+        slow = any(candidate.activation.closed_form is None for candidate in candidates)
+        return "sphere" if self.input_scaling == "auto" and slow else self.input_scaling
+
     def _choose(
-        self, X: Array, Y: Array, own_spread: Array | None, classes: bool
+        self,
+        X: Array,
+        Y: Array,
+        candidates: list[Candidate],
+        own_spread: Array | None,
+        relevance: bool,
+        classes: bool,
     ) -> tuple[Setting, Table]:
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        candidates, size = self._candidates(), int(self.selection_size)
-        learn = self._learns_relevance(X, classes)
+        size, where = int(self.selection_size), (self.engine, self.budget, rng)
         if self.selection is None or len(X) < ENOUGH:
             return candidates[0].setting(STARTS[0]), Table()
         if self.selection == "grid":
-            return grid_search(
-                X, Y, candidates, size, self.engine, self.budget, rng, self.progress, classes
-            )
-        slow = any(c.activation.closed_form is None for c in candidates)
-        if slow and self.input_scaling != "unit":
-            size = min(size, SLOW_SIZE)
-        where = self.selection, self.engine, self.budget, rng
-        search = Search(X, Y, *where, own_spread, self.progress)
-        return search.run(candidates, size, learn), search.table
+            return grid_search(X, Y, candidates, size, *where, self.progress, classes)
+        search = Search(X, Y, self.selection, *where, own_spread, self.progress)
+        return search.run(candidates, size, relevance), search.table
 
     def _candidates(self) -> list[Candidate]:
         """The kinds of network that may be chosen; the first is the default."""
-        given = {
-            name: None if _is_auto(getattr(self, name)) else getattr(self, name)
-            for name in ("weight_var", "bias_var", "noise_var")
-        }
+        names_of = ("weight_var", "bias_var", "noise_var")
+        given: dict[str, Any] = {name: _hashable(getattr(self, name)) for name in names_of}
         depths: tuple[Any, ...] = (self.depth,)
         names: tuple[Any, ...] = (self.activation,)
         if _is_auto(self.depth):
@@ -160,12 +174,13 @@ class NNGPEstimator(BaseEstimator):
         return out
 
     def _learns_relevance(self, X: Array, classes: bool) -> bool:
-        possible = self.input_scaling != "unit" and self.selection in ("evidence", "loo")
+        on_sphere = self.input_scaling in ("unit", "sphere")
+        possible = not on_sphere and self.selection in ("evidence", "loo")
         if isinstance(self.relevance, bool | np.bool_):
             if self.relevance and not possible:
                 raise ValueError(
-                    "relevance=True needs another input_scaling than 'unit' and selection "
-                    "'evidence' or 'loo'; pass relevance='auto' otherwise"
+                    "relevance=True needs input_scaling 'auto', 'standardize' or 'none', and "
+                    "selection 'evidence' or 'loo'; pass relevance='auto' otherwise"
                 )
             return bool(self.relevance)
         # The evidence of one-hot targets counts every class as data of its own: too sure of itself.
@@ -173,17 +188,18 @@ class NNGPEstimator(BaseEstimator):
 
     def _check_parameters(self, d: int) -> None:
         check_choice("input_scaling", self.input_scaling, INPUT_SCALINGS)
-        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         check_choice("selection", self.selection, SELECTIONS)
         for name, smallest in (("selection_size", ENOUGH), ("budget", 1)):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, Integral) or value < smallest):
+            if value is None and name == "budget":
+                continue
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < smallest:
                 raise ValueError(
                     f"{name} must be a whole number of at least {smallest}, got {value!r}"
                 )
-        for name in ("depth", "activation", "weight_var", "bias_var", "noise_var"):
+        for name in ("depth", "weight_var", "bias_var", "noise_var"):
             value = getattr(self, name)
-            if isinstance(value, str) and value != "auto" and name != "activation":
+            if isinstance(value, str) and value != "auto":
                 raise ValueError(f"{name} must be a number or 'auto', got {value!r}")
         if _is_auto(self.depth) and any(
             np.ndim(getattr(self, name)) > 0 for name in ("weight_var", "bias_var")
@@ -198,7 +214,7 @@ class NNGPEstimator(BaseEstimator):
         self._check_relevance(d)
 
     def _check_relevance(self, d: int) -> None:
-        if _is_auto(self.relevance) or isinstance(self.relevance, bool | np.bool_):
+        if not self._relevance_is_given:
             return
         try:
             values = np.asarray(self.relevance, dtype=float)
@@ -212,7 +228,7 @@ class NNGPEstimator(BaseEstimator):
 
     def _scaled(self, X: Any) -> Array:
         """Test inputs, checked, on the training inputs' scale."""
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
         return self._input_scaling(X)
 
@@ -221,13 +237,8 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def _marked(table: Table, setting: Setting) -> Table:
-    """With the row of the chosen setting marked."""
-    for row in table.rows:
-        row["chosen"] = (
-            row["weight_var"] == setting.architecture.weight_var
-            and row["bias_var"] == setting.architecture.bias_var
-            and row["noise_var"] == setting.noise_var
-            and row["depth"] == setting.architecture.depth
-        )
-    return table
+def _hashable(value: Any) -> Any:
+    """A variance as a candidate holds it: None if free, a tuple if there is one a layer."""
+    if _is_auto(value):
+        return None
+    return tuple(np.asarray(value).tolist()) if np.ndim(value) else value

@@ -7,8 +7,9 @@ member, so damage is noticed. It is written beside its place and then moved ther
 
 import json
 import os
-import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,20 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from nngp._files import replaced
 from nngp.architecture import Activation, from_spec, spec_of
-from nngp.linsolve import Engine
+from nngp.linsolve import Engine, choose_engine
 from nngp.posterior.state import arrays_of, header_of, restore
 from nngp.predictors.classifier import NNGPClassifier
 from nngp.predictors.estimator import NNGPEstimator
 from nngp.predictors.regressor import NNGPRegressor
 from nngp.predictors.scaling import InputScaling, TargetScaling
+from nngp.predictors.search import as_column
 
 FORMAT, VERSION = "nngp-model", 1
 HEADER = "header.json"
+# What reading a damaged archive can raise
+UNREADABLE = (KeyError, TypeError, ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile)
 KINDS = {"NNGPRegressor": NNGPRegressor, "NNGPClassifier": NNGPClassifier}
 
 
@@ -50,20 +55,10 @@ def save(
         "notes": notes,
         "posterior": header_of(model.posterior_, factor=factor),
     }
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write(file, header, model, factor)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replaced(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(HEADER, json.dumps(header, indent=1, allow_nan=False))
+        for name, array in chain(_arrays(model), arrays_of(model.posterior_, factor=factor)):
+            _put(archive, name, array)
 
 
 def load(
@@ -93,14 +88,12 @@ def load(
     >>> bool(np.all(nngp.load(path).predict([[1.5]]) == model.predict([[1.5]])))
     True
     """
-    with _opened(path) as archive:
+    choose_engine(engine, 0)  # a wrong name is no fault of the file
+    with _opened(path) as archive, _noticing_damage(path, UNREADABLE):
         header = _header(archive, path)
-        try:
-            return _rebuilt(header, archive, engine, progress)
-        except (KeyError, TypeError, ValueError, zipfile.BadZipFile, EOFError) as cause:
-            raise ModelFileError(
-                f"{path} is damaged ({cause}); get a fresh copy or fit the model again"
-            ) from cause
+        arrays = {name.removesuffix(".npy"): _read(archive, name) for name in _members(archive)}
+    with _noticing_damage(path, (KeyError, TypeError)):
+        return _rebuilt(header, arrays, engine, progress)
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -109,21 +102,33 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
         return _header(archive, path)
 
 
-def _write(file: Any, header: dict[str, Any], model: NNGPEstimator, factor: bool) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(HEADER, json.dumps(header, indent=1))
-        own = {
-            "input_center": model._input_scaling.center,
-            "input_factor": model._input_scaling.factor,
-            "target_center": model._target_scaling.center,
-            "target_spread": model._target_scaling.spread,
-            "relevance": model._relevance,
-        }
-        if hasattr(model, "classes_"):
-            classes = model.classes_
-            own["classes"] = classes.astype(str) if classes.dtype == object else classes
-        for name, array in chain(own.items(), arrays_of(model.posterior_, factor=factor)):
-            _put(archive, name, array)
+@contextmanager
+def _noticing_damage(path: Any, kinds: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Errors of these kinds mean that the file is not what it was."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except kinds as cause:
+        raise ModelFileError(
+            f"{path} is damaged ({cause}); get a fresh copy or fit the model again"
+        ) from cause
+
+
+def _arrays(model: NNGPEstimator) -> Iterator[tuple[str, NDArray[Any]]]:
+    """The estimator's own arrays by name."""
+    yield "input_center", model._input_scaling.center
+    yield "input_factor", model._input_scaling.factor
+    yield "target_center", model._target_scaling.center
+    yield "target_spread", model._target_scaling.spread
+    yield "relevance", model._relevance
+    if isinstance(model, NNGPClassifier):
+        classes = model.classes_
+        yield "classes", classes.astype(str) if classes.dtype == object else classes
+
+
+def _members(archive: zipfile.ZipFile) -> list[str]:
+    return [name for name in archive.namelist() if name.endswith(".npy")]
 
 
 def _put(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
@@ -132,27 +137,36 @@ def _put(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    with archive.open(f"{name}.npy") as member:
+    with archive.open(name) as member:
         out = npy.read_array(member, allow_pickle=False)
         member.read(1)  # to the end: the checksum is compared there
     return np.asarray(out)
 
 
 def _params(model: NNGPEstimator) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    """The parameters, but for those that are given to `load` (engine, progress)."""
+    params = model.get_params(deep=False)
+    for name in ("engine", "progress"):
+        del params[name]
+    if isinstance(params["random_state"], np.random.RandomState):
+        params["random_state"] = None  # its state has moved on since
+    return {name: _plain(value) for name, value in params.items()}
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON has it; what is no value (an engine, a callback) is left out."""
+    """A value as JSON has it."""
     if isinstance(value, Activation):
         return {"activation": spec_of(value)}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, tuple | list):
         return [_plain(part) for part in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    return None
+    kind = "is a Python function, which" if callable(value) else "is no plain value and"
+    raise ValueError(f"the parameter {value!r} {kind} cannot be written to a file")
 
 
 def _fitted(model: NNGPEstimator) -> dict[str, Any]:
@@ -160,7 +174,8 @@ def _fitted(model: NNGPEstimator) -> dict[str, Any]:
         "n_features_in": model.n_features_in_,
         "feature_names": None,
         "unit": model._input_scaling.unit,
-        "selection": {name: _plain(column) for name, column in model.selection_.items()},
+        "constant": model._input_scaling.constant,
+        "selection": {name: _plain(column.tolist()) for name, column in model.selection_.items()},
     }
     if hasattr(model, "feature_names_in_"):
         out["feature_names"] = [str(name) for name in model.feature_names_in_]
@@ -194,39 +209,36 @@ def _header(archive: zipfile.ZipFile, path: Any) -> dict[str, Any]:
     try:
         header = json.loads(archive.read(HEADER))
         known = header["format"] == FORMAT
-    except (KeyError, TypeError, ValueError, zipfile.BadZipFile):
+    except UNREADABLE:
         known = False
     if not known:
         raise ModelFileError(f"{path} is not a saved nngp model; pass a file from save()")
-    if not isinstance(header["version"], int) or header["version"] > VERSION:
+    if not isinstance(header.get("version"), int) or header["version"] > VERSION:
         raise ModelFileError(
-            f"{path} has format {header['version']} and this version of nngp reads up to "
+            f"{path} has format {header.get('version')} and this version of nngp reads up to "
             f"{VERSION}; upgrade nngp"
         )
     return dict(header)
 
 
 def _rebuilt(
-    header: dict[str, Any], archive: zipfile.ZipFile, engine: str | Engine, progress: Any
+    header: dict[str, Any], arrays: dict[str, NDArray[Any]], engine: str | Engine, progress: Any
 ) -> Any:
     params = {name: _unplain(value) for name, value in header["params"].items()}
-    params |= {"progress": progress}
-    if isinstance(engine, str):
-        params["engine"] = engine
-    model, fitted = KINDS[header["kind"]](**params), header["fitted"]
-
-    def read(name: str) -> NDArray[Any]:
-        return _read(archive, name)
-
+    model = KINDS[header["kind"]](**params, engine=engine, progress=progress)
+    fitted, read = header["fitted"], arrays.__getitem__
     model.n_features_in_ = fitted["n_features_in"]
     if fitted["feature_names"] is not None:
         model.feature_names_in_ = np.array(fitted["feature_names"], dtype=object)
-    scaling = InputScaling(read("input_center"), read("input_factor"), fitted["unit"])
+    scaling = InputScaling(
+        read("input_center"), read("input_factor"), fitted["unit"], fitted["constant"]
+    )
     targets = TargetScaling(read("target_center"), read("target_spread"))
     posterior = restore(header["posterior"], read, engine=engine, progress=progress)
-    model._settle(posterior, scaling, targets)
-    model._relevance = read("relevance")
-    model.selection_ = {name: _as_column(column) for name, column in fitted["selection"].items()}
+    model._settle(posterior, scaling, targets, read("relevance"))
+    model.selection_ = {name: as_column(column) for name, column in fitted["selection"].items()}
+    if "score" in model.selection_:
+        model.selection_["score"] = model.selection_["score"].astype(float)
     if isinstance(model, NNGPClassifier):
         classes = read("classes")
         model.classes_ = classes.astype(object) if fitted["object_classes"] else classes
@@ -240,17 +252,3 @@ def _unplain(value: Any) -> Any:
     if isinstance(value, dict):
         return from_spec(value["activation"])
     return value
-
-
-def _as_column(values: list[Any]) -> NDArray[Any]:
-    if any(isinstance(value, list) for value in values):
-        out = np.empty(len(values), dtype=object)
-        out[:] = [tuple(value) if isinstance(value, list) else value for value in values]
-        return out
-    return np.asarray(values)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

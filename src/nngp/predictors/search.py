@@ -13,18 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize
 
 from nngp.architecture import Activation, ActivationError, Architecture
 from nngp.curve import VarianceError
 from nngp.linsolve import Engine, NotPositiveDefiniteError, Progress, progress_for
-from nngp.posterior import Sweep, condition
-from nngp.predictors.space import NOISE_BOUNDS, STARTS, Candidate, Setting, Space
+from nngp.posterior import Posterior, Sweep, condition
+from nngp.predictors.space import STARTS, Candidate, Setting, Space
 
 Array = NDArray[np.float64]
 FEW, STEPS, SOME_STEPS, LAST_STEPS, FINALISTS = 300, 12, 8, 25, 3
 SECONDS = 1e-7  # an evaluation takes about, for each pair of points
-NOISE_POINTS = 4000
+NOISE_POINTS, NOISE_STEPS = 4, 6  # times as many points for the noise alone
+FTOL = 1e-5  # of the score for each number: gains below do not matter
 PENALTY = 1e8  # for networks that cannot be computed: worse than any that can
 GRID_DEPTHS = (1, 2, 3, 5, 7, 10, 20, 50, 100)
 GRID_WEIGHTS, GRID_BIASES = np.linspace(0.1, 5.0, 30), np.linspace(0.0, 2.0, 30)
@@ -35,31 +36,41 @@ class Table:
     """What was tried, a row each; `columns` is what the estimators show as `selection_`."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
 
-    def add(self, stage: str, n: int, score: float, setting: Setting | None, **more: Any) -> None:
-        row: dict[str, Any] = {"stage": stage, "n": n, "score": score, **more}
-        if setting is not None:
-            net = setting.architecture
-            row |= {
-                "activation": net.activation.name,
-                "depth": net.depth,
-                "weight_var": net.weight_var,
-                "bias_var": net.bias_var,
-                "noise_var": setting.noise_var,
-                "chosen": False,
-            }
+    def add(self, stage: str, n: int, score: float, setting: Setting, **more: Any) -> None:
+        net = setting.architecture
+        row = {
+            "stage": stage,
+            "n": n,
+            "score": score,
+            **more,
+            "activation": net.activation.name,
+            "depth": net.depth,
+            "weight_var": net.weight_var,
+            "bias_var": net.bias_var,
+            "noise_var": setting.noise_var,
+            "chosen": False,
+        }
         self.rows.append(row)
+        self.settings.append(setting)
+
+    def mark(self, chosen: Setting) -> None:
+        """Mark the row that the chosen setting came from."""
+        for row, setting in zip(self.rows, self.settings, strict=True):
+            row["chosen"] = setting is chosen
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """A dictionary of equally long arrays, as `pandas.DataFrame` takes it."""
         names = list(self.rows[0]) if self.rows else []
-        return {name: _column([row[name] for row in self.rows]) for name in names}
+        return {name: as_column([row[name] for row in self.rows]) for name in names}
 
 
-def _column(values: list[Any]) -> NDArray[Any]:
-    if any(isinstance(value, tuple) for value in values):
+def as_column(values: list[Any]) -> NDArray[Any]:
+    """Values as an array; sequences (a variance a layer) stay together, as tuples."""
+    if any(isinstance(value, tuple | list) for value in values):
         out = np.empty(len(values), dtype=object)
-        out[:] = values
+        out[:] = [tuple(value) if isinstance(value, list) else value for value in values]
         return out
     return np.asarray(values)
 
@@ -90,6 +101,7 @@ class Search:
     progress: Any = None
     table: Table = field(default_factory=Table)
     spent: int = 0
+    _ground: Array | None = field(default=None, init=False)  # relevances before any is learned
 
     def run(self, candidates: list[Candidate], size: int, relevance: bool) -> Setting:
         """The best setting found."""
@@ -109,36 +121,17 @@ class Search:
                 best = self._climbed(two, many, SOME_STEPS, "more data", relevance) or best
             last = self._climbed(best[:1], many, LAST_STEPS, "last", relevance)
             found = (last or best)[0]
-            return self._with_noise(found, np.sort(order[:NOISE_POINTS]), len(many))
+            if found.candidate.noise_var is None and len(order) > len(many):
+                return self._with_noise(found, np.sort(order[: NOISE_POINTS * size]))
+            return found.setting
 
-    def _with_noise(self, found: Try, rows: NDArray[np.intp], used: int) -> Setting:
+    def _with_noise(self, found: Try, rows: NDArray[np.intp]) -> Setting:
         """With the noise found anew on more points than the rest: few points can be fitted more
         closely than many, and take the noise for smaller than it is."""
-        setting, candidate = found.setting, found.candidate
-        if candidate.noise_var is not None or len(rows) <= used or self._over():
-            return setting
-        fixed = replace(candidate, weight_var=0, bias_var=0)  # not free
-        X, Y = self.X[rows], self.Y[rows]
-        before, clock = self.spent, time.perf_counter()
-
-        def loss(log_noise: float) -> float:
-            if self._over():
-                return PENALTY
-            self.spent += 1
-            moved = replace(setting, noise_var=float(np.exp(log_noise)))
-            value, _ = self._score(Space(fixed, 0), moved, np.empty(0), X, Y)
-            return min(-value / Y.size, PENALTY)
-
-        start = np.log(setting.noise_var)
-        low, high = np.log(NOISE_BOUNDS)
-        bounds = max(start - 2.0, low), min(start + 4.0, high)
-        best = minimize_scalar(
-            loss, bounds=bounds, method="bounded", options={"xatol": 0.05, "maxiter": 12}
-        )
-        setting = replace(setting, noise_var=float(np.exp(best.x)))
-        spent = {"evaluations": self.spent - before, "seconds": time.perf_counter() - clock}
-        self.table.add("noise", len(rows), -float(best.fun), setting, **spent)
-        return setting
+        net = found.setting.architecture
+        candidate = replace(found.candidate, weight_var=net.weight_var, bias_var=net.bias_var)
+        row = self._try(candidate, found.setting, rows, NOISE_STEPS, "noise")
+        return found.setting if row is None or not np.isfinite(row.score) else row.setting
 
     def _kinds(self, candidates: list[Candidate], rows: NDArray[np.intp]) -> list[Try]:
         """Every kind of network, best first. The first of each activation is climbed from all
@@ -146,11 +139,10 @@ class Search:
         whether columns keep their own spread."""
         out: list[Try] = []
         begin: dict[Activation, int] = {}
-        ground: Array | None = None
         for candidate in candidates:
             phi = candidate.activation
             which = [begin[phi]] if phi in begin else range(len(STARTS))
-            starts = [replace(candidate.setting(STARTS[k]), relevance=ground) for k in which]
+            starts = [replace(candidate.setting(STARTS[k]), relevance=self._ground) for k in which]
             climbed = [self._try(candidate, start, rows) for start in starts]
             if not any(climbed):
                 break
@@ -160,7 +152,7 @@ class Search:
                 start = replace(candidate.setting(STARTS[begin[phi]]), relevance=self.own_spread)
                 climbed.append(self._try(candidate, start, rows))
                 if climbed[-1] is not None and climbed[-1].score > max(scores):
-                    ground = self.own_spread
+                    self._ground = self.own_spread
             out += [row for row in climbed if row is not None and np.isfinite(row.score)]
         if not out:
             raise VarianceError(
@@ -195,7 +187,7 @@ class Search:
         if self._over():
             return None
         X, Y = self.X[rows], self.Y[rows]
-        space = Space(candidate, X.shape[1] if relevance else 0, start.relevance)
+        space = Space(candidate, X.shape[1] if relevance else 0, self._ground)
         before, clock = self.spent, time.perf_counter()
         score, setting = self._climb(space, start, X, Y, steps)
         spent = {"evaluations": self.spent - before, "seconds": time.perf_counter() - clock}
@@ -232,7 +224,7 @@ class Search:
                     jac=True,
                     method="L-BFGS-B",
                     bounds=space.bounds,
-                    options={"maxiter": steps, "maxfun": 2 * steps},
+                    options={"maxiter": steps, "maxfun": 2 * steps, "ftol": FTOL},
                 )
         except _OutOfBudgetError:
             pass
@@ -258,17 +250,21 @@ class Search:
                 )
                 if posterior.noise_var > setting.noise_var and space.candidate.noise_var is None:
                     return nothing  # not the setting that was asked for
-                if self.criterion == "loo":
-                    value, by_name = posterior.leave_one_out_density(**options)
-                else:
-                    value = posterior.log_evidence
-                    by_name = posterior.evidence_gradient(**options) if len(theta) else {}
+                value, by_name = self._criterion(posterior, len(theta) > 0, options)
         except (NotPositiveDefiniteError, VarianceError, ActivationError):
             return nothing
         gradient = space.gradient(theta, by_name) if len(theta) else theta
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
             return nothing
         return value, gradient
+
+    def _criterion(
+        self, posterior: Posterior, free: bool, options: dict[str, bool]
+    ) -> tuple[float, dict[str, Any]]:
+        """The score of all targets, and its derivatives if anything is free."""
+        if self.criterion == "loo":
+            return posterior.leave_one_out_density(**options)
+        return posterior.log_evidence, posterior.evidence_gradient(**options) if free else {}
 
     def _over(self) -> bool:
         return self.budget is not None and self.spent >= self.budget
@@ -301,7 +297,7 @@ def grid_search(
 
     A fifth of the data is held out; `budget` networks are taken evenly from the grid.
     """
-    order = rng.permutation(len(X))[: max(size, 2)]
+    order = rng.permutation(len(X))[:size]
     held = max(1, len(order) // 5)
     train, val = order[held:], order[:held]
     networks = list(_grid(candidates))

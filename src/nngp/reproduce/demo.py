@@ -4,6 +4,7 @@ A table of patients goes through the command line: fit, predict, evaluate. Image
 through the classifier: accuracy, and whether its probabilities come true. Three pictures are left.
 """
 
+import shlex
 import subprocess
 import sys
 import time
@@ -36,14 +37,14 @@ def table(place: Path) -> None:
     for name, rows in (("train", np.column_stack([X, y])), ("test", np.column_stack([Xs, ys]))):
         path = place / f"{name}.csv"
         np.savetxt(path, rows, delimiter=",", header=",".join(names), comments="", fmt="%.17g")
-    model, out = place / "diabetes.nngp", place / "predictions.csv"
+    train, test, model = (str(place / name) for name in ("train.csv", "test.csv", "diabetes.nngp"))
     for words in (
-        f"fit {place / 'train.csv'} --target progression -o {model}",
-        f"predict {model} {place / 'test.csv'} -o {out}",
-        f"evaluate {model} {place / 'test.csv'}",
+        ["fit", train, "--target", "progression", "-o", model],
+        ["predict", model, test, "-o", str(place / "predictions.csv")],
+        ["evaluate", model, test],
     ):
-        print(f"\n$ nngp {words}", flush=True)
-        subprocess.run([sys.executable, "-m", "nngp", *words.split()], check=True)
+        print("\n$ nngp " + shlex.join(words), flush=True)
+        subprocess.run([sys.executable, "-m", "nngp", *words], check=True)
     plots.intervals(load(model), Xs, ys, place / "intervals.png")
 
 

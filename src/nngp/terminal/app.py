@@ -40,7 +40,9 @@ def fit(
     weight_var: Variance = "auto",
     bias_var: Variance = "auto",
     noise_var: Variance = "auto",
-    scaling: Annotated[str, typer.Option(help="auto, standardize, unit or none.")] = "auto",
+    input_scaling: Annotated[
+        str, typer.Option(help="auto, standardize, sphere, unit or none.")
+    ] = "auto",
     selection: Annotated[str, typer.Option(help="evidence, loo, grid or none.")] = "evidence",
     budget: Annotated[int | None, typer.Option(help="At most so many networks are tried.")] = None,
     seed: Annotated[int, typer.Option(help="Which rows the choice looks at.")] = 0,
@@ -60,7 +62,7 @@ def fit(
             "weight_var": jobs.number("--weight-var", weight_var),
             "bias_var": jobs.number("--bias-var", bias_var),
             "noise_var": jobs.number("--noise-var", noise_var),
-            "input_scaling": scaling,
+            "input_scaling": input_scaling,
             "selection": None if selection == "none" else selection,
             "budget": budget,
             "engine": engine,
@@ -123,10 +125,9 @@ def kernel(
 ) -> None:
     """Compute the kernel matrix of a table of numbers."""
     with guarded():
-        from nngp.architecture import Architecture
         from nngp.terminal import jobs
 
-        net = Architecture(depth, activation, weight_var, bias_var)
+        net = jobs.network(depth, activation, weight_var, bias_var)
         jobs.kernel(table, net, normalize, output, as_json)
 
 

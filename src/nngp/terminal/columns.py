@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 
-from nngp.terminal.speech import DataError
+from nngp.terminal.speech import DataError, UsageError
 from nngp.terminal.tables import column_of
 
 Array = NDArray[np.float64]
@@ -92,7 +92,8 @@ class Columns:
             else:
                 out.texts.append(TextColumn.learn(column))
         if not out.numbers and not out.texts:
-            raise DataError("no column is left to learn from")
+            reasons = "; ".join(out.remarks[:5])
+            raise DataError(f"no column is left to learn from: {reasons}")
         out.remarks.extend(_missing(table, out))
         out.remarks.extend(
             f"column '{c.name}' is text: one input for each of its {len(c.categories)} values"
@@ -103,7 +104,10 @@ class Columns:
     def encode(self, table: pl.DataFrame) -> tuple[Array, list[str]]:
         """The inputs as numbers, and remarks on values never seen in training."""
         every: list[NumberColumn | TextColumn] = [*self.numbers, *self.texts]
-        parts = [c.encode(column_of(table, c.name)) for c in every]
+        try:
+            parts = [c.encode(column_of(table, c.name)) for c in every]
+        except UsageError as missing:
+            raise DataError(str(missing)) from None
         remarks = _missing(table, self)
         for column, part in zip(self.texts, parts[len(self.numbers) :], strict=True):
             unknown = int((part.sum(axis=1) == 0).sum())
@@ -144,6 +148,17 @@ def _texts(column: pl.Series) -> NDArray[Any]:
     return np.array(column.cast(pl.String).to_list(), dtype=object)
 
 
+def _refuse_nearly_numeric(column: pl.Series) -> None:
+    """Numbers with a stray text among them would become a category each."""
+    known = column.cast(pl.String).drop_nulls()
+    odd = known.filter(known.cast(pl.Float64, strict=False).is_null())
+    if 0 < len(odd) <= 0.2 * len(known):
+        raise DataError(
+            f"column '{column.name}' holds numbers but for {odd[0]!r} ({len(odd)} value(s)); "
+            "replace it, or leave the cell empty"
+        )
+
+
 def _useless(column: pl.Series) -> str:
     """Why a column cannot be learned from, or nothing."""
     known = column.drop_nulls()
@@ -157,6 +172,8 @@ def _useless(column: pl.Series) -> str:
         return f"{column.dtype} is neither number nor text"
     if known.n_unique() == 1 and len(known) == len(column):
         return "it is constant"
+    if not _is_number(column):
+        _refuse_nearly_numeric(column)
     if not _is_number(column) and known.n_unique() == len(known) and len(known) >= IDENTIFIER:
         return "each row has a text of its own, as identifiers do"
     return ""

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from nngp._files import replaced
 from nngp.architecture import Architecture
 from nngp.gram import kernel as kernel_matrix, normalize as normalized, plan_kernel
+from nngp.linsolve import choose_engine
 from nngp.predictors import NNGPClassifier, NNGPRegressor, load
 from nngp.predictors.saved import read_header
 from nngp.terminal.columns import Columns
 from nngp.terminal.results import left_out, predictions, scores, summary
 from nngp.terminal.speech import DataError, UsageError, answer, say
-from nngp.terminal.tables import check_writable, column_of, read_table, write_table
+from nngp.terminal.tables import READERS, check_writable, column_of, read_table, write_table
 from nngp.terminal.target import as_amounts, as_labels, is_class, known_rows
 from nngp.terminal.task import Task
 
@@ -32,11 +34,15 @@ def fit(
 ) -> None:
     """Table to model."""
     check_writable(output)
+    _check_apart(output, train)
+    _check_parameters(parameters)
     rows = known_rows(read_table(train), target)
     classes = is_class(rows[target], task)
     answers = as_labels(rows[target]) if classes else as_amounts(rows[target])
     for name in drop:
         column_of(rows, name)
+    if target in drop:
+        raise UsageError(f"'{target}' is the target, so it cannot be dropped")
     columns = Columns.learn(rows.drop([target, *drop]))
     X, _ = columns.encode(rows)
     _say_all(columns.remarks)
@@ -59,17 +65,19 @@ def predict(
 ) -> None:
     """Model and table to predictions."""
     if output is not None:
-        check_writable(output)
+        check_writable(output, tuple(READERS))
+        _check_apart(output, path, table)
     if not 0 < interval < 1:
         raise UsageError(f"--interval must be between 0 and 1, got {interval}")
     model, notes = _loaded(path, engine)
-    X, remarks = Columns.from_dict(notes["columns"]).encode(read_table(table))
+    encoder = Columns.from_dict(notes["columns"])
+    X, remarks = encoder.encode(read_table(table, _texts(encoder)))
     _say_all(remarks)
     columns = predictions(model, notes["target"], X, interval)
     if as_json:
         each = zip(*columns.values(), strict=True)
         rows = [dict(zip(columns, row, strict=True)) for row in each]
-        print(json.dumps({"predictions": rows}))
+        print(json.dumps({"predictions": rows}, allow_nan=False))
     if output is not None or not as_json:
         write_table(columns, output)
     if output is not None:
@@ -79,8 +87,10 @@ def predict(
 def evaluate(path: Path, table: Path, engine: str, as_json: bool) -> None:
     """Model and table with answers to scores."""
     model, notes = _loaded(path, engine)
-    rows = known_rows(read_table(table), notes["target"])
-    X, remarks = Columns.from_dict(notes["columns"]).encode(rows)
+    encoder = Columns.from_dict(notes["columns"])
+    labels = [notes["target"]] if _has_text_labels(model) else []
+    rows = known_rows(read_table(table, [*_texts(encoder), *labels]), notes["target"])
+    X, remarks = encoder.encode(rows)
     _say_all(remarks)
     found = scores(model, X, rows[notes["target"]])
     answer(f"{path} on {rows.height} rows of {table}", found, as_json)
@@ -111,7 +121,7 @@ def kernel(
 ) -> None:
     """Table of numbers to kernel matrix."""
     if output is not None:
-        check_writable(output)
+        check_writable(output, (".npy", *READERS))
     data = read_table(table)
     for column in data:
         if not column.dtype.is_numeric():
@@ -120,7 +130,8 @@ def kernel(
     X = normalized(X) if normalize else X
     K, plan = kernel_matrix(net, X), plan_kernel(net, X)
     if output is not None and output.suffix == ".npy":
-        np.save(output, K)
+        with replaced(output) as part:
+            np.save(part, K)
     elif output is not None or not as_json:
         write_table({f"k{j}": K[:, j] for j in range(len(K))}, output)
     facts = {
@@ -135,6 +146,14 @@ def kernel(
         answer(f"kernel of {table}", facts, as_json)
 
 
+def network(*description: Any) -> Architecture:
+    """The network that options describe."""
+    try:
+        return Architecture(*description)
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from None
+
+
 def number(option: str, text: str, whole: bool = False) -> Any:
     """The value of an option that is a number or auto."""
     if text == "auto":
@@ -144,6 +163,32 @@ def number(option: str, text: str, whole: bool = False) -> Any:
     except ValueError:
         kind = "a whole number" if whole else "a number"
         raise UsageError(f"{option} must be {kind} or auto, got '{text}'") from None
+
+
+def _check_parameters(parameters: dict[str, Any]) -> None:
+    """Options that cannot be, before a table is read."""
+    try:
+        choose_engine(parameters["engine"], 0)
+        model = NNGPRegressor(**parameters)
+        model._check_parameters(1)
+        model._candidates()
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from None
+
+
+def _check_apart(output: Path, *inputs: Path) -> None:
+    """Refuse to write over what is read."""
+    for path in inputs:
+        if output.exists() and path.exists() and output.samefile(path):
+            raise UsageError(f"the output {output} is the input; choose another name")
+
+
+def _texts(columns: Columns) -> list[str]:
+    return [column.name for column in columns.texts]
+
+
+def _has_text_labels(model: Any) -> bool:
+    return isinstance(model, NNGPClassifier) and model.classes_.dtype.kind in "UO"
 
 
 def _loaded(path: Path, engine: str) -> tuple[Any, dict[str, Any]]:

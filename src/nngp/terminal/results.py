@@ -34,7 +34,7 @@ def summary(model: Any, features: list[str]) -> dict[str, Any]:
         "log evidence": model.posterior_.log_evidence,
     }
     relevance = model.relevance_
-    if relevance.min() < 1:  # otherwise none was learned
+    if relevance.min() < 1:  # inputs differ
         strongest = np.argsort(-relevance, kind="stable")[:8]
         out["relevance"] = {features[j]: round(float(relevance[j]), 4) for j in strongest}
     return out
@@ -59,12 +59,16 @@ def predictions(model: Any, target: str, X: Array, interval: float) -> dict[str,
     if isinstance(model, NNGPClassifier):
         table = model.predict_proba(X)
         best = model.classes_[table.argmax(axis=1)].tolist()
-        names = [f"p_{label}" for label in model.classes_]
+        names = [f"{target}_p_{label}" for label in model.classes_]
         return {target: best, **dict(zip(names, table.T.tolist(), strict=True))}
     mean, std = model.predict(X, return_std=True)
     half = float(ndtri(0.5 + interval / 2)) * std
-    columns = {target: mean, "std": std, "lower": mean - half, "upper": mean + half}
-    return {name: values.tolist() for name, values in columns.items()}
+    return {
+        target: mean.tolist(),
+        f"{target}_std": std.tolist(),
+        f"{target}_lower": (mean - half).tolist(),
+        f"{target}_upper": (mean + half).tolist(),
+    }
 
 
 def scores(model: Any, X: Array, answers: pl.Series) -> dict[str, Any]:
@@ -95,13 +99,13 @@ def _class_scores(model: Any, X: Array, answers: pl.Series) -> dict[str, Any]:
     }
 
 
-def _regression_scores(y: Array, mean: Array, std: Array) -> dict[str, float]:
+def _regression_scores(y: Array, mean: Array, std: Array) -> dict[str, float | None]:
     missed, spread = y - mean, float(np.mean((y - y.mean()) ** 2))
     standard = missed / std
     density = -0.5 * np.log(2 * np.pi * std**2) - 0.5 * standard**2
     return {
         "RMSE": float(np.sqrt(np.mean(missed**2))),
-        "R²": 1 - float(np.mean(missed**2)) / spread if spread > 0 else float("nan"),
+        "R²": 1 - float(np.mean(missed**2)) / spread if spread > 0 else None,
         "log likelihood": float(density.mean()),
         "inside 95% interval": float(np.mean(np.abs(standard) < HALF)),
     }

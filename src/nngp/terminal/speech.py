@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 USAGE, DATA, RESOURCES, INTERRUPTED = 2, 3, 4, 130
 
-out, err = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
+out = Console(soft_wrap=True, emoji=False)
+err = Console(stderr=True, soft_wrap=True, emoji=False)
 
 
 class UsageError(Exception):
@@ -44,29 +46,31 @@ def guarded() -> Iterator[None]:
 
 def stop(sentence: str, code: int) -> NoReturn:
     """Say what went wrong and leave."""
-    err.print(f"[bold red]error:[/] {_plain(sentence)}", highlight=False)
+    err.print(f"[bold red]error:[/] {escape(sentence)}", highlight=False)
     sys.exit(code)
 
 
 def say(sentence: str) -> None:
     """A remark for people, beside whatever the output is."""
-    err.print(_plain(sentence), highlight=False)
+    err.print(escape(sentence), highlight=False)
 
 
 def show(title: str, rows: dict[str, Any]) -> None:
     """Names and values as a small table."""
-    table = Table(title=title, show_header=False, title_justify="left", box=None, pad_edge=False)
+    table = Table(
+        title=escape(title), show_header=False, title_justify="left", box=None, pad_edge=False
+    )
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows.items():
-        table.add_row(name, _plain(_text(value)))
+        table.add_row(name, escape(_text(value)))
     out.print(table)
 
 
 def answer(title: str, rows: dict[str, Any], as_json: bool) -> None:
     """The result of a command: a table, or one JSON object on stdout."""
     if as_json:
-        print(json.dumps(rows, default=_jsonable))
+        print(json.dumps(rows, default=_jsonable, allow_nan=False))
     else:
         show(title, rows)
 
@@ -85,9 +89,5 @@ def _jsonable(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")
-
-
 def _say_warning(message: Any, category: Any, *rest: Any, **more: Any) -> None:
-    err.print(f"[yellow]note:[/] {_plain(str(message))}", highlight=False)
+    err.print(f"[yellow]note:[/] {escape(str(message))}", highlight=False)

@@ -1,33 +1,29 @@
 """Tables in files: CSV and Parquet, by the end of the name."""
 
 import difflib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from nngp.terminal.speech import DataError, UsageError
+from nngp._files import replaced
+from nngp.terminal.speech import DataError, UsageError, say
 
 READERS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
 
 
-def read_table(path: Path) -> pl.DataFrame:
-    """The table in a file; refused with a sentence if there is none."""
+def read_table(path: Path, texts: Iterable[str] = ()) -> pl.DataFrame:
+    """The table in a file; refused with a sentence if there is none. Columns in `texts` are read
+    as text, whatever they look like."""
     kind = _kind(path)
     if not path.exists():
         beside = [other.name for other in path.parent.glob("*")]
         raise DataError(f"there is no file {path}{_nearest(path.name, beside)}")
     try:
-        if kind == "parquet":
-            table = pl.read_parquet(path)
-        else:
-            separator = "\t" if kind == "tsv" else ","
-            table = pl.read_csv(
-                path,
-                separator=separator,
-                infer_schema_length=None,
-                null_values=["", "NA", "N/A", "NaN", "nan", "null", "?"],
-            )
+        table = (
+            pl.read_parquet(path, glob=False) if kind == "parquet" else _read_csv(path, kind, texts)
+        )
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as cause:
         first = str(cause).strip().splitlines()
         raise DataError(
@@ -35,7 +31,31 @@ def read_table(path: Path) -> pl.DataFrame:
         ) from None
     if table.height == 0 or table.width == 0:
         raise DataError(f"{path} has no rows")
-    return table.rename({name: name.strip() for name in table.columns})
+    names = [name.strip() for name in table.columns]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise DataError(f"{path} has more than one column '{twice[0]}'; rename one of them")
+    table.columns = names
+    return table
+
+
+def _read_csv(path: Path, kind: str, texts: Iterable[str]) -> pl.DataFrame:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        header = file.readline()
+    separator = "\t" if kind == "tsv" else ","
+    if separator not in header and ";" in header:
+        separator = ";"
+        say(f"{path} is separated by semicolons")
+    return pl.read_csv(
+        path,
+        separator=separator,
+        decimal_comma=separator == ";",
+        infer_schema_length=None,
+        try_parse_dates=True,
+        glob=False,
+        null_values=["", "NA", "N/A", "NaN", "nan", "null", "?"],
+        schema_overrides=dict.fromkeys(texts, pl.String),
+    )
 
 
 def write_table(columns: dict[str, Any], path: Path | None) -> None:
@@ -45,23 +65,21 @@ def write_table(columns: dict[str, Any], path: Path | None) -> None:
         print(table.write_csv(), end="")
         return
     kind = _kind(path)
-    part = path.with_name(f".{path.name}.part")
-    try:
+    with replaced(path) as part:
         if kind == "parquet":
             table.write_parquet(part)
         else:
             table.write_csv(part, separator="\t" if kind == "tsv" else ",")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path, kinds: tuple[str, ...] = ()) -> None:
     """Before any work: a result that could not be written would be lost."""
     if not path.parent.is_dir():
         raise UsageError(f"the folder {path.parent} does not exist; create it first")
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give a file name")
+    if kinds and path.suffix.lower() not in kinds:
+        raise UsageError(f"{path}: the name must end in {', '.join(kinds)}")
 
 
 def column_of(table: pl.DataFrame, name: str) -> pl.Series:

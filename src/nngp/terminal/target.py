@@ -44,6 +44,8 @@ def is_class(column: pl.Series, task: Task) -> bool:
 
 def as_labels(column: pl.Series) -> NDArray[Any]:
     """Class labels: whole numbers as such, anything else as text."""
+    if column.dtype.is_float() and column.is_infinite().any():
+        raise DataError(f"column '{column.name}' holds infinite values; remove those rows")
     if column.dtype.is_float() and (column == column.round()).all():
         column = column.cast(pl.Int64)
     if column.dtype.is_integer():
