@@ -211,7 +211,8 @@ def test_selection_on_some_points_uses_all_afterwards():
 def test_any_activation_is_fast_on_the_sphere(activation):
     X, y = data(120)
     Xs, ys = data(200, seed=1)
-    model = nngp.NNGPRegressor(activation=activation).fit(X, y)
+    budget = 8 if activation == "elu" else None  # with kinks each takes about a second
+    model = nngp.NNGPRegressor(activation=activation, budget=budget).fit(X, y)
     assert model.report_.method == "curve"
     assert model.score(Xs, ys) > 0.6
     assert model.posterior_._inputs.X.shape[1] == 5  # a constant input more

@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 SELECTIONS = ("evidence", "loo", "grid", None)
 DEFAULT_DEPTH = 2  # where nothing is chosen: selection=None, or too few points
 ENOUGH = 5  # points from which on something can be chosen
+SLOW_BUDGET = 40  # networks tried where the activation has kinks and no closed form
 
 
 class NNGPEstimator(BaseEstimator):
@@ -74,7 +75,7 @@ class NNGPEstimator(BaseEstimator):
             relevance, own_spread = np.asarray(self.relevance, dtype=float), None
             scaling = scaling.stretched(relevance)
         scaled, answers = scaling(X), targets(Y)
-        learn = not scaling.unit and self._learns_relevance(X, classes)
+        learn = self._learns_relevance(X, classes) and not scaling.unit
         setting, table = self._choose(scaled, answers, candidates, own_spread, learn, classes)
         if setting.relevance is not None:
             relevance = relevance * setting.relevance
@@ -154,6 +155,8 @@ class NNGPEstimator(BaseEstimator):
             return candidates[0].setting(STARTS[0]), Table()
         if self.selection == "grid":
             return grid_search(X, Y, candidates, size, *where, self.progress, classes)
+        if any(c.activation.closed_form is None and c.activation.kinks for c in candidates):
+            where = (self.engine, self.budget or SLOW_BUDGET, rng)  # each takes about a second
         search = Search(X, Y, self.selection, *where, own_spread, self.progress)
         return search.run(candidates, size, relevance), search.table
 
