@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 SELECTIONS = ("evidence", "loo", "grid", None)
 DEFAULT_DEPTH = 2  # where nothing is chosen: selection=None, or too few points
 ENOUGH = 5  # points from which on something can be chosen
-SLOW_BUDGET = 40  # networks tried where the activation has kinks and no closed form
+SLOW_BUDGET = 20  # networks tried where the activation has kinks and no closed form
 
 
 class NNGPEstimator(BaseEstimator):
@@ -76,6 +76,8 @@ class NNGPEstimator(BaseEstimator):
             scaling = scaling.stretched(relevance)
         scaled, answers = scaling(X), targets(Y)
         learn = self._learns_relevance(X, classes) and not scaling.unit
+        if learn:  # relevances will say what the spreads would, and better
+            own_spread = None
         setting, table = self._choose(scaled, answers, candidates, own_spread, learn, classes)
         if setting.relevance is not None:
             relevance = relevance * setting.relevance

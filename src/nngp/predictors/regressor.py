@@ -49,7 +49,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         At most so many points are used for the choice (four times as many for the noise alone);
         all are used afterwards.
     budget : int, optional
-        At most so many networks are computed for the choice; 40 by default for an activation that
+        At most so many networks are computed for the choice; 20 by default for an activation that
         has kinks and no closed form, some hundreds otherwise.
     engine : {"auto", "cpu", "gpu"}
         Where to compute; see `nngp.condition`.
