@@ -138,9 +138,7 @@ def _put(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
 
 def _read(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     with archive.open(name) as member:
-        out = npy.read_array(member, allow_pickle=False)
-        member.read(1)  # to the end: the checksum is compared there
-    return np.asarray(out)
+        return np.asarray(npy.read_array(member, allow_pickle=False))
 
 
 def _params(model: NNGPEstimator) -> dict[str, Any]:
