@@ -56,9 +56,11 @@ def draw_reliability(data: list[Calibration], path: str | Path | None = None) ->
     axes.set(
         xlabel="confidence in the predicted class",
         ylabel="share of predictions that were right",
-        title="Reliability on held-out points (larger marks: more of them)",
         xlim=(0, 1.0),
         ylim=(0, 1.0),
+    )
+    axes.set_title(
+        "Reliability on held-out points; larger marks, more of them", fontsize=10, pad=10
     )
     axes.legend(frameon=False, loc="lower right", fontsize=9)
     return _finished(figure, axes, path)
