@@ -4,6 +4,7 @@ The inverse exists only as its square root W = L⁻ᵀ, as large as the factor; 
 is made when its turn comes, contracted with the derivatives of the kernel, and dropped.
 """
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, kernel_gradient
-from nngp.linsolve import Engine, Progress, inverse_rows
+from nngp.linsolve import Engine, Factor, Progress, Run, inverse_rows
 from nngp.posterior.system import System
 
 
@@ -27,7 +28,7 @@ def evidence_gradient(
 ) -> dict[str, Any]:
     """d log_evidence / d(weight_var, bias_var, noise_var)."""
     factor = system.factor
-    slices, count, widths = factor.slices, len(factor.rows), np.diff(factor.edges)
+    slices, count = factor.slices, len(factor.rows)
     outputs = system.z[0].shape[0]
 
     def contract(i: int, j: int, minus_inverse: Any) -> Any:
@@ -42,18 +43,31 @@ def evidence_gradient(
             engine.where, architecture, inputs, per_layer=per_layer, per_input=per_input
         )
         W = inverse_rows(run, factor, range(count))
-        traces = [
-            run.chain(
-                partial(run.zeros, widths[i], widths[j]),
-                W[i],
-                W[j][i - j :],
-                then=partial(contract, i, j),
-            )
-            for i in range(count)
-            for j in range(i + 1)
-        ]
-        noise = 0.0
-        for trace in traces:
-            noise += float(run.wait(trace))
-            progress.advance(progress.total / len(traces))
+        noise = over_lower_tiles(
+            run, factor, lambda i, j: (W[i], W[j][i - j :]), contract, progress, progress.total
+        )
     return {**gradient.result(), "noise_var": noise}
+
+
+def over_lower_tiles(
+    run: Run,
+    factor: Factor,
+    sides: Callable[[int, int], tuple[Sequence[Any], Sequence[Any]]],
+    contract: Callable[[int, int, Any], Any],
+    progress: Progress,
+    work: float,
+) -> float:
+    """The sum of contract(i, j, -A Bᵀ) over the lower tiles, with A and B given by their tiles."""
+    count, widths = len(factor.rows), np.diff(factor.edges)
+    parts = [
+        run.chain(
+            partial(run.zeros, widths[i], widths[j]), *sides(i, j), then=partial(contract, i, j)
+        )
+        for i in range(count)
+        for j in range(i + 1)
+    ]
+    total = 0.0
+    for part in parts:
+        total += float(run.wait(part))
+        progress.advance(work / len(parts))
+    return total

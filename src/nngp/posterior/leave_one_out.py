@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, kernel_gradient
 from nngp.linsolve import Engine, Progress, Run, inverse_rows
+from nngp.posterior.evidence import over_lower_tiles
 from nngp.posterior.system import System
 
 Array = NDArray[np.float64]
@@ -67,21 +68,14 @@ def density_gradient(
             gradient.contract(G, rows, columns)
             return G.trace() if i == j else 0.0
 
-        widths = np.diff(system.factor.edges)
-        traces = [
-            run.chain(
-                partial(run.zeros, widths[i], widths[j]),
-                weighted[i],
-                minus_P[j],
-                then=partial(contract, i, j),
-            )
-            for i in range(count)
-            for j in range(i + 1)
-        ]
-        noise = 0.0
-        for trace in traces:
-            noise += float(run.wait(trace))
-            progress.advance(progress.total / 2 / len(traces))
+        noise = over_lower_tiles(
+            run,
+            system.factor,
+            lambda i, j: (weighted[i], minus_P[j]),
+            contract,
+            progress,
+            progress.total / 2,
+        )
     return value, {**gradient.result(), "noise_var": noise}
 
 
