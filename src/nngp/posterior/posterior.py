@@ -176,14 +176,13 @@ class Posterior:
         self._check(self._system.factor.bytes, "the gradient of the evidence")
         with self._place.track("evidence gradient", float(self.n) ** 3 * 2 / 3) as progress:
             return evidence_gradient(
-                self._engine,
-                self.architecture,
-                self._inputs,
-                self._system,
-                progress,
-                per_layer=per_layer,
-                per_input=per_input,
+                *self._whole, progress, per_layer=per_layer, per_input=per_input
             )
+
+    @property
+    def _whole(self) -> tuple[Engine, Architecture, Inputs, System]:
+        """What a derivative of anything needs."""
+        return self._engine, self.architecture, self._inputs, self._system
 
     def leave_one_out(self, *, noise: bool = False) -> LeaveOneOut:
         """Predictions for each training point from all the others, without refitting.
@@ -217,13 +216,7 @@ class Posterior:
         self._check(4.5 * self._system.factor.bytes, "the gradient of the leave-one-out density")
         with self._place.track("leave-one-out gradient", float(self.n) ** 3 * 2) as progress:
             return density_gradient(
-                self._engine,
-                self.architecture,
-                self._inputs,
-                self._system,
-                progress,
-                per_layer=per_layer,
-                per_input=per_input,
+                *self._whole, progress, per_layer=per_layer, per_input=per_input
             )
 
     def update(self, X_new: ArrayLike, Y_new: ArrayLike) -> "Posterior":

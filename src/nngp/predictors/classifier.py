@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from nngp.posterior import condition
 from nngp.predictors.estimator import NNGPEstimator
@@ -81,8 +81,8 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
     def predict_variance(self, X: Any, *, noise: bool = False) -> Array:
         """The variance that every output has at each point, (m,), on the scale of the one-hot
         targets; with `noise` that of an observation."""
-        check_is_fitted(self, "posterior_")
-        variance = self.posterior_.variance(self._scaled(X), noise=noise)
+        Xs = self._scaled(X)
+        variance = self.posterior_.variance(Xs, noise=noise)
         return variance * self.output_scale_ * self._target_scaling.spread[0] ** 2
 
     def _probability(self, mean: Array, variance: Array, scale: float | None = None) -> Array:

@@ -1,8 +1,9 @@
 """Choosing a network by itself: evidence, leave-one-out, or the paper's validation grid.
 
-Evidence and leave-one-out are climbed with L-BFGS along exact gradients, in three rounds. The
-first tries every activation and depth on a small part of the data; the second lets each input have
-its own relevance in the best few of them; the third goes on from the winner with more data.
+Evidence and leave-one-out are climbed with L-BFGS along exact gradients, in rounds. The first tries
+every activation and depth on a small part of the data; the second lets each input have its own
+relevance in the best few of them; the next go on from the best with more data; the last finds the
+noise alone on still more.
 """
 
 import time
@@ -261,7 +262,8 @@ class Search:
     def _criterion(
         self, posterior: Posterior, free: bool, options: dict[str, bool]
     ) -> tuple[float, dict[str, Any]]:
-        """The score of all targets, and its derivatives if anything is free."""
+        """The score of all targets and its derivatives; those of the evidence only if anything is
+        free, the density has them anyway."""
         if self.criterion == "loo":
             return posterior.leave_one_out_density(**options)
         return posterior.log_evidence, posterior.evidence_gradient(**options) if free else {}

@@ -52,7 +52,6 @@ def fit(
     notes = {
         "target": target,
         "columns": columns.as_dict(),
-        "features": columns.features,
         "summary": told,
     }
     model.save(output, factor=factor, notes=notes)
