@@ -28,6 +28,7 @@ from nngp.covariance import (
 )
 from nngp.curve import (
     AngularCurve as AngularCurve,
+    NoLimitError as NoLimitError,
     ToleranceWarning as ToleranceWarning,
     VarianceError as VarianceError,
     compile_curve as compile_curve,
@@ -45,6 +46,7 @@ from nngp.linsolve import (
     NotPositiveDefiniteError as NotPositiveDefiniteError,
 )
 from nngp.posterior import (
+    ConstantKernelWarning as ConstantKernelWarning,
     NoiseWarning as NoiseWarning,
     Posterior as Posterior,
     Sweep as Sweep,

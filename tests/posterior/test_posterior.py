@@ -306,7 +306,7 @@ def test_predictions_do_not_depend_on_the_blocks(monkeypatch, data):
 
 
 @pytest.mark.filterwarnings("ignore::nngp.ToleranceWarning")  # step on parallel inputs
-@pytest.mark.filterwarnings("ignore::nngp.NoiseWarning")
+@pytest.mark.filterwarnings("ignore::nngp.NoiseWarning", "ignore::nngp.ConstantKernelWarning")
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     n=st.integers(1, 30),

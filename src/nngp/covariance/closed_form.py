@@ -6,6 +6,7 @@ Each form gives, for u, v of variances q1, q2 and correlation c,
     slope    E[phi'(u) phi'(v)]                 (dF / d covariance, the NTK's dual)
     radial   E[u phi'(u) phi(v)]                (2 q1 dF/dq1 at fixed c)
     deficit  F(q, q, 1) - F(q, q, 1 - m)        for 0 <= m <= 1, to relative precision
+    deficit_in_var, its derivative in q         likewise
 
 The first three are written once over the array namespace `xp`, for NumPy and JAX, and use
 m = 1 - |c| where the caller knows it better than c; the deficit is
@@ -30,12 +31,13 @@ Parity = Literal["odd", "even", "none"]
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """The four expectations of one activation, and its symmetry under x -> -x."""
+    """The expectations of one activation, and its symmetry under x -> -x."""
 
     value: Callable[..., Any]
     slope: Callable[..., Any]
     radial: Callable[..., Any]
     deficit: Callable[[float, Array], Array]
+    deficit_in_var: Callable[[float, Array], Array]
     parity: Parity = "none"
     loss: Callable[[float], float] = lambda var: 1.0  # factor by which rounding grows
     # F(q, q, 1) + F(q, q, m - 1) where plain addition would cancel (phi nearly odd)
@@ -75,6 +77,9 @@ def _leaky_relu(negative_slope: float) -> ClosedForm:
     def deficit(q: float, m: Array) -> Array:
         return q * (a2 * m + b2 * even_deficit(m))
 
+    def deficit_in_var(q: float, m: Array) -> Array:
+        return deficit(1.0, m)
+
     def even_deficit(m: Array) -> Array:
         return m - TWO_OVER_PI * _safe.gap1(_safe.angle(m))
 
@@ -88,7 +93,9 @@ def _leaky_relu(negative_slope: float) -> ClosedForm:
         return slope, radial, radial
 
     parity: Parity = {-1.0: "even", 1.0: "odd"}.get(negative_slope, "none")  # type: ignore[assignment]
-    return ClosedForm(value, slope, value, deficit, parity, surplus=surplus, together=together)
+    return ClosedForm(
+        value, slope, value, deficit, deficit_in_var, parity, surplus=surplus, together=together
+    )
 
 
 def _sign_like(offset: float, height: float) -> ClosedForm:
@@ -107,7 +114,11 @@ def _sign_like(offset: float, height: float) -> ClosedForm:
     def deficit(q: float, m: Array) -> Array:
         return h2 * TWO_OVER_PI * _safe.angle(m)
 
-    return ClosedForm(value, slope, radial, deficit, "odd" if offset == 0 else "none")
+    def deficit_in_var(q: float, m: Array) -> Array:
+        return np.zeros_like(m)
+
+    parity: Parity = "odd" if offset == 0 else "none"
+    return ClosedForm(value, slope, radial, deficit, deficit_in_var, parity)
 
 
 def _erf() -> ClosedForm:
@@ -127,12 +138,15 @@ def _erf() -> ClosedForm:
     def deficit(q: float, m: Array) -> Array:
         return TWO_OVER_PI * _arcsin_deficit(2 * q, m)
 
+    def deficit_in_var(q: float, m: Array) -> Array:
+        return 2 * TWO_OVER_PI * _arcsin_deficit_in_var(2 * q, m)
+
     def together(xp: Any, q1: Any, q2: Any, c: Any) -> tuple[Any, Any, Any]:
         both = slope(xp, q1, q2, c)
         moved = both * c * _scale(xp, q1, q2)
         return both, moved / (1 + 2 * q1), moved / (1 + 2 * q2)
 
-    return ClosedForm(value, slope, radial, deficit, "odd", together=together)
+    return ClosedForm(value, slope, radial, deficit, deficit_in_var, "odd", together=together)
 
 
 def _arcsin_deficit(q: float, m: Array) -> Array:
@@ -141,6 +155,13 @@ def _arcsin_deficit(q: float, m: Array) -> Array:
     y, sine2 = x * (1 - m), m * (2 - m)
     cos_y = np.sqrt(cos_x**2 + x**2 * sine2)  # x² - y² = x² sine2
     return np.arctan2(x * sine2 / (cos_y + (1 - m) * cos_x), cos_x * cos_y + x * y)
+
+
+def _arcsin_deficit_in_var(q: float, m: Array) -> Array:
+    """Its derivative in q: (1/root1 - c/root) / (1 + q), put over one denominator."""
+    sine2, root1 = m * (2 - m), np.sqrt(1 + 2 * q)
+    root = np.sqrt(1 + 2 * q + q**2 * sine2)
+    return sine2 * (1 + q) / (root * root1 * (root + (1 - m) * root1))
 
 
 def _gelu() -> ClosedForm:
@@ -168,13 +189,33 @@ def _gelu() -> ClosedForm:
         )
         return 0.5 * q1 * TWO_OVER_PI * at_fixed_rho + rho * slope(xp, q1, q2, c, m)
 
+    def roots(q: float, m: Array) -> tuple[Array, float, Array]:
+        sine2 = m * (2 - m)
+        return sine2, np.sqrt(1 + 2 * q), np.sqrt(1 + 2 * q + q**2 * sine2)
+
+    def even_deficit_over_q(q: float, m: Array) -> Array:
+        sine2, root1, root = roots(q, m)
+        arc = np.arctan2(q * (1 - m), root)
+        first = 2 * q**2 / ((1 + q) * root * root1 * (root + root1))
+        rest = sine2 * (first + (1 - q) / ((1 + q) * root))
+        return 0.25 * TWO_OVER_PI * (_arcsin_deficit(q, m) + m * arc + q * rest)
+
     def even_deficit(q: float, m: Array) -> Array:
-        sine2, root1, mix = m * (2 - m), np.sqrt(1 + 2 * q), (1 - q) / (1 + q)
-        root = np.sqrt(1 + 2 * q + q**2 * sine2)
-        arc = TWO_OVER_PI * np.arctan2(q * (1 - m), root)
-        fall = TWO_OVER_PI * _arcsin_deficit(q, m)
-        rest = sine2 * (2 * q**2 / ((1 + q) * root * root1 * (root + root1)) + mix / root)
-        return 0.25 * q * (fall + m * arc + TWO_OVER_PI * q * rest)
+        return q * even_deficit_over_q(q, m)
+
+    def deficit_in_var(q: float, m: Array) -> Array:
+        # term by term as in even_deficit_over_q, by the product rule
+        sine2, root1, root = roots(q, m)
+        grow, grow1 = (1 + q * sine2) / root, 1 / root1  # of root and root1
+        first = 2 * q**2 / ((1 + q) * root * root1 * (root + root1))
+        shrink = 1 / (1 + q) + grow / root + grow1 / root1 + (grow + grow1) / (root + root1)
+        d_first = 4 * q / ((1 + q) * root * root1 * (root + root1)) - first * shrink
+        second = (1 - q) / ((1 + q) * root)
+        d_second = -2 / ((1 + q) ** 2 * root) - second * grow / root
+        d_rest = sine2 * (first + second + q * (d_first + d_second))
+        d_arcs = _arcsin_deficit_in_var(q, m) + m * (1 - m) / ((1 + q) * root)
+        moved = 0.25 * TWO_OVER_PI * q * (d_arcs + d_rest)
+        return 0.25 * m + even_deficit_over_q(q, m) + moved
 
     def deficit(q: float, m: Array) -> Array:
         return 0.25 * q * m + even_deficit(q, m)
@@ -184,7 +225,13 @@ def _gelu() -> ClosedForm:
         return 0.25 * q * m + (2 * even_moment - even_deficit(q, m))
 
     return ClosedForm(
-        value, slope, radial, deficit, loss=lambda q: 1 + 4 * np.sqrt(q), surplus=surplus
+        value,
+        slope,
+        radial,
+        deficit,
+        deficit_in_var,
+        loss=lambda q: 1 + 4 * np.sqrt(q),
+        surplus=surplus,
     )
 
 
@@ -212,7 +259,12 @@ def _sin_cos(odd: bool) -> ClosedForm:
             return 0.5 * (near + np.exp(-q * (2 - m)) * near)
         return 0.5 * near * -np.expm1(-q * (2 - m))
 
-    return ClosedForm(value, slope, radial, deficit, "odd" if odd else "even", loss=lambda q: 1 + q)
+    def deficit_in_var(q: float, m: Array) -> Array:
+        far = np.exp(-q * (2 - m)) * (m + 2 * np.expm1(-q * m))
+        return 0.5 * (m * np.exp(-q * m) + (far if odd else -far))
+
+    parity: Parity = "odd" if odd else "even"
+    return ClosedForm(value, slope, radial, deficit, deficit_in_var, parity, loss=lambda q: 1 + q)
 
 
 def _gaussian() -> ClosedForm:
@@ -234,7 +286,13 @@ def _gaussian() -> ClosedForm:
         root1, root = np.sqrt(1 + 4 * q), np.sqrt(1 + 4 * q + growth)
         return growth / (root * root1 * (root + root1))
 
-    return ClosedForm(value, slope, radial, deficit, "even")
+    def deficit_in_var(q: float, m: Array) -> Array:
+        sine2 = m * (2 - m)
+        root1, root = np.sqrt(1 + 4 * q), np.sqrt(1 + 4 * q + 4 * q**2 * sine2)
+        cubes = 4 * q**2 * (root**2 + root * root1 + root1**2) / ((root + root1) * root1**3)
+        return sine2 * (4 * q - 2 * cubes) / root**3
+
+    return ClosedForm(value, slope, radial, deficit, deficit_in_var, "even")
 
 
 def _power_value(power: int, rectified: bool) -> Callable[..., Any]:
@@ -270,8 +328,11 @@ def _power(power: int, rectified: bool) -> ClosedForm:
         gap = {2: _safe.gap2, 3: _safe.gap3}[power](_safe.angle(m))
         return q**power * (0.5 * polynomial - gap / (2 * np.pi))
 
+    def deficit_in_var(q: float, m: Array) -> Array:
+        return power / q * deficit(q, m)
+
     parity: Parity = "none" if rectified else ("odd" if power % 2 else "even")
-    return ClosedForm(value, slope, radial, deficit, parity)
+    return ClosedForm(value, slope, radial, deficit, deficit_in_var, parity)
 
 
 _FORMS: dict[str, Callable[[float], ClosedForm]] = {

@@ -174,8 +174,15 @@ class ClosedLayer:
         return np.broadcast_to(out, m.shape)
 
     def deficit_in_var(self, negative: Mask, m: Array) -> Array:
-        radial = self.form.radial(np, self.var, self.var, _signed(negative, m), m)
-        return (self.radial_moment - radial) / self.var
+        def far(m: Array) -> Array:
+            return self.radial_moment - self.form.radial(np, self.var, self.var, m - 1, m)
+
+        return _split(
+            negative,
+            m,
+            lambda m: self.form.deficit_in_var(self.var, m),
+            lambda m: far(m) / self.var,
+        )
 
 
 @dataclass(frozen=True)

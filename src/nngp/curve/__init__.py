@@ -12,6 +12,7 @@ from nngp.curve.compile import (
     compile_curves,
     curve_at,
 )
+from nngp.curve.limit import NoLimitError
 from nngp.curve.octaves import NEAR, FastTable, Profile, Workspace
 from nngp.curve.recursion import SMALLEST, VarianceError, output_variance
 
@@ -20,6 +21,7 @@ __all__ = [
     "SMALLEST",
     "AngularCurve",
     "FastTable",
+    "NoLimitError",
     "Profile",
     "ToleranceWarning",
     "VarianceError",

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nngp._safe import TINY
 from nngp.architecture import Architecture
 from nngp.curve import octaves
+from nngp.curve.limit import after, find_limit, in_proportion, in_units_of_scale
 from nngp.curve.octaves import Octaves, Profile
-from nngp.curve.recursion import State, propagate, propagate_tangents
+from nngp.curve.recursion import SMALLEST, State, propagate, propagate_tangents
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -35,9 +37,16 @@ class AngularCurve:
     ----------
     variance : float
         K^L(x, x), the value at cosine 1.
+    scale : float
+        K^L(1) - K^L(0), what of the variance depends on the input: the scale of the deficits.
+    offset : float
+        K^L(0) / scale, how much larger what all inputs share is. Infinite at infinite depth, where
+        the curve is the limit of (K^L - K^L(0)) / scale.
     error : float
         Largest error of the curve relative to `variance`, measured at points between the
         nodes, plus the rounding that the recursion carried.
+    deficit_error : float
+        Largest error of a deficit relative to itself (for cosines below 0, to `scale`).
     architecture, input_var
         What it was compiled from.
 
@@ -56,10 +65,17 @@ class AngularCurve:
         variance: float,
         deficits: Octaves,
         error: float,
+        deficit_error: float,
+        offset: float | None = None,
+        layers: int | None = None,
     ) -> None:
         self.architecture, self.input_var = architecture, input_var
-        self.variance, self.error = variance, error
+        self.variance, self.error, self.deficit_error = variance, error, deficit_error
         self.profile = Profile(variance, deficits)
+        self.scale = float(deficits(np.array(False), np.array(1.0)))
+        shared = max(variance - self.scale, 0.0)
+        self.offset = offset if offset is not None else shared / max(self.scale, TINY)
+        self._layers = architecture.depth if layers is None else layers  # that were composed
 
     def __call__(
         self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
@@ -113,17 +129,20 @@ class AngularCurve:
 
     def _tangent_tables(self, per_layer: bool) -> dict[str, Any]:
         negative, m = octaves.nodes(self.profile.deficit.coefs.shape[1])
+        negative, m = np.append(negative, False), np.append(m, 1.0)
         steps = propagate_tangents(
             self.architecture, self.input_var, negative, m, per_layer=per_layer
         )
-        *_, (_, tangents) = steps
+        state, tangents = after(steps, self._layers)
+        if self.architecture.is_infinite:
+            tangents = in_proportion(state, tangents, self.offset)
         parameters = len(tangents.variance) // 2
         functions = [
-            Profile(float(at_one), octaves.from_values(row))
+            Profile(float(at_one), octaves.from_values(row[:-1]))
             for at_one, row in zip(tangents.variance, tangents.deficit, strict=True)
         ]
         return {
-            "slope": octaves.from_values(tangents.slope),
+            "slope": octaves.from_values(tangents.slope[:-1]),
             "weight_var": functions[:parameters],
             "bias_var": functions[parameters:],
         }
@@ -194,27 +213,35 @@ def _compile(architecture: Architecture, input_var: float, every: bool) -> tuple
     for count in OCTAVES:
         tests = _test_points(count)
         negative, m = _with_tests(count, tests)
-        curves, shortfall = [], 0.0
-        for depth, state in enumerate(propagate(architecture, input_var, negative, m)):
-            if every or depth == architecture.depth:
-                part = architecture.truncated(depth)
-                curve, missed = _curve_at(part, input_var, state, tests)
-                curves.append(curve)
-                shortfall = max(shortfall, missed)
-        if shortfall <= 1e-12:
+        if architecture.is_infinite:
+            found = find_limit(architecture, input_var)
+            state = after(propagate(architecture, input_var, negative, m), found.layers)
+            state = in_units_of_scale(state, found)
+            more = found.offset, found.layers
+            results = [_curve_at(architecture, input_var, state, tests, *more)]
+        else:
+            states = enumerate(propagate(architecture, input_var, negative, m))
+            results = [
+                _curve_at(architecture.truncated(depth), input_var, state, tests)
+                for depth, state in states
+                if every or depth == architecture.depth
+            ]
+        if max(shortfall for _, shortfall in results) <= 1e-12:
             break
-    return tuple(curves)
+    return tuple(curve for curve, _ in results)
 
 
 def _test_points(count: int) -> tuple[Mask, Array, Mask]:
-    """Points between nodes on both sides, then points below the last octave; where those are."""
+    """Points between nodes on both sides, points below the last octave, and c = 0 as the last;
+    where those below are."""
     rng = np.random.default_rng(0)
     inside = np.exp2(-np.arange(count) - rng.uniform(0.05, 0.95, (2, count)))
     below = np.exp2(-count - np.array([0.5, 1.5, 4.0, 15.0, 60.0, 250.0]))
     below = np.maximum(below, 4 * np.finfo(float).tiny)
-    m = np.concatenate([inside.ravel(), below, below])
-    sides = [np.repeat([False, True], count), np.repeat([False, True], len(below))]
-    return np.concatenate(sides), m, np.arange(len(m)) >= 2 * count
+    m = np.concatenate([inside.ravel(), below, below, [1.0]])
+    negative = np.repeat([False, True, False, True, False], [count, count, *[len(below)] * 2, 1])
+    index = np.arange(len(m))
+    return negative, m, (index >= 2 * count) & (index < len(m) - 1)
 
 
 def _with_tests(count: int, tests: tuple[Mask, Array, Mask]) -> tuple[Mask, Array]:
@@ -227,6 +254,8 @@ def _curve_at(
     input_var: float,
     state: State,
     tests: tuple[Mask, Array, Mask],
+    offset: float | None = None,
+    layers: int | None = None,
 ) -> tuple[AngularCurve, float]:
     """One depth's curve, and how badly the power law below the last octave fails."""
     negative, m, is_below = tests
@@ -236,9 +265,12 @@ def _curve_at(
     scale = state.variance if state.variance > 0 else 1.0
     measured = float(difference.max()) / scale
     with np.errstate(divide="ignore", invalid="ignore"):
-        relative = np.where(exact > 0, difference / exact, 0.0)
+        relative = np.where(exact > SMALLEST, difference / exact, 0.0)
     error = measured + state.error + FAST_ERROR
-    curve = AngularCurve(architecture, input_var, state.variance, deficits, error)
+    deficit_error = float(relative.max()) + state.e_error + state.variance_error + FAST_ERROR
+    curve = AngularCurve(
+        architecture, input_var, state.variance, deficits, error, deficit_error, offset, layers
+    )
     return curve, float(relative[is_below].max())
 
 

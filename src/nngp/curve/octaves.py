@@ -47,7 +47,8 @@ def _exponent(function: "Octaves", negative: bool) -> float:
     low, high = np.abs(function(np.array([negative] * 2), np.array([1.0, 1.99]) * lowest))
     if low == 0 or high == 0 or (negative and abs(high - low) < 1e-4 * low):
         return 0.0  # on its way to a constant
-    return float(np.log(high / low) / np.log(1.99))
+    found = float(np.log(high / low) / np.log(1.99))
+    return 1.0 if abs(found - 1.0) < 1e-11 else found  # rounding, which 1000 octaves would amplify
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class Octaves:
     coefs: Array  # (2, octaves, POINTS): c >= 0, then c < 0
     ends: tuple[float, float]  # the values at c = 1 and c = -1, which have their own
     exponent: tuple[float, float] = (0.0, 0.0)  # of the power law below the last octave
+
+    def times(self, factor: float) -> "Octaves":
+        """The function times a number."""
+        ends = self.ends[0] * factor, self.ends[1] * factor
+        return replace(self, coefs=self.coefs * factor, ends=ends)
 
     def __call__(self, negative: Mask, m: Array) -> Array:
         """The function at c = ±(1 - m)."""
@@ -85,6 +91,14 @@ class Profile:
 
     at_one: float
     deficit: Octaves
+
+    def relative(self, scale: float) -> "Profile":
+        """1 - deficit / scale."""
+        return Profile(1.0, self.deficit.times(1.0 / scale))
+
+    def without_constant(self, scale: float) -> "Profile":
+        """-deficit / scale."""
+        return Profile(0.0, self.deficit.times(1.0 / scale))
 
     def at_signed(self, negative: Mask, m: Array) -> Array:
         """f at c = 1 - m, or -(1 - m) where `negative`."""

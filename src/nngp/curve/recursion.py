@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp._safe import TINY
-from nngp.architecture import Architecture
+from nngp.architecture import Activation, Architecture
 from nngp.covariance import Layer, both_sides, layer_at
 
 Array = NDArray[np.float64]
@@ -51,45 +51,46 @@ class State:
 def propagate(
     architecture: Architecture, input_var: float, negative: Mask, m: Array
 ) -> Iterator[State]:
-    """The states of layers 0 .. depth."""
-    weights, biases = architecture.weight_vars, architecture.bias_vars
-    deficit = weights[0] * input_var * np.where(negative, 2 - m, m)
-    total = weights[0] * input_var * np.where(negative, m, 2 - m)
-    _checked(biases[0] + weights[0] * input_var, 0, input_var)
-    state = _state(biases[0], weights[0] * input_var, deficit, total, _START, 0)
+    """The states of layers 0 .. depth; without end at infinite depth."""
+    maps = architecture.affine_maps()
+    weight, bias = next(maps)
+    deficit = weight * input_var * np.where(negative, 2 - m, m)
+    total = weight * input_var * np.where(negative, m, 2 - m)
+    _checked(bias + weight * input_var, 0, input_var)
+    state = _state(bias, weight * input_var, deficit, total, _START)
     yield state
-    for depth in range(1, architecture.depth + 1):
-        state = _step(architecture, depth, state)
+    for depth, (weight, bias) in enumerate(maps, start=1):
+        state = _step(architecture.activation, weight, bias, depth, state)
         yield state
 
 
 def output_variance(architecture: Architecture, input_var: float) -> float:
     """K^L(x, x) alone, bit for bit that of `propagate`."""
-    weights, biases = architecture.weight_vars, architecture.bias_vars
-    variance = _checked(biases[0] + weights[0] * input_var, 0, input_var)
-    for depth in range(1, architecture.depth + 1):
+    maps = architecture.affine_maps()
+    weight, bias = next(maps)
+    variance = _checked(bias + weight * input_var, 0, input_var)
+    for depth, (weight, bias) in enumerate(maps, start=1):
         if variance > 0:
             moment = layer_at(architecture.activation, variance).second_moment
         else:
             moment = float(architecture.activation(np.zeros(1))[0] ** 2)
         with np.errstate(over="ignore"):
-            variance = _checked(biases[depth] + weights[depth] * moment, depth, variance)
+            variance = _checked(bias + weight * moment, depth, variance)
     return variance
 
 
-def _step(architecture: Architecture, depth: int, before: State) -> State:
-    weight, bias = architecture.weight_vars[depth], architecture.bias_vars[depth]
+def _step(phi: Activation, weight: float, bias: float, depth: int, before: State) -> State:
     if before.variance == 0:  # every input is zero: phi(0) goes on
-        moment = weight * float(architecture.activation(np.zeros(1))[0] ** 2)
+        moment = weight * float(phi(np.zeros(1))[0] ** 2)
         nothing = np.zeros_like(before.m)
-        return _state(bias, moment, nothing, nothing + 2 * moment, _START, depth)
-    layer = layer_at(architecture.activation, before.variance)
+        return _state(bias, moment, nothing, nothing + 2 * moment, _START)
+    layer = layer_at(phi, before.variance)
     with np.errstate(over="ignore", under="ignore"):
         moment = weight * layer.second_moment
         _checked(bias + moment, depth, before.variance)
         deficit, total = both_sides(layer, before.negative, before.m)
         errors = _errors(layer, before, moment / (bias + moment) if moment > 0 else 0.0)
-        return _state(bias, moment, weight * deficit, weight * total, errors, depth)
+        return _state(bias, moment, weight * deficit, weight * total, errors)
 
 
 class _Errors(NamedTuple):
@@ -110,9 +111,7 @@ def _errors(layer: Layer, before: State, share: float) -> _Errors:
     return _Errors(variance, before.e_error + unbalanced + own + 2 * EPS)
 
 
-def _state(
-    bias: float, moment: float, deficit: Array, total: Array, errors: _Errors, depth: int
-) -> State:
+def _state(bias: float, moment: float, deficit: Array, total: Array, errors: _Errors) -> State:
     """From weight_var times F(1), F(1) - F(c) and F(1) + F(c) to the layer's state."""
     variance = bias + moment
     if variance == 0:
@@ -145,7 +144,7 @@ class Tangents:
 def propagate_tangents(
     architecture: Architecture, input_var: float, negative: Mask, m: Array, *, per_layer: bool
 ) -> Iterator[tuple[State, Tangents]]:
-    """`propagate`, with forward-mode derivatives.
+    """`propagate`, with forward-mode derivatives (at infinite depth without `per_layer`).
 
     Parameters are (weight_var, bias_var), or with `per_layer` the weight_var of layers
     0 .. depth followed by their bias_var.
@@ -155,23 +154,23 @@ def propagate_tangents(
     d_variance, d_deficit = np.zeros(2 * layers), np.zeros((2 * layers, len(m)))
     d_variance[0], d_variance[layers] = input_var, 1.0
     d_deficit[0] = input_var * e
-    slope = np.full_like(m, architecture.weight_vars[0] * input_var)
-    tangents, before = Tangents(d_variance, d_deficit, slope), None
-    for depth, state in enumerate(propagate(architecture, input_var, negative, m)):
-        if before is not None:
-            index = depth if per_layer else 0
-            tangents = _step_tangents(architecture, depth, before, tangents, index)
+    states, maps = propagate(architecture, input_var, negative, m), architecture.affine_maps()
+    slope = np.full_like(m, next(maps)[0] * input_var)
+    tangents, before = Tangents(d_variance, d_deficit, slope), next(states)
+    yield before, tangents
+    for depth, (state, (weight, _)) in enumerate(zip(states, maps, strict=True), start=1):
+        index = depth if per_layer else 0
+        tangents = _step_tangents(architecture.activation, weight, before, tangents, index)
         yield state, tangents
         before = state
 
 
 def _step_tangents(
-    architecture: Architecture, depth: int, before: State, tangents: Tangents, index: int
+    phi: Activation, weight: float, before: State, tangents: Tangents, index: int
 ) -> Tangents:
-    weight = architecture.weight_vars[depth]
     if before.variance == 0:
         raise VarianceError("derivatives need a positive variance in every layer")
-    layer = layer_at(architecture.activation, before.variance)
+    layer = layer_at(phi, before.variance)
     deficit, _ = both_sides(layer, before.negative, before.m)
     local = layer.slope(before.negative, before.m)  # E[phi'(u) phi'(v)]
     in_var = layer.deficit_in_var(before.negative, before.m)

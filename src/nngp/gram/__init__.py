@@ -5,22 +5,26 @@ Other inputs run the recursion for (q, q', c) in every pair (`pairwise`). `kerne
 place, and `plan_kernel` tells. `tiles` does the filling for both.
 """
 
-from nngp.gram.gradient import kernel_derivatives
+from nngp.gram.gradient import kernel_derivatives, scale_derivatives
 from nngp.gram.inputs import Inputs, as_inputs, normalize
 from nngp.gram.jax_kernel import jax_kernel
 from nngp.gram.kernel import (
     check_architecture,
     kernel,
     kernel_diag,
+    kernel_scale,
     plan_kernel,
     warn_if_inexact,
 )
 from nngp.gram.places import cosine_blocks, device_can, kernel_blocks, kernel_gradient
 from nngp.gram.plan import KernelPlan
+from nngp.gram.split import WHOLE, Split
 
 __all__ = [
+    "WHOLE",
     "Inputs",
     "KernelPlan",
+    "Split",
     "as_inputs",
     "check_architecture",
     "cosine_blocks",
@@ -31,7 +35,9 @@ __all__ = [
     "kernel_derivatives",
     "kernel_diag",
     "kernel_gradient",
+    "kernel_scale",
     "normalize",
     "plan_kernel",
+    "scale_derivatives",
     "warn_if_inexact",
 ]

@@ -14,15 +14,15 @@ from nngp.architecture import Architecture
 from nngp.covariance import LookupTable, default_table
 from nngp.curve import curve_at
 from nngp.gram.equal_norm import CurveTransform
-from nngp.gram.inputs import Inputs
+from nngp.gram.inputs import EQUAL, Inputs
 from nngp.gram.lookup import LookupTransform
 from nngp.gram.pairwise import PairwiseTransform
 from nngp.gram.plan import KernelPlan, make_plan
+from nngp.gram.split import WHOLE, Split
 from nngp.gram.tiles import strips
 
 Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
-Transform = CurveTransform | LookupTransform | PairwiseTransform
 
 
 class Cosines:
@@ -82,7 +82,8 @@ class StoredCosines:
 class Blocks:
     """K(left, right) of one network; `right` None means left, with the exact diagonal.
 
-    `cosines` may be a store of them.
+    `cosines` may be a store of them. With `split` the blocks are those of its M; None is the split
+    that suits the inputs.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Blocks:
         method: str = "auto",
         table: LookupTable | None = None,
         cosines: Cosines | StoredCosines | None = None,
+        split: Split | None = WHOLE,
     ) -> None:
         self.symmetric, other = right is None, left if right is None else right
         self.architecture, self.left, self.right = architecture, left, other
@@ -101,13 +103,19 @@ class Blocks:
         self.plan = make_plan(architecture, left, other, method)
         if table is not None and self.plan.method != "lookup":
             raise ValueError("a table is used only with method='lookup'")
-        self._transform = _transform(self.plan, architecture, left, other, table)
+        self.split = own_split(architecture, self.plan) if split is None else split
+        self._transform = _transform(self.plan, architecture, left, other, table, self.split)
         self._cosines = Cosines(left, other) if cosines is None else cosines
 
     @property
     def diagonal(self) -> Array:
-        """K(x, x) of the left inputs."""
+        """K(x, x) of the left inputs, or M(x, x)."""
         return self._transform.diagonal
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the split is that of these inputs, so that nothing large is subtracted."""
+        return fits(self.split, self.plan)
 
     def block(
         self, rows: slice, columns: slice, *, shift: float = 0.0, out: Array | None = None
@@ -123,7 +131,7 @@ class Blocks:
         return block
 
     def error(self) -> float:
-        """Largest error of the entries computed so far, relative to the variance."""
+        """Largest error of the entries computed so far, relative to the diagonal."""
         return self._transform.error()
 
 
@@ -133,10 +141,59 @@ def _transform(
     left: Inputs,
     right: Inputs,
     table: LookupTable | None,
-) -> Transform:
+    split: Split,
+) -> Any:
+    if plan.method == "curve" and plan.input_var is not None:
+        curve = curve_at(architecture, plan.input_var)
+        if fits(split, plan):
+            return CurveTransform(curve, left, right, split)
+        return ShiftedTransform(architecture, CurveTransform(curve, left, right), split)
     if plan.method == "pairwise" or plan.input_var is None:
-        return PairwiseTransform(architecture, left, right)
-    if plan.method == "curve":
-        return CurveTransform(curve_at(architecture, plan.input_var), left, right)
+        pairwise = PairwiseTransform(architecture, left, right)
+        return pairwise if split == WHOLE else ShiftedTransform(architecture, pairwise, split)
     chosen = default_table(architecture.activation) if table is None else table
     return LookupTransform(architecture, plan.input_var, chosen, len(left))
+
+
+def own_split(architecture: Architecture, plan: KernelPlan) -> Split:
+    """The split that suits these inputs."""
+    if plan.method != "curve" or plan.input_var is None:
+        return WHOLE
+    return Split.of(curve_at(architecture, plan.input_var))
+
+
+def fits(split: Split, plan: KernelPlan) -> bool:
+    """Whether the plan's own curve gives the M of a split: the inputs have its norm."""
+    if split.input_var is None or plan.input_var is None:
+        return split == WHOLE
+    return abs(plan.input_var - split.input_var) <= EQUAL * split.input_var
+
+
+class ShiftedTransform:
+    """The M of a split made for inputs of another norm: K / scale - offset, plainly subtracted."""
+
+    def __init__(self, architecture: Architecture, whole: Any, split: Split) -> None:
+        if split.offset == np.inf:
+            raise ValueError(
+                "a network of infinite depth needs inputs of one norm, in training and test alike; "
+                "use nngp.normalize on both"
+            )
+        self.architecture, self.whole, self.split = architecture, whole, split
+
+    @property
+    def diagonal(self) -> Array:
+        return self.whole.diagonal / self.split.scale - self.split.offset
+
+    def __call__(self, block: Array, rows: slice, columns: slice) -> None:
+        self.whole(block, rows, columns)
+        block /= self.split.scale
+        block -= self.split.offset
+
+    def error(self) -> float:
+        """Of the entries computed so far, relative to the scale."""
+        return self.whole.error() + shift_error(self.architecture, self.split)
+
+
+def shift_error(architecture: Architecture, split: Split) -> float:
+    """What is lost by subtracting the offset from K / scale."""
+    return 8 * EPS * (architecture.depth + 1) * (1.0 + split.offset)

@@ -21,9 +21,9 @@ from nngp.architecture import Architecture
 from nngp.covariance import closed_form
 from nngp.curve import NEAR, Profile, curve_at
 from nngp.curve.octaves import BITS, SHALLOW, evaluate
-from nngp.gram.blocks import Blocks
+from nngp.gram.blocks import Blocks, fits, own_split, shift_error
 from nngp.gram.equal_norm import curve_error
-from nngp.gram.gradient import by_name
+from nngp.gram.gradient import by_name, flat_sensitivities
 from nngp.gram.inputs import Inputs
 from nngp.gram.pairwise import (
     FAR_ENOUGH,
@@ -32,6 +32,7 @@ from nngp.gram.pairwise import (
     snapped_correlation,
 )
 from nngp.gram.plan import make_plan
+from nngp.gram.split import WHOLE, Split
 
 Array = NDArray[np.float64]
 PAIRS = 4096  # near pairs handled at a time
@@ -68,9 +69,11 @@ def device_table(profile: Profile, octaves: int = SHALLOW) -> Table:
 
 
 @lru_cache(maxsize=4)
-def _curve_table(architecture: Architecture, input_var: float, octaves: int, device: Any) -> Table:
+def _curve_table(
+    architecture: Architecture, input_var: float, split: Split, octaves: int, device: Any
+) -> Table:
     """On the device that is JAX's default now; it is part of the key."""
-    return device_table(curve_at(architecture, input_var).profile, octaves)
+    return device_table(split.profile(curve_at(architecture, input_var)), octaves)
 
 
 @partial(jax.jit, donate_argnums=0)
@@ -255,11 +258,14 @@ class DeviceBlocks:
         right: Inputs | None = None,
         *,
         stored: dict[tuple[int, int], Any] | None = None,
+        split: Split | None = WHOLE,
     ) -> None:
         self.symmetric, self.left = right is None, left
         self.right = left if right is None else right
         self.architecture, self._stored = architecture, stored
         self.plan = make_plan(architecture, self.left, self.right)
+        self.split = own_split(architecture, self.plan) if split is None else split
+        self.is_exact = fits(self.split, self.plan)
         if self.plan.method == "curve" and self.plan.input_var is not None:
             self._prepare_curve(self.plan.input_var)
         else:
@@ -267,22 +273,28 @@ class DeviceBlocks:
         self._nearest: list[Any] = [1.0]
 
     def _prepare_curve(self, input_var: float) -> None:
+        split = self.split if self.is_exact else WHOLE
         curve = curve_at(self.architecture, input_var)
-        self.diagonal = np.full(len(self.left), curve.variance)
+        self.diagonal = np.full(len(self.left), split.profile(curve).at_one)
+        if not self.is_exact:
+            self.diagonal = self.diagonal / self.split.scale - self.split.offset
         # As the deficit is concave, an error of eps in c moves K by D(eps) at most.
-        careless = 4 * float(curve.deficit(one_minus=EPS)) / max(curve.variance, TINY)
+        size = max(curve.variance, TINY) if split.input_var is None else split.scale
+        careless = 4 * float(curve.deficit(one_minus=EPS)) / size
         careful = careless > CARELESS
         table = _curve_table(
-            self.architecture, input_var, SHALLOW if careful else DEEP, _default_device()
+            self.architecture, input_var, split, SHALLOW if careful else DEEP, _default_device()
         )
         self._compute = partial(_curve_block, table=table, careful=careful)
-        self._error = lambda nearest: curve_error(curve, nearest) + careless * (not careful)
+        self._error = lambda nearest: curve_error(curve, nearest, split) + careless * (not careful)
 
     def _prepare_pairwise(self) -> None:
         net = self.architecture
         form = net.activation.closed_form
         both = [np.stack(layer_variances(net, s.var)) for s in (self.left, self.right)]
         self.diagonal = both[0][-1]
+        if not self.is_exact:
+            self.diagonal = self.diagonal / self.split.scale - self.split.offset
         self._compute = partial(
             _pairwise_block,
             norms=tuple(_put(np.sqrt(s.var)) for s in (self.left, self.right)),
@@ -302,16 +314,19 @@ class DeviceBlocks:
                 self.left.on_device,
                 self.right.on_device,
                 _where(rows, columns, self.symmetric),
-                shift=np.float64(shift),
+                shift=np.float64(shift if self.is_exact else shift * self.split.scale),
                 **_size(rows, columns),
             )
+            if not self.is_exact:
+                value = value / self.split.scale - self.split.offset
         self._nearest.append(nearest)
         return value
 
     def error(self) -> float:
-        """Largest error of the entries computed so far, relative to the variance."""
+        """Largest error of the entries computed so far, relative to the diagonal."""
         self._nearest = [min(float(gap) for gap in jax.device_get(self._nearest))]
-        return self._error(self._nearest[0])
+        error = self._error(self._nearest[0])
+        return error if self.is_exact else error + shift_error(self.architecture, self.split)
 
 
 class UploadedBlocks(Blocks):
@@ -326,10 +341,16 @@ class DeviceGradient:
     """`gram.CurveGradient` on the device."""
 
     def __init__(
-        self, architecture: Architecture, inputs: Inputs, input_var: float, per_layer: bool
+        self,
+        architecture: Architecture,
+        inputs: Inputs,
+        input_var: float,
+        per_layer: bool,
+        split: Split,
     ) -> None:
-        profiles = curve_at(architecture, input_var).sensitivities(per_layer=per_layer)
-        self._tables = [device_table(p) for p in (*profiles["weight_var"], *profiles["bias_var"])]
+        flat = flat_sensitivities(architecture, input_var, per_layer)
+        self._at_one = np.array([profile.at_one for profile in flat])
+        self._tables = [device_table(profile.without_constant(split.scale)) for profile in flat]
         self.inputs, self.per_layer = inputs, per_layer
         self._total = _put(np.zeros(len(self._tables)))
 
@@ -344,9 +365,9 @@ class DeviceGradient:
             **_size(rows, columns),
         )
 
-    def result(self) -> dict[str, Any]:
-        """The sums, by the name of the variance."""
-        return by_name(np.asarray(self._total), self.per_layer)
+    def result(self, sum_of_all: float) -> dict[str, Any]:
+        """The sums, by the name of the variance, given that of all entries of G."""
+        return by_name(np.asarray(self._total) + sum_of_all * self._at_one, self.per_layer)
 
 
 def _where(rows: slice, columns: slice, symmetric: bool = False) -> Where:

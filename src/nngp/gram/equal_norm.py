@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from nngp._safe import TINY
 from nngp.curve import NEAR, AngularCurve, Profile, Workspace
 from nngp.gram.inputs import Inputs
+from nngp.gram.split import WHOLE, Split
 from nngp.gram.tiles import STRIP
 
 Array = NDArray[np.float64]
@@ -65,22 +66,25 @@ class ProfileTransform:
 
 
 class CurveTransform:
-    """Cosines to kernel values, in place on blocks."""
+    """Cosines to values of K, or of the M of a split, in place on blocks."""
 
-    def __init__(self, curve: AngularCurve, left: Inputs, right: Inputs) -> None:
-        self.curve = curve
-        self.diagonal = np.full(len(left), curve.variance)
-        self._look_up = ProfileTransform(curve.profile, left, right)
+    def __init__(
+        self, curve: AngularCurve, left: Inputs, right: Inputs, split: Split = WHOLE
+    ) -> None:
+        self.curve, self.split = curve, split
+        profile = split.profile(curve)
+        self.diagonal = np.full(len(left), profile.at_one)
+        self._look_up = ProfileTransform(profile, left, right)
 
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:
         self._look_up(block, rows, columns)
 
     def error(self) -> float:
-        """Of the entries computed so far, relative to the variance."""
-        return curve_error(self.curve, self._look_up.nearest)
+        """Of the entries computed so far, relative to the diagonal."""
+        return curve_error(self.curve, self._look_up.nearest, self.split)
 
 
-def curve_error(curve: AngularCurve, nearest: float) -> float:
+def curve_error(curve: AngularCurve, nearest: float, split: Split = WHOLE) -> float:
     """Of the entries of a matrix whose nearest pair of inputs has 1 - |c| = nearest.
 
     Rounding moves a cosine by some eps, and 1 - |c| of near pairs by sqrt of it times eps;
@@ -88,4 +92,6 @@ def curve_error(curve: AngularCurve, nearest: float) -> float:
     """
     gaps = [(NEAR, 4 * EPS / NEAR), (nearest, 4 * EPS / nearest**0.5)]
     moved = [float(curve.deficit(one_minus=m)) * change for m, change in gaps]
-    return curve.error + max(moved) / max(curve.variance, TINY)
+    if split.input_var is None:
+        return curve.error + max(moved) / max(curve.variance, TINY)
+    return curve.deficit_error + max(moved) / split.scale

@@ -1,8 +1,9 @@
 """Sums Σ G_ij dK_ij/dθ over blocks of pairs, for θ the weight and bias variances and the inputs.
 
-Takes a matrix G block by block (the evidence's, say); gives its product with the derivatives of
-the kernel. With equal norms those are look-ups, like the kernel. With other norms the recursion is
-run backwards through each block, which gives every layer's derivative in one pass.
+Takes a matrix G block by block (the evidence's, say), in units of a split: scale G, and the sum of
+all its entries apart. Gives its product with the derivatives of the kernel. With equal norms those
+are look-ups, like the kernel: dK = dv 11ᵀ - dD, and what multiplies dv is the sum. With other norms
+the recursion is run backwards through each block, which gives every layer's derivative in one pass.
 """
 
 import threading
@@ -14,12 +15,13 @@ from numpy.typing import NDArray
 
 from nngp.architecture import Architecture
 from nngp.covariance import closed_form, derivatives
-from nngp.curve import VarianceError, curve_at
+from nngp.curve import Profile, VarianceError, curve_at
 from nngp.gram import tiles
 from nngp.gram.blocks import Cosines, in_strips
 from nngp.gram.equal_norm import ProfileTransform
 from nngp.gram.inputs import Inputs
 from nngp.gram.pairwise import EPS, TOLERANCE, PairwiseTransform
+from nngp.gram.split import WHOLE, Split
 
 Array = NDArray[np.float64]
 
@@ -28,12 +30,18 @@ class CurveGradient:
     """Equal norms: one look-up for each variance that can move."""
 
     def __init__(
-        self, architecture: Architecture, inputs: Inputs, input_var: float, per_layer: bool
+        self,
+        architecture: Architecture,
+        inputs: Inputs,
+        input_var: float,
+        per_layer: bool,
+        split: Split,
     ) -> None:
         self.cosines, self.per_layer = Cosines(inputs, inputs), per_layer
-        profiles = curve_at(architecture, input_var).sensitivities(per_layer=per_layer)
-        flat = [*profiles["weight_var"], *profiles["bias_var"]]
-        self._transforms = [ProfileTransform(profile, inputs, inputs) for profile in flat]
+        flat = flat_sensitivities(architecture, input_var, per_layer)
+        self._at_one = np.array([profile.at_one for profile in flat])
+        moved = [profile.without_constant(split.scale) for profile in flat]
+        self._transforms = [ProfileTransform(profile, inputs, inputs) for profile in moved]
         self._total, self._lock = np.zeros(len(flat)), threading.Lock()
 
     def contract(self, G: Array, rows: slice, columns: slice) -> None:
@@ -49,9 +57,9 @@ class CurveGradient:
         with self._lock:
             self._total += out
 
-    def result(self) -> dict[str, Any]:
-        """The sums, by the name of the variance."""
-        return by_name(self._total, self.per_layer)
+    def result(self, sum_of_all: float) -> dict[str, Any]:
+        """The sums, by the name of the variance, given that of all entries of G."""
+        return by_name(self._total + sum_of_all * self._at_one, self.per_layer)
 
 
 class PairwiseGradient:
@@ -63,8 +71,9 @@ class PairwiseGradient:
         inputs: Inputs,
         per_layer: bool,
         per_input: bool = False,
+        split: Split = WHOLE,
     ) -> None:
-        self.architecture, self.inputs = architecture, inputs
+        self.architecture, self.inputs, self.split = architecture, inputs, split
         self.per_layer, self.per_input = per_layer, per_input
         self.cosines = Cosines(inputs, inputs)
         self.forward = PairwiseTransform(architecture, inputs, inputs)
@@ -190,8 +199,8 @@ class PairwiseGradient:
             out.append(direct + scale * self._radial_moment(layer - 1, below) / below * out[-1])
         return out
 
-    def result(self) -> dict[str, Any]:
-        """The sums, by the name of the variance."""
+    def result(self, sum_of_all: float = 0.0) -> dict[str, Any]:
+        """The sums, by the name of the variance; the recursion has met all entries of G itself."""
         architecture, in_var = self.architecture, self._in_var.copy()
         to_weights, to_biases = self._weights.copy(), self._biases.copy()
         variances = [q for q, _ in self.forward.variances]
@@ -210,7 +219,7 @@ class PairwiseGradient:
             X, d = self.inputs.X, self.inputs.X.shape[1]
             moved = self._in_product + in_var[0] @ (X * X)
             out["relevance"] = architecture.weight_vars[0] / d * moved
-        return out
+        return {name: value / self.split.scale for name, value in out.items()}
 
 
 def kernel_derivatives(architecture: Architecture, inputs: Inputs) -> dict[str, Array]:
@@ -220,6 +229,23 @@ def kernel_derivatives(architecture: Architecture, inputs: Inputs) -> dict[str, 
         name: tiles.fill(n, n, partial(source.moved, name == "weight_var"), symmetric=True)
         for name in ("weight_var", "bias_var")
     }
+
+
+def flat_sensitivities(
+    architecture: Architecture, input_var: float, per_layer: bool
+) -> list[Profile]:
+    """dK/dθ as functions of the cosine: the weight variances, then the bias variances."""
+    profiles = curve_at(architecture, input_var).sensitivities(per_layer=per_layer)
+    return [*profiles["weight_var"], *profiles["bias_var"]]
+
+
+def scale_derivatives(
+    architecture: Architecture, input_var: float, *, per_layer: bool
+) -> dict[str, Any]:
+    """Derivatives of the curve's scale, the deficit of orthogonal inputs."""
+    right_angle = np.array(False), np.array(1.0)
+    flat = flat_sensitivities(architecture, input_var, per_layer)
+    return by_name(np.array([float(p.deficit(*right_angle)) for p in flat]), per_layer)
 
 
 def by_name(total: Array, per_layer: bool) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def jax_kernel(architecture: Architecture) -> Callable[..., Any]:
     from nngp.covariance.differentiable import differentiable_layer
 
     layer = differentiable_layer(architecture.activation)
-    count = architecture.depth + 1
+    count = len(architecture.weight_vars)
 
     def per_layer(given: Any, default: tuple[float, ...], like: Any) -> Any:
         values = jnp.asarray(default if given is None else given, dtype=like.dtype)

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
-from nngp.curve import ToleranceWarning, output_variance
+from nngp.curve import ToleranceWarning, VarianceError, curve_at, output_variance
 from nngp.gram import tiles
 from nngp.gram.blocks import Blocks
 from nngp.gram.inputs import Inputs, common_var
 from nngp.gram.pairwise import layer_variances
 from nngp.gram.plan import KernelPlan, make_plan
+from nngp.gram.split import SMALLEST
 
 Array = NDArray[np.float64]
 WARN_ABOVE = 1e-9  # error of an entry, relative to the variance
@@ -46,6 +47,10 @@ def kernel(
     table: LookupTable | None = None,
 ) -> Array:
     """The NNGP kernel matrix K^L(x, x') of eq. 5.
+
+    At infinite depth it is the limit of K^L in units of its scale, the difference K^L(1) - K^L(0)
+    of cosines 1 and 0, without the constant K^L(0) where that is infinitely larger: ones on the
+    diagonal, zero for orthogonal inputs.
 
     Parameters
     ----------
@@ -85,12 +90,13 @@ def kernel(
 
 
 def warn_if_inexact(error: float, stacklevel: int) -> None:
-    """Say it where entries may be off by more than 1e-9 of the variance."""
+    """Say it where entries may be off by more than 1e-9 of the diagonal."""
     if error > WARN_ABOVE:
         warnings.warn(
-            f"entries of this kernel may be off by {error:.1e} of the variance: inputs nearly "
-            "coincide and the network tears them apart, or the activation is not computed to "
-            "float64 precision",
+            f"entries of this kernel may be off by {error:.1e} of what depends on the inputs: "
+            "inputs nearly coincide and the network tears them apart, or the activation is not "
+            "computed to float64 precision, or test inputs have another norm than the training "
+            "inputs of a deep network (use nngp.normalize on both)",
             ToleranceWarning,
             stacklevel=stacklevel,
         )
@@ -108,9 +114,25 @@ def kernel_diag(architecture: Architecture, X: ArrayLike) -> Array:
     check_architecture(architecture)
     inputs = Inputs.of(X)
     shared = common_var(inputs)
-    if shared is not None:
+    if shared is not None and not architecture.is_infinite:
         return np.full(len(inputs.X), output_variance(architecture, shared))
+    if architecture.is_infinite:
+        return Blocks(architecture, inputs).diagonal
     return layer_variances(architecture, inputs.var)[-1]
+
+
+def kernel_scale(architecture: Architecture, inputs: Inputs) -> tuple[float, float]:
+    """The deficit of orthogonal inputs, K(1) - K(0), at the norm that all inputs share or the
+    middle one; and that norm, as x·x/d."""
+    shared = common_var(inputs)
+    var = float(np.median(inputs.var)) if shared is None else shared
+    curve = curve_at(architecture, var)
+    if curve.scale <= SMALLEST * curve.variance:
+        raise VarianceError(
+            "the kernel is constant to below 1e-290 of its variance, so noise cannot be relative "
+            "to its scale; use a smaller depth, or math.inf, which is the same kernel to rounding"
+        )
+    return curve.scale, var
 
 
 def check_architecture(architecture: Architecture) -> None:

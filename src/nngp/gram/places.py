@@ -3,10 +3,11 @@
 from typing import Any, Literal
 
 from nngp.architecture import Architecture
-from nngp.gram.blocks import Blocks, Cosines, StoredCosines
+from nngp.gram.blocks import Blocks, Cosines, StoredCosines, fits
 from nngp.gram.gradient import CurveGradient, PairwiseGradient
 from nngp.gram.inputs import Inputs
 from nngp.gram.plan import make_plan
+from nngp.gram.split import Split
 
 Place = Literal["host", "device"]
 
@@ -17,17 +18,19 @@ def kernel_blocks(
     left: Inputs,
     right: Inputs | None = None,
     *,
+    split: Split | None = None,
     stored: dict[tuple[int, int], Any] | None = None,
 ) -> Any:
-    """`Blocks` in that place; `stored` are blocks of cosines computed before, by their origin."""
+    """`Blocks` in that place, of the M of a split, by default of the one that suits the inputs.
+    `stored` are blocks of cosines computed before, by their origin."""
     if place == "host":
         cosines = None if stored is None else StoredCosines(stored)
-        return Blocks(architecture, left, right, cosines=cosines)
+        return Blocks(architecture, left, right, cosines=cosines, split=split)
     from nngp.gram.device import DeviceBlocks, UploadedBlocks
 
     if device_can(architecture, left, right):
-        return DeviceBlocks(architecture, left, right, stored=stored)
-    return UploadedBlocks(architecture, left, right)
+        return DeviceBlocks(architecture, left, right, stored=stored, split=split)
+    return UploadedBlocks(architecture, left, right, split=split)
 
 
 def device_can(architecture: Architecture, left: Inputs, right: Inputs | None = None) -> bool:
@@ -51,15 +54,16 @@ def kernel_gradient(
     architecture: Architecture,
     inputs: Inputs,
     *,
+    split: Split,
     per_layer: bool,
     per_input: bool = False,
 ) -> Any:
     """Sums Σ G dK/dθ in that place; with unequal norms, or for each input, always on the host."""
     plan = make_plan(architecture, inputs, inputs)
-    if per_input or plan.method != "curve" or plan.input_var is None:
-        return PairwiseGradient(architecture, inputs, per_layer, per_input)
+    if per_input or plan.method != "curve" or plan.input_var is None or not fits(split, plan):
+        return PairwiseGradient(architecture, inputs, per_layer, per_input, split)
     if place == "device":
         from nngp.gram.device import DeviceGradient
 
-        return DeviceGradient(architecture, inputs, plan.input_var, per_layer)
-    return CurveGradient(architecture, inputs, plan.input_var, per_layer)
+        return DeviceGradient(architecture, inputs, plan.input_var, per_layer, split)
+    return CurveGradient(architecture, inputs, plan.input_var, per_layer, split)

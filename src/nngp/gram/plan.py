@@ -42,6 +42,11 @@ def make_plan(
             f"method='{method}' needs inputs of equal norm; use nngp.normalize first, or "
             "method='pairwise'"
         )
+    if architecture.is_infinite and method != "curve":
+        raise ValueError(
+            "a network of infinite depth needs inputs of one norm (in training and test alike) and "
+            "method='curve'; use nngp.normalize first, or a finite depth"
+        )
     error = None
     if method == "curve" and shared is not None:
         error = curve_error(curve_at(architecture, shared), nearest=1.0)

@@ -2,16 +2,18 @@
 
 One factorisation of K + noise serves everything: mean and variance, covariance and draws, the
 evidence and its gradient, leave-one-out, and new rows appended later (`Posterior`). `Sweep` runs
-many networks over one data set and computes its inner products once.
+many networks over one data set and computes its inner products once. How depth is kept from
+spoiling it is derived in `constant`.
 """
 
 from nngp.posterior.condition import condition, forecast
 from nngp.posterior.draws import sample_prior
 from nngp.posterior.posterior import LeaveOneOut, Posterior
-from nngp.posterior.report import NoiseWarning, Report
+from nngp.posterior.report import ConstantKernelWarning, NoiseWarning, Report
 from nngp.posterior.sweep import Sweep, SweepResult
 
 __all__ = [
+    "ConstantKernelWarning",
     "LeaveOneOut",
     "NoiseWarning",
     "Posterior",

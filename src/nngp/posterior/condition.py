@@ -9,10 +9,11 @@ from nngp.architecture import Architecture
 from nngp.gram import Inputs, check_architecture, kernel_blocks
 from nngp.linsolve import Engine, Forecast, choose_engine, forecast_factor
 from nngp.linsolve.cholesky import cut, flops
+from nngp.posterior.noise import Noise
 from nngp.posterior.posterior import Posterior
 from nngp.posterior.report import describe, warn
 from nngp.posterior.system import solve
-from nngp.posterior.targets import as_noise, as_targets
+from nngp.posterior.targets import as_targets
 from nngp.posterior.workplace import Workplace, find_engine
 
 
@@ -22,6 +23,7 @@ def condition(
     Y: ArrayLike,
     *,
     noise_var: float = 1e-10,
+    relative_noise: bool = False,
     engine: str | Engine = "auto",
     memory: int | None = None,
     progress: Any = None,
@@ -39,6 +41,10 @@ def condition(
     noise_var : float
         Variance of the observation noise. If the Cholesky factorisation fails it is multiplied
         by ten and tried again, up to 0.2; `report` says what was used.
+    relative_noise : bool
+        Take `noise_var` in units of the kernel's own scale, K(x, x) - K(x, x') of orthogonal
+        inputs. In a deep network that scale may be 1e-100: noise of any usual variance then
+        covers all that the network knows (and a warning says so), noise relative to it does not.
     engine : {"auto", "cpu", "gpu"}
         "auto" takes a GPU if JAX sees one and the data are worth it.
     memory : int, optional
@@ -57,8 +63,10 @@ def condition(
     NoiseWarning
         If the noise had to be raised.
     ToleranceWarning
-        If entries of the kernel may be off by more than 1e-9 of the variance, or the solution
+        If entries of the kernel may be off by more than 1e-9 of its scale, or the solution
         leaves a large residual.
+    ConstantKernelWarning
+        If the kernel has become constant: noise covers the little that still tells inputs apart.
 
     Raises
     ------
@@ -80,7 +88,7 @@ def condition(
     check_architecture(architecture)
     inputs = Inputs.kept(X)
     targets, single = as_targets(Y, len(inputs))
-    asked = as_noise(noise_var)
+    asked = Noise.of(noise_var, relative_noise, architecture, inputs)
     chosen, expected = find_engine(engine, inputs, targets.shape[1], memory, architecture)
     edges = cut(len(inputs), chosen.tile_size(len(inputs)))
     place = Workplace(chosen, memory, progress, flops(edges) / max(expected.seconds, 1e-9))

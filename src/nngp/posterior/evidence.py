@@ -1,7 +1,8 @@
 """The gradient of the evidence: ½ tr((α αᵀ - outputs K⁻¹) dK/dθ), tile by tile.
 
-The inverse exists only as its square root W = L⁻ᵀ, as large as the factor; each tile of K⁻¹ = W Wᵀ
-is made when its turn comes, contracted with the derivatives of the kernel, and dropped.
+The inverse exists only as its square root W = L⁻ᵀ, as large as the factor; each tile of B⁻¹ = W Wᵀ
+is made when its turn comes, contracted with the derivatives of the kernel, and dropped. Where the
+kernel is split, tiles are in units of its scale, and the constant's part is added (`constant`).
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, kernel_gradient
+from nngp.gram import Inputs, kernel_gradient, scale_derivatives
 from nngp.linsolve import Engine, Factor, Progress, Run, inverse_rows
 from nngp.posterior.system import System
 
@@ -27,12 +28,13 @@ def evidence_gradient(
     per_input: bool,
 ) -> dict[str, Any]:
     """d log_evidence / d(weight_var, bias_var, noise_var)."""
-    factor = system.factor
+    factor, scale = system.factor, system.split.scale
     slices, count = factor.slices, len(factor.rows)
     outputs = system.z[0].shape[0]
 
     def contract(i: int, j: int, minus_inverse: Any) -> Any:
-        G = system.alpha[i].T @ system.alpha[j] + outputs * minus_inverse
+        minus_inverse = without_constant(system, i, j, minus_inverse)
+        G = system.alpha[i].T @ (system.alpha[j] / scale) + outputs * minus_inverse
         if i == j:  # tiles off the diagonal stand for their mirror images too
             G = 0.5 * G
         gradient.contract(G, slices[i], slices[j])
@@ -40,13 +42,55 @@ def evidence_gradient(
 
     with engine.run() as run:
         gradient = kernel_gradient(
-            engine.where, architecture, inputs, per_layer=per_layer, per_input=per_input
+            engine.where,
+            architecture,
+            inputs,
+            split=system.split,
+            per_layer=per_layer,
+            per_input=per_input,
         )
         W = inverse_rows(run, factor, range(count))
-        noise = over_lower_tiles(
+        trace = over_lower_tiles(
             run, factor, lambda i, j: (W[i], W[j][i - j :]), contract, progress, progress.total
         )
-    return {**gradient.result(), "noise_var": noise}
+    by_name = gradient.result(_sum_of_all(system, outputs))
+    return with_noise(architecture, system, by_name, trace, per_layer=per_layer)
+
+
+def _sum_of_all(system: System, outputs: int) -> float:
+    """½ 1ᵀ(α αᵀ - outputs K⁻¹)1."""
+    constant = system.constant
+    if constant is None:
+        return 0.0
+    of_targets = float(np.sum((constant.sums / constant.weight) ** 2))
+    return 0.5 * (of_targets - outputs * constant.beta / constant.weight)
+
+
+def without_constant(system: System, i: int, j: int, minus_inverse: Any) -> Any:
+    """A tile of κ bbᵀ - B⁻¹, from that of -B⁻¹."""
+    constant = system.constant
+    if constant is None:
+        return minus_inverse
+    return minus_inverse + (constant.variance * constant.alpha[i].T) @ constant.alpha[j]
+
+
+def with_noise(
+    architecture: Architecture,
+    system: System,
+    by_name: dict[str, Any],
+    trace: float,
+    *,
+    per_layer: bool,
+) -> dict[str, Any]:
+    """The derivatives with that in the noise as it was stated. If it was stated in units of the
+    kernel's scale, it moves with the network."""
+    noise, in_noise = system.noise, trace / system.split.scale
+    out = {**by_name, "noise_var": noise.unit * in_noise}
+    if noise.input_var is not None:
+        moved = scale_derivatives(architecture, noise.input_var, per_layer=per_layer)
+        for name, derivative in moved.items():
+            out[name] = out[name] + noise.stated * derivative * in_noise
+    return out
 
 
 def over_lower_tiles(

@@ -2,7 +2,8 @@
 
 With P = K⁻¹ and α = P Y, the point i left out is predicted with variance 1/P_ii and misses by
 α_i/P_ii. So the density is a function of α and of the diagonal of P, and its derivative in K is
--P C P - ½(u αᵀ + α uᵀ), with C diagonal and u = P d. It needs P itself, both triangles.
+-P C P - ½(u αᵀ + α uᵀ), with C diagonal and u = P d. It needs P itself, both triangles. Where the
+kernel is split (`constant`), what is computed is scale P = B⁻¹ - κ bbᵀ, and scale α.
 """
 
 from functools import partial
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, kernel_gradient
 from nngp.linsolve import Engine, Progress, Run, inverse_rows
-from nngp.posterior.evidence import over_lower_tiles
+from nngp.posterior.evidence import over_lower_tiles, with_noise, without_constant
 from nngp.posterior.system import System
 
 Array = NDArray[np.float64]
@@ -39,17 +40,23 @@ def density_gradient(
 ) -> tuple[float, dict[str, Any]]:
     """The density and its derivatives in weight_var, bias_var, noise_var and the relevances."""
     slices, count = system.factor.slices, len(system.factor.rows)
-    alpha, outputs = system.weights, system.weights.shape[1]
+    alpha, outputs, scale = system.weights, system.weights.shape[1], system.split.scale
     with engine.run() as run:
         gradient = kernel_gradient(
-            engine.where, architecture, inputs, per_layer=per_layer, per_input=per_input
+            engine.where,
+            architecture,
+            inputs,
+            split=system.split,
+            per_layer=per_layer,
+            per_input=per_input,
         )
         minus_P = _minus_inverse(run, system)
         progress.advance(progress.total / 2)
         precision = -np.concatenate([run.fetch(minus_P[i][i]).diagonal() for i in range(count)])
-        value = log_density(alpha, precision)
+        value = log_density(alpha / np.sqrt(scale), precision)
+        value -= 0.5 * outputs * len(alpha) * float(np.log(scale))
         d = -alpha / precision[:, None]
-        c = 0.5 * (outputs / precision + (d**2).sum(axis=1))
+        c = 0.5 * (outputs / precision + (d**2).sum(axis=1) / scale)
         u = -_product(run, minus_P, [run.put(d[s]) for s in slices])
         weighted = [
             [
@@ -62,13 +69,13 @@ def density_gradient(
         def contract(i: int, j: int, minus_PCP: Any) -> Any:
             rows, columns = slices[i], slices[j]
             G = np.array(minus_PCP)
-            G -= 0.5 * (u[rows] @ alpha[columns].T + alpha[rows] @ u[columns].T)
+            G -= (0.5 / scale) * (u[rows] @ alpha[columns].T + alpha[rows] @ u[columns].T)
             if i != j:  # tiles off the diagonal stand for their mirror images too
                 G *= 2.0
             gradient.contract(G, rows, columns)
             return G.trace() if i == j else 0.0
 
-        noise = over_lower_tiles(
+        trace = over_lower_tiles(
             run,
             system.factor,
             lambda i, j: (weighted[i], minus_P[j]),
@@ -76,17 +83,33 @@ def density_gradient(
             progress,
             progress.total / 2,
         )
-    return value, {**gradient.result(), "noise_var": noise}
+    by_name = gradient.result(_sum_of_all(system, c, d))
+    return value, with_noise(architecture, system, by_name, trace, per_layer=per_layer)
+
+
+def _sum_of_all(system: System, c: Array, d: Array) -> float:
+    """1ᵀ(-P C P - ½(u αᵀ + α uᵀ))1, from P1 = b/weight; `c` is C over the scale."""
+    constant = system.constant
+    if constant is None:
+        return 0.0
+    b = np.concatenate([np.asarray(tile)[0] for tile in constant.alpha])
+    of_targets = float((d.T @ b) @ constant.sums)
+    return -(system.split.scale * float(c @ b**2) + of_targets) / constant.weight**2
 
 
 def _minus_inverse(run: Run, system: System) -> list[list[Any]]:
-    """All tiles of -K⁻¹, both triangles."""
+    """All tiles of -K⁻¹ (times the scale), both triangles."""
     factor = system.factor
     count, widths = len(factor.rows), np.diff(factor.edges)
     W = inverse_rows(run, factor, range(count))
     lower = [
         [
-            run.chain(partial(run.zeros, widths[i], widths[j]), W[i], W[j][i - j :])
+            run.chain(
+                partial(run.zeros, widths[i], widths[j]),
+                W[i],
+                W[j][i - j :],
+                then=partial(without_constant, system, i, j),
+            )
             for j in range(i + 1)
         ]
         for i in range(count)

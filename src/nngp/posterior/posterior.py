@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, kernel_blocks, kernel_diag
+from nngp.gram import Inputs, kernel_blocks, kernel_diag, warn_if_inexact
 from nngp.linsolve import (
     LIMIT,
     Engine,
@@ -76,7 +76,7 @@ class Posterior:
 
     @property
     def noise_var(self) -> float:
-        return self._system.factor.noise_var
+        return self._system.noise.variance
 
     @property
     def log_evidence(self) -> float:
@@ -107,7 +107,7 @@ class Posterior:
         def work(run: Run, blocks: Any, rows: list[slice]) -> Iterator[Array]:
             for part, solved in self._solved(run, blocks, rows):
                 pairs = zip(solved, self._system.z, strict=True)
-                mean = run.fetch(sum(v @ z.T for v, z in pairs))
+                mean = run.fetch(sum(v @ z.T for v, z in pairs)) + self._system.mean
                 variance = self._left_over(run, blocks, part, solved, noise)
                 yield np.column_stack([mean, variance])
 
@@ -126,28 +126,36 @@ class Posterior:
         rows = spans(cut(m, self._engine.rows_at_a_time(self.n)))
         operations = m * (float(self.n) ** 2 + float(self.n) * m)
         with self._place.track("covariance", operations) as progress, self._engine.run() as run:
-            where = self._engine.where
-            cross = kernel_blocks(where, self.architecture, test, self._inputs)
-            own = kernel_blocks(where, self.architecture, test)
+            where, split = self._engine.where, self._system.split
+            cross = kernel_blocks(where, self.architecture, test, self._inputs, split=split)
+            own = kernel_blocks(where, self.architecture, test, split=split)
             solved = forward(
                 run, self._system.factor, [partial(self._cross, cross, part) for part in rows]
+            )
+            doubt = np.concatenate(
+                [
+                    self._of_constant(run, tiles, part.stop - part.start)
+                    for part, tiles in zip(rows, solved, strict=True)
+                ]
             )
             for i, part in enumerate(rows):
                 tiles = [
                     run.chain(
-                        partial(own.block, part, other, shift=self.noise_var * noise),
+                        partial(own.block, part, other),
                         solved[i],
                         solved[j],
                     )
                     for j, other in enumerate(rows[: i + 1])
                 ]
                 for other, handle in zip(rows, tiles, strict=False):
-                    tile = run.fetch(handle)
+                    tile = run.fetch(handle) + np.outer(doubt[part], doubt[other])
                     out[part, other], out[other, part] = tile, tile.T
                 lower = np.tril(out[part, part])
                 out[part, part] = lower + np.tril(lower, -1).T
                 progress.advance(operations * (part.stop - part.start) / m)
-        np.fill_diagonal(out, np.maximum(np.diagonal(out), self.noise_var * noise))
+        out *= split.scale
+        np.fill_diagonal(out, np.maximum(np.diagonal(out), 0.0) + self.noise_var * noise)
+        self._warn_of(cross)
         return out
 
     def sample(self, Xs: ArrayLike, n: int = 1, seed: Any = None, *, noise: bool = False) -> Array:
@@ -156,7 +164,9 @@ class Posterior:
         covariance = self.covariance(Xs, noise=noise)
         outputs = self._targets.shape[1]
         # Rounding in k** - |v|² is relative to k**, however little of it is left.
-        prior = float(kernel_diag(self.architecture, Xs).max())
+        split = self._system.split
+        whole = split.input_var is None
+        prior = float(kernel_diag(self.architecture, Xs).max()) if whole else split.scale
         draws = gaussian(covariance, n * outputs, seed, prior)
         mean = np.asarray(self.mean(Xs)).reshape(len(covariance), outputs)
         out = mean + draws.reshape(n, outputs, len(covariance)).transpose(0, 2, 1)
@@ -202,8 +212,11 @@ class Posterior:
                 for i, row in zip(which, inverse_rows(run, factor, which), strict=True):
                     precision[factor.slices[i]] = _sum_squares(run, row)
                     progress.advance(operations / count)
+        if self._system.constant is not None:
+            precision = self._system.constant.precision(precision)
         mean = self._targets - self._system.weights / precision[:, None]
-        variance = np.maximum(1.0 / precision - self.noise_var * (not noise), 0.0)
+        variance = self._system.split.scale / precision
+        variance = np.maximum(variance - self.noise_var * (not noise), 0.0)
         return LeaveOneOut(self._shaped(mean), variance)
 
     def leave_one_out_density(
@@ -223,7 +236,8 @@ class Posterior:
         """Add data by extending the factor; the old part is not computed again.
 
         Changes this posterior and returns it; if anything fails, it stays as it was. If the new
-        rows make the factorisation fail, the noise climbs the ladder and all is factored anew.
+        rows make the factorisation fail, the noise climbs the ladder and all is factored anew; so
+        it is if new inputs are the first whose norm differs.
         """
         new = self._test_inputs(X_new, "X_new")
         targets, _ = as_targets(Y_new, len(new), "Y_new")
@@ -237,11 +251,14 @@ class Posterior:
         Y = np.concatenate([self._targets, targets])
         self._check(8.0 * len(inputs) * len(new), f"an update with {len(new)} points")
         with self._engine.run():
-            blocks = kernel_blocks(self._engine.where, self.architecture, inputs)
+            where, split = self._engine.where, self._system.split
+            blocks = kernel_blocks(where, self.architecture, inputs, split=split)
+            if not blocks.is_exact:
+                blocks = kernel_blocks(where, self.architecture, inputs)
         system = self._extended(blocks, Y)
         n, d = inputs.X.shape
         expected = forecast_factor(self._engine, n, d, Y.shape[1], self._place.memory)
-        asked = self.report.noise_var_asked
+        asked = self._system.noise.raised_to(self.report.noise_var_asked)
         report = describe(self._engine, blocks, system, Y, d, asked, expected)
         warn(report, stacklevel=3)
         self._inputs, self._targets, self._system, self.report = inputs, Y, system, report
@@ -250,19 +267,21 @@ class Posterior:
     def _extended(self, blocks: Any, Y: Array) -> System:
         """The system with new rows; factored anew, with more noise, if they leave no factor."""
         engine, old = self._engine, self._system.factor
+        noise, failed = self._system.noise, self._system.failed_attempts
         tile = engine.tile_size(len(Y))
-        edges = (*old.edges[:-1], *cut(len(Y), tile, old.n))
-        begin = len(old.rows)
-        try:
-            with self._place.track("update", flops(edges, begin)) as progress:
-                return extend(engine, blocks, edges, Y, self._system, progress)
-        except NotPositiveDefiniteError as error:
-            noise, failed = next_noise(old.noise_var), self._system.failed_attempts + 1
-            if noise > LIMIT:
-                error.args = (no_factor(blocks, old.noise_var),)
-                raise
+        if blocks.split == self._system.split:
+            edges = (*old.edges[:-1], *cut(len(Y), tile, old.n))
+            try:
+                with self._place.track("update", flops(edges, len(old.rows))) as progress:
+                    return extend(engine, blocks, edges, Y, self._system, progress)
+            except NotPositiveDefiniteError as error:
+                stated = next_noise(noise.stated)
+                if stated > LIMIT:
+                    error.args = (no_factor(blocks, noise.variance),)
+                    raise
+                noise, failed = noise.raised_to(stated), failed + 1
         edges = cut(len(Y), tile)
-        self._check(4.0 * len(Y) ** 2, "factoring anew with more noise")
+        self._check(4.0 * len(Y) ** 2, "factoring anew")
         with self._place.track("factor", flops(edges)) as progress:
             system = solve(engine, blocks, edges, Y, noise, progress)
         return replace(system, failed_attempts=system.failed_attempts + failed)
@@ -286,7 +305,13 @@ class Posterior:
             for chunk in spans(cut(len(test), CHUNK)):
                 part = _padded(test, chunk, engine)
                 with engine.run() as run:
-                    blocks = kernel_blocks(engine.where, self.architecture, part, self._inputs)
+                    blocks = kernel_blocks(
+                        engine.where,
+                        self.architecture,
+                        part,
+                        self._inputs,
+                        split=self._system.split,
+                    )
                     most = min(engine.rows_at_a_time(self.n), -(-len(part) // run.width))
                     rows = spans(cut(len(part), even_size(len(part), most)))
                     done: list[Array] = []
@@ -295,7 +320,14 @@ class Posterior:
                         done.extend(work(run, blocks, group))
                         progress.advance(operations * (group[-1].stop - group[0].start))
                 out.append(np.concatenate(done)[: chunk.stop - chunk.start])
+        self._warn_of(blocks)
         return np.concatenate(out)
+
+    @staticmethod
+    def _warn_of(blocks: Any) -> None:
+        """Test inputs of another norm than the training inputs see less of a deep network."""
+        if not blocks.is_exact:
+            warn_if_inexact(blocks.error(), stacklevel=4)
 
     def _solved(
         self, run: Run, blocks: Any, rows: list[slice]
@@ -311,8 +343,18 @@ class Posterior:
     def _left_over(
         self, run: Run, blocks: Any, part: slice, solved: list[Any], noise: bool
     ) -> Array:
-        prior = blocks.diagonal[part]
-        return np.maximum(prior - _sum_squares(run, solved), 0.0) + self.noise_var * noise
+        left = blocks.diagonal[part] - _sum_squares(run, solved)
+        left += self._of_constant(run, solved, len(left)) ** 2
+        return self._system.split.scale * np.maximum(left, 0.0) + self.noise_var * noise
+
+    def _of_constant(self, run: Run, solved: list[Any], size: int) -> Array:
+        """The deviation that the constant leaves at each test point: √κ (1 - mᵀb)."""
+        constant = self._system.constant
+        if constant is None:
+            return np.zeros(size)
+        parts = [run.apply(_dot, v, z) for v, z in zip(solved, constant.z, strict=True)]
+        known = np.sum([run.fetch(part) for part in parts], axis=0)
+        return np.sqrt(constant.variance) * (1.0 - known)
 
     def _test_inputs(self, Xs: ArrayLike, name: str = "Xs") -> Inputs:
         self._inputs.check_unchanged()
@@ -344,6 +386,10 @@ def _padded(test: Inputs, rows: slice, engine: Engine) -> Inputs:
     )
     index = np.minimum(np.arange(size), len(part) - 1)
     return Inputs(part.X[index], part.var[index])
+
+
+def _dot(tile: Any, row: Any) -> Any:
+    return tile @ row[0]
 
 
 def _sum_squares(run: Run, row: list[Any]) -> Array:

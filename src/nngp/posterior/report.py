@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from nngp.curve import ToleranceWarning
 from nngp.gram import warn_if_inexact
 from nngp.linsolve import Engine, Forecast
+from nngp.posterior.noise import Noise
 from nngp.posterior.system import KernelBlocks, System, residual
 
 Array = NDArray[np.float64]
+CONSTANT = 1e-6  # of the variance: a kernel that differs less is nearly constant
+SAMPLE = 128  # points whose pairs stand for all
 RESIDUAL = 1e-3  # relative to the targets, above which a warning is given
 
 
@@ -26,9 +29,16 @@ class Report:
     engine, tile : where it was computed, and in tiles of how many rows
     method, reason : how the kernel was computed, and why so
     kernel_error : float
-        Largest error of an entry of K, relative to the variance.
-    noise_var, noise_var_asked : float
-        The noise that the factorisation took, and the one asked for.
+        Largest error of an entry of K, relative to `scale`, or to the variance if that is 1.
+    scale, offset : float
+        K was taken as scale (M + offset), and the constant offset kept apart from M, so that
+        what tells inputs apart is not lost beside it; scale 1 and offset 0 if K was taken whole.
+    variance, spread : float
+        K(x, x), and how much of it tells inputs apart: K(x, x) - K(x, x') of orthogonal inputs if
+        norms are equal, the largest in a sample otherwise.
+    noise_var, noise_var_asked, noise_unit : float
+        The variance of the noise that the factorisation took; what was asked for, in units of
+        `noise_unit`: 1, or the kernel's scale for relative noise.
     failed_attempts : int
         Factorisations that failed, each followed by ten times the noise.
     residual : float
@@ -49,7 +59,12 @@ class Report:
     method: str
     reason: str
     kernel_error: float
+    scale: float
+    offset: float
+    variance: float
+    spread: float
     noise_var_asked: float
+    noise_unit: float
     noise_var: float
     failed_attempts: int
     residual: float
@@ -69,10 +84,11 @@ def describe(
     system: System,
     Y: Array,
     d: int,
-    asked: float,
+    asked: Noise,
     expected: Forecast,
 ) -> Report:
     """The report on a solved system, with a look at its residual."""
+    variance, spread = _spread(engine, blocks)
     return Report(
         n=len(Y),
         d=d,
@@ -81,8 +97,13 @@ def describe(
         tile=engine.tile_size(len(Y)),
         method=blocks.plan.method,
         reason=blocks.plan.reason,
-        noise_var_asked=asked,
-        noise_var=system.factor.noise_var,
+        scale=system.split.scale,
+        offset=system.split.offset,
+        variance=variance,
+        spread=spread,
+        noise_var_asked=asked.stated,
+        noise_unit=asked.unit,
+        noise_var=system.noise.variance,
         failed_attempts=system.failed_attempts,
         residual=residual(engine, blocks, system, Y),
         kernel_error=blocks.error(),
@@ -93,6 +114,23 @@ def describe(
     )
 
 
+def _spread(engine: Engine, blocks: KernelBlocks) -> tuple[float, float]:
+    """K(x, x), and how much of it differs between inputs."""
+    split = blocks.split
+    if split.input_var is not None:
+        return split.scale * (1 + split.offset), split.scale
+    diagonal = blocks.diagonal[:SAMPLE]
+    some = slice(0, len(diagonal))
+    with engine.run() as run:
+        K = run.fetch(run.apply(blocks.block, some, some))
+    deficits = 0.5 * (diagonal[:, None] + diagonal) - K
+    return float(np.max(blocks.diagonal)), max(float(deficits.max()), 0.0)
+
+
+class ConstantKernelWarning(UserWarning):
+    """Noise covers the little that still tells inputs apart, so predictions are constant."""
+
+
 class NoiseWarning(UserWarning):
     """More noise was used than asked for, because the Cholesky factorisation failed."""
 
@@ -100,9 +138,21 @@ class NoiseWarning(UserWarning):
 def warn(report: Report, stacklevel: int) -> None:
     """Say what the user should not overlook."""
     warn_if_inexact(report.kernel_error, stacklevel + 1)
-    if report.failed_attempts:
+    almost_constant = report.n > 1 and report.spread <= CONSTANT * report.variance
+    if almost_constant and report.noise_var > report.n * report.spread:
         warnings.warn(
-            f"noise_var was raised from {report.noise_var_asked:.1g} to {report.noise_var:.1g}: "
+            f"the kernel has become constant: of its variance {report.variance:.2g} only "
+            f"{report.spread:.0e} depends on the input, and noise_var {report.noise_var:.0e} "
+            "covers that; use a smaller depth, variances nearer to criticality, or "
+            "relative_noise=True",
+            ConstantKernelWarning,
+            stacklevel=stacklevel,
+        )
+    if report.failed_attempts:
+        used = report.noise_var / report.noise_unit
+        unit = "" if report.noise_unit == 1 else " (of the kernel's scale)"
+        warnings.warn(
+            f"noise_var was raised from {report.noise_var_asked:.1g} to {used:.1g}{unit}: "
             "with less the Cholesky factorisation fails (duplicates, or a nearly constant kernel)",
             NoiseWarning,
             stacklevel=stacklevel,

@@ -17,6 +17,7 @@ from nngp.curve import VarianceError
 from nngp.gram import Inputs, check_architecture, cosine_blocks, kernel_blocks
 from nngp.linsolve import Engine, NotPositiveDefiniteError
 from nngp.linsolve.cholesky import cut, even_size, spans
+from nngp.posterior.noise import Noise
 from nngp.posterior.system import means, solve
 from nngp.posterior.targets import as_noise, as_targets
 from nngp.posterior.workplace import find_engine
@@ -47,7 +48,7 @@ class Sweep:
     X, Y : array_like, (n, d) and (n,) or (n, outputs)
     X_val, Y_val : array_like
         Where the scores are taken.
-    noise_var : float
+    noise_var, relative_noise
         As in `nngp.condition`: the start of the ladder.
     engine, memory
         As in `nngp.condition`.
@@ -70,6 +71,7 @@ class Sweep:
         Y_val: ArrayLike,
         *,
         noise_var: float = 1e-10,
+        relative_noise: bool = False,
         engine: str | Engine = "auto",
         memory: int | None = None,
     ) -> None:
@@ -82,7 +84,7 @@ class Sweep:
         self._val_targets, _ = as_targets(Y_val, len(self._val), "Y_val")
         if self._targets.shape[1] != self._val_targets.shape[1]:
             raise ValueError("Y and Y_val must have the same number of outputs")
-        self._noise_var = as_noise(noise_var)
+        self._noise = as_noise(noise_var), relative_noise
         n, m = len(self._inputs), len(self._val)
         self._engine, _ = find_engine(
             engine,
@@ -137,9 +139,15 @@ class Sweep:
         with engine.run():
             own = kernel_blocks(engine.where, architecture, self._inputs, stored=self._own)
             cross = kernel_blocks(
-                engine.where, architecture, self._val, self._inputs, stored=self._cross
+                engine.where,
+                architecture,
+                self._val,
+                self._inputs,
+                split=own.split,
+                stored=self._cross,
             )
-        system = solve(engine, own, self._edges, self._targets, self._noise_var, arena=self._arena)
+        noise = Noise.of(*self._noise, architecture, self._inputs)
+        system = solve(engine, own, self._edges, self._targets, noise, arena=self._arena)
         with engine.run() as run:
             predicted = means(run, cross, system, self._rows)
             pairs = list(zip(predicted, self._answers, strict=True))
@@ -147,8 +155,8 @@ class Sweep:
             right = sum(int(run.fetch(run.apply(_agreement, *pair))) for pair in pairs)
         m, outputs = self._val_targets.shape
         accuracy = right / m if outputs > 1 else float("nan")
-        noise = system.factor.noise_var
-        return accuracy, wrong / (m * outputs), system.log_evidence, noise, system.failed_attempts
+        scores = accuracy, wrong / (m * outputs), system.log_evidence
+        return *scores, system.noise.variance, system.failed_attempts
 
 
 def _squared_error(mean: Any, target: Any) -> Any:

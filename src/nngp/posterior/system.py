@@ -1,7 +1,8 @@
 """The linear system (K + noise) α = Y of one network on one data set: factored, then solved.
 
 Takes kernel blocks, targets and noise; gives `System`: the factor, z = L⁻¹Y and α. It is what
-`Posterior` reads and what `Sweep` computes for every network.
+`Posterior` reads and what `Sweep` computes for every network. Where the kernel is split
+(`constant`), what is factored is B, and z and α are those of Y - μ.
 """
 
 import time
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp.gram import Split
 from nngp.linsolve import (
     Engine,
     Factor,
@@ -26,7 +28,9 @@ from nngp.linsolve import (
     merge_last,
 )
 from nngp.linsolve.cholesky import flops, spans
+from nngp.posterior.constant import Constant
 from nngp.posterior.explain import no_factor
+from nngp.posterior.noise import Noise
 
 Array = NDArray[np.float64]
 CHECKED_ROWS = 64  # of K, computed anew for the residual
@@ -36,6 +40,7 @@ class KernelBlocks(Protocol):
     """Blocks of K on an engine (`gram.Blocks`, `gram.DeviceBlocks`)."""
 
     plan: Any
+    split: Split
     diagonal: Array
 
     def block(self, rows: slice, columns: slice, *, shift: float = 0.0, out: Any = None) -> Any: ...
@@ -48,15 +53,23 @@ class System:
     """The factor, and the targets solved with it, as tiles (outputs, rows) of the engine."""
 
     factor: Factor
+    split: Split
+    noise: Noise
+    constant: Constant | None  # None where M is K itself
     z: Sequence[Any]
     alpha: Sequence[Any]
     log_evidence: float
     failed_attempts: int
     seconds: dict[str, float]  # by phase
 
+    @property
+    def mean(self) -> Any:
+        """What is added to every prediction: μ of each output, or nothing."""
+        return 0.0 if self.constant is None else self.constant.mean
+
     @cached_property
     def weights(self) -> Array:
-        """α on the host, (n, outputs)."""
+        """α on the host, (n, outputs), times the split's scale."""
         return np.concatenate([np.asarray(tile) for tile in self.alpha], axis=1).T
 
     @property
@@ -70,7 +83,7 @@ def solve(
     blocks: KernelBlocks,
     edges: tuple[int, ...],
     Y: Array,
-    noise_var: float,
+    noise: Noise,
     progress: Progress | None = None,
     arena: Any = None,
 ) -> System:
@@ -81,23 +94,25 @@ def solve(
     progress = progress or Progress("factor", 1.0, None)
     memory = arena or engine.arena()
 
-    def attempt(noise: float) -> tuple[Factor, list[Any]]:
-        progress.begin(f"noise {noise:.0e}")
+    def attempt(stated: float) -> tuple[Factor, list[Any]]:
+        progress.begin(f"noise {stated:.0e}")
+        shift = stated * noise.unit / blocks.split.scale
         with engine.run() as run:
-            first = partial(_kernel_tile, blocks, spans(edges), noise, memory)
-            border = partial(_target_tile, run, spans(edges), Y)
+            first = partial(_kernel_tile, blocks, spans(edges), shift, memory)
+            border = partial(_target_tile, run, spans(edges), _with_ones(Y, blocks.split))
             rows, log_det, z = factorise(run, first, edges, progress, border=border)
-        return Factor(edges, rows, noise, log_det), z
+        return Factor(edges, rows, shift, log_det), z
 
     start = time.perf_counter()
     try:
-        (factor, z), _, failed = climb(attempt, noise_var)
+        (factor, z), stated, failed = climb(attempt, noise.stated)
     except NotPositiveDefiniteError as error:
         error.args = (no_factor(blocks, error.noise_var),)
         raise
     seconds = {"factor": time.perf_counter() - start}
     with engine.run() as run:
-        return _finish(run, factor, z, failed, seconds)
+        used = noise.raised_to(stated)
+        return _finish(run, factor, blocks.split, used, z, failed, seconds)
 
 
 def extend(
@@ -109,37 +124,75 @@ def extend(
     progress: Progress,
 ) -> System:
     """The system of more data: `known` solved the leading rows, and its tiles are kept."""
-    noise, start = known.factor.noise_var, time.perf_counter()
+    shift, start = known.factor.noise_var, time.perf_counter()
     with engine.run() as run:
-        first = partial(_kernel_tile, blocks, spans(edges), noise, engine.arena())
+        first = partial(_kernel_tile, blocks, spans(edges), shift, engine.arena())
         rows, log_det, _ = factorise(run, first, edges, progress, known.factor.rows)
-        factor = Factor(edges, rows, noise, log_det)
+        factor = Factor(edges, rows, shift, log_det)
         factor = merge_last(run, factor, engine.tile_size(factor.n))
-        row = forward(run, factor, [partial(_target_tile, run, factor.slices, Y)])[0]
-        z = [run.wait(tile) for tile in row]
+        border = partial(_target_tile, run, factor.slices, _with_ones(Y, known.split))
+        z = [run.wait(tile) for tile in forward(run, factor, [border])[0]]
         seconds = {"factor": time.perf_counter() - start}
-        return _finish(run, factor, z, known.failed_attempts, seconds)
+        return _finish(run, factor, known.split, known.noise, z, known.failed_attempts, seconds)
+
+
+def _with_ones(Y: Array, split: Split) -> Array:
+    """The targets, and the constant function as one more where it is kept apart."""
+    return Y if split.input_var is None else np.column_stack([Y, np.ones(len(Y))])
 
 
 def _finish(
-    run: Run, factor: Factor, z: list[Any], failed: int, seconds: dict[str, float]
+    run: Run,
+    factor: Factor,
+    split: Split,
+    noise: Noise,
+    z: list[Any],
+    failed: int,
+    seconds: dict[str, float],
 ) -> System:
-    """α = L⁻ᵀz, and the evidence."""
+    """α = L⁻ᵀz, the constant, and the evidence."""
     start = time.perf_counter()
     alpha = [run.wait(tile) for tile in backward(run, factor, z)]
+    constant = None
+    if split.input_var is not None:
+        ones, known = ([run.wait(run.apply(_last_row, t)) for t in row] for row in (z, alpha))
+        z, alpha = ([run.wait(run.apply(_but_last, t)) for t in row] for row in (z, alpha))
+        constant = Constant.solve(run, split, ones, z, known)
+        z, alpha = _centred(run, z, ones, constant.mean), _centred(run, alpha, known, constant.mean)
     squares = [run.apply(_sum_of_squares, tile) for tile in z]
     fit = sum(float(run.fetch(part)) for part in squares)
-    outputs = z[0].shape[0]
-    evidence = -0.5 * (fit + outputs * (factor.log_det + factor.n * np.log(2 * np.pi)))
+    n, outputs = factor.n, z[0].shape[0]
+    log_det = factor.log_det + n * float(np.log(2 * np.pi * split.scale))
+    if constant is not None:
+        fit, log_det = fit + constant.fit, log_det + constant.log_det
+    evidence = -0.5 * (fit / split.scale + outputs * log_det)
     seconds = {**seconds, "solve": time.perf_counter() - start}
-    return System(factor, z, alpha, float(evidence), failed, seconds)
+    return System(factor, split, noise, constant, z, alpha, evidence, failed, seconds)
+
+
+def _last_row(tile: Any) -> Any:
+    return tile[-1:]
+
+
+def _but_last(tile: Any) -> Any:
+    return tile[:-1]
+
+
+def _centred(run: Run, rows: list[Any], ones: list[Any], mean: Array) -> list[Any]:
+    """The targets' rows less μ times that of the constant."""
+    handles = [run.apply(_less, row, one, mean) for row, one in zip(rows, ones, strict=True)]
+    return [run.wait(handle) for handle in handles]
+
+
+def _less(row: Any, one: Any, mean: Array) -> Any:
+    return row - mean[:, None] * one
 
 
 def _kernel_tile(
-    blocks: KernelBlocks, slices: list[slice], noise: float, memory: Any, i: int, j: int
+    blocks: KernelBlocks, slices: list[slice], shift: float, memory: Any, i: int, j: int
 ) -> Any:
     out = None if memory is None else memory.tile(slices[i], slices[j])
-    return blocks.block(slices[i], slices[j], shift=noise, out=out)
+    return blocks.block(slices[i], slices[j], shift=shift, out=out)
 
 
 def _target_tile(run: Run, slices: list[slice], Y: Array, j: int) -> Any:
@@ -151,10 +204,10 @@ def _sum_of_squares(tile: Any) -> Any:
 
 
 def means(run: Run, blocks: KernelBlocks, system: System, rows: Sequence[slice]) -> list[Any]:
-    """K* α for each block of rows, as handles."""
+    """The posterior mean for each block of rows, as handles."""
 
     def product(part: slice) -> Any:
-        total: Any = 0.0
+        total: Any = system.mean
         for columns, weights in zip(system.factor.slices, system.alpha, strict=True):
             total = total + blocks.block(part, columns) @ weights.T
         return total
@@ -173,7 +226,7 @@ def residual(engine: Engine, blocks: KernelBlocks, system: System, targets: Arra
             run.apply(_fitted, blocks, rows, columns, factor.noise_var, alpha)
             for columns, alpha in zip(factor.slices, system.alpha, strict=True)
         ]
-        fitted = np.sum([run.fetch(handle) for handle in handles], axis=0)
+        fitted = np.sum([run.fetch(handle) for handle in handles], axis=0) + system.mean
     largest = float(np.abs(targets).max())
     return float(np.abs(fitted - targets[rows]).max()) / (largest if largest > 0 else 1.0)
 

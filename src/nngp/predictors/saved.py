@@ -28,7 +28,7 @@ from nngp.predictors.regressor import NNGPRegressor
 from nngp.predictors.scaling import InputScaling, TargetScaling
 from nngp.predictors.search import as_column
 
-FORMAT, VERSION = "nngp-model", 1
+FORMAT, VERSION = "nngp-model", 2
 HEADER = "header.json"
 # What reading a damaged archive can raise
 UNREADABLE = (KeyError, TypeError, ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile)

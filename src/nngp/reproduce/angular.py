@@ -39,7 +39,7 @@ def angular_structure(
     table = LookupTable(architecture.activation, s_max=10.0) if table is None else table
     lookup = [
         _through_table(architecture.truncated(depth), table, np.cos(sparse))
-        for depth in range(architecture.depth + 1)
+        for depth in range(len(architecture.weight_vars))
     ]
     return AngularStructure(architecture, theta, exact, sparse, np.array(lookup))
 

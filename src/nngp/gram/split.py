@@ -1,0 +1,52 @@
+"""K as a constant and the rest, so that depth costs no information.
+
+With depth all inputs become alike: K = v 11ᵀ - D, where D shrinks until v - D is v in float64. The
+information is in D, which the curve keeps to relative precision. So K is written as
+
+    K = scale (M + offset 11ᵀ),    M = 1 - D/scale,    offset = v/scale - 1,
+
+with scale = D(0), the deficit of orthogonal inputs. Then M is a kernel itself: K is a power series
+in the cosine with non-negative coefficients, and scale M is what is left of it without its first
+term, K(0). It has ones on its diagonal and is as well conditioned as the data allow, however small
+the scale and however large the offset; `posterior/constant.py` does the rest.
+
+The recursion for unequal norms carries no deficits; there M is K itself (`WHOLE`).
+"""
+
+from dataclasses import dataclass
+
+from nngp._safe import TINY
+from nngp.curve import AngularCurve, Profile
+
+SMALLEST = 1e-290  # scale, relative to the variance: below, its inverse would leave float64
+
+
+@dataclass(frozen=True)
+class Split:
+    """K = scale (M + offset); `input_var` is that of the inputs whose curve M comes from."""
+
+    scale: float
+    offset: float
+    input_var: float | None
+
+    @classmethod
+    def of(cls, curve: AngularCurve) -> "Split":
+        """The split that suits a curve."""
+        scale = max(curve.scale, SMALLEST * curve.variance, TINY)
+        if scale == curve.scale:
+            return cls(scale, curve.offset, curve.input_var)
+        return cls(scale, curve.variance / scale, curve.input_var)  # the kernel is constant
+
+    @property
+    def constant(self) -> float:
+        """The part of K that all pairs share."""
+        return self.scale * self.offset
+
+    def profile(self, curve: AngularCurve) -> Profile:
+        """M as a function of the cosine."""
+        if self.input_var is None:
+            return curve.profile
+        return curve.profile.relative(self.scale)
+
+
+WHOLE = Split(1.0, 0.0, None)

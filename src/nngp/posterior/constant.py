@@ -1,0 +1,103 @@
+"""The constant that all inputs share, kept apart: inference that depth cannot spoil.
+
+With K = s (M + g 11ᵀ) (`gram/split.py`), the function is f = μ + h, where the constant μ has prior
+variance s g and h the kernel s M. Let B = M + noise/s be factored, b = B⁻¹1, β = 1ᵀb. Then, for any
+g from zero to infinity, by Sherman and Morrison,
+
+    variance of μ       s κ,    κ = 1 / (1/g + β)
+    mean of μ           μ = κ bᵀy
+    mean at x           μ + m(x)ᵀ B⁻¹(y - μ1)
+    variance at x       s (M(x,x) - |L⁻¹m(x)|² + κ (1 - m(x)ᵀb)²)
+    yᵀ(K + noise)⁻¹y    ((y - μ1)ᵀB⁻¹(y - μ1) + μ²/g) / s
+    log det             n log s + log det B + log(1 + gβ)
+    (K + noise)⁻¹       (B⁻¹ - κ bbᵀ) / s
+    1ᵀ(K + noise)⁻¹y    bᵀy / (s + s g β)
+
+Nothing large is subtracted: g enters as 1/g, or in a sum. What a network of depth 500 leaves of
+its inputs (s = 1e-151, g = 1e150) is used as well as what one of depth 5 leaves. An infinite g is a
+flat prior for the constant; the evidence is then that of everything else (log g is left out).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp.gram import Split
+from nngp.linsolve import Run
+
+Array = NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """What the data say of the constant. Variances are in units of the split's scale."""
+
+    split: Split
+    z: Sequence[Any]  # L⁻¹1, as tiles (1, rows)
+    alpha: Sequence[Any]  # b
+    beta: float
+    sums: Array  # bᵀY, an entry for each output
+
+    @classmethod
+    def solve(
+        cls, run: Run, split: Split, z: Sequence[Any], targets: Sequence[Any], alpha: Sequence[Any]
+    ) -> "Constant":
+        """From L⁻¹1, L⁻¹Y and b."""
+        beta = sum(float(run.fetch(run.apply(_sum_of_squares, tile))) for tile in z)
+        parts = [run.apply(_dot, y, one) for y, one in zip(targets, z, strict=True)]
+        return cls(split, z, alpha, beta, np.sum([run.fetch(part) for part in parts], axis=0))
+
+    @property
+    def variance(self) -> float:
+        """κ, the posterior variance."""
+        return 1.0 / (1.0 / self.split.offset + self.beta) if self.split.offset > 0 else 0.0
+
+    @property
+    def mean(self) -> Array:
+        """μ, the posterior mean for each output."""
+        return self.variance * self.sums
+
+    @property
+    def log_det(self) -> float:
+        """log(1 + gβ), without log g where that is infinite."""
+        if self.split.offset == np.inf:
+            return float(np.log(self.beta))
+        return float(np.log1p(self.split.offset * self.beta))
+
+    @property
+    def fit(self) -> float:
+        """Σ μ²/g over the outputs."""
+        if self.split.offset == 0:
+            return 0.0
+        return float(np.sum(self.mean**2)) / self.split.offset
+
+    @property
+    def weight(self) -> float:
+        """s (1 + gβ): what sums over (K + noise)⁻¹ are divided by."""
+        return self.split.scale + self.split.constant * self.beta
+
+    def precision(self, inverse_diagonal: Array) -> Array:
+        """The diagonal of B⁻¹ - κ bbᵀ, from that of B⁻¹.
+
+        As [B⁻¹]_ii (1/g + β_i)/(1/g + β), β_i being what the other points know of the constant:
+        if they know nothing (a single point) the difference would be rounding.
+        """
+        b = np.concatenate([np.asarray(tile)[0] for tile in self.alpha])
+        others = self.beta - b**2 / inverse_diagonal
+        others = np.where(others > 16 * EPS * len(b) * self.beta, others, 0.0)
+        prior = 1.0 / self.split.offset if self.split.offset > 0 else np.inf
+        if prior == np.inf:
+            return inverse_diagonal
+        return inverse_diagonal * ((prior + others) / (prior + self.beta))
+
+
+def _sum_of_squares(tile: Any) -> Any:
+    return (tile * tile).sum()
+
+
+def _dot(rows: Any, one: Any) -> Any:
+    return rows @ one[0]

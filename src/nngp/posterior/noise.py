@@ -1,0 +1,33 @@
+"""Observation noise as it was stated: a variance, or a multiple of the kernel's own scale."""
+
+from dataclasses import dataclass, replace
+
+from nngp.architecture import Architecture
+from nngp.gram import Inputs, kernel_scale
+from nngp.posterior.targets import as_noise
+
+
+@dataclass(frozen=True)
+class Noise:
+    """`stated` times `unit` is the variance; the ladder climbs in units. `input_var` is the norm
+    that the unit was taken at, None if the noise is absolute."""
+
+    stated: float
+    unit: float = 1.0
+    input_var: float | None = None
+
+    @classmethod
+    def of(
+        cls, noise_var: float, relative: bool, architecture: Architecture, inputs: Inputs
+    ) -> "Noise":
+        """As `nngp.condition` was asked."""
+        stated = as_noise(noise_var)
+        return cls(stated, *kernel_scale(architecture, inputs)) if relative else cls(stated)
+
+    @property
+    def variance(self) -> float:
+        return self.stated * self.unit
+
+    def raised_to(self, stated: float) -> "Noise":
+        """The same unit, another number of it."""
+        return replace(self, stated=stated)

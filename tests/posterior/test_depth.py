@@ -1,0 +1,238 @@
+"""Depth without loss: what a deep network leaves of its inputs is used whole, however little it is.
+
+The oracle forms K in mpmath with 500 digits (`deep_posterior`).
+"""
+
+import math
+from functools import cache
+
+import deep_posterior as oracle
+import mpmath as mp
+import numpy as np
+import pytest
+
+import nngp
+
+RNG = np.random.default_rng(3)
+X = nngp.normalize(RNG.standard_normal((7, 3)))
+XS = nngp.normalize(RNG.standard_normal((3, 3)))
+Y = RNG.standard_normal(7)
+DEEP = [
+    ("relu", 300, 1.0, 0.1),  # scale 1e-91
+    ("erf", 300, 0.6, 0.2),  # scale 1e-83
+    ("relu", 300, 2.0, 0.0),  # critical
+    ("erf", 40, 3.0, 0.1),  # chaotic
+    ("relu", 3, 1.6, 0.1),
+]
+
+
+NAMES = ("weight_var", "bias_var", "noise_var")
+NOISE = 1e-2
+
+
+@cache
+def expected_posterior(net, relative):
+    with mp.workdps(300):
+        found = oracle.posterior(*net, X, Y, XS, NOISE, relative)
+        return {name: oracle.as_floats(np.atleast_1d(v)) for name, v in found.items()}
+
+
+@cache
+def expected_gradients(net, relative):
+    with mp.workdps(300):
+        return oracle.gradients(*net, X, Y, NOISE, relative)
+
+
+def close(found, expected, rtol=1e-8):
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=0)
+
+
+def conditioned(net, relative, engine="cpu"):
+    architecture = nngp.Architecture(net[1], net[0], *net[2:])
+    return nngp.condition(
+        architecture, X, Y, noise_var=NOISE, relative_noise=relative, engine=engine
+    )
+
+
+@pytest.mark.parametrize("relative", [True, False])
+@pytest.mark.parametrize("net", DEEP, ids=lambda net: f"{net[0]} {net[1]} {net[2]}")
+@pytest.mark.filterwarnings("ignore::nngp.ConstantKernelWarning")
+def test_everything_against_mpmath(net, relative, engine):
+    expected, posterior = expected_posterior(net, relative), conditioned(net, relative, engine)
+    mean, variance = posterior.predict(XS)
+    close(posterior.report.scale, expected["scale"][0], 1e-10)
+    close(posterior.noise_var, NOISE * (expected["scale"][0] if relative else 1.0))
+    spread = np.ptp(expected["mean"])
+    np.testing.assert_allclose(mean, expected["mean"], rtol=1e-8, atol=1e-8 * spread)
+    close(posterior.mean(XS), mean)
+    close(variance, expected["variance"])
+    close(np.diagonal(posterior.covariance(XS)), variance)
+    close(posterior.log_evidence, expected["evidence"][0])
+    left = posterior.leave_one_out(noise=True)
+    close(left.mean, expected["left_mean"], 1e-7)
+    close(left.variance, expected["left_variance"])
+    close(posterior.leave_one_out_density()[0], expected["density"][0])
+
+
+@pytest.mark.parametrize("relative", [True, False])
+@pytest.mark.parametrize("net", [DEEP[0], DEEP[1], DEEP[4]], ids=lambda net: f"{net[0]} {net[1]}")
+@pytest.mark.filterwarnings("ignore::nngp.ConstantKernelWarning")
+def test_gradients_against_mpmath(net, relative, engine):
+    posterior = conditioned(net, relative, engine)
+    found = posterior.evidence_gradient(), posterior.leave_one_out_density()[1]
+    for by_name, expected in zip(found, expected_gradients(net, relative), strict=True):
+        close([by_name[name] for name in NAMES], expected, 1e-6)
+
+
+def test_layers_add_up_to_the_shared_derivative():
+    posterior = conditioned(DEEP[0], True)
+    shared, layers = posterior.evidence_gradient(), posterior.evidence_gradient(per_layer=True)
+    for name in ("weight_var", "bias_var"):
+        close(np.sum(layers[name]), shared[name], 1e-9)
+
+
+@pytest.mark.parametrize("net", [("relu", 1.0, 0.1), ("tanh", 0.8, 0.3), ("erf", 0.5, 0.0)])
+def test_the_limit_is_that_of_deep_networks(net):
+    deep, limit = (
+        nngp.condition(nngp.Architecture(depth, *net), X, Y, noise_var=1e-6, relative_noise=True)
+        for depth in (150, math.inf)
+    )
+    close(limit.mean(XS), deep.mean(XS))
+    left = limit.leave_one_out(noise=True), deep.leave_one_out(noise=True)
+    close(left[0].mean, left[1].mean)
+    for of_limit, of_deep in ((limit.variance(XS), deep.variance(XS)), (left[0][1], left[1][1])):
+        close(of_limit, of_deep / deep.report.scale)
+
+
+@pytest.mark.parametrize("net", [("relu", 1.0, 0.1), ("tanh", 0.8, 0.3), ("silu", 1.5, 0.0)])
+def test_the_gradient_of_the_limit(net, engine):
+    activation, *start = net
+
+    def at(weight_var, bias_var, noise_var):
+        network = nngp.Architecture(math.inf, activation, weight_var, bias_var)
+        return nngp.condition(network, X, Y, noise_var=noise_var, engine=engine)
+
+    start = [*start, 0.1]
+    gradient, density = at(*start).evidence_gradient(), at(*start).leave_one_out_density()[1]
+    for k, name in enumerate(NAMES):
+        if start[k] > 0:
+            up, down = ([v + h * (i == k) for i, v in enumerate(start)] for h in (1e-5, -1e-5))
+            ends = at(*up), at(*down)
+            slope = (ends[0].log_evidence - ends[1].log_evidence) / 2e-5
+            assert gradient[name] == pytest.approx(slope, rel=1e-5)
+            slope = (ends[0].leave_one_out_density()[0] - ends[1].leave_one_out_density()[0]) / 2e-5
+            assert density[name] == pytest.approx(slope, rel=1e-5)
+
+
+def test_a_flat_prior_follows_any_constant():
+    net = nngp.Architecture(math.inf, "relu", 1.0, 0.1)
+    here, there = (nngp.condition(net, X, Y + shift, noise_var=0.01) for shift in (0.0, 1e6))
+    np.testing.assert_allclose(there.mean(XS) - 1e6, here.mean(XS), atol=1e-8)
+    assert there.log_evidence == pytest.approx(here.log_evidence, rel=1e-8)
+
+
+def test_near_neighbours_in_the_chaotic_phase_stay_apart():
+    apart = np.array([1e-9, 1e-7, 1e-5])
+    tangent = np.cross(X[0], X[1])
+    near = nngp.normalize(X[0] + np.outer(apart, tangent))
+    net = ("erf", 12, 9.0, 0.2)  # tears near inputs apart, some thousand times
+    both = np.concatenate([X[:1], near])
+    with mp.workdps(60):
+        K, q = oracle.kernel(*net, oracle.cosines(both, both))
+        deficits = np.array([[float(q - K[i, j]) for j in range(4)] for i in range(4)])
+    curve = nngp.compile_curve(nngp.Architecture(net[1], net[0], *net[2:]))
+    gaps = 0.5 * np.sum((both[:, None] - both[None]) ** 2, axis=2) / 3
+    np.testing.assert_allclose(curve.deficit(one_minus=gaps), deficits, rtol=1e-6, atol=1e-40)
+    with mp.workdps(60):
+        expected = oracle.posterior(*net, both, Y[:4], XS, 1e-10, False)
+    found = nngp.condition(curve.architecture, both, Y[:4], noise_var=1e-10)
+    close(found.mean(XS), oracle.as_floats(expected["mean"]), 1e-5)
+
+
+def test_noise_drowns_a_vanishing_kernel_and_says_so():
+    net = nngp.Architecture(200, "relu", 1.0, 0.1)
+    with pytest.warns(nngp.ConstantKernelWarning, match="has become constant") as told:
+        posterior = nngp.condition(net, X, Y)
+    assert len(told) == 1
+    mean, variance = posterior.predict(XS)
+    close(mean, np.full(3, np.mean(Y)))
+    assert np.all(variance > 0)
+
+
+def test_unequal_norms_say_so_too():
+    net = nngp.Architecture(60, "relu", 1.0, 0.1)
+    with pytest.warns(nngp.ConstantKernelWarning, match="has become constant"):
+        nngp.condition(net, X * np.linspace(1, 2, len(X))[:, None], Y, noise_var=1e-3)
+
+
+def test_noise_relative_to_unequal_norms():
+    many = X * np.linspace(1, 2, len(X))[:, None]
+    net = nngp.Architecture(2, "relu", 1.6, 0.1)
+    relative = nngp.condition(net, many, Y, noise_var=0.1, relative_noise=True)
+    scale = nngp.compile_curve(net, float(np.median((many**2).mean(axis=1)))).scale
+    assert relative.noise_var == pytest.approx(0.1 * scale)
+
+    def at(weight_var):
+        network = nngp.Architecture(2, "relu", weight_var, 0.1)
+        return nngp.condition(network, many, Y, noise_var=0.1, relative_noise=True)
+
+    slope = (at(1.6 + 1e-5).log_evidence - at(1.6 - 1e-5).log_evidence) / 2e-5
+    assert relative.evidence_gradient()["weight_var"] == pytest.approx(slope, rel=1e-6)
+
+
+def test_test_inputs_of_another_norm_are_told_when_they_lose():
+    shallow = conditioned(DEEP[4], False)
+    whole = nngp.condition(shallow.architecture, np.concatenate([X, 2 * X[:1]]), [*Y, 0.0])
+    assert whole.report.offset == 0  # norms differ: K is taken whole
+    others = 3 * XS
+    K, cross = nngp.kernel(shallow.architecture, X), nngp.kernel(shallow.architecture, others, X)
+    solved = np.linalg.solve(K + NOISE * np.eye(7), np.column_stack([Y, cross.T]))
+    mean, variance = shallow.predict(others)
+    np.testing.assert_allclose(mean, cross @ solved[:, 0], rtol=1e-10)
+    own = nngp.kernel(shallow.architecture, others) - cross @ solved[:, 1:]
+    np.testing.assert_allclose(shallow.covariance(others), own, atol=1e-11 * own.max())
+    np.testing.assert_allclose(variance, np.diagonal(own), rtol=1e-9)
+    deep = conditioned(DEEP[0], True)
+    with pytest.warns(nngp.ToleranceWarning, match="another norm"):
+        deep.mean(others)
+    limit = nngp.condition(nngp.Architecture(math.inf, "relu", 1.0, 0.1), X, Y)
+    with pytest.raises(ValueError, match=r"inputs of one norm.*nngp\.normalize"):
+        limit.mean(others)
+
+
+def test_an_update_of_a_deep_network():
+    grown = nngp.condition(
+        nngp.Architecture(300, "relu", 1.0, 0.1), X[:4], Y[:4], noise_var=NOISE, relative_noise=True
+    )
+    grown.update(X[4:], Y[4:])
+    close(grown.mean(XS), expected_posterior(DEEP[0], True)["mean"], 1e-7)
+    with pytest.raises(nngp.NotPositiveDefiniteError, match="has become constant"):
+        grown.update(2 * XS, np.zeros(3))  # another norm: K has to be taken whole
+    close(grown.mean(XS), expected_posterior(DEEP[0], True)["mean"], 1e-7)
+    shallow = conditioned(DEEP[4], False)
+    shallow.update(2 * XS, np.zeros(3))
+    assert shallow.report.offset == 0
+    both = np.concatenate([X, 2 * XS])
+    again = nngp.condition(shallow.architecture, both, [*Y, 0, 0, 0], noise_var=NOISE)
+    close(shallow.mean(XS), again.mean(XS))
+
+
+def test_draws_of_a_deep_network_have_its_scale():
+    posterior = conditioned(("relu", 35, 1.0, 0.1), True)
+    assert posterior.report.scale < 1e-11
+    draws = posterior.sample(XS, 4000, seed=0)
+    np.testing.assert_allclose(draws.var(axis=0), posterior.variance(XS), rtol=0.1)
+
+
+def test_a_sweep_over_depth_keeps_its_accuracy():
+    targets = np.eye(3)[np.argmax(X, axis=1)] - 1 / 3
+    sweep = nngp.Sweep(X, targets, XS, np.eye(3), noise_var=1e-6, relative_noise=True)
+    nets = [nngp.Architecture(depth, "relu", 1.0, 0.1) for depth in (100, 500, math.inf)]
+    results = list(sweep.run(nets))
+    assert not any(result.error for result in results)
+    np.testing.assert_allclose([r.mse for r in results], results[-1].mse, rtol=1e-8)
+
+
+def test_too_deep_for_relative_noise_points_to_the_limit():
+    with pytest.raises(nngp.VarianceError, match=r"math\.inf"):
+        nngp.condition(nngp.Architecture(2000, "relu", 0.5, 0.1), X, Y, relative_noise=True)
