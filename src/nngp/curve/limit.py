@@ -128,7 +128,7 @@ def _change(before: State, state: State) -> float:
 def _tears_apart(before: State, state: State) -> bool:
     """Whether the variance is steady and nearest inputs get further apart."""
     steady = abs(state.variance - before.variance) <= STEADY * state.variance
-    near = np.flatnonzero(~state.negative & (before.m > 0) & (before.m < 1e-8))
+    near = np.flatnonzero(~before.negative & (before.m > 0) & (before.m < 1e-8))
     if not steady or not len(near):
         return False
     nearest = near[np.argmin(before.m[near])]

@@ -1,0 +1,167 @@
+"""Deficits to relative precision at any depth, and what they tend to."""
+
+import json
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import nngp
+
+
+def moments(phi, derivative):
+    """E[phi²] and E[phi'²] at a variance, by mpmath."""
+
+    def at(q):
+        root = mp.sqrt(q)
+        points = [-mp.inf, *(k / root for k in (-1, 0, 1)), mp.inf]
+        normal = [lambda z, f=f: f(root * z) ** 2 * mp.npdf(z) for f in (phi, derivative)]
+        return tuple(mp.quad(f, points) for f in normal)
+
+    return at
+
+
+NETWORKS = {
+    "relu": (moments(lambda x: max(x, mp.mpf(0)), lambda x: mp.mpf(x > 0)), "relu", 0.3, 0.1),
+    "erf": (moments(mp.erf, lambda x: 2 / mp.sqrt(mp.pi) * mp.exp(-x * x)), "erf", 0.1, 0.1),
+    "gelu": (
+        moments(lambda x: x * mp.ncdf(x), lambda x: mp.ncdf(x) + x * mp.npdf(x)),
+        "gelu",
+        0.3,
+        0.2,
+    ),
+    "tanh": (moments(mp.tanh, lambda x: mp.sech(x) ** 2), "tanh", 0.1, 0.1),
+    "hard_tanh": (
+        moments(lambda x: min(max(x, -1), 1), lambda x: mp.mpf(abs(x) < 1)),
+        "hard_tanh",
+        0.2,
+        0.4,
+    ),
+    "a user's": (
+        moments(lambda x: mp.atan(x) + mp.cos(x) / 4, lambda x: 1 / (1 + x * x) - mp.sin(x) / 4),
+        lambda x: np.arctan(x) + np.cos(x) / 4,
+        0.2,
+        0.1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_small_deficits_are_products_of_slopes(name):
+    """D = m Π w E[phi'²], for m so small that nothing else matters; down to 1e-300."""
+    at, activation, w, b = NETWORKS[name]
+    depth, known = 100, {}
+    with mp.workdps(25):
+        q, product = mp.mpf(b) + mp.mpf(w), mp.mpf(w)
+        for _ in range(depth):
+            key = mp.nstr(q, 22)
+            if key not in known:
+                known[key] = at(q)
+            moment, slope = known[key]
+            q, product = mp.mpf(b) + mp.mpf(w) * moment, product * mp.mpf(w) * slope
+        curve = nngp.compile_curve(nngp.Architecture(depth, activation, w, b))
+        assert curve.variance == pytest.approx(float(q), rel=1e-12)
+        lowest = float(mp.mpf("1e-299") / product)
+        for m in (1e-30, np.sqrt(1e-30 * lowest), lowest):
+            exact = float(product * mp.mpf(m))
+            assert curve.deficit(one_minus=m) == pytest.approx(exact, rel=1e-10, abs=0)
+    assert curve.deficit(one_minus=lowest) < 2e-299
+    assert curve.deficit_error < 1e-10
+
+
+@pytest.mark.parametrize("name", ["relu", "erf", "tanh", "hard_tanh", "sin", "gelu"])
+def test_the_limit_solves_the_equation_of_koenigs(name):
+    """Started at the fixed point of the variance, every layer is the same map f of the
+    correlation, and the limit of the deficits satisfies h(f(c)) = chi h(c)."""
+    w, b = 0.7, 0.2
+
+    def layer(q, c):
+        return float(b + w * nngp.layer_covariance(name, q, q, c))
+
+    q = brentq(lambda q: layer(q, 1.0) - q, 1e-3, 10, xtol=1e-15, rtol=1e-15)
+    net = nngp.Architecture(math.inf, name, w, b)
+    curve = nngp.compile_curve(net, (q - b) / w, tol=1e-9)
+    start = np.array([-0.8, -0.1, 0.3, 0.7])  # of the inputs; b + w c/... enters the first layer
+    corr = (b + (q - b) * start) / q
+    moved = np.array([layer(q, c) for c in corr]) / q
+    back = (moved * q - b) / (q - b)  # the input whose first layer has that correlation
+    chi = w * float(nngp.layer_derivatives(name, q, q, 1 - 1e-14).corr) / q
+    np.testing.assert_allclose(curve.deficit(back), chi * curve.deficit(start), rtol=1e-6)
+    assert (curve.scale, curve.offset) == (pytest.approx(1.0), math.inf)
+
+
+def test_deep_networks_approach_their_limit():
+    corr = np.linspace(-1, 1, 21)
+    limit = nngp.compile_curve(nngp.Architecture(math.inf, "relu", 1.2, 0.1))
+    deep = nngp.compile_curve(nngp.Architecture(120, "relu", 1.2, 0.1))
+    np.testing.assert_allclose(deep.deficit(corr) / deep.scale, limit.deficit(corr), rtol=1e-7)
+    assert limit.deficit_error < 1e-11
+
+
+def test_without_bias_the_offset_is_finite():
+    """The variance vanishes, layers become linear, and K/s itself converges."""
+    corr = np.linspace(-1, 1, 21)
+    limit = nngp.compile_curve(nngp.Architecture(math.inf, "gelu", 1.0, 0.0))
+    deep = nngp.compile_curve(nngp.Architecture(60, "gelu", 1.0, 0.0))
+    np.testing.assert_allclose(limit(corr), deep(corr) / deep.scale, rtol=1e-8)
+    assert limit.offset == pytest.approx(deep.offset, rel=1e-8)
+
+
+def test_sensitivities_of_the_limit():
+    corr, h = np.array([0.9, 0.4, 0.0, -0.5]), 1e-5
+
+    def curve(w, b):
+        return nngp.compile_curve(nngp.Architecture(math.inf, "erf", w, b))
+
+    found = curve(0.8, 0.2).sensitivity(corr)
+    for name, up, down in (
+        ("weight_var", curve(0.8 + h, 0.2), curve(0.8 - h, 0.2)),
+        ("bias_var", curve(0.8, 0.2 + h), curve(0.8, 0.2 - h)),
+    ):
+        slope = (up(corr) - down(corr)) / (2 * h)
+        np.testing.assert_allclose(found[name], slope, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (("erf", 3.0, 0.1), "chaotic phase"),
+        (("step", 1.0, 0.1), "chaotic phase"),
+        (("relu", 2.0, 0.0), "too near criticality"),
+        (("tanh", 1.0, 0.0), "too near criticality"),
+        (("relu", 3.0, 0.1), "past the range of float64"),
+        (("relu", 1.5, 0.0), "past the range of float64"),
+    ],
+)
+def test_where_there_is_no_limit(net, message):
+    with pytest.raises(nngp.NoLimitError, match=rf"no limit kernel.*{message}|{message}"):
+        nngp.compile_curve(nngp.Architecture(math.inf, *net))
+
+
+def test_an_infinite_architecture():
+    net = nngp.Architecture(math.inf, "relu", 1.0, 0.1)
+    assert nngp.Architecture.from_dict(json.loads(json.dumps(net.as_dict()))) == net
+    assert net.truncated(3) == nngp.Architecture(3, "relu", 1.0, 0.1)
+    with pytest.raises(ValueError, match="must be one number"):
+        nngp.Architecture(math.inf, "relu", [1.0, 2.0], 0.1)
+    with pytest.raises(ValueError, match="finite depth only"):
+        _ = net.weight_vars
+    for bad in (-math.inf, math.nan, 1.5, True):
+        with pytest.raises(ValueError, match="whole number of hidden layers"):
+            nngp.Architecture(bad, "relu")
+
+
+def test_the_kernel_of_an_infinite_network():
+    net = nngp.Architecture(math.inf, "relu", 1.0, 0.1)
+    X = nngp.normalize(np.random.default_rng(0).normal(size=(6, 4)))
+    K = nngp.kernel(net, X)
+    np.testing.assert_array_equal(np.diagonal(K), nngp.kernel_diag(net, X))
+    np.testing.assert_array_equal(np.diagonal(K), 1.0)
+    assert np.linalg.eigvalsh(K).min() > 0
+    assert nngp.kernel(net, [[1.0, 0.0]], [[0.0, 1.0]])[0, 0] == pytest.approx(0.0, abs=1e-14)
+    with pytest.raises(ValueError, match=r"inputs of one norm.*normalize"):
+        nngp.kernel(net, 2 * np.arange(6.0)[:, None] * X)
+    with pytest.raises(ValueError, match=r"inputs of one norm.*normalize"):
+        nngp.kernel_diag(net, np.arange(6.0)[:, None] * X)
