@@ -1,48 +1,57 @@
 """Deficits D(e) = F(q, 1) - F(q, 1 - e) of one activation at many variances at once.
 
 Takes an activation and an array of variances; gives functions of an array of e, one for each
-variance. Closed forms are used as they are. For any other activation a layer costs up to a tenth
-of a second to build, so many variances share few: D is analytic in log q in a strip of half-width
-π/2, and layers at 24 Chebyshev points resolve a factor of nine in q to 1e-12.
+variance, and their slopes dD/de = q E[phi'(u) phi'(v)].
+
+- Closed forms are used as they are.
+- Far from c = 1, for e >= 0.04, 1024 terms of Mehler's series are enough for any activation. The
+  coefficients are analytic in log q in a strip of half-width π/2, so those at 16 Chebyshev points
+  give all within a factor of four in q, to 1e-11.
+- Nearer, every pair is a quadrature.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nngp import _chebyshev
 from nngp.architecture import Activation
-from nngp.covariance import ClosedForm, closed_form, layer_at
+from nngp.covariance import ClosedForm, closed_form
+from nngp.covariance.hermite import hermite_blocks, nodes
+from nngp.covariance.pair import Pair
+from nngp.covariance.resolve import resolve
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-WIDTH = np.log(9.0)  # of a panel in log q: 3.2^-24 = 1e-12
-POINTS = 24
+FAR, TERMS = 0.04, 1024  # 0.96^1024 = 1e-18
+WIDTH, POINTS = np.log(4.0), 16  # of a panel in log q: 4.7^-16 = 1e-11
 
 
 class Deficits(Protocol):
-    """Deficits and their slopes at fixed variances, elementwise in e."""
+    """Deficits and slopes at fixed variances, elementwise in e."""
 
     def __call__(self, e: Array) -> Array:
-        """F(q, 1) - F(q, 1 - e) for 0 <= e <= 1."""
+        """F(q, 1) - F(q, 1 - e)."""
         ...
 
     def slope(self, e: Array) -> Array:
-        """E[phi'(u) phi'(v)] at correlation 1 - e, for 0 < e <= 1."""
-        ...
-
-    def slope_at(self, corr: float) -> Array:
-        """E[phi'(u) phi'(v)] at one correlation in [-1, 1)."""
+        """E[phi'(u) phi'(v)] at correlation 1 - e."""
         ...
 
 
-def deficits_at(activation: Activation, q: Array) -> Deficits:
-    """The deficits of an activation at the variances q."""
+def far_deficits(activation: Activation, q: Array) -> Deficits:
+    """For FAR <= e <= 1; slopes up to 2 - FAR."""
     if activation.closed_form is not None:
         return _Closed(closed_form(activation.closed_form), q)
-    return _Layers(activation, q)
+    return _Series(activation, q)
+
+
+def near_deficits(activation: Activation, q: Array) -> Deficits:
+    """For any e in (0, 1]; slopes up to 2."""
+    if activation.closed_form is not None:
+        return _Closed(closed_form(activation.closed_form), q)
+    return _Pairs(activation, q)
 
 
 class _Closed:
@@ -50,71 +59,85 @@ class _Closed:
         self._form, self._q = form, q
 
     def __call__(self, e: Array) -> Array:
-        deficit: Callable = self._form.deficit  # elementwise in q as well
-        return deficit(self._q, e)
+        q: Any = self._q  # elementwise in the variance as well
+        return self._form.deficit(q, e)
 
     def slope(self, e: Array) -> Array:
-        return np.asarray(self._form.slope(np, self._q, self._q, 1 - e, e) + 0 * e)
-
-    def slope_at(self, corr: float) -> Array:
-        m = np.full_like(self._q, 1 - abs(corr))
-        return np.asarray(self._form.slope(np, self._q, self._q, corr + 0 * m, m) + 0 * m)
+        m = np.minimum(e, 2 - e)
+        return np.asarray(self._form.slope(np, self._q, self._q, 1 - e, m) + 0 * e)
 
 
-class _Layers:
+class _Series:
+    """E[phi²] - sum of a_k² c^k, whose later terms no longer count."""
+
     def __init__(self, activation: Activation, q: Array) -> None:
-        self._activation, self._q = activation, q
-        self._panels = list(_panels(np.log(q)))
+        self._q = q
+        self._powers, self._second = np.empty((len(q), TERMS)), np.empty(len(q))
+        for members, at, weights in _panels(np.log(q)):
+            terms = [_first_terms(activation, float(v)) for v in at]
+            coefs, second = (np.array(part) for part in zip(*terms, strict=True))
+            self._powers[members] = (weights @ coefs) ** 2
+            self._second[members] = weights @ second
 
     def __call__(self, e: Array) -> Array:
-        out = np.empty_like(e)
-        for members, nodes, weights in self._panels:
-            here, positive = e[members], np.zeros(len(members), bool)
-            layers = [layer_at(self._activation, float(q)) for q in nodes]
-            if weights is None:
-                pairs = zip(layers, here, strict=True)
-                out[members] = [la.deficit(positive[:1], np.array([x]))[0] for la, x in pairs]
-            else:
-                values = np.array([layer.deficit(positive, here) for layer in layers])
-                out[members] = (weights * values.T).sum(axis=1)
-        return out
+        mean = self._powers[:, 0]
+        return self._second - mean - _polynomials(1 - e, self._powers[:, 1:]) * (1 - e)
 
     def slope(self, e: Array) -> Array:
-        # D is analytic in the disc |1 - e| < 1: through points on [e/3, e] or so it is a
-        # polynomial to rounding, and dD/de = q E[phi' phi'].
-        top = np.minimum(1.5 * e, 1.0)
-        middle, half = top * (2 / 3), top / 3
-        values = np.array([self(middle + half * t) for t in _chebyshev.points(POINTS)]).T
-        rate = _chebyshev.differentiate(_chebyshev.coefficients(values))
-        return _chebyshev.evaluate(rate, (e - middle) / half) / half / self._q
-
-    def slope_at(self, corr: float) -> Array:
-        if corr >= 0:
-            return self.slope(np.full_like(self._q, 1 - corr))
-        m, negative = np.array([1 + corr]), np.ones(1, bool)
-        layers = [layer_at(self._activation, float(q)) for q in self._q]
-        return np.array([layer.slope(negative, m)[0] for layer in layers])
+        return _polynomials(1 - e, np.arange(1, TERMS) * self._powers[:, 1:]) / self._q
 
 
-def _panels(log_q: Array) -> "list[tuple[Index, Array, Array | None]]":
-    """Groups of variances, the variances at which to build layers, and how to weigh those."""
-    out: list[tuple[Index, Array, Array | None]] = []
-    panel = np.floor((log_q - log_q.min(initial=np.inf)) / WIDTH)
+class _Pairs:
+    """Quadrature for each variance."""
+
+    def __init__(self, activation: Activation, q: Array) -> None:
+        self._activation, self._q = activation, q
+
+    def __call__(self, e: Array) -> Array:
+        return np.array([pair.deficit(0.0)[0] for pair in self._at(e)])
+
+    def slope(self, e: Array) -> Array:
+        return np.array([pair.slope(0.0)[0] for pair in self._at(e)])
+
+    def _at(self, e: Array) -> list[Pair]:
+        both = zip(self._q.tolist(), e.tolist(), strict=True)
+        return [Pair(self._activation, q, q, x > 1, min(x, 2 - x)) for q, x in both]
+
+
+def _first_terms(activation: Activation, q: float) -> tuple[Array, float]:
+    """The Hermite coefficients of phi(sqrt(q) z), and E[phi²]."""
+    z, weight = nodes(resolve(activation, q), q, widest=10.0 / np.sqrt(TERMS))
+    phi = activation(np.sqrt(q) * z)
+    # einsum: for products this thin, starting the threads of BLAS takes longer
+    coefs = [np.einsum("kz,z->k", block, weight * phi) for block in hermite_blocks(z, TERMS)]
+    return np.concatenate(coefs), float(np.sum(weight * phi**2))
+
+
+def _polynomials(x: Array, coefs: Array) -> Array:
+    """sum of coefs[:, k] x^k, one polynomial for each x."""
+    total = np.zeros_like(x)
+    for column in coefs.T[::-1]:
+        total = total * x + column
+    return total
+
+
+def _panels(log_q: Array) -> list[tuple[Index, Array, Array]]:
+    """Groups of variances, the variances that stand for a group, and how to weigh those."""
+    out = []
+    panel = np.floor((log_q - log_q.min(initial=0.0)) / WIDTH)
     for number in np.unique(panel):
         members = np.flatnonzero(panel == number)
-        here = log_q[members]
-        if len(np.unique(here)) <= POINTS:
-            out.append((members, np.exp(here), None))
+        own, which = np.unique(log_q[members], return_inverse=True)
+        if len(own) <= POINTS:
+            out.append((members, np.exp(own), np.eye(len(own))[which]))
             continue
-        middle, half = 0.5 * (here.max() + here.min()), 0.5 * (here.max() - here.min())
-        nodes = np.exp(middle + half * _chebyshev.points(POINTS))
-        out.append((members, nodes, _weights((here - middle) / half)))
+        middle, half = 0.5 * (own[-1] + own[0]), 0.5 * (own[-1] - own[0])
+        at = np.exp(middle + half * _chebyshev.points(POINTS))
+        out.append((members, at, _weights((log_q[members] - middle) / half)))
     return out
 
 
 def _weights(t: Array) -> Array:
-    """The matrix that interpolates from the Chebyshev points to t."""
-    return (
-        np.polynomial.chebyshev.chebvander(t, POINTS - 1)
-        @ _chebyshev.coefficients(np.eye(POINTS)).T
-    )
+    """The matrix that takes values at the Chebyshev points to values at t."""
+    to_coefs = _chebyshev.coefficients(np.eye(POINTS)).T
+    return np.polynomial.chebyshev.chebvander(t, POINTS - 1) @ to_coefs

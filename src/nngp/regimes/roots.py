@@ -14,13 +14,20 @@ EPS = float(np.finfo(np.float64).eps)
 MOST_STEPS = 200
 
 
-def solve(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """x with function(x) = 0 between `low` and `high`, to rounding, elementwise."""
+def solve(
+    function: Callable[[Array], Array], low: Array, high: Array, *, smallest: float = 1.0
+) -> Array:
+    """x with function(x) = 0 between `low` and `high`, elementwise.
+
+    To rounding: of x, relative to it or to `smallest` if that is larger, or of values near 1
+    from which the function is a difference.
+    """
     a, b = np.array(low), np.array(high)
     fa, fb = function(a), function(b)
     step = np.full_like(a, 0.5)
     for _ in range(MOST_STEPS):
-        if not a.size or np.all((np.abs(b - a) <= 4 * EPS * _size(a, b)) | (fa == 0) | (fb == 0)):
+        size = np.maximum(np.maximum(np.abs(a), np.abs(b)), smallest)
+        if np.all((np.abs(b - a) <= 4 * EPS * size) | (np.minimum(np.abs(fa), np.abs(fb)) <= EPS)):
             break
         x = a + step * (b - a)
         fx = function(x)
@@ -28,23 +35,18 @@ def solve(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
         c, fc = np.where(same, a, b), np.where(same, fa, fb)
         b, fb = np.where(same, b, a), np.where(same, fb, fa)
         a, fa = x, fx
-        step = _next_step((a, b, c), (fa, fb, fc))
+        step = _next_step((a, b, c), (fa, fb, fc), 2 * EPS * size)
     return np.where(np.abs(fa) <= np.abs(fb), a, b)
 
 
-def _size(a: Array, b: Array) -> Array:
-    return np.maximum(np.maximum(np.abs(a), np.abs(b)), 1.0)
-
-
-def _next_step(x: tuple[Array, Array, Array], f: tuple[Array, Array, Array]) -> Array:
-    """Where between a and b to look next, as a fraction."""
+def _next_step(x: tuple[Array, Array, Array], f: tuple[Array, Array, Array], least: Array) -> Array:
+    """Where between a and b to look next, as a fraction; at least `least` from either."""
     (a, b, c), (fa, fb, fc) = x, f
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         place, height = (a - b) / (c - b), (fa - fb) / (fc - fb)
         smooth = (height**2 < place) & ((1 - height) ** 2 < 1 - place)
         quadratic = fa / (fb - fa) * fc / (fb - fc)
         quadratic += (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
-        least = 2 * EPS * _size(a, b) / np.abs(b - a)
+        margin = np.minimum(least / np.abs(b - a), 0.5)
     step = np.where(smooth & np.isfinite(quadratic), quadratic, 0.5)
-    least = np.minimum(np.where(np.isfinite(least), least, 0.5), 0.5)
-    return np.clip(step, least, 1 - least)
+    return np.clip(step, margin, 1 - margin)

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from nngp._safe import TINY
 from nngp.architecture import Activation
-from nngp.regimes.deficits import Deficits, deficits_at
+from nngp.regimes.correlation import attractors, slopes
 from nngp.regimes.moments import HIGHEST, LOWEST, Moments, Values, moments_of
-from nngp.regimes.roots import solve
 from nngp.regimes.variance import unit_flow
 
 Array = NDArray[np.float64]
@@ -34,7 +33,6 @@ Mask = NDArray[np.bool_]
 CRITICAL = 1e-9  # |chi - 1| up to which a network counts as critical
 ROUNDING = 1e-12  # of chi
 AT_LIMIT = 1e-6  # the same at q* = 0 or infinity, where a nearby variance stands for it
-SMALLEST_E = -70.0  # log(1 - c*)
 
 
 @dataclass(frozen=True)
@@ -71,18 +69,15 @@ class State:
     @cached_property
     def one_minus_correlation(self) -> Array:
         """1 - c*, to relative precision."""
-        out, which = np.zeros_like(self.weight), self._is_chaotic
-        if which.any():
-            out[which] = _attracting(self._deficits, self._gain[which])
+        out = np.zeros_like(self.weight)
+        out[self._is_chaotic] = self._below_one[0]
         return out
 
     @cached_property
     def chi_at_fixed_point(self) -> Array:
         """weight_var E[phi'(u) phi'(v)] at q* and c*."""
         out, which = self.chi.copy(), self._is_chaotic
-        if which.any():
-            slope = self._deficits.slope(self.one_minus_correlation[which])
-            out[which] = self.weight[which] * slope
+        out[which] = self.weight[which] * self._below_one[1]
         return out
 
     @cached_property
@@ -121,8 +116,7 @@ class State:
         """weight_var E[phi'(u) phi'(v)] at q* and a given correlation."""
         if corr == 1:
             return self.chi
-        everywhere = deficits_at(self.moments.activation, self._layer_variance)
-        return self.weight * everywhere.slope_at(corr)
+        return self._times_weight(slopes(self.moments.activation, self._layer_variance, corr))
 
     def _times_weight(self, values: Array) -> Array:
         return np.where(self.weight > 0, np.where(self.weight > 0, self.weight, 1.0) * values, 0.0)
@@ -160,27 +154,15 @@ class State:
         return ~self.is_finite & (np.abs(self._slope_at_one - 1) <= AT_LIMIT)
 
     @cached_property
-    def _deficits(self) -> Deficits:
-        return deficits_at(self.moments.activation, self._layer_variance[self._is_chaotic])
+    def _below_one(self) -> tuple[Array, Array]:
+        """Of the networks with c* < 1: 1 - c*, and E[phi'(u) phi'(v)] there."""
+        which = self._is_chaotic
+        return attractors(self.moments.activation, self._layer_variance[which], self._gain[which])
 
 
 def state_of(activation: Activation, weight: Array, bias: Array) -> State:
     """The limit of depth of networks with these variances (flat arrays)."""
     return State(moments_of(activation), weight, bias)
-
-
-def _attracting(deficits: Deficits, gain: Array) -> Array:
-    """The root e > 0 of gain · D(e) = e; D is concave, so gain · D / e falls through 1."""
-
-    def excess(log_e: Array) -> Array:
-        e = np.exp(log_e)
-        return gain * deficits(e) / e - 1
-
-    low, high = np.full_like(gain, SMALLEST_E), np.zeros_like(gain)
-    root = np.exp(solve(excess, low, high))
-    # Without bias and mean, zero correlation is the fixed point itself.
-    root = np.where(excess(high) >= -ROUNDING, 1.0, root)
-    return np.where(excess(low) <= 0, 0.0, root)
 
 
 def _depth(slope: Array) -> Array:
