@@ -8,26 +8,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp.architecture import Activation
-from nngp.regimes.deficits import FAR, Deficits, far_deficits, near_deficits
+from nngp.regimes.deficits import CLOSE, FAR, Deficits, far_deficits, near_deficits
 from nngp.regimes.roots import solve
 
 Array = NDArray[np.float64]
 SMALLEST = 1e-30  # of e*
 ROUNDING = 1e-13
+RANGES = (
+    (FAR, 1.0, far_deficits),
+    (CLOSE, FAR, near_deficits),
+    (SMALLEST, CLOSE, near_deficits),
+)
 
 
 def attractors(activation: Activation, q: Array, gain: Array) -> tuple[Array, Array]:
     """e* and E[phi'(u) phi'(v)] at correlation 1 - e*."""
-    e, slope = np.empty_like(q), np.empty_like(q)
-    if q.size:
-        far = far_deficits(activation, q)
-        e = _root(far, gain, FAR, 1.0)
-        slope = far.slope(e)
-        near = gain * far(np.full_like(q, FAR)) < FAR
-        if near.any():
-            deficits = near_deficits(activation, q[near])
-            e[near] = _root(deficits, gain[near], SMALLEST, FAR)
-            slope[near] = deficits.slope(e[near])
+    e, slope, left = np.empty_like(q), np.empty_like(q), np.arange(len(q))
+    for low, high, deficits_at in RANGES:
+        if not left.size:
+            break
+        deficits = deficits_at(activation, q[left])
+        here = gain[left] * deficits(np.full(len(left), low)) >= low
+        if low == SMALLEST:
+            here[:] = True
+        found, deficits = left[here], deficits.only(here)
+        e[found] = _root(deficits, gain[found], low, high)
+        slope[found] = deficits.slope(e[found])
+        left = left[~here]
     return e, slope
 
 
@@ -45,5 +52,6 @@ def _root(deficits: Deficits, gain: Array, low: float, high: float) -> Array:
 
     start, end = np.full_like(gain, np.sqrt(low)), np.full_like(gain, np.sqrt(high))
     root = solve(excess, start, end, smallest=np.sqrt(low))
+    root = np.where(excess(start) <= 0, start, root)  # at c = 1 but for rounding
     # Without bias and mean, zero correlation is itself the fixed point, up to rounding.
     return np.where(excess(end) >= -ROUNDING, end, root) ** 2
