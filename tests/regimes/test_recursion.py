@@ -28,6 +28,10 @@ SMOOTH = ("tanh", "erf", "sin", "gelu")
 LAYERS = 10_000
 
 
+def name_of(activation):
+    return activation if isinstance(activation, str) else activation.__name__
+
+
 def settings(activation):
     """Random networks on both sides of the critical line, none near it."""
     rng = np.random.default_rng(0)
@@ -55,7 +59,7 @@ def last_e(phi, weight, bias, q):
     return e
 
 
-@pytest.mark.parametrize("activation", [*SATURATING, *RECTIFYING], ids=str)
+@pytest.mark.parametrize("activation", [*SATURATING, *RECTIFYING], ids=name_of)
 def test_phases(activation):
     phi = (SATURATING | RECTIFYING)[activation]
     weight, bias = settings(activation)

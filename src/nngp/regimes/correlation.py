@@ -28,9 +28,8 @@ def attractors(activation: Activation, q: Array, gain: Array) -> tuple[Array, Ar
         if not left.size:
             break
         deficits = deficits_at(activation, q[left])
-        here = gain[left] * deficits(np.full(len(left), low)) >= low
-        if low == SMALLEST:
-            here[:] = True
+        above = gain[left] * deficits(np.full(len(left), low)) >= low
+        here = above | (low == SMALLEST)
         found, deficits = left[here], deficits.only(here)
         e[found] = _root(deficits, gain[found], low, high)
         slope[found] = deficits.slope(e[found])

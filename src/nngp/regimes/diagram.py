@@ -79,8 +79,8 @@ def phase_diagram(
     --------
     >>> from nngp import regimes
     >>> diagram = regimes.phase_diagram("erf", [0.5, 3.0], [0.1])
-    >>> diagram.phase
-    array([['ordered', 'chaotic']], dtype='<U9')
+    >>> diagram.phase.tolist()
+    [['ordered', 'chaotic']]
     """
     phi = as_activation(activation)
     weights = as_grid("weight_vars", WEIGHT_VARS if weight_vars is None else weight_vars)

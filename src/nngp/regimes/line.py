@@ -10,9 +10,10 @@ which that ends, which can happen in four ways:
     q* -> infinity       weight_var = lim q/m2(q), for activations like relu
 
 with m2 = E[phi²], S = E[phi'²]. All solutions are found, one variable each, and between them the
-flow of the variance says on which side of the line a network is. tanh, erf and sin meet
-the first; relu, elu and softplus the last (2, for every bias_var); gelu and silu, whose m2/q
-rises from 1/4 to 1/2, stay bounded beyond 2 when the bias is small and meet the second or third.
+flow of the variance says on which side of the line a network is. tanh, erf, sin and elu meet the
+first; relu and softplus the last (2, for every bias_var). gelu and silu meet the third at
+small biases, where they stay finite even beyond 2 because m2/q rises from 1/4 to 1/2; at larger
+ones they meet the first just below 2, as E[phi'²] overshoots 1/2: a narrow chaotic strip.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp._safe import TINY
 from nngp.architecture import as_activation
-from nngp.regimes.inputs import as_grid, as_variances
+from nngp.regimes.inputs import LARGEST, as_grid, as_variances
 from nngp.regimes.moments import Moments, moments_of
 from nngp.regimes.propagation import AnyActivation
 from nngp.regimes.roots import solve
@@ -78,7 +79,7 @@ def critical_line(
     >>> round(regimes.critical_line("tanh", 0.0), 10), round(regimes.critical_line("relu", 0.7), 10)
     (1.0, 2.0)
     >>> round(regimes.critical_line("tanh", weight_var=1.76), 6)
-    0.049851
+    0.049831
     """
     phi = as_activation(activation)
     if (bias_var is None) == (weight_var is None):
@@ -111,7 +112,7 @@ def edge_of_chaos(activation: AnyActivation, bias_vars: ArrayLike | None = None)
     >>> from nngp import regimes
     >>> edge = regimes.edge_of_chaos("erf", [0.0, 0.5])
     >>> edge.weight_var.round(4), edge.variance.round(4)
-    (array([0.7854, 2.1062]), array([0.    , 1.5478]))
+    (array([0.7854, 2.2337]), array([0.    , 1.7721]))
     """
     phi = as_activation(activation)
     bias = as_grid("bias_vars", np.linspace(0.0, 2.0, 50) if bias_vars is None else bias_vars)
@@ -218,7 +219,7 @@ def _is_below(moments: Moments, weight: Array, bias: Array) -> Mask:
 
 def _first_end(points: list[Point], is_below: Callable[[Array], Mask]) -> Point:
     """The first point below which networks are below the line, and above it beyond."""
-    points = sorted(point for point in points if point[0] > 0)
+    points = sorted(point for point in points if 0 < point[0] <= LARGEST)
     below = is_below(_between(np.array([w for w, _ in points])))
     ends = np.flatnonzero(below[:-1] & ~below[1:])
     if ends.size:

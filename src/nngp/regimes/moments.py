@@ -36,6 +36,7 @@ LOWEST_LEVEL, OFFSET_LEVEL, HIGHEST_LEVEL, FINEST = -50, -12, 17, 8
 POINTS = 24  # a level: 4.7^-24 = 1e-16
 GAUSS = 20
 STEEPEST = 1e6  # growth of E[phi²] within a level, that of q^10
+FLAT = 1e-14  # a phi that varies less than this, relative to itself, does not vary
 LINEAR = 0.05  # how near to 1 the power of q must be to be taken for 1
 
 
@@ -136,6 +137,8 @@ class _Table:
             for part, values in zip(parts, end.extend(q[where]), strict=True):
                 part[where] = values
         second, radial, slope = parts
+        radial[np.abs(radial) <= FLAT * second] = 0.0
+        slope[slope * q <= FLAT**2 * second] = 0.0
         return Values(second, radial, np.full_like(q, np.inf) if self.jumps else slope)
 
     def _end(self, log_q: Array, sign: int) -> "_End":
@@ -165,9 +168,13 @@ class _End:
             rate, slope = self.rate / self.edge, self.slope
             slope = rate if abs(slope - rate) < 1e-3 * rate else slope
             return self.second + self.rate * (ratio - 1), self.rate * ratio, slope + 0 * ratio
-        with np.errstate(over="ignore"):
-            second = self.second * ratio**self.power
-            return second, self.power * second, self.slope * ratio**self.slope_power
+        second = self.second * _power(ratio, self.power)
+        return second, self.power * second, self.slope * _power(ratio, self.slope_power)
+
+
+def _power(ratio: Array, power: float) -> Array:
+    """ratio**power, kept within float64."""
+    return np.exp(np.clip(power * np.log(ratio), -500.0, 500.0))
 
 
 def _snapped(power: float) -> float:

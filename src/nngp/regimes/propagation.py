@@ -78,7 +78,7 @@ def correlation_fixed_point(
     >>> regimes.correlation_fixed_point("tanh", 1.0, 0.5)
     1.0
     >>> round(regimes.correlation_fixed_point("tanh", 3.0, 0.1), 6)
-    0.141519
+    0.477539
     """
     settings, state = _state(activation, weight_var, bias_var)
     return settings.give(1 - state.one_minus_correlation)

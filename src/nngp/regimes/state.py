@@ -32,7 +32,9 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 CRITICAL = 1e-9  # |chi - 1| up to which a network counts as critical
 ROUNDING = 1e-12  # of chi
-AT_LIMIT = 1e-6  # the same at q* = 0 or infinity, where a nearby variance stands for it
+AT_LIMIT = 1e-6  # the same at q* = 0 or infinity
+ENDLESS = 1e40  # a slope that is infinite in the limit, at the variance that stands for it
+LIMITS = 1e-25, 1e25  # variances that stand for those: small enough for powers of them
 
 
 @dataclass(frozen=True)
@@ -56,15 +58,13 @@ class State:
     @cached_property
     def chi(self) -> Array:
         """weight_var E[phi'(u)²] at q*; infinite where phi jumps."""
-        with np.errstate(over="ignore"):
-            return self._times_weight(self._at_fixed_point.slope)
+        return self._times_weight(self._at_fixed_point.slope)
 
     @cached_property
     def variance_slope(self) -> Array:
         """V'(q*)."""
         q = np.clip(self.variance, LOWEST, HIGHEST)
-        with np.errstate(over="ignore"):
-            return self._times_weight(self._at_fixed_point.radial / q)
+        return self._times_weight(self._at_fixed_point.radial / q)
 
     @cached_property
     def one_minus_correlation(self) -> Array:
@@ -84,8 +84,7 @@ class State:
     def correlation_slope(self) -> Array:
         """Slope of the correlation map at c*: chi there, where q* is finite."""
         out, which = self._slope_at_one.copy(), self._is_chaotic
-        chi, weight = self.chi_at_fixed_point[which], self.weight[which]
-        out[which] = chi / weight * self._gain[which] * self._layer_variance[which]
+        out[which] = (self._gain * self._layer_variance)[which] * self._below_one[1]
         return np.where(self._is_frozen, 1.0, out)
 
     @property
@@ -101,16 +100,14 @@ class State:
     @property
     def phase(self) -> NDArray[np.str_]:
         """The name of the phase."""
-        with np.errstate(invalid="ignore"):
-            critical = np.abs(self.chi - 1) <= CRITICAL
-        quiet, loud = ("ordered", "chaotic")
-        if self.moments.growth != "sublinear":
-            quiet = "bounded"
-            limit = np.where(self.is_finite, "", "unbounded")
-        else:
-            limit = np.full(self.weight.shape, "")
-        name = np.where(limit == "", np.where(self.chi > 1, loud, quiet), limit)
-        return np.where(critical, "critical", name)
+        saturates = self.moments.growth == "sublinear"
+        conditions = [
+            np.abs(self.chi - 1) <= CRITICAL,
+            ~self.is_finite & (not saturates),
+            self.chi > 1,
+        ]
+        names = ["critical", "unbounded", "chaotic"]
+        return np.select(conditions, names, "ordered" if saturates else "bounded")
 
     def slope_at(self, corr: float) -> Array:
         """weight_var E[phi'(u) phi'(v)] at q* and a given correlation."""
@@ -119,7 +116,11 @@ class State:
         return self._times_weight(slopes(self.moments.activation, self._layer_variance, corr))
 
     def _times_weight(self, values: Array) -> Array:
-        return np.where(self.weight > 0, np.where(self.weight > 0, self.weight, 1.0) * values, 0.0)
+        """weight_var times a moment, which beyond all reason means 0 or infinity."""
+        out = np.multiply(self.weight, values, where=self.weight > 0, out=np.zeros_like(values))
+        out[np.abs(out) < 1 / ENDLESS] = 0.0
+        out[np.abs(out) > ENDLESS] = np.inf
+        return out
 
     @cached_property
     def _at_fixed_point(self) -> Values:
@@ -140,8 +141,9 @@ class State:
 
     @cached_property
     def _slope_at_one(self) -> Array:
-        q = self._layer_variance
-        limit = q * self.moments(q).slope * self._gain
+        q = np.clip(self.variance, *LIMITS)
+        at = self.moments(q)
+        limit = at.slope * q / np.maximum(at.second, TINY)
         return np.where(self.is_finite, self.chi, limit)
 
     @cached_property

@@ -96,9 +96,11 @@ def _double_roots(
     near = np.minimum(np.abs(left), np.abs(right)) < STEP * np.maximum(
         np.abs(turn[:, :-1]), np.abs(turn[:, 1:])
     )
-    toward = (left * right > 0) & (left * turn[:, :-1] < 0) & (right * turn[:, 1:] > 0)
+    side, onward = np.sign(excess), np.sign(turn)
+    same = side[:, :-1] == side[:, 1:]
+    toward = same & (onward[:, :-1] == -side[:, :-1]) & (onward[:, 1:] == side[:, 1:])
     row, cell = np.nonzero(toward & near)
-    w, b, side = weight[row], bias[row], np.sign(excess[row, cell])
+    w, b = weight[row], bias[row]
 
     def turning(x: Array) -> Array:
         q = np.exp(x)
@@ -106,5 +108,5 @@ def _double_roots(
         return (w * (at.radial - at.second) - b) / q
 
     extremum = solve(turning, GRID[cell], GRID[cell + 1])
-    crossed = side * _excess(moments, w, b, extremum) < -FLAT
+    crossed = side[row, cell] * _excess(moments, w, b, extremum) < -FLAT
     return row[crossed], cell[crossed], extremum[crossed]
