@@ -30,6 +30,17 @@ def test_relu_on_and_beyond_its_line():
     assert regimes.critical_line("relu", [0.0, 0.3, 5.0]) == pytest.approx([2.0] * 3, rel=1e-12)
 
 
+def test_softplus_is_relu_far_out():
+    assert regimes.critical_line("softplus", [0.0, 0.3]) == pytest.approx([2.0, 2.0], rel=1e-10)
+    assert regimes.phase("softplus", [1.9, 2.0, 2.1], 0.3).tolist() == [
+        "bounded",
+        "critical",
+        "unbounded",
+    ]
+    c = regimes.correlation_fixed_point("silu", 3.0, 0.1)
+    assert (c, regimes.depth_scale("silu", 3.0, 0.1).xi_c) == (1.0, np.inf)
+
+
 @pytest.mark.parametrize("slope", [-1.0, 0.2, 1.0])
 def test_leaky_relus(slope):
     phi, second = leaky_relu(slope), (1 + slope**2) / 2

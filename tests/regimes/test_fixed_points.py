@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from nngp import layer_covariance, regimes
+from nngp.regimes.correlation import _root
 
 
 def gate(height):
@@ -104,3 +105,30 @@ def test_the_line_of_gelu_and_silu_is_where_the_flow_changes(name, bias_var):
     assert regimes.chi(name, below, bias_var) < 1
     beyond = regimes.variance_fixed_point(name, above, bias_var)
     assert beyond == np.inf or regimes.chi(name, above, bias_var) > 1
+
+
+@pytest.mark.parametrize("name", ["tanh", "hard_tanh", "relu6"])
+def test_correlations_at_every_distance_from_one(name):
+    """Series, quadratures and layers take over from each other: each root solves the equation."""
+    bias_var = 0.4
+    line = regimes.critical_line(name, bias_var)
+    weights = line * (1 + np.array([1e-3, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5]))
+    q = regimes.variance_fixed_point(name, weights, bias_var)
+    c = regimes.correlation_fixed_point(name, weights, bias_var)
+    assert (np.diff(c) < 0).all()
+    assert 1 - c[0] < 1e-2 < 0.08 < 1 - c[-1]
+    image = bias_var + weights * layer_covariance(name, q, q, c)
+    assert image == pytest.approx(c * q, rel=1e-11)
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf", "hard_tanh"])
+def test_on_the_line_but_for_rounding_the_correlation_is_one(name):
+    line = regimes.critical_line(name, 0.4)
+    weights = line * (1 + 1e-12 * np.arange(-2, 6))
+    assert regimes.correlation_fixed_point(name, weights, 0.4) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_noise_of_phi_does_not_push_the_root_away():
+    # chi_1 said chaotic, the deficits say not quite: the correlation is one, not an end's
+    e = _root(lambda e: 0.9999999 * e, np.ones(1), 1e-30, 1e-4)
+    assert e == pytest.approx([0.0], abs=1e-20)

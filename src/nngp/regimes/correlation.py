@@ -51,6 +51,6 @@ def _root(deficits: Deficits, gain: Array, low: float, high: float) -> Array:
 
     start, end = np.full_like(gain, np.sqrt(low)), np.full_like(gain, np.sqrt(high))
     root = solve(excess, start, end, smallest=np.sqrt(low))
-    root = np.where(excess(start) <= 0, start, root)  # at c = 1 but for rounding
+    root = np.where(excess(start) <= 0, start, root)  # at c = 1 but for noise of phi
     # Without bias and mean, zero correlation is itself the fixed point, up to rounding.
     return np.where(excess(end) >= -ROUNDING, end, root) ** 2
