@@ -70,8 +70,8 @@ def critical_line(
 
     Notes
     -----
-    To 1e-10 for bias_var = 0 and from 1e-9 on; between, the line leaves zero like a cube root,
-    and rounding of E[phi²] leaves some 1e-8.
+    To 1e-10 for bias_var = 0 and from 1e-15 on; between, where the line leaves zero like a cube
+    root, to 1e-9 or so.
 
     Examples
     --------
@@ -104,8 +104,9 @@ def edge_of_chaos(activation: AnyActivation, bias_vars: ArrayLike | None = None)
     Returns
     -------
     EdgeOfChaos
-        weight_var, bias_var and variance, each of shape (n,). The variance is infinite where
-        the line separates finite from infinite variances.
+        weight_var, bias_var and variance, each of shape (n,). The variance is infinite where q*
+        grows to infinity at the line (relu with a bias); where it jumps there, it is that of the
+        last fixed point, or of the start if that sits on an unstable one (gelu, small bias).
 
     Examples
     --------
@@ -140,7 +141,7 @@ def _weight_on_line(moments: Moments, bias: float) -> Point:
     points = [(q - bias, q) for q in _unmoved_starts(moments)]
     for rate in RATES:
         x = _roots(lambda x, rate=rate: _bias_share(moments, rate, x) - bias / np.exp(x))
-        points += _pairs(1 / rate(moments, x), np.exp(x))
+        points += _pairs(1 / np.maximum(rate(moments, x), TINY), np.exp(x))
     limits = _limits(moments, bias)
     points += _pairs(limits, unit_flow(moments, limits, np.full_like(limits, bias)))
 
