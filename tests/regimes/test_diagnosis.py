@@ -65,18 +65,12 @@ def test_a_variance_past_float64_is_said():
     assert "leaves float64" in str(found)
 
 
-class Endless(nngp.Architecture):
-    """A network of infinite depth, which `Architecture` itself does not make yet."""
-
-    def __init__(self):
-        super().__init__(1, "tanh", 1.5, 0.1)
-        object.__setattr__(self, "depth", math.inf)
-
-
 def test_infinite_depth_is_the_limit_kernel():
-    found = regimes.diagnose(Endless())
+    found = regimes.diagnose(nngp.Architecture(math.inf, "tanh", 1.5, 0.1))
     assert found.spread is None
-    assert "limit kernel" in str(found)
+    assert "the limit kernel is used" in str(found)
+    chaotic = regimes.diagnose(nngp.Architecture(math.inf, "tanh", 3.0, 0.1))
+    assert "use a finite depth" in chaotic.recommendation
 
 
 BAD = [

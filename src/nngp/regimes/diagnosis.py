@@ -163,7 +163,7 @@ def _remains(
         input_var, one_minus = 1.0, 1 - np.cos(degree * np.arange(1, 91))
     else:
         input_var, one_minus = _geometry(X)
-    if math.isinf(architecture.depth):
+    if architecture.is_infinite:
         return None, None
     try:
         curve = curve_at(architecture, input_var)
@@ -204,8 +204,10 @@ def _advice(architecture: Architecture, values: dict[str, Any]) -> str:
         if 0 < line < math.inf
         else "use an activation that has a critical line"
     )
-    if math.isinf(architecture.depth):
-        return f"nothing but the limit kernel is left; use a finite depth, or {nearer}"
+    if architecture.is_infinite and phase in ("ordered", "bounded"):
+        return "the limit kernel is used, which keeps the proportions of what depth takes away"
+    if architecture.is_infinite:
+        return "without end only duplicates are told apart in this phase; use a finite depth"
     if contrast is None:
         return f"the variance leaves float64 at this depth; use fewer layers, or {nearer}"
     if contrast <= max(ROUNDING, noise_var):
@@ -229,7 +231,7 @@ def _distance_in_words(found: Diagnosis) -> str:
 
 def _contrast_in_words(contrast: float | None, noise_var: float, depth: float) -> str:
     if contrast is None:
-        why = "the limit kernel is used" if math.isinf(depth) else "the variance leaves float64"
+        why = "the depth is infinite" if math.isinf(depth) else "the variance leaves float64"
         return f"geometry left at the output: not measured, {why}"
     return (
         f"geometry left at the output: {contrast:.2g} of the variance (rounding {ROUNDING:.1e}, "
