@@ -9,7 +9,7 @@ ICLR 2018):
     K = nngp.kernel(net, nngp.normalize(X))
 
 The public names, in the order of the pipeline. The estimators are loaded when they are first asked
-for, as scikit-learn takes a while to import.
+for, as scikit-learn takes a while to import; so is `nngp.regimes`, phases and critical lines.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -56,6 +56,7 @@ from nngp.posterior import (
 )
 
 if TYPE_CHECKING:
+    from nngp import regimes as regimes
     from nngp.predictors import (
         ModelFileError as ModelFileError,
         NNGPClassifier as NNGPClassifier,
@@ -68,6 +69,10 @@ _PREDICTORS = ("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "ModelFileError"
 
 
 def __getattr__(name: str) -> Any:
+    if name == "regimes":
+        from importlib import import_module
+
+        return import_module("nngp.regimes")
     if name in _PREDICTORS:
         from nngp import predictors
 
@@ -76,7 +81,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PREDICTORS})
+    return sorted({*globals(), *_PREDICTORS, "regimes"})
 
 
 __version__ = "0.1.0.dev0"

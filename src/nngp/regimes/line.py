@@ -1,0 +1,236 @@
+"""The critical line: where a network stops forgetting.
+
+Takes an activation and one of the two variances; gives the other. For a given bias_var, small
+weights make inputs converge (chi_1 < 1) at a finite variance. The line is the first weight_var at
+which that ends, which can happen in four ways:
+
+    chi_1 = 1            weight_var = 1/S(q),    bias_var = q - m2(q)/S(q)
+    q* ceases to exist   weight_var = 1/m2'(q),  bias_var = q - m2(q)/m2'(q)
+    q* is passed by      m2(weight_var + bias_var) = 1: the unit input starts on an unstable q
+    q* -> infinity       weight_var = lim q/m2(q), for activations like relu
+
+with m2 = E[phi²], S = E[phi'²]. All solutions are found, one variable each, and between them the
+flow of the variance says on which side of the line a network is. tanh, erf, sin and elu meet the
+first; relu and softplus the last (2, for every bias_var). gelu and silu meet the third at
+small biases, where they stay finite even beyond 2 because m2/q rises from 1/4 to 1/2; at larger
+ones they meet the first just below 2, as E[phi'²] overshoots 1/2: a narrow chaotic strip.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nngp._safe import TINY
+from nngp.architecture import as_activation
+from nngp.regimes.inputs import LARGEST, as_grid, as_variances
+from nngp.regimes.moments import Moments, moments_of
+from nngp.regimes.propagation import AnyActivation
+from nngp.regimes.roots import solve
+from nngp.regimes.state import State
+from nngp.regimes.variance import FLAT, GRID, sign_changes, unit_flow
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Rate = Callable[[Moments, Array], Array]
+Point = tuple[float, float]  # on the line: the variance sought, and q*
+
+
+class EdgeOfChaos(NamedTuple):
+    """The critical line as three arrays: weight_var, bias_var and the variance q* on it."""
+
+    weight_var: Array
+    bias_var: Array
+    variance: Array
+
+
+def critical_line(
+    activation: AnyActivation,
+    bias_var: ArrayLike | None = None,
+    *,
+    weight_var: ArrayLike | None = None,
+) -> Any:
+    """The weight_var at which a network with this bias_var is critical, or the other way round.
+
+    As weight_var grows from zero the network is ordered at first; the line is where that ends:
+    chi_1 reaches 1 (tanh) or the variance becomes infinite (relu). Given weight_var, it is the
+    first change as bias_var grows from zero.
+
+    Parameters
+    ----------
+    activation : str, callable or Activation
+    bias_var, weight_var : array_like
+        One of the two; the other is what you get.
+
+    Raises
+    ------
+    ValueError
+        If there is no such value, as for an activation that jumps: chi_1 is infinite always.
+
+    Notes
+    -----
+    To 1e-10 for bias_var = 0 and from 1e-15 on; between, where the line leaves zero like a cube
+    root, to 1e-9 or so.
+
+    Examples
+    --------
+    >>> from nngp import regimes
+    >>> round(regimes.critical_line("tanh", 0.0), 10), round(regimes.critical_line("relu", 0.7), 10)
+    (1.0, 2.0)
+    >>> round(regimes.critical_line("tanh", weight_var=1.76), 6)
+    0.049831
+    """
+    phi = as_activation(activation)
+    if (bias_var is None) == (weight_var is None):
+        raise ValueError("give either bias_var or weight_var=, and the other will be found")
+    name, wanted = ("bias_var", "weight_var") if weight_var is None else ("weight_var", "bias_var")
+    given = as_variances(name, bias_var if weight_var is None else weight_var)  # type: ignore[arg-type]
+    find = _weight_on_line if weight_var is None else _bias_on_line
+    out = np.array([find(moments_of(phi), float(v))[0] for v in given.ravel()])
+    _refuse_none(phi.name, name, wanted, given.ravel(), out)
+    return out.reshape(given.shape) if given.shape else float(out[0])
+
+
+def edge_of_chaos(activation: AnyActivation, bias_vars: ArrayLike | None = None) -> EdgeOfChaos:
+    """The whole critical line, with the variance along it.
+
+    Parameters
+    ----------
+    activation : str, callable or Activation
+    bias_vars : array_like of shape (n,), optional
+        Where to give the line; by default 50 values from 0 to 2.
+
+    Returns
+    -------
+    EdgeOfChaos
+        weight_var, bias_var and variance, each of shape (n,). The variance is infinite where q*
+        grows to infinity at the line (relu with a bias); where it jumps there, it is that of the
+        last fixed point, or of the start if that sits on an unstable one (gelu, small bias).
+
+    Examples
+    --------
+    >>> from nngp import regimes
+    >>> edge = regimes.edge_of_chaos("erf", [0.0, 0.5])
+    >>> edge.weight_var.round(4), edge.variance.round(4)
+    (array([0.7854, 2.2337]), array([0.    , 1.7721]))
+    """
+    phi = as_activation(activation)
+    bias = as_grid("bias_vars", np.linspace(0.0, 2.0, 50) if bias_vars is None else bias_vars)
+    points = np.array([_weight_on_line(moments_of(phi), float(b)) for b in bias])
+    _refuse_none(phi.name, "bias_var", "weight_var", bias, points[:, 0])
+    return EdgeOfChaos(points[:, 0], bias, points[:, 1])
+
+
+def line_or_end(moments: Moments, bias: Array) -> Array:
+    """The line; 0 where every network is beyond it, inf where none is."""
+    return np.array([_weight_on_line(moments, float(b))[0] for b in bias])
+
+
+def _refuse_none(activation: str, name: str, wanted: str, given: Array, found: Array) -> None:
+    none = ~np.isfinite(found) | ((found == 0) & (wanted == "weight_var"))
+    if none.any():
+        raise ValueError(
+            f"activation '{activation}' has no critical {wanted} at {name}={given[none][0]:g}: "
+            f"the network stays on one side for every {wanted}; see nngp.regimes.phase"
+        )
+
+
+def _weight_on_line(moments: Moments, bias: float) -> Point:
+    """The line at one bias_var, with its variance."""
+    points = [(q - bias, q) for q in _unmoved_starts(moments)]
+    for rate in RATES:
+        x = _roots(lambda x, rate=rate: _bias_share(moments, rate, x) - bias / np.exp(x))
+        points += _pairs(1 / np.maximum(rate(moments, x), TINY), np.exp(x))
+    limits = _limits(moments, bias)
+    points += _pairs(limits, unit_flow(moments, limits, np.full_like(limits, bias)))
+
+    def is_below(weight: Array) -> Mask:
+        return _is_below(moments, weight, np.full_like(weight, bias))
+
+    return _first_end(points, is_below)
+
+
+def _bias_on_line(moments: Moments, weight: float) -> Point:
+    """The line at one weight_var, with its variance; inf if there is none."""
+    points = [(q - weight, q) for q in _unmoved_starts(moments)]
+    for rate in RATES:
+        x = _roots(lambda x, rate=rate: weight * rate(moments, x) - 1)
+        points += _pairs(np.exp(x) * _bias_share(moments, rate, x), np.exp(x))
+    points = sorted(point for point in points if point[0] > 0)
+    tests = _between(np.array([b for b, _ in points]))
+    below = _is_below(moments, np.full_like(tests, weight), tests)
+    changes = np.flatnonzero(below[1:] != below[:-1])
+    return points[changes[0]] if changes.size else (np.inf, np.inf)
+
+
+def _limits(moments: Moments, bias: float) -> Array:
+    """The line's ends: where q* becomes infinite and, without bias, where it becomes zero."""
+    out = []
+    if moments.growth == "linear":
+        out.append(float(_rise(moments, GRID[-1:])[0]))
+    if bias == 0:
+        out.append(float(moments(np.zeros(1)).slope[0]))
+    return np.array([1 / rate for rate in out if 0 < rate < np.inf])
+
+
+def _slope(moments: Moments, log_q: Array) -> Array:
+    """E[phi'²], whose inverse is the weight_var with chi_1 = 1."""
+    return moments(np.exp(log_q)).slope
+
+
+def _rise(moments: Moments, log_q: Array) -> Array:
+    """d E[phi²]/dq, whose inverse is the weight_var at which V touches the diagonal."""
+    q = np.exp(log_q)
+    return moments(q).radial / q
+
+
+RATES = (_slope, _rise)
+
+
+def _bias_share(moments: Moments, rate: Rate, log_q: Array) -> Array:
+    """bias_var / q where q is a fixed point and weight_var = 1/rate."""
+    q = np.exp(log_q)
+    with np.errstate(over="ignore"):  # no rate, no such fixed point: minus infinity
+        return 1 - moments(q).second / q / np.maximum(rate(moments, log_q), TINY)
+
+
+def _pairs(sought: Array, q: Array) -> list[Point]:
+    return list(zip(sought.tolist(), q.tolist(), strict=True))
+
+
+def _unmoved_starts(moments: Moments) -> list[float]:
+    """The starts weight_var + bias_var that the first layer does not change."""
+    return [float(np.exp(x)) for x in _roots(lambda x: moments(np.exp(x)).second - 1)]
+
+
+def _roots(function: Callable[..., Array]) -> Array:
+    """Every sign change over the grid of log q, polished."""
+    values = function(GRID)
+    sign = np.where(np.abs(values) > FLAT, np.sign(values), 0.0)
+    _, low, high = sign_changes(sign[None])
+    return solve(function, GRID[low], GRID[high])
+
+
+def _is_below(moments: Moments, weight: Array, bias: Array) -> Mask:
+    """Whether networks lie below the line: finite variance, nearby inputs converge."""
+    state = State(moments, weight, bias)
+    return (state.variance < np.inf) & (state.chi < 1)
+
+
+def _first_end(points: list[Point], is_below: Callable[[Array], Mask]) -> Point:
+    """The first point below which networks are below the line, and above it beyond."""
+    points = sorted(point for point in points if 0 < point[0] <= LARGEST)
+    below = is_below(_between(np.array([w for w, _ in points])))
+    ends = np.flatnonzero(below[:-1] & ~below[1:])
+    if ends.size:
+        return points[ends[0]]
+    return (np.inf, np.inf) if below[0] else (0.0, 0.0)
+
+
+def _between(values: Array) -> Array:
+    """One value below, between and above each of these."""
+    if not values.size:
+        return np.ones(1)
+    inner = np.sqrt(values[1:] * values[:-1])
+    return np.concatenate([[values[0] / 2], inner, [values[-1] * 2]])

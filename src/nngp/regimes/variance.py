@@ -1,0 +1,112 @@
+"""Where the variance goes with depth: fixed points of V(q) = bias_var + weight_var E[phi²].
+
+Takes the moments and flat arrays of weight_var and bias_var; gives every fixed point, and the one
+that a unit-variance input flows to.
+
+In x = log q a Gaussian density falls no faster than 1/2 (d log N(u; 0, q) / d log q >= -1/2), so
+log V has slope >= -1/2 in x. The flow of depth therefore has no cycles: it goes monotonically, or
+with a fading alternation, to the next fixed point, to zero, or to infinity. The excess
+V(q)/q - 1 on a wide grid in x shows every fixed point as a change of sign; where it turns back
+between two grid points its extremum is looked at too.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp.regimes.moments import HIGHEST, LOWEST, Moments
+from nngp.regimes.roots import solve
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+GRID = np.linspace(np.log(LOWEST), np.log(HIGHEST), 1601)
+STEP = float(GRID[1] - GRID[0])
+FLAT = 1e-13  # |V/q - 1| below this is rounding
+
+
+@dataclass(frozen=True)
+class FixedPoints:
+    """All fixed points of many networks: network `row[i]` has one at exp(log_q[i])."""
+
+    row: Index
+    log_q: Array
+    stable: NDArray[np.bool_]
+    to_zero: NDArray[np.bool_]  # of each network: does a small variance vanish
+    to_infinity: NDArray[np.bool_]  # does a large one grow for ever
+
+
+def unit_flow(moments: Moments, weight: Array, bias: Array) -> Array:
+    """The variance that depth gives to an input of unit variance; 0 and inf are answers."""
+    start = np.log(np.maximum(weight + bias, LOWEST))
+    points = fixed_points(moments, weight, bias)
+    above, below = np.full(len(weight), np.inf), np.full(len(weight), -np.inf)
+    up = points.log_q > start[points.row]
+    np.minimum.at(above, points.row[up], points.log_q[up])
+    np.maximum.at(below, points.row[~up], points.log_q[~up])
+    excess = _excess(moments, weight, bias, start)
+    end = np.where(excess > 0, above, below)
+    with np.errstate(over="ignore"):
+        return np.where(np.abs(excess) <= FLAT, weight + bias, np.exp(end))
+
+
+def fixed_points(moments: Moments, weight: Array, bias: Array) -> FixedPoints:
+    """Every fixed point between 1e-60 and 1e60."""
+    q, at = np.exp(GRID), moments(np.exp(GRID))
+    excess = bias[:, None] / q + weight[:, None] * (at.second / q) - 1
+    sign = np.where(np.abs(excess) > FLAT, np.sign(excess), 0.0)
+    row, low, high = sign_changes(sign)
+    turn = (at.radial - at.second) / q * weight[:, None] - bias[:, None] / q
+    double = _double_roots(moments, weight, bias, (excess, turn))
+    rows = np.concatenate([row, double[0], double[0]])
+    left = np.concatenate([GRID[low], GRID[double[1]], double[2]])
+    right = np.concatenate([GRID[high], double[2], GRID[double[1] + 1]])
+    w, b = weight[rows], bias[rows]
+    root = solve(lambda x: _excess(moments, w, b, x), left, right)
+    stable = _excess(moments, w, b, right) < 0
+    ends = _first_sign(sign) < 0, _first_sign(sign[:, ::-1]) > 0
+    return FixedPoints(rows, root, stable, *ends)
+
+
+def _excess(moments: Moments, weight: Array, bias: Array, log_q: Array) -> Array:
+    q = np.exp(log_q)
+    return (bias + weight * moments(q).second) / q - 1
+
+
+def sign_changes(sign: Array) -> tuple[Index, Index, Index]:
+    """Rows and columns of neighbours of opposite sign along the last axis, zeros skipped."""
+    row, column = np.nonzero(sign)
+    values = sign[row, column]
+    change = np.flatnonzero((row[1:] == row[:-1]) & (values[1:] != values[:-1]))
+    return row[change], column[change], column[change + 1]
+
+
+def _first_sign(sign: Array) -> Array:
+    first = np.argmax(sign != 0, axis=1)
+    return sign[np.arange(len(sign)), first]
+
+
+def _double_roots(
+    moments: Moments, weight: Array, bias: Array, grid: tuple[Array, Array]
+) -> tuple[Index, Index, Array]:
+    """Cells that the excess enters and leaves with one sign but crosses zero twice within:
+    network, cell, and the extremum between the two roots."""
+    excess, turn = grid
+    left, right = excess[:, :-1], excess[:, 1:]
+    near = np.minimum(np.abs(left), np.abs(right)) < STEP * np.maximum(
+        np.abs(turn[:, :-1]), np.abs(turn[:, 1:])
+    )
+    side, onward = np.sign(excess), np.sign(turn)
+    same = side[:, :-1] == side[:, 1:]
+    toward = same & (onward[:, :-1] == -side[:, :-1]) & (onward[:, 1:] == side[:, 1:])
+    row, cell = np.nonzero(toward & near)
+    w, b = weight[row], bias[row]
+
+    def turning(x: Array) -> Array:
+        q = np.exp(x)
+        at = moments(q)
+        return (w * (at.radial - at.second) - b) / q
+
+    extremum = solve(turning, GRID[cell], GRID[cell + 1])
+    crossed = side[row, cell] * _excess(moments, w, b, extremum) < -FLAT
+    return row[crossed], cell[crossed], extremum[crossed]

@@ -1,0 +1,90 @@
+"""A diagnosis names the phase, measures what is left of the data, and gives advice that fits."""
+
+import math
+
+import numpy as np
+import pytest
+
+import nngp
+from nngp import regimes
+
+
+def test_numbers_are_those_of_the_theory():
+    net = nngp.Architecture(3, "tanh", 1.5, 0.1)
+    found = regimes.diagnose(net)
+    assert found.phase == "ordered"
+    assert found.variance == regimes.variance_fixed_point("tanh", 1.5, 0.1)
+    assert found.critical_weight_var == regimes.critical_line("tanh", 0.1)
+    assert found.distance == pytest.approx(math.log(1.5 / found.critical_weight_var))
+    assert found.trainable_depth == pytest.approx(6 * found.xi_c)
+    assert found.trainable_depth == regimes.trainable_depth(net)
+    k = nngp.compile_curve(net)
+    assert found.spread == pytest.approx(float((k(1.0) - k(0.0)) / k(1.0)), rel=1e-12)
+    assert found.contrast == found.spread
+
+
+def test_spread_over_the_angles_of_the_data():
+    angles = np.array([0.0, 0.3, 0.8])
+    X = 5.0 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    net = nngp.Architecture(2, "relu", 1.6, 0.1)
+    found = regimes.diagnose(net, X)
+    K = nngp.kernel(net, X)
+    assert found.spread == pytest.approx((K[0, 0] - K[0, 2]) / K[0, 0], rel=1e-10)
+
+
+def test_what_is_left_decides_the_advice():
+    shallow = regimes.diagnose(nngp.Architecture(3, "tanh", 1.5, 0.1))
+    assert shallow.recommendation.startswith("keep it")
+    deep = regimes.diagnose(nngp.Architecture(200, "erf", 0.5, 0.1))
+    assert deep.spread < 1e-20
+    assert "below rounding" in deep.recommendation
+    noisy = regimes.diagnose(nngp.Architecture(50, "relu", 1.6, 0.1), noise_var=1e-3)
+    assert "below the noise" in noisy.recommendation
+    chaotic = regimes.diagnose(nngp.Architecture(200, "tanh", 3.0, 0.1))
+    assert chaotic.spread > 0.4
+    assert chaotic.contrast < 1e-6  # all pairs alike
+    assert "fewer layers" in chaotic.recommendation
+    critical = regimes.diagnose(nngp.Architecture(20, "relu", 2.0, 0.0))
+    assert critical.trainable_depth == math.inf
+    assert critical.recommendation.startswith("keep it")
+
+
+def test_plain_words():
+    lines = str(regimes.diagnose(nngp.Architecture(50, "relu", 1.6, 0.1))).splitlines()
+    assert "bounded phase" in lines[0]
+    assert "below the critical 2" in lines[1]
+    assert any("rounding 2.2e-16" in line for line in lines)
+    assert "advice" in lines[-1]
+    no_line = str(regimes.diagnose(nngp.Architecture(2, "sign", 1.0, 0.1)))
+    assert "no critical weight_var" in no_line
+
+
+def test_a_variance_past_float64_is_said():
+    found = regimes.diagnose(nngp.Architecture(3000, "relu", 3.0, 0.1))
+    assert found.spread is None
+    assert "leaves float64" in str(found)
+
+
+def test_infinite_depth_is_the_limit_kernel():
+    found = regimes.diagnose(nngp.Architecture(math.inf, "tanh", 1.5, 0.1))
+    assert found.spread is None
+    assert "the limit kernel is used" in str(found)
+    chaotic = regimes.diagnose(nngp.Architecture(math.inf, "tanh", 3.0, 0.1))
+    assert "use a finite depth" in chaotic.recommendation
+
+
+BAD = [
+    (lambda: regimes.trainable_depth(nngp.Architecture(1, "relu", [1.0, 2.0], 0.1)), "one weight"),
+    (lambda: regimes.diagnose(nngp.Architecture(1, "relu", 1.0, [0.1, 0.2])), "one weight_var"),
+    (lambda: regimes.diagnose(nngp.Architecture(1), np.ones(3)), r"shape \(n, d\)"),
+    (lambda: regimes.diagnose(nngp.Architecture(1), np.zeros((3, 2))), "no direction"),
+    (lambda: regimes.diagnose(nngp.Architecture(1), [[1.0, np.nan], [1, 2]]), "NaN"),
+    (lambda: regimes.diagnose(nngp.Architecture(1), noise_var=-1.0), "noise_var"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), BAD)
+def test_bad_input_is_refused_in_one_sentence(call, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
