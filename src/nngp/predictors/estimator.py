@@ -138,9 +138,10 @@ class NNGPEstimator(BaseEstimator):
         save(self, path, factor=factor, notes=notes or {})
 
     def _kind_of_scaling(self, candidates: list[Candidate]) -> str:
-        """As asked; "auto" takes the sphere where pairs of unequal norm would be slow."""
-        slow = any(candidate.activation.closed_form is None for candidate in candidates)
-        return "sphere" if self.input_scaling == "auto" and slow else self.input_scaling
+        """As asked; "auto" takes the sphere where pairs of unequal norm would be slow, or have no
+        kernel."""
+        best_on_sphere = any(c.is_infinite or c.activation.closed_form is None for c in candidates)
+        return "sphere" if self.input_scaling == "auto" and best_on_sphere else self.input_scaling
 
     def _choose(
         self,

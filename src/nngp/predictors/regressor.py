@@ -23,7 +23,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     Parameters
     ----------
-    depth : int or "auto"
+    depth : int, math.inf or "auto"
         Hidden layers. "auto" tries 1, 2 and 3.
     activation : str, callable, Activation or "auto"
         "auto" tries "relu" and "erf".

@@ -237,7 +237,10 @@ class Search:
         nothing = -np.inf, np.zeros_like(theta)
         if setting.relevance is not None:
             X = X * np.sqrt(setting.relevance)
-        options = {"per_layer": True, "per_input": space.inputs > 0}
+        options = {
+            "per_layer": not space.candidate.is_infinite,
+            "per_input": space.inputs > 0,
+        }
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -41,11 +41,18 @@ class Candidate:
     noise_var: float | None = None
 
     @property
+    def is_infinite(self) -> bool:
+        return self.depth == np.inf
+
+    @property
     def layers(self) -> int:
-        return self.depth + 1
+        """How many weight variances there are to choose; without end they are all the same."""
+        return 1 if self.is_infinite else self.depth + 1
 
     def setting(self, start: tuple[float, float, float]) -> Setting:
-        """With the free variances as in `start`."""
+        """With the free variances as in `start`; without end, inside the ordered phase."""
+        if self.is_infinite:
+            start = (1.0, *start[1:])
         weight, bias, noise = (
             value if given is None else given
             for given, value in zip(
@@ -67,9 +74,9 @@ class Space:
         net, candidate = setting.architecture, self.candidate
         parts: list[Any] = []
         if candidate.weight_var is None:
-            parts.append(net.weight_vars)
+            parts.append(np.broadcast_to(net.weight_var, candidate.layers))
         if candidate.bias_var is None:
-            parts.append(net.bias_vars)
+            parts.append(np.broadcast_to(net.bias_var, candidate.layers))
         if candidate.noise_var is None:
             parts.append([setting.noise_var])
         if self.inputs:
@@ -88,13 +95,18 @@ class Space:
 
     def unpack(self, theta: Array, fixed: Setting) -> Setting:
         """The setting at theta; what is not free is as in `fixed`."""
-        values, layers, candidate = iter(np.exp(theta)), self.candidate.layers, self.candidate
+        values, candidate = iter(np.exp(theta)), self.candidate
+
+        def by_layer() -> Any:
+            taken = tuple(float(next(values)) for _ in range(candidate.layers))
+            return taken[0] if candidate.is_infinite else taken
+
         net, noise, relevance = fixed.architecture, fixed.noise_var, fixed.relevance
         weight, bias = net.weight_var, net.bias_var
         if candidate.weight_var is None:
-            weight = tuple(float(next(values)) for _ in range(layers))
+            weight = by_layer()
         if candidate.bias_var is None:
-            bias = tuple(float(next(values)) for _ in range(layers))
+            bias = by_layer()
         if candidate.noise_var is None:
             noise = float(next(values))
         if self.inputs:
@@ -107,9 +119,9 @@ class Space:
         candidate = self.candidate
         parts: list[Any] = []
         if candidate.weight_var is None:
-            parts.append(by_name["weight_var"])
+            parts.append(np.atleast_1d(by_name["weight_var"]))
         if candidate.bias_var is None:
-            parts.append(by_name["bias_var"])
+            parts.append(np.atleast_1d(by_name["bias_var"]))
         if candidate.noise_var is None:
             parts.append([by_name["noise_var"]])
         size = len(theta) - self.inputs

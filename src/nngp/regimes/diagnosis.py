@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nngp._safe import TINY
 from nngp.architecture import Architecture
 from nngp.curve import VarianceError, curve_at
 from nngp.regimes.line import line_or_end
@@ -45,6 +46,8 @@ class Diagnosis:
     contrast : float or None
         Largest distance of that from its limit 1 - c*, over pairs a degree or more apart: what
         tells one pair from another. The same as `spread` where c* = 1.
+    noise : float
+        Variance of the noise, likewise relative to K(x,x).
     recommendation : str
     """
 
@@ -60,7 +63,7 @@ class Diagnosis:
     distance: float
     spread: float | None
     contrast: float | None
-    noise_var: float
+    noise: float
     recommendation: str
 
     def __str__(self) -> str:
@@ -73,7 +76,7 @@ class Diagnosis:
                 _distance_in_words(self),
                 f"depth scales: {self.xi_c:.3g} layers for correlations, {self.xi_q:.3g} for the "
                 f"variance; trainable to about {self.trainable_depth:.3g} layers",
-                _contrast_in_words(self.contrast, self.noise_var, depth),
+                _contrast_in_words(self.contrast, self.noise, depth),
                 f"advice: {self.recommendation}",
             ]
         )
@@ -122,7 +125,7 @@ def diagnose(
     state = _state(architecture)
     weight, line = float(state.weight[0]), float(line_or_end(state.moments, state.bias)[0])
     apart, xi_c = float(state.one_minus_correlation[0]), float(state.xi_c[0])
-    spread, contrast = _remains(architecture, X, apart)
+    output, spread, contrast = _remains(architecture, X, apart)
     values: dict[str, Any] = {
         "phase": str(state.phase[0]),
         "chi": float(state.chi[0]),
@@ -135,7 +138,7 @@ def diagnose(
         "distance": -math.inf if math.isinf(line) else _log_ratio(weight, line),
         "spread": spread,
         "contrast": contrast,
-        "noise_var": noise_var,
+        "noise": noise_var if output is None else noise_var / max(output, TINY),
     }
     return Diagnosis(architecture, recommendation=_advice(architecture, values), **values)
 
@@ -156,24 +159,25 @@ def _state(architecture: Architecture) -> State:
 
 def _remains(
     architecture: Architecture, X: ArrayLike | None, apart: float
-) -> tuple[float | None, float | None]:
-    """`spread` and `contrast` of the output; `apart` is 1 - c*."""
+) -> tuple[float | None, float | None, float | None]:
+    """K(x,x) at the output, `spread` and `contrast`; `apart` is 1 - c*."""
     degree = math.pi / 180
     if X is None:
         input_var, one_minus = 1.0, 1 - np.cos(degree * np.arange(1, 91))
     else:
         input_var, one_minus = _geometry(X)
     if architecture.is_infinite:
-        return None, None
+        return None, None, None
     try:
         curve = curve_at(architecture, input_var)
     except VarianceError:
-        return None, None
+        return None, None, None
     if curve.variance == 0:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     share = curve.deficit(one_minus=one_minus) / curve.variance
     clear = one_minus >= 1 - math.cos(degree)
-    return float(share.max()), float(np.abs(share - apart)[clear | ~clear.any()].max())
+    contrast = np.abs(share - apart)[clear | ~clear.any()].max()
+    return curve.variance, float(share.max()), float(contrast)
 
 
 def _geometry(X: ArrayLike) -> tuple[float, Array]:
@@ -197,7 +201,7 @@ def _geometry(X: ArrayLike) -> tuple[float, Array]:
 
 
 def _advice(architecture: Architecture, values: dict[str, Any]) -> str:
-    contrast, noise_var = values["contrast"], values["noise_var"]
+    contrast, noise = values["contrast"], values["noise"]
     line, phase = values["critical_weight_var"], values["phase"]
     nearer = (
         f"move weight_var towards {line:.4g}"
@@ -210,9 +214,12 @@ def _advice(architecture: Architecture, values: dict[str, Any]) -> str:
         return "without end only duplicates are told apart in this phase; use a finite depth"
     if contrast is None:
         return f"the variance leaves float64 at this depth; use fewer layers, or {nearer}"
-    if contrast <= max(ROUNDING, noise_var):
+    if contrast <= max(ROUNDING, noise):
         what = "rounding" if contrast <= ROUNDING else "the noise"
-        return f"the data's geometry is below {what}; use fewer layers, or {nearer}"
+        remedy = f"use fewer layers, or {nearer}"
+        if phase in ("ordered", "bounded"):
+            remedy += "; or keep it, with nngp.normalize and relative_noise=True"
+        return f"the data's geometry is below {what}; {remedy}"
     if phase == "critical" or architecture.depth <= values["trainable_depth"]:
         return "keep it: the depth is within what this setting carries"
     return f"deeper than this setting carries; use fewer layers, or {nearer}"
@@ -229,11 +236,11 @@ def _distance_in_words(found: Diagnosis) -> str:
     )
 
 
-def _contrast_in_words(contrast: float | None, noise_var: float, depth: float) -> str:
+def _contrast_in_words(contrast: float | None, noise: float, depth: float) -> str:
     if contrast is None:
         why = "the depth is infinite" if math.isinf(depth) else "the variance leaves float64"
         return f"geometry left at the output: not measured, {why}"
     return (
         f"geometry left at the output: {contrast:.2g} of the variance (rounding {ROUNDING:.1e}, "
-        f"noise {noise_var:.1e})"
+        f"noise {noise:.1e})"
     )

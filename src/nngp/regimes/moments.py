@@ -36,6 +36,7 @@ LOWEST_LEVEL, OFFSET_LEVEL, HIGHEST_LEVEL, FINEST = -50, -12, 17, 8
 POINTS = 24  # a level: 4.7^-24 = 1e-16
 GAUSS = 20
 STEEPEST = 1e6  # growth of E[phi²] within a level, that of q^10
+INFINITE = 1e100  # what closed forms give for an infinite slope is above
 FLAT = 1e-14  # a phi that varies less than this, relative to itself, does not vary
 LINEAR = 0.05  # how near to 1 the power of q must be to be taken for 1
 
@@ -72,7 +73,9 @@ class Moments:
         """Whether phi itself jumps: E[phi'²] is then infinite."""
         if self._table is not None:
             return self._table.jumps
-        return self.activation.closed_form[0] in ("step", "sign")  # type: ignore[index]
+        assert self.form is not None
+        at_one = self.form.slope(np, 1.0, 1.0, np.ones(()), 0.0)
+        return bool(np.max(at_one) > INFINITE)
 
     @cached_property
     def growth(self) -> Growth:

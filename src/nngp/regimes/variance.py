@@ -5,7 +5,7 @@ that a unit-variance input flows to.
 
 In x = log q a Gaussian density falls no faster than 1/2 (d log N(u; 0, q) / d log q >= -1/2), so
 log V has slope >= -1/2 in x. The flow of depth therefore has no cycles: it goes monotonically, or
-with a fading alternation, to the next fixed point, to zero, or to infinity. The excess
+with a fading alternation, to a fixed point, to zero, or to infinity. The excess
 V(q)/q - 1 on a wide grid in x shows every fixed point as a change of sign; where it turns back
 between two grid points its extremum is looked at too.
 """
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._safe import TINY
 from nngp.regimes.moments import HIGHEST, LOWEST, Moments
 from nngp.regimes.roots import solve
 
@@ -23,6 +24,7 @@ Index = NDArray[np.intp]
 GRID = np.linspace(np.log(LOWEST), np.log(HIGHEST), 1601)
 STEP = float(GRID[1] - GRID[0])
 FLAT = 1e-13  # |V/q - 1| below this is rounding
+MOST_STEPS = 60  # of an alternation, which shrinks by half or more in each
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,30 @@ class FixedPoints:
 def unit_flow(moments: Moments, weight: Array, bias: Array) -> Array:
     """The variance that depth gives to an input of unit variance; 0 and inf are answers."""
     start = np.log(np.maximum(weight + bias, LOWEST))
+    still = np.abs(_excess(moments, weight, bias, start)) <= FLAT
+    start = _past_overshoot(moments, weight, bias, start)
     points = fixed_points(moments, weight, bias)
     above, below = np.full(len(weight), np.inf), np.full(len(weight), -np.inf)
     up = points.log_q > start[points.row]
     np.minimum.at(above, points.row[up], points.log_q[up])
     np.maximum.at(below, points.row[~up], points.log_q[~up])
     excess = _excess(moments, weight, bias, start)
-    end = np.where(excess > 0, above, below)
+    nearer = np.where(above - start < start - below, above, below)
+    end = np.where(np.abs(excess) <= FLAT, nearer, np.where(excess > 0, above, below))
     with np.errstate(over="ignore"):
-        return np.where(np.abs(excess) <= FLAT, weight + bias, np.exp(end))
+        return np.where(still, weight + bias, np.exp(end))
+
+
+def _past_overshoot(moments: Moments, weight: Array, bias: Array, log_q: Array) -> Array:
+    """The flow followed for as long as V falls with q, where it can step over a fixed point."""
+    for _ in range(MOST_STEPS):
+        q = np.exp(log_q)
+        at = moments(q)
+        falls = at.radial < 0
+        if not falls.any():
+            break
+        log_q = np.where(falls, np.log(bias + weight * at.second + TINY), log_q)
+    return log_q
 
 
 def fixed_points(moments: Moments, weight: Array, bias: Array) -> FixedPoints:

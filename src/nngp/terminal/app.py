@@ -35,7 +35,7 @@ def fit(
     ),
     task: Annotated[Task, typer.Option(help="What the target is; auto looks at it.")] = Task.auto,
     drop: Annotated[list[str] | None, typer.Option(help="A column to ignore.")] = None,
-    depth: Annotated[str, typer.Option(help="Hidden layers, or auto.")] = "auto",
+    depth: Annotated[str, typer.Option(help="Hidden layers, inf, or auto.")] = "auto",
     activation: Annotated[str, typer.Option(help="relu, erf, tanh, ... or auto.")] = "auto",
     weight_var: Variance = "auto",
     bias_var: Variance = "auto",

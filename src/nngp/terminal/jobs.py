@@ -158,9 +158,9 @@ def number(option: str, text: str, whole: bool = False) -> Any:
     if text == "auto":
         return text
     try:
-        return int(text) if whole else float(text)
+        return int(text) if whole and text != "inf" else float(text)
     except ValueError:
-        kind = "a whole number" if whole else "a number"
+        kind = "a whole number, inf" if whole else "a number"
         raise UsageError(f"{option} must be {kind} or auto, got '{text}'") from None
 
 
