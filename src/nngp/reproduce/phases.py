@@ -7,11 +7,13 @@ the weight_var and bias_var in question.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nngp import regimes
+from nngp._safe import TINY
 from nngp.architecture import Activation, as_activation
 from nngp.covariance import layer_covariance
 from nngp.covariance.select import AnyActivation
@@ -23,7 +25,7 @@ WEIGHT_VAR = 1.6  # where there is no critical line
 GRID = (71, 51)  # weight_vars, bias_vars; none is 2, where relu is critical
 RANGES = (5.0, 2.0)  # the paper's; wider if a network lies outside
 LAYERS = 20
-VARIANCES = (0.02, 20.0)  # where the flow of the variance starts
+VARIANCES = (0.02, 5.0)  # where the flow of the variance starts
 CORRELATIONS = (0.0, 0.5, 0.9)  # and that of the correlation
 EXTREMES = (1e-8, 1e8)  # variances beyond which a flow is not followed
 TOLERANCE = 1e-8  # of a layer: far below what a picture shows
@@ -43,8 +45,8 @@ class Propagation:
     depth_scales: tuple[float, float]  # of variance and correlation, in layers
     cosines: Array  # c_l
     mapped: Array  # c_{l+1} of each
-    variances: Array  # (layers, starts)
-    correlations: Array  # (layers, starts)
+    variances: tuple[Array, ...]  # q_0, q_1, ... of each start
+    correlations: tuple[Array, ...]  # c_0, c_1, ... of each start
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,8 @@ def propagation(
     variance = regimes.variance_fixed_point(*at)
     cosines = np.linspace(0.0, 1.0, 101)
     # A network that does not rest is shown far on its way to 0 or infinity.
-    _, mapped = _next_layer(*at, np.clip(variance, *EXTREMES), cosines)
-    variances, _ = _flow(*at, VARIANCES, 1.0)
-    _, correlations = _flow(*at, variance if 0 < variance < np.inf else 1.0, CORRELATIONS)
+    _, mapped = _next_layer(*at, float(np.clip(variance, *EXTREMES)), cosines)
+    start = variance if 0 < variance < np.inf else 1.0
     return Propagation(
         weight_var,
         bias_var,
@@ -103,8 +104,8 @@ def propagation(
         regimes.depth_scale(*at),
         cosines,
         mapped,
-        variances,
-        correlations,
+        tuple(_flow(*at, q, 1.0)[0] for q in VARIANCES),
+        tuple(_flow(*at, start, c)[1] for c in CORRELATIONS),
     )
 
 
@@ -120,23 +121,23 @@ def _across(critical: float) -> tuple[float, ...]:
 
 
 def _flow(
-    phi: Activation, weight_var: float, bias_var: float, q: ArrayLike, c: ArrayLike
+    phi: Activation, weight_var: float, bias_var: float, q: float, c: float
 ) -> tuple[Array, Array]:
     """q_l and c_l for l = 0, 1, ... as long as the variance is of a size to be drawn."""
-    states = [np.broadcast_arrays(q, c)]
+    states = [(q, c)]
     while len(states) <= LAYERS:
         after = _next_layer(phi, weight_var, bias_var, *states[-1])
-        if after[0].min() < EXTREMES[0] or after[0].max() > EXTREMES[1]:
+        if not EXTREMES[0] < after[0] < EXTREMES[1]:
             break
         states.append(after)
-    variances, correlations = zip(*states, strict=True)
-    return np.array(variances), np.array(correlations)
+    variances, correlations = np.array(states).T
+    return variances, correlations
 
 
 def _next_layer(
-    phi: Activation, weight_var: float, bias_var: float, q: Array, c: Array
-) -> tuple[Array, Array]:
-    """One step of eq. 5 for two inputs of variance q and correlation c."""
-    variance = bias_var + weight_var * layer_covariance(phi, q, q, 1.0, tol=TOLERANCE)
-    covariance = bias_var + weight_var * layer_covariance(phi, q, q, c, tol=TOLERANCE)
-    return variance, covariance / variance
+    phi: Activation, weight_var: float, bias_var: float, q: float, c: Any
+) -> tuple[float, Any]:
+    """One step of eq. 5 for two inputs of variance q and correlation c, or many correlations."""
+    moments = layer_covariance(phi, q, q, np.append(1.0, c), tol=TOLERANCE)
+    variance, *covariance = bias_var + weight_var * moments
+    return variance, np.reshape(covariance, np.shape(c)) / max(variance, TINY)

@@ -170,8 +170,8 @@ def phase(
         draw_phases(data, part)
         if table is not None:
             write_table(data.diagram.columns(), table)
-    facts = {"picture": output, "table": table, **propagation_facts(data)}
-    answer(f"signal propagation, {activation}", facts, as_json)
+    files = {"picture": output} | ({} if table is None else {"table": table})
+    answer(f"signal propagation, {activation}", files | propagation_facts(data), as_json)
 
 
 def network(*description: Any) -> Architecture:

@@ -4,7 +4,7 @@ Sized so that no word is smaller than 6 points when printed one column (3.4 inch
 """
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,11 +15,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 
-from nngp.reproduce.phases import Phases, Propagation
+from nngp.reproduce.phases import LAYERS, Phases, Propagation
 
 Array = NDArray[np.float64]
 SIZE, POINTS = (5.0, 4.8), 9
 GREY = "0.5"
+WIDE, NARROW = 0.36, 0.1  # parts of the width that a word takes, level and upright
 FROM, TO = 1.0, 100.0  # layers: the range of the depth scale's colours
 
 
@@ -54,7 +55,7 @@ def draw_phases(data: Phases, path: str | Path | None = None) -> Figure:
         _draw_map(figure.add_subplot(grid[1, 0]), networks)
         _draw_flows(figure, grid[1, 1].subgridspec(2, 1), networks)
         if path is not None:
-            figure.savefig(path, dpi=300)
+            figure.savefig(path, dpi=240)
             plt.close(figure)
     return figure
 
@@ -104,9 +105,8 @@ def _frame_plane(axes: plt.Axes, data: Phases) -> None:
     axes.plot(*_line(data), ":", color="black", lw=1.4)
     for net in data.networks:
         look = LOOKS[_name(net)]
-        axes.plot(
-            net.weight_var, net.bias_var, look.mark, color=look.colour, mec="white", ms=7, zorder=4
-        )
+        mark: dict[str, Any] = {"color": look.colour, "mec": "white", "ms": 7, "zorder": 4}
+        axes.plot(net.weight_var, net.bias_var, look.mark, clip_on=False, **mark)
     axes.set(
         xlabel="weight variance",
         xlim=diagram.weight_vars[[0, -1]],
@@ -123,28 +123,31 @@ def _line(data: Phases) -> tuple[Array, Array]:
 
 
 def _name_area(axes: plt.Axes, data: Phases, area: NDArray[np.bool_], name: str) -> None:
-    """The phase's name where the area is wide enough, clear of the networks and of the line's
-    name."""
+    """The phase's name clear of the networks and of the line's name; upright in a narrow area."""
     weights, biases = data.diagram.weight_vars, data.diagram.bias_vars
     taken = data.networks[0].bias_var / biases[-1]
     height = (0.1 if 0.2 < taken < 0.5 else 0.35) * biases[-1]
-    wide = np.flatnonzero(area.mean(axis=1) > 0.3)
-    if len(wide):
-        row = wide[np.abs(biases[wide] - height).argmin()]
-        axes.text(weights[area[row]].mean(), biases[row], name, ha="center", va="center")
+    for least, rotation in ((WIDE, 0), (NARROW, 90)):
+        rows = np.flatnonzero(area.mean(axis=1) > least)
+        if len(rows):
+            row = rows[np.abs(biases[rows] - height).argmin()]
+            at = weights[area[row]].mean(), biases[row]
+            axes.text(*at, name, ha="center", va="center", rotation=rotation)
+            return
 
 
 def _name_line(axes: plt.Axes, data: Phases) -> None:
-    """ "critical line" along it, on its left."""
+    """The critical line's name along it: on its left, unless that is narrow."""
     weights, biases = _line(data)
     if len(biases) < len(data.diagram.bias_vars) // 2:  # no room along it
         return
     at = int(0.68 * len(biases))
     run, rise = weights[at + 1] - weights[at - 1], biases[at + 1] - biases[at - 1]
+    on_left = weights[at] > WIDE * data.diagram.weight_vars[-1]
     axes.text(
         weights[at],
         biases[at],
-        "critical line\n",
+        "critical line\n" if on_left else "\ncritical line",
         ha="center",
         va="center",
         rotation=np.degrees(np.arctan2(rise, run)),
@@ -159,10 +162,10 @@ def _draw_map(axes: plt.Axes, networks: list[Propagation]) -> None:
         colour, _, _, width = LOOKS[_name(net)]
         axes.plot(net.cosines, net.mapped, color=colour, lw=width)
         # Smaller with every network: where they coincide, all are seen.
-        dot = {"marker": "o", "c": colour, "ms": 7 - 1.5 * place, "zorder": 4, "clip_on": False}
-        axes.plot(net.correlation, net.correlation, **dot)
+        dot: dict[str, Any] = {"marker": "o", "c": colour, "zorder": 4, "clip_on": False}
         if net.correlation < 1:
-            axes.plot(1, 1, **dot, mfc="white")
+            axes.plot(1, 1, ms=9.5 - 1.5 * place, mfc="white", **dot)
+        axes.plot(net.correlation, net.correlation, ms=6.5 - 1.5 * place, **dot)
     axes.set(
         xlabel="correlation in layer $l$",
         ylabel="correlation in layer $l$ + 1",
@@ -178,14 +181,14 @@ def _draw_map(axes: plt.Axes, networks: list[Propagation]) -> None:
 
 def _explain(axes: plt.Axes, networks: list[Propagation]) -> None:
     """Names of marks, as a rule below the diagonal, where there is room."""
-    ranked = sorted(networks, key=lambda net: -net.mapped[0])
-    keys = [(_name(net), LOOKS[_name(net)].mark, LOOKS[_name(net)].colour, None) for net in ranked]
-    keys.append(("stable", "o", GREY, None))
+    ranked = [_name(net) for net in sorted(networks, key=lambda net: -net.mapped[0])]
+    marks = {name: _mark(LOOKS[name].mark, LOOKS[name].colour) for name in ranked}
+    marks["stable"] = _mark("o", GREY)
     if any(net.correlation < 1 for net in networks):
-        keys.append(("unstable", "o", GREY, "white"))
+        marks["unstable"] = _mark("o", GREY, mfc="white")
     axes.legend(
-        [Line2D([], [], ls="", marker=mark, c=c, mfc=face, ms=5) for _, mark, c, face in keys],
-        [name for name, *_ in keys],
+        marks.values(),
+        marks.keys(),
         loc="best",
         frameon=False,
         alignment="right",
@@ -197,6 +200,10 @@ def _explain(axes: plt.Axes, networks: list[Propagation]) -> None:
     )
 
 
+def _mark(shape: str, colour: str, **more: Any) -> Line2D:
+    return Line2D([], [], ls="", marker=shape, color=colour, ms=5, **more)
+
+
 def _draw_flows(figure: Figure, grid: GridSpecBase, networks: list[Propagation]) -> None:
     above, below = figure.add_subplot(grid[0]), figure.add_subplot(grid[1])
     for net in networks:
@@ -204,20 +211,26 @@ def _draw_flows(figure: Figure, grid: GridSpecBase, networks: list[Propagation])
         _draw_flow(below, net, net.correlations, net.correlation)
     above.set(yscale="log", ylabel="variance")
     above.yaxis.set_major_locator(LogLocator(numticks=4))
-    above.yaxis.set_major_formatter(lambda q, _: f"{q:g}".replace("e+0", "e"))
+    above.yaxis.set_major_formatter(lambda q, _: _power(q))
     above.minorticks_off()
     above.tick_params(labelbottom=False)
     below.set(ylabel="correlation", xlabel="layer $l$", ylim=(0, 1), yticks=[0, 0.5, 1])
     _letter(above, "d")
 
 
-def _draw_flow(axes: plt.Axes, net: Propagation, flows: Array, rest: float) -> None:
+def _draw_flow(axes: plt.Axes, net: Propagation, flows: tuple[Array, ...], rest: float) -> None:
     colour, _, mark, width = LOOKS[_name(net)]
-    axes.plot(flows, color=colour, lw=width, marker=mark, ms=3.5, markevery=5, clip_on=False)
+    for flow in flows:
+        axes.plot(flow, color=colour, lw=width, marker=mark, ms=3.5, markevery=5, clip_on=False)
     if 0 < rest < np.inf:
         axes.axhline(rest, color=colour, lw=0.8, ls="--")
-    axes.set(xlim=(0, 20), xticks=[0, 5, 10, 15, 20])
+    axes.set(xlim=(0, LAYERS), xticks=range(0, LAYERS + 1, 5))
     _plain(axes)
+
+
+def _power(q: float) -> str:
+    """A power of ten without superscripts, which would be too small."""
+    return f"{q:g}" if 1e-3 < q < 1e4 else f"1e{np.log10(q):.0f}"
 
 
 def _letter(axes: plt.Axes, letter: str) -> None:
