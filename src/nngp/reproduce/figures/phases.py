@@ -118,19 +118,21 @@ def _frame_plane(axes: plt.Axes, data: Phases) -> None:
 def _line(data: Phases) -> tuple[Array, Array]:
     """The part of the critical line that is in the picture."""
     weights, biases = data.diagram.critical_weight_vars, data.diagram.bias_vars
-    inside = (weights > 0) & (weights <= data.diagram.weight_vars[-1])
+    first, last = data.diagram.weight_vars[[0, -1]]
+    inside = (weights >= first) & (weights <= last)
     return weights[inside], biases[inside]
 
 
 def _name_area(axes: plt.Axes, data: Phases, area: NDArray[np.bool_], name: str) -> None:
-    """The phase's name clear of the networks and of the line's name; upright in a narrow area."""
+    """The phase's name in the lower half, as the line's is above; upright in a narrow area."""
     weights, biases = data.diagram.weight_vars, data.diagram.bias_vars
+    height = biases / biases[-1]
     taken = data.networks[0].bias_var / biases[-1]
-    height = (0.1 if 0.2 < taken < 0.5 else 0.35) * biases[-1]
-    for least, rotation in ((WIDE, 0), (NARROW, 90)):
-        rows = np.flatnonzero(area.mean(axis=1) > least)
-        if len(rows):
-            row = rows[np.abs(biases[rows] - height).argmin()]
+    best = 0.1 if 0.2 < taken < 0.5 else 0.35  # clear of the networks
+    for width, lowest, rotation in ((WIDE, 0.05, 0), (NARROW, 0.25, 90)):
+        fits = (area.mean(axis=1) > width) & (height > lowest) & (height < 0.5)
+        if fits.any():
+            row = np.where(fits, np.abs(height - best), np.inf).argmin()
             at = weights[area[row]].mean(), biases[row]
             axes.text(*at, name, ha="center", va="center", rotation=rotation)
             return
