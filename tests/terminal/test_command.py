@@ -169,6 +169,13 @@ def test_phase_of_one_network(run, coarse):
     assert "weight_var 3, bias_var 0.1, phase unbounded, variance inf" in " ".join(out.split())
 
 
+@pytest.mark.parametrize("option", ["--table no/t.csv", "-o no/p.svg", "--weight-var -1"])
+def test_a_phase_is_refused_before_any_work(run, monkeypatch, option):
+    monkeypatch.setattr("nngp.terminal.jobs.phases", pytest.fail)
+    code, _, said = run(f"phase {option}")
+    assert (code, said.startswith("error: ")) == (2, True)
+
+
 def test_a_phase_that_cannot_be_drawn_leaves_nothing(run, coarse, monkeypatch):
     def broken(*args, **kwargs):
         raise OSError("no space left on device")
