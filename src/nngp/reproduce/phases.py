@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 BIAS_VAR = 0.1
 BESIDE = (0.5, 1.0, 2.0)  # times the critical weight_var: one network in each phase, and between
 WEIGHT_VAR = 1.6  # where there is no critical line
-GRID = (71, 51)  # weight_vars, bias_vars; none is 2, where relu is critical
+GRID = (51, 41)  # weight_vars, bias_vars; none is 2, where relu is critical
 RANGES = (5.0, 2.0)  # the paper's; wider if a network lies outside
 LAYERS = 20
 VARIANCES = (0.02, 5.0)  # where the flow of the variance starts
@@ -105,7 +105,7 @@ def propagation(
         cosines,
         mapped,
         tuple(_flow(*at, q, 1.0)[0] for q in VARIANCES),
-        tuple(_flow(*at, start, c)[1] for c in CORRELATIONS),
+        tuple(_flow(*at, start, np.array(CORRELATIONS))[1].T),
     )
 
 
@@ -121,7 +121,7 @@ def _across(critical: float) -> tuple[float, ...]:
 
 
 def _flow(
-    phi: Activation, weight_var: float, bias_var: float, q: float, c: float
+    phi: Activation, weight_var: float, bias_var: float, q: float, c: Any
 ) -> tuple[Array, Array]:
     """q_l and c_l for l = 0, 1, ... as long as the variance is of a size to be drawn."""
     states = [(q, c)]
@@ -130,8 +130,8 @@ def _flow(
         if not EXTREMES[0] < after[0] < EXTREMES[1]:
             break
         states.append(after)
-    variances, correlations = np.array(states).T
-    return variances, correlations
+    variances, correlations = zip(*states, strict=True)
+    return np.array(variances), np.array(correlations)
 
 
 def _next_layer(

@@ -55,7 +55,7 @@ def draw_phases(data: Phases, path: str | Path | None = None) -> Figure:
         _draw_map(figure.add_subplot(grid[1, 0]), networks)
         _draw_flows(figure, grid[1, 1].subgridspec(2, 1), networks)
         if path is not None:
-            figure.savefig(path, dpi=240)
+            figure.savefig(path, dpi=220)
             plt.close(figure)
     return figure
 
@@ -163,11 +163,11 @@ def _draw_map(axes: plt.Axes, networks: list[Propagation]) -> None:
     for place, net in enumerate(networks):
         colour, _, _, width = LOOKS[_name(net)]
         axes.plot(net.cosines, net.mapped, color=colour, lw=width)
-        # Smaller with every network: where they coincide, all are seen.
-        dot: dict[str, Any] = {"marker": "o", "c": colour, "zorder": 4, "clip_on": False}
+        # Smaller with every network, rings below dots: where they coincide, all are seen.
+        dot: dict[str, Any] = {"marker": "o", "c": colour, "clip_on": False}
         if net.correlation < 1:
-            axes.plot(1, 1, ms=9.5 - 1.5 * place, mfc="white", **dot)
-        axes.plot(net.correlation, net.correlation, ms=6.5 - 1.5 * place, **dot)
+            axes.plot(1, 1, ms=10 - 1.25 * place, mfc="white", zorder=4, **dot)
+        axes.plot(net.correlation, net.correlation, ms=6.5 - 1.5 * place, zorder=5, **dot)
     axes.set(
         xlabel="correlation in layer $l$",
         ylabel="correlation in layer $l$ + 1",
