@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from nngp.architecture import Architecture
+from nngp.covariance.select import AnyActivation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,7 +19,7 @@ PathLike = str | Path | None
 
 def angular_structure(architecture: Architecture, path: PathLike = None) -> "Figure":
     """The kernel against the angle for depths 0 .. depth, look-up table beside exact curve."""
-    _need_matplotlib()
+    need_matplotlib()
     from nngp.reproduce import angular
     from nngp.reproduce.figures.angular import draw_angular_structure
 
@@ -29,7 +30,7 @@ def intervals(
     model: Any, X: ArrayLike, y: ArrayLike, path: PathLike = None, *, coverage: float = 0.95
 ) -> "Figure":
     """A fitted `NNGPRegressor` on data it has not seen: means, intervals, observations."""
-    _need_matplotlib()
+    need_matplotlib()
     from nngp.reproduce import doubt
     from nngp.reproduce.figures.doubt import draw_intervals
 
@@ -39,14 +40,34 @@ def intervals(
 def reliability(model: Any, X: ArrayLike, y: ArrayLike, path: PathLike = None) -> "Figure":
     """A fitted `NNGPClassifier` on data it has not seen: how often it is right when it says so,
     beside a softmax of its means."""
-    _need_matplotlib()
+    need_matplotlib()
     from nngp.reproduce import doubt
     from nngp.reproduce.figures.doubt import draw_reliability
 
     return draw_reliability(doubt.calibrations(model, X, y), path)
 
 
-def _need_matplotlib() -> None:
+def phase_diagram(
+    activation: AnyActivation,
+    path: PathLike = None,
+    *,
+    weight_var: float | None = None,
+    bias_var: float | None = None,
+) -> "Figure":
+    """Signal propagation (sec. 3.2): phases, depth scales, correlation maps, flow with depth.
+
+    The maps and flows are those of the network with the given variances; without a weight_var,
+    of three networks: one on the critical line and one on either side.
+    """
+    need_matplotlib()
+    from nngp.reproduce import phases
+    from nngp.reproduce.figures.phases import draw_phases
+
+    return draw_phases(phases.phases(activation, weight_var, bias_var), path)
+
+
+def need_matplotlib() -> None:
+    """Say what to install, before any work."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:

@@ -133,10 +133,65 @@ def test_kernel(run):
     assert json.loads(out)["method"] == "curve"
 
 
+@pytest.fixture
+def coarse(monkeypatch):
+    """Pictures of phases on a grid that is quick to compute."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("nngp.reproduce.phases.GRID", (12, 9))
+
+
+def test_phase(run, coarse):
+    code, out, _ = run("phase --activation erf --bias-var 0.2 --out erf.svg --table erf.csv --json")
+    assert code == 0
+    assert sorted(path.name for path in Path().iterdir()) == ["erf.csv", "erf.svg"]
+    facts = json.loads(out, parse_constant=pytest.fail)
+    assert (facts["picture"], facts["table"], facts["activation"]) == ("erf.svg", "erf.csv", "erf")
+    line = nngp.regimes.critical_line("erf", 0.2)
+    assert facts["critical weight_var"] == line
+    ordered, critical, chaotic = facts["networks"]
+    assert [net["phase"] for net in facts["networks"]] == ["ordered", "critical", "chaotic"]
+    assert critical["weight_var"] == line
+    assert critical["xi_c"] is None  # infinite
+    at = ("erf", 2 * line, 0.2)
+    assert chaotic["correlation"] == nngp.regimes.correlation_fixed_point(*at) < 1
+    assert chaotic["variance"] == nngp.regimes.variance_fixed_point(*at)
+    assert (chaotic["xi_q"], chaotic["xi_c"]) == nngp.regimes.depth_scale(*at)
+    assert ordered["chi"] == nngp.regimes.chi("erf", line / 2, 0.2) < 1
+    table = pl.read_csv("erf.csv")
+    assert table.height == 12 * 9
+    assert set(table["phase"]) == {"ordered", "chaotic"}
+
+
+def test_phase_of_one_network(run, coarse):
+    code, out, _ = run("phase --activation relu --weight-var 3 -o relu.png")
+    assert code == 0
+    assert Path("relu.png").read_bytes().startswith(b"\x89PNG")
+    assert "weight_var 3, bias_var 0.1, phase unbounded, variance inf" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("option", ["--table no/t.csv", "-o no/p.svg", "--weight-var -1"])
+def test_a_phase_is_refused_before_any_work(run, monkeypatch, option):
+    monkeypatch.setattr("nngp.terminal.jobs.phases", pytest.fail)
+    code, _, said = run(f"phase {option}")
+    assert (code, said.startswith("error: ")) == (2, True)
+
+
+def test_a_phase_that_cannot_be_drawn_leaves_nothing(run, coarse, monkeypatch):
+    def broken(*args, **kwargs):
+        raise OSError("no space left on device")
+
+    Path("old.svg").write_text("as it was")
+    monkeypatch.setattr("nngp.terminal.jobs.write_table", broken)
+    code, _, said = run("phase --activation erf -o old.svg --table new.csv")
+    assert (code, "no space left on device" in said) == (3, True)
+    assert [path.name for path in Path().iterdir()] == ["old.svg"]
+    assert Path("old.svg").read_text() == "as it was"
+
+
 def test_help_has_an_example_everywhere(run):
     code, out, _ = run("--help")
     assert code == 0
-    for command in ("fit", "predict", "evaluate", "inspect", "kernel", "demo"):
+    for command in ("fit", "predict", "evaluate", "inspect", "kernel", "phase", "demo"):
         assert command in out
         code, own, _ = run(f"{command} --help")
         assert code == 0
@@ -179,6 +234,13 @@ BAD = {
     "fit fine.csv -t y --engine gpu --selection none": (4, "engine='gpu' needs JAX"),
     "kernel train.csv": (3, "column 'id' holds String, not numbers"),
     "kernel fine.csv --depth -1": (2, "depth must be a whole number"),
+    "phase --activation thanh": (2, "did you mean: tanh"),
+    "phase -o phase.txt": (2, "the name must end in .svg, .png, .pdf"),
+    "phase -o no/phase.svg": (2, "the folder no does not exist"),
+    "phase --table phase.npy": (2, "the name must end in .csv"),
+    "phase --weight-var 0": (2, "weight_var must be positive"),
+    "phase --weight-var -1": (2, "weight_var must be finite and not negative"),
+    "phase --bias-var nan": (2, "bias_var must be finite and not negative"),
     "bake train.csv": (2, "No such command"),
 }
 

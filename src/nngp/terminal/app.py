@@ -131,6 +131,29 @@ def kernel(
         jobs.kernel(table, net, normalize, output, as_json)
 
 
+@app.command(epilog="Example: nngp phase --activation tanh --out phase.svg")
+def phase(
+    activation: Annotated[str, typer.Option(help="relu, erf, tanh, gelu, ...")] = "tanh",
+    weight_var: Annotated[
+        float | None,
+        typer.Option(help="Of the network drawn; by default three across the critical line."),
+    ] = None,
+    bias_var: Annotated[float, typer.Option(help="Of the networks drawn.")] = 0.1,
+    output: Annotated[
+        Path, typer.Option("--out", "--output", "-o", help="A .svg, .png or .pdf file.")
+    ] = Path("phase.svg"),
+    table: Annotated[
+        Path | None, typer.Option(help="Also write the diagram to a .csv, .tsv or .parquet file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw how signals propagate: phases, depth scales, maps and flows of networks in them."""
+    with guarded():
+        from nngp.terminal import jobs
+
+        jobs.phase(activation, weight_var, bias_var, output, table, as_json)
+
+
 @app.command(epilog="Example: nngp demo --folder demo")
 def demo(
     folder: Annotated[Path, typer.Option(help="Where tables and pictures go.")] = Path("demo"),

@@ -12,14 +12,18 @@ from nngp._files import replaced
 from nngp.architecture import Architecture
 from nngp.gram import kernel as kernel_matrix, normalize as normalized, plan_kernel
 from nngp.linsolve import choose_engine
+from nngp.plots import need_matplotlib
 from nngp.predictors import NNGPClassifier, NNGPRegressor, load
 from nngp.predictors.saved import read_header
+from nngp.reproduce.phases import phases
 from nngp.terminal.columns import Columns
-from nngp.terminal.results import left_out, predictions, scores, summary
+from nngp.terminal.results import left_out, predictions, propagation_facts, scores, summary
 from nngp.terminal.speech import DataError, UsageError, answer, say
 from nngp.terminal.tables import READERS, check_writable, column_of, read_table, write_table
 from nngp.terminal.target import as_amounts, as_labels, is_class, known_rows
 from nngp.terminal.task import Task
+
+PICTURES = (".svg", ".png", ".pdf")
 
 
 def fit(
@@ -143,6 +147,31 @@ def kernel(
     }
     if output is not None or as_json:
         answer(f"kernel of {table}", facts, as_json)
+
+
+def phase(
+    activation: str,
+    weight_var: float | None,
+    bias_var: float,
+    output: Path,
+    table: Path | None,
+    as_json: bool,
+) -> None:
+    """Activation to a picture of how signals propagate, and its numbers."""
+    check_writable(output, PICTURES)
+    if table is not None:
+        check_writable(table, tuple(READERS))
+    net = network(1, activation, 1.0 if weight_var is None else weight_var, bias_var)
+    need_matplotlib()
+    from nngp.reproduce.figures.phases import draw_phases
+
+    data = phases(net.activation, weight_var, bias_var)
+    with replaced(output) as part:
+        draw_phases(data, part)
+        if table is not None:
+            write_table(data.diagram.columns(), table)
+    files = {"picture": output} | ({} if table is None else {"table": table})
+    answer(f"signal propagation, {activation}", files | propagation_facts(data), as_json)
 
 
 def network(*description: Any) -> Architecture:

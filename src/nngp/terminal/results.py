@@ -1,4 +1,4 @@
-"""What commands tell of a model: its network, its predictions, its scores."""
+"""What commands tell of a model: its network, its predictions, its scores, its phase."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from scipy.special import ndtri
 
 from nngp.predictors import NNGPClassifier
 from nngp.predictors.calibration import expected_calibration_error
+from nngp.reproduce.phases import Phases
 from nngp.terminal.speech import DataError, say
 from nngp.terminal.target import as_amounts, as_labels
 
@@ -77,6 +78,27 @@ def scores(model: Any, X: Array, answers: pl.Series) -> dict[str, Any]:
         return _class_scores(model, X, answers)
     mean, std = model.predict(X, return_std=True)
     return _regression_scores(as_amounts(answers), mean, std)
+
+
+def propagation_facts(data: Phases) -> dict[str, Any]:
+    """The networks of a picture of phases; depth scales are in layers."""
+    return {
+        "activation": data.diagram.activation,
+        "critical weight_var": data.critical_weight_var,
+        "networks": [
+            {
+                "weight_var": net.weight_var,
+                "bias_var": net.bias_var,
+                "phase": net.phase,
+                "variance": net.variance,
+                "correlation": net.correlation,
+                "chi": net.chi,
+                "xi_q": net.depth_scales[0],
+                "xi_c": net.depth_scales[1],
+            }
+            for net in data.networks
+        ],
+    }
 
 
 def _class_scores(model: Any, X: Array, answers: pl.Series) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """How commands talk: sentences and tables for people, JSON for programs, exit codes for scripts."""
 
 import json
+import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -70,7 +71,7 @@ def show(title: str, rows: dict[str, Any]) -> None:
 def answer(title: str, rows: dict[str, Any], as_json: bool) -> None:
     """The result of a command: a table, or one JSON object on stdout."""
     if as_json:
-        print(json.dumps(rows, default=_jsonable, allow_nan=False))
+        print(json.dumps(_sayable(rows), default=_jsonable, allow_nan=False))
     else:
         show(title, rows)
 
@@ -79,10 +80,20 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list | tuple):
-        return ", ".join(_text(part) for part in value)
+        between = "\n" if any(isinstance(part, dict) for part in value) else ", "
+        return between.join(_text(part) for part in value)
     if isinstance(value, dict):
         return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
     return str(value)
+
+
+def _sayable(value: Any) -> Any:
+    """Infinity as null: JSON has no word for it."""
+    if isinstance(value, dict):
+        return {name: _sayable(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sayable(part) for part in value]
+    return None if isinstance(value, float) and math.isinf(value) else value
 
 
 def _jsonable(value: Any) -> Any:

@@ -1,0 +1,143 @@
+"""Section 3.2: signal propagation, the numbers of one picture.
+
+Takes an activation; gives its phase diagram with the depth scale that limits, and for some networks
+the map from a layer's correlation to the next one's and the flow of variance and correlation with
+depth. Networks start from a layer of variance q_0 and correlation c_0, and every further layer has
+the weight_var and bias_var in question.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp import regimes
+from nngp._safe import TINY
+from nngp.architecture import Activation, as_activation
+from nngp.covariance import layer_covariance
+from nngp.covariance.select import AnyActivation
+
+Array = NDArray[np.float64]
+BIAS_VAR = 0.1
+BESIDE = (0.5, 1.0, 2.0)  # times the critical weight_var: one network in each phase, and between
+WEIGHT_VAR = 1.6  # where there is no critical line
+GRID = (51, 41)  # weight_vars, bias_vars; none is 2, where relu is critical
+RANGES = (5.0, 2.0)  # the paper's; wider if a network lies outside
+LAYERS = 20
+VARIANCES = (0.02, 5.0)  # where the flow of the variance starts
+CORRELATIONS = (0.0, 0.5, 0.9)  # and that of the correlation
+EXTREMES = (1e-8, 1e8)  # variances beyond which a flow is not followed
+TOLERANCE = 1e-8  # of a layer: far below what a picture shows
+
+
+@dataclass(frozen=True)
+class Propagation:
+    """One network: its phase, its fixed points, and how signals get there."""
+
+    weight_var: float
+    bias_var: float
+    phase: str
+    on_line: bool  # whether it was chosen to lie on the critical line
+    variance: float  # q*, which may be 0 or inf
+    correlation: float  # c*
+    chi: float  # slope of the correlation map at 1
+    depth_scales: tuple[float, float]  # of variance and correlation, in layers
+    cosines: Array  # c_l
+    mapped: Array  # c_{l+1} of each
+    variances: tuple[Array, ...]  # q_0, q_1, ... of each start
+    correlations: tuple[Array, ...]  # c_0, c_1, ... of each start
+
+
+@dataclass(frozen=True)
+class Phases:
+    """The whole picture; `depth_scale` is (bias_vars, weight_vars) like the diagram's arrays."""
+
+    diagram: regimes.PhaseDiagram
+    depth_scale: Array
+    critical_weight_var: float  # at the networks' bias_var; 0 or inf if there is none
+    networks: tuple[Propagation, ...]
+
+
+def phases(
+    activation: AnyActivation, weight_var: float | None = None, bias_var: float | None = None
+) -> Phases:
+    """The picture's numbers: of the network given, or of three across the critical line."""
+    phi = as_activation(activation)
+    bias_var = BIAS_VAR if bias_var is None else float(bias_var)
+    critical = _critical_weight_var(phi, bias_var)
+    weight_vars = _across(critical) if weight_var is None else (float(weight_var),)
+    networks = tuple(propagation(phi, each, bias_var, each == critical) for each in weight_vars)
+    diagram = regimes.phase_diagram(
+        phi,
+        np.linspace(0.1, max(RANGES[0], 1.2 * max(weight_vars)), GRID[0]),
+        np.linspace(0.0, max(RANGES[1], 1.2 * bias_var), GRID[1]),
+    )
+    return Phases(diagram, limiting_depth_scale(diagram), critical, networks)
+
+
+def limiting_depth_scale(diagram: regimes.PhaseDiagram) -> Array:
+    """Layers in which a network forgets: those of the correlation, or of a variance that vanishes
+    or grows for ever, if that is sooner."""
+    rests = (diagram.variance > 0) & np.isfinite(diagram.variance)
+    return np.where(rests, diagram.xi_c, np.minimum(diagram.xi_c, diagram.xi_q))
+
+
+def propagation(
+    phi: Activation, weight_var: float, bias_var: float, on_line: bool = False
+) -> Propagation:
+    """Fixed points, correlation map and flows of one network."""
+    at = (phi, weight_var, bias_var)
+    variance = regimes.variance_fixed_point(*at)
+    cosines = np.linspace(0.0, 1.0, 101)
+    # A network that does not rest is shown far on its way to 0 or infinity.
+    _, mapped = _next_layer(*at, float(np.clip(variance, *EXTREMES)), cosines)
+    start = variance if 0 < variance < np.inf else 1.0
+    return Propagation(
+        weight_var,
+        bias_var,
+        regimes.phase(*at),
+        on_line,
+        variance,
+        regimes.correlation_fixed_point(*at),
+        regimes.chi(*at),
+        regimes.depth_scale(*at),
+        cosines,
+        mapped,
+        tuple(_flow(*at, q, 1.0)[0] for q in VARIANCES),
+        tuple(_flow(*at, start, np.array(CORRELATIONS))[1].T),
+    )
+
+
+def _critical_weight_var(phi: Activation, bias_var: float) -> float:
+    """Infinite where every network is on the quiet side of the line, 0 where none is."""
+    return float(regimes.phase_diagram(phi, [1.0], [bias_var]).critical_weight_vars[0])
+
+
+def _across(critical: float) -> tuple[float, ...]:
+    if not 0 < critical < np.inf:
+        return (WEIGHT_VAR,)
+    return tuple(times * critical for times in BESIDE)
+
+
+def _flow(
+    phi: Activation, weight_var: float, bias_var: float, q: float, c: Any
+) -> tuple[Array, Array]:
+    """q_l and c_l for l = 0, 1, ... as long as the variance is of a size to be drawn."""
+    states = [(q, c)]
+    while len(states) <= LAYERS:
+        after = _next_layer(phi, weight_var, bias_var, *states[-1])
+        if not EXTREMES[0] < after[0] < EXTREMES[1]:
+            break
+        states.append(after)
+    variances, correlations = zip(*states, strict=True)
+    return np.array(variances), np.array(correlations)
+
+
+def _next_layer(
+    phi: Activation, weight_var: float, bias_var: float, q: float, c: Any
+) -> tuple[float, Any]:
+    """One step of eq. 5 for two inputs of variance q and correlation c, or many correlations."""
+    moments = layer_covariance(phi, q, q, np.append(1.0, c), tol=TOLERANCE)
+    variance, *covariance = bias_var + weight_var * moments
+    return variance, np.reshape(covariance, np.shape(c)) / max(variance, TINY)
