@@ -26,6 +26,23 @@ def angular_structure(architecture: Architecture, path: PathLike = None) -> "Fig
     return draw_angular_structure(angular.angular_structure(architecture), path)
 
 
+def accuracy_by_depth(
+    activation: str = "relu",
+    path: PathLike = None,
+    *,
+    weight_var: float = 1.0,
+    bias_var: float = 0.1,
+) -> "Figure":
+    """Test accuracy on digits against depth: plain float64, our arithmetic, the infinitely deep
+    network. The network must be in the ordered phase."""
+    need_matplotlib()
+    from nngp.reproduce import depth
+    from nngp.reproduce.figures.depth import draw_depth
+
+    study = depth.depth_study(depth.digits(), "digits", activation, weight_var, bias_var)
+    return draw_depth(study, path)
+
+
 def intervals(
     model: Any, X: ArrayLike, y: ArrayLike, path: PathLike = None, *, coverage: float = 0.95
 ) -> "Figure":

@@ -1,0 +1,95 @@
+"""Estimators and depth: a constant kernel is told once, infinite depth is a depth like others."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import nngp
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = np.sin(2 * X[:, 0]) + 0.05 * RNG.normal(size=60)
+LABELS = (X[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize("scaling", ["unit", "standardize"])
+@pytest.mark.parametrize("kind", [nngp.NNGPRegressor, nngp.NNGPClassifier])
+def test_a_constant_kernel_is_told_once(kind, scaling):
+    model = kind(
+        depth=60,
+        activation="relu",
+        weight_var=0.7,
+        bias_var=0.1,
+        noise_var=1e-3,
+        input_scaling=scaling,
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.fit(X, LABELS)
+        model.predict(X)
+    assert [type(warning.message) for warning in told] == [nngp.ConstantKernelWarning]
+
+
+@pytest.mark.filterwarnings("error")
+def test_healthy_networks_and_noisy_data_are_not_told_off():
+    nngp.NNGPRegressor(budget=8, activation="erf", depth=2).fit(X, RNG.normal(size=60))
+
+
+def test_infinite_depth(tmp_path):
+    model = nngp.NNGPRegressor(depth=math.inf, activation="erf", weight_var=0.6, bias_var=0.4)
+    model.fit(X, Y)
+    assert model.architecture_.depth == math.inf
+    assert model.score(X, Y) > 0.4  # its kernel is nearly linear
+    assert model.report_.offset == math.inf
+    model.save(tmp_path / "deep.nngp")
+    loaded = nngp.load(tmp_path / "deep.nngp")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
+    assert (loaded.architecture_, loaded.report_) == (model.architecture_, model.report_)
+    model.save(tmp_path / "small.nngp", factor=False)
+    again = nngp.load(tmp_path / "small.nngp")
+    np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-9)
+
+
+def test_infinite_depth_chooses_its_variances():
+    model = nngp.NNGPClassifier(depth=math.inf, activation="erf", budget=10).fit(X, LABELS)
+    assert model.score(X, LABELS) > 0.9
+    assert isinstance(model.architecture_.weight_var, float)
+    assert set(model.selection_["depth"]) == {math.inf}
+
+
+def test_infinite_depth_needs_one_norm():
+    with pytest.raises(ValueError, match="inputs of one norm"):
+        nngp.NNGPRegressor(
+            depth=math.inf, selection=None, weight_var=1.0, input_scaling="standardize"
+        ).fit(X, Y)
+
+
+def test_models_of_the_first_format_still_load(tmp_path):
+    """Before K was split, files had neither `split` nor `constant`, and K was factored whole."""
+    import json
+    import zipfile
+
+    net = {"depth": 1, "activation": "relu", "weight_var": 1.5, "bias_var": 0.1, "noise_var": 0.01}
+    model = nngp.NNGPRegressor(**net, input_scaling="standardize").fit(X, Y)
+    assert model.report_.offset == 0
+    model.save(tmp_path / "new.nngp")
+    with (
+        zipfile.ZipFile(tmp_path / "new.nngp") as new,
+        zipfile.ZipFile(tmp_path / "old.nngp", "w") as old,
+    ):
+        for name in new.namelist():
+            content = new.read(name)
+            if name == "header.json":
+                header = json.loads(content)
+                header["version"] = 1
+                for key in ("split", "noise"):
+                    del header["posterior"][key]
+                for key in ("scale", "offset", "variance", "spread", "noise_unit"):
+                    del header["posterior"]["report"][key]
+                content = json.dumps(header)
+            old.writestr(name, content)
+    loaded = nngp.load(tmp_path / "old.nngp")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
