@@ -54,7 +54,7 @@ def depth_study(
     X, X_test = (normalize(np.asarray(part), center=True) for part in data[::2])
     labels, answers = (np.asarray(part) for part in data[1::2])
     Y = np.eye(labels.max() + 1)[labels] - 1 / (labels.max() + 1)
-    limit = Architecture(math.inf, activation, weight_var, bias_var)  # type: ignore[arg-type]
+    limit = Architecture(math.inf, activation, weight_var, bias_var)
     rows = [_at_depth(limit.truncated(depth), X, Y, X_test, answers) for depth in depths]
     plain, kept, scale = (np.array(column) for column in zip(*rows, strict=True))
     end = condition(limit, X, Y, noise_var=NOISE).mean(X_test)
