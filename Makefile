@@ -7,7 +7,7 @@ demo: .venv/.demo
 	$(BIN)/nngp demo
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 check: .venv/.dev
 	$(BIN)/ruff check .

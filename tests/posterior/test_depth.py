@@ -192,8 +192,11 @@ def test_test_inputs_of_another_norm_are_told_when_they_lose():
     own = nngp.kernel(shallow.architecture, others) - cross @ solved[:, 1:]
     np.testing.assert_allclose(shallow.covariance(others), own, atol=1e-11 * own.max())
     np.testing.assert_allclose(variance, np.diagonal(own), rtol=1e-9)
-    deep = conditioned(DEEP[0], True)
+    deeper = conditioned(("relu", 30, 1.0, 0.1), False)
     with pytest.warns(nngp.ToleranceWarning, match="another norm"):
+        deeper.mean(others)
+    deep = conditioned(DEEP[0], True)
+    with pytest.raises(nngp.VarianceError, match=r"one norm only.*nngp\.normalize"):
         deep.mean(others)
     limit = nngp.condition(nngp.Architecture(math.inf, "relu", 1.0, 0.1), X, Y)
     with pytest.raises(ValueError, match=r"inputs of one norm.*nngp\.normalize"):

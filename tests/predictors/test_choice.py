@@ -17,6 +17,8 @@ def data(n=80, d=4, seed=0):
 @pytest.mark.parametrize("activation", ["relu", "erf", "tanh"])
 def test_gradients_against_differences(engine, activation):
     """Of the evidence and of the leave-one-out density, in every variance and relevance."""
+    if activation == "tanh" and engine.name == "gpu":
+        pytest.skip("the kernel and its gradient are then computed on the host, as for the CPU")
     rng = np.random.default_rng(1)
     X = rng.normal(size=(25, 3))
     X[7] = X[3]

@@ -204,7 +204,7 @@ BAD = {
     "fit trian.csv -t y": (3, "did you mean 'train.csv'"),
     "fit train.csv -t prise": (2, "there is no column 'prise' (did you mean 'price'?)"),
     "fit train.csv -t price --drop twon": (2, "did you mean 'town'?"),
-    "fit train.csv -t price --depth deep": (2, "--depth must be a whole number or auto"),
+    "fit train.csv -t price --depth deep": (2, "--depth must be a whole number, inf or auto"),
     "fit train.csv -t price --noise-var x": (2, "--noise-var must be a number or auto"),
     "fit train.csv -t price --activation rleu": (2, "did you mean: relu"),
     "fit train.csv -t price -o no/model.nngp": (2, "the folder no does not exist"),

@@ -260,8 +260,9 @@ def _sin_cos(odd: bool) -> ClosedForm:
         return 0.5 * near * -np.expm1(-q * (2 - m))
 
     def deficit_in_var(q: float, m: Array) -> Array:
-        far = np.exp(-q * (2 - m)) * (m + 2 * np.expm1(-q * m))
-        return 0.5 * (m * np.exp(-q * m) + (far if odd else -far))
+        near, far, fall = np.exp(-q * m), np.exp(-q * (2 - m)), np.expm1(-q * m)
+        apart = -m * near * np.expm1(-2 * q * (1 - m))  # m (near - far)
+        return 0.5 * (apart + 2 * far * ((m + fall) if odd else -fall))
 
     parity: Parity = "odd" if odd else "even"
     return ClosedForm(value, slope, radial, deficit, deficit_in_var, parity, loss=lambda q: 1 + q)

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from nngp._safe import TINY
 from nngp.architecture import Architecture
 from nngp.curve import octaves
-from nngp.curve.limit import after, find_limit, in_proportion, in_units_of_scale
+from nngp.curve.limit import find_limit, in_proportion, in_units_of_scale
 from nngp.curve.octaves import Octaves, Profile
-from nngp.curve.recursion import SMALLEST, State, propagate, propagate_tangents
+from nngp.curve.recursion import SMALLEST, State, after, propagate, propagate_tangents
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -181,6 +181,7 @@ def compile_curves(
     architecture: Architecture, input_var: float = 1.0, *, tol: float = 1e-12
 ) -> tuple[AngularCurve, ...]:
     """The curves of depth 0, 1, ..., depth, from one pass over the layers."""
+    _ = architecture.weight_vars  # of which there is no list at infinite depth
     curves = _compile(architecture, _check_input_var(input_var), every=True)
     _report(max(curves, key=lambda curve: curve.error), tol)
     return curves
@@ -210,11 +211,11 @@ def _report(curve: AngularCurve, tol: float) -> None:
 
 @lru_cache(maxsize=64)
 def _compile(architecture: Architecture, input_var: float, every: bool) -> tuple[AngularCurve, ...]:
+    found = find_limit(architecture, input_var) if architecture.is_infinite else None
     for count in OCTAVES:
         tests = _test_points(count)
         negative, m = _with_tests(count, tests)
-        if architecture.is_infinite:
-            found = find_limit(architecture, input_var)
+        if found is not None:
             state = after(propagate(architecture, input_var, negative, m), found.layers)
             state = in_units_of_scale(state, found)
             more = found.offset, found.layers

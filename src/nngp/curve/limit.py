@@ -15,7 +15,6 @@ for every pair of different inputs: that kernel would know duplicates only, and 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,6 @@ Mask = NDArray[np.bool_]
 MOST_LAYERS = 4000
 SETTLED = 1e-14  # relative change of all deficits in all the layers to come
 STEADY = 1e-12  # relative change of the variance in one layer
-Item = TypeVar("Item")
 
 
 class NoLimitError(VarianceError):
@@ -60,9 +58,11 @@ def _settle(architecture: Architecture, states: Iterator[State]) -> Limit:
     before, last, rate = next(states), 0.0, 1.0
     for layers, state in enumerate(states, start=1):
         change, rounding = _change(before, state), 4 * (state.e_error - before.e_error)
+        if not architecture.bias_var:
+            change = max(change, abs(_offset(state) - _offset(before)) / (1 + _offset(state)))
         if change > 16 * rounding:  # below, what is measured is not the limit's approach
             rate = min(change / last, 1.0) if last > 0 else 1.0
-        to_come = change * rate / (1 - rate) if rate < 1 else np.inf
+        to_come = change * rate / (1 - rate) if rate < 1 else (np.inf if change > 0 else 0.0)
         settled = to_come <= SETTLED or (change <= rounding and layers > 1)
         if _tears_apart(before, state) or (settled and _tells_duplicates_only(state)):
             raise NoLimitError(
@@ -70,7 +70,8 @@ def _settle(architecture: Architecture, states: Iterator[State]) -> Limit:
                 "become equally correlated; use a finite depth or a smaller weight_var"
             )
         if settled:
-            return Limit(layers, to_come, _offset(before, state))
+            # A bias that stays, beside deficits that vanish, is infinitely larger.
+            return Limit(layers, to_come, np.inf if architecture.bias_var else _offset(state))
         if layers == MOST_LAYERS:
             break
         before, last = state, change
@@ -96,13 +97,6 @@ def _probes() -> tuple[Mask, Array]:
     """Angles of either sign, from near ones to the right angle, which is the last."""
     m = np.exp2(-np.arange(50.0, -0.5, -0.5))
     return np.repeat([True, False], len(m)), np.tile(m, 2)
-
-
-def after(items: Iterator[Item], layers: int) -> Item:
-    """The item of that layer."""
-    for _ in range(layers):
-        next(items)
-    return next(items)
 
 
 def in_proportion(state: State, tangents: Tangents, offset: float) -> Tangents:
@@ -140,7 +134,6 @@ def _tells_duplicates_only(state: State) -> bool:
     return bool(state.deficit[len(state.deficit) // 2] > 1e-3 * state.deficit[-1])
 
 
-def _offset(before: State, state: State) -> float:
-    """What settles within so few layers grows by much more than 1e-4 in each, or not at all."""
-    old, new = (max(s.variance / s.deficit[-1] - 1, 0.0) for s in (before, state))
-    return new if new - old <= 1e-4 * max(new, 1.0) else np.inf
+def _offset(state: State) -> float:
+    """K(0)/s."""
+    return float(max(state.variance / state.deficit[-1] - 1, 0.0))

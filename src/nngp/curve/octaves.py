@@ -92,13 +92,9 @@ class Profile:
     at_one: float
     deficit: Octaves
 
-    def relative(self, scale: float) -> "Profile":
-        """1 - deficit / scale."""
-        return Profile(1.0, self.deficit.times(1.0 / scale))
-
-    def without_constant(self, scale: float) -> "Profile":
-        """-deficit / scale."""
-        return Profile(0.0, self.deficit.times(1.0 / scale))
+    def scaled(self, scale: float, at_one: float) -> "Profile":
+        """at_one - deficit / scale."""
+        return Profile(at_one, self.deficit.times(1.0 / scale))
 
     def at_signed(self, negative: Mask, m: Array) -> Array:
         """f at c = 1 - m, or -(1 - m) where `negative`."""

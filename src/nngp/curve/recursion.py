@@ -10,7 +10,7 @@ is about the sum of its layers' errors.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ Mask = NDArray[np.bool_]
 EPS = float(np.finfo(np.float64).eps)
 SMALLEST = 1e-290  # variance: below, deficits would leave float64
 LARGEST = 1e290  # above, the tables would
+
+
+Item = TypeVar("Item")
 
 
 class VarianceError(ValueError):
@@ -62,6 +65,13 @@ def propagate(
     for depth, (weight, bias) in enumerate(maps, start=1):
         state = _step(architecture.activation, weight, bias, depth, state)
         yield state
+
+
+def after(items: Iterator[Item], layers: int) -> Item:
+    """The item of that layer."""
+    for _ in range(layers):
+        next(items)
+    return next(items)
 
 
 def output_variance(architecture: Architecture, input_var: float) -> float:
@@ -149,7 +159,7 @@ def propagate_tangents(
     Parameters are (weight_var, bias_var), or with `per_layer` the weight_var of layers
     0 .. depth followed by their bias_var.
     """
-    layers = architecture.depth + 1 if per_layer else 1
+    layers = len(architecture.weight_vars) if per_layer else 1
     e = np.where(negative, 2 - m, m)
     d_variance, d_deficit = np.zeros(2 * layers), np.zeros((2 * layers, len(m)))
     d_variance[0], d_variance[layers] = input_var, 1.0

@@ -5,10 +5,12 @@ Other inputs run the recursion for (q, q', c) in every pair (`pairwise`). `kerne
 place, and `plan_kernel` tells. `tiles` does the filling for both.
 """
 
+from nngp.gram.blocks import fits
 from nngp.gram.gradient import kernel_derivatives, scale_derivatives
 from nngp.gram.inputs import Inputs, as_inputs, normalize
 from nngp.gram.jax_kernel import jax_kernel
 from nngp.gram.kernel import (
+    WARN_ABOVE,
     check_architecture,
     kernel,
     kernel_diag,
@@ -21,6 +23,7 @@ from nngp.gram.plan import KernelPlan
 from nngp.gram.split import WHOLE, Split
 
 __all__ = [
+    "WARN_ABOVE",
     "WHOLE",
     "Inputs",
     "KernelPlan",
@@ -29,6 +32,7 @@ __all__ = [
     "check_architecture",
     "cosine_blocks",
     "device_can",
+    "fits",
     "jax_kernel",
     "kernel",
     "kernel_blocks",

@@ -150,7 +150,7 @@ def _transform(
         return ShiftedTransform(architecture, CurveTransform(curve, left, right), split)
     if plan.method == "pairwise" or plan.input_var is None:
         pairwise = PairwiseTransform(architecture, left, right)
-        return pairwise if split == WHOLE else ShiftedTransform(architecture, pairwise, split)
+        return pairwise if split.is_whole else ShiftedTransform(architecture, pairwise, split)
     chosen = default_table(architecture.activation) if table is None else table
     return LookupTransform(architecture, plan.input_var, chosen, len(left))
 
@@ -165,7 +165,7 @@ def own_split(architecture: Architecture, plan: KernelPlan) -> Split:
 def fits(split: Split, plan: KernelPlan) -> bool:
     """Whether the plan's own curve gives the M of a split: the inputs have its norm."""
     if split.input_var is None or plan.input_var is None:
-        return split == WHOLE
+        return split.is_whole
     return abs(plan.input_var - split.input_var) <= EQUAL * split.input_var
 
 
@@ -173,27 +173,18 @@ class ShiftedTransform:
     """The M of a split made for inputs of another norm: K / scale - offset, plainly subtracted."""
 
     def __init__(self, architecture: Architecture, whole: Any, split: Split) -> None:
-        if split.offset == np.inf:
-            raise ValueError(
-                "a network of infinite depth needs inputs of one norm, in training and test alike; "
-                "use nngp.normalize on both"
-            )
+        split.check_shift(architecture.depth)
         self.architecture, self.whole, self.split = architecture, whole, split
 
     @property
     def diagonal(self) -> Array:
-        return self.whole.diagonal / self.split.scale - self.split.offset
+        return np.asarray(self.split.of_whole(self.whole.diagonal))
 
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:
         self.whole(block, rows, columns)
-        block /= self.split.scale
-        block -= self.split.offset
+        block[...] = self.split.of_whole(block)
 
     def error(self) -> float:
         """Of the entries computed so far, relative to the scale."""
-        return self.whole.error() + shift_error(self.architecture, self.split)
-
-
-def shift_error(architecture: Architecture, split: Split) -> float:
-    """What is lost by subtracting the offset from K / scale."""
-    return 8 * EPS * (architecture.depth + 1) * (1.0 + split.offset)
+        rounding = self.split.shift_error(self.architecture.depth)
+        return self.whole.error() + self.whole.noise * self.split.offset + rounding

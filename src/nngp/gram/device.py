@@ -21,7 +21,7 @@ from nngp.architecture import Architecture
 from nngp.covariance import closed_form
 from nngp.curve import NEAR, Profile, curve_at
 from nngp.curve.octaves import BITS, SHALLOW, evaluate
-from nngp.gram.blocks import Blocks, fits, own_split, shift_error
+from nngp.gram.blocks import Blocks, fits, own_split
 from nngp.gram.equal_norm import curve_error
 from nngp.gram.gradient import by_name, flat_sensitivities
 from nngp.gram.inputs import Inputs
@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 PAIRS = 4096  # near pairs handled at a time
 SHIFT = 52 - BITS
 DEEP = 54  # octaves of 1 - |c|: all that float64 cosines can have
-CARELESS = 1e-13  # error, relative to the variance, for which near pairs are not done again
+CARELESS = 1e-13  # error, relative to the diagonal, for which near pairs are not done again
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -266,6 +266,9 @@ class DeviceBlocks:
         self.plan = make_plan(architecture, self.left, self.right)
         self.split = own_split(architecture, self.plan) if split is None else split
         self.is_exact = fits(self.split, self.plan)
+        self._depth, self._noise = architecture.depth, 0.0
+        if not self.is_exact:
+            self.split.check_shift(self._depth)
         if self.plan.method == "curve" and self.plan.input_var is not None:
             self._prepare_curve(self.plan.input_var)
         else:
@@ -275,11 +278,10 @@ class DeviceBlocks:
     def _prepare_curve(self, input_var: float) -> None:
         split = self.split if self.is_exact else WHOLE
         curve = curve_at(self.architecture, input_var)
-        self.diagonal = np.full(len(self.left), split.profile(curve).at_one)
-        if not self.is_exact:
-            self.diagonal = self.diagonal / self.split.scale - self.split.offset
+        self._noise = curve.error
+        self.diagonal = self._shifted(np.full(len(self.left), split.profile(curve).at_one))
         # As the deficit is concave, an error of eps in c moves K by D(eps) at most.
-        size = max(curve.variance, TINY) if split.input_var is None else split.scale
+        size = max(curve.variance, TINY) if split.is_whole else split.scale
         careless = 4 * float(curve.deficit(one_minus=EPS)) / size
         careful = careless > CARELESS
         table = _curve_table(
@@ -292,9 +294,7 @@ class DeviceBlocks:
         net = self.architecture
         form = net.activation.closed_form
         both = [np.stack(layer_variances(net, s.var)) for s in (self.left, self.right)]
-        self.diagonal = both[0][-1]
-        if not self.is_exact:
-            self.diagonal = self.diagonal / self.split.scale - self.split.offset
+        self.diagonal = self._shifted(both[0][-1])
         self._compute = partial(
             _pairwise_block,
             norms=tuple(_put(np.sqrt(s.var)) for s in (self.left, self.right)),
@@ -317,16 +317,19 @@ class DeviceBlocks:
                 shift=np.float64(shift if self.is_exact else shift * self.split.scale),
                 **_size(rows, columns),
             )
-            if not self.is_exact:
-                value = value / self.split.scale - self.split.offset
-        self._nearest.append(nearest)
-        return value
+            self._nearest.append(nearest)
+            return self._shifted(value)
+
+    def _shifted(self, values: Any) -> Any:
+        return values if self.is_exact else self.split.of_whole(values)
 
     def error(self) -> float:
         """Largest error of the entries computed so far, relative to the diagonal."""
         self._nearest = [min(float(gap) for gap in jax.device_get(self._nearest))]
         error = self._error(self._nearest[0])
-        return error if self.is_exact else error + shift_error(self.architecture, self.split)
+        if self.is_exact:
+            return error
+        return error + self._noise * self.split.offset + self.split.shift_error(self._depth)
 
 
 class UploadedBlocks(Blocks):
@@ -349,8 +352,8 @@ class DeviceGradient:
         split: Split,
     ) -> None:
         flat = flat_sensitivities(architecture, input_var, per_layer)
-        self._at_one = np.array([profile.at_one for profile in flat])
-        self._tables = [device_table(profile.without_constant(split.scale)) for profile in flat]
+        self._at_one = np.array([profile.at_one for profile in flat]) / split.scale
+        self._tables = [device_table(profile.scaled(split.scale, 0.0)) for profile in flat]
         self.inputs, self.per_layer = inputs, per_layer
         self._total = _put(np.zeros(len(self._tables)))
 
@@ -366,7 +369,7 @@ class DeviceGradient:
         )
 
     def result(self, sum_of_all: float) -> dict[str, Any]:
-        """The sums, by the name of the variance, given that of all entries of G."""
+        """The sums, by the name of the variance, given that of all entries of scale G."""
         return by_name(np.asarray(self._total) + sum_of_all * self._at_one, self.per_layer)
 
 

@@ -79,6 +79,11 @@ class CurveTransform:
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:
         self._look_up(block, rows, columns)
 
+    @property
+    def noise(self) -> float:
+        """The part of the error that is relative to K(x, x), whatever the pair."""
+        return self.curve.error
+
     def error(self) -> float:
         """Of the entries computed so far, relative to the diagonal."""
         return curve_error(self.curve, self._look_up.nearest, self.split)
@@ -92,6 +97,6 @@ def curve_error(curve: AngularCurve, nearest: float, split: Split = WHOLE) -> fl
     """
     gaps = [(NEAR, 4 * EPS / NEAR), (nearest, 4 * EPS / nearest**0.5)]
     moved = [float(curve.deficit(one_minus=m)) * change for m, change in gaps]
-    if split.input_var is None:
+    if split.is_whole:
         return curve.error + max(moved) / max(curve.variance, TINY)
     return curve.deficit_error + max(moved) / split.scale

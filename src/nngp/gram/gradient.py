@@ -1,9 +1,10 @@
 """Sums Σ G_ij dK_ij/dθ over blocks of pairs, for θ the weight and bias variances and the inputs.
 
 Takes a matrix G block by block (the evidence's, say), in units of a split: scale G, and the sum of
-all its entries apart. Gives its product with the derivatives of the kernel. With equal norms those
-are look-ups, like the kernel: dK = dv 11ᵀ - dD, and what multiplies dv is the sum. With other norms
-the recursion is run backwards through each block, which gives every layer's derivative in one pass.
+all entries of that apart. Gives its product with the derivatives of the kernel. With equal norms
+those are look-ups, like the kernel: dK = dv 11ᵀ - dD, and what multiplies dv is the sum. With other
+norms the recursion is run backwards through each block, which gives every layer's derivative in one
+pass.
 """
 
 import threading
@@ -39,8 +40,8 @@ class CurveGradient:
     ) -> None:
         self.cosines, self.per_layer = Cosines(inputs, inputs), per_layer
         flat = flat_sensitivities(architecture, input_var, per_layer)
-        self._at_one = np.array([profile.at_one for profile in flat])
-        moved = [profile.without_constant(split.scale) for profile in flat]
+        self._at_one = np.array([profile.at_one for profile in flat]) / split.scale
+        moved = [profile.scaled(split.scale, 0.0) for profile in flat]
         self._transforms = [ProfileTransform(profile, inputs, inputs) for profile in moved]
         self._total, self._lock = np.zeros(len(flat)), threading.Lock()
 
@@ -58,7 +59,7 @@ class CurveGradient:
             self._total += out
 
     def result(self, sum_of_all: float) -> dict[str, Any]:
-        """The sums, by the name of the variance, given that of all entries of G."""
+        """The sums, by the name of the variance, given that of all entries of scale G."""
         return by_name(self._total + sum_of_all * self._at_one, self.per_layer)
 
 

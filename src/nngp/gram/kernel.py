@@ -19,7 +19,7 @@ from nngp.gram.plan import KernelPlan, make_plan
 from nngp.gram.split import SMALLEST
 
 Array = NDArray[np.float64]
-WARN_ABOVE = 1e-9  # error of an entry, relative to the variance
+WARN_ABOVE = 1e-9  # error of an entry, relative to the variance, or to a split's scale
 
 
 def plan_kernel(
@@ -89,11 +89,11 @@ def kernel(
     return out
 
 
-def warn_if_inexact(error: float, stacklevel: int) -> None:
-    """Say it where entries may be off by more than 1e-9 of the diagonal."""
+def warn_if_inexact(error: float, stacklevel: int, of: str = "the variance") -> None:
+    """Say it where entries may be off by more than 1e-9 of their unit."""
     if error > WARN_ABOVE:
         warnings.warn(
-            f"entries of this kernel may be off by {error:.1e} of what depends on the inputs: "
+            f"entries of this kernel may be off by {error:.1e} of {of}: "
             "inputs nearly coincide and the network tears them apart, or the activation is not "
             "computed to float64 precision, or test inputs have another norm than the training "
             "inputs of a deep network (use nngp.normalize on both)",

@@ -130,8 +130,13 @@ class PairwiseTransform:
 
     def error(self) -> float:
         """Of the entries computed so far, relative to the variance."""
-        noise = sum(2 * table.noise for table, _ in self.expansions)
-        return noise + pairwise_error(self.architecture, self.left.var, min(self._nearest))
+        near = pairwise_error(self.architecture, self.left.var, min(self._nearest))
+        return self.noise + near
+
+    @property
+    def noise(self) -> float:
+        """What an activation that is itself inexact adds."""
+        return sum(2 * table.noise for table, _ in self.expansions)
 
     def entering(self, layer: int, rows: slice, columns: slice) -> tuple[Array, Array]:
         """The variances that enter a layer, as a column and a row."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nngp.architecture import Architecture
-from nngp.curve import curve_at
+from nngp.curve import NoLimitError, curve_at
 from nngp.gram.equal_norm import curve_error
 from nngp.gram.inputs import Inputs, common_var
 
@@ -43,7 +43,7 @@ def make_plan(
             "method='pairwise'"
         )
     if architecture.is_infinite and method != "curve":
-        raise ValueError(
+        raise NoLimitError(
             "a network of infinite depth needs inputs of one norm (in training and test alike) and "
             "method='curve'; use nngp.normalize first, or a finite depth"
         )

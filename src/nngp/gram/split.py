@@ -14,10 +14,16 @@ The recursion for unequal norms carries no deficits; there M is K itself (`WHOLE
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from nngp._safe import TINY
-from nngp.curve import AngularCurve, Profile
+from nngp.curve import AngularCurve, NoLimitError, Profile
 
+EPS = float(np.finfo(np.float64).eps)
+UNUSABLE = 0.1  # error of an entry of M
 SMALLEST = 1e-290  # scale, relative to the variance: below, its inverse would leave float64
 
 
@@ -42,11 +48,36 @@ class Split:
         """The part of K that all pairs share."""
         return self.scale * self.offset
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether M is K itself."""
+        return self.input_var is None
+
     def profile(self, curve: AngularCurve) -> Profile:
         """M as a function of the cosine."""
-        if self.input_var is None:
-            return curve.profile
-        return curve.profile.relative(self.scale)
+        return curve.profile if self.is_whole else _scaled(curve, self.scale)
+
+    def of_whole(self, K: Any) -> Any:
+        """M from K, plainly: what is lost is `shift_error`."""
+        return K / self.scale - self.offset
+
+    def shift_error(self, depth: int) -> float:
+        """Rounding of `of_whole`, for a network whose layers are rounded one by one."""
+        return 8 * EPS * (depth + 1) * (1.0 + self.offset)
+
+    def check_shift(self, depth: int) -> None:
+        """Refuse `of_whole` where it would leave nothing but rounding."""
+        if not self.shift_error(depth) < UNUSABLE:
+            raise NoLimitError(
+                "a network this deep tells apart inputs of one norm only, in training and test "
+                "alike; use nngp.normalize on both, or a smaller depth"
+            )
+
+
+@lru_cache(maxsize=64)
+def _scaled(curve: AngularCurve, scale: float) -> Profile:
+    """Kept, as the look-up table that is made of it takes a while."""
+    return curve.profile.scaled(scale, 1.0)
 
 
 WHOLE = Split(1.0, 0.0, None)

@@ -21,11 +21,11 @@ Edges = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Factor:
-    """L Lᵀ = K + noise_var, in lower tiles."""
+    """L Lᵀ = the matrix + shift on its diagonal, in lower tiles."""
 
     edges: Edges
     rows: Rows
-    noise_var: float
+    shift: float
     log_det: float
 
     @property
@@ -138,7 +138,7 @@ def merge_last(run: Run, factor: Factor, size: int) -> Factor:
         corner = run.apply(_corner, upper[-1], lower[-2], lower[-1])
         rows = [*rows[:-2], [run.wait(h) for h in (*joined, corner)]]
         edges = (*edges[:-2], edges[-1])
-    return Factor(edges, rows, factor.noise_var, factor.log_det)
+    return Factor(edges, rows, factor.shift, factor.log_det)
 
 
 def _stack(upper: Any, lower: Any) -> Any:

@@ -20,6 +20,7 @@ flat prior for the constant; the evidence is then that of everything else (log g
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,14 @@ class Constant:
         cls, run: Run, split: Split, z: Sequence[Any], targets: Sequence[Any], alpha: Sequence[Any]
     ) -> "Constant":
         """From L⁻¹1, L⁻¹Y and b."""
-        beta = sum(float(run.fetch(run.apply(_sum_of_squares, tile))) for tile in z)
-        parts = [run.apply(_dot, y, one) for y, one in zip(targets, z, strict=True)]
+        beta = sum(float(run.fetch(run.apply(sum_of_squares, tile))) for tile in z)
+        parts = [run.apply(dot_row, y, one) for y, one in zip(targets, z, strict=True)]
         return cls(split, z, alpha, beta, np.sum([run.fetch(part) for part in parts], axis=0))
+
+    @cached_property
+    def vector(self) -> Array:
+        """b on the host."""
+        return np.concatenate([np.asarray(tile)[0] for tile in self.alpha])
 
     @property
     def variance(self) -> float:
@@ -86,18 +92,31 @@ class Constant:
         As [B⁻¹]_ii (1/g + β_i)/(1/g + β), β_i being what the other points know of the constant:
         if they know nothing (a single point) the difference would be rounding.
         """
-        b = np.concatenate([np.asarray(tile)[0] for tile in self.alpha])
+        if self.split.offset == 0:
+            return inverse_diagonal
+        b, prior = self.vector, 1.0 / self.split.offset
         others = self.beta - b**2 / inverse_diagonal
         others = np.where(others > 16 * EPS * len(b) * self.beta, others, 0.0)
-        prior = 1.0 / self.split.offset if self.split.offset > 0 else np.inf
-        if prior == np.inf:
-            return inverse_diagonal
+        if prior + others.min() == 0:
+            raise ValueError(
+                "leaving out the only point leaves nothing to predict from where the constant has "
+                "a flat prior (infinite depth); use two points or more"
+            )
         return inverse_diagonal * ((prior + others) / (prior + self.beta))
 
+    def contradiction(self, weights: Array) -> float:
+        """By how much μ, as 1ᵀα = μ/g has it, differs from itself; `weights` are α times s."""
+        if self.split.offset == 0:
+            return 0.0
+        apart = weights.sum(axis=0) - self.mean / self.split.offset
+        return float(np.abs(apart).max()) / self.beta
 
-def _sum_of_squares(tile: Any) -> Any:
+
+def sum_of_squares(tile: Any) -> Any:
+    """Of all entries."""
     return (tile * tile).sum()
 
 
-def _dot(rows: Any, one: Any) -> Any:
+def dot_row(rows: Any, one: Any) -> Any:
+    """Rows times a vector that is held as a tile of one row."""
     return rows @ one[0]

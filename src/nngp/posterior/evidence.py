@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, kernel_gradient, scale_derivatives
+from nngp.curve import VarianceError
+from nngp.gram import WARN_ABOVE, Inputs, kernel_gradient, scale_derivatives
 from nngp.linsolve import Engine, Factor, Progress, Run, inverse_rows
 from nngp.posterior.system import System
 
@@ -28,6 +29,8 @@ def evidence_gradient(
     per_input: bool,
 ) -> dict[str, Any]:
     """d log_evidence / d(weight_var, bias_var, noise_var)."""
+    if per_input:
+        check_relevances(architecture, system)
     factor, scale = system.factor, system.split.scale
     slices, count = factor.slices, len(factor.rows)
     outputs = system.z[0].shape[0]
@@ -58,12 +61,13 @@ def evidence_gradient(
 
 
 def _sum_of_all(system: System, outputs: int) -> float:
-    """½ 1ᵀ(α αᵀ - outputs K⁻¹)1."""
+    """½ 1ᵀ(α αᵀ - outputs K⁻¹)1, times the scale."""
     constant = system.constant
     if constant is None:
         return 0.0
-    of_targets = float(np.sum((constant.sums / constant.weight) ** 2))
-    return 0.5 * (of_targets - outputs * constant.beta / constant.weight)
+    share = system.split.scale / constant.weight
+    of_targets = float(np.sum(constant.sums / constant.weight * (constant.sums * share)))
+    return 0.5 * (of_targets - outputs * constant.beta * share)
 
 
 def without_constant(system: System, i: int, j: int, minus_inverse: Any) -> Any:
@@ -84,13 +88,27 @@ def with_noise(
 ) -> dict[str, Any]:
     """The derivatives with that in the noise as it was stated. If it was stated in units of the
     kernel's scale, it moves with the network."""
-    noise, in_noise = system.noise, trace / system.split.scale
-    out = {**by_name, "noise_var": noise.unit * in_noise}
+    noise, scale = system.noise, system.split.scale
+    out = {**by_name, "noise_var": noise.unit / scale * trace}
     if noise.input_var is not None:
         moved = scale_derivatives(architecture, noise.input_var, per_layer=per_layer)
         for name, derivative in moved.items():
-            out[name] = out[name] + noise.stated * derivative * in_noise
+            out[name] = out[name] + noise.stated * (derivative / scale) * trace
     return out
+
+
+def check_relevances(architecture: Architecture, system: System) -> None:
+    """Refuse derivatives in the inputs where they would be wrong."""
+    if system.noise.input_var is not None:
+        raise ValueError(
+            "derivatives in the inputs (per_input=True) need absolute noise: its unit would move "
+            "with the inputs; use relative_noise=False"
+        )
+    if not system.split.is_whole and system.split.shift_error(architecture.depth) > WARN_ABOVE:
+        raise VarianceError(
+            "derivatives in the inputs (per_input=True) are lost to rounding in a network this "
+            "deep; use a smaller depth"
+        )
 
 
 def over_lower_tiles(

@@ -10,8 +10,8 @@ def no_factor(blocks: Any, noise_var: float) -> str:
     head = f"the kernel matrix has no Cholesky factor even with noise_var {noise_var:.1g}: "
     inputs, architecture = blocks.left, blocks.architecture
     sample = slice(0, min(len(inputs), 200))
-    K = np.asarray(blocks.block(sample, sample))
-    spread, size = float(K.max() - K.min()), float(np.abs(K).max())
+    M, split = np.asarray(blocks.block(sample, sample)), blocks.split
+    spread, size = float(M.max() - M.min()), float(np.abs(M).max())
     if spread <= 1e-12 * size:
         return head + (
             f"at depth {architecture.depth} the kernel has become constant (its entries differ by "
@@ -24,6 +24,6 @@ def no_factor(blocks: Any, noise_var: float) -> str:
             f"X holds {duplicates} duplicated row(s); drop them or pass a larger noise_var"
         )
     return head + (
-        f"its variance is {size:.1e}, far above the noise; pass a larger noise_var or rescale "
-        "the network"
+        f"its variance is {split.scale * (size + split.offset):.1e}, far above the noise; pass a "
+        "larger noise_var or rescale the network"
     )

@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, kernel_gradient
 from nngp.linsolve import Engine, Progress, Run, inverse_rows
-from nngp.posterior.evidence import over_lower_tiles, with_noise, without_constant
+from nngp.posterior.evidence import (
+    check_relevances,
+    over_lower_tiles,
+    with_noise,
+    without_constant,
+)
 from nngp.posterior.system import System
 
 Array = NDArray[np.float64]
@@ -39,6 +44,8 @@ def density_gradient(
     per_input: bool,
 ) -> tuple[float, dict[str, Any]]:
     """The density and its derivatives in weight_var, bias_var, noise_var and the relevances."""
+    if per_input:
+        check_relevances(architecture, system)
     slices, count = system.factor.slices, len(system.factor.rows)
     alpha, outputs, scale = system.weights, system.weights.shape[1], system.split.scale
     with engine.run() as run:
@@ -53,6 +60,9 @@ def density_gradient(
         minus_P = _minus_inverse(run, system)
         progress.advance(progress.total / 2)
         precision = -np.concatenate([run.fetch(minus_P[i][i]).diagonal() for i in range(count)])
+        if system.constant is not None:  # from the diagonal of B⁻¹ again, with more care
+            constant = system.constant
+            precision = constant.precision(precision + constant.variance * constant.vector**2)
         value = log_density(alpha / np.sqrt(scale), precision)
         value -= 0.5 * outputs * len(alpha) * float(np.log(scale))
         d = -alpha / precision[:, None]
@@ -88,13 +98,13 @@ def density_gradient(
 
 
 def _sum_of_all(system: System, c: Array, d: Array) -> float:
-    """1ᵀ(-P C P - ½(u αᵀ + α uᵀ))1, from P1 = b/weight; `c` is C over the scale."""
+    """1ᵀ(-P C P - ½(u αᵀ + α uᵀ))1 times the scale, from P1 = b/weight; `c` is C over the scale."""
     constant = system.constant
     if constant is None:
         return 0.0
-    b = np.concatenate([np.asarray(tile)[0] for tile in constant.alpha])
-    of_targets = float((d.T @ b) @ constant.sums)
-    return -(system.split.scale * float(c @ b**2) + of_targets) / constant.weight**2
+    b, share = constant.vector, system.split.scale / constant.weight
+    of_targets = float((d.T @ b) @ (constant.sums / constant.weight))
+    return -share * (share * float(c @ b**2) + of_targets)
 
 
 def _minus_inverse(run: Run, system: System) -> list[list[Any]]:

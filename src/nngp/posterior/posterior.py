@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, kernel_blocks, kernel_diag, warn_if_inexact
+from nngp.gram import Inputs, fits, kernel_blocks, kernel_diag, warn_if_inexact
 from nngp.linsolve import (
     LIMIT,
     Engine,
@@ -21,6 +21,7 @@ from nngp.linsolve import (
     next_noise,
 )
 from nngp.linsolve.cholesky import cut, even_size, flops, spans
+from nngp.posterior.constant import dot_row
 from nngp.posterior.draws import gaussian
 from nngp.posterior.evidence import evidence_gradient
 from nngp.posterior.explain import no_factor
@@ -165,8 +166,10 @@ class Posterior:
         outputs = self._targets.shape[1]
         # Rounding in k** - |v|² is relative to k**, however little of it is left.
         split = self._system.split
-        whole = split.input_var is None
-        prior = float(kernel_diag(self.architecture, Xs).max()) if whole else split.scale
+        if split.is_whole:
+            prior = float(kernel_diag(self.architecture, Xs).max())
+        else:
+            prior = split.scale + float(np.diagonal(covariance).max())
         draws = gaussian(covariance, n * outputs, seed, prior)
         mean = np.asarray(self.mean(Xs)).reshape(len(covariance), outputs)
         out = mean + draws.reshape(n, outputs, len(covariance)).transpose(0, 2, 1)
@@ -252,9 +255,9 @@ class Posterior:
         self._check(8.0 * len(inputs) * len(new), f"an update with {len(new)} points")
         with self._engine.run():
             where, split = self._engine.where, self._system.split
-            blocks = kernel_blocks(where, self.architecture, inputs, split=split)
-            if not blocks.is_exact:
-                blocks = kernel_blocks(where, self.architecture, inputs)
+            blocks = kernel_blocks(where, self.architecture, inputs)
+            if fits(split, blocks.plan):
+                blocks = kernel_blocks(where, self.architecture, inputs, split=split)
         system = self._extended(blocks, Y)
         n, d = inputs.X.shape
         expected = forecast_factor(self._engine, n, d, Y.shape[1], self._place.memory)
@@ -327,7 +330,7 @@ class Posterior:
     def _warn_of(blocks: Any) -> None:
         """Test inputs of another norm than the training inputs see less of a deep network."""
         if not blocks.is_exact:
-            warn_if_inexact(blocks.error(), stacklevel=4)
+            warn_if_inexact(blocks.error(), 4, "the kernel's scale")
 
     def _solved(
         self, run: Run, blocks: Any, rows: list[slice]
@@ -352,7 +355,7 @@ class Posterior:
         constant = self._system.constant
         if constant is None:
             return np.zeros(size)
-        parts = [run.apply(_dot, v, z) for v, z in zip(solved, constant.z, strict=True)]
+        parts = [run.apply(dot_row, v, z) for v, z in zip(solved, constant.z, strict=True)]
         known = np.sum([run.fetch(part) for part in parts], axis=0)
         return np.sqrt(constant.variance) * (1.0 - known)
 
@@ -386,10 +389,6 @@ def _padded(test: Inputs, rows: slice, engine: Engine) -> Inputs:
     )
     index = np.minimum(np.arange(size), len(part) - 1)
     return Inputs(part.X[index], part.var[index])
-
-
-def _dot(tile: Any, row: Any) -> Any:
-    return tile @ row[0]
 
 
 def _sum_squares(run: Run, row: list[Any]) -> Array:

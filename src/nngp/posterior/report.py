@@ -29,7 +29,7 @@ class Report:
     engine, tile : where it was computed, and in tiles of how many rows
     method, reason : how the kernel was computed, and why so
     kernel_error : float
-        Largest error of an entry of K, relative to `scale`, or to the variance if that is 1.
+        Largest error of an entry of K, relative to `scale`; to the variance if K was taken whole.
     scale, offset : float
         K was taken as scale (M + offset), and the constant offset kept apart from M, so that
         what tells inputs apart is not lost beside it; scale 1 and offset 0 if K was taken whole.
@@ -42,7 +42,8 @@ class Report:
     failed_attempts : int
         Factorisations that failed, each followed by ten times the noise.
     residual : float
-        Largest |(K + noise) α - Y| over some rows of K computed anew, relative to the largest |Y|.
+        Largest |(K + noise) α - Y| over some rows of K computed anew, and how far the constant is
+        from what α says it is, relative to the largest |Y|.
     factor_bytes, forecast_bytes : int
         Held by the factor; forecast for the whole job, beyond the data.
     forecast_seconds : float
@@ -117,7 +118,7 @@ def describe(
 def _spread(engine: Engine, blocks: KernelBlocks) -> tuple[float, float]:
     """K(x, x), and how much of it differs between inputs."""
     split = blocks.split
-    if split.input_var is not None:
+    if not split.is_whole:
         return split.scale * (1 + split.offset), split.scale
     diagonal = blocks.diagonal[:SAMPLE]
     some = slice(0, len(diagonal))
@@ -137,7 +138,8 @@ class NoiseWarning(UserWarning):
 
 def warn(report: Report, stacklevel: int) -> None:
     """Say what the user should not overlook."""
-    warn_if_inexact(report.kernel_error, stacklevel + 1)
+    unit = "the variance" if report.offset == 0 and report.scale == 1 else "the kernel's scale"
+    warn_if_inexact(report.kernel_error, stacklevel + 1, unit)
     almost_constant = report.n > 1 and report.spread <= CONSTANT * report.variance
     if almost_constant and report.noise_var > report.n * report.spread:
         warnings.warn(
@@ -150,9 +152,9 @@ def warn(report: Report, stacklevel: int) -> None:
         )
     if report.failed_attempts:
         used = report.noise_var / report.noise_unit
-        unit = "" if report.noise_unit == 1 else " (of the kernel's scale)"
+        of = "" if report.noise_unit == 1 else " (of the kernel's scale)"
         warnings.warn(
-            f"noise_var was raised from {report.noise_var_asked:.1g} to {used:.1g}{unit}: "
+            f"noise_var was raised from {report.noise_var_asked:.1g} to {used:.1g}{of}: "
             "with less the Cholesky factorisation fails (duplicates, or a nearly constant kernel)",
             NoiseWarning,
             stacklevel=stacklevel,

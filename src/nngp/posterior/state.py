@@ -44,6 +44,7 @@ def header_of(posterior: Posterior, *, factor: bool) -> dict[str, Any]:
         "noise": asdict(system.noise),
         "split": {**asdict(system.split), "offset": _plain(system.split.offset)},
         "log_det": system.factor.log_det,
+        "beta": None if system.constant is None else system.constant.beta,
         "log_evidence": system.log_evidence,
         "failed_attempts": system.failed_attempts,
         "seconds": system.seconds,
@@ -85,10 +86,11 @@ def restore(
     edges = tuple(header["edges"])
     place = Workplace(chosen, memory, progress, flops(edges) / max(expected.seconds, 1e-9))
     # Files of the first format have neither: K was always taken whole.
-    split, noise = WHOLE, Noise(header["noise_var"])
     if "split" in header:
         split = Split(**{**header["split"], "offset": float(header["split"]["offset"])})
         noise = Noise(**header["noise"])
+    else:
+        split, noise = WHOLE, Noise(header["noise_var"])
     if header["factor"]:
         system = _system(header, edges, read, chosen, split, noise)
     else:
@@ -115,10 +117,9 @@ def _system(
         ]
         constant = None
         z, alpha = (_tiles(run, edges, read(name)) for name in ("z", "alpha"))
-        if split.input_var is not None:
-            ones = [_tiles(run, edges, read(f"constant/{name}")) for name in ("z", "alpha")]
-            beta = float(np.sum(read("constant/z") ** 2))
-            constant = Constant(split, ones[0], ones[1], beta, read("constant/sums"))
+        if not split.is_whole:
+            one_z, one_alpha = (_tiles(run, edges, read(f"constant/{k}")) for k in ("z", "alpha"))
+            constant = Constant(split, one_z, one_alpha, header["beta"], read("constant/sums"))
     factor = Factor(edges, rows, noise.variance / split.scale, header["log_det"])
     names = ("log_evidence", "failed_attempts", "seconds")
     more = (header[name] for name in names)

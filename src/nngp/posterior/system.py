@@ -28,7 +28,7 @@ from nngp.linsolve import (
     merge_last,
 )
 from nngp.linsolve.cholesky import flops, spans
-from nngp.posterior.constant import Constant
+from nngp.posterior.constant import Constant, sum_of_squares
 from nngp.posterior.explain import no_factor
 from nngp.posterior.noise import Noise
 
@@ -107,6 +107,7 @@ def solve(
     try:
         (factor, z), stated, failed = climb(attempt, noise.stated)
     except NotPositiveDefiniteError as error:
+        error.noise_var *= noise.unit
         error.args = (no_factor(blocks, error.noise_var),)
         raise
     seconds = {"factor": time.perf_counter() - start}
@@ -124,7 +125,7 @@ def extend(
     progress: Progress,
 ) -> System:
     """The system of more data: `known` solved the leading rows, and its tiles are kept."""
-    shift, start = known.factor.noise_var, time.perf_counter()
+    shift, start = known.factor.shift, time.perf_counter()
     with engine.run() as run:
         first = partial(_kernel_tile, blocks, spans(edges), shift, engine.arena())
         rows, log_det, _ = factorise(run, first, edges, progress, known.factor.rows)
@@ -138,7 +139,7 @@ def extend(
 
 def _with_ones(Y: Array, split: Split) -> Array:
     """The targets, and the constant function as one more where it is kept apart."""
-    return Y if split.input_var is None else np.column_stack([Y, np.ones(len(Y))])
+    return Y if split.is_whole else np.column_stack([Y, np.ones(len(Y))])
 
 
 def _finish(
@@ -154,12 +155,12 @@ def _finish(
     start = time.perf_counter()
     alpha = [run.wait(tile) for tile in backward(run, factor, z)]
     constant = None
-    if split.input_var is not None:
+    if not split.is_whole:
         ones, known = ([run.wait(run.apply(_last_row, t)) for t in row] for row in (z, alpha))
         z, alpha = ([run.wait(run.apply(_but_last, t)) for t in row] for row in (z, alpha))
         constant = Constant.solve(run, split, ones, z, known)
         z, alpha = _centred(run, z, ones, constant.mean), _centred(run, alpha, known, constant.mean)
-    squares = [run.apply(_sum_of_squares, tile) for tile in z]
+    squares = [run.apply(sum_of_squares, tile) for tile in z]
     fit = sum(float(run.fetch(part)) for part in squares)
     n, outputs = factor.n, z[0].shape[0]
     log_det = factor.log_det + n * float(np.log(2 * np.pi * split.scale))
@@ -171,7 +172,7 @@ def _finish(
 
 
 def _last_row(tile: Any) -> Any:
-    return tile[-1:]
+    return tile[-1:].copy()
 
 
 def _but_last(tile: Any) -> Any:
@@ -199,10 +200,6 @@ def _target_tile(run: Run, slices: list[slice], Y: Array, j: int) -> Any:
     return run.put(Y[slices[j]].T.copy())
 
 
-def _sum_of_squares(tile: Any) -> Any:
-    return (tile * tile).sum()
-
-
 def means(run: Run, blocks: KernelBlocks, system: System, rows: Sequence[slice]) -> list[Any]:
     """The posterior mean for each block of rows, as handles."""
 
@@ -216,19 +213,23 @@ def means(run: Run, blocks: KernelBlocks, system: System, rows: Sequence[slice])
 
 
 def residual(engine: Engine, blocks: KernelBlocks, system: System, targets: Array) -> float:
-    """max |(K + noise) α - Y| over some rows of K computed anew, relative to max |Y|."""
+    """max |(K + noise) α - Y| over some rows of K computed anew, relative to max |Y|; and by how
+    much the constant contradicts α, which those rows cannot see."""
     n, factor = len(targets), system.factor
     count = min(CHECKED_ROWS, n)
     start = int(np.random.default_rng(0).integers(0, n - count + 1))
     rows = slice(start, start + count)
     with engine.run() as run:
         handles = [
-            run.apply(_fitted, blocks, rows, columns, factor.noise_var, alpha)
+            run.apply(_fitted, blocks, rows, columns, factor.shift, alpha)
             for columns, alpha in zip(factor.slices, system.alpha, strict=True)
         ]
         fitted = np.sum([run.fetch(handle) for handle in handles], axis=0) + system.mean
+    missed = float(np.abs(fitted - targets[rows]).max())
+    if system.constant is not None:
+        missed = max(missed, system.constant.contradiction(system.weights))
     largest = float(np.abs(targets).max())
-    return float(np.abs(fitted - targets[rows]).max()) / (largest if largest > 0 else 1.0)
+    return missed / (largest if largest > 0 else 1.0)
 
 
 def _fitted(blocks: KernelBlocks, rows: slice, columns: slice, shift: float, alpha: Any) -> Any:
