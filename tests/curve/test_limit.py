@@ -130,13 +130,15 @@ def test_sensitivities_of_the_limit():
         (("erf", 3.0, 0.1), "chaotic phase"),
         (("step", 1.0, 0.1), "chaotic phase"),
         (("relu", 2.0, 0.0), "too near criticality"),
-        (("tanh", 1.0, 0.0), "too near criticality"),
+        (("erf", math.pi / 4, 0.0), "too near criticality"),
         (("relu", 3.0, 0.1), "past the range of float64"),
         (("relu", 1.5, 0.0), "past the range of float64"),
     ],
 )
 def test_where_there_is_no_limit(net, message):
-    with pytest.raises(nngp.NoLimitError, match=rf"no limit kernel.*{message}|{message}"):
+    with pytest.raises(
+        nngp.NoLimitError, match=rf"limit kernel.*{message}|{message}.*limit kernel"
+    ):
         nngp.compile_curve(nngp.Architecture(math.inf, *net))
 
 
@@ -165,3 +167,59 @@ def test_the_kernel_of_an_infinite_network():
         nngp.kernel(net, 2 * np.arange(6.0)[:, None] * X)
     with pytest.raises(ValueError, match=r"inputs of one norm.*normalize"):
         nngp.kernel_diag(net, np.arange(6.0)[:, None] * X)
+
+
+@pytest.mark.parametrize("bias_var", [0.0, 1e-6, 0.3])
+def test_a_linear_network_is_its_own_limit(bias_var):
+    """Every layer is exact, so there is nothing to wait for; a bias makes the offset infinite."""
+    curve = nngp.compile_curve(nngp.Architecture(math.inf, "identity", 0.5, bias_var))
+    np.testing.assert_allclose(curve.deficit([0.3, -0.5, 1.0]), [0.7, 1.5, 0.0], rtol=1e-14)
+    assert curve.offset == (math.inf if bias_var else 0.0)
+    assert curve.deficit_error < 1e-12
+
+
+def test_what_needs_a_list_of_layers_says_so():
+    net = nngp.Architecture(math.inf, "relu", 1.0, 0.1)
+    for call in (
+        lambda: nngp.compile_curves(net),
+        lambda: nngp.compile_curve(net).sensitivity(0.5, per_layer=True),
+        lambda: nngp.jax_kernel(net),
+    ):
+        with pytest.raises(ValueError, match="finite depth only"):
+            call()
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "erf", "gelu", "gaussian"])
+def test_derivatives_of_deficits_keep_their_digits(name):
+    """d/dq of F(1) - F(c), by differences in mpmath of E[phi(u) phi(v)] in closed form."""
+    layers = {
+        "sin": lambda q, c: mp.exp(-q) * mp.sinh(q * c),
+        "cos": lambda q, c: mp.exp(-q) * mp.cosh(q * c),
+        "erf": lambda q, c: 2 / mp.pi * mp.asin(2 * q * c / (1 + 2 * q)),
+        "gaussian": lambda q, c: 1 / mp.sqrt((1 + 2 * q) ** 2 - (2 * q * c) ** 2),
+        "gelu": lambda q, c: (
+            q * c / 4
+            + q * c / (2 * mp.pi) * mp.asin(q * c / (1 + q))
+            + q**2
+            / (2 * mp.pi * mp.sqrt((1 + q) ** 2 - (q * c) ** 2))
+            * (1 + c * c - 2 * q * c * c / (1 + q))
+        ),
+    }
+    from nngp.architecture import as_activation
+    from nngp.covariance import layer_at
+
+    layer = layers[name]
+    for q in (1e-8, 0.3, 20.0):
+        for m in (1e-100, 1e-9, 0.2, 1.0):
+            found = layer_at(as_activation(name), q).deficit_in_var(
+                np.zeros(1, bool), np.array([m])
+            )
+            with mp.workdps(260):
+                h = mp.mpf(10) ** -60
+
+                def deficit(x, c=1 - mp.mpf(m)):
+                    return layer(x, mp.mpf(1)) - layer(x, c)
+
+                exact = (deficit(q + h * q) - deficit(q - h * q)) / (2 * h * mp.mpf(q))
+                size = deficit(mp.mpf(q)) / mp.mpf(q)
+            assert abs(float((mp.mpf(float(found[0])) - exact) / size)) < 1e-13

@@ -192,7 +192,7 @@ def test_test_inputs_of_another_norm_are_told_when_they_lose():
     own = nngp.kernel(shallow.architecture, others) - cross @ solved[:, 1:]
     np.testing.assert_allclose(shallow.covariance(others), own, atol=1e-11 * own.max())
     np.testing.assert_allclose(variance, np.diagonal(own), rtol=1e-9)
-    deeper = conditioned(("relu", 30, 1.0, 0.1), False)
+    deeper = conditioned(("relu", 30, 1.0, 0.1), True)
     with pytest.warns(nngp.ToleranceWarning, match="another norm"):
         deeper.mean(others)
     deep = conditioned(DEEP[0], True)
@@ -239,3 +239,110 @@ def test_a_sweep_over_depth_keeps_its_accuracy():
 def test_too_deep_for_relative_noise_points_to_the_limit():
     with pytest.raises(nngp.VarianceError, match=r"math\.inf"):
         nngp.condition(nngp.Architecture(2000, "relu", 0.5, 0.1), X, Y, relative_noise=True)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+@pytest.mark.parametrize("constant", [True, False])
+def test_constant_targets_and_single_points(count, constant, engine):
+    """Where nothing is left but the constant, rounding must not pass for a residual."""
+    y = np.full(count, 3.0) if constant else Y[:count]
+    net = ("relu", 300, 1.0, 0.1)
+    with mp.workdps(300):
+        expected = oracle.posterior(*net, X[:count], y, XS, NOISE, True)
+        gradients = oracle.gradients(*net, X[:count], y, NOISE, True)
+    posterior = nngp.condition(
+        nngp.Architecture(300, "relu", 1.0, 0.1),
+        X[:count],
+        y,
+        noise_var=NOISE,
+        relative_noise=True,
+        engine=engine,
+    )
+    close(posterior.log_evidence, float(expected["evidence"]))
+    left = posterior.leave_one_out(noise=True)
+    np.testing.assert_allclose(left.mean, oracle.as_floats(expected["left_mean"]), atol=1e-14)
+    close(left.variance, oracle.as_floats(expected["left_variance"]))
+    density, of_density = posterior.leave_one_out_density()
+    close(density, float(expected["density"]))
+    found = posterior.evidence_gradient(), of_density
+    for by_name, exact in zip(found, gradients, strict=True):
+        close([by_name[name] for name in NAMES], exact, 1e-6)
+
+
+def test_where_noise_is_all_there_is():
+    """Scale 1e-181 beside noise 1e-2: products of what is left underflow, their quotients do not."""
+    net = ("relu", 600, 1.0, 0.1)
+    with pytest.warns(nngp.ConstantKernelWarning):
+        posterior = conditioned(net, False)
+    with mp.workdps(500):
+        expected = oracle.posterior(*net, X, Y, XS, NOISE, False)
+        gradients = oracle.gradients(*net, X, Y, NOISE, False)
+    left = posterior.leave_one_out(noise=True)
+    close(left.mean, oracle.as_floats(expected["left_mean"]))
+    close(left.variance, oracle.as_floats(expected["left_variance"]))
+    density, of_density = posterior.leave_one_out_density()
+    close(density, float(expected["density"]))
+    close([of_density[name] for name in NAMES], gradients[1], 1e-6)
+
+
+def test_a_kernel_that_vanishes_as_a_whole_is_told():
+    net = nngp.Architecture(100, "relu", 1.0, 0.0)
+    with pytest.warns(nngp.ConstantKernelWarning):
+        posterior = nngp.condition(net, X, Y)
+    assert np.all(posterior.leave_one_out().variance <= posterior.report.variance)
+
+
+def test_draws_beside_absolute_noise():
+    with pytest.warns(nngp.ConstantKernelWarning):
+        posterior = nngp.condition(nngp.Architecture(300, "erf", 0.6, 0.2), X, Y)
+    assert np.isfinite(posterior.sample(XS, 3, seed=0)).all()
+
+
+def test_derivatives_in_the_inputs_are_refused_where_they_would_be_wrong():
+    with pytest.raises(ValueError, match="need absolute noise"):
+        conditioned(DEEP[4], True).evidence_gradient(per_input=True)
+    with pytest.warns(nngp.ConstantKernelWarning):
+        deep = conditioned(DEEP[0], False)
+    for call in (deep.evidence_gradient, deep.leave_one_out_density):
+        with pytest.raises(nngp.VarianceError, match="lost to rounding"):
+            call(per_input=True)
+    both = conditioned(DEEP[4], False).evidence_gradient(per_input=True)
+    shared = conditioned(DEEP[4], False).evidence_gradient()
+    close([both[name] for name in NAMES], [shared[name] for name in NAMES], 1e-8)
+
+
+def test_what_cannot_be_is_said_in_a_sentence():
+    limit = nngp.condition(nngp.Architecture(math.inf, "relu", 1.0, 0.1), X[:1], Y[:1])
+    for call in (limit.leave_one_out, limit.leave_one_out_density):
+        with pytest.raises(ValueError, match="use two points"):
+            call()
+    with pytest.raises(ValueError, match="finite depth only"):
+        limit.evidence_gradient(per_layer=True)
+    deep = nngp.Architecture(500, "relu", 1.0, 0.1)
+    with pytest.raises(nngp.VarianceError, match="targets are too large"):
+        nngp.condition(deep, X, 1e100 * Y, relative_noise=True)
+    with pytest.raises(nngp.VarianceError, match="out of proportion"):
+        nngp.condition(deep, X, Y, noise_var=1e200)
+    with pytest.raises(TypeError, match="True or False"):
+        nngp.condition(deep, X, Y, relative_noise="yes")
+
+
+def test_the_residual_sees_a_wrong_constant():
+    from dataclasses import replace
+
+    from nngp.posterior.system import residual
+
+    posterior = conditioned(DEEP[4], False)
+    system = posterior._system
+    with posterior._engine.run():
+        blocks = nngp.gram.kernel_blocks("host", posterior.architecture, posterior._inputs)
+    wrong = replace(system, constant=replace(system.constant, sums=system.constant.sums + 1.0))
+    arguments = posterior._engine, blocks
+    assert residual(*arguments, system, posterior._targets) < 1e-13
+    assert residual(*arguments, wrong, posterior._targets) > 1e-3
+
+
+def test_a_network_without_a_limit_is_an_error_in_its_row():
+    sweep = nngp.Sweep(X * np.linspace(1, 2, 7)[:, None], Y, XS, np.zeros(3))
+    (result,) = sweep.run([nngp.Architecture(math.inf, "relu", 1.0, 0.1)])
+    assert "one norm" in result.error

@@ -48,6 +48,8 @@ def test_infinite_depth(tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
     assert (loaded.architecture_, loaded.report_) == (model.architecture_, model.report_)
+    assert loaded.get_params()["depth"] == math.inf
+    np.testing.assert_array_equal(loaded.fit(X, Y).predict(X), model.predict(X))
     model.save(tmp_path / "small.nngp", factor=False)
     again = nngp.load(tmp_path / "small.nngp")
     np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-9)
@@ -58,6 +60,31 @@ def test_infinite_depth_chooses_its_variances():
     assert model.score(X, LABELS) > 0.9
     assert isinstance(model.architecture_.weight_var, float)
     assert set(model.selection_["depth"]) == {math.inf}
+
+
+def test_saved_in_several_tiles_it_is_the_same_to_the_bit(tmp_path):
+    many = np.random.default_rng(1).normal(size=(900, 3))
+    model = nngp.NNGPRegressor(
+        depth=30, activation="relu", weight_var=1.0, bias_var=0.1, input_scaling="unit"
+    )
+    model.set_params(noise_var=1e-12).fit(many, many[:, 0])
+    assert len(model.posterior_._system.factor.rows) > 1
+    model.save(tmp_path / "tiles.nngp")
+    loaded = nngp.load(tmp_path / "tiles.nngp")
+    np.testing.assert_array_equal(
+        loaded.predict(X, return_std=True), model.predict(X, return_std=True)
+    )
+
+
+def test_the_reason_of_a_failure_is_told():
+    model = nngp.NNGPRegressor(depth=math.inf, activation="erf", weight_var=3.0, bias_var=0.1)
+    with pytest.raises(ValueError, match="chaotic phase"):
+        model.fit(X, Y)
+
+
+def test_relevances_are_not_learned_on_a_sphere():
+    with pytest.raises(ValueError, match="relevance=True needs inputs off the sphere"):
+        nngp.NNGPRegressor(depth=math.inf, relevance=True).fit(X, Y)
 
 
 def test_infinite_depth_needs_one_norm():

@@ -62,7 +62,7 @@ def _settle(architecture: Architecture, states: Iterator[State]) -> Limit:
             change = max(change, abs(_offset(state) - _offset(before)) / (1 + _offset(state)))
         if change > 16 * rounding:  # below, what is measured is not the limit's approach
             rate = min(change / last, 1.0) if last > 0 else 1.0
-        to_come = change * rate / (1 - rate) if rate < 1 else (np.inf if change > 0 else 0.0)
+        to_come = change * rate / (1 - rate) if rate < 1 else np.inf
         settled = to_come <= SETTLED or (change <= rounding and layers > 1)
         if _tears_apart(before, state) or (settled and _tells_duplicates_only(state)):
             raise NoLimitError(
@@ -71,7 +71,8 @@ def _settle(architecture: Architecture, states: Iterator[State]) -> Limit:
             )
         if settled:
             # A bias that stays, beside deficits that vanish, is infinitely larger.
-            return Limit(layers, to_come, np.inf if architecture.bias_var else _offset(state))
+            offset = np.inf if architecture.bias_var else _offset(state)
+            return Limit(layers, to_come if rate < 1 else rounding, offset)
         if layers == MOST_LAYERS:
             break
         before, last = state, change
@@ -108,13 +109,16 @@ def in_proportion(state: State, tangents: Tangents, offset: float) -> Tangents:
         variance = np.zeros_like(tangents.variance)
     else:
         variance = tangents.variance / scale - (1 + offset) * moved[:, 0]
+        variance[1:] = np.inf  # any bias would make the offset infinite
     return Tangents(variance, deficit, tangents.slope / scale)
 
 
 def _change(before: State, state: State) -> float:
     """Largest relative change of D/s in one layer."""
     if not (before.deficit[-1] > 0 and state.deficit[-1] > 0):
-        raise NoLimitError("the deficits vanish before their proportions settle: no limit kernel")
+        raise VarianceError(
+            "all inputs look the same to it (zero inputs, or an activation that is constant)"
+        )
     shape, old = state.deficit / state.deficit[-1], before.deficit / before.deficit[-1]
     return float(np.max(np.abs(shape - old) / np.maximum(old, TINY)))
 

@@ -23,7 +23,7 @@ from nngp.curve import NEAR, Profile, curve_at
 from nngp.curve.octaves import BITS, SHALLOW, evaluate
 from nngp.gram.blocks import Blocks, fits, own_split
 from nngp.gram.equal_norm import curve_error
-from nngp.gram.gradient import by_name, flat_sensitivities
+from nngp.gram.gradient import by_name, flat_sensitivities, total_of
 from nngp.gram.inputs import Inputs
 from nngp.gram.pairwise import (
     FAR_ENOUGH,
@@ -370,7 +370,8 @@ class DeviceGradient:
 
     def result(self, sum_of_all: float) -> dict[str, Any]:
         """The sums, by the name of the variance, given that of all entries of scale G."""
-        return by_name(np.asarray(self._total) + sum_of_all * self._at_one, self.per_layer)
+        total = total_of(np.asarray(self._total), self._at_one, sum_of_all)
+        return by_name(total, self.per_layer)
 
 
 def _where(rows: slice, columns: slice, symmetric: bool = False) -> Where:

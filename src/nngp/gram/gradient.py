@@ -60,7 +60,7 @@ class CurveGradient:
 
     def result(self, sum_of_all: float) -> dict[str, Any]:
         """The sums, by the name of the variance, given that of all entries of scale G."""
-        return by_name(self._total + sum_of_all * self._at_one, self.per_layer)
+        return by_name(total_of(self._total, self._at_one, sum_of_all), self.per_layer)
 
 
 class PairwiseGradient:
@@ -230,6 +230,13 @@ def kernel_derivatives(architecture: Architecture, inputs: Inputs) -> dict[str, 
         name: tiles.fill(n, n, partial(source.moved, name == "weight_var"), symmetric=True)
         for name in ("weight_var", "bias_var")
     }
+
+
+def total_of(deficits: Array, at_one: Array, sum_of_all: float) -> Array:
+    """Σ G dK from its two parts; infinite where they leave float64."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = deficits + sum_of_all * at_one
+    return np.where(np.isnan(total), np.inf, total)
 
 
 def flat_sensitivities(

@@ -49,6 +49,11 @@ class Split:
         return self.scale * self.offset
 
     @property
+    def prior(self) -> float:
+        """K(x, x)."""
+        return self.scale + self.constant
+
+    @property
     def is_whole(self) -> bool:
         """Whether M is K itself."""
         return self.input_var is None

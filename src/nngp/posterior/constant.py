@@ -45,12 +45,24 @@ class Constant:
 
     @classmethod
     def solve(
-        cls, run: Run, split: Split, z: Sequence[Any], targets: Sequence[Any], alpha: Sequence[Any]
-    ) -> "Constant":
-        """From L⁻¹1, L⁻¹Y and b."""
+        cls,
+        run: Run,
+        split: Split,
+        z: Sequence[Any],
+        alpha: Sequence[Any],
+        targets: Sequence[Any],
+        middle: Array,
+    ) -> tuple["Constant", Array]:
+        """From L⁻¹1, b, and L⁻¹(Y - middle); also μ - middle.
+
+        The latter without subtracting: κ bᵀ(Y - middle) - middle / (1 + gβ). So targets that are
+        all the same leave nothing but what the prior of the constant resists.
+        """
         beta = sum(float(run.fetch(run.apply(sum_of_squares, tile))) for tile in z)
         parts = [run.apply(dot_row, y, one) for y, one in zip(targets, z, strict=True)]
-        return cls(split, z, alpha, beta, np.sum([run.fetch(part) for part in parts], axis=0))
+        sums = np.sum([run.fetch(part) for part in parts], axis=0)
+        out = cls(split, z, alpha, beta, sums + middle * beta)
+        return out, out.variance * sums - middle * (split.scale / out.weight)
 
     @cached_property
     def vector(self) -> Array:
@@ -92,17 +104,21 @@ class Constant:
         As [B⁻¹]_ii (1/g + β_i)/(1/g + β), β_i being what the other points know of the constant:
         if they know nothing (a single point) the difference would be rounding.
         """
+        self.check_left_out()
         if self.split.offset == 0:
             return inverse_diagonal
         b, prior = self.vector, 1.0 / self.split.offset
-        others = self.beta - b**2 / inverse_diagonal
+        others = self.beta - b * (b / inverse_diagonal)
         others = np.where(others > 16 * EPS * len(b) * self.beta, others, 0.0)
-        if prior + others.min() == 0:
+        return inverse_diagonal * ((prior + others) / (prior + self.beta))
+
+    def check_left_out(self) -> None:
+        """Refuse to leave the only point out where the prior says nothing."""
+        if self.split.offset == np.inf and len(self.vector) == 1:
             raise ValueError(
                 "leaving out the only point leaves nothing to predict from where the constant has "
                 "a flat prior (infinite depth); use two points or more"
             )
-        return inverse_diagonal * ((prior + others) / (prior + self.beta))
 
     def contradiction(self, weights: Array) -> float:
         """By how much μ, as 1ᵀα = μ/g has it, differs from itself; `weights` are α times s."""

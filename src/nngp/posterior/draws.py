@@ -36,6 +36,10 @@ def sample_prior(
     noise_var : float
         Added to the variance of each point, for draws of noisy observations.
 
+    Notes
+    -----
+    At infinite depth the draws are those of `nngp.kernel`: without the constant.
+
     Examples
     --------
     >>> import nngp

@@ -75,6 +75,8 @@ def without_constant(system: System, i: int, j: int, minus_inverse: Any) -> Any:
     constant = system.constant
     if constant is None:
         return minus_inverse
+    if system.factor.n == 1:  # where the sum would be rounding: B⁻¹ / (1 + gβ)
+        return minus_inverse * (system.split.scale / constant.weight)
     return minus_inverse + (constant.variance * constant.alpha[i].T) @ constant.alpha[j]
 
 

@@ -60,9 +60,12 @@ def density_gradient(
         minus_P = _minus_inverse(run, system)
         progress.advance(progress.total / 2)
         precision = -np.concatenate([run.fetch(minus_P[i][i]).diagonal() for i in range(count)])
-        if system.constant is not None:  # from the diagonal of B⁻¹ again, with more care
+        if system.constant is not None:  # from the diagonal of B⁻¹, with more care
             constant = system.constant
-            precision = constant.precision(precision + constant.variance * constant.vector**2)
+            constant.check_left_out()
+            if len(alpha) > 1:
+                precision += (np.sqrt(constant.variance) * constant.vector) ** 2
+                precision = constant.precision(precision)
         value = log_density(alpha / np.sqrt(scale), precision)
         value -= 0.5 * outputs * len(alpha) * float(np.log(scale))
         d = -alpha / precision[:, None]
@@ -76,10 +79,12 @@ def density_gradient(
             for row in minus_P
         ]
 
+        weights = alpha / scale
+
         def contract(i: int, j: int, minus_PCP: Any) -> Any:
             rows, columns = slices[i], slices[j]
             G = np.array(minus_PCP)
-            G -= (0.5 / scale) * (u[rows] @ alpha[columns].T + alpha[rows] @ u[columns].T)
+            G -= 0.5 * (u[rows] @ weights[columns].T + weights[rows] @ u[columns].T)
             if i != j:  # tiles off the diagonal stand for their mirror images too
                 G *= 2.0
             gradient.contract(G, rows, columns)
@@ -104,7 +109,7 @@ def _sum_of_all(system: System, c: Array, d: Array) -> float:
         return 0.0
     b, share = constant.vector, system.split.scale / constant.weight
     of_targets = float((d.T @ b) @ (constant.sums / constant.weight))
-    return -share * (share * float(c @ b**2) + of_targets)
+    return -share * (share * float((c * b) @ b) + of_targets)
 
 
 def _minus_inverse(run: Run, system: System) -> list[list[Any]]:

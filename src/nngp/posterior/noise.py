@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, kernel_scale
 from nngp.posterior.targets import as_noise
@@ -21,6 +23,8 @@ class Noise:
         cls, noise_var: float, relative: bool, architecture: Architecture, inputs: Inputs
     ) -> "Noise":
         """As `nngp.condition` was asked."""
+        if not isinstance(relative, bool | np.bool_):
+            raise TypeError(f"relative_noise must be True or False, got {relative!r}")
         stated = as_noise(noise_var)
         return cls(stated, *kernel_scale(architecture, inputs)) if relative else cls(stated)
 

@@ -219,7 +219,12 @@ class Posterior:
             precision = self._system.constant.precision(precision)
         mean = self._targets - self._system.weights / precision[:, None]
         variance = self._system.split.scale / precision
-        variance = np.maximum(variance - self.noise_var * (not noise), 0.0)
+        if not noise:  # where noise is nearly all of it, the difference is rounding
+            split = self._system.split
+            prior: Any = split.prior
+            if split.is_whole:
+                prior = kernel_diag(self.architecture, self._inputs.X)
+            variance = np.clip(variance - self.noise_var, 0.0, prior)
         return LeaveOneOut(self._shaped(mean), variance)
 
     def leave_one_out_density(

@@ -140,10 +140,12 @@ def warn(report: Report, stacklevel: int) -> None:
     """Say what the user should not overlook."""
     unit = "the variance" if report.offset == 0 and report.scale == 1 else "the kernel's scale"
     warn_if_inexact(report.kernel_error, stacklevel + 1, unit)
-    almost_constant = report.n > 1 and report.spread <= CONSTANT * report.variance
-    if almost_constant and report.noise_var > report.n * report.spread:
+    almost_constant = report.spread <= CONSTANT * report.variance
+    vanished = report.n * report.variance <= CONSTANT * report.noise_var
+    covered = report.noise_var > report.n * report.spread
+    if report.n > 1 and covered and (almost_constant or vanished):
         warnings.warn(
-            f"the kernel has become constant: of its variance {report.variance:.2g} only "
+            f"the kernel has become constant: of its variance {report.variance:.1e} only "
             f"{report.spread:.0e} depends on the input, and noise_var {report.noise_var:.0e} "
             "covers that; use a smaller depth, variances nearer to criticality, or "
             "relative_noise=True",

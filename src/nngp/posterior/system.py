@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp.curve import VarianceError
 from nngp.gram import Split
 from nngp.linsolve import (
     Engine,
@@ -33,6 +34,7 @@ from nngp.posterior.explain import no_factor
 from nngp.posterior.noise import Noise
 
 Array = NDArray[np.float64]
+LARGEST = 1e300  # noise in units of the kernel's scale
 CHECKED_ROWS = 64  # of K, computed anew for the residual
 
 
@@ -94,6 +96,12 @@ def solve(
     progress = progress or Progress("factor", 1.0, None)
     memory = arena or engine.arena()
 
+    if noise.variance / blocks.split.scale > LARGEST:
+        raise VarianceError(
+            f"noise_var {noise.variance:.0e} is out of proportion to this kernel, whose scale is "
+            f"{blocks.split.scale:.0e}; use less noise or a smaller depth"
+        )
+
     def attempt(stated: float) -> tuple[Factor, list[Any]]:
         progress.begin(f"noise {stated:.0e}")
         shift = stated * noise.unit / blocks.split.scale
@@ -113,7 +121,7 @@ def solve(
     seconds = {"factor": time.perf_counter() - start}
     with engine.run() as run:
         used = noise.raised_to(stated)
-        return _finish(run, factor, blocks.split, used, z, failed, seconds)
+        return _finish(run, factor, blocks.split, used, z, _middle(Y), failed, seconds)
 
 
 def extend(
@@ -134,12 +142,19 @@ def extend(
         border = partial(_target_tile, run, factor.slices, _with_ones(Y, known.split))
         z = [run.wait(tile) for tile in forward(run, factor, [border])[0]]
         seconds = {"factor": time.perf_counter() - start}
-        return _finish(run, factor, known.split, known.noise, z, known.failed_attempts, seconds)
+        failed = known.failed_attempts
+        return _finish(run, factor, known.split, known.noise, z, _middle(Y), failed, seconds)
+
+
+def _middle(Y: Array) -> Array:
+    """A constant near the targets of each output: exactly theirs if they are all the same."""
+    return np.median(Y, axis=0)
 
 
 def _with_ones(Y: Array, split: Split) -> Array:
-    """The targets, and the constant function as one more where it is kept apart."""
-    return Y if split.is_whole else np.column_stack([Y, np.ones(len(Y))])
+    """The targets; where the constant function is kept apart, less their middle and with the
+    constant as one more."""
+    return Y if split.is_whole else np.column_stack([Y - _middle(Y), np.ones(len(Y))])
 
 
 def _finish(
@@ -148,6 +163,7 @@ def _finish(
     split: Split,
     noise: Noise,
     z: list[Any],
+    middle: Array,
     failed: int,
     seconds: dict[str, float],
 ) -> System:
@@ -158,15 +174,21 @@ def _finish(
     if not split.is_whole:
         ones, known = ([run.wait(run.apply(_last_row, t)) for t in row] for row in (z, alpha))
         z, alpha = ([run.wait(run.apply(_but_last, t)) for t in row] for row in (z, alpha))
-        constant = Constant.solve(run, split, ones, z, known)
-        z, alpha = _centred(run, z, ones, constant.mean), _centred(run, alpha, known, constant.mean)
+        constant, apart = Constant.solve(run, split, ones, known, z, middle)
+        z, alpha = _centred(run, z, ones, apart), _centred(run, alpha, known, apart)
     squares = [run.apply(sum_of_squares, tile) for tile in z]
     fit = sum(float(run.fetch(part)) for part in squares)
     n, outputs = factor.n, z[0].shape[0]
     log_det = factor.log_det + n * float(np.log(2 * np.pi * split.scale))
     if constant is not None:
         fit, log_det = fit + constant.fit, log_det + constant.log_det
-    evidence = -0.5 * (fit / split.scale + outputs * log_det)
+    with np.errstate(over="ignore"):
+        evidence = float(-0.5 * (np.float64(fit) / split.scale + outputs * log_det))
+    if not np.isfinite(evidence):
+        raise VarianceError(
+            f"the targets are too large beside the scale {split.scale:.0e} of this kernel: their "
+            "squares overflow; rescale Y, or use a smaller depth"
+        )
     seconds = {**seconds, "solve": time.perf_counter() - start}
     return System(factor, split, noise, constant, z, alpha, evidence, failed, seconds)
 

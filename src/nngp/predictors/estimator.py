@@ -75,7 +75,7 @@ class NNGPEstimator(BaseEstimator):
             relevance, own_spread = np.asarray(self.relevance, dtype=float), None
             scaling = scaling.stretched(relevance)
         scaled, answers = scaling(X), targets(Y)
-        learn = self._learns_relevance(X, classes) and not scaling.unit
+        learn = self._learns_relevance(X, classes, kind)
         if learn:  # relevances will say what the spreads would, and better
             own_spread = None
         setting, table = self._choose(scaled, answers, candidates, own_spread, learn, classes)
@@ -179,14 +179,14 @@ class NNGPEstimator(BaseEstimator):
             candidate.setting(STARTS[0])  # refuses what cannot be
         return out
 
-    def _learns_relevance(self, X: Array, classes: bool) -> bool:
-        on_sphere = self.input_scaling in ("unit", "sphere")
-        possible = not on_sphere and self.selection in ("evidence", "loo")
+    def _learns_relevance(self, X: Array, classes: bool, scaling: str) -> bool:
+        possible = scaling not in ("unit", "sphere") and self.selection in ("evidence", "loo")
         if isinstance(self.relevance, bool | np.bool_):
             if self.relevance and not possible:
                 raise ValueError(
-                    "relevance=True needs input_scaling 'auto', 'standardize' or 'none', and "
-                    "selection 'evidence' or 'loo'; pass relevance='auto' otherwise"
+                    "relevance=True needs inputs off the sphere (input_scaling 'standardize' or "
+                    "'none'; 'auto' with a closed form and finite depth) and selection 'evidence' "
+                    "or 'loo'; pass relevance='auto' otherwise"
                 )
             return bool(self.relevance)
         # The evidence of one-hot targets counts every class as data of its own: too sure of itself.

@@ -234,7 +234,10 @@ def _rebuilt(
     targets = TargetScaling(read("target_center"), read("target_spread"))
     posterior = restore(header["posterior"], read, engine=engine, progress=progress)
     model._settle(posterior, scaling, targets, read("relevance"))
-    model.selection_ = {name: as_column(column) for name, column in fitted["selection"].items()}
+    model.selection_ = {
+        name: as_column([_unplain(value) for value in column])
+        for name, column in fitted["selection"].items()
+    }
     if "score" in model.selection_:
         model.selection_["score"] = model.selection_["score"].astype(float)
     if isinstance(model, NNGPClassifier):
@@ -249,4 +252,4 @@ def _rebuilt(
 def _unplain(value: Any) -> Any:
     if isinstance(value, dict):
         return from_spec(value["activation"])
-    return value
+    return float(value) if value == "inf" else value

@@ -103,6 +103,7 @@ class Search:
     table: Table = field(default_factory=Table)
     spent: int = 0
     _ground: Array | None = field(default=None, init=False)  # relevances before any is learned
+    _reason: str = field(default="", init=False)  # why the last network that failed did
 
     def run(self, candidates: list[Candidate], size: int, relevance: bool) -> Setting:
         """The best setting found."""
@@ -157,8 +158,8 @@ class Search:
             out += [row for row in climbed if row is not None and np.isfinite(row.score)]
         if not out:
             raise VarianceError(
-                "none of the networks tried could be computed on these data; set weight_var, "
-                "bias_var and noise_var yourself, or rescale the inputs"
+                f"none of the networks tried could be computed on these data{self._reason}; set "
+                "weight_var, bias_var and noise_var otherwise, or rescale the inputs"
             )
         return sorted(out, key=lambda row: -row.score)
 
@@ -255,7 +256,8 @@ class Search:
                 if posterior.noise_var > setting.noise_var and space.candidate.noise_var is None:
                     return nothing  # not the setting that was asked for
                 value, by_name = self._criterion(posterior, len(theta) > 0, options)
-        except (NotPositiveDefiniteError, VarianceError, ActivationError):
+        except (NotPositiveDefiniteError, VarianceError, ActivationError) as error:
+            self._reason = f" ({error})"
             return nothing
         gradient = space.gradient(theta, by_name) if len(theta) else theta
         if not (np.isfinite(value) and np.isfinite(gradient).all()):

@@ -21,7 +21,7 @@ class NNGPKernel(Kernel):
 
     Parameters
     ----------
-    depth : int
+    depth : int or math.inf (which needs inputs of one norm, and leaves out the constant)
     activation : str, callable or Activation
     weight_var, bias_var : float
         One for all layers.

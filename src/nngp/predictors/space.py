@@ -52,7 +52,7 @@ class Candidate:
     def setting(self, start: tuple[float, float, float]) -> Setting:
         """With the free variances as in `start`; without end, inside the ordered phase."""
         if self.is_infinite:
-            start = (1.0, *start[1:])
+            start = (0.5, *start[1:])
         weight, bias, noise = (
             value if given is None else given
             for given, value in zip(

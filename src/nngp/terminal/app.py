@@ -112,7 +112,7 @@ def inspect(model: ModelPath, as_json: Json = False) -> None:
 @app.command(epilog="Example: nngp kernel points.csv --depth 3 --activation relu -o K.npy")
 def kernel(
     table: TablePath,
-    depth: Annotated[int, typer.Option(help="Hidden layers.")] = 3,
+    depth: Annotated[str, typer.Option(help="Hidden layers, or inf.")] = "3",
     activation: Annotated[str, typer.Option(help="relu, erf, tanh, gelu, ...")] = "relu",
     weight_var: Annotated[float, typer.Option(help="Variance of weights times fan-in.")] = 1.6,
     bias_var: Annotated[float, typer.Option(help="Variance of biases.")] = 0.1,
@@ -127,7 +127,8 @@ def kernel(
     with guarded():
         from nngp.terminal import jobs
 
-        net = jobs.network(depth, activation, weight_var, bias_var)
+        layers = jobs.number("--depth", depth, whole=True)
+        net = jobs.network(layers, activation, weight_var, bias_var)
         jobs.kernel(table, net, normalize, output, as_json)
 
 
