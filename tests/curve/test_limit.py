@@ -136,10 +136,9 @@ def test_sensitivities_of_the_limit():
     ],
 )
 def test_where_there_is_no_limit(net, message):
-    with pytest.raises(
-        nngp.NoLimitError, match=rf"limit kernel.*{message}|{message}.*limit kernel"
-    ):
+    with pytest.raises(nngp.NoLimitError, match=message) as told:
         nngp.compile_curve(nngp.Architecture(math.inf, *net))
+    assert "limit kernel" in str(told.value)
 
 
 def test_an_infinite_architecture():
@@ -211,15 +210,13 @@ def test_derivatives_of_deficits_keep_their_digits(name):
     layer = layers[name]
     for q in (1e-8, 0.3, 20.0):
         for m in (1e-100, 1e-9, 0.2, 1.0):
-            found = layer_at(as_activation(name), q).deficit_in_var(
-                np.zeros(1, bool), np.array([m])
-            )
+            at = layer_at(as_activation(name), q)
+            found = at.deficit_in_var(np.zeros(1, bool), np.array([m]))
             with mp.workdps(260):
-                h = mp.mpf(10) ** -60
-
-                def deficit(x, c=1 - mp.mpf(m)):
-                    return layer(x, mp.mpf(1)) - layer(x, c)
-
-                exact = (deficit(q + h * q) - deficit(q - h * q)) / (2 * h * mp.mpf(q))
-                size = deficit(mp.mpf(q)) / mp.mpf(q)
-            assert abs(float((mp.mpf(float(found[0])) - exact) / size)) < 1e-13
+                h, c = mp.mpf(10) ** -60, 1 - mp.mpf(m)
+                up, here, down = (
+                    layer(x, mp.mpf(1)) - layer(x, c) for x in (q + h * q, mp.mpf(q), q - h * q)
+                )
+                exact = (up - down) / (2 * h * mp.mpf(q))
+            error = (mp.mpf(float(found[0])) - exact) / (here / mp.mpf(q))
+            assert abs(float(error)) < 1e-13
