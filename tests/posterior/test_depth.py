@@ -338,7 +338,12 @@ def test_the_residual_sees_a_wrong_constant():
     system = posterior._system
     with posterior._engine.run():
         blocks = nngp.gram.kernel_blocks("host", posterior.architecture, posterior._inputs)
-    wrong = replace(system, constant=replace(system.constant, sums=system.constant.sums + 1.0))
+    constant = system.constant
+    moved = replace(constant, sums=constant.sums + 1.0)
+    more = moved.mean - constant.mean
+    pairs = zip(system.alpha, constant.alpha, strict=True)
+    alpha = [tile - more[:, None] * one for tile, one in pairs]  # solves B α = Y - μ as well
+    wrong = replace(system, constant=moved, alpha=alpha)
     arguments = posterior._engine, blocks
     assert residual(*arguments, system, posterior._targets) < 1e-13
     assert residual(*arguments, wrong, posterior._targets) > 1e-3

@@ -27,7 +27,6 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 MOST_LAYERS = 4000
 SETTLED = 1e-14  # relative change of all deficits in all the layers to come
-STEADY = 1e-12  # relative change of the variance in one layer
 
 
 class NoLimitError(VarianceError):
@@ -64,7 +63,7 @@ def _settle(architecture: Architecture, states: Iterator[State]) -> Limit:
             rate = min(change / last, 1.0) if last > 0 else 1.0
         to_come = change * rate / (1 - rate) if rate < 1 else np.inf
         settled = to_come <= SETTLED or (change <= rounding and layers > 1)
-        if _tears_apart(before, state) or (settled and _tells_duplicates_only(state)):
+        if settled and _tells_duplicates_only(state):
             raise NoLimitError(
                 f"{architecture} has no limit kernel: in the chaotic phase all different inputs "
                 "become equally correlated; use a finite depth or a smaller weight_var"
@@ -121,16 +120,6 @@ def _change(before: State, state: State) -> float:
         )
     shape, old = state.deficit / state.deficit[-1], before.deficit / before.deficit[-1]
     return float(np.max(np.abs(shape - old) / np.maximum(old, TINY)))
-
-
-def _tears_apart(before: State, state: State) -> bool:
-    """Whether the variance is steady and nearest inputs get further apart."""
-    steady = abs(state.variance - before.variance) <= STEADY * state.variance
-    near = np.flatnonzero(~before.negative & (before.m > 0) & (before.m < 1e-8))
-    if not steady or not len(near):
-        return False
-    nearest = near[np.argmin(before.m[near])]
-    return bool(state.m[nearest] > before.m[nearest] * (1 + 1e-9))
 
 
 def _tells_duplicates_only(state: State) -> bool:

@@ -27,10 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp.gram import Split
-from nngp.linsolve import Run
 
 Array = NDArray[np.float64]
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -38,30 +36,22 @@ class Constant:
     """What the data say of the constant. Variances are in units of the split's scale."""
 
     split: Split
-    z: Sequence[Any]  # L⁻¹1, as tiles (1, rows)
-    alpha: Sequence[Any]  # b
     beta: float
     sums: Array  # bᵀY, an entry for each output
+    z: Sequence[Any] = ()  # L⁻¹1, as tiles (1, rows) of the engine
+    alpha: Sequence[Any] = ()  # b, likewise
 
     @classmethod
     def solve(
-        cls,
-        run: Run,
-        split: Split,
-        z: Sequence[Any],
-        alpha: Sequence[Any],
-        targets: Sequence[Any],
-        middle: Array,
+        cls, split: Split, z: Array, targets: Array, middle: Array
     ) -> tuple["Constant", Array]:
-        """From L⁻¹1, b, and L⁻¹(Y - middle); also μ - middle.
+        """From L⁻¹1 and L⁻¹(Y - middle), as rows; also μ - middle.
 
         The latter without subtracting: κ bᵀ(Y - middle) - middle / (1 + gβ). So targets that are
         all the same leave nothing but what the prior of the constant resists.
         """
-        beta = sum(float(run.fetch(run.apply(sum_of_squares, tile))) for tile in z)
-        parts = [run.apply(dot_row, y, one) for y, one in zip(targets, z, strict=True)]
-        sums = np.sum([run.fetch(part) for part in parts], axis=0)
-        out = cls(split, z, alpha, beta, sums + middle * beta)
+        beta, sums = float(z @ z), targets @ z
+        out = cls(split, beta, sums + middle * beta)
         return out, out.variance * sums - middle * (split.scale / out.weight)
 
     @cached_property
@@ -101,15 +91,16 @@ class Constant:
     def precision(self, inverse_diagonal: Array) -> Array:
         """The diagonal of B⁻¹ - κ bbᵀ, from that of B⁻¹.
 
-        As [B⁻¹]_ii (1/g + β_i)/(1/g + β), β_i being what the other points know of the constant:
-        if they know nothing (a single point) the difference would be rounding.
+        As [B⁻¹]_ii (1/g + β_i)/(1/g + β), β_i being what the other points know of the constant,
+        which is nothing for a single point.
         """
         self.check_left_out()
         if self.split.offset == 0:
             return inverse_diagonal
+        if len(inverse_diagonal) == 1:
+            return inverse_diagonal * (self.split.scale / self.weight)
         b, prior = self.vector, 1.0 / self.split.offset
-        others = self.beta - b * (b / inverse_diagonal)
-        others = np.where(others > 16 * EPS * len(b) * self.beta, others, 0.0)
+        others = np.maximum(self.beta - b * (b / inverse_diagonal), 0.0)
         return inverse_diagonal * ((prior + others) / (prior + self.beta))
 
     def check_left_out(self) -> None:

@@ -63,7 +63,7 @@ def density_gradient(
         if system.constant is not None:  # from the diagonal of B⁻¹, with more care
             constant = system.constant
             constant.check_left_out()
-            if len(alpha) > 1:
+            if len(alpha) > 1:  # a single point has been taken care of
                 precision += (np.sqrt(constant.variance) * constant.vector) ** 2
                 precision = constant.precision(precision)
         value = log_density(alpha / np.sqrt(scale), precision)

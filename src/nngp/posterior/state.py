@@ -119,7 +119,7 @@ def _system(
         z, alpha = (_tiles(run, edges, read(name)) for name in ("z", "alpha"))
         if not split.is_whole:
             one_z, one_alpha = (_tiles(run, edges, read(f"constant/{k}")) for k in ("z", "alpha"))
-            constant = Constant(split, one_z, one_alpha, header["beta"], read("constant/sums"))
+            constant = Constant(split, header["beta"], read("constant/sums"), one_z, one_alpha)
     factor = Factor(edges, rows, noise.variance / split.scale, header["log_det"])
     names = ("log_evidence", "failed_attempts", "seconds")
     more = (header[name] for name in names)

@@ -7,7 +7,7 @@ Takes kernel blocks, targets and noise; gives `System`: the factor, z = L⁻¹Y 
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -172,10 +172,7 @@ def _finish(
     alpha = [run.wait(tile) for tile in backward(run, factor, z)]
     constant = None
     if not split.is_whole:
-        ones, known = ([run.wait(run.apply(_last_row, t)) for t in row] for row in (z, alpha))
-        z, alpha = ([run.wait(run.apply(_but_last, t)) for t in row] for row in (z, alpha))
-        constant, apart = Constant.solve(run, split, ones, known, z, middle)
-        z, alpha = _centred(run, z, ones, apart), _centred(run, alpha, known, apart)
+        z, alpha, constant = _kept_apart(run, factor, split, z, alpha, middle)
     squares = [run.apply(sum_of_squares, tile) for tile in z]
     fit = sum(float(run.fetch(part)) for part in squares)
     n, outputs = factor.n, z[0].shape[0]
@@ -193,22 +190,19 @@ def _finish(
     return System(factor, split, noise, constant, z, alpha, evidence, failed, seconds)
 
 
-def _last_row(tile: Any) -> Any:
-    return tile[-1:].copy()
+def _kept_apart(
+    run: Run, factor: Factor, split: Split, z: list[Any], alpha: list[Any], middle: Array
+) -> tuple[list[Any], list[Any], Constant]:
+    """z and α of Y - μ, and the constant, from those of Y - middle with a last row for ones."""
+    rows = [np.concatenate([run.fetch(tile) for tile in tiles], axis=1) for tiles in (z, alpha)]
+    constant, apart = Constant.solve(split, rows[0][-1], rows[0][:-1], middle)
 
+    def tiles(whole: Array) -> list[Any]:
+        return [run.put(np.ascontiguousarray(whole[:, part])) for part in factor.slices]
 
-def _but_last(tile: Any) -> Any:
-    return tile[:-1]
-
-
-def _centred(run: Run, rows: list[Any], ones: list[Any], mean: Array) -> list[Any]:
-    """The targets' rows less μ times that of the constant."""
-    handles = [run.apply(_less, row, one, mean) for row, one in zip(rows, ones, strict=True)]
-    return [run.wait(handle) for handle in handles]
-
-
-def _less(row: Any, one: Any, mean: Array) -> Any:
-    return row - mean[:, None] * one
+    z, alpha = (tiles(row[:-1] - apart[:, None] * row[-1]) for row in rows)
+    ones_z, ones_alpha = (tiles(row[-1:]) for row in rows)
+    return z, alpha, replace(constant, z=ones_z, alpha=ones_alpha)
 
 
 def _kernel_tile(
