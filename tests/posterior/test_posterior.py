@@ -126,6 +126,7 @@ def test_gradient_with_duplicates(engine):
 
 
 @pytest.mark.parametrize("scale", [1e100, 1e-100])
+@pytest.mark.filterwarnings("ignore::nngp.ConstantKernelWarning")
 def test_gradient_at_extreme_scales(scale):
     net = nngp.Architecture(2, "relu", 2.0, 0.0 if scale < 1 else 0.1)
     posterior = nngp.condition(net, scale * UNEQUAL[:N], Y, noise_var=NOISE)

@@ -173,7 +173,7 @@ class ShiftedTransform:
     """The M of a split made for inputs of another norm: K / scale - offset, plainly subtracted."""
 
     def __init__(self, architecture: Architecture, whole: Any, split: Split) -> None:
-        split.check_shift(architecture.depth)
+        split.check_shift()
         self.architecture, self.whole, self.split = architecture, whole, split
 
     @property

@@ -268,7 +268,7 @@ class DeviceBlocks:
         self.is_exact = fits(self.split, self.plan)
         self._depth, self._noise = architecture.depth, 0.0
         if not self.is_exact:
-            self.split.check_shift(self._depth)
+            self.split.check_shift()
         if self.plan.method == "curve" and self.plan.input_var is not None:
             self._prepare_curve(self.plan.input_var)
         else:
@@ -352,8 +352,9 @@ class DeviceGradient:
         split: Split,
     ) -> None:
         flat = flat_sensitivities(architecture, input_var, per_layer)
-        self._at_one = np.array([profile.at_one for profile in flat]) / split.scale
-        self._tables = [device_table(profile.scaled(split.scale, 0.0)) for profile in flat]
+        at_one, moved = zip(*(split.derivative(profile) for profile in flat), strict=True)
+        self._at_one = np.array(at_one)
+        self._tables = [device_table(profile) for profile in moved]
         self.inputs, self.per_layer = inputs, per_layer
         self._total = _put(np.zeros(len(self._tables)))
 

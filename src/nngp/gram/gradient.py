@@ -40,8 +40,8 @@ class CurveGradient:
     ) -> None:
         self.cosines, self.per_layer = Cosines(inputs, inputs), per_layer
         flat = flat_sensitivities(architecture, input_var, per_layer)
-        self._at_one = np.array([profile.at_one for profile in flat]) / split.scale
-        moved = [profile.scaled(split.scale, 0.0) for profile in flat]
+        at_one, moved = zip(*(split.derivative(profile) for profile in flat), strict=True)
+        self._at_one = np.array(at_one)
         self._transforms = [ProfileTransform(profile, inputs, inputs) for profile in moved]
         self._total, self._lock = np.zeros(len(flat)), threading.Lock()
 

@@ -95,8 +95,7 @@ def warn_if_inexact(error: float, stacklevel: int, of: str = "the variance") -> 
         warnings.warn(
             f"entries of this kernel may be off by {error:.1e} of {of}: "
             "inputs nearly coincide and the network tears them apart, or the activation is not "
-            "computed to float64 precision, or test inputs have another norm than the training "
-            "inputs of a deep network (use nngp.normalize on both)",
+            "computed to float64 precision",
             ToleranceWarning,
             stacklevel=stacklevel,
         )

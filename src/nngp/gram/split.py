@@ -19,11 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from nngp._safe import TINY
 from nngp.curve import AngularCurve, NoLimitError, Profile
 
 EPS = float(np.finfo(np.float64).eps)
-UNUSABLE = 0.1  # error of an entry of M
 SMALLEST = 1e-290  # scale, relative to the variance: below, its inverse would leave float64
 
 
@@ -37,11 +35,10 @@ class Split:
 
     @classmethod
     def of(cls, curve: AngularCurve) -> "Split":
-        """The split that suits a curve."""
-        scale = max(curve.scale, SMALLEST * curve.variance, TINY)
-        if scale == curve.scale:
-            return cls(scale, curve.offset, curve.input_var)
-        return cls(scale, curve.variance / scale, curve.input_var)  # the kernel is constant
+        """The split that suits a curve; none if there is nothing beside the constant."""
+        if curve.scale <= SMALLEST * curve.variance:
+            return WHOLE
+        return cls(curve.scale, curve.offset, curve.input_var)
 
     @property
     def constant(self) -> float:
@@ -58,6 +55,12 @@ class Split:
         """Whether M is K itself."""
         return self.input_var is None
 
+    def derivative(self, profile: Profile) -> tuple[float, Profile]:
+        """dK/dθ / scale as a constant, which a split keeps apart, and a profile."""
+        if self.is_whole:
+            return 0.0, profile
+        return profile.at_one / self.scale, profile.scaled(self.scale, 0.0)
+
     def profile(self, curve: AngularCurve) -> Profile:
         """M as a function of the cosine."""
         return curve.profile if self.is_whole else _scaled(curve, self.scale)
@@ -70,12 +73,12 @@ class Split:
         """Rounding of `of_whole`, for a network whose layers are rounded one by one."""
         return 8 * EPS * (depth + 1) * (1.0 + self.offset)
 
-    def check_shift(self, depth: int) -> None:
-        """Refuse `of_whole` where it would leave nothing but rounding."""
-        if not self.shift_error(depth) < UNUSABLE:
+    def check_shift(self) -> None:
+        """Refuse `of_whole` where there is no K."""
+        if self.offset == np.inf:
             raise NoLimitError(
-                "a network this deep tells apart inputs of one norm only, in training and test "
-                "alike; use nngp.normalize on both, or a smaller depth"
+                "a network of infinite depth needs inputs of one norm, in training and test "
+                "alike; use nngp.normalize on both"
             )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, fits, kernel_blocks, kernel_diag, warn_if_inexact
+from nngp.gram import Inputs, fits, kernel_blocks, kernel_diag
 from nngp.linsolve import (
     LIMIT,
     Engine,
@@ -27,7 +27,7 @@ from nngp.posterior.evidence import evidence_gradient
 from nngp.posterior.explain import no_factor
 from nngp.posterior.leave_one_out import density_gradient
 from nngp.posterior.report import Report, describe, warn
-from nngp.posterior.system import System, extend, means, solve
+from nngp.posterior.system import System, check_shifted, extend, means, solve
 from nngp.posterior.targets import as_targets
 from nngp.posterior.workplace import Workplace
 
@@ -156,7 +156,7 @@ class Posterior:
                 progress.advance(operations * (part.stop - part.start) / m)
         out *= split.scale
         np.fill_diagonal(out, np.maximum(np.diagonal(out), 0.0) + self.noise_var * noise)
-        self._warn_of(cross)
+        self._check_norms(cross)
         return out
 
     def sample(self, Xs: ArrayLike, n: int = 1, seed: Any = None, *, noise: bool = False) -> Array:
@@ -328,14 +328,11 @@ class Posterior:
                         done.extend(work(run, blocks, group))
                         progress.advance(operations * (group[-1].stop - group[0].start))
                 out.append(np.concatenate(done)[: chunk.stop - chunk.start])
-        self._warn_of(blocks)
+        self._check_norms(blocks)
         return np.concatenate(out)
 
-    @staticmethod
-    def _warn_of(blocks: Any) -> None:
-        """Test inputs of another norm than the training inputs see less of a deep network."""
-        if not blocks.is_exact:
-            warn_if_inexact(blocks.error(), 4, "the kernel's scale")
+    def _check_norms(self, blocks: Any) -> None:
+        check_shifted(blocks, self._system, self._targets, self.architecture.depth)
 
     def _solved(
         self, run: Run, blocks: Any, rows: list[slice]

@@ -18,7 +18,7 @@ from nngp.gram import Inputs, check_architecture, cosine_blocks, kernel_blocks
 from nngp.linsolve import Engine, NotPositiveDefiniteError
 from nngp.linsolve.cholesky import cut, even_size, spans
 from nngp.posterior.noise import Noise
-from nngp.posterior.system import means, solve
+from nngp.posterior.system import check_shifted, means, solve
 from nngp.posterior.targets import as_noise, as_targets
 from nngp.posterior.workplace import find_engine
 
@@ -148,6 +148,7 @@ class Sweep:
             )
         noise = Noise.of(*self._noise, architecture, self._inputs)
         system = solve(engine, own, self._edges, self._targets, noise, arena=self._arena)
+        check_shifted(cross, system, self._targets, architecture.depth)
         with engine.run() as run:
             predicted = means(run, cross, system, self._rows)
             pairs = list(zip(predicted, self._answers, strict=True))

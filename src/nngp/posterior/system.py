@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._safe import TINY
 from nngp.curve import VarianceError
 from nngp.gram import Split
 from nngp.linsolve import (
@@ -34,6 +35,7 @@ from nngp.posterior.explain import no_factor
 from nngp.posterior.noise import Noise
 
 Array = NDArray[np.float64]
+UNUSABLE = 1e-3  # error of a mean, relative to the largest target
 LARGEST = 1e300  # noise in units of the kernel's scale
 CHECKED_ROWS = 64  # of K, computed anew for the residual
 
@@ -43,6 +45,7 @@ class KernelBlocks(Protocol):
 
     plan: Any
     split: Split
+    is_exact: bool
     diagonal: Array
 
     def block(self, rows: slice, columns: slice, *, shift: float = 0.0, out: Any = None) -> Any: ...
@@ -226,6 +229,19 @@ def means(run: Run, blocks: KernelBlocks, system: System, rows: Sequence[slice])
         return total
 
     return [run.apply(product, part) for part in rows]
+
+
+def check_shifted(blocks: KernelBlocks, system: System, Y: Array, depth: int) -> None:
+    """Refuse test inputs of another norm than the training inputs where little but rounding would
+    be left of what a deep network knows: it moves a mean by Σ|α| times that of an entry of M."""
+    if blocks.is_exact:
+        return
+    moved = float(np.abs(system.weights).sum(axis=0).max()) / max(float(np.abs(Y).max()), TINY)
+    if not system.split.shift_error(depth) * moved < UNUSABLE:
+        raise VarianceError(
+            "a network this deep tells apart inputs of one norm only, in training and test alike; "
+            "use nngp.normalize on both, or a smaller depth"
+        )
 
 
 def residual(engine: Engine, blocks: KernelBlocks, system: System, targets: Array) -> float:
