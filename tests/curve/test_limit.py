@@ -220,3 +220,17 @@ def test_derivatives_of_deficits_keep_their_digits(name):
                 exact = (up - down) / (2 * h * mp.mpf(q))
             error = (mp.mpf(float(found[0])) - exact) / (here / mp.mpf(q))
             assert abs(float(error)) < 1e-13
+
+
+def test_any_bias_makes_a_finite_offset_infinite():
+    found = nngp.compile_curve(nngp.Architecture(math.inf, "erf", 0.5, 0.0)).sensitivity(0.5)
+    assert np.isfinite(found["weight_var"])
+    assert found["bias_var"] == np.inf
+
+
+@pytest.mark.parametrize("weight_var", np.linspace(0.79998, 0.80002, 9))
+def test_rounding_of_the_last_octave_is_not_amplified(weight_var):
+    """Below the last octave deficits are a power of m; noise in that power would pass for need of
+    more octaves, down to where float64 ends."""
+    curve = nngp.compile_curve(nngp.Architecture(math.inf, "tanh", weight_var, 0.3), tol=1e-11)
+    assert curve.deficit_error < 1e-11
