@@ -24,9 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp._safe import TINY
 from nngp.architecture import as_activation
+from nngp.covariance.select import AnyActivation
 from nngp.regimes.inputs import LARGEST, as_grid, as_variances
 from nngp.regimes.moments import Moments, moments_of
-from nngp.regimes.propagation import AnyActivation
 from nngp.regimes.roots import solve
 from nngp.regimes.state import State
 from nngp.regimes.variance import FLAT, GRID, sign_changes, unit_flow

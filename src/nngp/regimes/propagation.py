@@ -5,18 +5,16 @@ is that of Poole et al. 2016 and Schoenholz et al. 2016, which the paper takes u
 two inputs change with depth before training decides whether their difference survives.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nngp.architecture import Activation, as_activation
+from nngp.architecture import as_activation
+from nngp.covariance.select import AnyActivation
 from nngp.regimes.inputs import Settings, settings_of
 from nngp.regimes.state import State, state_of
 from nngp.regimes.variance import fixed_points
-
-AnyActivation = str | Callable[[Any], Any] | Activation
 
 
 class DepthScale(NamedTuple):
@@ -93,7 +91,8 @@ def chi(
     """The slope of the correlation map, weight_var E[phi'(u) phi'(v)] at variance q*.
 
     At correlation 1 it is chi_1: below 1 nearby inputs converge, above 1 they part. Infinite
-    at 1 where phi jumps.
+    at 1 where E[phi'²] is, as for an activation that jumps or rises like a root, and where it
+    grows without end with a variance that does.
 
     Parameters
     ----------
