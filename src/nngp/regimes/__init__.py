@@ -13,7 +13,7 @@ What                                                                      file
 - the same as public functions                                            propagation
 - the critical line                                                       line
 - all of it on a grid                                                     diagram
-- what it means for one network and its data                              diagnosis
+- what it means for one network and its data                              diagnosis, remains, advice
 """
 
 from nngp.regimes.diagnosis import Diagnosis, diagnose, trainable_depth

@@ -53,7 +53,8 @@ def integrate(activation: Activation, resolved: Resolved, level: int, noise: flo
     doubtful = _rough(phi, edges, deviation, noise)
     doubtful[[0, -1]] = True  # what lies beyond is no more than what lies there
     unclear = doubtful | (_tails(phi) > max(BENT, 1e3 * noise) * np.ptp(phi, axis=1))
-    dphi = phi @ _differentiation().T / (0.5 * np.diff(edges)[:, None])
+    # Less its first value, so that a constant has no derivative to the last digit.
+    dphi = (phi - phi[:, :1]) @ _differentiation().T / (0.5 * np.diff(edges)[:, None])
     values, doubts = np.empty((3, POINTS)), np.empty((2, POINTS))
     for i, q in enumerate(4.0 ** (level - 0.5 + 0.5 * _chebyshev.points(POINTS))):
         # phi times the root of the density: their squares alone may overflow
