@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from nngp.architecture import as_activation
 from nngp.covariance.select import AnyActivation
-from nngp.regimes.inputs import Settings, settings_of
+from nngp.regimes.inputs import Settings, as_correlation, settings_of
 from nngp.regimes.state import State, state_of
 from nngp.regimes.variance import fixed_points
 
@@ -37,7 +37,7 @@ def variance_fixed_point(
     ----------
     activation : str, callable or Activation
     weight_var, bias_var : array_like
-        Broadcast together.
+        Broadcast together. Up to 1e30; what is below 1e-58 counts as zero.
     all : bool
         Give every stable fixed point instead, ascending, with 0 and inf if they attract
         (scalars only).
@@ -108,14 +108,9 @@ def chi(
     0.75
     """
     settings, state = _state(activation, weight_var, bias_var)
-    if isinstance(at, str):
-        if at != "fixed point":
-            raise ValueError(f"at must be a correlation in [-1, 1] or 'fixed point', got {at!r}")
+    if isinstance(at, str) and at == "fixed point":
         return settings.give(state.chi_at_fixed_point)
-    corr = float(at)
-    if not -1 <= corr <= 1:
-        raise ValueError(f"at must be a correlation in [-1, 1] or 'fixed point', got {at!r}")
-    return settings.give(state.slope_at(corr))
+    return settings.give(state.slope_at(as_correlation(at)))
 
 
 def depth_scale(

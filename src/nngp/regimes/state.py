@@ -146,7 +146,8 @@ class State:
         q = np.clip(self.variance, *LIMITS)
         at = self.moments(q)
         limit = at.slope * q / np.maximum(at.second, TINY)
-        return np.where(self.is_finite, self.chi, limit)
+        # Without weights there is no flow to a limit: chi is 0, and all inputs are one.
+        return np.where(self.is_finite | (self.weight == 0), self.chi, limit)
 
     @cached_property
     def _is_chaotic(self) -> Mask:
