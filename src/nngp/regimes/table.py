@@ -20,8 +20,8 @@ from nngp.regimes.trends import FLAT, Growth, HighEnd, LowEnd, Values, growth_of
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 # Intervals (4^(k-1), 4^k]: of a phi with phi(0) = 0, of any other, up to infinity; and the
-# last whose panels are searched for, beyond which phi should be its asymptotes.
-LOWEST_LEVEL, OFFSET_LEVEL, HIGHEST_LEVEL, FINEST = -50, -12, 17, 8
+# last whose panels are searched for; those are halved where more is needed further out.
+LOWEST_LEVEL, OFFSET_LEVEL, HIGHEST_LEVEL, FINEST = -50, -12, 17, 6
 ENOUGH = 1e-9  # error of panels that are worth starting from
 DOUBTFUL = 1e-6  # of a moment: above this it is not used, or said
 

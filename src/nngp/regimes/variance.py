@@ -61,8 +61,10 @@ def _past_overshoot(moments: Moments, weight: Array, bias: Array, log_q: Array) 
     if not (moments(np.exp(GRID)).radial < 0).any():
         return log_q
     for _ in range(STEPS):
-        variance = bias + weight * moments(np.exp(log_q)).second
+        before, variance = log_q, bias + weight * moments(np.exp(log_q)).second
         log_q = np.clip(np.log(variance + TINY), GRID[0], GRID[-1])
+        if np.abs(log_q - before).max(initial=0.0) <= FLAT:
+            break
     return log_q
 
 
