@@ -122,7 +122,13 @@ def test_slopes_that_are_infinite():
     assert regimes.chi(late_relu, 1.0, 0.5) < 1
 
 
+def wild_outside(x):
+    return np.where(np.abs(x) < 1000, np.sign(x), 9 * np.sign(np.sin(40 * x)))
+
+
 def test_what_cannot_be_integrated_well_is_said():
+    with pytest.warns(nngp.ToleranceWarning, match="grows beyond"):
+        regimes.variance_fixed_point(wild_outside, 1e5, 0.0)
     with pytest.warns(nngp.ToleranceWarning, match="grows beyond"):
         regimes.variance_fixed_point(chirp, 1e5, 0.5)
     with pytest.warns(nngp.ToleranceWarning, match="are known to"):

@@ -14,7 +14,7 @@ from nngp import _chebyshev
 from nngp._chebyshev import Piecewise
 from nngp.architecture import Activation, ActivationError
 from nngp.covariance.resolve import Resolved, resolve
-from nngp.regimes.integrals import Level, integrate, is_steep, noise_of
+from nngp.regimes.integrals import POINTS, Level, integrate, is_steep, noise_of
 from nngp.regimes.trends import FLAT, Growth, HighEnd, LowEnd, Values, growth_of
 
 Array = NDArray[np.float64]
@@ -23,6 +23,7 @@ Mask = NDArray[np.bool_]
 # last whose panels are searched for; those are halved where more is needed further out.
 LOWEST_LEVEL, OFFSET_LEVEL, HIGHEST_LEVEL, FINEST = -50, -12, 17, 6
 ENOUGH = 1e-9  # error of panels that are worth starting from
+ROUGHLY = 1e-3  # of E[phi²] where it is not resolved
 DOUBTFUL = 1e-6  # of a moment: above this it is not used, or said
 
 
@@ -38,7 +39,7 @@ class Table:
         self.is_steep = any(known.jumps) or is_steep(activation, kinks, self._noise)
         # With phi(0) != 0 the variance never vanishes, and rounding would hide phi' near zero.
         lowest, below = self._levels_below(OFFSET_LEVEL if at_zero else LOWEST_LEVEL)
-        above, soars = self._levels_above()
+        above, next_one = self._levels_above()
         levels = below[::-1] + above
         coefs = _chebyshev.coefficients(np.array([level.values for level in levels]))
         edges = np.log(4.0) * np.arange(lowest - 1, lowest + len(levels))
@@ -48,7 +49,9 @@ class Table:
         self.doubt = max(level.doubt for level in levels)
         if not self.is_steep:
             self.doubt = max(self.doubt, *(level.slope_doubt for level in levels))
-        self.trusted = np.inf if soars or self._is_foretold(edges) else self._high.edge
+        follows = self._is_foretold(edges) and self._is_likely(next_one)
+        soars = next_one is not None and next_one.soars
+        self.trusted = np.inf if soars or follows else self._high.edge
 
     @property
     def growth(self) -> Growth:
@@ -78,15 +81,15 @@ class Table:
             levels.append(found)
         return last, levels
 
-    def _levels_above(self) -> tuple[list[Level], bool]:
-        """Moments at levels 1, 2, ..., and whether they end because phi outgrows every power."""
+    def _levels_above(self) -> tuple[list[Level], Level | None]:
+        """Moments at levels 1, 2, ..., and those of the next that are not good enough, if any."""
         levels: list[Level] = []
         for number in range(1, HIGHEST_LEVEL + 1):
             found = self._level(number)
             if found.doubt > DOUBTFUL or found.soars:
-                return levels, found.soars
+                return levels, found
             levels.append(found)
-        return levels, False
+        return levels, None
 
     def _level(self, level: int) -> Level:
         known = self._resolved[min(max(level, 0), self.finest)]
@@ -101,6 +104,13 @@ class Table:
             return False
         last, _ = self._both(edges[:-3:-1])
         return self._high_end(edges[:-1]).foretells(self._high.edge, last, not self.is_steep)
+
+    def _is_likely(self, next_one: Level | None) -> bool:
+        """Whether the trend goes through the level that ended the table, known roughly."""
+        if next_one is None:
+            return True
+        q = self._high.edge * 4.0 ** (0.5 + 0.5 * _chebyshev.points(POINTS))
+        return bool(np.allclose(self._high.extend(q)[0], next_one.values[0], rtol=ROUGHLY))
 
     def _both(self, log_q: Array) -> tuple[Values, Values]:
         """The moments at an edge and at the one before it."""
