@@ -73,18 +73,70 @@ def test_infinite_depth_is_the_limit_kernel():
     assert "use a finite depth" in chaotic.recommendation
 
 
+@pytest.mark.parametrize(
+    ("net", "has_limit"),
+    [
+        (nngp.Architecture(math.inf, "relu", 1.98, 0.1), False),  # too near criticality
+        (nngp.Architecture(math.inf, "gelu", 1.0, 0.0), True),  # though its variance vanishes
+        (nngp.Architecture(math.inf, "step", 1.0, 0.1), False),
+    ],
+)
+def test_advice_at_infinite_depth_is_what_the_kernel_does(net, has_limit):
+    advice = regimes.diagnose(net).recommendation
+    assert ("the limit kernel is used" in advice) == has_limit
+    assert ("has no limit kernel; use a finite depth" in advice) != has_limit
+
+
+@pytest.mark.parametrize(
+    ("name", "weight_var", "fate"),
+    [("tanh", 0.5, "vanishes"), ("relu", 1.0, "vanishes"), ("relu", 3.0, "explodes")],
+)
+def test_a_signal_that_does_not_rest_is_said(name, weight_var, fate):
+    words = str(regimes.diagnose(nngp.Architecture(3, name, weight_var, 0.0)))
+    assert f"correlations freeze while the signal {fate}" in words
+    assert "inf layers" not in words
+    deep = regimes.diagnose(nngp.Architecture(300, name, weight_var, 0.0))
+    assert ("below the noise" in deep.recommendation) == (fate == "vanishes")
+
+
+def test_the_data_may_be_to_blame():
+    for X in (np.ones((4, 2)), [1.0, 2.0, 3.0]):
+        found = regimes.diagnose(nngp.Architecture(3), X)
+        assert "the data, not the depth" in found.recommendation
+    assert regimes.diagnose(nngp.Architecture(3), [1.0, -2.0, 3.0]).spread > 0.1
+
+
+@pytest.mark.parametrize("depth", [3, math.inf])
+@pytest.mark.parametrize("height", [0.0, 2.0])
+def test_the_activation_may_be_to_blame(depth, height):
+    found = regimes.diagnose(nngp.Architecture(depth, lambda x: 0 * x + height))
+    assert "is constant" in found.recommendation
+    assert "relative_noise" not in found.recommendation
+
+
+NET = nngp.Architecture(1)
 BAD = [
     (lambda: regimes.trainable_depth(nngp.Architecture(1, "relu", [1.0, 2.0], 0.1)), "one weight"),
     (lambda: regimes.diagnose(nngp.Architecture(1, "relu", 1.0, [0.1, 0.2])), "one weight_var"),
-    (lambda: regimes.diagnose(nngp.Architecture(1), np.ones(3)), r"shape \(n, d\)"),
-    (lambda: regimes.diagnose(nngp.Architecture(1), np.zeros((3, 2))), "no direction"),
-    (lambda: regimes.diagnose(nngp.Architecture(1), [[1.0, np.nan], [1, 2]]), "NaN"),
-    (lambda: regimes.diagnose(nngp.Architecture(1), noise_var=-1.0), "noise_var"),
+    (lambda: regimes.diagnose(nngp.Architecture(3, "tanh", 1e70, 0.1)), r"between 0 and 1e\+30"),
+    (lambda: regimes.trainable_depth(nngp.Architecture(3, "tanh", 1e70)), r"between 0 and 1e\+30"),
+    (lambda: regimes.diagnose("tanh"), "must be an nngp.Architecture"),
+    (lambda: regimes.trainable_depth("tanh"), "must be an nngp.Architecture"),
+    (lambda: regimes.diagnose(NET, np.ones((2, 3, 4))), "two-dimensional"),
+    (lambda: regimes.diagnose(NET, [["a"], ["b"]]), "must hold real numbers"),
+    (lambda: regimes.diagnose(NET, [[1.0, 2.0]]), "at least two points"),
+    (lambda: regimes.diagnose(NET, np.zeros((3, 2))), "no direction"),
+    (lambda: regimes.diagnose(NET, [[1.0, np.nan], [1, 2]]), "holds nan"),
+    (lambda: regimes.diagnose(NET, 1e200 * np.eye(3)), "so large that"),
+    (lambda: regimes.diagnose(NET, 1e-200 * np.eye(3)), "so small that"),
+    (lambda: regimes.diagnose(NET, noise_var=-1.0), "noise_var must be"),
+    (lambda: regimes.diagnose(NET, noise_var="low"), "noise_var must be"),
+    (lambda: regimes.diagnose(NET, noise_var=None), "noise_var must be"),
 ]
 
 
 @pytest.mark.parametrize(("call", "message"), BAD)
 def test_bad_input_is_refused_in_one_sentence(call, message):
-    with pytest.raises(ValueError, match=message) as caught:
+    with pytest.raises((TypeError, ValueError), match=message) as caught:
         call()
     assert "\n" not in str(caught.value)

@@ -102,6 +102,9 @@ BAD = [
     (lambda: regimes.chi("rleu", 1.0, 0.1), "did you mean: relu"),
     (lambda: regimes.chi("relu", 1.0, 0.1, at=1.5), "at must be a correlation"),
     (lambda: regimes.chi("relu", 1.0, 0.1, at="end"), "at must be a correlation"),
+    (lambda: regimes.chi("relu", 1.0, 0.1, at=None), "at must be a correlation"),
+    (lambda: regimes.chi("relu", 1.0, 0.1, at=[0.1]), "at must be a correlation"),
+    (lambda: regimes.critical_line("tanh", weight_var=1e30), r"every bias_var up to 1e\+30"),
     (lambda: regimes.chi("relu", [1.0, 2.0], [0.1, 0.2, 0.3]), "do not broadcast"),
     (lambda: regimes.variance_fixed_point("relu", [1.0], 0.1, all=True), "all=True takes one"),
     (lambda: regimes.critical_line("relu"), "give either bias_var or weight_var"),
@@ -121,9 +124,30 @@ def test_bad_input_is_refused_in_one_sentence(call, message):
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_number_is_refused():
-    with pytest.raises(TypeError, match="weight_var must be a number"):
-        regimes.phase("relu", "two", 0.1)
+MASKED = np.ma.masked_array([1.0, 2.0], [False, True])
+
+
+@pytest.mark.parametrize("value", ["two", "2", ["2"], None, [None, 1.0], 1j, MASKED, True])
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises(TypeError, match=r"weight_var (must be a number|has masked)"):
+        regimes.phase("relu", value, 0.1)
+    with pytest.raises(TypeError, match=r"bias_var (must be a number|has masked)"):
+        regimes.phase("relu", 1.0, value)
+
+
+def test_without_weights_all_inputs_are_one():
+    for name in ("step", "relu", "tanh"):
+        for bias_var in (0.0, 0.5):
+            assert regimes.correlation_fixed_point(name, 0.0, bias_var) == 1.0
+            assert regimes.chi(name, 0.0, bias_var) == 0.0
+            assert regimes.depth_scale(name, 0.0, bias_var).xi_c == 0.0
+            assert regimes.variance_fixed_point(name, 0.0, bias_var) == bias_var
+
+
+def test_a_bias_too_small_to_see_is_none():
+    assert regimes.critical_line("tanh", 1e-100) == pytest.approx(1.0)
+    assert regimes.variance_fixed_point("relu", 1.0, 1e-57) == pytest.approx(2e-57)
+    assert regimes.variance_fixed_point("relu", 1.0, 1e-100) == 0.0
 
 
 def test_the_module_is_loaded_on_use():

@@ -37,6 +37,22 @@ def test_two_stable_variances_and_the_one_that_is_reached():
     assert regimes.variance_fixed_point(*many_weak, 0.5) == pytest.approx(high, rel=1e-12)
 
 
+def test_a_variance_that_jumps_over_fixed_points():
+    # V rises, peaks, and falls through a stable variance near 3000; but from 0.3 it leaps past
+    # that, and past the unstable one near 14,000, to where the second step of phi leads it.
+    def phi(x):
+        near = (np.abs(x) > 0.9) & (np.abs(x) < 1.1)
+        return np.where(near, 1.8e3, np.where(np.abs(x) > 400, 5.8e3, 0.0))
+
+    stable = regimes.variance_fixed_point(phi, 0.3, 0.0, all=True)
+    q = 0.3
+    for _ in range(100):
+        q = image(phi, 0.3, 0.0, q)
+    assert len(stable) == 3
+    assert stable[1] < 5e3 < 5e6 < q
+    assert regimes.variance_fixed_point(phi, 0.3, 0.0) == pytest.approx(q, rel=1e-3)
+
+
 def test_zero_and_infinity_attract():
     assert regimes.variance_fixed_point("square", 0.2, 0.0, all=True).tolist() == [0.0, np.inf]
     found = regimes.variance_fixed_point("gelu", 1.9, 0.0, all=True)

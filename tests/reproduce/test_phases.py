@@ -6,6 +6,7 @@ import pytest
 
 import nngp
 from nngp import plots, regimes
+from nngp.architecture import as_activation
 from nngp.reproduce import phases as module
 from nngp.reproduce.phases import phases
 
@@ -169,3 +170,53 @@ def test_files(drawn, tmp_path, kind):
     path = tmp_path / f"phase.{kind}"
     drawn("relu", path, weight_var=1.0, bias_var=0.0)
     assert 10_000 < path.stat().st_size < 300_000
+
+
+def test_large_variances_take_no_layer_of_their_own(monkeypatch):
+    """Seconds each, at such variances; one-dimensional moments and single pairs are enough."""
+    expected = nngp.layer_covariance("tanh", 60.0, 60.0, [0.0, 0.5, 0.97, 1.0])
+    monkeypatch.setattr("nngp.covariance.numeric.covariance", pytest.fail)
+    monkeypatch.setattr("nngp.covariance.layer.FittedLayer", pytest.fail)
+    phi = as_activation("tanh")
+    at = module._next_layer(phi, 30.0, 50.0, 60.0, np.array([0.0, 0.5, 0.97, 1.0]))
+    np.testing.assert_allclose(at[1] * at[0], 50.0 + 30.0 * expected, rtol=1e-9)
+    (net,) = phases("tanh", weight_var=30.0, bias_var=50.0).networks
+    assert net.correlations[0][-1] == pytest.approx(net.correlation, abs=1e-3)
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    """Run a command in an empty folder; gives exit code, stdout, stderr."""
+    pytest.importorskip("polars")
+    pytest.importorskip("typer")
+    from nngp.terminal.app import app
+
+    monkeypatch.chdir(tmp_path)
+
+    def call(words):
+        with pytest.raises(SystemExit) as left:
+            app(words.split())
+        captured = capsys.readouterr()
+        return left.value.code, captured.out, " ".join(captured.err.split())
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("phase -o /proc/x.png", "nothing can be written to /proc"),
+        ("phase tanh --bias-var 1e31 -o x.png", "between 0 and 1e+30"),
+        ("phase thanh -o x.png", "did you mean: tanh"),
+    ],
+)
+def test_the_command_refuses_what_cannot_be(command, words, said):
+    code, _, error = command(words)
+    assert code == 2
+    assert said in error
+
+
+def test_the_command_takes_an_activation_as_a_word(command):
+    code, out, _ = command("phase erf -o x.svg")
+    assert code == 0
+    assert "erf" in out

@@ -62,6 +62,16 @@ def near_deficits(activation: Activation, q: Array) -> Deficits:
     return _Pairs(activation, q)
 
 
+def at_one_variance(activation: Activation, q: float, e: Array) -> Array:
+    """F(q, 1) - F(q, 1 - e) for many e in [0, 1], to 1e-4 where e is below 1e-4."""
+    out, distant = np.zeros_like(e), e >= FAR
+    near = np.maximum(e[~distant], CLOSE)
+    shrunk = e[~distant] / near  # D is straight enough that near 0
+    out[distant] = far_deficits(activation, np.full(int(distant.sum()), q))(e[distant])
+    out[~distant] = shrunk * near_deficits(activation, np.full(len(near), q))(near)
+    return out
+
+
 @dataclass(frozen=True)
 class _Closed:
     form: ClosedForm

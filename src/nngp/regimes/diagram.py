@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import as_activation
+from nngp.covariance.select import AnyActivation
 from nngp.regimes.inputs import as_grid
 from nngp.regimes.line import line_or_end
-from nngp.regimes.propagation import AnyActivation
 from nngp.regimes.state import state_of
 
 Array = NDArray[np.float64]

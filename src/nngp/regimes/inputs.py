@@ -4,6 +4,7 @@ Scalars in, scalars out; arrays in, arrays out. The arithmetic between works on 
 """
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 LARGEST = 1e30  # of a variance: what follows from it must stay within float64
+SMALLEST = 1e-58  # what is less counts as zero, as it does beside the lowest variance looked at
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,33 @@ def settings_of(weight_var: ArrayLike, bias_var: ArrayLike) -> Settings:
 
 
 def as_variances(name: str, values: ArrayLike) -> Array:
-    """An array of finite variances >= 0."""
-    try:
-        out = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number or an array of numbers, got {values!r}") from None
+    """An array of finite variances >= 0, those that no flow can see being 0."""
+    out = _as_numbers(name, values)
     wrong = ~((out >= 0) & (out <= LARGEST))
     if wrong.any():
         raise ValueError(
             f"{name} must be a finite variance between 0 and {LARGEST:g}, got {out[wrong].flat[0]}"
         )
-    return out
+    return np.where(out < SMALLEST, 0.0, out)
+
+
+def as_correlation(at: Any) -> float:
+    """A correlation in [-1, 1]."""
+    if not isinstance(at, Real) or not -1 <= float(at) <= 1:
+        raise ValueError(f"at must be a correlation in [-1, 1] or 'fixed point', got {at!r}")
+    return float(at)
+
+
+def _as_numbers(name: str, values: ArrayLike) -> Array:
+    if np.ma.is_masked(values):
+        raise TypeError(f"{name} has masked values; drop them first")
+    try:
+        raw = np.asarray(values)
+        if raw.dtype.kind not in "fiu" and raw.size:
+            raise TypeError
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number or an array of numbers, got {values!r}") from None
+    return raw.astype(np.float64)
 
 
 def as_grid(name: str, values: ArrayLike) -> Array:

@@ -24,9 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp._safe import TINY
 from nngp.architecture import as_activation
+from nngp.covariance.select import AnyActivation
 from nngp.regimes.inputs import LARGEST, as_grid, as_variances
 from nngp.regimes.moments import Moments, moments_of
-from nngp.regimes.propagation import AnyActivation
 from nngp.regimes.roots import solve
 from nngp.regimes.state import State
 from nngp.regimes.variance import FLAT, GRID, sign_changes, unit_flow
@@ -66,7 +66,8 @@ def critical_line(
     Raises
     ------
     ValueError
-        If there is no such value, as for an activation that jumps: chi_1 is infinite always.
+        If there is no such value up to 1e30, as for an activation that jumps: chi_1 is infinite
+        always.
 
     Notes
     -----
@@ -128,11 +129,12 @@ def line_or_end(moments: Moments, bias: Array) -> Array:
 
 
 def _refuse_none(activation: str, name: str, wanted: str, given: Array, found: Array) -> None:
-    none = ~np.isfinite(found) | ((found == 0) & (wanted == "weight_var"))
+    none = ~(found <= LARGEST) | ((found == 0) & (wanted == "weight_var"))
     if none.any():
         raise ValueError(
             f"activation '{activation}' has no critical {wanted} at {name}={given[none][0]:g}: "
-            f"the network stays on one side for every {wanted}; see nngp.regimes.phase"
+            f"the network stays on one side for every {wanted} up to {LARGEST:g}; see "
+            "nngp.regimes.phase"
         )
 
 

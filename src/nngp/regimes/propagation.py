@@ -5,18 +5,16 @@ is that of Poole et al. 2016 and Schoenholz et al. 2016, which the paper takes u
 two inputs change with depth before training decides whether their difference survives.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nngp.architecture import Activation, as_activation
-from nngp.regimes.inputs import Settings, settings_of
+from nngp.architecture import as_activation
+from nngp.covariance.select import AnyActivation
+from nngp.regimes.inputs import Settings, as_correlation, settings_of
 from nngp.regimes.state import State, state_of
 from nngp.regimes.variance import fixed_points
-
-AnyActivation = str | Callable[[Any], Any] | Activation
 
 
 class DepthScale(NamedTuple):
@@ -39,7 +37,7 @@ def variance_fixed_point(
     ----------
     activation : str, callable or Activation
     weight_var, bias_var : array_like
-        Broadcast together.
+        Broadcast together. Up to 1e30; what is below 1e-58 counts as zero.
     all : bool
         Give every stable fixed point instead, ascending, with 0 and inf if they attract
         (scalars only).
@@ -93,7 +91,8 @@ def chi(
     """The slope of the correlation map, weight_var E[phi'(u) phi'(v)] at variance q*.
 
     At correlation 1 it is chi_1: below 1 nearby inputs converge, above 1 they part. Infinite
-    at 1 where phi jumps.
+    at 1 where E[phi'²] is, as for an activation that jumps or rises like a root, and where it
+    grows without end with a variance that does.
 
     Parameters
     ----------
@@ -109,14 +108,9 @@ def chi(
     0.75
     """
     settings, state = _state(activation, weight_var, bias_var)
-    if isinstance(at, str):
-        if at != "fixed point":
-            raise ValueError(f"at must be a correlation in [-1, 1] or 'fixed point', got {at!r}")
+    if isinstance(at, str) and at == "fixed point":
         return settings.give(state.chi_at_fixed_point)
-    corr = float(at)
-    if not -1 <= corr <= 1:
-        raise ValueError(f"at must be a correlation in [-1, 1] or 'fixed point', got {at!r}")
-    return settings.give(state.slope_at(corr))
+    return settings.give(state.slope_at(as_correlation(at)))
 
 
 def depth_scale(

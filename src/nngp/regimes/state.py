@@ -16,6 +16,7 @@ limit; correlations freeze at whatever they were, and c* = 1 (the limit of a sma
 with an infinite depth scale.
 """
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from nngp._safe import TINY
 from nngp.architecture import Activation
+from nngp.curve import ToleranceWarning
 from nngp.regimes.correlation import attractors, slopes
 from nngp.regimes.moments import HIGHEST, LOWEST, Moments, Values, moments_of
 from nngp.regimes.variance import unit_flow
@@ -144,7 +146,8 @@ class State:
         q = np.clip(self.variance, *LIMITS)
         at = self.moments(q)
         limit = at.slope * q / np.maximum(at.second, TINY)
-        return np.where(self.is_finite, self.chi, limit)
+        # Without weights there is no flow to a limit: chi is 0, and all inputs are one.
+        return np.where(self.is_finite | (self.weight == 0), self.chi, limit)
 
     @cached_property
     def _is_chaotic(self) -> Mask:
@@ -164,7 +167,17 @@ class State:
 
 def state_of(activation: Activation, weight: Array, bias: Array) -> State:
     """The limit of depth of networks with these variances (flat arrays)."""
-    return State(moments_of(activation), weight, bias)
+    state = State(moments_of(activation), weight, bias)
+    trusted = state.moments.trusted
+    if np.any(state.variance > trusted):
+        warnings.warn(
+            f"the variance grows beyond {trusted:.2g}, up to where the moments of activation "
+            f"'{activation.name}' could be integrated; what is said of it there follows a trend "
+            "that was not seen to hold",
+            ToleranceWarning,
+            stacklevel=4,
+        )
+    return state
 
 
 def _depth(slope: Array) -> Array:

@@ -24,7 +24,7 @@ Index = NDArray[np.intp]
 GRID = np.linspace(np.log(LOWEST), np.log(HIGHEST), 1601)
 STEP = float(GRID[1] - GRID[0])
 FLAT = 1e-13  # |V/q - 1| below this is rounding
-MOST_STEPS = 60  # of an alternation, which shrinks by half or more in each
+STEPS = 100  # enough for any alternation, which shrinks by half or more in each
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,15 @@ def unit_flow(moments: Moments, weight: Array, bias: Array) -> Array:
 
 
 def _past_overshoot(moments: Moments, weight: Array, bias: Array, log_q: Array) -> Array:
-    """The flow followed for as long as V falls with q, where it can step over a fixed point."""
-    for _ in range(MOST_STEPS):
-        q = np.exp(log_q)
-        at = moments(q)
-        falls = at.radial < 0
-        if not falls.any():
+    """The flow followed for some layers, if V falls anywhere: it can then step over fixed points,
+    and where it comes to lie between them is not for their order to say."""
+    if not (moments(np.exp(GRID)).radial < 0).any():
+        return log_q
+    for _ in range(STEPS):
+        before, variance = log_q, bias + weight * moments(np.exp(log_q)).second
+        log_q = np.clip(np.log(variance + TINY), GRID[0], GRID[-1])
+        if np.abs(log_q - before).max(initial=0.0) <= FLAT:
             break
-        log_q = np.where(falls, np.log(bias + weight * at.second + TINY), log_q)
     return log_q
 
 

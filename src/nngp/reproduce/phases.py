@@ -7,7 +7,6 @@ the weight_var and bias_var in question.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +14,20 @@ from numpy.typing import NDArray
 from nngp import regimes
 from nngp._safe import TINY
 from nngp.architecture import Activation, as_activation
-from nngp.covariance import layer_covariance
 from nngp.covariance.select import AnyActivation
+from nngp.regimes.deficits import at_one_variance
+from nngp.regimes.moments import moments_of
 
 Array = NDArray[np.float64]
 BIAS_VAR = 0.1
 BESIDE = (0.5, 1.0, 2.0)  # times the critical weight_var: one network in each phase, and between
 WEIGHT_VAR = 1.6  # where there is no critical line
 GRID = (51, 41)  # weight_vars, bias_vars; none is 2, where relu is critical
-RANGES = (5.0, 2.0)  # the paper's; wider if a network lies outside
+RANGES = (5.0, 2.0)  # the paper's; wider, and half as fine, if a network lies outside
 LAYERS = 20
 VARIANCES = (0.02, 5.0)  # where the flow of the variance starts
 CORRELATIONS = (0.0, 0.5, 0.9)  # and that of the correlation
 EXTREMES = (1e-8, 1e8)  # variances beyond which a flow is not followed
-TOLERANCE = 1e-8  # of a layer: far below what a picture shows
 
 
 @dataclass(frozen=True)
@@ -68,11 +67,7 @@ def phases(
     critical = _critical_weight_var(phi, bias_var)
     weight_vars = _across(critical) if weight_var is None else (float(weight_var),)
     networks = tuple(propagation(phi, each, bias_var, each == critical) for each in weight_vars)
-    diagram = regimes.phase_diagram(
-        phi,
-        np.linspace(0.1, max(RANGES[0], 1.2 * max(weight_vars)), GRID[0]),
-        np.linspace(0.0, max(RANGES[1], 1.2 * bias_var), GRID[1]),
-    )
+    diagram = regimes.phase_diagram(phi, *_grids(max(weight_vars), bias_var))
     return Phases(diagram, limiting_depth_scale(diagram), critical, networks)
 
 
@@ -104,8 +99,17 @@ def propagation(
         regimes.depth_scale(*at),
         cosines,
         mapped,
-        tuple(_flow(*at, q, 1.0)[0] for q in VARIANCES),
+        tuple(_flow(*at, q, np.zeros(0))[0] for q in VARIANCES),
         tuple(_flow(*at, start, np.array(CORRELATIONS))[1].T),
+    )
+
+
+def _grids(weight_var: float, bias_var: float) -> tuple[Array, Array]:
+    """Where the diagram is computed. At large biases correlations come near 1 and take long."""
+    counts = GRID if bias_var <= RANGES[1] else tuple(1 + count // 2 for count in GRID)
+    return (
+        np.linspace(0.1, max(RANGES[0], 1.2 * weight_var), counts[0]),
+        np.linspace(0.0, max(RANGES[1], 1.2 * bias_var), counts[1]),
     )
 
 
@@ -121,7 +125,7 @@ def _across(critical: float) -> tuple[float, ...]:
 
 
 def _flow(
-    phi: Activation, weight_var: float, bias_var: float, q: float, c: Any
+    phi: Activation, weight_var: float, bias_var: float, q: float, c: Array
 ) -> tuple[Array, Array]:
     """q_l and c_l for l = 0, 1, ... as long as the variance is of a size to be drawn."""
     states = [(q, c)]
@@ -135,9 +139,10 @@ def _flow(
 
 
 def _next_layer(
-    phi: Activation, weight_var: float, bias_var: float, q: float, c: Any
-) -> tuple[float, Any]:
-    """One step of eq. 5 for two inputs of variance q and correlation c, or many correlations."""
-    moments = layer_covariance(phi, q, q, np.append(1.0, c), tol=TOLERANCE)
-    variance, *covariance = bias_var + weight_var * moments
-    return variance, np.reshape(covariance, np.shape(c)) / max(variance, TINY)
+    phi: Activation, weight_var: float, bias_var: float, q: float, c: Array
+) -> tuple[float, Array]:
+    """One step of eq. 5 for pairs of inputs of variance q and correlations c."""
+    second = float(moments_of(phi)(np.array([q])).second[0])
+    variance = bias_var + weight_var * second
+    deficits = at_one_variance(phi, q, 1 - c)
+    return variance, 1 - weight_var * deficits / max(variance, TINY)

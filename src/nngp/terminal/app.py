@@ -132,9 +132,12 @@ def kernel(
         jobs.kernel(table, net, normalize, output, as_json)
 
 
-@app.command(epilog="Example: nngp phase --activation tanh --out phase.svg")
+@app.command(epilog="Example: nngp phase tanh --out phase.svg")
 def phase(
-    activation: Annotated[str, typer.Option(help="relu, erf, tanh, gelu, ...")] = "tanh",
+    name: Annotated[
+        str, typer.Argument(metavar="[ACTIVATION]", help="relu, erf, tanh, gelu, ...")
+    ] = "tanh",
+    activation: Annotated[str | None, typer.Option(help="The same as an option.")] = None,
     weight_var: Annotated[
         float | None,
         typer.Option(help="Of the network drawn; by default three across the critical line."),
@@ -152,7 +155,7 @@ def phase(
     with guarded():
         from nngp.terminal import jobs
 
-        jobs.phase(activation, weight_var, bias_var, output, table, as_json)
+        jobs.phase(activation or name, weight_var, bias_var, output, table, as_json)
 
 
 @app.command(epilog="Example: nngp demo --folder demo")

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -159,19 +160,34 @@ def phase(
 ) -> None:
     """Activation to a picture of how signals propagate, and its numbers."""
     check_writable(output, PICTURES)
+    _try_writing(output)
     if table is not None:
         check_writable(table, tuple(READERS))
+        _try_writing(table)
     net = network(1, activation, 1.0 if weight_var is None else weight_var, bias_var)
     need_matplotlib()
     from nngp.reproduce.figures.phases import draw_phases
 
-    data = phases(net.activation, weight_var, bias_var)
+    try:
+        data = phases(net.activation, weight_var, bias_var)
+    except ValueError as error:  # all it takes is options
+        raise UsageError(str(error)) from None
     with replaced(output) as part:
         draw_phases(data, part)
         if table is not None:
             write_table(data.diagram.columns(), table)
     files = {"picture": output} | ({} if table is None else {"table": table})
     answer(f"signal propagation, {activation}", files | propagation_facts(data), as_json)
+
+
+def _try_writing(path: Path) -> None:
+    """Permissions do not say all (to root, or in /proc): the way to know is to try."""
+    try:
+        TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise UsageError(
+            f"nothing can be written to {path.parent} ({error.strerror}); use another folder"
+        ) from None
 
 
 def network(*description: Any) -> Architecture:
