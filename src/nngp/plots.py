@@ -74,7 +74,8 @@ def phase_diagram(
     """Signal propagation (sec. 3.2): phases, depth scales, correlation maps, flow with depth.
 
     The maps and flows are those of the network with the given variances; without a weight_var,
-    of three networks: one on the critical line and one on either side.
+    of three networks: one on the critical line and one on either side. Without a bias_var it is
+    0.1. The figure is returned, and written to `path` if there is one.
     """
     need_matplotlib()
     from nngp.reproduce import phases
