@@ -197,15 +197,20 @@ def _kept_apart(
     run: Run, factor: Factor, split: Split, z: list[Any], alpha: list[Any], middle: Array
 ) -> tuple[list[Any], list[Any], Constant]:
     """z and α of Y - μ, and the constant, from those of Y - middle with a last row for ones."""
-    rows = [np.concatenate([run.fetch(tile) for tile in tiles], axis=1) for tiles in (z, alpha)]
+    rows = [run.fetch(run.apply(_joined, *tiles)) for tiles in (z, alpha)]
     constant, apart = Constant.solve(split, rows[0][-1], rows[0][:-1], middle)
 
-    def tiles(whole: Array) -> list[Any]:
-        return [run.put(np.ascontiguousarray(whole[:, part])) for part in factor.slices]
+    def tiles(rows: Array) -> list[Any]:
+        whole = run.put(rows)  # one transfer, if it is one
+        return [whole[:, part].copy() for part in factor.slices]
 
     z, alpha = (tiles(row[:-1] - apart[:, None] * row[-1]) for row in rows)
     ones_z, ones_alpha = (tiles(row[-1:]) for row in rows)
     return z, alpha, replace(constant, z=ones_z, alpha=ones_alpha)
+
+
+def _joined(*tiles: Any) -> Any:
+    return tiles[0].__array_namespace__().concat(tiles, axis=1)
 
 
 def _kernel_tile(
