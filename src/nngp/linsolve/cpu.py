@@ -177,6 +177,9 @@ class CpuRun:
     def put(self, array: Array) -> Tile:
         return np.ascontiguousarray(array)
 
+    def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
+        return [np.ascontiguousarray(part) for part in np.split(array, edges[1:-1], axis=1)]
+
     def zeros(self, rows: int, columns: int) -> Tile:
         return np.zeros((rows, columns))
 

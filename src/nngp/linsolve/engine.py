@@ -66,6 +66,9 @@ class Run(Protocol):
     def put(self, array: NDArray[np.float64]) -> Tile:
         """A host array as a tile."""
 
+    def columns(self, array: NDArray[np.float64], edges: Sequence[int]) -> list[Tile]:
+        """A host array as tiles, cut between its columns."""
+
     def zeros(self, rows: int, columns: int) -> Tile:
         """A tile of zeros."""
 

@@ -44,6 +44,11 @@ def _trsm(L: Any, tiles: tuple[Any, ...], *, transposed: bool) -> list[Any]:
     return jnp.split(X, np.cumsum([len(tile) for tile in tiles])[:-1])
 
 
+@partial(jax.jit, static_argnames="cuts")
+def _columns(X: Any, cuts: tuple[int, ...]) -> list[Any]:
+    return jnp.split(X, cuts, axis=1)
+
+
 def gpu_device() -> Any | None:
     """The first GPU that JAX sees, or None."""
     try:
@@ -170,6 +175,9 @@ class GpuRun:
 
     def put(self, array: Array) -> Tile:
         return jnp.asarray(array)
+
+    def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
+        return _columns(jnp.asarray(array), tuple(edges[1:-1]))
 
     def zeros(self, rows: int, columns: int) -> Tile:
         return jnp.zeros((rows, columns))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from nngp.architecture import Architecture
 from nngp.gram import WHOLE, Inputs, Split, kernel_blocks
-from nngp.linsolve import Engine, Factor, Run
-from nngp.linsolve.cholesky import flops, spans
+from nngp.linsolve import Engine, Factor
+from nngp.linsolve.cholesky import flops
 from nngp.posterior.constant import Constant
 from nngp.posterior.noise import Noise
 from nngp.posterior.posterior import Posterior
@@ -116,18 +116,14 @@ def _system(
             [run.put(read(f"factor/{i}/{j}")) for j in range(i + 1)] for i in range(len(edges) - 1)
         ]
         constant = None
-        z, alpha = (_tiles(run, edges, read(name)) for name in ("z", "alpha"))
+        z, alpha = (run.columns(read(name), edges) for name in ("z", "alpha"))
         if not split.is_whole:
-            one_z, one_alpha = (_tiles(run, edges, read(f"constant/{k}")) for k in ("z", "alpha"))
+            one_z, one_alpha = (run.columns(read(f"constant/{k}"), edges) for k in ("z", "alpha"))
             constant = Constant(split, header["beta"], read("constant/sums"), one_z, one_alpha)
     factor = Factor(edges, rows, noise.variance / split.scale, header["log_det"])
     names = ("log_evidence", "failed_attempts", "seconds")
     more = (header[name] for name in names)
     return System(factor, split, noise, constant, z, alpha, *more)
-
-
-def _tiles(run: Run, edges: tuple[int, ...], rows: Array) -> list[Any]:
-    return [run.put(np.ascontiguousarray(rows[:, part])) for part in spans(edges)]
 
 
 def _plain(value: Any) -> Any:

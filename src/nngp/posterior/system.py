@@ -200,12 +200,8 @@ def _kept_apart(
     rows = [run.fetch(run.apply(_joined, *tiles)) for tiles in (z, alpha)]
     constant, apart = Constant.solve(split, rows[0][-1], rows[0][:-1], middle)
 
-    def tiles(rows: Array) -> list[Any]:
-        whole = run.put(rows)  # one transfer, if it is one
-        return [whole[:, part].copy() for part in factor.slices]
-
-    z, alpha = (tiles(row[:-1] - apart[:, None] * row[-1]) for row in rows)
-    ones_z, ones_alpha = (tiles(row[-1:]) for row in rows)
+    z, alpha = (run.columns(row[:-1] - apart[:, None] * row[-1], factor.edges) for row in rows)
+    ones_z, ones_alpha = (run.columns(row[-1:], factor.edges) for row in rows)
     return z, alpha, replace(constant, z=ones_z, alpha=ones_alpha)
 
 
