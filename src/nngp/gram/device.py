@@ -23,7 +23,7 @@ from nngp.curve import NEAR, Profile, curve_at
 from nngp.curve.octaves import BITS, SHALLOW, evaluate
 from nngp.gram.blocks import Blocks, fits, own_split
 from nngp.gram.equal_norm import curve_error
-from nngp.gram.gradient import by_name, flat_sensitivities, total_of
+from nngp.gram.gradient import by_name, split_sensitivities, total_of
 from nngp.gram.inputs import Inputs
 from nngp.gram.pairwise import (
     FAR_ENOUGH,
@@ -351,9 +351,7 @@ class DeviceGradient:
         per_layer: bool,
         split: Split,
     ) -> None:
-        flat = flat_sensitivities(architecture, input_var, per_layer)
-        at_one, moved = zip(*(split.derivative(profile) for profile in flat), strict=True)
-        self._at_one = np.array(at_one)
+        self._at_one, moved = split_sensitivities(architecture, input_var, per_layer, split)
         self._tables = [device_table(profile) for profile in moved]
         self.inputs, self.per_layer = inputs, per_layer
         self._total = _put(np.zeros(len(self._tables)))

@@ -39,11 +39,9 @@ class CurveGradient:
         split: Split,
     ) -> None:
         self.cosines, self.per_layer = Cosines(inputs, inputs), per_layer
-        flat = flat_sensitivities(architecture, input_var, per_layer)
-        at_one, moved = zip(*(split.derivative(profile) for profile in flat), strict=True)
-        self._at_one = np.array(at_one)
+        self._at_one, moved = split_sensitivities(architecture, input_var, per_layer, split)
         self._transforms = [ProfileTransform(profile, inputs, inputs) for profile in moved]
-        self._total, self._lock = np.zeros(len(flat)), threading.Lock()
+        self._total, self._lock = np.zeros(len(moved)), threading.Lock()
 
     def contract(self, G: Array, rows: slice, columns: slice) -> None:
         """Add Σ G dK/dθ over one block."""
@@ -245,6 +243,15 @@ def flat_sensitivities(
     """dK/dθ as functions of the cosine: the weight variances, then the bias variances."""
     profiles = curve_at(architecture, input_var).sensitivities(per_layer=per_layer)
     return [*profiles["weight_var"], *profiles["bias_var"]]
+
+
+def split_sensitivities(
+    architecture: Architecture, input_var: float, per_layer: bool, split: Split
+) -> tuple[Array, list[Profile]]:
+    """The same over the scale: constants, which a split keeps apart, and profiles."""
+    flat = flat_sensitivities(architecture, input_var, per_layer)
+    at_one, moved = zip(*(split.derivative(profile) for profile in flat), strict=True)
+    return np.array(at_one), list(moved)
 
 
 def scale_derivatives(

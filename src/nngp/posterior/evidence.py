@@ -29,8 +29,6 @@ def evidence_gradient(
     per_input: bool,
 ) -> dict[str, Any]:
     """d log_evidence / d(weight_var, bias_var, noise_var)."""
-    if per_input:
-        check_relevances(architecture, system)
     factor, scale = system.factor, system.split.scale
     slices, count = factor.slices, len(factor.rows)
     outputs = system.z[0].shape[0]
@@ -44,13 +42,8 @@ def evidence_gradient(
         return G.trace() if i == j else 0.0
 
     with engine.run() as run:
-        gradient = kernel_gradient(
-            engine.where,
-            architecture,
-            inputs,
-            split=system.split,
-            per_layer=per_layer,
-            per_input=per_input,
+        gradient = begin_gradient(
+            engine, architecture, inputs, system, per_layer=per_layer, per_input=per_input
         )
         W = inverse_rows(run, factor, range(count))
         trace = over_lower_tiles(
@@ -99,7 +92,23 @@ def with_noise(
     return out
 
 
-def check_relevances(architecture: Architecture, system: System) -> None:
+def begin_gradient(
+    engine: Engine,
+    architecture: Architecture,
+    inputs: Inputs,
+    system: System,
+    *,
+    per_layer: bool,
+    per_input: bool,
+) -> Any:
+    """The sums Σ G dK/dθ of this system, all zero as yet."""
+    if per_input:
+        _check_relevances(architecture, system)
+    options = {"per_layer": per_layer, "per_input": per_input}
+    return kernel_gradient(engine.where, architecture, inputs, split=system.split, **options)
+
+
+def _check_relevances(architecture: Architecture, system: System) -> None:
     """Refuse derivatives in the inputs where they would be wrong."""
     if system.noise.input_var is not None:
         raise ValueError(

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, kernel_gradient
+from nngp.gram import Inputs
 from nngp.linsolve import Engine, Progress, Run, inverse_rows
 from nngp.posterior.evidence import (
-    check_relevances,
+    begin_gradient,
     over_lower_tiles,
     with_noise,
     without_constant,
@@ -44,18 +44,11 @@ def density_gradient(
     per_input: bool,
 ) -> tuple[float, dict[str, Any]]:
     """The density and its derivatives in weight_var, bias_var, noise_var and the relevances."""
-    if per_input:
-        check_relevances(architecture, system)
     slices, count = system.factor.slices, len(system.factor.rows)
     alpha, outputs, scale = system.weights, system.weights.shape[1], system.split.scale
     with engine.run() as run:
-        gradient = kernel_gradient(
-            engine.where,
-            architecture,
-            inputs,
-            split=system.split,
-            per_layer=per_layer,
-            per_input=per_input,
+        gradient = begin_gradient(
+            engine, architecture, inputs, system, per_layer=per_layer, per_input=per_input
         )
         minus_P = _minus_inverse(run, system)
         progress.advance(progress.total / 2)
