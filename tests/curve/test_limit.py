@@ -182,7 +182,6 @@ def test_what_needs_a_list_of_layers_says_so():
     for call in (
         lambda: nngp.compile_curves(net),
         lambda: nngp.compile_curve(net).sensitivity(0.5, per_layer=True),
-        lambda: nngp.jax_kernel(net),
     ):
         with pytest.raises(ValueError, match="finite depth only"):
             call()

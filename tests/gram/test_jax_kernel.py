@@ -131,3 +131,8 @@ def test_gradients_are_finite_in_single_precision(name, bias_var):
     for pair in ((a, a), (a, -a), (0 * a, a), (0 * a, 0 * a)):
         gradients = jax.grad(k, argnums=(0, 1))(*pair, jnp.float32(1.2), jnp.float32(bias_var))
         assert all(np.isfinite(g).all() for g in gradients)
+
+
+def test_infinite_depth_is_refused():
+    with pytest.raises(ValueError, match="finite depth only"):
+        nngp.jax_kernel(nngp.Architecture(float("inf"), "relu", 1.0, 0.1))
