@@ -1,4 +1,5 @@
-"""The engines, each in small tiles: threads with BLAS, and JAX on whatever device there is."""
+"""The engines, each in small tiles: threads with BLAS, and JAX on whatever device there is; and
+the command, run in an empty folder."""
 
 import pytest
 
@@ -27,3 +28,21 @@ def jax_engine():
 @pytest.fixture(params=["cpu", "jax"])
 def engine(request):
     return SmallTiles() if request.param == "cpu" else jax_engine()
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run a command in an empty folder; gives exit code, stdout, stderr."""
+    pytest.importorskip("polars")
+    pytest.importorskip("typer")
+    from nngp.terminal.app import app
+
+    monkeypatch.chdir(tmp_path)
+
+    def call(words):
+        with pytest.raises(SystemExit) as left:
+            app(words.split())
+        captured = capsys.readouterr()
+        return left.value.code, captured.out, " ".join(captured.err.split())
+
+    return call

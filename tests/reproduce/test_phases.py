@@ -184,24 +184,6 @@ def test_large_variances_take_no_layer_of_their_own(monkeypatch):
     assert net.correlations[0][-1] == pytest.approx(net.correlation, abs=1e-3)
 
 
-@pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
-    """Run a command in an empty folder; gives exit code, stdout, stderr."""
-    pytest.importorskip("polars")
-    pytest.importorskip("typer")
-    from nngp.terminal.app import app
-
-    monkeypatch.chdir(tmp_path)
-
-    def call(words):
-        with pytest.raises(SystemExit) as left:
-            app(words.split())
-        captured = capsys.readouterr()
-        return left.value.code, captured.out, " ".join(captured.err.split())
-
-    return call
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -210,13 +192,13 @@ def command(tmp_path, monkeypatch, capsys):
         ("phase thanh -o x.png", "did you mean: tanh"),
     ],
 )
-def test_the_command_refuses_what_cannot_be(command, words, said):
-    code, _, error = command(words)
+def test_the_command_refuses_what_cannot_be(run, words, said):
+    code, _, error = run(words)
     assert code == 2
     assert said in error
 
 
-def test_the_command_takes_an_activation_as_a_word(command):
-    code, out, _ = command("phase erf -o x.svg")
+def test_the_command_takes_an_activation_as_a_word(run):
+    code, out, _ = run("phase erf -o x.svg")
     assert code == 0
     assert "erf" in out

@@ -10,21 +10,6 @@ pl = pytest.importorskip("polars")
 pytest.importorskip("typer")
 
 import nngp  # noqa: E402
-from nngp.terminal.app import app  # noqa: E402
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run a command in an empty folder; gives exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(words):
-        with pytest.raises(SystemExit) as left:
-            app(words.split())
-        captured = capsys.readouterr()
-        return left.value.code, captured.out, " ".join(captured.err.split())
-
-    return call
 
 
 def houses(n, seed=0):

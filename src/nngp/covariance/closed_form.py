@@ -159,9 +159,14 @@ def _arcsin_deficit(q: float, m: Array) -> Array:
 
 def _arcsin_deficit_in_var(q: float, m: Array) -> Array:
     """Its derivative in q: (1/root1 - c/root) / (1 + q), put over one denominator."""
-    sine2, root1 = m * (2 - m), np.sqrt(1 + 2 * q)
-    root = np.sqrt(1 + 2 * q + q**2 * sine2)
+    sine2, root1, root = _roots(q, m)
     return sine2 * (1 + q) / (root * root1 * (root + (1 - m) * root1))
+
+
+def _roots(q: float, m: Array) -> tuple[Array, float, Array]:
+    """1 - c², and (1 + q) cos of arcsin x and of arcsin(x c), for x = q / (1 + q)."""
+    sine2 = m * (2 - m)
+    return sine2, np.sqrt(1 + 2 * q), np.sqrt(1 + 2 * q + q**2 * sine2)
 
 
 def _gelu() -> ClosedForm:
@@ -189,33 +194,8 @@ def _gelu() -> ClosedForm:
         )
         return 0.5 * q1 * TWO_OVER_PI * at_fixed_rho + rho * slope(xp, q1, q2, c, m)
 
-    def roots(q: float, m: Array) -> tuple[Array, float, Array]:
-        sine2 = m * (2 - m)
-        return sine2, np.sqrt(1 + 2 * q), np.sqrt(1 + 2 * q + q**2 * sine2)
-
-    def even_deficit_over_q(q: float, m: Array) -> Array:
-        sine2, root1, root = roots(q, m)
-        arc = np.arctan2(q * (1 - m), root)
-        first = 2 * q**2 / ((1 + q) * root * root1 * (root + root1))
-        rest = sine2 * (first + (1 - q) / ((1 + q) * root))
-        return 0.25 * TWO_OVER_PI * (_arcsin_deficit(q, m) + m * arc + q * rest)
-
     def even_deficit(q: float, m: Array) -> Array:
-        return q * even_deficit_over_q(q, m)
-
-    def deficit_in_var(q: float, m: Array) -> Array:
-        # term by term as in even_deficit_over_q, by the product rule
-        sine2, root1, root = roots(q, m)
-        grow, grow1 = (1 + q * sine2) / root, 1 / root1  # of root and root1
-        first = 2 * q**2 / ((1 + q) * root * root1 * (root + root1))
-        shrink = 1 / (1 + q) + grow / root + grow1 / root1 + (grow + grow1) / (root + root1)
-        d_first = 4 * q / ((1 + q) * root * root1 * (root + root1)) - first * shrink
-        second = (1 - q) / ((1 + q) * root)
-        d_second = -2 / ((1 + q) ** 2 * root) - second * grow / root
-        d_rest = sine2 * (first + second + q * (d_first + d_second))
-        d_arcs = _arcsin_deficit_in_var(q, m) + m * (1 - m) / ((1 + q) * root)
-        moved = 0.25 * TWO_OVER_PI * q * (d_arcs + d_rest)
-        return 0.25 * m + even_deficit_over_q(q, m) + moved
+        return q * _gelu_even_deficit_over_q(q, m)
 
     def deficit(q: float, m: Array) -> Array:
         return 0.25 * q * m + even_deficit(q, m)
@@ -229,10 +209,37 @@ def _gelu() -> ClosedForm:
         slope,
         radial,
         deficit,
-        deficit_in_var,
+        _gelu_deficit_in_var,
         loss=lambda q: 1 + 4 * np.sqrt(q),
         surplus=surplus,
     )
+
+
+def _gelu_rest(q: float, m: Array) -> tuple[Array, Array]:
+    """The two terms of the even part that are no arcs, over 1 - c²."""
+    _, root1, root = _roots(q, m)
+    return 2 * q**2 / ((1 + q) * root * root1 * (root + root1)), (1 - q) / ((1 + q) * root)
+
+
+def _gelu_even_deficit_over_q(q: float, m: Array) -> Array:
+    sine2, _, root = _roots(q, m)
+    arc = np.arctan2(q * (1 - m), root)
+    rest = sine2 * sum(_gelu_rest(q, m))
+    return 0.25 * TWO_OVER_PI * (_arcsin_deficit(q, m) + m * arc + q * rest)
+
+
+def _gelu_deficit_in_var(q: float, m: Array) -> Array:
+    # term by term as in the even part, by the product rule
+    sine2, root1, root = _roots(q, m)
+    first, second = _gelu_rest(q, m)
+    grow, grow1 = (1 + q * sine2) / root, 1 / root1  # of root and root1
+    shrink = 1 / (1 + q) + grow / root + grow1 / root1 + (grow + grow1) / (root + root1)
+    d_first = 4 * q / ((1 + q) * root * root1 * (root + root1)) - first * shrink
+    d_second = -2 / ((1 + q) ** 2 * root) - second * grow / root
+    d_rest = sine2 * (first + second + q * (d_first + d_second))
+    d_arcs = _arcsin_deficit_in_var(q, m) + m * (1 - m) / ((1 + q) * root)
+    moved = 0.25 * TWO_OVER_PI * q * (d_arcs + d_rest)
+    return 0.25 * m + _gelu_even_deficit_over_q(q, m) + moved
 
 
 def _sin_cos(odd: bool) -> ClosedForm:

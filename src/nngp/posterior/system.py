@@ -98,7 +98,8 @@ def solve(
     """
     progress = progress or Progress("factor", 1.0, None)
     memory = arena or engine.arena()
-
+    middle = _middle(Y)
+    targets = _with_ones(Y, middle, blocks.split)
     if noise.variance / blocks.split.scale > LARGEST:
         raise VarianceError(
             f"noise_var {noise.variance:.0e} is out of proportion to this kernel, whose scale is "
@@ -110,7 +111,7 @@ def solve(
         shift = stated * noise.unit / blocks.split.scale
         with engine.run() as run:
             first = partial(_kernel_tile, blocks, spans(edges), shift, memory)
-            border = partial(_target_tile, run, spans(edges), _with_ones(Y, blocks.split))
+            border = partial(_target_tile, run, spans(edges), targets)
             rows, log_det, z = factorise(run, first, edges, progress, border=border)
         return Factor(edges, rows, shift, log_det), z
 
@@ -124,7 +125,7 @@ def solve(
     seconds = {"factor": time.perf_counter() - start}
     with engine.run() as run:
         used = noise.raised_to(stated)
-        return _finish(run, factor, blocks.split, used, z, _middle(Y), failed, seconds)
+        return _finish(run, factor, blocks.split, used, z, middle, failed, seconds)
 
 
 def extend(
@@ -136,17 +137,18 @@ def extend(
     progress: Progress,
 ) -> System:
     """The system of more data: `known` solved the leading rows, and its tiles are kept."""
-    shift, start = known.factor.shift, time.perf_counter()
+    shift, middle, start = known.factor.shift, _middle(Y), time.perf_counter()
     with engine.run() as run:
         first = partial(_kernel_tile, blocks, spans(edges), shift, engine.arena())
         rows, log_det, _ = factorise(run, first, edges, progress, known.factor.rows)
         factor = Factor(edges, rows, shift, log_det)
         factor = merge_last(run, factor, engine.tile_size(factor.n))
-        border = partial(_target_tile, run, factor.slices, _with_ones(Y, known.split))
+        targets = _with_ones(Y, middle, known.split)
+        border = partial(_target_tile, run, factor.slices, targets)
         z = [run.wait(tile) for tile in forward(run, factor, [border])[0]]
         seconds = {"factor": time.perf_counter() - start}
         failed = known.failed_attempts
-        return _finish(run, factor, known.split, known.noise, z, _middle(Y), failed, seconds)
+        return _finish(run, factor, known.split, known.noise, z, middle, failed, seconds)
 
 
 def _middle(Y: Array) -> Array:
@@ -154,10 +156,10 @@ def _middle(Y: Array) -> Array:
     return np.median(Y, axis=0)
 
 
-def _with_ones(Y: Array, split: Split) -> Array:
+def _with_ones(Y: Array, middle: Array, split: Split) -> Array:
     """The targets; where the constant function is kept apart, less their middle and with the
     constant as one more."""
-    return Y if split.is_whole else np.column_stack([Y - _middle(Y), np.ones(len(Y))])
+    return Y if split.is_whole else np.column_stack([Y - middle, np.ones(len(Y))])
 
 
 def _finish(
