@@ -5,6 +5,7 @@ sec. 2.1). The variances may be traced: networks that differ in them are drawn b
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -19,7 +20,7 @@ def draw(key: Any, sizes: Sequence[int], weight_vars: Any, bias_vars: Any) -> li
     """Weights of one network; `sizes` runs from inputs to outputs, the variances have one entry for
     each affine map, and their precision is that of the weights."""
     layers = []
-    for i, (fan_in, fan_out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
         key, of_w, of_b = jax.random.split(key, 3)
         dtype = weight_vars.dtype
         w = jax.random.normal(of_w, (fan_in, fan_out), dtype) * jnp.sqrt(weight_vars[i] / fan_in)
