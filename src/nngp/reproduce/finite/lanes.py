@@ -1,0 +1,223 @@
+"""Many networks of one shape trained side by side, each in a lane of its own.
+
+A lane holds one network: its weights, Adam's moments, the best weights so far. One program moves
+all lanes on by some steps (`jax.vmap`), with a learning rate, weight decay and batch size for each:
+batches have room for the largest, and a smaller one leaves rows of weight zero. A network that has
+ended leaves its lane to the next, so that lanes do not wait for the slowest. What a lane computes
+does not depend on the others. Precision is float32, on a GPU with whatever products JAX has there.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+from numpy.typing import NDArray
+
+from nngp.architecture import Activation
+from nngp.reproduce.finite.recipe import Recipe
+from nngp.reproduce.finite.weights import Layer, draw, forward
+
+Layers = list[Layer]
+ROWS = 2000  # looked at in one go: activations of all lanes at once would be large
+COPIES = 8  # arrays of a network's size that a lane holds: weights, best, two moments, gradient ...
+
+
+class Part(NamedTuple):
+    """Inputs, targets and labels on the device."""
+
+    X: Any
+    Y: Any
+    labels: Any
+
+
+class Score(NamedTuple):
+    """How a network does on a part of the data; accuracy -1 stands for outputs that overflow."""
+
+    accuracy: Any
+    loss: Any
+
+
+class Lane(NamedTuple):
+    """What moves on: one network, or many of them stacked."""
+
+    layers: Layers
+    moments: Any
+    best: Layers
+    score: Score
+    key: Any
+
+
+class Numbers(NamedTuple):
+    """A recipe's numbers as the program sees them."""
+
+    learning_rate: Any
+    weight_decay: Any
+    weight_var: Any
+    bias_var: Any
+    batch_size: Any
+    seed: Any
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a program is compiled for: the networks' shape, the loss, the steps between two looks,
+    and the room of a batch."""
+
+    sizes: tuple[int, ...]
+    activation: Activation
+    loss: str
+    interval: int
+    batch: int
+
+    @property
+    def weights(self) -> int:
+        return sum(a * b + b for a, b in pairwise(self.sizes))
+
+    def lane_bytes(self) -> int:
+        """Memory of one lane."""
+        widest = max(self.sizes)
+        return 4 * (COPIES * self.weights + (ROWS + 4 * self.batch) * widest * len(self.sizes))
+
+
+def numbers_of(recipes: list[Recipe]) -> Numbers:
+    """Recipes as arrays, one entry a lane."""
+    columns = {name: [getattr(r, name) for r in recipes] for name in Numbers._fields}
+    whole = ("batch_size", "seed")
+    return Numbers(
+        **{
+            name: np.array(values, np.uint32 if name in whole else np.float32)
+            for name, values in columns.items()
+        }
+    )
+
+
+@partial(jax.jit, static_argnames="shape")
+def start(shape: Shape, numbers: Numbers) -> Lane:
+    """Lanes with networks at their start."""
+    return jax.vmap(partial(_start, shape))(numbers)
+
+
+@partial(jax.jit, static_argnames="shape", donate_argnums=1)
+def refill(shape: Shape, lanes: Lane, fresh: Any, numbers: Numbers) -> Lane:
+    """Start anew in the lanes marked as fresh."""
+    started = jax.vmap(partial(_start, shape))(numbers)
+
+    def choose(new: Any, old: Any) -> Any:
+        return jnp.where(fresh.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+    return jax.tree.map(choose, started, lanes)
+
+
+@partial(jax.jit, static_argnames="shape", donate_argnums=1)
+def advance(
+    shape: Shape, lanes: Lane, numbers: Numbers, train: Part, monitor: Part
+) -> tuple[Lane, Any, Score]:
+    """All lanes some steps further: the lanes, the mean training loss, and the score after it."""
+    step = partial(_advance, shape)
+    return jax.vmap(step, in_axes=(0, 0, None, None))(lanes, numbers, train, monitor)
+
+
+@partial(jax.jit, static_argnames="shape")
+def judge(shape: Shape, layers: Layers, part: Part) -> tuple[Score, Any]:
+    """Score and mean squared error of every lane's network on a part of the data."""
+    return jax.vmap(partial(_judge, shape), in_axes=(0, None))(layers, part)
+
+
+def _start(shape: Shape, numbers: Numbers) -> Lane:
+    of_weights, of_batches = jax.random.split(jax.random.key(numbers.seed))
+    maps = len(shape.sizes) - 1
+    layers = draw(
+        of_weights,
+        shape.sizes,
+        jnp.full(maps, numbers.weight_var),
+        jnp.full(maps, numbers.bias_var),
+    )
+    worst = Score(jnp.float32(-1), jnp.float32(jnp.inf))
+    return Lane(layers, _adam(numbers).init(layers), layers, worst, jax.random.key_data(of_batches))
+
+
+def _adam(numbers: Numbers) -> optax.GradientTransformation:
+    def weights_only(layers: Layers) -> list[dict[str, bool]]:
+        return [{"w": True, "b": False} for _ in layers]
+
+    return optax.chain(
+        optax.add_decayed_weights(numbers.weight_decay, mask=weights_only),
+        optax.scale_by_adam(),
+        optax.scale_by_learning_rate(numbers.learning_rate),
+    )
+
+
+def _advance(
+    shape: Shape, lane: Lane, numbers: Numbers, train: Part, monitor: Part
+) -> tuple[Lane, Any, Score]:
+    key, of_epochs = jax.random.split(jax.random.wrap_key_data(lane.key))
+    order = _epochs(of_epochs, len(train.X), shape.interval * shape.batch)
+    place = jnp.arange(shape.batch)
+    weight = jnp.where(place < numbers.batch_size, 1.0 / numbers.batch_size, 0.0)
+    adam, gradient = _adam(numbers), jax.value_and_grad(partial(_batch_loss, shape))
+
+    def step(carry: tuple[Layers, Any], t: Any) -> tuple[tuple[Layers, Any], Any]:
+        layers, moments = carry
+        rows = lax.dynamic_slice(order, (t * numbers.batch_size,), (shape.batch,))
+        loss, slope = gradient(layers, train.X[rows], train.Y[rows], weight)
+        change, moments = adam.update(slope, moments, layers)
+        return (optax.apply_updates(layers, change), moments), loss
+
+    times = jnp.arange(shape.interval, dtype=numbers.batch_size.dtype)
+    (layers, moments), losses = lax.scan(step, (lane.layers, lane.moments), times)
+    score, _ = _judge(shape, layers, monitor)
+    better = _is_better(score, lane.score)
+
+    def keep(new: Any, old: Any) -> Any:
+        return jnp.where(better, new, old)
+
+    best = jax.tree.map(keep, layers, lane.best)
+    record = jax.tree.map(keep, score, lane.score)
+    return Lane(layers, moments, best, record, jax.random.key_data(key)), losses.mean(), score
+
+
+def _epochs(key: Any, n: int, length: int) -> Any:
+    """Row numbers in random order, epoch after epoch, `length` of them or more."""
+    keys = jax.random.split(key, -(-length // n))
+    return jax.vmap(lambda k: jax.random.permutation(k, n))(keys).ravel()
+
+
+def _batch_loss(shape: Shape, layers: Layers, X: Any, Y: Any, weight: Any) -> Any:
+    return weight @ _losses(shape.loss, forward(layers, shape.activation, X), Y)
+
+
+def _losses(loss: str, outputs: Any, Y: Any) -> Any:
+    """One loss a row; cross entropy reads the class off the largest target."""
+    if loss == "mse":
+        return jnp.mean((outputs - Y) ** 2, axis=-1)
+    return optax.softmax_cross_entropy_with_integer_labels(outputs, Y.argmax(axis=-1))
+
+
+def _judge(shape: Shape, layers: Layers, part: Part) -> tuple[Score, Any]:
+    def of_row(row: Part) -> tuple[Any, Any, Any, Any]:
+        outputs = forward(layers, shape.activation, row.X[None])[0]
+        right = outputs.argmax() == row.labels
+        loss = _losses(shape.loss, outputs, row.Y)
+        return right, loss, jnp.mean((outputs - row.Y) ** 2), jnp.isfinite(outputs).all()
+
+    right, loss, error, finite = lax.map(of_row, part, batch_size=min(ROWS, len(part.X)))
+    accuracy = jnp.where(finite.all(), right.mean(dtype=jnp.float32), -1.0)
+    return Score(accuracy, jnp.where(finite.all(), loss.mean(), jnp.inf)), error.mean()
+
+
+def _is_better(score: Score, best: Score) -> Any:
+    level = (score.accuracy == best.accuracy) & (score.loss < best.loss)
+    return (score.accuracy > best.accuracy) | level
+
+
+def part_of(X: NDArray[Any], Y: NDArray[Any], labels: NDArray[Any]) -> Part:
+    """A part of the data on the device, in single precision."""
+    return Part(
+        jnp.asarray(X, jnp.float32), jnp.asarray(Y, jnp.float32), jnp.asarray(labels, jnp.int32)
+    )

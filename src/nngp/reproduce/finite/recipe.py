@@ -1,0 +1,117 @@
+"""What a training is: numbers that differ from trial to trial, and the plan that all share.
+
+The ranges are those of the paper's random search (app. D). Where the paper is silent: weight decay
+is the gradient of weight_decay/2 |W|², of weights and not of biases; Adam's other numbers are
+optax's defaults; the loss is the mean over batch and outputs.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import count
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+
+LEARNING_RATE = 1e-4, 0.2  # log-uniform
+WEIGHT_DECAY = 1e-8, 1.0  # log-uniform
+SIGMA_W = 0.01, 2.5  # uniform
+SIGMA_B = 0.0, 1.5  # uniform
+BATCH_SIZES = 16, 32, 64, 128, 256
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One training's own numbers: of the optimiser, of the weights it starts from, and the seed of
+    weights and batches."""
+
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    weight_var: float = 1.6
+    bias_var: float = 0.1
+    batch_size: int = 64
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "weight_decay", "weight_var", "bias_var"):
+            _check_number(
+                name, getattr(self, name), zero=name not in ("learning_rate", "weight_var")
+            )
+        _check_count("batch_size", self.batch_size, 1)
+        _check_count("seed", self.seed, 0)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How networks are trained.
+
+    Parameters
+    ----------
+    loss : "mse" or "cross_entropy"
+        The squared error on one-hot targets minus 1/classes, as in the paper, or the other choice.
+    steps : int
+        The most steps of Adam.
+    interval : int
+        After so many steps the network is looked at; batches are drawn anew, epoch by epoch.
+    patience : int
+        Training ends after so many looks without a better one. Better is a higher accuracy, or the
+        same with a lower loss. The best weights are the result.
+    monitor : "validation" or "train"
+        Where the network is looked at. On the training set it ends once all labels are learned,
+        which is how the generalisation gap is measured.
+    """
+
+    loss: Literal["mse", "cross_entropy"] = "mse"
+    steps: int = 3000
+    interval: int = 100
+    patience: int = 10
+    monitor: Literal["validation", "train"] = "validation"
+
+    def __post_init__(self) -> None:
+        if self.loss not in ("mse", "cross_entropy"):
+            raise ValueError(f"loss must be 'mse' or 'cross_entropy', got {self.loss!r}")
+        if self.monitor not in ("validation", "train"):
+            raise ValueError(f"monitor must be 'validation' or 'train', got {self.monitor!r}")
+        for name in ("steps", "interval", "patience"):
+            _check_count(name, getattr(self, name), 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def random_recipes(*seeds: int) -> Iterator[Recipe]:
+    """Recipes from the paper's ranges, without end; the i-th is the same however many are taken."""
+    for seed in seeds:
+        _check_count("seed", seed, 0)
+    for trial in count():
+        yield _random_recipe(np.random.default_rng([*seeds, trial]))
+
+
+def _random_recipe(rng: np.random.Generator) -> Recipe:
+    def log_uniform(low: float, high: float) -> float:
+        return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+    return Recipe(
+        learning_rate=log_uniform(*LEARNING_RATE),
+        weight_decay=log_uniform(*WEIGHT_DECAY),
+        weight_var=rng.uniform(*SIGMA_W) ** 2,
+        bias_var=rng.uniform(*SIGMA_B) ** 2,
+        batch_size=int(rng.choice(BATCH_SIZES)),
+        seed=int(rng.integers(2**31)),
+    )
+
+
+def _check_number(name: str, value: Any, zero: bool) -> None:
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or value < 0 or (value == 0 and not zero):
+        kind = "a finite number, zero or more" if zero else "a positive number"
+        raise ValueError(f"{name} must be {kind}, got {value!r}")
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")

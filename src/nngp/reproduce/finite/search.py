@@ -1,0 +1,183 @@
+"""The paper's random search (app. D): every trial is a run in the store.
+
+A cell is one shape of network on one training set. Its trials are declared, claimed one by one by
+whoever works on the store, trained, and written down with what they reached on validation and test.
+The cell's answer is the trial that did best on validation.
+"""
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby, islice
+from typing import Any
+
+from nngp.architecture import Architecture
+from nngp.linsolve import Progress, progress_for
+from nngp.reproduce.datasets import Split
+from nngp.reproduce.finite.recipe import Plan, Recipe, random_recipes
+from nngp.reproduce.finite.training import Trainer, Training, device_name, most_lanes
+from nngp.reproduce.store import Run, RunStore
+
+EXPERIMENT = "finite"
+POLL = 0.5  # seconds between two looks at runs that another process has in hand
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One shape of network on one training set; `train` counts its points."""
+
+    dataset: str
+    train: int
+    activation: str
+    depth: int
+    width: int
+
+    @property
+    def architecture(self) -> Architecture:
+        return Architecture(self.depth, self.activation)
+
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.train}, {self.activation} {self.depth} x {self.width}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best of a cell by validation, and how many trials it was chosen from."""
+
+    cell: Cell
+    trials: int
+    best: Run
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return self.best.result or {}
+
+
+def search(
+    store: RunStore,
+    cells: Iterable[Cell],
+    data: Split,
+    plan: Plan | None = None,
+    trials: int = 50,
+    seed: int = 0,
+    *,
+    experiment: str = EXPERIMENT,
+    lanes: int | None = None,
+    until: float = math.inf,
+    wait: bool = True,
+    progress: Any = None,
+) -> list[Found]:
+    """Do what is left to do of the cells' trials, and give the best of each.
+
+    Other processes may work on the same store: what they have in hand is waited for, and done
+    here if they die, unless `wait` is False. Nothing new is begun after the time `until`, as
+    `time.monotonic` counts.
+    """
+    plan = plan or Plan()
+    tasks = {
+        cell: declare(store, cell, data, plan, trials, seed, experiment=experiment)
+        for cell in cells
+    }
+    keys = [key for of_cell in tasks.values() for key in of_cell]
+    with Progress("training", len(keys), progress_for(progress, math.inf)) as bar:
+        left = store.pending(keys)
+        bar.advance(len(keys) - left)
+        while left and time.monotonic() < until:
+            for cell, of_cell in tasks.items():
+                for group in _groups(store.runs(keys=of_cell), lanes):
+                    _train(_Claims(store, group, until, bar), cell, data, plan, group, lanes)
+            before, left = left, store.pending(keys)
+            if not wait:
+                break
+            if left == before:
+                time.sleep(POLL)
+    return best_of(store.runs(keys=keys))
+
+
+def declare(
+    store: RunStore,
+    cell: Cell,
+    data: Split,
+    plan: Plan,
+    trials: int,
+    seed: int = 0,
+    *,
+    experiment: str = EXPERIMENT,
+) -> list[str]:
+    """The keys of a cell's runs. More trials later add to those that are there."""
+    if trials < 1:
+        raise ValueError(f"trials must be a whole number of at least 1, got {trials}")
+    recipes = islice(random_recipes(seed, cell.depth, cell.width), trials)
+    sizes = {"validation": len(data.X_val), "test": len(data.X_test)}
+    shared = {**asdict(cell), **sizes, **plan.as_dict(), "search_seed": seed}
+    return store.declare(
+        experiment,
+        [{**shared, "trial": i, **recipe.as_dict()} for i, recipe in enumerate(recipes)],
+    )
+
+
+def best_of(runs: Sequence[Run]) -> list[Found]:
+    """The best finished run of every cell among them, by validation; ties go to the lower error."""
+    done = sorted((run for run in runs if run.status == "done"), key=_cell_of)
+    cells = [(cell, list(group)) for cell, group in groupby(done, key=_cell_of)]
+    return [Found(cell, len(group), max(group, key=_rank)) for cell, group in cells]
+
+
+class _Claims:
+    """A group of runs as a source of recipes."""
+
+    def __init__(self, store: RunStore, group: list[Run], until: float, bar: Progress) -> None:
+        self._store, self._keys = store, [run.key for run in group]
+        self._until, self._bar = until, bar
+
+    def take(self, count: int) -> list[tuple[str, Recipe]]:
+        if time.monotonic() >= self._until:
+            return []
+        return [
+            (run.key, _recipe_of(run)) for run in self._store.claim_many(count, keys=self._keys)
+        ]
+
+    def done(self, name: str, training: Training) -> None:
+        self._store.finish(name, training.result(), seconds=training.seconds, device=device_name())
+        self._bar.advance(1)
+
+    def release(self, names: list[str]) -> None:
+        self._store.release(names)
+
+
+def _train(
+    claims: _Claims, cell: Cell, data: Split, plan: Plan, group: list[Run], lanes: int | None
+) -> None:
+    batch = max(run.config["batch_size"] for run in group)
+    net = cell.architecture
+    Trainer(net, cell.width, data, plan, batch, lanes, expected=len(group)).run(claims)
+
+
+def _groups(runs: Sequence[Run], lanes: int | None) -> Iterator[list[Run]]:
+    """What is left, to be trained in the same lanes. Where networks are trained one by one, those
+    of one batch size make a group, since a batch has room for the largest in its group."""
+    left = [run for run in runs if run.status in ("pending", "running")]
+    if (lanes or most_lanes()) > 1:
+        yield from [left] if left else []
+        return
+    by_batch = sorted(left, key=_batch_of)
+    for _, group in groupby(by_batch, key=_batch_of):
+        yield list(group)
+
+
+def _batch_of(run: Run) -> int:
+    return int(run.config["batch_size"])
+
+
+def _cell_of(run: Run) -> Cell:
+    return Cell(**{name: run.config[name] for name in Cell.__dataclass_fields__})
+
+
+def _recipe_of(run: Run) -> Recipe:
+    return Recipe(**{name: run.config[name] for name in Recipe.__dataclass_fields__})
+
+
+def _rank(run: Run) -> tuple[float, float]:
+    result = run.result or {}
+    return result["val_accuracy"], -result["val_mse"]

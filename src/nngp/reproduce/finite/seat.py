@@ -1,0 +1,51 @@
+"""One network in training as the host knows it: where it stands, and whether it is over."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nngp.reproduce.finite.recipe import Plan, Recipe
+
+Curve = dict[str, list[float | None]]
+
+
+def _no_looks() -> Curve:
+    return {"step": [], "train_loss": [], "accuracy": [], "loss": []}
+
+
+@dataclass
+class Seat:
+    """The network in a lane. A look without finite outputs has accuracy -1, and ends it."""
+
+    name: Any
+    recipe: Recipe
+    curve: Curve = field(default_factory=_no_looks)
+    steps: int = 0
+    best: tuple[float, float] = (-1.0, -np.inf)  # accuracy, minus loss
+    best_step: int = 0
+    waited: int = 0
+    overflowed: bool = False
+    seconds: float = 0.0
+
+    def look(self, interval: int, train_loss: float, accuracy: float, loss: float) -> None:
+        """Take down what was seen after `interval` more steps."""
+        self.steps += interval
+        self.overflowed = accuracy < 0
+        seen = self.steps, train_loss, None if self.overflowed else accuracy, loss
+        for column, value in zip(self.curve.values(), seen, strict=True):
+            column.append(_short(value))
+        better = (accuracy, -loss) > self.best
+        self.waited = 0 if better else self.waited + 1
+        if better:
+            self.best, self.best_step = (accuracy, -loss), self.steps
+
+    def ended(self, plan: Plan) -> bool:
+        """No more steps, no patience, nothing left to improve, or nothing to hope for."""
+        over = self.steps >= plan.steps or self.waited >= plan.patience
+        return over or self.best[0] >= 1.0 or self.overflowed
+
+
+def _short(value: float | None) -> float | None:
+    """Six digits, as many as single precision has; infinity and NaN cannot be written down."""
+    return None if value is None or not np.isfinite(value) else float(f"{value:.6g}")

@@ -1,0 +1,283 @@
+"""Training finite networks as the paper did (sec. 3.1, app. D): Adam, early stopping on validation.
+
+    train(architecture, width, split, recipe) -> Training
+
+Many networks of one shape are trained at once, in lanes (`lanes`); where the next one comes from
+and where results go is the caller's: a list here, a store of runs in `search`.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp.architecture import Architecture
+from nngp.reproduce.datasets import Split
+from nngp.reproduce.finite import lanes as side_by_side
+from nngp.reproduce.finite.lanes import Numbers, Part, Shape, numbers_of, part_of
+from nngp.reproduce.finite.recipe import Plan, Recipe
+from nngp.reproduce.finite.seat import Curve, Seat
+from nngp.reproduce.finite.weights import check_traceable
+
+MOST_LANES = 64
+SHARE = 0.7  # of the device's memory that lanes may take
+SHORT = {"train": "train", "validation": "val", "test": "test"}
+
+
+@dataclass(frozen=True)
+class Training:
+    """A trained network: how well it does, how it got there, and its weights if they were kept.
+
+    Accuracies and mean squared errors are those of the weights that did best on the part that was
+    monitored, found at `best_step` of `steps`. `curve` has one entry a look: step, mean loss on
+    batches since the last look, then accuracy and loss on the monitored part.
+    """
+
+    recipe: Recipe
+    train_accuracy: float
+    val_accuracy: float
+    test_accuracy: float
+    train_mse: float
+    val_mse: float
+    test_mse: float
+    best_step: int
+    steps: int
+    overflowed: bool
+    seconds: float
+    curve: Curve
+    weights: list[dict[str, NDArray[np.float32]]] | None = field(default=None, repr=False)
+
+    def result(self) -> dict[str, Any]:
+        """What a store keeps of it."""
+        skipped = ("recipe", "weights", "seconds")
+        return {name: value for name, value in vars(self).items() if name not in skipped}
+
+
+class Source(Protocol):
+    """Where recipes come from and trained networks go."""
+
+    def take(self, count: int) -> Sequence[tuple[Any, Recipe]]:
+        """Up to `count` more, each with a name; none when there are no more."""
+
+    def done(self, name: Any, training: Training) -> None:
+        """One of them is trained."""
+
+    def release(self, names: list[Any]) -> None:
+        """These were taken and will not be trained: something went wrong."""
+
+
+def train(
+    architecture: Architecture,
+    width: int | Sequence[int],
+    data: Split,
+    recipes: Recipe | Sequence[Recipe] | None = None,
+    plan: Plan | None = None,
+    *,
+    lanes: int | None = None,
+) -> Any:
+    """Train networks of one shape.
+
+    Parameters
+    ----------
+    architecture : Architecture
+        Gives depth and activation, and where `recipes` is None the variances too.
+    width : int or sequence of int
+        Of every hidden layer, or one for each.
+    data : Split
+        As `nngp.datasets.split` gives it.
+    recipes : Recipe or sequence of Recipe, optional
+        For a sequence the result is a list, otherwise one `Training`.
+    plan : Plan, optional
+    lanes : int, optional
+        How many to train side by side; by default one on a CPU, on a GPU what fits.
+    """
+    if recipes is None:
+        recipes = _own_recipe(architecture)
+    wanted = [recipes] if isinstance(recipes, Recipe) else list(recipes)
+    if not wanted:
+        return []
+    room = max(recipe.batch_size for recipe in wanted)
+    trainer = Trainer(architecture, width, data, plan or Plan(), room, lanes, len(wanted), True)
+    source = _List(wanted)
+    trainer.run(source)
+    return source.trained[0] if isinstance(recipes, Recipe) else source.trained
+
+
+class Trainer:
+    """Networks of one shape on one split of the data.
+
+    `room` is the largest batch size to come, `expected` how many networks: no more lanes than that
+    are made. `keep` keeps the weights.
+    """
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        width: int | Sequence[int],
+        data: Split,
+        plan: Plan,
+        room: int,
+        lanes: int | None = None,
+        expected: int = MOST_LANES,
+        keep: bool = False,
+    ) -> None:
+        check_traceable(architecture.activation)
+        sizes = (data.X.shape[1], *_widths(architecture, width), data.n_classes)
+        room = min(room, len(data.X))
+        self.plan, self._keep = plan, keep
+        self.shape = Shape(sizes, architecture.activation, plan.loss, plan.interval, room)
+        self.lanes = min(lanes or lanes_that_fit(self.shape), expected)
+        self.parts = {
+            "train": _part(data, data.X, data.labels),
+            "validation": _part(data, data.X_val, data.labels_val),
+            "test": _part(data, data.X_test, data.labels_test),
+        }
+
+    def run(self, source: Source) -> None:
+        """Train what the source has, until it has no more."""
+        seats: list[Seat | None] = [None] * self.lanes
+        try:
+            with _memory_sentence(self.lanes):
+                self._run(seats, source)
+        except BaseException:
+            source.release([seat.name for seat in seats if seat])
+            raise
+
+    def _run(self, seats: list[Seat | None], source: Source) -> None:
+        state, numbers = None, numbers_of([Recipe()] * self.lanes)
+        while True:
+            start = time.perf_counter()
+            fresh = _fill(seats, source)
+            if not any(seats):
+                return
+            if fresh:
+                numbers = self._numbers(seats)
+                state = self._filled(state, fresh, numbers)
+            state, losses, score = side_by_side.advance(
+                self.shape, state, numbers, self.parts["train"], self.parts[self.plan.monitor]
+            )
+            seen = np.stack([np.asarray(losses), *map(np.asarray, score)], axis=1)
+            self._look(seats, seen, time.perf_counter() - start)
+            for i, seat in enumerate(seats):
+                if seat and seat.ended(self.plan):
+                    source.done(seat.name, self._training(seat, state.best, i))
+                    seats[i] = None
+
+    def _numbers(self, seats: list[Seat | None]) -> Numbers:
+        """Of the networks in the lanes (any in an empty one); a batch has its room at most."""
+        recipes = [seat.recipe if seat else Recipe() for seat in seats]
+        room = self.shape.batch
+        return numbers_of([replace(r, batch_size=min(r.batch_size, room)) for r in recipes])
+
+    def _filled(self, state: Any, fresh: list[int], numbers: Numbers) -> Any:
+        if state is None:
+            return side_by_side.start(self.shape, numbers)
+        marked = np.isin(np.arange(self.lanes), fresh)
+        return side_by_side.refill(self.shape, state, marked, numbers)
+
+    def _look(self, seats: list[Seat | None], seen: NDArray[Any], seconds: float) -> None:
+        taken = [(seat, row) for seat, row in zip(seats, seen.tolist(), strict=True) if seat]
+        for seat, row in taken:
+            seat.look(self.plan.interval, *row)
+            seat.seconds += seconds / len(taken)
+
+    def _training(self, seat: Seat, best: Any, lane: int) -> Training:
+        layers = jax.tree.map(lambda stacked: stacked[lane : lane + 1], best)
+        scores = {}
+        for name, part in self.parts.items():
+            score, error = side_by_side.judge(self.shape, layers, part)
+            right = round(float(score.accuracy[0]) * len(part.X))
+            scores[f"{SHORT[name]}_accuracy"] = max(right, 0) / len(part.X)
+            scores[f"{SHORT[name]}_mse"] = float(error[0])
+        return Training(
+            recipe=seat.recipe,
+            **scores,
+            best_step=seat.best_step,
+            steps=seat.steps,
+            overflowed=seat.overflowed,
+            seconds=seat.seconds,
+            curve=seat.curve,
+            weights=jax.tree.map(lambda one: np.asarray(one[0]), layers) if self._keep else None,
+        )
+
+
+class _List:
+    """Recipes from a list; results in its order."""
+
+    def __init__(self, recipes: list[Recipe]) -> None:
+        self._waiting = list(enumerate(recipes))
+        self.trained: list[Any] = [None] * len(recipes)
+
+    def take(self, count: int) -> list[tuple[int, Recipe]]:
+        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        return taken
+
+    def done(self, name: int, training: Training) -> None:
+        self.trained[name] = training
+
+    def release(self, names: list[int]) -> None:
+        pass
+
+
+def most_lanes() -> int:
+    """One on a CPU, whose cores a single network keeps busy."""
+    return 1 if jax.devices()[0].platform == "cpu" else MOST_LANES
+
+
+def lanes_that_fit(shape: Shape) -> int:
+    """As many as the device's memory holds."""
+    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit", 8e9)
+    return int(min(most_lanes(), max(1, SHARE * limit // shape.lane_bytes())))
+
+
+def device_name() -> str:
+    """What the networks are trained on."""
+    return str(jax.devices()[0].device_kind)
+
+
+def _own_recipe(net: Architecture) -> Recipe:
+    if isinstance(net.weight_var, tuple) or isinstance(net.bias_var, tuple):
+        raise ValueError("a network is trained from one weight_var and one bias_var for all layers")
+    return Recipe(weight_var=net.weight_var, bias_var=net.bias_var)
+
+
+def _fill(seats: list[Seat | None], source: Source) -> list[int]:
+    """Seat new networks where there is room; gives the lanes they got."""
+    free = [i for i, seat in enumerate(seats) if seat is None]
+    taken = source.take(len(free)) if free else []
+    for i, (name, recipe) in zip(free, taken, strict=False):
+        seats[i] = Seat(name, recipe)
+    return free[: len(taken)]
+
+
+def _part(data: Split, X: NDArray[Any], labels: NDArray[Any]) -> Part:
+    return part_of(X, data.targets(labels), labels)
+
+
+def _widths(architecture: Architecture, width: Any) -> tuple[int, ...]:
+    if architecture.is_infinite:
+        raise ValueError("a network of finite width needs a finite depth")
+    hidden = (width,) * architecture.depth if np.ndim(width) == 0 else tuple(width)
+    if len(hidden) != architecture.depth or any(int(w) != w or w < 1 for w in hidden):
+        raise ValueError(
+            f"width must be a whole number of at least 1, or {architecture.depth} of them, got "
+            f"{width!r}"
+        )
+    return tuple(int(w) for w in hidden)
+
+
+@contextmanager
+def _memory_sentence(lanes: int) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise MemoryError(
+            f"{lanes} networks side by side do not fit in the device's memory; set lanes to fewer"
+        ) from None
