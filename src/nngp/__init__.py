@@ -9,7 +9,8 @@ ICLR 2018):
     K = nngp.kernel(net, nngp.normalize(X))
 
 The public names, in the order of the pipeline. The estimators are loaded when they are first asked
-for, as scikit-learn takes a while to import; so is `nngp.regimes`, phases and critical lines.
+for, as scikit-learn takes a while to import; so are `nngp.regimes`, phases and critical lines,
+and `nngp.datasets`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -56,7 +57,7 @@ from nngp.posterior import (
 )
 
 if TYPE_CHECKING:
-    from nngp import regimes as regimes
+    from nngp import datasets as datasets, regimes as regimes
     from nngp.predictors import (
         ModelFileError as ModelFileError,
         NNGPClassifier as NNGPClassifier,
@@ -65,14 +66,15 @@ if TYPE_CHECKING:
         load as load,
     )
 
+_MODULES = ("datasets", "regimes")
 _PREDICTORS = ("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "ModelFileError", "load")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "regimes":
+    if name in _MODULES:
         from importlib import import_module
 
-        return import_module("nngp.regimes")
+        return import_module(f"nngp.{name}")
     if name in _PREDICTORS:
         from nngp import predictors
 
@@ -81,7 +83,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PREDICTORS, "regimes"})
+    return sorted({*globals(), *_MODULES, *_PREDICTORS})
 
 
 __version__ = "0.1.0.dev0"
