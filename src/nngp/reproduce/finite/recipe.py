@@ -68,7 +68,7 @@ class Plan:
     loss: Literal["mse", "cross_entropy"] = "mse"
     steps: int = 3000
     interval: int = 100
-    patience: int = 10
+    patience: int = 8
     monitor: Literal["validation", "train"] = "validation"
 
     def __post_init__(self) -> None:

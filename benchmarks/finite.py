@@ -1,0 +1,148 @@
+"""Random search over finite networks on MNIST and CIFAR-10, and the generalisation gap (GPU-sized).
+
+    python benchmarks/finite.py --data DIR --store runs.db --minutes 9 --processes 5
+    python benchmarks/finite.py --data DIR --store runs.db --minutes 4 --gap
+    python benchmarks/finite.py --store runs.db --table benchmarks/results/finite.csv
+
+The first two work until the time is over, and go on where they were when called again; several
+processes share the store, so that some compile while others train. The third writes the best of
+every cell with all its trials, by validation, beside the paper's rows.
+"""
+
+import argparse
+import csv
+import os
+import subprocess
+import sys
+import time
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from nngp.reproduce import datasets
+from nngp.reproduce.finite import gap
+from nngp.reproduce.finite.infinite import EXPERIMENT as INFINITE, infinite
+from nngp.reproduce.finite.recipe import Plan
+from nngp.reproduce.finite.search import EXPERIMENT, Cell, best_of, search
+from nngp.reproduce.store import RunStore
+
+ROWS = ("mnist", "cifar10"), (1000, 10_000), ("relu", "tanh")
+# depths and widths, those that matter most first: time may run out
+SHAPES = (
+    ((1, 2, 3, 5), (100, 500, 2000)),
+    ((1,), (5000,)),
+    ((2,), (5000,)),
+    ((1, 2, 3, 5), (200, 1000)),
+)
+GAP_SHAPES = ((gap.DEPTH,), (50, 100, 200, 500, 1000, 2000))
+GAP_SIZE = 10_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--trials", type=int, default=50)
+    parser.add_argument("--gap", action="store_true")
+    parser.add_argument("--infinite", action="store_true", help="the infinite networks' rows")
+    parser.add_argument("--table", type=Path)
+    options = parser.parse_args()
+    if options.table:
+        write_table(options.store, options.table)
+    elif options.processes > 1:
+        start_processes(options.processes)
+    else:
+        work(options)
+
+
+def start_processes(count: int) -> None:
+    """This command `count` times at once, each with its share of the GPU's memory."""
+    place = sys.argv.index("--processes")
+    words = [sys.executable, *sys.argv[:place], *sys.argv[place + 2 :]]
+    share = {**os.environ, "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.94 / count:.3f}"}
+    running = [subprocess.Popen(words, env=share) for _ in range(count)]
+    codes = [process.wait() for process in running]
+    if any(codes):
+        sys.exit("a process failed; what is finished is in the store")
+
+
+def work(options: argparse.Namespace) -> None:
+    until = time.monotonic() + 60 * options.minutes
+
+    @cache
+    def split(name: str, train: int) -> datasets.Split:
+        return datasets.split(name, train, data=options.data)
+
+    with RunStore(options.store) as store:
+        if options.infinite:
+            for name, train, activation, depth in product(*ROWS, (1, 2, 3, 5)):
+                if time.monotonic() < until:
+                    infinite(store, name, split(name, train), activation, depth)
+            return
+        shapes = (GAP_SHAPES,) if options.gap else SHAPES
+        rows = [("cifar10", GAP_SIZE)] if options.gap else list(product(*ROWS[:2]))
+        for (depths, widths), (name, train) in product(shapes, rows):
+            if time.monotonic() >= until:
+                return
+            cells = [Cell(name, train, *rest) for rest in product(ROWS[2], depths, widths)]
+            search(
+                store,
+                cells,
+                split(name, train),
+                gap.PLAN if options.gap else Plan(),
+                options.trials,
+                experiment=gap.EXPERIMENT if options.gap else EXPERIMENT,
+                until=until,
+                wait=False,
+            )
+
+
+def write_table(path: Path, output: Path) -> None:
+    """Cells with all their trials, the best first in each row of the paper's table."""
+    published = Path(__file__).parents[1] / "paper" / "published" / "accuracy.csv"
+    with published.open() as file:
+        rows = list(csv.DictReader(file))
+    paper = {
+        (row["dataset"], row["train"], row["activation"]): float(row["test_accuracy"])
+        for row in rows
+        if row["network"] == "finite"
+    }
+    with RunStore(path) as store, output.open("w", newline="") as file:
+        found = best_of(store.runs(experiment=EXPERIMENT, status="done"))
+        levels = {
+            (*[run.config[k] for k in ("dataset", "train", "activation", "depth")],): run
+            for run in store.runs(experiment=INFINITE, status="done")
+        }
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for one in found:
+            cell = one.cell
+            level = levels.get((cell.dataset, cell.train, cell.activation, cell.depth))
+            published_row = paper[(cell.dataset, str(cell.train), cell.activation)]
+            writer.writerow(_row(one, level, published_row))
+
+
+COLUMNS = (
+    *("dataset", "train", "activation", "depth", "width", "trials"),
+    *("val_accuracy", "test_accuracy", "test_mse", "paper_best", "infinite_test_accuracy"),
+    *("learning_rate", "weight_decay", "weight_var", "bias_var", "batch_size", "best_step"),
+)
+
+
+def _row(found: Any, level: Any, paper: float) -> list[Any]:
+    cell, result, config = found.cell, found.result, found.best.config
+    recipe = ("learning_rate", "weight_decay", "weight_var", "bias_var", "batch_size")
+    return [
+        *(cell.dataset, cell.train, cell.activation, cell.depth, cell.width, found.trials),
+        *(round(result[k], 5) for k in ("val_accuracy", "test_accuracy", "test_mse")),
+        *(paper, level.result["test_accuracy"] if level else ""),
+        *(float(f"{config[k]:.4g}") for k in recipe),
+        result["best_step"],
+    ]
+
+
+if __name__ == "__main__":
+    main()

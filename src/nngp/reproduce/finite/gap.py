@@ -1,0 +1,53 @@
+"""Figure 2: the generalisation gap against width.
+
+Networks of five hidden layers, cross entropy, random recipes, trained until every training label
+is learned; those that do not get there are left out, as in the paper. The gap is training accuracy
+minus test accuracy.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nngp.reproduce.finite.recipe import Plan
+from nngp.reproduce.store import Run
+
+EXPERIMENT = "gap"
+DEPTH = 5
+PLAN = Plan("cross_entropy", steps=6000, interval=300, patience=6, monitor="train")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One network that has learned its training set."""
+
+    activation: str
+    width: int
+    gap: float
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """All of them on one training set, and how many did not learn it."""
+
+    dataset: str
+    train: int
+    depth: int
+    learned: tuple[Gap, ...]
+    left_out: int
+
+
+def gaps(runs: Sequence[Run]) -> Gaps:
+    """Read finished runs of one training set and one depth."""
+    done = [run for run in runs if run.status == "done" and run.result]
+    settings = {(r.config["dataset"], r.config["train"], r.config["depth"]) for r in done}
+    if len(settings) != 1:
+        raise ValueError(
+            f"the gap needs finished runs of one training set and depth, got {len(settings)}; "
+            "narrow the choice of runs"
+        )
+    learned = tuple(
+        Gap(run.config["activation"], run.config["width"], 1.0 - run.result["test_accuracy"])
+        for run in done
+        if run.result and run.result["train_accuracy"] == 1.0
+    )
+    return Gaps(*settings.pop(), learned, len(done) - len(learned))
