@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         NNGPRegressor as NNGPRegressor,
         load as load,
     )
+    from nngp.reproduce.store import RunStore as RunStore
 
 _PREDICTORS = ("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "ModelFileError", "load")
 
@@ -77,11 +78,15 @@ def __getattr__(name: str) -> Any:
         from nngp import predictors
 
         return getattr(predictors, name)
+    if name == "RunStore":
+        from nngp.reproduce.store import RunStore
+
+        return RunStore
     raise AttributeError(f"module 'nngp' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PREDICTORS, "regimes"})
+    return sorted({*globals(), *_PREDICTORS, "RunStore", "regimes"})
 
 
 __version__ = "0.1.0.dev0"
