@@ -65,25 +65,33 @@ if TYPE_CHECKING:
         NNGPRegressor as NNGPRegressor,
         load as load,
     )
+    from nngp.reproduce.finite.network import FiniteNetwork as FiniteNetwork
+    from nngp.reproduce.store import RunStore as RunStore
 
-_MODULES = ("datasets", "regimes")
-_PREDICTORS = ("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "ModelFileError", "load")
+# names that are loaded when they are first asked for, and where they are; modules stand for themselves
+_LATER = {
+    **dict.fromkeys(
+        ("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "ModelFileError", "load"),
+        "nngp.predictors",
+    ),
+    "FiniteNetwork": "nngp.reproduce.finite.network",
+    "RunStore": "nngp.reproduce.store",
+    "datasets": "",
+    "regimes": "",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        from importlib import import_module
+    from importlib import import_module
 
-        return import_module(f"nngp.{name}")
-    if name in _PREDICTORS:
-        from nngp import predictors
-
-        return getattr(predictors, name)
-    raise AttributeError(f"module 'nngp' has no attribute '{name}'")
+    if name not in _LATER:
+        raise AttributeError(f"module 'nngp' has no attribute '{name}'")
+    home = _LATER[name]
+    return getattr(import_module(home), name) if home else import_module(f"nngp.{name}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_PREDICTORS})
+    return sorted({*globals(), *_LATER})
 
 
 __version__ = "0.1.0.dev0"

@@ -158,6 +158,42 @@ def phase(
         jobs.phase(activation or name, weight_var, bias_var, output, table, as_json)
 
 
+@app.command(epilog="Example: nngp runs runs.db --where activation=relu --sort val_accuracy")
+def runs(
+    store: Annotated[Path, typer.Argument(help="A store of runs.")] = Path("runs.db"),
+    experiment: Annotated[str | None, typer.Option(help="Only runs of this experiment.")] = None,
+    status: Annotated[str | None, typer.Option(help="pending, running, done or failed.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(help="Only runs so configured: name=value.")
+    ] = None,
+    sort: Annotated[str | None, typer.Option(help="By this column, largest first.")] = None,
+    ascending: Annotated[bool, typer.Option("--ascending", help="Smallest first.")] = False,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="At most so many runs; 20 in a table by default.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="What to show: names, separated by commas.")
+    ] = None,
+    export: Annotated[Path | None, typer.Option(help="Write to a .csv or .parquet file.")] = None,
+    lists: Annotated[
+        bool, typer.Option("--lists", help="Also lists in results, such as learning curves.")
+    ] = False,
+    merge: Annotated[
+        Path | None, typer.Option(help="First take over the finished runs of another store.")
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="First make failed runs pending again.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the runs of experiments: how many are done, what they were, what came of them."""
+    with guarded():
+        from nngp.terminal import runs as job
+
+        asked = job.Question(experiment, status, where or [], sort, ascending, limit, lists)
+        job.runs(store, asked, columns or [], export, merge, retry_failed, as_json)
+
+
 @app.command(epilog="Example: nngp demo --folder demo")
 def demo(
     folder: Annotated[Path, typer.Option(help="Where tables and pictures go.")] = Path("demo"),

@@ -1,5 +1,6 @@
 """How commands talk: sentences and tables for people, JSON for programs, exit codes for scripts."""
 
+import difflib
 import json
 import math
 import sys
@@ -54,6 +55,13 @@ def stop(sentence: str, code: int) -> NoReturn:
 def say(sentence: str) -> None:
     """A remark for people, beside whatever the output is."""
     err.print(escape(sentence), highlight=False)
+
+
+def nearest(name: str, names: list[str]) -> str:
+    """The names that may have been meant, as the end of a sentence about one that is not there."""
+    lower = {other.lower(): other for other in names}
+    near = difflib.get_close_matches(name.lower(), list(lower), n=3, cutoff=0.6)
+    return f" (did you mean {' or '.join(repr(lower[n]) for n in near)}?)" if near else ""
 
 
 def show(title: str, rows: dict[str, Any]) -> None:

@@ -1,6 +1,5 @@
 """Tables in files: CSV and Parquet, by the end of the name."""
 
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from nngp._files import replaced
-from nngp.terminal.speech import DataError, UsageError, say
+from nngp.terminal.speech import DataError, UsageError, nearest, say
 
 READERS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -19,7 +18,7 @@ def read_table(path: Path, texts: Iterable[str] = ()) -> pl.DataFrame:
     kind = _kind(path)
     if not path.exists():
         beside = [other.name for other in path.parent.glob("*")]
-        raise DataError(f"there is no file {path}{_nearest(path.name, beside)}")
+        raise DataError(f"there is no file {path}{nearest(path.name, beside)}")
     try:
         table = (
             pl.read_parquet(path, glob=False) if kind == "parquet" else _read_csv(path, kind, texts)
@@ -86,17 +85,11 @@ def column_of(table: pl.DataFrame, name: str) -> pl.Series:
     """A column by name; if it is not there, the nearest ones are listed."""
     if name not in table.columns:
         raise UsageError(
-            f"there is no column '{name}'{_nearest(name, table.columns)}; the columns are: "
+            f"there is no column '{name}'{nearest(name, table.columns)}; the columns are: "
             + ", ".join(table.columns[:30])
             + (", ..." if table.width > 30 else "")
         )
     return table[name]
-
-
-def _nearest(name: str, names: list[str]) -> str:
-    lower = {other.lower(): other for other in names}
-    near = difflib.get_close_matches(name.lower(), list(lower), n=3, cutoff=0.6)
-    return f" (did you mean {' or '.join(repr(lower[n]) for n in near)}?)" if near else ""
 
 
 def _kind(path: Path) -> str:

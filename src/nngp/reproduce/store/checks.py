@@ -1,0 +1,33 @@
+"""Arguments of a store, refused with a sentence where they cannot be."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from nngp.reproduce.store.key import plain
+
+
+def checked_text(value: Any, name: str, empty: bool = False) -> str:
+    """A text that says something, unless it may be `empty`."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a text, got a {type(value).__name__}")
+    if not value and not empty:
+        raise ValueError(f"{name} must not be empty")
+    return value
+
+
+def checked_amount(value: Any, name: str) -> float:
+    """A number that is finite and not negative."""
+    number = plain(value, name)
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(f"{name} must be finite and not negative, got {value!r}")
+    return float(number)
+
+
+def wanted_keys(keys: Iterable[str] | None) -> frozenset[str] | None:
+    """Keys as a set; None means all."""
+    if isinstance(keys, str):
+        raise TypeError("keys must be a list of keys, got a text; put it into a list")
+    return None if keys is None else frozenset(keys)

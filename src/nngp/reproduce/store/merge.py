@@ -1,0 +1,51 @@
+"""Results that come home from another machine."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from nngp.reproduce.store.database import Database
+
+COLUMNS = (
+    "key",
+    "experiment",
+    "config",
+    "status",
+    "owner",
+    "attempts",
+    "started",
+    "finished",
+    "seconds",
+    "jitter",
+    "device",
+    "versions",
+    "error",
+    "scalars",
+    "result",
+)
+TAKEN = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[3:])
+
+
+def merge(ours: Database, theirs: Database) -> int:
+    """Copy the finished runs of `theirs`, which is closed; gives how many were new to `ours`."""
+    try:
+        if os.path.samefile(ours.file, theirs.file):
+            raise ValueError(f"{theirs.path} is this store; name another one")
+        with ours.writing() as target:
+            before = target.total_changes
+            target.executemany(
+                f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
+                f"ON CONFLICT (key) DO UPDATE SET {TAKEN} WHERE runs.status != 'done'",
+                _finished(theirs),
+            )
+            return target.total_changes - before
+    finally:
+        theirs.close()
+
+
+def _finished(store: Database) -> Iterator[tuple[Any, ...]]:
+    """One by one, as curves may be long; what is wrong with this file is said of this file."""
+    with store.reading() as source:
+        yield from source.execute(
+            f"SELECT {', '.join(COLUMNS)} FROM runs WHERE status = 'done' ORDER BY id"
+        )

@@ -1,0 +1,94 @@
+"""Who holds a claimed run, and whether they are still there.
+
+An owner is a process: its place (host, and on Linux the namespace in which its number counts), its
+number, and when it started, because numbers are used again. It is alive as long as it renews its
+heartbeat, and, where this process can look, as long as it exists.
+"""
+
+import os
+import platform
+import secrets
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+BEAT = 10.0  # seconds between heartbeats
+STALE = 90.0  # seconds after which a silent owner counts as dead
+
+
+@dataclass(frozen=True)
+class Owner:
+    """One store object of one process."""
+
+    id: str
+    place: str
+    pid: int
+    start: str  # "" where the system does not tell
+
+    @classmethod
+    def this(cls) -> "Owner":
+        """A new owner in this process."""
+        pid = os.getpid()
+        name = f"{platform.node()}:{pid}:{secrets.token_hex(6)}"
+        return cls(name, _place(), pid, _start(pid))
+
+    def is_alive(self, silent: float) -> bool:
+        """Whether the process is there, having been silent for so many seconds."""
+        if silent > STALE:
+            return False
+        return self.place != _place() or _exists(self.pid, self.start)
+
+
+class Heartbeat:
+    """A thread that calls `beat` every few seconds, from `start` to `stop`."""
+
+    def __init__(self, beat: Callable[[], None]) -> None:
+        self._beat = beat
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        """Begin, unless it has begun; threads do not follow a fork, so a child begins anew."""
+        if self._thread is None or not self._thread.is_alive():
+            self._stopped = threading.Event()
+            self._thread = threading.Thread(target=self._go_on, args=(self._stopped,), daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _go_on(self, stopped: threading.Event) -> None:
+        while not stopped.wait(BEAT):
+            with suppress(OSError, ValueError):  # the worker will meet it, and say it
+                self._beat()
+
+
+def _place() -> str:
+    try:
+        return f"{platform.node()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return platform.node()
+
+
+def _exists(pid: int, start: str) -> bool:
+    if os.name != "posix":  # there, signal 0 is no question
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is there, and another user's
+    return _start(pid) == start
+
+
+def _start(pid: int) -> str:
+    """When the process started, in ticks since the machine did; "dead" if it only waits to be
+    buried."""
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "dead" if after_name[0] in "ZX" else after_name[19]
