@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from nngp.reproduce.finite.network import FiniteNetwork as FiniteNetwork
     from nngp.reproduce.store import RunStore as RunStore
 
-# names that are loaded when they are first asked for, and where they are; modules stand for themselves
+# names that are loaded when they are first asked for, and where they are; modules are themselves
 _LATER = {
     **dict.fromkeys(
         ("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "ModelFileError", "load"),
