@@ -1,0 +1,54 @@
+"""Figure 2: the generalisation gap of networks that have learned their training set, by width."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from nngp.reproduce.finite.gap import Gaps
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")  # Okabe-Ito
+SIZE, POINTS = (3.4, 3.2), 9
+JITTER = 0.05  # decades: networks of one width side by side
+
+
+def draw_gaps(data: Gaps, path: str | Path | None = None) -> Figure:
+    """One panel an activation; each dot is a network, the line the best of each width."""
+    names = sorted({one.activation for one in data.learned})
+    with plt.rc_context({"font.size": POINTS}):
+        figure, row = plt.subplots(
+            1,
+            max(len(names), 1),
+            figsize=(SIZE[0] * max(len(names), 1), SIZE[1]),
+            sharey=True,
+            squeeze=False,
+            layout="constrained",
+        )
+        for axes, name, colour in zip(row[0], names, COLOURS, strict=False):
+            _draw_panel(axes, data, name, colour)
+        row[0][0].set_ylabel("training accuracy - test accuracy")
+        figure.suptitle(
+            f"{data.dataset}, {data.train} training points, {data.depth} hidden layers, "
+            "training accuracy 100%",
+            fontsize=POINTS + 1,
+        )
+        if path is not None:
+            figure.savefig(path, dpi=220)
+            plt.close(figure)
+    return figure
+
+
+def _draw_panel(axes: plt.Axes, data: Gaps, name: str, colour: str) -> None:
+    own = [one for one in data.learned if one.activation == name]
+    widths = np.array([one.width for one in own])
+    values = np.array([one.gap for one in own])
+    spread = np.random.default_rng(0).uniform(-JITTER, JITTER, len(own))
+    axes.plot(widths * 10**spread, values, ".", color=colour, ms=5, alpha=0.5, mew=0)
+    known = np.unique(widths)
+    axes.plot(known, [values[widths == w].min() for w in known], "_-", color="0.2", lw=1.0, ms=9)
+    axes.set(xscale="log", xlabel="width of the hidden layers", xticks=known)
+    axes.set_title(f"{name}: {len(own)} networks", fontsize=POINTS)
+    axes.xaxis.set_major_formatter(lambda width, _: f"{width:g}")
+    axes.minorticks_off()
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,99 @@
+"""Figure 1, one column of it: accuracy and error against width, the infinite network as a line."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from nngp.reproduce.finite.widths import WidthCurve, Widths
+
+# Okabe-Ito, safe for colour-blind readers; the markers tell depths apart in print
+LOOKS = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"))
+SIZE, POINTS = (7.2, 3.4), 9
+
+
+def draw_widths(data: Widths, path: str | Path | None = None) -> Figure:
+    """Left, test accuracy: every trial as a dot, the best by validation on the line. Right, the
+    mean squared error of the best. Dashed, the infinitely wide network."""
+    with plt.rc_context({"font.size": POINTS}):
+        figure, (left, right) = plt.subplots(1, 2, figsize=SIZE, layout="constrained")
+        _draw_accuracy(left, data)
+        _draw_error(right, data)
+        figure.suptitle(
+            f"{data.dataset}, {data.train} training points, {data.activation}; best of "
+            f"{data.trials} or more trials by validation",
+            fontsize=POINTS + 1,
+        )
+        figure.legend(loc="outside lower center", ncols=6, frameon=False)
+        if path is not None:
+            figure.savefig(path, dpi=220)
+            plt.close(figure)
+    return figure
+
+
+def _draw_accuracy(axes: plt.Axes, data: Widths) -> None:
+    for curve, (colour, marker) in zip(data.curves, _looks(data), strict=True):
+        scattered = np.array(curve.trials)
+        axes.plot(*scattered.T, ".", color=colour, ms=3, alpha=0.35, mew=0)
+        axes.plot(
+            _widths(curve),
+            [found.result["test_accuracy"] for found in curve.found],
+            marker=marker,
+            color=colour,
+            lw=1.3,
+            ms=5,
+            label=f"depth {curve.depth}",
+        )
+        _draw_level(axes, curve, "test_accuracy", colour)
+    low = _floor(data)
+    below = sum(accuracy < low for curve in data.curves for _, accuracy in curve.trials)
+    axes.set(ylim=(low, None), ylabel="test accuracy")
+    if below:
+        axes.annotate(
+            f"{below} trials lie below",
+            (0.02, 0.02),
+            xycoords="axes fraction",
+            color="0.35",
+        )
+    _finish(axes, data)
+
+
+def _draw_error(axes: plt.Axes, data: Widths) -> None:
+    for curve, (colour, marker) in zip(data.curves, _looks(data), strict=True):
+        errors = [found.result["test_mse"] for found in curve.found]
+        axes.plot(_widths(curve), errors, marker=marker, color=colour, lw=1.3, ms=5)
+        _draw_level(axes, curve, "test_mse", colour)
+    axes.set(ylabel="test mean squared error")
+    _finish(axes, data)
+
+
+def _draw_level(axes: plt.Axes, curve: WidthCurve, name: str, colour: str) -> None:
+    if curve.infinite is None or not curve.infinite.result:
+        return
+    axes.axhline(curve.infinite.result[name], color=colour, lw=1.0, ls="--")
+
+
+def _looks(data: Widths) -> list[tuple[str, str]]:
+    return [LOOKS[i % len(LOOKS)] for i in range(len(data.curves))]
+
+
+def _widths(curve: WidthCurve) -> list[int]:
+    return [found.cell.width for found in curve.found]
+
+
+def _floor(data: Widths) -> float:
+    """So low that the lines fill the upper half and the better trials are seen below them."""
+    best = [f.result["test_accuracy"] for curve in data.curves for f in curve.found]
+    levels = [c.infinite.result["test_accuracy"] for c in data.curves if c.infinite]
+    values = np.array(best + levels)
+    return float(max(0.0, values.min() - max(np.ptp(values), 0.03)))
+
+
+def _finish(axes: plt.Axes, data: Widths) -> None:
+    widths = sorted({found.cell.width for curve in data.curves for found in curve.found})
+    axes.set(xscale="log", xlabel="width of the hidden layers", xticks=widths)
+    axes.set_xlim(widths[0] / 1.3, widths[-1] * 1.3)
+    axes.xaxis.set_major_formatter(lambda width, _: f"{width:g}")
+    axes.minorticks_off()
+    axes.spines[["top", "right"]].set_visible(False)

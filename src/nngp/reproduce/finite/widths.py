@@ -1,0 +1,63 @@
+"""Accuracy against width, finite networks beside the infinite one, as a store knows them (Fig. 1)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nngp.reproduce.finite.infinite import EXPERIMENT as INFINITE
+from nngp.reproduce.finite.search import EXPERIMENT, Found, best_of
+from nngp.reproduce.store import Run, RunStore
+
+
+@dataclass(frozen=True)
+class WidthCurve:
+    """Networks of one depth: all trials, the best of every width, and the infinitely wide one."""
+
+    depth: int
+    found: tuple[Found, ...]  # by width
+    trials: tuple[tuple[int, float], ...]  # width, test accuracy
+    infinite: Run | None
+
+
+@dataclass(frozen=True)
+class Widths:
+    """One training set and activation; `trials` is the fewest that a width was chosen from."""
+
+    dataset: str
+    train: int
+    activation: str
+    curves: tuple[WidthCurve, ...]
+
+    @property
+    def trials(self) -> int:
+        return min(found.trials for curve in self.curves for found in curve.found)
+
+
+def widths(
+    store: RunStore,
+    dataset: str,
+    train: int,
+    activation: str,
+    depths: Sequence[int] | None = None,
+    loss: str = "mse",
+) -> Widths:
+    """Read the finished runs of every width that there is."""
+    where = {"dataset": dataset, "train": train, "activation": activation}
+    runs = store.runs(experiment=EXPERIMENT, status="done", where={**where, "loss": loss})
+    levels = store.runs(experiment=INFINITE, status="done", where=where)
+    known = sorted({run.config["depth"] for run in runs})
+    curves = [
+        _curve(depth, runs, levels) for depth in known if depths is None or depth in depths
+    ]
+    if not curves:
+        raise ValueError(
+            f"the store has no finished trials of {activation} networks on {dataset} with {train} "
+            "training points; run nngp finite first"
+        )
+    return Widths(dataset, train, activation, tuple(curves))
+
+
+def _curve(depth: int, runs: Sequence[Run], levels: Sequence[Run]) -> WidthCurve:
+    own = [run for run in runs if run.config["depth"] == depth]
+    level = [run for run in levels if run.config["depth"] == depth]
+    trials = tuple((run.config["width"], run.result["test_accuracy"]) for run in own if run.result)
+    return WidthCurve(depth, tuple(best_of(own)), trials, level[-1] if level else None)

@@ -1,0 +1,143 @@
+"""`nngp finite` and `nngp gap`: searches over finite networks, and what comes of them."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from nngp.architecture import as_activation
+from nngp.plots import need_matplotlib
+from nngp.reproduce.datasets import Split, split
+from nngp.reproduce.store import RunStore
+from nngp.terminal.listing import show_rows
+from nngp.terminal.speech import UsageError, answer, say
+from nngp.terminal.tables import check_writable
+
+PICTURES = (".svg", ".png", ".pdf")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options that both commands have."""
+
+    dataset: str
+    data: Path | None
+    train: int | None
+    activations: list[str]
+    depths: list[int]
+    widths: list[int]
+    trials: int
+    seed: int
+    steps: int | None
+    lanes: int | None
+    store: Path
+    picture: Path
+    as_json: bool
+
+
+def finite(wanted: Wanted, loss: str, engine: str) -> None:
+    """Random search over widths and depths, the infinite networks, a picture of both."""
+    _check(wanted)
+    from nngp.reproduce.figures.widths import draw_widths
+    from nngp.reproduce.finite.infinite import infinite
+    from nngp.reproduce.finite.recipe import Plan
+    from nngp.reproduce.finite.widths import widths
+
+    (activation,) = wanted.activations
+    data = _data(wanted)
+    plan = Plan(loss=loss, **_steps(wanted))  # type: ignore[arg-type]
+    with RunStore(wanted.store) as store:
+        found = _search(store, wanted, data, plan, "finite")
+        levels = {}
+        for depth in wanted.depths:
+            levels[depth] = infinite(
+                store, wanted.dataset, data, activation, depth, engine=engine
+            ).result
+        picture = widths(store, wanted.dataset, len(data.X), activation, wanted.depths, loss)
+    draw_widths(picture, wanted.picture)
+    rows = [_row(one, levels[one.cell.depth]) for one in found]
+    _tell(wanted, rows, "best of each shape, by validation")
+
+
+def gap(wanted: Wanted) -> None:
+    """Figure 2 for a data set: train until all labels are learned, compare with the test set."""
+    _check(wanted)
+    from nngp.reproduce.figures.gap import draw_gaps
+    from nngp.reproduce.finite.gap import EXPERIMENT, PLAN, gaps
+
+    data = _data(wanted)
+    plan = type(PLAN)(**{**PLAN.as_dict(), **_steps(wanted)})
+    with RunStore(wanted.store) as store:
+        _search(store, wanted, data, plan, EXPERIMENT)
+        where = {"dataset": wanted.dataset, "train": len(data.X), "depth": wanted.depths[0]}
+        picture = gaps(store.runs(experiment=EXPERIMENT, status="done", where=where))
+    if not picture.learned:
+        raise UsageError(
+            f"none of {picture.left_out} networks learned its training set; take wider ones, more "
+            "trials, more steps or fewer training points"
+        )
+    draw_gaps(picture, wanted.picture)
+    rows = [
+        {
+            "activation": name,
+            "width": width,
+            "networks": len(values),
+            "smallest gap": min(values),
+            "largest gap": max(values),
+        }
+        for name, width in sorted({(one.activation, one.width) for one in picture.learned})
+        if (
+            values := [
+                one.gap for one in picture.learned if (one.activation, one.width) == (name, width)
+            ]
+        )
+    ]
+    _tell(wanted, rows, f"{len(picture.learned)} networks learned it, {picture.left_out} did not")
+
+
+def numbers(option: str, text: str) -> list[int]:
+    """Whole numbers, with commas between them."""
+    try:
+        values = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"{option} must be whole numbers such as 64,512, got '{text}'") from None
+    if min(values) < 1:
+        raise UsageError(f"{option} must be at least 1, got {min(values)}")
+    return list(dict.fromkeys(values))
+
+
+def _check(wanted: Wanted) -> None:
+    """What cannot be, before any work."""
+    need_matplotlib()
+    need_finite()
+    if wanted.picture.suffix not in PICTURES:
+        raise UsageError(f"--out must end in {', '.join(PICTURES)}, got {wanted.picture}")
+    check_writable(wanted.picture)
+    try:
+        for name in wanted.activations:
+            as_activation(name)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _search(
+    store: RunStore, wanted: Wanted, data: Split, plan: Any, experiment: str
+) -> Sequence[Any]:
+    from nngp.reproduce.finite.search import Cell, search
+
+    shapes = product(wanted.activations, wanted.depths, wanted.widths)
+    cells = [Cell(wanted.dataset, len(data.X), *shape) for shape in shapes]
+    say(_forecast(wanted, data, plan, cells))
+    return search(
+        store,
+        cells,
+        data,
+        plan,
+        wanted.trials,
+        wanted.seed,
+        experiment=experiment,
+        lanes=wanted.lanes,
+        progress=sys.stderr.isatty(),
+    )
