@@ -9,7 +9,8 @@ ICLR 2018):
     K = nngp.kernel(net, nngp.normalize(X))
 
 The public names, in the order of the pipeline. The estimators are loaded when they are first asked
-for, as scikit-learn takes a while to import; so is `nngp.regimes`, phases and critical lines.
+for, as scikit-learn takes a while to import; so are `nngp.regimes`, phases and critical lines, and
+`nngp.FiniteNetwork`, the same network before its width is infinite.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         NNGPRegressor as NNGPRegressor,
         load as load,
     )
+    from nngp.reproduce.finite.network import FiniteNetwork as FiniteNetwork
 
 _PREDICTORS = ("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "ModelFileError", "load")
 
@@ -77,11 +79,15 @@ def __getattr__(name: str) -> Any:
         from nngp import predictors
 
         return getattr(predictors, name)
+    if name == "FiniteNetwork":
+        from nngp.reproduce.finite.network import FiniteNetwork
+
+        return FiniteNetwork
     raise AttributeError(f"module 'nngp' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PREDICTORS, "regimes"})
+    return sorted({*globals(), *_PREDICTORS, "FiniteNetwork", "regimes"})
 
 
 __version__ = "0.1.0.dev0"
