@@ -24,6 +24,20 @@ ModelPath = Annotated[Path, typer.Argument(help="A model written by nngp fit.")]
 TablePath = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
 EngineName = Annotated[str, typer.Option(help="auto, cpu or gpu.")]
 Variance = Annotated[str, typer.Option(help="A number, or auto.")]
+DatasetName = Annotated[str, typer.Option(help="digits, mnist, cifar10 or fashion_mnist.")]
+DataFolder = Annotated[
+    Path | None, typer.Option(help="The folder with the data; NNGP_DATA by default.")
+]
+Widths = Annotated[str, typer.Option(help="Units of a hidden layer; several with commas.")]
+Trials = Annotated[int, typer.Option(help="Random settings for each shape.", min=1)]
+TrainingPoints = Annotated[
+    int | None, typer.Option(help="Training points, balanced over classes; all by default.")
+]
+Steps = Annotated[int | None, typer.Option(help="The most steps of Adam.", min=1)]
+SearchSeed = Annotated[int, typer.Option(help="Of the random settings.", min=0)]
+Lanes = Annotated[int | None, typer.Option(help="Networks trained side by side.", min=1)]
+StoreFile = Annotated[Path, typer.Option(help="Where runs are kept.")]
+Picture = Annotated[Path, typer.Option("--out", "--output", "-o", help="A .svg, .png or .pdf.")]
 
 
 @app.command(epilog="Example: nngp fit houses.csv --target price -o houses.nngp")
@@ -192,6 +206,68 @@ def runs(
 
         asked = job.Question(experiment, status, where or [], sort, ascending, limit, lists)
         job.runs(store, asked, columns or [], export, merge, retry_failed, as_json)
+
+
+@app.command(epilog="Example: nngp finite --dataset digits --width 64,512 --depth 2 --trials 20")
+def finite(
+    dataset: DatasetName = "digits",
+    width: Widths = "512",
+    depth: Annotated[str, typer.Option(help="Hidden layers; several with commas.")] = "2",
+    trials: Trials = 20,
+    activation: Annotated[str, typer.Option(help="relu, tanh, erf, gelu, ...")] = "relu",
+    train: TrainingPoints = None,
+    loss: Annotated[str, typer.Option(help="mse or cross_entropy.")] = "mse",
+    steps: Steps = None,
+    seed: SearchSeed = 0,
+    lanes: Lanes = None,
+    data: DataFolder = None,
+    store: StoreFile = Path("runs.db"),
+    output: Picture = Path("finite.png"),
+    engine: EngineName = "auto",
+    as_json: Json = False,
+) -> None:
+    """Train networks of finite width by random search, beside the infinitely wide one.
+
+    Every trial is kept in the store. Called again, or by another process at the same time, it goes
+    on with those that are left.
+    """
+    with guarded("interrupted; finished trials are in the store, and the next call goes on"):
+        from nngp.terminal import finite as job
+
+        shapes = job.numbers("--depth", depth), job.numbers("--width", width)
+        wanted = job.Wanted(
+            dataset, data, train, [activation], *shapes, trials, seed, steps, lanes, store, output,
+            as_json,
+        )  # fmt: skip
+        job.finite(wanted, loss, engine)
+
+
+@app.command(epilog="Example: nngp gap --dataset digits --width 16,64,256 --trials 20")
+def gap(
+    dataset: DatasetName = "digits",
+    width: Widths = "16,32,64,128,256,512",
+    depth: Annotated[int, typer.Option(help="Hidden layers.")] = 5,
+    trials: Trials = 20,
+    activation: Annotated[str, typer.Option(help="One or more, with commas.")] = "relu,tanh",
+    train: TrainingPoints = None,
+    steps: Steps = None,
+    seed: SearchSeed = 0,
+    lanes: Lanes = None,
+    data: DataFolder = None,
+    store: StoreFile = Path("runs.db"),
+    output: Picture = Path("gap.png"),
+    as_json: Json = False,
+) -> None:
+    """Measure the generalisation gap by width: networks that have learned all training labels."""
+    with guarded("interrupted; finished trials are in the store, and the next call goes on"):
+        from nngp.terminal import finite as job
+
+        shapes = [depth], job.numbers("--width", width)
+        wanted = job.Wanted(
+            dataset, data, train, activation.split(","), *shapes, trials, seed, steps, lanes, store,
+            output, as_json,
+        )  # fmt: skip
+        job.gap(wanted)
 
 
 @app.command(epilog="Example: nngp demo --folder demo")

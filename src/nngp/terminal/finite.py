@@ -10,6 +10,7 @@ from typing import Any
 from nngp.architecture import as_activation
 from nngp.plots import need_matplotlib
 from nngp.reproduce.datasets import Split, split
+from nngp.reproduce.finite.extra import need_finite
 from nngp.reproduce.store import RunStore
 from nngp.terminal.listing import show_rows
 from nngp.terminal.speech import UsageError, answer, say
@@ -141,3 +142,45 @@ def _search(
         lanes=wanted.lanes,
         progress=sys.stderr.isatty(),
     )
+
+
+def _data(wanted: Wanted) -> Split:
+    return split(wanted.dataset, wanted.train, data=wanted.data, progress=sys.stderr.isatty())
+
+
+def _forecast(wanted: Wanted, data: Split, plan: Any, cells: Sequence[Any]) -> str:
+    from nngp.reproduce.finite.cost import search_cost
+    from nngp.reproduce.finite.training import device_name
+
+    cost = search_cost(cells, data, plan, wanted.trials, wanted.lanes)
+    return (
+        f"{len(cells)} shape(s) x {wanted.trials} trials on {device_name()}: {cost}; "
+        f"finished trials are in {wanted.store}"
+    )
+
+
+def _steps(wanted: Wanted) -> dict[str, int]:
+    return {} if wanted.steps is None else {"steps": wanted.steps}
+
+
+def _row(found: Any, level: dict[str, Any] | None) -> dict[str, Any]:
+    cell, result, config = found.cell, found.result, found.best.config
+    return {
+        "depth": cell.depth,
+        "width": cell.width,
+        "trials": found.trials,
+        "validation": result["val_accuracy"],
+        "test": result["test_accuracy"],
+        "infinite width": (level or {}).get("test_accuracy"),
+        "learning_rate": config["learning_rate"],
+        "weight_var": config["weight_var"],
+        "bias_var": config["bias_var"],
+    }
+
+
+def _tell(wanted: Wanted, rows: list[dict[str, Any]], title: str) -> None:
+    if wanted.as_json:
+        answer("", {"picture": str(wanted.picture), "store": str(wanted.store), "rows": rows}, True)
+        return
+    show_rows(f"{wanted.dataset}: {title}", rows, list(rows[0]) if rows else [], len(rows))
+    say(f"picture: {wanted.picture}; all trials: nngp runs {wanted.store}")

@@ -28,14 +28,14 @@ class DataError(Exception):
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
+def guarded(interrupted: str = "interrupted; nothing was written") -> Iterator[None]:
     """Errors that a user can mend become one sentence and an exit code."""
     with warnings.catch_warnings():
         warnings.showwarning = _say_warning
         try:
             yield
         except KeyboardInterrupt:
-            stop("interrupted; nothing was written", INTERRUPTED)
+            stop(interrupted, INTERRUPTED)
         except UsageError as error:
             stop(str(error), USAGE)
         except MemoryError as error:

@@ -25,6 +25,7 @@ def draw_widths(data: Widths, path: str | Path | None = None) -> Figure:
             f"{data.trials} or more trials by validation",
             fontsize=POINTS + 1,
         )
+        left.plot([], [], color="0.3", lw=1.0, ls="--", label="infinitely wide")
         figure.legend(loc="outside lower center", ncols=6, frameon=False)
         if path is not None:
             figure.savefig(path, dpi=220)
@@ -35,7 +36,7 @@ def draw_widths(data: Widths, path: str | Path | None = None) -> Figure:
 def _draw_accuracy(axes: plt.Axes, data: Widths) -> None:
     for curve, (colour, marker) in zip(data.curves, _looks(data), strict=True):
         scattered = np.array(curve.trials)
-        axes.plot(*scattered.T, ".", color=colour, ms=3, alpha=0.35, mew=0)
+        axes.plot(*scattered.T, ".", color=colour, ms=5, alpha=0.4, mew=0)
         axes.plot(
             _widths(curve),
             [found.result["test_accuracy"] for found in curve.found],
@@ -69,9 +70,8 @@ def _draw_error(axes: plt.Axes, data: Widths) -> None:
 
 
 def _draw_level(axes: plt.Axes, curve: WidthCurve, name: str, colour: str) -> None:
-    if curve.infinite is None or not curve.infinite.result:
-        return
-    axes.axhline(curve.infinite.result[name], color=colour, lw=1.0, ls="--")
+    if curve.infinite is not None and curve.infinite.result:
+        axes.axhline(curve.infinite.result[name], color=colour, lw=1.0, ls="--")
 
 
 def _looks(data: Widths) -> list[tuple[str, str]]:
@@ -85,8 +85,8 @@ def _widths(curve: WidthCurve) -> list[int]:
 def _floor(data: Widths) -> float:
     """So low that the lines fill the upper half and the better trials are seen below them."""
     best = [f.result["test_accuracy"] for curve in data.curves for f in curve.found]
-    levels = [c.infinite.result["test_accuracy"] for c in data.curves if c.infinite]
-    values = np.array(best + levels)
+    levels = [c.infinite.result for c in data.curves if c.infinite and c.infinite.result]
+    values = np.array(best + [level["test_accuracy"] for level in levels])
     return float(max(0.0, values.min() - max(np.ptp(values), 0.03)))
 
 

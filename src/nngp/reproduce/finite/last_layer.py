@@ -41,9 +41,7 @@ class _State(NamedTuple):
     step: Any
 
 
-def descend(
-    loss: Any, start: Any, rate: Any, tolerance: Any, steps: Any
-) -> tuple[Any, Any]:
+def descend(loss: Any, start: Any, rate: Any, tolerance: Any, steps: Any) -> tuple[Any, Any]:
     """Nesterov's gradient descent, begun anew whenever momentum points uphill, until the gradient's
     norm is below `tolerance` times the first. Gives the point, and what is left of the norm."""
     slope = jax.grad(loss)

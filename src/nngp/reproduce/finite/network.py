@@ -55,7 +55,9 @@ class FiniteNetwork:
 
     def __post_init__(self) -> None:
         if find_spec("jax") is None:
-            raise ImportError("finite networks need JAX; install it with: pip install 'nngp[finite]'")
+            raise ImportError(
+                "finite networks need JAX; install it with: pip install 'nngp[finite]'"
+            )
         from nngp.reproduce.finite.weights import check_traceable
 
         check_architecture(self.architecture)
@@ -98,7 +100,9 @@ class FiniteNetwork:
 
         inputs = as_inputs(X)
         layers, many = self._checked(weights, inputs.shape[1])
-        out = forward_each(layers, self.architecture.activation, inputs.astype(layers[0]["w"].dtype))
+        out = forward_each(
+            layers, self.architecture.activation, inputs.astype(layers[0]["w"].dtype)
+        )
         return out if many else out[0]
 
     def sample(
@@ -169,7 +173,9 @@ class FiniteNetwork:
         inputs, count = as_inputs(X), whole("networks", networks)
         expected = count * self.seconds(inputs)
         with Progress("networks", count, progress_for(progress, expected), expected) as bar:
-            out: Array = self.ask(question, (inputs,), count, seed, dtype=dtype, advance=bar.advance)
+            out: Array = self.ask(
+                question, (inputs,), count, seed, dtype=dtype, advance=bar.advance
+            )
         return out
 
     def _family(self, d: int) -> "Family":

@@ -15,6 +15,7 @@ from typing import Any
 from nngp.architecture import Architecture
 from nngp.linsolve import Progress, progress_for
 from nngp.reproduce.datasets import Split
+from nngp.reproduce.finite.network import FiniteNetwork
 from nngp.reproduce.finite.recipe import Plan, Recipe, random_recipes
 from nngp.reproduce.finite.training import Trainer, Training, device_name, most_lanes
 from nngp.reproduce.store import Run, RunStore
@@ -149,9 +150,9 @@ class _Claims:
 def _train(
     claims: _Claims, cell: Cell, data: Split, plan: Plan, group: list[Run], lanes: int | None
 ) -> None:
-    batch = max(run.config["batch_size"] for run in group)
-    net = cell.architecture
-    Trainer(net, cell.width, data, plan, batch, lanes, expected=len(group)).run(claims)
+    room = max(run.config["batch_size"] for run in group)
+    network = FiniteNetwork(cell.architecture, cell.width, data.n_classes)
+    Trainer(network, data, plan, room, lanes, expected=len(group)).run(claims)
 
 
 def _groups(runs: Sequence[Run], lanes: int | None) -> Iterator[list[Run]]:

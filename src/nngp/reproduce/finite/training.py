@@ -1,6 +1,6 @@
 """Training finite networks as the paper did (sec. 3.1, app. D): Adam, early stopping on validation.
 
-    train(architecture, width, split, recipe) -> Training
+    train(network, split, recipe) -> Training
 
 Many networks of one shape are trained at once, in lanes (`lanes`); where the next one comes from
 and where results go is the caller's: a list here, a store of runs in `search`.
@@ -20,9 +20,9 @@ from nngp.architecture import Architecture
 from nngp.reproduce.datasets import Split
 from nngp.reproduce.finite import lanes as side_by_side
 from nngp.reproduce.finite.lanes import Numbers, Part, Shape, numbers_of, part_of
+from nngp.reproduce.finite.network import FiniteNetwork
 from nngp.reproduce.finite.recipe import Plan, Recipe
 from nngp.reproduce.finite.seat import Curve, Seat
-from nngp.reproduce.finite.weights import check_traceable
 
 MOST_LANES = 64
 SHARE = 0.7  # of the device's memory that lanes may take
@@ -72,8 +72,7 @@ class Source(Protocol):
 
 
 def train(
-    architecture: Architecture,
-    width: int | Sequence[int],
+    network: FiniteNetwork,
     data: Split,
     recipes: Recipe | Sequence[Recipe] | None = None,
     plan: Plan | None = None,
@@ -84,10 +83,8 @@ def train(
 
     Parameters
     ----------
-    architecture : Architecture
-        Gives depth and activation, and where `recipes` is None the variances too.
-    width : int or sequence of int
-        Of every hidden layer, or one for each.
+    network : FiniteNetwork
+        Gives depth, widths and activation, and where `recipes` is None the variances too.
     data : Split
         As `nngp.datasets.split` gives it.
     recipes : Recipe or sequence of Recipe, optional
@@ -97,12 +94,12 @@ def train(
         How many to train side by side; by default one on a CPU, on a GPU what fits.
     """
     if recipes is None:
-        recipes = _own_recipe(architecture)
+        recipes = _own_recipe(network.architecture)
     wanted = [recipes] if isinstance(recipes, Recipe) else list(recipes)
     if not wanted:
         return []
     room = max(recipe.batch_size for recipe in wanted)
-    trainer = Trainer(architecture, width, data, plan or Plan(), room, lanes, len(wanted), True)
+    trainer = Trainer(network, data, plan or Plan(), room, lanes, len(wanted), keep=True)
     source = _List(wanted)
     trainer.run(source)
     return source.trained[0] if isinstance(recipes, Recipe) else source.trained
@@ -117,8 +114,7 @@ class Trainer:
 
     def __init__(
         self,
-        architecture: Architecture,
-        width: int | Sequence[int],
+        network: FiniteNetwork,
         data: Split,
         plan: Plan,
         room: int,
@@ -126,11 +122,8 @@ class Trainer:
         expected: int = MOST_LANES,
         keep: bool = False,
     ) -> None:
-        check_traceable(architecture.activation)
-        sizes = (data.X.shape[1], *_widths(architecture, width), data.n_classes)
-        room = min(room, len(data.X))
         self.plan, self._keep = plan, keep
-        self.shape = Shape(sizes, architecture.activation, plan.loss, plan.interval, room)
+        self.shape = shape_of(network, data, plan, room)
         self.lanes = min(lanes or lanes_that_fit(self.shape), expected)
         self.parts = {
             "train": _part(data, data.X, data.labels),
@@ -224,6 +217,18 @@ class _List:
         pass
 
 
+def shape_of(network: FiniteNetwork, data: Split, plan: Plan, room: int) -> Shape:
+    """What is compiled to train such networks."""
+    if network.n_out != data.n_classes:
+        raise ValueError(
+            f"the network has {network.n_out} outputs and {data.name} has {data.n_classes} "
+            f"classes; take n_out={data.n_classes}"
+        )
+    sizes = (data.X.shape[1], *network.widths, data.n_classes)
+    activation, room = network.architecture.activation, min(room, len(data.X))
+    return Shape(sizes, activation, plan.loss, plan.interval, room)
+
+
 def most_lanes() -> int:
     """One on a CPU, whose cores a single network keeps busy."""
     return 1 if jax.devices()[0].platform == "cpu" else MOST_LANES
@@ -257,18 +262,6 @@ def _fill(seats: list[Seat | None], source: Source) -> list[int]:
 
 def _part(data: Split, X: NDArray[Any], labels: NDArray[Any]) -> Part:
     return part_of(X, data.targets(labels), labels)
-
-
-def _widths(architecture: Architecture, width: Any) -> tuple[int, ...]:
-    if architecture.is_infinite:
-        raise ValueError("a network of finite width needs a finite depth")
-    hidden = (width,) * architecture.depth if np.ndim(width) == 0 else tuple(width)
-    if len(hidden) != architecture.depth or any(int(w) != w or w < 1 for w in hidden):
-        raise ValueError(
-            f"width must be a whole number of at least 1, or {architecture.depth} of them, got "
-            f"{width!r}"
-        )
-    return tuple(int(w) for w in hidden)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Accuracy against width, finite networks beside the infinite one, as a store knows them (Fig. 1)."""
+"""Figure 1 as a store knows it: accuracy against width, finite networks beside the infinite."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,9 +45,7 @@ def widths(
     runs = store.runs(experiment=EXPERIMENT, status="done", where={**where, "loss": loss})
     levels = store.runs(experiment=INFINITE, status="done", where=where)
     known = sorted({run.config["depth"] for run in runs})
-    curves = [
-        _curve(depth, runs, levels) for depth in known if depths is None or depth in depths
-    ]
+    curves = [_curve(depth, runs, levels) for depth in known if depths is None or depth in depths]
     if not curves:
         raise ValueError(
             f"the store has no finished trials of {activation} networks on {dataset} with {train} "

@@ -1,0 +1,56 @@
+"""What a search will take, before it is begun."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+import jax
+
+from nngp.linsolve import CpuEngine
+from nngp.reproduce.datasets import Split
+from nngp.reproduce.finite.lanes import Shape
+from nngp.reproduce.finite.network import FiniteNetwork
+from nngp.reproduce.finite.recipe import BATCH_SIZES, Plan
+from nngp.reproduce.finite.search import Cell
+from nngp.reproduce.finite.training import lanes_that_fit, shape_of
+
+GPU = 5e13, 2e12  # operations and bytes a second, of a large one
+CPU_BYTES = 1e10
+TRAFFIC = 40  # bytes that a step of Adam moves for each weight
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Bytes on the device; seconds if no training ends early."""
+
+    lanes: int
+    bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        long = f"{self.seconds / 60:.0f} min" if self.seconds > 90 else f"{self.seconds:.0f} s"
+        return f"{self.lanes} at a time, {self.bytes / 1e6:.0f} MB, about {long} at most"
+
+
+def search_cost(
+    cells: Sequence[Cell], data: Split, plan: Plan, trials: int, lanes: int | None = None
+) -> Cost:
+    """Memory of the largest shape, and the time of all of them."""
+    room = max(BATCH_SIZES)
+    shapes = [
+        shape_of(FiniteNetwork(cell.architecture, cell.width, data.n_classes), data, plan, room)
+        for cell in cells
+    ]
+    largest = max(shapes, key=Shape.lane_bytes)
+    side_by_side = min(lanes or lanes_that_fit(largest), trials)
+    points = len(data.X) + len(data.X_val) + len(data.X_test)
+    held = side_by_side * largest.lane_bytes() + 4 * points * data.X.shape[1]
+    return Cost(side_by_side, held, trials * plan.steps * sum(map(_step, shapes)))
+
+
+def _step(shape: Shape) -> float:
+    """Seconds of one step of one network: products, and what Adam reads and writes."""
+    on_cpu = jax.devices()[0].platform == "cpu"
+    rate, moved = (2 * CpuEngine().rate(), CPU_BYTES) if on_cpu else GPU
+    batch = mean(BATCH_SIZES) if on_cpu else shape.batch
+    return shape.weights * (6 * batch / rate + TRAFFIC / moved)

@@ -1,0 +1,174 @@
+"""Training: against Adam in NumPy, in lanes as alone, early stopping, and what is reported."""
+
+import numpy as np
+import plain_training
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("optax")
+
+import nngp
+from nngp.reproduce.datasets import Split
+from nngp.reproduce.finite import lanes as side_by_side
+from nngp.reproduce.finite.recipe import Plan, Recipe
+from nngp.reproduce.finite.seat import Seat
+from nngp.reproduce.finite.training import Trainer, shape_of, train
+
+NETWORK = nngp.FiniteNetwork(nngp.Architecture(1, "tanh"), 7, 3)
+
+
+def three_clouds(n=60, noise=0.3):
+    rng = np.random.default_rng(0)
+    labels = np.arange(3 * n) % 3
+    middles = np.array([[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9]])
+    X = middles[labels] + noise * rng.standard_normal((3 * n, 2))
+    parts = [slice(0, n), slice(n, 2 * n), slice(2 * n, 3 * n)]
+    rows = [part for cut in parts for part in (X[cut], labels[cut])]
+    return Split("clouds", *rows, ("a", "b", "c"))
+
+
+DATA = three_clouds()
+
+
+@pytest.mark.parametrize("loss", ["mse", "cross_entropy"])
+def test_full_batches_are_adam_with_weight_decay(loss):
+    recipe = Recipe(0.01, 0.03, 1.5, 0.2, batch_size=len(DATA.X), seed=5)
+    plan = Plan(loss, steps=20, interval=20)
+    trained = train(NETWORK, DATA, recipe, plan)
+    shape = shape_of(NETWORK, DATA, plan, recipe.batch_size)
+    lanes = side_by_side.start(shape, side_by_side.numbers_of([recipe]))
+    start = [
+        (np.asarray(one["w"][0], float), np.asarray(one["b"][0], float)) for one in lanes.layers
+    ]
+    Y = DATA.targets(DATA.labels)
+    wanted = plain_training.adam(start, DATA.X, Y, loss, 0.01, 0.03, 20)
+    got = [layer[name] for layer in trained.weights for name in "wb"]
+    for ours, theirs in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+def test_the_start_is_a_draw_from_the_prior():
+    network = nngp.FiniteNetwork(nngp.Architecture(2, "relu"), 300, 3)
+    recipe = Recipe(weight_var=2.0, bias_var=0.5, seed=1)
+    shape = shape_of(network, DATA, Plan(), 16)
+    layers = side_by_side.start(shape, side_by_side.numbers_of([recipe])).layers
+    assert np.asarray(layers[1]["w"]).var() * 300 == pytest.approx(2.0, rel=0.02)
+    assert np.asarray(layers[1]["b"]).var() == pytest.approx(0.5, rel=0.3)
+
+
+def test_lanes_are_filled_again_and_change_nothing():
+    rates = (0.003, 0.01, 0.03)
+    recipes = [Recipe(rate, batch_size=4 + 7 * i, seed=i) for i, rate in enumerate(rates)]
+    plan = Plan(steps=60, interval=20)
+    together = train(NETWORK, DATA, recipes, plan, lanes=2)
+    one_by_one = train(NETWORK, DATA, recipes, plan, lanes=1)
+    for recipe, one, alone in zip(recipes, together, one_by_one, strict=True):
+        assert one.recipe == recipe
+        np.testing.assert_allclose(one.curve["loss"], alone.curve["loss"], rtol=1e-3)
+        np.testing.assert_allclose(one.weights[0]["w"], alone.weights[0]["w"], atol=1e-3)
+    room_of_its_own = train(NETWORK, DATA, recipes[0], plan)
+    np.testing.assert_allclose(room_of_its_own.curve["loss"], together[0].curve["loss"], rtol=1e-3)
+
+
+def test_a_seed_fixes_everything():
+    plan = Plan(steps=40, interval=20)
+    first, again, other = (
+        train(NETWORK, DATA, Recipe(0.01, seed=seed), plan) for seed in (0, 0, 1)
+    )
+    assert first.curve == again.curve
+    assert first.curve != other.curve
+
+
+def test_what_is_reported_is_what_the_best_weights_do():
+    trained = train(NETWORK, DATA, Recipe(0.05, batch_size=16), Plan(steps=200, interval=20))
+    outputs = NETWORK.forward(trained.weights, DATA.X_test)
+    assert trained.test_accuracy == np.mean(outputs.argmax(axis=1) == DATA.labels_test)
+    error = np.mean((outputs - DATA.targets(DATA.labels_test)) ** 2)
+    assert trained.test_mse == pytest.approx(error, rel=1e-4)
+    best = trained.curve["step"].index(trained.best_step)
+    assert trained.curve["accuracy"][best] == max(trained.curve["accuracy"])
+    assert trained.val_accuracy == pytest.approx(max(trained.curve["accuracy"]), abs=1e-6)
+    assert trained.test_accuracy > 0.8
+
+
+def test_training_ends_when_all_labels_are_learned():
+    plan = Plan("cross_entropy", steps=2000, interval=50, monitor="train", patience=40)
+    network = nngp.FiniteNetwork(nngp.Architecture(2, "relu"), 64, 3)
+    trained = train(network, three_clouds(20), Recipe(0.01), plan)
+    assert trained.train_accuracy == 1.0
+    assert trained.steps < 2000
+
+
+def test_overflow_is_said_and_leaves_numbers():
+    network = nngp.FiniteNetwork(nngp.Architecture(1, "relu"), 7, 3)
+    trained = train(network, DATA, Recipe(1e30), Plan(steps=100, interval=20))
+    assert trained.overflowed
+    assert trained.steps == 20
+    values = [value for name, value in trained.result().items() if name.endswith(("racy", "mse"))]
+    assert np.isfinite(values).all()
+    assert trained.curve["accuracy"] == [None]
+
+
+def test_patience_counts_looks_without_a_better_one():
+    plan, seat = Plan(steps=1000, interval=10, patience=2), Seat("x", Recipe())
+    for accuracy, loss, ended in (
+        (0.5, 1.0, False),
+        (0.5, 1.1, False),
+        (0.5, 0.9, False),  # the same accuracy with a lower loss is better
+        (0.4, 0.1, False),
+        (0.45, 0.1, True),
+    ):
+        seat.look(10, 0.0, accuracy, loss)
+        assert seat.ended(plan) == ended
+    assert seat.best_step == 30
+    full = Seat("y", Recipe())
+    full.look(10, 0.0, 1.0, 0.3)
+    assert full.ended(plan)
+    long = Seat("z", Recipe())
+    long.look(1000, 0.0, 0.1, 1.0)
+    assert long.ended(plan)
+
+
+def test_an_epoch_has_every_row_once():
+    import jax
+
+    order = np.asarray(side_by_side._epochs(jax.random.key(0), 10, 25))
+    assert len(order) == 30
+    for epoch in order.reshape(3, 10):
+        assert sorted(epoch) == list(range(10))
+    assert (order[:10] != order[10:20]).any()
+
+
+def test_outputs_and_classes_must_agree():
+    with pytest.raises(ValueError, match="2 outputs and clouds has 3 classes; take n_out=3"):
+        train(nngp.FiniteNetwork(nngp.Architecture(1), 5, 2), DATA, Recipe())
+
+
+def test_a_network_brings_its_own_variances():
+    network = nngp.FiniteNetwork(nngp.Architecture(1, "tanh", 0.7, 0.05), 7, 3)
+    trained = train(network, DATA, plan=Plan(steps=20, interval=20))
+    assert (trained.recipe.weight_var, trained.recipe.bias_var) == (0.7, 0.05)
+    assert train(network, DATA, []) == []
+    layered = nngp.FiniteNetwork(nngp.Architecture(1, "tanh", (1.0, 2.0)), 7, 3)
+    with pytest.raises(ValueError, match="one weight_var and one bias_var for all layers"):
+        train(layered, DATA)
+
+
+def test_what_was_taken_is_given_back_when_something_goes_wrong():
+    class Source:
+        released = ()
+
+        def take(self, count):
+            return [("a", Recipe()), ("b", Recipe())][:count]
+
+        def done(self, name, training):
+            raise KeyboardInterrupt
+
+        def release(self, names):
+            self.released = names
+
+    source = Source()
+    trainer = Trainer(NETWORK, DATA, Plan(steps=20, interval=20), 64, lanes=2)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run(source)
+    assert source.released == ["a", "b"]
