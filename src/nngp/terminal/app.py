@@ -158,6 +158,20 @@ def phase(
         jobs.phase(activation or name, weight_var, bias_var, output, table, as_json)
 
 
+@app.command(epilog="Example: nngp datasets --data DIR")
+def datasets(
+    data: Annotated[
+        Path | None, typer.Option(help="A folder with data; by default the one NNGP_DATA names.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the data sets that are known by name, and where each would come from."""
+    with guarded():
+        from nngp.terminal.data import datasets as listed
+
+        listed(data, as_json)
+
+
 @app.command(epilog="Example: nngp demo --folder demo")
 def demo(
     folder: Annotated[Path, typer.Option(help="Where tables and pictures go.")] = Path("demo"),
