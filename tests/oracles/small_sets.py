@@ -7,6 +7,7 @@ import io
 import struct
 import tarfile
 import threading
+import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -119,6 +120,7 @@ class Home(BaseHTTPRequestHandler):
         start = int((self.headers.get("Range") or "bytes=0-")[6:-1])
         start = 0 if self.server.whole_only else start
         self.server.asked.append((name, start))
+        time.sleep(self.server.delay)
         fault = self.server.faults.get(name, [])
         fault = fault.pop(0) if fault else None
         if isinstance(fault, int) or name not in self.server.files:
@@ -139,6 +141,7 @@ def home(files):
     """A server of these files on this machine; its address is `server.url`."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Home)
     server.files, server.faults, server.asked, server.whole_only = files, {}, [], False
+    server.delay = 0.0
     server.url = f"http://127.0.0.1:{server.server_port}/"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -1,7 +1,6 @@
 """Downloads: verified, resumed, one at a time; a fault leaves a sentence and nothing half-done."""
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -215,6 +214,8 @@ from pathlib import Path
 from nngp.reproduce.datasets.catalogue import MNIST
 from nngp.reproduce.datasets.download import fetch
 told = json.loads(sys.argv[1])
+print("ready", flush=True)
+input()
 fetch(replace(MNIST, **told), Path(sys.argv[2]))
 """
 
@@ -223,9 +224,15 @@ def test_processes_that_download_at_once_wait_for_each_other(server, cache):
     entry = IMAGE_SETS["mnist"]
     told = {"homes": [server.url], "downloads": entry.downloads, "md5": entry.md5}
     server.faults[FIRST] = [(1000,)]
+    server.delay = 0.2  # seconds before every answer: time enough to get into each other's way
     command = [sys.executable, "-c", FETCH, json.dumps(told), str(cache / "mnist")]
-    both = [subprocess.Popen(command, env=os.environ) for _ in range(2)]
-    assert [process.wait() for process in both] == [0, 0]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as other:
+        assert [process.stdout.readline() for process in (one, other)] == ["ready\n"] * 2
+        for process in (one, other):
+            process.stdin.write("\n")
+            process.stdin.flush()
+    assert (one.returncode, other.returncode) == (0, 0)
     assert sorted(server.asked) == sorted([(FIRST, 1000), *((name, 0) for name in ZIPPED)])
     assert there(cache) == sorted(ZIPPED)
 

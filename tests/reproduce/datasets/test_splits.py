@@ -113,9 +113,9 @@ def test_uneven_numbers_and_classes_that_run_out():
     [
         (
             {"train": 1001},
-            "train must be from 10, one of each class, to 1000, which is all that dig",
+            r"must be from 10 \(one of each class\) to 1000, which is all that dig",
         ),
-        ({"train": 9}, "train must be from 10, one of each class, to 1000, .*, got 9"),
+        ({"train": 9}, r"train must be from 10 \(one of each class\) to 1000, .*, got 9"),
         ({"train": 0}, "got 0"),
         ({"test": 501}, "test must be from 1 to 500, which is all that digits has, got 501"),
         ({"test": 0}, "test must be from 1 to 500"),
