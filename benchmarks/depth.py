@@ -2,9 +2,10 @@
 
     python benchmarks/depth.py [--data DIR] [--out FILE] [--picture FILE]
 
-DIR holds mnist.npz; without it the digits of scikit-learn are used. As in the trial that the method
-comes from: 1,000 images (the first 100 of each class beyond the validation images), 3,000 test
-images, a relu network with weight_var 1.0 and bias_var 0.1.
+DIR holds MNIST in any of the forms that nngp.datasets reads; without it the digits of scikit-learn
+are used. As in the trial that the method comes from: 1,000 images (the first 100 of each class
+beyond the validation images), 3,000 test images, a relu network with weight_var 1.0 and bias_var
+0.1.
 """
 
 import argparse
@@ -15,18 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from nngp import datasets
 from nngp.reproduce.depth import depth_study, digits
 from nngp.reproduce.figures.depth import draw_depth
 
-TRAIN, TEST = 100, 3000  # of each class; of all
+TRAIN, TEST = 1000, 3000
 
 
 def mnist(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    with np.load(folder / "mnist.npz") as z:
-        x, y, x_test, y_test = (z[k] for k in ("x_train", "y_train", "x_test", "y_test"))
-    x, y = x[10_000:].reshape(-1, 784).astype(float), y[10_000:]
-    rows = np.sort(np.concatenate([np.flatnonzero(y == k)[:TRAIN] for k in range(10)]))
-    return x[rows], y[rows], x_test[:TEST].reshape(-1, 784).astype(float), y_test[:TEST]
+    images = datasets.split("mnist", TRAIN, data=folder, test=TEST)
+    return images.X, images.labels, images.X_test, images.labels_test
 
 
 def main() -> None:

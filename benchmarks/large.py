@@ -2,8 +2,8 @@
 
     python benchmarks/large.py --data DIR [--n 50000] [--engine cpu] [--out FILE]
 
-DIR holds mnist.npz (and, for n beyond 50,000, fashion_mnist.npz) with the arrays x_train, y_train,
-x_test, y_test. Up to 50,000 points it is the paper's experiment: the first 10,000 training images
+DIR holds MNIST (and, for n beyond 50,000, Fashion-MNIST) in any of the forms that nngp.datasets
+reads. Up to 50,000 points it is the paper's experiment: the first 10,000 training images
 are left out for validation, the rest are trained on. Beyond, both sets together, and then copies
 with pixel noise. On a GPU the first pass compiles; the second is the one to read.
 """
@@ -30,9 +30,11 @@ TEST = 10_000
 
 
 def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    with np.load(folder / f"{name}.npz") as z:
-        x, y, x_test, y_test = (z[k] for k in ("x_train", "y_train", "x_test", "y_test"))
-    return x.reshape(len(x), -1), y, x_test.reshape(len(x_test), -1), y_test
+    """Rows of pixels and labels, to train on and to test on."""
+    found = nngp.datasets.load(name, folder)
+    assert isinstance(found, nngp.datasets.Images)
+    x, x_test = (part.reshape(len(part), -1) for part in (found.train_images, found.test_images))
+    return x, found.train_labels, x_test, found.test_labels
 
 
 def data(folder: Path, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -29,6 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp import datasets
+
 Array = NDArray[np.float64]
 SPLITS = {"kin8nm": 1, "naval": 1, "power": 1, "protein": 1}  # the others have 20
 SKIP_GPR = 12_000  # training points from which scikit-learn's GPR does not fit in 24 GB
@@ -134,12 +136,17 @@ CLASSIFIERS = {"nngp": nngp_classifier, "forest": forest_classifier, "svm": svm_
 ENGINE = os.environ.get("NNGP_ENGINE", "auto")
 
 
+def table(collection: str, name: str, data: Path) -> datasets.Table:
+    found = datasets.load(f"{collection}/{name}", data)
+    assert isinstance(found, datasets.Table)
+    return found
+
+
 def regression_jobs(data: Path, sets: list[str]) -> list[tuple[str, str, int]]:
-    names = sets or sorted(p.stem for p in (data / "uci_regression").glob("*.npz"))
+    known = [name.removeprefix("uci/") for name in datasets.names() if name.startswith("uci/")]
     jobs = []
-    for name in names:
-        with np.load(data / "uci_regression" / f"{name}.npz") as file:
-            count = min(len(file["test"]), SPLITS.get(name, 20))
+    for name in sets or known:
+        count = min(len(table("uci", name, data).splits), SPLITS.get(name, 20))
         jobs += [(m, name, s) for m in REGRESSORS for s in range(count)]
     return jobs
 
@@ -153,9 +160,8 @@ def classification_jobs(data: Path, sets: list[str]) -> list[tuple[str, str, int
 
 
 def regress(data: Path, method: str, name: str, split: int) -> dict[str, Any]:
-    with np.load(data / "uci_regression" / f"{name}.npz") as file:
-        X, y, test = file["X"], file["y"], file["test"][split].astype(int)
-    train = np.setdiff1d(np.arange(len(y)), test)
+    found = table("uci", name, data)
+    X, y, (train, test) = found.X, found.y, found.splits[split]
     start = time.perf_counter()
     mean, std = REGRESSORS[method](X[train], y[train], X[test])
     missed = (y[test] - mean) / std
@@ -169,12 +175,11 @@ def regress(data: Path, method: str, name: str, split: int) -> dict[str, Any]:
 
 
 def classify(data: Path, method: str, name: str, split: int) -> dict[str, Any]:
-    with np.load(data / "uci_classification" / f"{name}.npz") as file:
-        X, y = file["X"], file["y"].astype(int)
-        train, test = file["cv_train"][split], file["cv_test"][split]
+    found = table("uci_class", name, data)
+    X, y, (train, test) = found.X, found.y, found.splits[split]
     start = time.perf_counter()
-    table = CLASSIFIERS[method](X[train], y[train], X[test])
-    right = table.argmax(axis=1) == y[test]
+    probability = CLASSIFIERS[method](X[train], y[train], X[test])
+    right = probability.argmax(axis=1) == y[test]
     return {"accuracy": float(right.mean()), "seconds": time.perf_counter() - start}
 
 

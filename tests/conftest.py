@@ -1,9 +1,14 @@
-"""The engines, each in small tiles: threads with BLAS, and JAX on whatever device there is; and
-the command, run in an empty folder."""
+"""The engines, each in small tiles: threads with BLAS, and JAX on whatever device there is; the
+command, run in an empty folder; and real data, where there are any."""
+
+import os
+from pathlib import Path
 
 import pytest
 
 from nngp.linsolve import CpuEngine
+
+DATA = Path(os.environ.get("NNGP_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
 
 class SmallTiles(CpuEngine):
@@ -46,3 +51,16 @@ def run(tmp_path, monkeypatch, capsys):
         return left.value.code, captured.out, " ".join(captured.err.split())
 
     return call
+
+
+@pytest.fixture
+def data_folder():
+    """A function: the folder with real data, if it holds these files; else the test is skipped."""
+
+    def found(*files):
+        missing = [name for name in files if not (DATA / name).exists()]
+        if missing:
+            pytest.skip(f"{DATA} has no {missing[0]}; name a folder with NNGP_DATA")
+        return DATA
+
+    return found

@@ -18,6 +18,7 @@ from nngp.architecture import Architecture
 from nngp.gram import kernel, normalize
 from nngp.linsolve.ladder import LIMIT, next_noise
 from nngp.posterior import condition
+from nngp.reproduce.datasets.load import load_images
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.integer]
@@ -72,10 +73,11 @@ def depth_study(
 
 
 def digits(train: int = 1000) -> tuple[Array, Labels, Array, Labels]:
-    """The 8 x 8 digits that come with scikit-learn."""
-    from sklearn.datasets import load_digits
-
-    X, labels = load_digits(return_X_y=True)
+    """The 8 x 8 digits that come with scikit-learn; all that are not trained on are tested on."""
+    stored = load_images("digits")
+    images = np.concatenate([stored.train_images, stored.test_images])
+    labels = np.concatenate([stored.train_labels, stored.test_labels])
+    X = images.reshape(len(images), -1).astype(np.float64)
     return X[:train], labels[:train], X[train:], labels[train:]
 
 

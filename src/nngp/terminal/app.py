@@ -270,6 +270,20 @@ def gap(
         job.gap(wanted)
 
 
+@app.command(epilog="Example: nngp datasets --data DIR")
+def datasets(
+    data: Annotated[
+        Path | None, typer.Option(help="A folder with data; by default the one NNGP_DATA names.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the data sets that are known by name, and where each would come from."""
+    with guarded():
+        from nngp.terminal.data import datasets as listed
+
+        listed(data, as_json)
+
+
 @app.command(epilog="Example: nngp demo --folder demo")
 def demo(
     folder: Annotated[Path, typer.Option(help="Where tables and pictures go.")] = Path("demo"),

@@ -2,7 +2,7 @@
 
 The way of a set: `catalogue` and `uci` say what there is; `places` where to look; `folder` finds
 the files in whatever form they are; `download` fetches them if there are none; `integrity` sees
-that they are whole; `readers` and `tables` make arrays of them, with `formats` and `pickled`; `load`
+that they are whole; `readers` and `tables` make arrays of them, by `formats` and `pickled`; `load`
 puts it all together, and `split` makes the paper's training, validation and test sets.
 """
 

@@ -152,7 +152,7 @@ CIFAR10 = ImageSet(
 
 SKLEARN_DIGITS = ImageSet(
     name="digits",
-    title="8 x 8 digits that come with scikit-learn",
+    title="handwritten digits, 8 x 8 pixels",
     shape=(8, 8),
     train=1297,
     test=500,

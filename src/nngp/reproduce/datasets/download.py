@@ -116,6 +116,7 @@ def _answer(url: str, start: int) -> Iterator[http.client.HTTPResponse]:
     try:
         answer = urlopen(Request(url, headers=headers), timeout=TIMEOUT)
     except HTTPError as error:
+        error.close()
         kind = _BrokenError if error.code in TRANSIENT else _RefusedError
         raise kind(f"the server answered {error.code} {error.reason}") from None
     except URLError as error:

@@ -120,4 +120,5 @@ def _belongs_to_another(entry: ImageSet, paths: Sequence[Path]) -> bool:
         return False
     with reading(path):
         found = md5_of(path)
-    return any(other.md5.get(path.name) == found for other in others)
+    theirs = any(other.md5.get(path.name) == found for other in others)
+    return theirs and entry.md5.get(path.name) != found

@@ -5,7 +5,7 @@ import hashlib
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,43 +50,44 @@ def md5_of(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-def check_md5(path: Path, published: str) -> None:
+def contents(path: Path, published: str) -> bytes:
+    """What is in an original file, unzipped where it is gzipped, its sum checked."""
+    with reading(path):
+        stored = path.read_bytes()
+        data = gzip.decompress(stored) if path.suffix == ".gz" else stored
+        _check(hashlib.md5(stored, usedforsecurity=False).hexdigest(), published)
+        return data
+
+
+def members(path: Path, names: Sequence[str], published: str) -> list[bytes]:
+    """Files of a tar archive, in memory: nothing is unpacked to disk."""
+    found = {}
+    with reading(path):
+        with tarfile.open(path, "r:gz") as archive:
+            for member in archive:  # in one pass, as going back would unzip it all again
+                if member.name in names and (file := archive.extractfile(member)):
+                    found[member.name] = file.read()
+        _check(md5_of(path), published)
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise ValueError(f"it has no member {missing[0]}")
+        return [found[name] for name in names]
+
+
+def _check(found: str, published: str) -> None:
     """Refuse a file that is not, byte for byte, the one its authors published."""
-    found = md5_of(path)
     if found != published:
         raise ValueError(f"it is not the published file (MD5 {found}, published {published})")
 
 
-def contents(path: Path, published: str) -> bytes:
-    """What is in an original file, unzipped where it is gzipped, its sum checked."""
-    with reading(path):
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
-        check_md5(path, published)
-        return data
-
-
-def members(path: Path, names: Iterable[str], published: str) -> list[bytes]:
-    """Files of a tar archive, in memory: nothing is unpacked to disk."""
-    with reading(path):
-        with tarfile.open(path, "r:gz") as archive:
-            found = {member.name.removeprefix("./"): member for member in archive}
-            missing = [name for name in names if name not in found]
-            if missing:
-                raise ValueError(f"it has no member {missing[0]}")
-            data = [archive.extractfile(found[name]) for name in names]
-            out = [file.read() for file in data if file is not None]
-        check_md5(path, published)
-        return out
-
-
-def arrays(path: Path, keys: Iterable[str]) -> dict[str, NDArray[Any]]:
+def arrays(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Arrays of an .npz file by name (zip checks the CRC of each; no pickles)."""
-    with reading(path), np.load(path, allow_pickle=False) as stored:
-        if isinstance(stored, np.ndarray):
-            raise ValueError("it holds one array, expected an .npz archive")
-        missing = [key for key in keys if key not in stored]
-        if missing:
-            raise ValueError(f"it has no array '{missing[0]}' (it has {', '.join(stored)})")
-        return {key: stored[key] for key in keys}
+    with reading(path), path.open("rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is cut short, or no .npz archive")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as stored:
+            missing = [key for key in keys if key not in stored]
+            if missing:
+                raise ValueError(f"it has no array '{missing[0]}' (it has {', '.join(stored)})")
+            return {key: stored[key] for key in keys}

@@ -155,7 +155,7 @@ def _parts(
 
 
 def _forms(entry: ImageSet) -> str:
-    return f"{' and '.join(entry.downloads)} (or {entry.name} in another of its usual forms)"
+    return f"{', '.join(entry.downloads)} (or {entry.name} in another of its usual forms)"
 
 
 def _digits() -> Parts:

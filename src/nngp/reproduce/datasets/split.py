@@ -141,9 +141,9 @@ def _count(option: str, value: int | None, least: int, most: int, name: str) -> 
         raise TypeError(f"{option} must be a whole number or None, got {value!r}")
     number = operator.index(value)
     if not least <= number <= most:
-        reason = ", one of each class" if option == "train" else ""
+        reason = " (one of each class)" if option == "train" else ""
         raise ValueError(
-            f"{option} must be from {least}{reason}, to {most}, which is all that {name} has, "
+            f"{option} must be from {least}{reason} to {most}, which is all that {name} has, "
             f"got {number}"
         )
     return number
