@@ -35,6 +35,8 @@ SHAPES = (
     ((2,), (5000,)),
     ((1, 2, 3, 5), (200, 1000)),
 )
+# on CIFAR-10 networks overfit early
+PLANS = {"mnist": Plan(), "cifar10": Plan(steps=2000, patience=5)}
 GAP_SHAPES = ((gap.DEPTH,), (50, 100, 200, 500, 1000, 2000))
 GAP_SIZE = 10_000
 
@@ -45,6 +47,7 @@ def main() -> None:
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--memory", type=float, default=0.94, help="of the GPU, for all processes")
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--gap", action="store_true")
     parser.add_argument("--infinite", action="store_true", help="the infinite networks' rows")
@@ -53,16 +56,16 @@ def main() -> None:
     if options.table:
         write_table(options.store, options.table)
     elif options.processes > 1:
-        start_processes(options.processes)
+        start_processes(options.processes, options.memory)
     else:
         work(options)
 
 
-def start_processes(count: int) -> None:
+def start_processes(count: int, memory: float) -> None:
     """This command `count` times at once, each with its share of the GPU's memory."""
     place = sys.argv.index("--processes")
     words = [sys.executable, *sys.argv[:place], *sys.argv[place + 2 :]]
-    share = {**os.environ, "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.94 / count:.3f}"}
+    share = {**os.environ, "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{memory / count:.3f}"}
     running = [subprocess.Popen(words, env=share) for _ in range(count)]
     codes = [process.wait() for process in running]
     if any(codes):
@@ -92,7 +95,7 @@ def work(options: argparse.Namespace) -> None:
                 store,
                 cells,
                 split(name, train),
-                gap.PLAN if options.gap else Plan(),
+                gap.PLAN if options.gap else PLANS[name],
                 options.trials,
                 experiment=gap.EXPERIMENT if options.gap else EXPERIMENT,
                 until=until,

@@ -12,7 +12,7 @@ def gradient(layers, X, Y, loss, decay):
     else:
         p = np.exp(out - out.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
-        d_out = (p - (Y == Y.max(axis=1, keepdims=True))) / len(Y)
+        d_out = (p - (Y > 0)) / len(Y)
     d_z = (d_out @ v.T) * (1 - h**2)
     return [(X.T @ d_z + decay * w, d_z.sum(axis=0)), (h.T @ d_out + decay * v, d_out.sum(axis=0))]
 

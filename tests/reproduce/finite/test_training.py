@@ -3,28 +3,18 @@
 import numpy as np
 import plain_training
 import pytest
+from clouds import three_clouds
 
 pytest.importorskip("jax")
 pytest.importorskip("optax")
 
 import nngp
-from nngp.reproduce.datasets import Split
 from nngp.reproduce.finite import lanes as side_by_side
 from nngp.reproduce.finite.recipe import Plan, Recipe
 from nngp.reproduce.finite.seat import Seat
 from nngp.reproduce.finite.training import Trainer, shape_of, train
 
 NETWORK = nngp.FiniteNetwork(nngp.Architecture(1, "tanh"), 7, 3)
-
-
-def three_clouds(n=60, noise=0.3):
-    rng = np.random.default_rng(0)
-    labels = np.arange(3 * n) % 3
-    middles = np.array([[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9]])
-    X = middles[labels] + noise * rng.standard_normal((3 * n, 2))
-    parts = [slice(0, n), slice(n, 2 * n), slice(2 * n, 3 * n)]
-    rows = [part for cut in parts for part in (X[cut], labels[cut])]
-    return Split("clouds", *rows, ("a", "b", "c"))
 
 
 DATA = three_clouds()

@@ -1,0 +1,138 @@
+"""The random search: done once, shared, killed and gone on with."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from clouds import three_clouds
+
+pytest.importorskip("jax")
+pytest.importorskip("optax")
+
+from nngp.reproduce.finite import search as module
+from nngp.reproduce.finite.recipe import Plan
+from nngp.reproduce.finite.search import Cell, best_of, declare, search
+from nngp.reproduce.finite.training import Trainer
+from nngp.reproduce.store import RunStore
+
+DATA, PLAN = three_clouds(), Plan(steps=40, interval=20)
+CELL = Cell("clouds", 60, "tanh", 1, 7)
+WORKER = """
+import sys, time
+from clouds import three_clouds
+from nngp.reproduce.finite.recipe import Plan
+from nngp.reproduce.finite.search import Cell, _Claims, search
+from nngp.reproduce.store import RunStore
+
+finished = _Claims.done
+def slowly(self, *result):
+    time.sleep(0.05)
+    finished(self, *result)
+    print(result[0], flush=True)
+_Claims.done = slowly
+with RunStore(sys.argv[1]) as store:
+    search(store, [Cell("clouds", 60, "tanh", 1, 7)], three_clouds(), Plan(steps=40, interval=20),
+           trials=24, lanes=3)
+"""
+
+
+def start_worker(path):
+    places = [Path(__file__).parents[2] / "oracles", Path(module.__file__).parents[3]]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
+    return subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(path)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_the_best_is_chosen_on_validation_and_finished_trials_stay(tmp_path, monkeypatch):
+    with RunStore(tmp_path / "runs.db") as store:
+        (found,) = search(store, [CELL], DATA, PLAN, trials=4, lanes=4)
+        runs = store.runs(status="done")
+        assert [run.config["trial"] for run in runs] == [0, 1, 2, 3]
+        best = max(runs, key=lambda run: (run.result["val_accuracy"], -run.result["val_mse"]))
+        assert (found.best.key, found.trials, found.cell) == (best.key, 4, CELL)
+        assert found.result["test_accuracy"] == best.result["test_accuracy"]
+        assert all(run.seconds > 0 and run.device for run in runs)
+
+        monkeypatch.setattr(Trainer, "run", None)  # nothing is left to be trained
+        assert search(store, [CELL], DATA, PLAN, trials=4) == [found]
+        assert search(store, [CELL], DATA, PLAN, trials=3)[0].trials == 3
+
+
+def test_more_trials_add_to_those_that_are_there(tmp_path):
+    with RunStore(tmp_path / "runs.db") as store:
+        few = declare(store, CELL, DATA, PLAN, 3)
+        assert declare(store, CELL, DATA, PLAN, 5)[:3] == few
+        others = declare(store, CELL, DATA, PLAN, 3, seed=1), declare(store, CELL, DATA, Plan(), 3)
+        assert not set(few) & {key for keys in others for key in keys}
+        with pytest.raises(ValueError, match="trials must be a whole number of at least 1"):
+            declare(store, CELL, DATA, PLAN, 0)
+
+
+def test_time_is_over(tmp_path):
+    with RunStore(tmp_path / "runs.db") as store:
+        assert search(store, [CELL], DATA, PLAN, trials=2, until=time.monotonic()) == []
+        assert store.counts()["pending"] == 2
+
+
+def test_one_by_one_those_of_one_batch_size_make_a_group(tmp_path):
+    with RunStore(tmp_path / "runs.db") as store:
+        keys = declare(store, CELL, DATA, PLAN, 30)
+        groups = list(module._groups(store.runs(keys=keys), lanes=1))
+        sizes = [{run.config["batch_size"] for run in group} for group in groups]
+        assert all(len(size) == 1 for size in sizes)
+        assert sum(map(len, groups)) == 30
+        assert len(list(module._groups(store.runs(keys=keys), lanes=2))) == 1
+
+
+def test_interrupted_trials_are_given_back(tmp_path, monkeypatch):
+    def broken(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module._Claims, "done", broken)
+    with RunStore(tmp_path / "runs.db") as store:
+        with pytest.raises(KeyboardInterrupt):
+            search(store, [CELL], DATA, PLAN, trials=3, lanes=3)
+        assert store.counts()["pending"] == 3
+
+
+def test_killed_in_the_middle_nothing_is_lost_or_repeated(tmp_path):
+    path = tmp_path / "runs.db"
+    worker = start_worker(path)
+    told = {worker.stdout.readline().strip() for _ in range(5)}
+    worker.send_signal(signal.SIGKILL)
+    worker.communicate()
+    with RunStore(path) as store:
+        done = {run.key: run.result for run in store.runs(status="done")}
+    assert told <= set(done)
+    assert len(done) < 24
+    again = start_worker(path)
+    second = again.communicate(timeout=120)[0].split()
+    assert again.returncode == 0
+    assert not set(second) & set(done)
+    with RunStore(path) as store:
+        runs = store.runs()
+        assert {run.status for run in runs} == {"done"}
+        assert len(runs) == 24
+        assert all(store.get(key).result == result for key, result in done.items())
+
+
+def test_two_processes_share_the_work(tmp_path):
+    path = tmp_path / "runs.db"
+    workers = [start_worker(path) for _ in range(2)]
+    shares = [worker.communicate(timeout=120)[0].split() for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0]
+    assert all(shares)
+    assert sorted(shares[0] + shares[1]) == sorted(set(shares[0] + shares[1]))
+    with RunStore(path) as store:
+        runs = store.runs(status="done")
+        assert len(runs) == 24
+        assert {run.attempts for run in runs} == {1}
+        assert len(best_of(runs)) == 1
