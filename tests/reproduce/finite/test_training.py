@@ -20,16 +20,20 @@ NETWORK = nngp.FiniteNetwork(nngp.Architecture(1, "tanh"), 7, 3)
 DATA = three_clouds()
 
 
+def started(shape, recipe):
+    """The weights that a training starts from."""
+    numbers = side_by_side.numbers_of([recipe])
+    lanes = side_by_side.fill(shape, side_by_side.empty(shape, numbers), np.ones(1, bool), numbers)
+    return [{name: part[0] for name, part in layer.items()} for layer in lanes.layers]
+
+
 @pytest.mark.parametrize("loss", ["mse", "cross_entropy"])
 def test_full_batches_are_adam_with_weight_decay(loss):
     recipe = Recipe(0.01, 0.03, 1.5, 0.2, batch_size=len(DATA.X), seed=5)
     plan = Plan(loss, steps=20, interval=20)
     trained = train(NETWORK, DATA, recipe, plan)
     shape = shape_of(NETWORK, DATA, plan, recipe.batch_size)
-    lanes = side_by_side.start(shape, side_by_side.numbers_of([recipe]))
-    start = [
-        (np.asarray(one["w"][0], float), np.asarray(one["b"][0], float)) for one in lanes.layers
-    ]
+    start = [tuple(np.asarray(one[name], float) for name in "wb") for one in started(shape, recipe)]
     Y = DATA.targets(DATA.labels)
     wanted = plain_training.adam(start, DATA.X, Y, loss, 0.01, 0.03, 20)
     got = [layer[name] for layer in trained.weights for name in "wb"]
@@ -40,15 +44,17 @@ def test_full_batches_are_adam_with_weight_decay(loss):
 def test_the_start_is_a_draw_from_the_prior():
     network = nngp.FiniteNetwork(nngp.Architecture(2, "relu"), 300, 3)
     recipe = Recipe(weight_var=2.0, bias_var=0.5, seed=1)
-    shape = shape_of(network, DATA, Plan(), 16)
-    layers = side_by_side.start(shape, side_by_side.numbers_of([recipe])).layers
+    shape = shape_of(network, DATA, Plan(), 60)
+    layers = started(shape, recipe)
     assert np.asarray(layers[1]["w"]).var() * 300 == pytest.approx(2.0, rel=0.02)
     assert np.asarray(layers[1]["b"]).var() == pytest.approx(0.5, rel=0.3)
 
 
 def test_lanes_are_filled_again_and_change_nothing():
     rates = (0.003, 0.01, 0.03)
-    recipes = [Recipe(rate, batch_size=4 + 7 * i, seed=i) for i, rate in enumerate(rates)]
+    sizes = (4, 11, 60)
+    pairs = enumerate(zip(rates, sizes, strict=True))
+    recipes = [Recipe(rate, batch_size=size, seed=i) for i, (rate, size) in pairs]
     plan = Plan(steps=60, interval=20)
     together = train(NETWORK, DATA, recipes, plan, lanes=2)
     one_by_one = train(NETWORK, DATA, recipes, plan, lanes=1)
@@ -70,7 +76,7 @@ def test_a_seed_fixes_everything():
 
 
 def test_what_is_reported_is_what_the_best_weights_do():
-    trained = train(NETWORK, DATA, Recipe(0.05, batch_size=16), Plan(steps=200, interval=20))
+    trained = train(NETWORK, DATA, Recipe(0.05), Plan(steps=200, interval=20))
     outputs = NETWORK.forward(trained.weights, DATA.X_test)
     assert trained.test_accuracy == np.mean(outputs.argmax(axis=1) == DATA.labels_test)
     error = np.mean((outputs - DATA.targets(DATA.labels_test)) ** 2)

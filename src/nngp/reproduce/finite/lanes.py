@@ -97,15 +97,15 @@ def numbers_of(recipes: list[Recipe]) -> Numbers:
     )
 
 
-@partial(jax.jit, static_argnames="shape")
-def start(shape: Shape, numbers: Numbers) -> Lane:
-    """Lanes with networks at their start."""
-    return jax.vmap(partial(_start, shape))(numbers)
+def empty(shape: Shape, numbers: Numbers) -> Lane:
+    """As many lanes as there are numbers, with nothing in them yet."""
+    filled = jax.eval_shape(jax.vmap(partial(_start, shape)), numbers)
+    return jax.tree.map(lambda part: jnp.zeros(part.shape, part.dtype), filled)
 
 
 @partial(jax.jit, static_argnames="shape", donate_argnums=1)
-def refill(shape: Shape, lanes: Lane, fresh: Any, numbers: Numbers) -> Lane:
-    """Start anew in the lanes marked as fresh."""
+def fill(shape: Shape, lanes: Lane, fresh: Any, numbers: Numbers) -> Lane:
+    """Networks at their start in the lanes marked as fresh."""
     started = jax.vmap(partial(_start, shape))(numbers)
 
     def choose(new: Any, old: Any) -> Any:

@@ -142,15 +142,16 @@ class Trainer:
             raise
 
     def _run(self, seats: list[Seat | None], source: Source) -> None:
-        state, numbers = None, numbers_of([Recipe()] * self.lanes)
+        numbers = self._numbers(seats)
+        state = side_by_side.empty(self.shape, numbers)
         while True:
             start = time.perf_counter()
             fresh = _fill(seats, source)
             if not any(seats):
                 return
             if fresh:
-                numbers = self._numbers(seats)
-                state = self._filled(state, fresh, numbers)
+                numbers, marked = self._numbers(seats), np.isin(np.arange(self.lanes), fresh)
+                state = side_by_side.fill(self.shape, state, marked, numbers)
             state, losses, score = side_by_side.advance(
                 self.shape, state, numbers, self.parts["train"], self.parts[self.plan.monitor]
             )
@@ -166,12 +167,6 @@ class Trainer:
         recipes = [seat.recipe if seat else Recipe() for seat in seats]
         room = self.shape.batch
         return numbers_of([replace(r, batch_size=min(r.batch_size, room)) for r in recipes])
-
-    def _filled(self, state: Any, fresh: list[int], numbers: Numbers) -> Any:
-        if state is None:
-            return side_by_side.start(self.shape, numbers)
-        marked = np.isin(np.arange(self.lanes), fresh)
-        return side_by_side.refill(self.shape, state, marked, numbers)
 
     def _look(self, seats: list[Seat | None], seen: NDArray[Any], seconds: float) -> None:
         taken = [(seat, row) for seat, row in zip(seats, seen.tolist(), strict=True) if seat]
