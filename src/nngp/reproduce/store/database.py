@@ -15,9 +15,9 @@ from pathlib import Path
 from weakref import WeakSet
 
 from nngp.reproduce.store.faults import StoreFileError, said
-from nngp.reproduce.store.schema import prepare
+from nngp.reproduce.store.schema import PATIENCE, prepare
 
-PATIENCE = 30.0  # seconds to wait for other processes' transactions
+SMALLEST = 512  # bytes in a database that is not empty; less is taken for an empty one
 
 
 class Database:
@@ -101,6 +101,8 @@ class Database:
             raise FileNotFoundError(f"the folder {folder} does not exist; create it first")
         if not create and not self.file.exists():
             raise FileNotFoundError(f"there is no store {self.path}; check the name")
+        if self.file.exists() and 0 < self.file.stat().st_size < SMALLEST:
+            raise StoreFileError(f"{self.path} is not a store of runs; choose another name")
 
     def _look(self) -> tuple[int, int] | None:
         try:

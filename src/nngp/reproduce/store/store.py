@@ -165,13 +165,12 @@ class RunStore:
 
     def close(self) -> None:
         """Give back what is claimed, and close the file."""
-        self._heartbeat.stop()
+        claimed = self._heartbeat.stop()
         try:
-            if self._owner is not None and self._owner.pid == os.getpid():
+            if claimed:
                 with self._database.writing() as connection:
-                    claims.leave(connection, self._owner)
+                    claims.leave(connection, self._me())
         finally:
-            self._owner = None
             self._database.close()
 
     def __enter__(self) -> "RunStore":
