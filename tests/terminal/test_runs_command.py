@@ -110,7 +110,7 @@ def test_what_has_no_room_on_a_terminal_is_named(filled, monkeypatch):
 
     from nngp.terminal import listing
 
-    narrow = Console(force_terminal=True, width=40, color_system=None)
+    narrow = Console(force_terminal=True, width=40, color_system=None, soft_wrap=True)
     monkeypatch.setattr(listing, "out", narrow)
     _, out, said = filled("runs --experiment search")
     assert lines(out)[1] == ["key", "config.width", "activation"]

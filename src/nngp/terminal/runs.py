@@ -86,7 +86,7 @@ def _rows(store: RunStore, asked: Question) -> list[Row]:
                 asked.experiment, {run.experiment for run in everything}, "no experiment is called"
             )
         names = {name for run in everything for name in flat(run.config)}
-        for name in asked.where:
+        for name in flat(asked.where):
             _known(name, names, "no configuration has")
     return [as_row(run, asked.lists) for run in found]
 

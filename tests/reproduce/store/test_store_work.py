@@ -58,7 +58,7 @@ def test_declaring_again_changes_nothing(store):
 def test_claims_come_in_the_order_declared_each_once(store):
     keys = store.declare("a", GRID)
     others = store.declare("b", GRID)
-    assert [run.key for run in store.claim_many(2)] == keys[:2]
+    assert [run.key for run in store.claim_many(np.int64(2))] == keys[:2]
     assert [run.key for run in store.claim_many(2, experiment="b")] == others[:2]
     assert store.claim([others[5], others[3]]).key == others[3]
     assert store.claim(keys=others[3:4]) is None
@@ -167,6 +167,8 @@ def test_results_come_back_as_they_were_and_without_lists_if_wanted(store):
     ("call", "error", "sentence"),
     [
         (lambda s, k: s.declare("", GRID), ValueError, "experiment must not be empty"),
+        (lambda s, k: s.declare("\ud800", GRID), ValueError, "experiment holds half a character"),
+        (lambda s, k: s.fail(k, None), TypeError, "error must be a text, got a NoneType"),
         (lambda s, k: s.declare(3, GRID), TypeError, "experiment must be a text, got a int"),
         (lambda s, k: s.declare("e", {"a": 1}), TypeError, "configs must be a list of mappings"),
         (lambda s, k: s.declare("e", [{}, 3]), TypeError, r"configs\[1\] is a int"),

@@ -30,10 +30,10 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._closed = False
         self._check_place(create)
-        with said(self.path):
+        with NO_FORK, said(self.path):
             self._connection = self._connect(create)
-        self._identity = self._look()
-        _OPEN.add(self)
+            self._identity = self._look()
+            _OPEN.add(self)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -112,14 +112,14 @@ class Database:
         return seen.st_dev, seen.st_ino
 
 
+NO_FORK = threading.RLock()  # taken before a database's own lock, never after
 _OPEN: WeakSet[Database] = WeakSet()
 _FORKING: list[Database] = []
-_FORK = threading.RLock()
 
 
 def _before_fork() -> None:
     """No other thread is in the middle of something, and no connection goes along."""
-    _FORK.acquire()
+    NO_FORK.acquire()
     _FORKING.extend(sorted(_OPEN, key=id))
     for database in _FORKING:
         database.lock.acquire()
@@ -129,7 +129,7 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     while _FORKING:
         _FORKING.pop().lock.release()
-    _FORK.release()
+    NO_FORK.release()
 
 
 if hasattr(os, "register_at_fork"):
