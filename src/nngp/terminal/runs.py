@@ -82,19 +82,19 @@ def _rows(store: RunStore, asked: Question) -> list[Row]:
     if not found:
         everything = store.runs(lists=False)
         if asked.experiment is not None:
-            _known(asked.experiment, {run.experiment for run in everything}, "experiment")
+            _known(
+                asked.experiment, {run.experiment for run in everything}, "no experiment is called"
+            )
         names = {name for run in everything for name in flat(run.config)}
-        for name in asked.where:
-            _known(name, names, "value in the configurations")
+        for name in flat(asked.where):
+            _known(name, names, "no configuration has")
     return [as_row(run, asked.lists) for run in found]
 
 
-def _known(name: str, names: Iterable[str], what: str) -> None:
+def _known(name: str, names: Iterable[str], none: str) -> None:
     if names and name not in names:
         known = sorted(names)
-        raise UsageError(
-            f"there is no {what} '{name}'{nearest(name, known)}; there are: {', '.join(known)}"
-        )
+        raise UsageError(f"{none} '{name}'{nearest(name, known)}; there are: {', '.join(known)}")
 
 
 def _resolved(name: str, names: list[str]) -> str:

@@ -13,7 +13,15 @@ def checked_text(value: Any, name: str, empty: bool = False) -> str:
         raise TypeError(f"{name} must be a text, got a {type(value).__name__}")
     if not value and not empty:
         raise ValueError(f"{name} must not be empty")
-    return value
+    return str(plain(value, name))
+
+
+def checked_count(value: Any) -> int:
+    """A whole number from 1."""
+    number = plain(value, "count")
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise ValueError(f"count must be a whole number of at least 1, got {value!r}")
+    return number
 
 
 def checked_amount(value: Any, name: str) -> float:

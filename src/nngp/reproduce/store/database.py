@@ -15,9 +15,9 @@ from pathlib import Path
 from weakref import WeakSet
 
 from nngp.reproduce.store.faults import StoreFileError, said
-from nngp.reproduce.store.schema import prepare
+from nngp.reproduce.store.schema import PATIENCE, prepare
 
-PATIENCE = 30.0  # seconds to wait for other processes' transactions
+SMALLEST = 512  # bytes in a database that is not empty; less is taken for an empty one
 
 
 class Database:
@@ -30,10 +30,10 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._closed = False
         self._check_place(create)
-        with said(self.path):
+        with NO_FORK, said(self.path):
             self._connection = self._connect(create)
-        self._identity = self._look()
-        _OPEN.add(self)
+            self._identity = self._look()
+            _OPEN.add(self)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -101,6 +101,8 @@ class Database:
             raise FileNotFoundError(f"the folder {folder} does not exist; create it first")
         if not create and not self.file.exists():
             raise FileNotFoundError(f"there is no store {self.path}; check the name")
+        if self.file.exists() and 0 < self.file.stat().st_size < SMALLEST:
+            raise StoreFileError(f"{self.path} is not a store of runs; choose another name")
 
     def _look(self) -> tuple[int, int] | None:
         try:
@@ -110,14 +112,14 @@ class Database:
         return seen.st_dev, seen.st_ino
 
 
+NO_FORK = threading.RLock()  # taken before a database's own lock, never after
 _OPEN: WeakSet[Database] = WeakSet()
 _FORKING: list[Database] = []
-_FORK = threading.RLock()
 
 
 def _before_fork() -> None:
     """No other thread is in the middle of something, and no connection goes along."""
-    _FORK.acquire()
+    NO_FORK.acquire()
     _FORKING.extend(sorted(_OPEN, key=id))
     for database in _FORKING:
         database.lock.acquire()
@@ -127,7 +129,7 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     while _FORKING:
         _FORKING.pop().lock.release()
-    _FORK.release()
+    NO_FORK.release()
 
 
 if hasattr(os, "register_at_fork"):

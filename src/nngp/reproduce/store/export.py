@@ -7,6 +7,7 @@ of numbers in Parquet; values of different kinds in one column become texts.
 
 import csv
 import json
+import math
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -115,5 +116,5 @@ def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, float):
-        return repr(value)
+        return "NaN" if math.isnan(value) else repr(value)  # as readers of CSV know it
     return json.dumps(value)

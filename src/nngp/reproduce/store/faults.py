@@ -29,7 +29,7 @@ def _meaning(path: Path, error: sqlite3.Error) -> Exception:
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return PermissionError(
-            f"the store {path} is read-only; change its permissions, or work on a copy"
+            f"the store {path} or its folder is read-only; change permissions, or work on a copy"
         )
     if code == sqlite3.SQLITE_CANTOPEN:
         return PermissionError(

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from nngp.reproduce.store.database import Database
+from nngp.reproduce.store.database import NO_FORK, Database
 
 COLUMNS = (
     "key",
@@ -31,7 +31,7 @@ def merge(ours: Database, theirs: Database) -> int:
     try:
         if os.path.samefile(ours.file, theirs.file):
             raise ValueError(f"{theirs.path} is this store; name another one")
-        with ours.writing() as target:
+        with NO_FORK, ours.writing() as target:  # a fork would take both locks, in any order
             before = target.total_changes
             target.executemany(
                 f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "

@@ -16,6 +16,7 @@ from pathlib import Path
 
 BEAT = 10.0  # seconds between heartbeats
 STALE = 90.0  # seconds after which a silent owner counts as dead
+SIGNAL_ASKS = os.name == "posix"  # elsewhere signal 0 is no question, and does something
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,20 @@ class Heartbeat:
 
     def start(self) -> None:
         """Begin, unless it has begun; threads do not follow a fork, so a child begins anew."""
-        if self._thread is None or not self._thread.is_alive():
+        if not self._goes_on():
             self._stopped = threading.Event()
             self._thread = threading.Thread(target=self._go_on, args=(self._stopped,), daemon=True)
             self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self) -> bool:
+        """End; says whether it had begun in this process."""
+        begun = self._goes_on()
         self._stopped.set()
+        self._thread = None
+        return begun
+
+    def _goes_on(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
 
     def _go_on(self, stopped: threading.Event) -> None:
         while not stopped.wait(BEAT):
@@ -73,7 +81,7 @@ def _place() -> str:
 
 
 def _exists(pid: int, start: str) -> bool:
-    if os.name != "posix":  # there, signal 0 is no question
+    if not SIGNAL_ASKS:
         return True
     try:
         os.kill(pid, 0)

@@ -1,12 +1,12 @@
 """Which runs are meant, and reading them."""
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import fields
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from nngp.reproduce.store.checks import checked_text, wanted_keys
@@ -73,7 +73,7 @@ def counts(connection: sqlite3.Connection, chosen: Choice) -> dict[str, int]:
     return out
 
 
-def one(connection: sqlite3.Connection, key: str, path: os.PathLike[str]) -> Run:
+def one(connection: sqlite3.Connection, key: str, path: Path) -> Run:
     """The run with this key."""
     row = connection.execute(f"SELECT {ALL} FROM runs WHERE key = ?", (key,)).fetchone()
     if row is None:

@@ -6,10 +6,12 @@ a step; never change one.
 """
 
 import sqlite3
+import time
 from pathlib import Path
 
 from nngp.reproduce.store.faults import StoreFileError
 
+PATIENCE = 30.0  # seconds to wait for other processes
 APPLICATION = int.from_bytes(b"nngp", "big")
 
 # `result` comes last, and `scalars` repeats it without its lists where it has any: so a listing of
@@ -57,7 +59,7 @@ def prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
     if _is_empty(connection):
         if not create:
             raise StoreFileError(f"{path} is empty: there is no store of runs in it")
-        connection.execute("PRAGMA journal_mode = WAL")  # readers and a writer at the same time
+        _write_ahead(connection)
     if _is_current(connection, path):
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -72,6 +74,20 @@ def prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Let readers go on while somebody writes. SQLite does not wait for others who are about to do
+    the same to a new file, so this does."""
+    patience = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                raise
+            time.sleep(0.01)
 
 
 def _is_current(connection: sqlite3.Connection, path: Path) -> bool:

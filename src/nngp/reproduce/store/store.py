@@ -4,10 +4,11 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from nngp.reproduce.store import claims, reading
-from nngp.reproduce.store.checks import checked_amount, checked_text, wanted_keys
+from nngp.reproduce.store.checks import checked_amount, checked_count, checked_text, wanted_keys
 from nngp.reproduce.store.database import Database
 from nngp.reproduce.store.key import digest, plain
 from nngp.reproduce.store.merge import merge
@@ -35,13 +36,13 @@ class RunStore:
         self._heartbeat = Heartbeat(self._beat)
 
     @property
-    def path(self) -> os.PathLike[str]:
+    def path(self) -> Path:
         """The file, as it was named."""
         return self._database.path
 
     def declare(self, experiment: str, configs: Sequence[Mapping[str, Any]]) -> list[str]:
         """Runs to be done, in this order; those already known are left alone. Gives their keys."""
-        checked_text(experiment, "experiment")
+        experiment = checked_text(experiment, "experiment")
         if isinstance(configs, str | Mapping):
             raise TypeError("configs must be a list of mappings, one for each run")
         rows = []
@@ -66,13 +67,11 @@ class RunStore:
 
     def claim_many(self, count: int, keys: Keys = None, experiment: str | None = None) -> list[Run]:
         """Take up to `count` runs at once, in the order in which they were declared."""
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(f"count must be a whole number of at least 1, got {count!r}")
-        wanted = wanted_keys(keys)
+        number, wanted = checked_count(count), wanted_keys(keys)
         with self._database.writing() as connection:
             now, me = self._clock(), self._me()
             claims.free_the_abandoned(connection, me, now)
-            runs = claims.take(connection, me, now, count, wanted, experiment)
+            runs = claims.take(connection, me, now, number, wanted, experiment)
             if runs:
                 self._heartbeat.start()
         return runs
@@ -106,8 +105,9 @@ class RunStore:
     def fail(self, key: str, error: str, seconds: float = 0.0) -> bool:
         """Say why a run has no result; it is not claimed again before `retry`. False, and nothing
         changed, if somebody else has finished it."""
-        sentence = checked_text(error, "error").encode("utf-8", "replace").decode()
-        outcome = {"status": "failed", "error": sentence}
+        if isinstance(error, str):  # a name of a file in it may be half a character
+            error = error.encode("utf-8", "replace").decode()
+        outcome = {"status": "failed", "error": checked_text(error, "error")}
         return self._end(key, outcome | {"seconds": checked_amount(seconds, "seconds")})
 
     def release(self, keys: Iterable[str]) -> int:
@@ -165,13 +165,12 @@ class RunStore:
 
     def close(self) -> None:
         """Give back what is claimed, and close the file."""
-        self._heartbeat.stop()
+        claimed = self._heartbeat.stop()
         try:
-            if self._owner is not None and self._owner.pid == os.getpid():
+            if claimed:
                 with self._database.writing() as connection:
-                    claims.leave(connection, self._owner)
+                    claims.leave(connection, self._me())
         finally:
-            self._owner = None
             self._database.close()
 
     def __enter__(self) -> "RunStore":
