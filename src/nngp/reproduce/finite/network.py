@@ -7,6 +7,7 @@ become those of the Gaussian process as the width grows. What JAX does is in `ma
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,9 @@ class FiniteNetwork:
 
     def __post_init__(self) -> None:
         if find_spec("jax") is None:
-            raise ImportError("finite networks need JAX; install it with: pip install 'nngp[finite]'")
+            raise ImportError(
+                "finite networks need JAX; install it with: pip install 'nngp[finite]'"
+            )
         from nngp.reproduce.finite.weights import check_traceable
 
         check_architecture(self.architecture)
@@ -98,7 +101,9 @@ class FiniteNetwork:
 
         inputs = as_inputs(X)
         layers, many = self._checked(weights, inputs.shape[1])
-        out = forward_each(layers, self.architecture.activation, inputs.astype(layers[0]["w"].dtype))
+        out = forward_each(
+            layers, self.architecture.activation, inputs.astype(layers[0]["w"].dtype)
+        )
         return out if many else out[0]
 
     def sample(
@@ -169,7 +174,9 @@ class FiniteNetwork:
         inputs, count = as_inputs(X), whole("networks", networks)
         expected = count * self.seconds(inputs)
         with Progress("networks", count, progress_for(progress, expected), expected) as bar:
-            out: Array = self.ask(question, (inputs,), count, seed, dtype=dtype, advance=bar.advance)
+            out: Array = self.ask(
+                question, (inputs,), count, seed, dtype=dtype, advance=bar.advance
+            )
         return out
 
     def _family(self, d: int) -> "Family":
@@ -183,20 +190,25 @@ class FiniteNetwork:
         """The weights with a leading axis, and whether they had it."""
         sizes = self._family(d).sizes
         try:
-            layers = [{name: np.asarray(layer[name]) for name in "wb"} for layer in weights]
+            layers = [{name: _real(layer[name]) for name in "wb"} for layer in weights]
             many = layers[0]["w"].ndim == 3
-            stacked = layers if many else [{k: a[None] for k, a in one.items()} for one in layers]
-            shapes = [(one["w"].shape, one["b"].shape) for one in stacked]
-        except (TypeError, KeyError, IndexError):
-            shapes = []
-        count = shapes[0][0][0] if shapes else 1
-        wanted = [((count, a, b), (count, b)) for a, b in zip(sizes, sizes[1:], strict=False)]
-        if shapes != wanted or count == 0:
+        except (TypeError, ValueError, KeyError, IndexError):
+            layers, many = [], False
+        stacked = layers if many else [{k: a[None] for k, a in one.items()} for one in layers]
+        count = len(stacked[0]["w"]) if stacked else 0
+        wanted = [((count, a, b), (count, b)) for a, b in pairwise(sizes)]
+        if count == 0 or [(one["w"].shape, one["b"].shape) for one in stacked] != wanted:
             raise ValueError(
-                f"weights must be those of a network with layers {sizes} from inputs to outputs, as "
-                f"draw({d}) gives them"
+                f"weights must be those of a network with layers {sizes} from inputs to outputs, "
+                f"as draw({d}) gives them"
             )
         return stacked, many
+
+
+def _real(values: Any) -> Array:
+    """As it is in single or double precision, otherwise in double."""
+    out = np.asarray(values)
+    return out if out.dtype in (np.float32, np.float64) else out.astype(np.float64)
 
 
 def whole(name: str, value: Any, least: int = 1) -> int:
