@@ -3,16 +3,17 @@
 Takes an architecture and a few inputs; gives, for each width and layer, the kernels of networks
 drawn from the prior beside the exact one, and the distribution of their outputs beside the normal.
 
-Theory. Given the layer below, units are independent and Gaussian, so the kernel of a layer is a mean
-of `width` independent terms: its error falls as width^(-1/2). Given all hidden layers an output is
-Gaussian with variance k, the last kernel; as k differs from network to network, an output is a
-mixture of Gaussians, symmetric with heavy tails: its excess kurtosis is 3 Var k / (E k)², of order
-depth / width.
+Theory. Given the layer below, units are independent and Gaussian, so the kernel of a layer is a
+mean of `width` independent terms: its error falls as width^(-1/2). Given all hidden layers an
+output is Gaussian with variance k, the last kernel; as k differs from network to network, an output
+is a mixture of Gaussians, symmetric with heavy tails: its excess kurtosis is 3 Var k / (E k)², of
+order depth / width.
 
 Whether outputs look normal is judged by D'Agostino and Pearson's K² of skewness and kurtosis. It
-looks at the tails, where mixtures of this kind differ first, and not at location and scale, so that
-an error of the variance is not taken for another shape; in normal samples it is chi-squared with two
-degrees of freedom. Outputs of one network share its hidden layers, so each network gives one.
+looks at the tails, where mixtures of this kind differ first, and not at location and scale, so
+that an error of the variance is not taken for another shape; in normal samples it is chi-squared
+with two degrees of freedom. Outputs of one network share its hidden layers, so each network gives
+one.
 """
 
 from collections.abc import Sequence
@@ -115,6 +116,12 @@ def convergence(
         rows = [_at_width(net, inputs, deviations, exact, count, seed, bar) for net in nets]
     columns = (np.array(column) for column in zip(*rows, strict=True))
     return Convergence(architecture, inputs, sizes, count, exact, *columns)
+
+
+def three_inputs() -> Array:
+    """Inputs at 0, 45 and 135 degrees, with x·x/d = 1."""
+    angles = np.radians([0.0, 45.0, 135.0])
+    return np.sqrt(2.0) * np.column_stack([np.cos(angles), np.sin(angles)])
 
 
 def _at_width(

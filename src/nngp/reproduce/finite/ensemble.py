@@ -100,7 +100,7 @@ def _checked(
 
 
 def _as_tolerance(tolerance: Any) -> float:
-    if isinstance(tolerance, bool) or not isinstance(tolerance, Real) or not 0 < tolerance < 1:
+    if not isinstance(tolerance, Real) or not 0 < float(tolerance) < 1:
         raise ValueError(f"tolerance must be a number between 0 and 1, got {tolerance!r}")
     return float(tolerance)
 

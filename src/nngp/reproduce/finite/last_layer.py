@@ -1,7 +1,8 @@
 """One network whose last layer is trained by gradient descent while the others stay as drawn.
 
-Written in prior units, f(x) = ψ(x)·v with v ~ N(0, 1): ψ holds √(weight_var/width) φ(z) and, for the
-bias, √bias_var. So ψ(x)·ψ(x') is the network's own kernel, and descent treats all weights alike.
+Written in prior units, f(x) = ψ(x)·v with v ~ N(0, 1): ψ holds √(weight_var/width) φ(z) and, for
+the bias, √bias_var. So ψ(x)·ψ(x') is the network's own kernel, and descent treats all weights
+alike.
 """
 
 from typing import Any, NamedTuple
@@ -21,7 +22,8 @@ def train(
     that at the start. (Numbers are arrays with one entry.)"""
     noise = jax.random.normal(jax.random.fold_in(net.key, OF_NOISE), Y.shape, Y.dtype)
     targets = Y + jnp.sqrt(noise_var) * noise
-    features, start = _features(net, X), _start(net)
+    features, tests = jnp.split(_features(net, jnp.concatenate([X, X_test])), [len(X)])
+    start = _start(net)
 
     def loss(v: Any) -> Any:
         misfit, moved = features @ v - targets, v - start
@@ -30,7 +32,7 @@ def train(
     # No curvature exceeds the largest row sum of the Gram matrix, so the step 1/bound is safe.
     bound = jnp.abs(features @ features.T).sum(axis=1).max() + jnp.squeeze(noise_var)
     v, left = descend(loss, start, 1 / bound, jnp.squeeze(tolerance), jnp.squeeze(steps))
-    return _features(net, X_test) @ v, left
+    return tests @ v, left
 
 
 class _State(NamedTuple):

@@ -8,6 +8,7 @@ it is the same however many are drawn, and whatever fits in memory at a time.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -47,7 +48,7 @@ class Family(NamedTuple):
     @property
     def n_weights(self) -> int:
         """Weights and biases of one network."""
-        return sum((a + 1) * b for a, b in zip(self.sizes, self.sizes[1:], strict=False))
+        return sum((a + 1) * b for a, b in pairwise(self.sizes))
 
 
 def weights(net: Drawn) -> list[Layer]:
@@ -173,7 +174,7 @@ def _ask(
     def one(index: Any) -> Any:
         key = jax.random.fold_in(start, index)
         layers = draw(key, sizes, *variances)
-        return question(Drawn(layers, activation, *variances, key), *data)
+        return question(Drawn(layers, activation, variances[0], variances[1], key), *data)
 
     return jax.vmap(one)(indices)
 

@@ -7,6 +7,7 @@ become those of the Gaussian process as the width grows. What JAX does is in `ma
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -189,20 +190,25 @@ class FiniteNetwork:
         """The weights with a leading axis, and whether they had it."""
         sizes = self._family(d).sizes
         try:
-            layers = [{name: np.asarray(layer[name]) for name in "wb"} for layer in weights]
+            layers = [{name: _real(layer[name]) for name in "wb"} for layer in weights]
             many = layers[0]["w"].ndim == 3
-            stacked = layers if many else [{k: a[None] for k, a in one.items()} for one in layers]
-            shapes = [(one["w"].shape, one["b"].shape) for one in stacked]
-        except (TypeError, KeyError, IndexError):
-            shapes = []
-        count = shapes[0][0][0] if shapes else 1
-        wanted = [((count, a, b), (count, b)) for a, b in zip(sizes, sizes[1:], strict=False)]
-        if shapes != wanted or count == 0:
+        except (TypeError, ValueError, KeyError, IndexError):
+            layers, many = [], False
+        stacked = layers if many else [{k: a[None] for k, a in one.items()} for one in layers]
+        count = len(stacked[0]["w"]) if stacked else 0
+        wanted = [((count, a, b), (count, b)) for a, b in pairwise(sizes)]
+        if count == 0 or [(one["w"].shape, one["b"].shape) for one in stacked] != wanted:
             raise ValueError(
-                f"weights must be those of a network with layers {sizes} from inputs to outputs, as "
-                f"draw({d}) gives them"
+                f"weights must be those of a network with layers {sizes} from inputs to outputs, "
+                f"as draw({d}) gives them"
             )
         return stacked, many
+
+
+def _real(values: Any) -> Array:
+    """As it is in single or double precision, otherwise in double."""
+    out = np.asarray(values)
+    return out if out.dtype in (np.float32, np.float64) else out.astype(np.float64)
 
 
 def whole(name: str, value: Any, least: int = 1) -> int:
