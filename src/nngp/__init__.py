@@ -57,7 +57,7 @@ from nngp.posterior import (
 )
 
 if TYPE_CHECKING:
-    from nngp import datasets as datasets, regimes as regimes
+    from nngp import datasets as datasets, finite as finite, regimes as regimes
     from nngp.predictors import (
         ModelFileError as ModelFileError,
         NNGPClassifier as NNGPClassifier,
@@ -77,6 +77,7 @@ _LATER = {
     "FiniteNetwork": "nngp.reproduce.finite.network",
     "RunStore": "nngp.reproduce.store",
     "datasets": "",
+    "finite": "",
     "regimes": "",
 }
 

@@ -15,6 +15,8 @@ from nngp.covariance.select import AnyActivation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from nngp.reproduce.store import RunStore
+
 PathLike = str | Path | None
 
 
@@ -111,6 +113,37 @@ def convergence(
     count = study.NETWORKS if networks is None else networks
     found = study.convergence(architecture, inputs, sizes, count, seed, progress=progress)
     return draw_convergence(found, path)
+
+
+def accuracy_by_width(
+    store: "RunStore",
+    dataset: str,
+    train: int,
+    activation: str = "relu",
+    path: PathLike = None,
+    *,
+    depths: Sequence[int] | None = None,
+) -> "Figure":
+    """Figure 1: test accuracy and error against width, the infinite network as a line; read from
+    a store that `nngp finite` or `nngp.finite.search` has filled."""
+    need_matplotlib()
+    from nngp.reproduce.figures.widths import draw_widths
+    from nngp.reproduce.finite.widths import widths
+
+    return draw_widths(widths(store, dataset, train, activation, depths), path)
+
+
+def generalisation_gap(
+    store: "RunStore", dataset: str, train: int, path: PathLike = None, *, depth: int = 5
+) -> "Figure":
+    """Figure 2: training minus test accuracy against width, of networks that have learned all
+    training labels; read from a store that `nngp gap` has filled."""
+    need_matplotlib()
+    from nngp.reproduce.figures.gap import draw_gaps
+    from nngp.reproduce.finite.gap import EXPERIMENT, gaps
+
+    where = {"dataset": dataset, "train": train, "depth": depth}
+    return draw_gaps(gaps(store.runs(experiment=EXPERIMENT, status="done", where=where)), path)
 
 
 def need_matplotlib() -> None:

@@ -1,0 +1,98 @@
+"""Accuracy against width and the generalisation gap, from a store that is filled by hand."""
+
+import pytest
+
+from nngp import plots
+from nngp.reproduce.finite.gap import gaps
+from nngp.reproduce.finite.widths import widths
+from nngp.reproduce.store import RunStore
+
+SHARED = {"dataset": "clouds", "train": 60, "activation": "relu", "loss": "mse"}
+
+
+def put(store, experiment, config, result):
+    (key,) = store.declare(experiment, [config])
+    store.claim([key])
+    store.finish(key, result, seconds=1.0)
+
+
+def trial(width, number, val, test, depth=2, **more):
+    config = {**SHARED, "depth": depth, "width": width, "trial": number, **more}
+    result = {"val_accuracy": val, "val_mse": 0.1, "test_accuracy": test, "test_mse": 1 - test}
+    return config, result
+
+
+@pytest.fixture
+def store(tmp_path):
+    with RunStore(tmp_path / "runs.db") as store:
+        for run in (
+            trial(8, 0, 0.7, 0.9),  # better on test, but not chosen
+            trial(8, 1, 0.8, 0.75),
+            trial(8, 2, 0.3, 0.1),
+            trial(64, 0, 0.9, 0.85),
+            trial(64, 1, 0.9, 0.86),
+            trial(64, 0, 0.99, 0.99, depth=3),
+            trial(64, 0, 0.99, 0.99, loss="cross_entropy"),
+        ):
+            put(store, "finite", *run)
+        level = {**SHARED, "depth": 2}
+        put(store, "infinite", level, {"test_accuracy": 0.88, "test_mse": 0.12})
+        yield store
+
+
+def test_the_best_by_validation_of_every_width(store):
+    data = widths(store, "clouds", 60, "relu", depths=[2])
+    (curve,) = data.curves
+    assert [found.cell.width for found in curve.found] == [8, 64]
+    assert [found.result["test_accuracy"] for found in curve.found] == [0.75, 0.85]
+    assert data.trials == 2
+    assert sorted(curve.trials) == [(8, 0.1), (8, 0.75), (8, 0.9), (64, 0.85), (64, 0.86)]
+    assert curve.infinite.result["test_accuracy"] == 0.88
+    assert [c.depth for c in widths(store, "clouds", 60, "relu").curves] == [2, 3]
+    with pytest.raises(ValueError, match="no finished trials of tanh networks on clouds with 60"):
+        widths(store, "clouds", 60, "tanh")
+
+
+def test_the_picture_has_the_best_the_trials_and_the_infinite_network(store, tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = plots.accuracy_by_width(store, "clouds", 60, "relu", depths=[2])
+    left, right = figure.axes
+    lines = {tuple(line.get_ydata()) for line in left.lines}
+    assert (0.75, 0.85) in lines
+    assert (0.88, 0.88) in lines  # across the picture
+    assert right.lines[0].get_ydata() == pytest.approx([0.25, 0.15])
+    assert any("1 trials lie below" in text.get_text() for text in left.texts)
+    plots.accuracy_by_width(store, "clouds", 60, "relu", tmp_path / "widths.svg")
+    assert (tmp_path / "widths.svg").stat().st_size > 1000
+
+
+def gap_runs(store):
+    for activation, width, number, train, test in (
+        ("relu", 8, 0, 1.0, 0.6),
+        ("relu", 8, 1, 1.0, 0.7),
+        ("relu", 64, 0, 1.0, 0.75),
+        ("relu", 64, 1, 0.99, 0.9),  # has not learned all
+        ("tanh", 64, 0, 1.0, 0.5),
+    ):
+        config = {**SHARED, "activation": activation, "depth": 5, "width": width, "trial": number}
+        put(store, "gap", config, {"train_accuracy": train, "test_accuracy": test})
+
+
+def test_only_networks_that_learned_everything_count(store, tmp_path):
+    gap_runs(store)
+    found = gaps(store.runs(experiment="gap"))
+    assert (found.dataset, found.train, found.depth, found.left_out) == ("clouds", 60, 5, 1)
+    values = [(one.activation, one.width, round(one.gap, 9)) for one in found.learned]
+    assert values == [
+        ("relu", 8, 0.4),
+        ("relu", 8, 0.3),
+        ("relu", 64, 0.25),
+        ("tanh", 64, 0.5),
+    ]
+    with pytest.raises(ValueError, match="one training set and depth, got 0"):
+        gaps([])
+    pytest.importorskip("matplotlib")
+    figure = plots.generalisation_gap(store, "clouds", 60, tmp_path / "gap.svg")
+    assert [axes.get_title() for axes in figure.axes] == ["relu: 3 networks", "tanh: 1 networks"]
+    smallest = figure.axes[0].lines[1]
+    assert smallest.get_ydata() == pytest.approx([0.3, 0.25])

@@ -1,0 +1,72 @@
+"""`nngp finite` and `nngp gap`: small searches on digits, and what cannot be."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("optax")
+pytest.importorskip("matplotlib")
+
+
+def test_a_search_leaves_a_store_and_a_picture_and_goes_on(run):
+    words = "finite --width 8 --depth 1 --trials 2 --steps 100 --train 100 --json"
+    code, out, err = run(words)
+    assert code == 0
+    told = json.loads(out)
+    (row,) = told["rows"]
+    assert (row["depth"], row["width"], row["trials"]) == (1, 8, 2)
+    assert 0 < row["test"] <= 1
+    assert 0.5 < row["infinite width"] <= 1
+    assert Path("finite.png").stat().st_size > 10_000
+    assert "1 shape(s) x 2 trials on cpu" in err
+    before = json.loads(run("runs --json")[1])["runs"]
+    assert len(before) == 3
+    code, out, _ = run(words.replace("--json", ""))
+    assert code == 0
+    assert "infinite width" in out
+    assert json.loads(run("runs --json")[1])["runs"] == before
+
+
+def test_a_gap(run):
+    code, out, _ = run(
+        "gap --width 32 --depth 2 --activation tanh --trials 4 --train 20 --steps 900 --json"
+    )
+    assert code == 0
+    (row,) = json.loads(out)["rows"]
+    assert row["activation"] == "tanh"
+    assert 1 <= row["networks"] <= 4
+    assert 0 < row["smallest gap"] <= row["largest gap"] < 1
+    assert Path("gap.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("finite --width ten", 2, "--width must be whole numbers such as 64,512, got 'ten'"),
+        ("finite --width 0", 2, "--width must be at least 1"),
+        ("finite --out picture.txt", 2, "--out must end in .svg, .png, .pdf"),
+        ("finite --out nowhere/picture.png", 2, "the folder nowhere does not exist"),
+        ("finite --activation relux", 2, "unknown activation 'relux'; did you mean"),
+        ("finite --dataset mnits", 3, "mnist"),
+        ("finite --loss hinge", 3, "loss must be 'mse' or 'cross_entropy'"),
+        ("finite --train 5", 3, "5"),
+        ("finite --store nowhere/runs.db", 3, "nowhere"),
+    ],
+)
+def test_what_cannot_be_is_said_and_nothing_is_left(run, words, code, said):
+    got, _, err = run(words)
+    assert (got, said in err) == (code, True), err
+    assert list(Path().iterdir()) == []
+
+
+def test_missing_packages_are_said(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optax", None)
+    monkeypatch.setattr(
+        "nngp.reproduce.finite.extra.find_spec", lambda name: None if name == "optax" else True
+    )
+    code, _, err = run("finite")
+    assert code == 4
+    assert "finite networks need optax; install it with: pip install 'nngp[finite]'" in err
