@@ -113,7 +113,11 @@ def test_an_npz_that_is_something_else(folder, grey):
         ("y_train", lambda y: y[:59], "it has 59 labels for 60 images"),
         ("y_test", lambda y: y + 1, "it has a label 10, but labels go from 0 to 9"),
         ("y_test", lambda y: y.astype(int) - 1, "it has a label -1, but labels go from 0 to 9"),
-        ("y_train", lambda y: y.astype(float), r"labels are float64 \(60,\), expected whole"),
+        (
+            "y_train",
+            lambda y: y.astype(float),
+            r"labels are float64 \(60,\), expected integers \(60,",
+        ),
         ("y_train", lambda y: np.eye(10, dtype=int)[y], r"labels are int64 \(60, 10\), expected"),
     ],
 )
