@@ -4,6 +4,7 @@ without the package; and a web server that can be told to misbehave."""
 import gzip
 import hashlib
 import io
+import socket
 import struct
 import tarfile
 import threading
@@ -113,7 +114,8 @@ def write(folder, files):
 
 class Home(BaseHTTPRequestHandler):
     """Serves `server.files`; `server.faults` maps names to lists of faults, one for each request:
-    a status code, or (bytes, ) after which the connection breaks."""
+    a status code, "silence" for no answer, or (bytes, ) after which the connection breaks; it is
+    torn down with "reset" as well, and closed politely otherwise."""
 
     def do_GET(self):
         name = self.path.rpartition("/")[2]
@@ -123,6 +125,9 @@ class Home(BaseHTTPRequestHandler):
         time.sleep(self.server.delay)
         fault = self.server.faults.get(name, [])
         fault = fault.pop(0) if fault else None
+        if fault == "silence":
+            self.close_connection = True
+            return None
         if isinstance(fault, int) or name not in self.server.files:
             return self.send_error(fault or 404)
         data = self.server.files[name][start:]
@@ -130,6 +135,10 @@ class Home(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data[: fault[0]] if fault else data)
+        if fault and "reset" in fault:
+            linger_not = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_not)
+            self.connection.close()
         return None
 
     def log_message(self, *words):

@@ -14,6 +14,7 @@ def cache(tmp_path, monkeypatch):
     """Where downloads go; the user's own folders are out of sight."""
     monkeypatch.delenv("NNGP_DATA", raising=False)
     monkeypatch.setenv("NNGP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(download, "PAUSE", 0.001)
     return tmp_path / "cache"
 

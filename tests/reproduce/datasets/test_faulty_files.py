@@ -113,7 +113,11 @@ def test_an_npz_that_is_something_else(folder, grey):
         ("y_train", lambda y: y[:59], "it has 59 labels for 60 images"),
         ("y_test", lambda y: y + 1, "it has a label 10, but labels go from 0 to 9"),
         ("y_test", lambda y: y.astype(int) - 1, "it has a label -1, but labels go from 0 to 9"),
-        ("y_train", lambda y: y.astype(float), r"labels are float64 \(60,\), expected whole"),
+        (
+            "y_train",
+            lambda y: y.astype(float),
+            r"labels are float64 \(60,\), expected integers \(60,",
+        ),
         ("y_train", lambda y: np.eye(10, dtype=int)[y], r"labels are int64 \(60, 10\), expected"),
     ],
 )
@@ -277,6 +281,15 @@ def test_pickled_arrays_of_something_else(coloured, adopt, folder):
     assert "its data have shape (10, 1536), expected rows of 3072 pixels" in said
     short = small_sets.pickled(images, labels).replace(b"J\x0a\0\0\0", b"J\x0b\0\0\0", 1)
     assert "no row-by-row uint8 (11, 3072)" in tampered(coloured, adopt, folder, short)
+    kind = b"cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R"
+    whole = small_sets.pickled(images, labels)
+    assert kind in whole
+    untyped = whole.replace(kind, b"}").replace(
+        b"J\xff\xff\xff\xffK\x00tb", b"J\xff\xff\xff\xffK\x00t0"
+    )
+    assert "no row-by-row uint8 (10, 3072)" in tampered(coloured, adopt, folder, untyped)
+    by_columns = whole.replace(b"K\x00tb\x89", b"K\x00tb\x88")
+    assert "no row-by-row uint8 (10, 3072)" in tampered(coloured, adopt, folder, by_columns)
     unlabelled = small_sets.pickled(images, labels).replace(b"U\x06labels", b"U\x06labelz")
     assert "its pickle has no 'labels'" in tampered(coloured, adopt, folder, unlabelled)
     said = tampered(coloured, adopt, folder, small_sets.pickled(images, labels[:9]))

@@ -78,6 +78,7 @@ def test_a_broken_connection_is_taken_up_where_it_broke(server, grey, cache):
     starts = [start for name, start in server.asked if name == FIRST]
     assert starts == [0, 1000, 1500, 1500, 3500]
     assert size > 3500
+    assert [step.done for step in steps].count(1.0) == 1
     assert steps[-1].done == 1
     assert there(cache) == sorted(ZIPPED)
 
@@ -96,6 +97,13 @@ def test_a_connection_that_keeps_breaking_leaves_a_part_for_the_next_call(server
     assert np.array_equal(images.train_images, grey["mnist"][0][0])
     assert server.asked[0] == (FIRST, 500)
     assert there(cache) == sorted(ZIPPED)
+
+
+def test_a_server_that_says_nothing_or_hangs_up(server, grey):
+    server.faults[FIRST] = ["silence", (1000, "reset"), "silence"]
+    images = datasets.load("mnist")
+    assert np.array_equal(images.train_images, grey["mnist"][0][0])
+    assert [start for name, start in server.asked if name == FIRST][:2] == [0, 0]
 
 
 def test_a_server_without_ranges_starts_again(server, grey):
@@ -172,7 +180,7 @@ def test_the_second_home_is_asked_if_the_first_is_silent(server, grey, monkeypat
 
 
 def test_offline(grey, monkeypatch, cache):
-    homes = ("http://127.0.0.1:9/", "http://name.invalid/")
+    homes = ("http://127.0.0.1:9/", "http://127.0.0.1:9/other/")
     monkeypatch.setitem(IMAGE_SETS, "mnist", replace(IMAGE_SETS["mnist"], homes=homes))
     message = said(ConnectionError)
     assert f"mnist was not found in {cache / 'mnist'}, and could not be downloaded (" in message

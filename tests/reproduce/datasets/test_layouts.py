@@ -130,7 +130,8 @@ def test_the_cache_comes_after_the_folder(grey, cache, folder):
     keys = ("x_train", "y_train", "x_test", "y_test")
     data = small_sets.npz_bytes(**dict(zip(keys, other, strict=True)))
     (folder / "mnist.npz").write_bytes(data)
-    assert datasets.where("mnist", folder).kind == "folder"
+    small_sets.write(folder, raw)
+    assert datasets.where("mnist", folder) == datasets.Place("folder", folder / "mnist.npz")
     assert_same(load("mnist", folder), other)
 
 

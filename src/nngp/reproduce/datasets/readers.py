@@ -123,7 +123,9 @@ def _checked(entry: ImageSet, batch: tuple[Any, Any], count: int) -> tuple[Bytes
     if images.dtype != np.uint8 or images.shape != shape:
         raise ValueError(f"its images are {images.dtype} {images.shape}, expected uint8 {shape}")
     if labels.dtype.kind not in "iu" or labels.ndim != 1:
-        raise ValueError(f"its labels are {labels.dtype} {labels.shape}, expected whole ({count},)")
+        raise ValueError(
+            f"its labels are {labels.dtype} {labels.shape}, expected integers ({count},)"
+        )
     if len(labels) != count:
         raise ValueError(f"it has {len(labels)} labels for {count} images")
     if labels.min() < 0 or labels.max() >= classes:
