@@ -15,6 +15,7 @@ from nngp.covariance.select import AnyActivation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from nngp.reproduce.finite.training import Training
     from nngp.reproduce.store import RunStore
 
 PathLike = str | Path | None
@@ -144,6 +145,14 @@ def generalisation_gap(
 
     where = {"dataset": dataset, "train": train, "depth": depth}
     return draw_gaps(gaps(store.runs(experiment=EXPERIMENT, status="done", where=where)), path)
+
+
+def learning_curve(training: "Training", path: PathLike = None) -> "Figure":
+    """Loss and accuracy by step of what `nngp.finite.train` gives."""
+    need_matplotlib()
+    from nngp.reproduce.figures.learning import draw_learning
+
+    return draw_learning(training.curve, training.best_step, path)
 
 
 def need_matplotlib() -> None:

@@ -9,6 +9,8 @@ pytest.importorskip("jax")
 pytest.importorskip("optax")
 
 import nngp
+import nngp.plots
+from nngp.linsolve import Progress
 from nngp.reproduce.finite import lanes as side_by_side
 from nngp.reproduce.finite.recipe import Plan, Recipe
 from nngp.reproduce.finite.seat import Seat
@@ -66,6 +68,16 @@ def test_lanes_are_filled_again_and_change_nothing():
     np.testing.assert_allclose(room_of_its_own.curve["loss"], together[0].curve["loss"], rtol=1e-3)
 
 
+def test_progress_ends_at_one():
+    steps = []
+    recipes = [Recipe(1e-6, seed=seed) for seed in range(3)]
+    train(NETWORK, DATA, recipes, Plan(steps=50, interval=20), lanes=2, progress=steps.append)
+    done = [step.done for step in steps]
+    assert done == sorted(done)
+    assert done[0] == pytest.approx(0.4 / 3)
+    assert done[-1] == pytest.approx(1.0)
+
+
 def test_a_seed_fixes_everything():
     plan = Plan(steps=40, interval=20)
     first, again, other = (
@@ -85,6 +97,9 @@ def test_what_is_reported_is_what_the_best_weights_do():
     assert trained.curve["accuracy"][best] == max(trained.curve["accuracy"])
     assert trained.val_accuracy == pytest.approx(max(trained.curve["accuracy"]), abs=1e-6)
     assert trained.test_accuracy > 0.8
+    pytest.importorskip("matplotlib")
+    figure = nngp.plots.learning_curve(trained)
+    assert list(figure.axes[1].lines[0].get_ydata()) == trained.curve["accuracy"]
 
 
 def test_training_ends_when_all_labels_are_learned():
@@ -166,5 +181,5 @@ def test_what_was_taken_is_given_back_when_something_goes_wrong():
     source = Source()
     trainer = Trainer(NETWORK, DATA, Plan(steps=20, interval=20), 64, lanes=2)
     with pytest.raises(KeyboardInterrupt):
-        trainer.run(source)
+        trainer.run(source, Progress("training", 2, None))
     assert source.released == ["a", "b"]

@@ -87,7 +87,8 @@ def search(
         while left and time.monotonic() < until:
             for cell, of_cell in tasks.items():
                 for group in _groups(store.runs(keys=of_cell), lanes):
-                    _train(_Claims(store, group, until, bar), cell, data, plan, group, lanes)
+                    trainer = _trainer(cell, data, plan, group, lanes)
+                    trainer.run(_Claims(store, group, until), bar)
             before, left = left, store.pending(keys)
             if not wait:
                 break
@@ -128,31 +129,27 @@ def best_of(runs: Sequence[Run]) -> list[Found]:
 class _Claims:
     """A group of runs as a source of recipes."""
 
-    def __init__(self, store: RunStore, group: list[Run], until: float, bar: Progress) -> None:
-        self._store, self._keys = store, [run.key for run in group]
-        self._until, self._bar = until, bar
+    def __init__(self, store: RunStore, group: list[Run], until: float) -> None:
+        self._store, self._keys, self._until = store, [run.key for run in group], until
 
     def take(self, count: int) -> list[tuple[str, Recipe]]:
         if time.monotonic() >= self._until:
             return []
-        return [
-            (run.key, _recipe_of(run)) for run in self._store.claim_many(count, keys=self._keys)
-        ]
+        taken = self._store.claim_many(count, keys=self._keys)
+        return [(run.key, _recipe_of(run)) for run in taken]
 
     def done(self, name: str, training: Training) -> None:
-        self._store.finish(name, training.result(), seconds=training.seconds, device=device_name())
-        self._bar.advance(1)
+        device, seconds = device_name(), training.seconds
+        self._store.finish(name, training.result(), seconds=seconds, device=device)
 
     def release(self, names: list[str]) -> None:
         self._store.release(names)
 
 
-def _train(
-    claims: _Claims, cell: Cell, data: Split, plan: Plan, group: list[Run], lanes: int | None
-) -> None:
+def _trainer(cell: Cell, data: Split, plan: Plan, group: list[Run], lanes: int | None) -> Trainer:
     room = max(run.config["batch_size"] for run in group)
     network = FiniteNetwork(cell.architecture, cell.width, data.n_classes)
-    Trainer(network, data, plan, room, lanes, expected=len(group)).run(claims)
+    return Trainer(network, data, plan, room, lanes, expected=len(group))
 
 
 def _groups(runs: Sequence[Run], lanes: int | None) -> Iterator[list[Run]]:

@@ -40,6 +40,12 @@ class Seat:
         if better:
             self.best, self.best_step = (accuracy, -loss), self.steps
 
+    def progress(self, plan: Plan) -> float:
+        """What the last look adds to the work done, as a share of a network's whole training."""
+        if self.ended(plan):
+            return max(0.0, 1.0 - (self.steps - plan.interval) / plan.steps)
+        return plan.interval / plan.steps
+
     def ended(self, plan: Plan) -> bool:
         """No more steps, no patience, nothing left to improve, or nothing to hope for."""
         over = self.steps >= plan.steps or self.waited >= plan.patience

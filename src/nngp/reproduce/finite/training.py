@@ -6,6 +6,7 @@ Many networks of one shape are trained at once, in lanes (`lanes`); where the ne
 and where results go is the caller's: a list here, a store of runs in `search`.
 """
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp.architecture import Architecture
+from nngp.linsolve import Progress, progress_for
 from nngp.reproduce.datasets import Split
 from nngp.reproduce.finite import lanes as side_by_side
 from nngp.reproduce.finite.lanes import Numbers, Part, Shape, numbers_of, part_of
@@ -78,6 +80,7 @@ def train(
     plan: Plan | None = None,
     *,
     lanes: int | None = None,
+    progress: Any = None,
 ) -> Any:
     """Train networks of one shape.
 
@@ -92,6 +95,8 @@ def train(
     plan : Plan, optional
     lanes : int, optional
         How many to train side by side; by default one on a CPU, on a GPU what fits.
+    progress : callable or bool, optional
+        As in `nngp.condition`; by default a bar on a terminal.
     """
     if recipes is None:
         recipes = _own_recipe(network.architecture)
@@ -101,7 +106,8 @@ def train(
     room = max(recipe.batch_size for recipe in wanted)
     trainer = Trainer(network, data, plan or Plan(), room, lanes, len(wanted), keep=True)
     source = _List(wanted)
-    trainer.run(source)
+    with Progress("training", len(wanted), progress_for(progress, math.inf)) as bar:
+        trainer.run(source, bar)
     return source.trained[0] if isinstance(recipes, Recipe) else source.trained
 
 
@@ -131,17 +137,17 @@ class Trainer:
             "test": _part(data, data.X_test, data.labels_test),
         }
 
-    def run(self, source: Source) -> None:
-        """Train what the source has, until it has no more."""
+    def run(self, source: Source, bar: Progress) -> None:
+        """Train what the source has, until it has no more; `bar` counts networks."""
         seats: list[Seat | None] = [None] * self.lanes
         try:
             with _memory_sentence(self.lanes):
-                self._run(seats, source)
+                self._run(seats, source, bar)
         except BaseException:
             source.release([seat.name for seat in seats if seat])
             raise
 
-    def _run(self, seats: list[Seat | None], source: Source) -> None:
+    def _run(self, seats: list[Seat | None], source: Source, bar: Progress) -> None:
         numbers = self._numbers(seats)
         state = side_by_side.empty(self.shape, numbers)
         while True:
@@ -158,6 +164,8 @@ class Trainer:
             seen = np.stack([np.asarray(losses), *map(np.asarray, score)], axis=1)
             self._look(seats, seen, time.perf_counter() - start)
             for i, seat in enumerate(seats):
+                if seat:
+                    bar.advance(seat.progress(self.plan))
                 if seat and seat.ended(self.plan):
                     source.done(seat.name, self._training(seat, state.best, i))
                     seats[i] = None

@@ -1,0 +1,34 @@
+"""The learning curve of one trained network."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from nngp.reproduce.finite.seat import Curve
+
+TRAIN, SEEN = "#0072B2", "#D55E00"  # Okabe-Ito
+SIZE, POINTS = (7.2, 2.9), 9
+
+
+def draw_learning(curve: Curve, best_step: int, path: str | Path | None = None) -> Figure:
+    """Left, the loss on batches and on the monitored part; right, the accuracy there. Dotted, the
+    step whose weights were kept."""
+    columns = {name: np.array(values, float) for name, values in curve.items()}
+    with plt.rc_context({"font.size": POINTS}):
+        figure, (left, right) = plt.subplots(1, 2, figsize=SIZE, layout="constrained")
+        left.plot(columns["step"], columns["train_loss"], color=TRAIN, label="training batches")
+        left.plot(columns["step"], columns["loss"], color=SEEN, label="monitored")
+        left.set(yscale="log", ylabel="loss")
+        left.legend(frameon=False)
+        right.plot(columns["step"], columns["accuracy"], color=SEEN)
+        right.set(ylabel="accuracy, monitored")
+        for axes in (left, right):
+            axes.axvline(best_step, color="0.3", lw=0.9, ls=":")
+            axes.set(xlabel="step")
+            axes.spines[["top", "right"]].set_visible(False)
+        if path is not None:
+            figure.savefig(path, dpi=220)
+            plt.close(figure)
+    return figure
