@@ -51,6 +51,8 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--gap", action="store_true")
     parser.add_argument("--infinite", action="store_true", help="the infinite networks' rows")
+    parser.add_argument("--depths", type=int, nargs="+", help="instead of all, with --widths")
+    parser.add_argument("--widths", type=int, nargs="+")
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
     if options.table:
@@ -86,6 +88,8 @@ def work(options: argparse.Namespace) -> None:
                     infinite(store, name, split(name, train), activation, depth)
             return
         shapes = (GAP_SHAPES,) if options.gap else SHAPES
+        if options.depths:
+            shapes = ((options.depths, options.widths),)
         rows = [("cifar10", GAP_SIZE)] if options.gap else list(product(*ROWS[:2]))
         for (depths, widths), (name, train) in product(shapes, rows):
             if time.monotonic() >= until:
