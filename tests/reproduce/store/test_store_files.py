@@ -219,6 +219,32 @@ def test_a_file_that_vanishes_in_use(path, tmp_path, replaced):
         store.counts()
 
 
+class Hesitant:
+    """A connection that fails some times before it does what it is told."""
+
+    def __init__(self, times, code):
+        self.times, self.code, self.done = times, code, []
+
+    def execute(self, statement):
+        if self.times:
+            self.times -= 1
+            error = sqlite3.OperationalError("not now")
+            error.sqlite_errorcode = self.code
+            raise error
+        self.done.append(statement)
+
+
+def test_a_new_file_that_others_are_making_is_waited_for(monkeypatch):
+    busy = Hesitant(3, sqlite3.SQLITE_BUSY_RECOVERY)
+    schema._write_ahead(busy)
+    assert busy.done == ["PRAGMA journal_mode = WAL"]
+    with pytest.raises(sqlite3.OperationalError, match="not now"):
+        schema._write_ahead(Hesitant(1, sqlite3.SQLITE_READONLY))
+    monkeypatch.setattr(schema, "PATIENCE", 0.02)
+    with pytest.raises(sqlite3.OperationalError, match="not now"):
+        schema._write_ahead(Hesitant(10**6, sqlite3.SQLITE_BUSY))
+
+
 def test_names_that_mean_something_in_addresses(tmp_path):
     path = tmp_path / "a?mode=ro#b %20.db"
     with RunStore(path) as store:

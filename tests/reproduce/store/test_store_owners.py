@@ -64,6 +64,15 @@ def test_a_dead_process_loses_its_run_at_once(claimed):
     assert second.get(keys[0]).owner != first.get(keys[1]).owner
 
 
+def test_where_the_system_tells_no_start_the_number_counts(claimed, monkeypatch):
+    first, second, keys = claimed
+    monkeypatch.setattr(owners, "_start", lambda pid: "")
+    pretend(first, start="")
+    assert second.claim([keys[0]]) is None
+    pretend(first, pid=gone_process())
+    assert second.claim().key == keys[0]
+
+
 def test_another_process_with_the_same_number_is_not_the_owner(claimed):
     first, second, keys = claimed
     if not owners._start(os.getpid()):
@@ -80,8 +89,7 @@ def test_a_process_that_waits_to_be_buried_is_dead(claimed):
     pretend(first, pid=child.pid, start=owners._start(child.pid))
     assert second.claim([keys[0]]) is None
     child.stdin.close()
-    while owners._start(child.pid) != "dead":
-        time.sleep(0.01)
+    wait_for(lambda: owners._start(child.pid) == "dead")
     assert second.claim().key == keys[0]
     child.wait()
 

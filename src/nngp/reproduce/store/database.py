@@ -46,8 +46,8 @@ class Database:
         """The connection in a transaction of its own: all of the block, or nothing of it."""
         with self.lock, said(self.path):
             connection = self._ready()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            try:  # an interrupt may come right after BEGIN, too
+                connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:

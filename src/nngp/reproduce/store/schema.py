@@ -9,7 +9,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from nngp.reproduce.store.faults import StoreFileError
+from nngp.reproduce.store.faults import PRIMARY, StoreFileError
 
 PATIENCE = 30.0  # seconds to wait for other processes
 APPLICATION = int.from_bytes(b"nngp", "big")
@@ -85,7 +85,8 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+            busy = error.sqlite_errorcode & PRIMARY == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > patience:
                 raise
             time.sleep(0.01)
 
