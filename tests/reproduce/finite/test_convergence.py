@@ -103,6 +103,10 @@ def test_tails_are_heavy_and_become_normal(study, repeats):
     np.testing.assert_allclose(shared, 3 * (second_moment(np.array([4, 16]), 1) - 1), rtol=0.1)
     z = (study.outputs - study.outputs.mean(axis=1)[:, None]) / study.outputs.std(axis=1)[:, None]
     np.testing.assert_allclose(study.kurtosis, np.mean(z**4, axis=1) - 3, rtol=1e-10)
+    scatter = np.std([one.kurtosis for one in repeats], axis=0)
+    stated = np.mean([one.kurtosis_error for one in repeats], axis=0)
+    np.testing.assert_allclose(stated[1] / scatter[1], 1.0, atol=0.35)
+    assert study.kurtosis_error[2] == pytest.approx(np.sqrt(24 / COUNT), rel=0.3)
     assert study.kurtosis[0] > 1.5
     assert abs(study.kurtosis[2]) < 4 * np.sqrt(24 / COUNT)
 
@@ -153,8 +157,8 @@ def test_bad_input_is_said(arguments, sentence):
         convergence(*arguments)
 
 
-@pytest.fixture
-def figure(study, tmp_path):
+@pytest.fixture(scope="module")
+def figure():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     yield plots.convergence(NET, X=X, widths=WIDTHS, networks=COUNT, seed=1)
     pyplot.close("all")

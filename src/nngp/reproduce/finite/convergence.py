@@ -83,6 +83,13 @@ class Convergence:
         return np.asarray(stats.kurtosis(self.outputs, axis=1))
 
     @cached_property
+    def kurtosis_error(self) -> Array:
+        """Standard error of `kurtosis`, to first order in the fourth and second moment."""
+        squares = stats.zscore(self.outputs, axis=1) ** 2
+        change = squares**2 - 2 * (self.kurtosis[:, None] + 3) * squares
+        return np.asarray(change.std(axis=1) / np.sqrt(self.networks))
+
+    @cached_property
     def _regression(self) -> Array:
         """What least squares weighs the logarithms of the errors with."""
         x = np.log(self.widths[self.fitted])
