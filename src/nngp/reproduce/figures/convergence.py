@@ -135,7 +135,9 @@ def _draw_kurtosis(axes: plt.Axes, data: Convergence) -> None:
     chance = stats.norm.ppf(0.5 + NORMAL / 2) * np.sqrt(24 / data.networks)
     axes.axhspan(-chance, chance, color=AREA, lw=0)
     axes.plot(data.widths, data.expected_kurtosis, color=MODEL, lw=1.1)
-    axes.plot(data.widths, data.kurtosis, "o", color="black", ms=4)
+    axes.errorbar(
+        data.widths, data.kurtosis, data.kurtosis_error, fmt="o", color="black", ms=4, lw=1.1
+    )
     axes.set_yscale("symlog", linthresh=1.0)
     low, high = axes.get_ylim()
     axes.set_ylim(low, max(1.0, 3 * high))

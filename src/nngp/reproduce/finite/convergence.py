@@ -16,7 +16,7 @@ with two degrees of freedom. Outputs of one network share its hidden layers, so 
 one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -83,6 +83,13 @@ class Convergence:
         return np.asarray(stats.kurtosis(self.outputs, axis=1))
 
     @cached_property
+    def kurtosis_error(self) -> Array:
+        """Standard error of `kurtosis`, to first order in the fourth and second moment."""
+        squares = stats.zscore(self.outputs, axis=1) ** 2
+        change = squares**2 - 2 * (self.kurtosis[:, None] + 3) * squares
+        return np.asarray(change.std(axis=1) / np.sqrt(self.networks))
+
+    @cached_property
     def _regression(self) -> Array:
         """What least squares weighs the logarithms of the errors with."""
         x = np.log(self.widths[self.fitted])
@@ -112,8 +119,12 @@ def convergence(
     nets = [FiniteNetwork(architecture, width) for width in sizes]
     exact, deviations = _exact(architecture, inputs)
     expected = count * sum(net.seconds(inputs) for net in nets)
-    with Progress("networks", expected, progress_for(progress, expected), expected) as bar:
-        rows = [_at_width(net, inputs, deviations, exact, count, seed, bar) for net in nets]
+    with Progress("networks", 1.0, progress_for(progress, expected), expected) as bar:
+
+        def advance(seconds: float) -> None:
+            bar.advance(seconds / expected)
+
+        rows = [_at_width(net, inputs, deviations, exact, count, seed, advance) for net in nets]
     columns = (np.array(column) for column in zip(*rows, strict=True))
     return Convergence(architecture, inputs, sizes, count, exact, *columns)
 
@@ -131,7 +142,7 @@ def _at_width(
     exact: Array,
     networks: int,
     seed: int,
-    bar: Progress,
+    advance: Callable[[float], None],
 ) -> tuple[Any, ...]:
     """What `Convergence` has for one width, from `mean` on."""
     from nngp.reproduce.finite.many import outputs_and_kernels
@@ -142,7 +153,7 @@ def _at_width(
         (X,),
         networks,
         seed,
-        advance=lambda done: bar.advance(done * seconds),
+        advance=lambda done: advance(done * seconds),
     )
     kernels = kernels[:, 1:] / (deviations[:, :, None] * deviations[:, None, :])
     standard = outputs[:, 0, 0] / deviations[-1, 0]

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from nngp.reproduce.finite.many import Drawn, hidden
-
-OF_NOISE = 1000  # from the network's key: far from the numbers that its layers are drawn with
+from nngp.reproduce.finite.many import OF_NOISE, Drawn, hidden
 
 
 def train(

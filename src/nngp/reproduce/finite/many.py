@@ -19,9 +19,11 @@ import numpy as np
 from nngp.architecture import Activation
 from nngp.curve import VarianceError
 from nngp.linsolve import CpuEngine
-from nngp.reproduce.finite.weights import Layer, draw, forward, preactivations
+from nngp.reproduce.finite.weights import Layer, forward, preactivations, scaled
 
 AT_A_TIME = 16 * 2**20  # bytes of weights and layers: about what caches hold, so faster than more
+
+OF_WEIGHTS, OF_NOISE = 0, 1  # what a network's key is turned into before it is used
 
 
 class Drawn(NamedTuple):
@@ -99,7 +101,9 @@ def ask_each(
         start = jax.random.key(_mixed(seed, family.sizes[1:-1]))
 
         def ask(indices: Any) -> Any:
-            return _ask(question, family.activation, family.sizes, start, indices, variances, data)
+            keys = _keys(start, indices)
+            layers = _layers(family.sizes, _normals(family.n_weights, dtype, keys), variances)
+            return _answer(question, family.activation, layers, keys, variances, data)
 
         answer = _bytes(jax.eval_shape(ask, jnp.arange(1)))
         rows = data[0].shape[0] if data else 0
@@ -108,22 +112,18 @@ def ask_each(
         return in_chunks(networks, inside + answer, ask, advance)
 
 
-def forward_each(
-    layers: list[Layer],
-    activation: Activation,
-    X: Any,
-    advance: Callable[[int], None] = lambda networks: None,
-) -> Any:
+def forward_each(layers: list[Layer], activation: Activation, X: Any) -> Any:
     """Outputs of networks whose weights are given, stacked on a leading axis."""
     count = len(layers[0]["w"])
-    size = _bytes(layers) // count + X.itemsize * len(X) * sum(b["b"].shape[1] for b in layers)
+    units = sum(layer["b"].shape[1] for layer in layers)
     with precisely():
-        return in_chunks(
-            count,
-            size,
-            lambda indices: _forward(jax.tree.map(lambda a: a[indices], layers), activation, X),
-            advance,
-        )
+
+        def ask(indices: Any) -> Any:
+            some = jax.tree.map(lambda a: a[indices], layers)
+            return _answer(outputs, activation, some, None, (None, None), (X,))
+
+        size = _bytes(layers) // count + X.itemsize * len(X) * units
+        return in_chunks(count, size, ask, lambda networks: None)
 
 
 def in_chunks(
@@ -161,27 +161,45 @@ def check_memory(networks: int, inside: int, answer: int) -> None:
         )
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _ask(
+@jax.jit
+def _keys(start: Any, indices: Any) -> Any:
+    return jax.vmap(partial(jax.random.fold_in, start))(indices)
+
+
+# A program of its own, and one call for all layers: random numbers are what is long to compile.
+@partial(jax.jit, static_argnums=(0, 1))
+def _normals(count: int, dtype: str, keys: Any) -> Any:
+    def one(key: Any) -> Any:
+        return jax.random.normal(jax.random.fold_in(key, OF_WEIGHTS), (count,), dtype)
+
+    return jax.vmap(one)(keys)
+
+
+@partial(jax.jit, static_argnums=0)
+def _layers(sizes: tuple[int, ...], normals: Any, variances: Any) -> list[Layer]:
+    """Weights of many networks, cut from one row of numbers for each."""
+    layers, at = [], 0
+    for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
+        middle, end = at + fan_in * fan_out, at + (fan_in + 1) * fan_out
+        w = normals[:, at:middle].reshape(-1, fan_in, fan_out)
+        layers.append(scaled(w, normals[:, middle:end], variances[0][i], variances[1][i]))
+        at = end
+    return layers
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _answer(
     question: Question,
     activation: Activation,
-    sizes: tuple[int, ...],
-    start: Any,
-    indices: Any,
-    variances: list[Any],
+    layers: Any,
+    keys: Any,
+    variances: Any,
     data: tuple[Any, ...],
 ) -> Any:
-    def one(index: Any) -> Any:
-        key = jax.random.fold_in(start, index)
-        layers = draw(key, sizes, *variances)
+    def one(layers: Any, key: Any) -> Any:
         return question(Drawn(layers, activation, variances[0], variances[1], key), *data)
 
-    return jax.vmap(one)(indices)
-
-
-@partial(jax.jit, static_argnums=1)
-def _forward(layers: list[Layer], activation: Activation, X: Any) -> Any:
-    return jax.vmap(lambda one: forward(one, activation, X))(layers)
+    return jax.vmap(one)(layers, keys)
 
 
 def _mixed(seed: int, widths: tuple[int, ...]) -> int:

@@ -23,10 +23,15 @@ def draw(key: Any, sizes: Sequence[int], weight_vars: Any, bias_vars: Any) -> li
     for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
         key, of_w, of_b = jax.random.split(key, 3)
         dtype = weight_vars.dtype
-        w = jax.random.normal(of_w, (fan_in, fan_out), dtype) * jnp.sqrt(weight_vars[i] / fan_in)
-        b = jax.random.normal(of_b, (fan_out,), dtype) * jnp.sqrt(bias_vars[i])
-        layers.append({"w": w, "b": b})
+        w = jax.random.normal(of_w, (fan_in, fan_out), dtype)
+        b = jax.random.normal(of_b, (fan_out,), dtype)
+        layers.append(scaled(w, b, weight_vars[i], bias_vars[i]))
     return layers
+
+
+def scaled(w: Any, b: Any, weight_var: Any, bias_var: Any) -> Layer:
+    """A layer of the prior from numbers that are normal with variance 1."""
+    return {"w": w * jnp.sqrt(weight_var / w.shape[-2]), "b": b * jnp.sqrt(bias_var)}
 
 
 def preactivations(layers: Sequence[Layer], activation: Activation, X: Any) -> list[Any]:
