@@ -2,11 +2,14 @@
 
     python benchmarks/finite.py --data DIR --store runs.db --minutes 9 --processes 5
     python benchmarks/finite.py --data DIR --store runs.db --minutes 4 --gap
-    python benchmarks/finite.py --store runs.db --table benchmarks/results/finite.csv
+    python benchmarks/finite.py --data DIR --store runs.db --minutes 4 --infinite
+    python benchmarks/finite.py --store runs.db --publish paper/measured
+    python benchmarks/finite.py --store paper/measured/finite.db --pictures docs
 
-The first two work until the time is over, and go on where they were when called again; several
-processes share the store, so that some compile while others train. The third writes the best of
-every cell with all its trials, by validation, beside the paper's rows.
+The first three work until the time is over, and go on where they were when called again; several
+processes share the store, so that some compile while others train. Then the finished runs without
+their learning curves are put into FOLDER/finite.db, and the best of every cell of networks, by
+validation, beside the paper's rows, into FOLDER/finite.csv; and pictures are drawn from them.
 """
 
 import argparse
@@ -20,6 +23,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from nngp import plots
 from nngp.reproduce import datasets
 from nngp.reproduce.finite import gap
 from nngp.reproduce.finite.infinite import EXPERIMENT as INFINITE, infinite
@@ -53,10 +57,13 @@ def main() -> None:
     parser.add_argument("--infinite", action="store_true", help="the infinite networks' rows")
     parser.add_argument("--depths", type=int, nargs="+", help="instead of all, with --widths")
     parser.add_argument("--widths", type=int, nargs="+")
-    parser.add_argument("--table", type=Path)
+    parser.add_argument("--publish", type=Path, metavar="FOLDER")
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER")
     options = parser.parse_args()
-    if options.table:
-        write_table(options.store, options.table)
+    if options.publish:
+        publish(options.store, options.publish)
+    elif options.pictures:
+        draw(options.store, options.pictures)
     elif options.processes > 1:
         start_processes(options.processes, options.memory)
     else:
@@ -107,8 +114,24 @@ def work(options: argparse.Namespace) -> None:
             )
 
 
+def publish(path: Path, folder: Path) -> None:
+    """Finished runs, without those of cells that are not complete, and the table."""
+    with RunStore(folder / "finite.db") as store:
+        print(store.merge(path, lists=False), "new runs")
+    write_table(folder / "finite.db", folder / "finite.csv")
+
+
+def draw(path: Path, folder: Path) -> None:
+    """Figure 1 for two training sets, and Figure 2."""
+    with RunStore(path) as store:
+        for name, activation in (("mnist", "tanh"), ("cifar10", "relu")):
+            output = folder / f"width-{name}.png"
+            plots.accuracy_by_width(store, name, 10_000, activation, output)
+        plots.generalisation_gap(store, "cifar10", GAP_SIZE, folder / "gap.png")
+
+
 def write_table(path: Path, output: Path) -> None:
-    """Cells with all their trials, the best first in each row of the paper's table."""
+    """Cells with all their trials beside the paper's rows."""
     published = Path(__file__).parents[1] / "paper" / "published" / "accuracy.csv"
     with published.open() as file:
         rows = list(csv.DictReader(file))

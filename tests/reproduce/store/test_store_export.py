@@ -152,6 +152,16 @@ def test_results_come_home(store, tmp_path):
     assert "curve" not in store.runs("g", lists=False)[0].result
 
 
+def test_a_merge_without_lists(store, tmp_path):
+    with RunStore(tmp_path / "other.db") as other:
+        (key,) = other.declare("curves", [{"width": 3}])
+        other.claim([key])
+        other.finish(key, {"best": 0.5, "curve": {"loss": [1.0, 0.5]}}, seconds=2.0)
+    assert store.merge(tmp_path / "other.db", lists=False) == 1
+    run = store.get(key)
+    assert (run.result, run.seconds) == ({"best": 0.5, "curve": {}}, 2.0)
+
+
 def test_what_cannot_be_merged(store, tmp_path):
     before = store.counts()
     with pytest.raises(FileNotFoundError, match=r"there is no store .*far"):

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from nngp.architecture import Architecture
+from nngp.linsolve import choose_engine
 from nngp.posterior import Sweep, condition
 from nngp.reproduce.datasets import Split
 from nngp.reproduce.store import Run, RunStore
 
 EXPERIMENT = "infinite"
+POLL = 0.5  # seconds between two looks at a run that another process has in hand
 WEIGHT_VARS = tuple(np.linspace(0.1, 5.0, 10).round(4).tolist())
 BIAS_VARS = tuple(np.linspace(0.0, 2.0, 4).round(4).tolist())
 
@@ -42,15 +44,28 @@ def infinite(
         "bias_vars": BIAS_VARS,
     }
     (key,) = store.declare(EXPERIMENT, [config])
-    if store.claim(keys=[key]):
-        start = time.perf_counter()
-        try:
-            result, jitter = _best(data, activation, depth, engine)
-        except BaseException:
-            store.release([key])
-            raise
-        store.finish(key, result, seconds=time.perf_counter() - start, jitter=jitter)
-    return store.get(key)
+    while (run := store.get(key)).status != "done":
+        if run.status == "failed":
+            raise RuntimeError(f"{run.error}; nngp runs --retry-failed has it tried again")
+        if store.claim(keys=[key]):
+            _work(store, key, data, activation, depth, engine)
+        else:  # another process has it in hand
+            time.sleep(POLL)
+    return run
+
+
+def _work(store: RunStore, key: str, data: Split, activation: str, depth: int, engine: str) -> None:
+    start = time.perf_counter()
+    try:
+        result, jitter = _best(data, activation, depth, engine)
+    except ArithmeticError as error:
+        store.fail(key, str(error), time.perf_counter() - start)
+        return
+    except BaseException:
+        store.release([key])
+        raise
+    device = choose_engine(engine, len(data.X)).name
+    store.finish(key, result, seconds=time.perf_counter() - start, device=device, jitter=jitter)
 
 
 def _best(data: Split, activation: str, depth: int, engine: str) -> tuple[dict[str, Any], float]:

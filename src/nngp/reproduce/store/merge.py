@@ -26,7 +26,7 @@ COLUMNS = (
 TAKEN = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[3:])
 
 
-def merge(ours: Database, theirs: Database) -> int:
+def merge(ours: Database, theirs: Database, lists: bool = True) -> int:
     """Copy the finished runs of `theirs`, which is closed; gives how many were new to `ours`."""
     try:
         if os.path.samefile(ours.file, theirs.file):
@@ -36,16 +36,16 @@ def merge(ours: Database, theirs: Database) -> int:
             target.executemany(
                 f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
                 f"ON CONFLICT (key) DO UPDATE SET {TAKEN} WHERE runs.status != 'done'",
-                _finished(theirs),
+                _finished(theirs, lists),
             )
             return target.total_changes - before
     finally:
         theirs.close()
 
 
-def _finished(store: Database) -> Iterator[tuple[Any, ...]]:
+def _finished(store: Database, lists: bool) -> Iterator[tuple[Any, ...]]:
     """One by one, as curves may be long; what is wrong with this file is said of this file."""
+    results = COLUMNS[-2:] if lists else ("NULL", "coalesce(scalars, result)")
+    columns = ", ".join((*COLUMNS[:-2], *results))
     with store.reading() as source:
-        yield from source.execute(
-            f"SELECT {', '.join(COLUMNS)} FROM runs WHERE status = 'done' ORDER BY id"
-        )
+        yield from source.execute(f"SELECT {columns} FROM runs WHERE status = 'done' ORDER BY id")

@@ -158,10 +158,11 @@ class RunStore:
         found = self.counts(keys=keys)
         return found["pending"] + found["running"]
 
-    def merge(self, other: str | os.PathLike[str]) -> int:
+    def merge(self, other: str | os.PathLike[str], lists: bool = True) -> int:
         """Take over the finished runs of another store; gives how many were new. A run finished in
-        both keeps the result that is here."""
-        return merge(self._database, Database(other, create=False))
+        both keeps the result that is here. Without `lists` results come without their lists, such
+        as learning curves, which is much smaller."""
+        return merge(self._database, Database(other, create=False), lists)
 
     def close(self) -> None:
         """Give back what is claimed, and close the file."""
