@@ -1,6 +1,8 @@
 """The command line as its users meet it: files in, files out, sentences, exit codes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -326,3 +328,12 @@ def test_a_target_of_any_name(files):
     files("fit names.csv -t std")
     _, out, _ = files("predict model.nngp names.csv")
     assert out.splitlines()[0] == "std,std_std,std_lower,std_upper"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    words = [sys.executable, "-u", "-m", "nngp", "datasets", "--json"]
+    told = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    told.stdout.close()
+    said = told.stderr.read()
+    told.stderr.close()
+    assert (told.wait(), said) == (0, "")

@@ -34,6 +34,9 @@ TrainingPoints = Annotated[
     int | None, typer.Option(help="Training points, balanced over classes; all by default.")
 ]
 Steps = Annotated[int | None, typer.Option(help="The most steps of Adam.", min=1)]
+Patience = Annotated[
+    int | None, typer.Option(help="Looks without a better one before training ends.", min=1)
+]
 SearchSeed = Annotated[int, typer.Option(help="Of the random settings.", min=0)]
 Lanes = Annotated[int | None, typer.Option(help="Networks trained side by side.", min=1)]
 StoreFile = Annotated[Path, typer.Option(help="Where runs are kept.")]
@@ -218,6 +221,7 @@ def finite(
     train: TrainingPoints = None,
     loss: Annotated[str, typer.Option(help="mse or cross_entropy.")] = "mse",
     steps: Steps = None,
+    patience: Patience = None,
     seed: SearchSeed = 0,
     lanes: Lanes = None,
     data: DataFolder = None,
@@ -234,11 +238,22 @@ def finite(
     with guarded("interrupted; finished trials are in the store, and the next call goes on"):
         from nngp.terminal import finite as job
 
-        shapes = job.numbers("--depth", depth), job.numbers("--width", width)
         wanted = job.Wanted(
-            dataset, data, train, [activation], *shapes, trials, seed, steps, lanes, store, output,
-            as_json,
-        )  # fmt: skip
+            dataset=dataset,
+            data=data,
+            train=train,
+            activations=[activation],
+            depths=job.numbers("--depth", depth),
+            widths=job.numbers("--width", width),
+            trials=trials,
+            seed=seed,
+            steps=steps,
+            patience=patience,
+            lanes=lanes,
+            store=store,
+            picture=output,
+            as_json=as_json,
+        )
         job.finite(wanted, loss, engine)
 
 
@@ -251,6 +266,7 @@ def gap(
     activation: Annotated[str, typer.Option(help="One or more, with commas.")] = "relu,tanh",
     train: TrainingPoints = None,
     steps: Steps = None,
+    patience: Patience = None,
     seed: SearchSeed = 0,
     lanes: Lanes = None,
     data: DataFolder = None,
@@ -262,11 +278,22 @@ def gap(
     with guarded("interrupted; finished trials are in the store, and the next call goes on"):
         from nngp.terminal import finite as job
 
-        shapes = [depth], job.numbers("--width", width)
         wanted = job.Wanted(
-            dataset, data, train, activation.split(","), *shapes, trials, seed, steps, lanes, store,
-            output, as_json,
-        )  # fmt: skip
+            dataset=dataset,
+            data=data,
+            train=train,
+            activations=activation.split(","),
+            depths=[depth],
+            widths=job.numbers("--width", width),
+            trials=trials,
+            seed=seed,
+            steps=steps,
+            patience=patience,
+            lanes=lanes,
+            store=store,
+            picture=output,
+            as_json=as_json,
+        )
         job.gap(wanted)
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class Wanted:
     trials: int
     seed: int
     steps: int | None
+    patience: int | None
     lanes: int | None
     store: Path
     picture: Path
@@ -48,14 +49,13 @@ def finite(wanted: Wanted, loss: str, engine: str) -> None:
 
     (activation,) = wanted.activations
     data = _data(wanted)
-    plan = Plan(loss=loss, **_steps(wanted))  # type: ignore[arg-type]
+    plan = Plan(loss=loss, **_asked(wanted))  # type: ignore[arg-type]
     with RunStore(wanted.store) as store:
         found = _search(store, wanted, data, plan, "finite")
-        levels = {}
-        for depth in wanted.depths:
-            levels[depth] = infinite(
-                store, wanted.dataset, data, activation, depth, engine=engine
-            ).result
+        levels = {
+            depth: infinite(store, wanted.dataset, data, activation, depth, engine=engine).result
+            for depth in wanted.depths
+        }
         picture = widths(store, wanted.dataset, len(data.X), activation, wanted.depths, loss)
     draw_widths(picture, wanted.picture)
     rows = [_row(one, levels[one.cell.depth]) for one in found]
@@ -69,7 +69,7 @@ def gap(wanted: Wanted) -> None:
     from nngp.reproduce.finite.gap import EXPERIMENT, PLAN, gaps
 
     data = _data(wanted)
-    plan = type(PLAN)(**{**PLAN.as_dict(), **_steps(wanted)})
+    plan = replace(PLAN, **_asked(wanted))
     with RunStore(wanted.store) as store:
         _search(store, wanted, data, plan, EXPERIMENT)
         where = {"dataset": wanted.dataset, "train": len(data.X), "depth": wanted.depths[0]}
@@ -82,18 +82,13 @@ def gap(wanted: Wanted) -> None:
     draw_gaps(picture, wanted.picture)
     rows = [
         {
-            "activation": name,
+            "activation": activation,
             "width": width,
-            "networks": len(values),
-            "smallest gap": min(values),
-            "largest gap": max(values),
+            "networks": len(found),
+            "smallest gap": min(found),
+            "largest gap": max(found),
         }
-        for name, width in sorted({(one.activation, one.width) for one in picture.learned})
-        if (
-            values := [
-                one.gap for one in picture.learned if (one.activation, one.width) == (name, width)
-            ]
-        )
+        for (activation, width), found in picture.by_width().items()
     ]
     _tell(wanted, rows, f"{len(picture.learned)} networks learned it, {picture.left_out} did not")
 
@@ -159,8 +154,10 @@ def _forecast(wanted: Wanted, data: Split, plan: Any, cells: Sequence[Any]) -> s
     )
 
 
-def _steps(wanted: Wanted) -> dict[str, int]:
-    return {} if wanted.steps is None else {"steps": wanted.steps}
+def _asked(wanted: Wanted) -> dict[str, Any]:
+    """The parts of a plan that were given."""
+    given = {"steps": wanted.steps, "patience": wanted.patience}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _row(found: Any, level: dict[str, Any] | None) -> dict[str, Any]:

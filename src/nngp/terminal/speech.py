@@ -3,6 +3,7 @@
 import difflib
 import json
 import math
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -34,6 +35,9 @@ def guarded(interrupted: str = "interrupted; nothing was written") -> Iterator[N
         warnings.showwarning = _say_warning
         try:
             yield
+        except BrokenPipeError:  # whoever reads has seen enough, as in: nngp runs | head
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
         except KeyboardInterrupt:
             stop(interrupted, INTERRUPTED)
         except UsageError as error:

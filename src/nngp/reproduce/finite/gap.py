@@ -35,6 +35,14 @@ class Gaps:
     learned: tuple[Gap, ...]
     left_out: int
 
+    def by_width(self) -> dict[tuple[str, int], list[float]]:
+        """The gaps of each activation and width."""
+        shapes = sorted({(one.activation, one.width) for one in self.learned})
+        return {
+            shape: [one.gap for one in self.learned if (one.activation, one.width) == shape]
+            for shape in shapes
+        }
+
 
 def gaps(runs: Sequence[Run]) -> Gaps:
     """Read finished runs of one training set and one depth."""
