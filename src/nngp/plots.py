@@ -101,7 +101,7 @@ def convergence(
     """Networks drawn from the prior beside the infinitely wide one: an entry of the kernel (of the
     first two inputs) and the error of all against width, and how normal outputs are (of the first).
 
-    Inputs are by default three of norm x·x/d = 1 at angles of 45 and 90 degrees. Half a minute on
+    Inputs are by default three of norm x·x/d = 1 at angles of 45 and 90 degrees. Under a minute on
     two cores at depth 3 and with the default widths (4 to 512) and networks (2000 of each); needs
     the extra `finite` too. The figure is returned, and written to `path` if there is one.
     """

@@ -66,6 +66,10 @@ def test_each_network_reaches_its_minimum(trained, start):
     between = np.corrcoef(table.T)[: 2 * n]
     assert np.abs(between[between < 0.999]).max() < 4.5 / np.sqrt(COUNT)
     assert abs(np.mean(noise[1:] * noise[:-1])) < 4 / np.sqrt(noise.size)
+    # and of the numbers that the weights were made of, which come first in their row
+    weights = nngp.FiniteNetwork(NET, WIDTH, n_out=2).draw(2, COUNT, seed=2)[0]["w"]
+    numbers = weights.reshape(COUNT, -1)[:, : 2 * n] * np.sqrt(2 / NET.weight_vars[0])
+    assert abs(np.mean(flat * numbers)) < 4 / np.sqrt(noise.size)
 
 
 def test_other_targets_move_outputs_linearly(trained, start):

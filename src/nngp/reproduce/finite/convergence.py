@@ -108,8 +108,8 @@ def convergence(
 ) -> Convergence:
     """Draw `networks` networks of each width, and compare them with the infinitely wide one.
 
-    The default widths and networks take half a minute on two cores at depth 3; time grows with
-    depth, with the number of networks, and with the square of the largest width. A bar shows it.
+    The default widths and networks take 30 to 45 s on two cores at depth 3; time grows with depth,
+    with the number of networks, and with the square of the largest width. A bar shows it.
     """
     inputs, sizes = as_inputs(X), _as_widths(widths)
     count = whole("networks", networks, least=FEWEST)

@@ -24,6 +24,7 @@ from nngp.posterior.targets import as_noise, as_targets
 from nngp.reproduce.finite.network import FiniteNetwork, whole
 
 Array = NDArray[np.float64]
+SECONDS = 1e-6  # on two cores, for a weight and a training input: some hundred steps of descent
 
 
 def last_layer_ensemble(
@@ -70,7 +71,9 @@ def last_layer_ensemble(
     limits = _as_tolerance(tolerance), whole("steps", steps)
     numbers = [np.full(1, value) for value in (as_noise(noise_var), *limits)]
     count = whole("networks", networks)
-    with Progress("networks", count, progress_for(progress, 0.0)) as bar:
+    features = (inputs.shape[1], *network.widths)[-1]
+    expected = count * (network.seconds(inputs) + SECONDS * len(inputs) * features)
+    with Progress("networks", count, progress_for(progress, expected), expected) as bar:
         out, left = network.ask(
             train, (inputs, targets, tests, *numbers), count, seed, advance=bar.advance
         )
