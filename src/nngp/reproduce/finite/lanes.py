@@ -9,7 +9,6 @@ does not depend on the others. Precision is float32, on a GPU with whatever prod
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from nngp.architecture import Activation
 from nngp.reproduce.finite.recipe import Recipe
-from nngp.reproduce.finite.weights import Layer, draw, forward
+from nngp.reproduce.finite.weights import Layer, count_weights, draw, forward
 
 Layers = list[Layer]
 ROWS = 2000  # looked at in one go: activations of all lanes at once would be large
@@ -77,7 +76,8 @@ class Shape:
 
     @property
     def weights(self) -> int:
-        return sum(a * b + b for a, b in pairwise(self.sizes))
+        """Weights and biases of one network."""
+        return count_weights(self.sizes)
 
     def lane_bytes(self) -> int:
         """Memory of one lane."""

@@ -8,7 +8,6 @@ it is the same however many are drawn, and whatever fits in memory at a time.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ import numpy as np
 from nngp.architecture import Activation
 from nngp.curve import VarianceError
 from nngp.linsolve import CpuEngine
-from nngp.reproduce.finite.weights import Layer, forward, preactivations, scaled
+from nngp.reproduce.finite.weights import Layer, count_weights, cut, forward, preactivations
 
 AT_A_TIME = 16 * 2**20  # bytes of weights and layers: about what caches hold, so faster than more
 
@@ -50,7 +49,7 @@ class Family(NamedTuple):
     @property
     def n_weights(self) -> int:
         """Weights and biases of one network."""
-        return sum((a + 1) * b for a, b in pairwise(self.sizes))
+        return count_weights(self.sizes)
 
 
 def weights(net: Drawn) -> list[Layer]:
@@ -166,7 +165,7 @@ def _keys(start: Any, indices: Any) -> Any:
     return jax.vmap(partial(jax.random.fold_in, start))(indices)
 
 
-# A program of its own, and one call for all layers: random numbers are what is long to compile.
+# A program of its own, which serves many questions: random numbers are what is long to compile.
 @partial(jax.jit, static_argnums=(0, 1))
 def _normals(count: int, dtype: str, keys: Any) -> Any:
     def one(key: Any) -> Any:
@@ -177,14 +176,7 @@ def _normals(count: int, dtype: str, keys: Any) -> Any:
 
 @partial(jax.jit, static_argnums=0)
 def _layers(sizes: tuple[int, ...], normals: Any, variances: Any) -> list[Layer]:
-    """Weights of many networks, cut from one row of numbers for each."""
-    layers, at = [], 0
-    for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
-        middle, end = at + fan_in * fan_out, at + (fan_in + 1) * fan_out
-        w = normals[:, at:middle].reshape(-1, fan_in, fan_out)
-        layers.append(scaled(w, normals[:, middle:end], variances[0][i], variances[1][i]))
-        at = end
-    return layers
+    return jax.vmap(lambda row: cut(sizes, row, *variances))(normals)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

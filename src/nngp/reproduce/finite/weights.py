@@ -16,22 +16,27 @@ from nngp.architecture import Activation, ActivationError
 Layer = dict[str, Any]  # "w" (fan-in, fan-out), "b" (fan-out,)
 
 
+def count_weights(sizes: Sequence[int]) -> int:
+    """Weights and biases of a network; `sizes` runs from inputs to outputs."""
+    return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(sizes))
+
+
 def draw(key: Any, sizes: Sequence[int], weight_vars: Any, bias_vars: Any) -> list[Layer]:
-    """Weights of one network; `sizes` runs from inputs to outputs, the variances have one entry for
-    each affine map, and their precision is that of the weights."""
-    layers = []
+    """Weights of one network; the variances have one entry for each affine map, and their precision
+    is that of the weights. Random numbers are what is long to compile: all come from one call."""
+    normals = jax.random.normal(key, (count_weights(sizes),), weight_vars.dtype)
+    return cut(sizes, normals, weight_vars, bias_vars)
+
+
+def cut(sizes: Sequence[int], normals: Any, weight_vars: Any, bias_vars: Any) -> list[Layer]:
+    """The layers of one network from a row of numbers that are normal with variance 1."""
+    layers, at = [], 0
     for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
-        key, of_w, of_b = jax.random.split(key, 3)
-        dtype = weight_vars.dtype
-        w = jax.random.normal(of_w, (fan_in, fan_out), dtype)
-        b = jax.random.normal(of_b, (fan_out,), dtype)
-        layers.append(scaled(w, b, weight_vars[i], bias_vars[i]))
+        middle, end = at + fan_in * fan_out, at + (fan_in + 1) * fan_out
+        w = normals[at:middle].reshape(fan_in, fan_out) * jnp.sqrt(weight_vars[i] / fan_in)
+        layers.append({"w": w, "b": normals[middle:end] * jnp.sqrt(bias_vars[i])})
+        at = end
     return layers
-
-
-def scaled(w: Any, b: Any, weight_var: Any, bias_var: Any) -> Layer:
-    """A layer of the prior from numbers that are normal with variance 1."""
-    return {"w": w * jnp.sqrt(weight_var / w.shape[-2]), "b": b * jnp.sqrt(bias_var)}
 
 
 def preactivations(layers: Sequence[Layer], activation: Activation, X: Any) -> list[Any]:
