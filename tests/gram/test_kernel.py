@@ -302,3 +302,11 @@ def test_always_symmetric_finite_and_positive_semidefinite(X, depth, name, weigh
     if told:  # a jump on nearly parallel inputs of unequal norm: some 1e-8, and it was said
         return
     assert np.linalg.eigvalsh(K).min() >= -1e-12 * max(np.trace(K), 1e-300)
+
+
+def test_normalized_inputs_of_many_features_have_equal_norms():
+    images = np.random.default_rng(0).integers(0, 256, (300, 3072))
+    X = nngp.normalize(images, center=True)
+    exact = (X.astype(np.longdouble) ** 2).sum(axis=1) / 3072
+    assert np.ptp(exact) < 4e-15
+    assert nngp.plan_kernel(nngp.Architecture(2, "tanh"), X[:200], X[200:]).method == "curve"

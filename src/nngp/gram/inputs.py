@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 COPIED = 32_000_000  # bytes up to which inputs are copied to keep them
+AT_ONCE = 2**17  # numbers that are squared before they are summed
 EQUAL = 256 * float(np.finfo(np.float64).eps)  # relative spread of norms that rounding explains
 
 
@@ -91,8 +92,14 @@ def normalize(X: ArrayLike, center: bool = False) -> Array:
 
 
 def input_vars(X: Array) -> Array:
-    """x·x/d of every row."""
-    out = np.einsum("ij,ij->i", X, X) / X.shape[1]
+    """x·x/d of every row. NumPy's sums are pairwise, which einsum is not: over thousands of features
+    that would leave norms apart that are equal."""
+    out, rows = np.empty(len(X)), max(1, AT_ONCE // X.shape[1])
+    for start in range(0, len(X), rows):
+        some = slice(start, start + rows)
+        with np.errstate(over="ignore"):
+            np.add.reduce(np.square(X[some]), axis=1, out=out[some])
+    out /= X.shape[1]
     if not np.isfinite(out).all():
         raise ValueError("X holds numbers so large that x·x overflows; rescale it first")
     return out
