@@ -43,6 +43,7 @@ SHAPES = (
 PLANS = {"mnist": Plan(), "cifar10": Plan(steps=2000, patience=5)}
 GAP_SHAPES = ((gap.DEPTH,), (50, 100, 200, 500, 1000, 2000))
 GAP_SIZE = 10_000
+COMPLETE = 50  # trials that a cell needs to be in the table
 
 
 def main() -> None:
@@ -115,7 +116,7 @@ def work(options: argparse.Namespace) -> None:
 
 
 def publish(path: Path, folder: Path) -> None:
-    """Finished runs, without those of cells that are not complete, and the table."""
+    """Finished runs, and the table."""
     with RunStore(folder / "finite.db") as store:
         print(store.merge(path, lists=False), "new runs")
     write_table(folder / "finite.db", folder / "finite.csv")
@@ -124,14 +125,14 @@ def publish(path: Path, folder: Path) -> None:
 def draw(path: Path, folder: Path) -> None:
     """Figure 1 for two training sets, and Figure 2."""
     with RunStore(path) as store:
-        for name, activation in (("mnist", "tanh"), ("cifar10", "relu")):
+        for name, activation in (("mnist", "relu"), ("cifar10", "relu")):
             output = folder / f"width-{name}.png"
-            plots.accuracy_by_width(store, name, 10_000, activation, output)
-        plots.generalisation_gap(store, "cifar10", GAP_SIZE, folder / "gap.png")
+            plots.accuracy_by_width(store, name, 1000, activation, output)
+        plots.generalisation_gap(store, "cifar10", 1000, folder / "gap.png")
 
 
 def write_table(path: Path, output: Path) -> None:
-    """Cells with all their trials beside the paper's rows."""
+    """The best of every complete cell beside the paper's rows."""
     published = Path(__file__).parents[1] / "paper" / "published" / "accuracy.csv"
     with published.open() as file:
         rows = list(csv.DictReader(file))
@@ -149,6 +150,8 @@ def write_table(path: Path, output: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         for one in found:
+            if one.trials < COMPLETE:
+                continue
             cell = one.cell
             level = levels.get((cell.dataset, cell.train, cell.activation, cell.depth))
             published_row = paper[(cell.dataset, str(cell.train), cell.activation)]

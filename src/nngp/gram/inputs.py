@@ -92,8 +92,8 @@ def normalize(X: ArrayLike, center: bool = False) -> Array:
 
 
 def input_vars(X: Array) -> Array:
-    """x·x/d of every row. NumPy's sums are pairwise, which einsum is not: over thousands of features
-    that would leave norms apart that are equal."""
+    """x·x/d of every row. NumPy's sums are pairwise, einsum's are not: over thousands of features
+    those would leave norms apart that are equal."""
     out, rows = np.empty(len(X)), max(1, AT_ONCE // X.shape[1])
     for start in range(0, len(X), rows):
         some = slice(start, start + rows)

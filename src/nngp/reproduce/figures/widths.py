@@ -11,6 +11,7 @@ from nngp.reproduce.finite.widths import WidthCurve, Widths
 # Okabe-Ito, safe for colour-blind readers; the markers tell depths apart in print
 LOOKS = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"))
 SIZE, POINTS = (7.2, 3.4), 9
+ASIDE = 0.07  # of the width, so that trials of different depths are seen apart
 
 
 def draw_widths(data: Widths, path: str | Path | None = None) -> Figure:
@@ -34,9 +35,10 @@ def draw_widths(data: Widths, path: str | Path | None = None) -> Figure:
 
 
 def _draw_accuracy(axes: plt.Axes, data: Widths) -> None:
-    for curve, (colour, marker) in zip(data.curves, _looks(data), strict=True):
-        scattered = np.array(curve.trials)
-        axes.plot(*scattered.T, ".", color=colour, ms=5, alpha=0.4, mew=0)
+    for i, (curve, (colour, marker)) in enumerate(zip(data.curves, _looks(data), strict=True)):
+        places, accuracies = np.array(curve.trials).T
+        beside = 1 + ASIDE * (i - (len(data.curves) - 1) / 2)
+        axes.plot(places * beside, accuracies, ".", color=colour, ms=5, alpha=0.4, mew=0)
         axes.plot(
             _widths(curve),
             [found.result["test_accuracy"] for found in curve.found],
@@ -47,16 +49,11 @@ def _draw_accuracy(axes: plt.Axes, data: Widths) -> None:
             label=f"depth {curve.depth}",
         )
         _draw_level(axes, curve, "test_accuracy", colour)
-    low = _floor(data)
+    low, high = _frame(data)
     below = sum(accuracy < low for curve in data.curves for _, accuracy in curve.trials)
-    axes.set(ylim=(low, None), ylabel="test accuracy")
+    axes.set(ylim=(low, high), ylabel="test accuracy")
     if below:
-        axes.annotate(
-            f"{below} trials lie below",
-            (0.02, 0.02),
-            xycoords="axes fraction",
-            color="0.35",
-        )
+        axes.set_title(f"{below} trials lie below", fontsize=POINTS - 1, color="0.35", loc="right")
     _finish(axes, data)
 
 
@@ -82,12 +79,14 @@ def _widths(curve: WidthCurve) -> list[int]:
     return [found.cell.width for found in curve.found]
 
 
-def _floor(data: Widths) -> float:
+def _frame(data: Widths) -> tuple[float, float]:
     """So low that the lines fill the upper half and the better trials are seen below them."""
     best = [f.result["test_accuracy"] for curve in data.curves for f in curve.found]
     levels = [c.infinite.result for c in data.curves if c.infinite and c.infinite.result]
-    values = np.array(best + [level["test_accuracy"] for level in levels])
-    return float(max(0.0, values.min() - max(np.ptp(values), 0.03)))
+    values = best + [level["test_accuracy"] for level in levels]
+    highest = max(values + [accuracy for c in data.curves for _, accuracy in c.trials])
+    low = max(0.0, min(values) - max(np.ptp(values), 0.03))
+    return float(low), float(highest + 0.08 * (highest - low))
 
 
 def _finish(axes: plt.Axes, data: Widths) -> None:
