@@ -12,6 +12,7 @@ import nngp
 import nngp.plots
 from nngp.linsolve import Progress
 from nngp.reproduce.finite import lanes as side_by_side
+from nngp.reproduce.finite.lanes import Score
 from nngp.reproduce.finite.recipe import Plan, Recipe
 from nngp.reproduce.finite.seat import Seat
 from nngp.reproduce.finite.training import Trainer, shape_of, train
@@ -68,6 +69,16 @@ def test_lanes_are_filled_again_and_change_nothing():
     np.testing.assert_allclose(room_of_its_own.curve["loss"], together[0].curve["loss"], rtol=1e-3)
 
 
+def test_an_epoch_of_batches_is_the_whole_training_set():
+    recipe = Recipe(1e-12, batch_size=10, seed=3)  # the weights stay as they are
+    plan = Plan(steps=6, interval=6)
+    trained = train(NETWORK, DATA, recipe, plan)
+    layers = started(shape_of(NETWORK, DATA, plan, 10), recipe)
+    outputs = NETWORK.forward(layers, DATA.X)
+    error = np.mean((outputs - DATA.targets(DATA.labels)) ** 2)
+    assert trained.curve["train_loss"] == pytest.approx([error], rel=1e-4)
+
+
 def test_progress_ends_at_one():
     steps = []
     recipes = [Recipe(1e-6, seed=seed) for seed in range(3)]
@@ -96,6 +107,7 @@ def test_what_is_reported_is_what_the_best_weights_do():
     best = trained.curve["step"].index(trained.best_step)
     assert trained.curve["accuracy"][best] == max(trained.curve["accuracy"])
     assert trained.val_accuracy == pytest.approx(max(trained.curve["accuracy"]), abs=1e-6)
+    assert trained.val_mse == pytest.approx(trained.curve["loss"][best], rel=1e-4)
     assert trained.test_accuracy > 0.8
     pytest.importorskip("matplotlib")
     figure = nngp.plots.learning_curve(trained)
@@ -129,7 +141,9 @@ def test_patience_counts_looks_without_a_better_one():
         (0.4, 0.1, False),
         (0.45, 0.1, True),
     ):
+        device = side_by_side._is_better(Score(accuracy, loss), Score(seat.best[0], -seat.best[1]))
         seat.look(10, 0.0, accuracy, loss)
+        assert bool(device) == (seat.best_step == seat.steps)  # both sides keep the same weights
         assert seat.ended(plan) == ended
     assert seat.best_step == 30
     full = Seat("y", Recipe())

@@ -86,7 +86,7 @@ def search(
         bar.advance(len(keys) - left)
         while left and time.monotonic() < until:
             for cell, of_cell in tasks.items():
-                for group in _groups(store.runs(keys=of_cell), lanes):
+                for group in _groups(store.runs(keys=of_cell, lists=False), lanes):
                     trainer = _trainer(cell, data, plan, group, lanes)
                     trainer.run(_Claims(store, group, until), bar)
             before, left = left, store.pending(keys)

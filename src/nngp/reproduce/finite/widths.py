@@ -42,7 +42,8 @@ def widths(
 ) -> Widths:
     """Read the finished runs of every width that there is."""
     where = {"dataset": dataset, "train": train, "activation": activation}
-    runs = store.runs(experiment=EXPERIMENT, status="done", where={**where, "loss": loss})
+    own = {**where, "loss": loss}
+    runs = store.runs(experiment=EXPERIMENT, status="done", where=own, lists=False)
     levels = store.runs(experiment=INFINITE, status="done", where=where)
     known = sorted({run.config["depth"] for run in runs})
     curves = [_curve(depth, runs, levels) for depth in known if depths is None or depth in depths]
