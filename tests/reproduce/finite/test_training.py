@@ -79,6 +79,12 @@ def test_an_epoch_of_batches_is_the_whole_training_set():
     assert trained.curve["train_loss"] == pytest.approx([error], rel=1e-4)
 
 
+def test_batches_are_drawn_anew_after_every_look():
+    recipe = Recipe(1e-12, batch_size=10, seed=3)
+    losses = train(NETWORK, DATA, recipe, Plan(steps=10, interval=5)).curve["train_loss"]
+    assert len(set(losses)) == 2  # of 50 of the 60 points
+
+
 def test_progress_ends_at_one():
     steps = []
     recipes = [Recipe(1e-6, seed=seed) for seed in range(3)]
