@@ -73,8 +73,7 @@ def main() -> None:
 
 def start_processes(count: int, memory: float) -> None:
     """This command `count` times at once, each with its share of the GPU's memory."""
-    place = sys.argv.index("--processes")
-    words = [sys.executable, *sys.argv[:place], *sys.argv[place + 2 :]]
+    words = [sys.executable, *sys.argv, "--processes", "1"]  # the last one counts
     share = {**os.environ, "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{memory / count:.3f}"}
     running = [subprocess.Popen(words, env=share) for _ in range(count)]
     codes = [process.wait() for process in running]
@@ -96,7 +95,7 @@ def work(options: argparse.Namespace) -> None:
                     infinite(store, name, split(name, train), activation, depth)
             return
         shapes = (GAP_SHAPES,) if options.gap else SHAPES
-        if options.depths:
+        if options.depths and options.widths:
             shapes = ((options.depths, options.widths),)
         rows = [("cifar10", GAP_SIZE)] if options.gap else list(product(*ROWS[:2]))
         for (depths, widths), (name, train) in product(shapes, rows):
@@ -116,10 +115,17 @@ def work(options: argparse.Namespace) -> None:
 
 
 def publish(path: Path, folder: Path) -> None:
-    """Finished runs, and the table."""
+    """Finished runs of the plans above, and the table."""
+    with RunStore(path) as store:
+        done = store.runs(status="done", lists=False)
+    keys = [run.key for run in done if run.experiment != EXPERIMENT or _planned(run.config)]
     with RunStore(folder / "finite.db") as store:
-        print(store.merge(path, lists=False), "new runs")
+        print(store.merge(path, keys, lists=False), "new runs")
     write_table(folder / "finite.db", folder / "finite.csv")
+
+
+def _planned(config: dict[str, Any]) -> bool:
+    return PLANS[config["dataset"]].as_dict().items() <= config.items()
 
 
 def draw(path: Path, folder: Path) -> None:
@@ -167,13 +173,13 @@ COLUMNS = (
 
 def _row(found: Any, level: Any, paper: float) -> list[Any]:
     cell, result, config = found.cell, found.result, found.best.config
-    recipe = ("learning_rate", "weight_decay", "weight_var", "bias_var", "batch_size")
+    recipe = ("learning_rate", "weight_decay", "weight_var", "bias_var")
     return [
         *(cell.dataset, cell.train, cell.activation, cell.depth, cell.width, found.trials),
         *(round(result[k], 5) for k in ("val_accuracy", "test_accuracy", "test_mse")),
         *(paper, level.result["test_accuracy"] if level else ""),
         *(float(f"{config[k]:.4g}") for k in recipe),
-        result["best_step"],
+        *(config["batch_size"], result["best_step"]),
     ]
 
 

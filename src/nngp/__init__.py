@@ -9,8 +9,8 @@ ICLR 2018):
     K = nngp.kernel(net, nngp.normalize(X))
 
 The public names, in the order of the pipeline. The estimators are loaded when they are first asked
-for, as scikit-learn takes a while to import; so are `nngp.regimes`, phases and critical lines,
-and `nngp.datasets`.
+for, as scikit-learn takes a while to import; so are `nngp.regimes` (phases and critical lines),
+`nngp.datasets`, `nngp.finite` and `FiniteNetwork` (networks of finite width), and `RunStore`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -8,9 +8,9 @@ trained = finite.train(network, digits, finite.Recipe(learning_rate=1e-3, batch_
 trained.test_accuracy, trained.curve
 """
 
-from nngp.reproduce.finite.extra import need_finite
+from nngp.reproduce.finite.checks import need_packages
 
-need_finite()
+need_packages()
 
 from nngp.reproduce.finite.convergence import (  # noqa: E402
     Convergence as Convergence,

@@ -15,6 +15,7 @@ from nngp.covariance.select import AnyActivation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from nngp.reproduce.finite.recipe import Plan
     from nngp.reproduce.finite.training import Training
     from nngp.reproduce.store import RunStore
 
@@ -124,18 +125,26 @@ def accuracy_by_width(
     path: PathLike = None,
     *,
     depths: Sequence[int] | None = None,
+    plan: "Plan | None" = None,
 ) -> "Figure":
     """Figure 1: test accuracy and error against width, the infinite network as a line; read from
-    a store that `nngp finite` or `nngp.finite.search` has filled."""
+    a store that `nngp finite` or `nngp.finite.search` has filled. Networks of different plans are
+    not shown together: if the store has several, say which."""
     need_matplotlib()
     from nngp.reproduce.figures.widths import draw_widths
     from nngp.reproduce.finite.widths import widths
 
-    return draw_widths(widths(store, dataset, train, activation, depths), path)
+    return draw_widths(widths(store, dataset, train, activation, depths, plan), path)
 
 
 def generalisation_gap(
-    store: "RunStore", dataset: str, train: int, path: PathLike = None, *, depth: int = 5
+    store: "RunStore",
+    dataset: str,
+    train: int,
+    path: PathLike = None,
+    *,
+    depth: int = 5,
+    plan: "Plan | None" = None,
 ) -> "Figure":
     """Figure 2: training minus test accuracy against width, of networks that have learned all
     training labels; read from a store that `nngp gap` has filled."""
@@ -143,7 +152,7 @@ def generalisation_gap(
     from nngp.reproduce.figures.gap import draw_gaps
     from nngp.reproduce.finite.gap import EXPERIMENT, gaps
 
-    where = {"dataset": dataset, "train": train, "depth": depth}
+    where = {"dataset": dataset, "train": train, "depth": depth, **(plan.as_dict() if plan else {})}
     return draw_gaps(gaps(store.runs(experiment=EXPERIMENT, status="done", where=where)), path)
 
 

@@ -28,3 +28,10 @@ def test_the_number_of_activations_is_right():
 
     (count,) = re.findall(r"(\d+) activations by name", README)
     assert int(count) == len(nngp.activation_names())
+
+
+def test_every_file_that_is_linked_is_there():
+    root = Path(__file__).parents[2]
+    linked = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert len(linked) > 5
+    assert [name for name in linked if not (root / name).exists()] == []

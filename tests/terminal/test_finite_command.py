@@ -47,11 +47,13 @@ def test_a_gap(run):
     [
         ("finite --width ten", 2, "--width must be whole numbers such as 64,512, got 'ten'"),
         ("finite --width 0", 2, "--width must be at least 1"),
-        ("finite --out picture.txt", 2, "--out must end in .svg, .png, .pdf"),
+        ("finite --out picture.txt", 2, "the name must end in .svg, .png, .pdf"),
+        ("finite --engine fast", 2, "engine"),
+        ("gap --depth 0", 2, "depth"),
         ("finite --out nowhere/picture.png", 2, "the folder nowhere does not exist"),
         ("finite --activation relux", 2, "unknown activation 'relux'; did you mean"),
         ("finite --dataset mnits", 3, "mnist"),
-        ("finite --loss hinge", 3, "loss must be 'mse' or 'cross_entropy'"),
+        ("finite --loss hinge", 2, "loss must be 'mse' or 'cross_entropy'"),
         ("finite --train 5", 3, "5"),
         ("finite --store nowhere/runs.db", 3, "nowhere"),
     ],
@@ -65,7 +67,7 @@ def test_what_cannot_be_is_said_and_nothing_is_left(run, words, code, said):
 def test_missing_packages_are_said(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "optax", None)
     monkeypatch.setattr(
-        "nngp.reproduce.finite.extra.find_spec", lambda name: None if name == "optax" else True
+        "nngp.reproduce.finite.checks.find_spec", lambda name: None if name == "optax" else True
     )
     code, _, err = run("finite")
     assert code == 4

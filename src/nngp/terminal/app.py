@@ -261,7 +261,7 @@ def finite(
 def gap(
     dataset: DatasetName = "digits",
     width: Widths = "16,32,64,128,256,512",
-    depth: Annotated[int, typer.Option(help="Hidden layers.")] = 5,
+    depth: Annotated[int, typer.Option(help="Hidden layers.", min=1)] = 5,
     trials: Trials = 20,
     activation: Annotated[str, typer.Option(help="One or more, with commas.")] = "relu,tanh",
     train: TrainingPoints = None,
@@ -282,7 +282,7 @@ def gap(
             dataset=dataset,
             data=data,
             train=train,
-            activations=activation.split(","),
+            activations=[name.strip() for name in activation.split(",")],
             depths=[depth],
             widths=job.numbers("--width", width),
             trials=trials,

@@ -36,7 +36,7 @@ def _place(name: str, data: Path | None) -> Place | str:
     """Where a set is, or the sentence that says which of its files is missing."""
     try:
         return where(name, data)
-    except FileNotFoundError as error:
+    except OSError as error:
         return str(error)
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from nngp.architecture import as_activation
+from nngp.linsolve import choose_engine
 from nngp.plots import need_matplotlib
 from nngp.reproduce.datasets import Split, split
-from nngp.reproduce.finite.extra import need_finite
+from nngp.reproduce.finite.checks import need_packages
 from nngp.reproduce.store import RunStore
 from nngp.terminal.listing import show_rows
 from nngp.terminal.speech import UsageError, answer, say
-from nngp.terminal.tables import check_writable
-
-PICTURES = (".svg", ".png", ".pdf")
+from nngp.terminal.tables import PICTURES, check_writable
 
 
 @dataclass(frozen=True)
@@ -42,21 +41,22 @@ class Wanted:
 def finite(wanted: Wanted, loss: str, engine: str) -> None:
     """Random search over widths and depths, the infinite networks, a picture of both."""
     _check(wanted)
+    _check_engine(engine)
     from nngp.reproduce.figures.widths import draw_widths
     from nngp.reproduce.finite.infinite import infinite
     from nngp.reproduce.finite.recipe import Plan
     from nngp.reproduce.finite.widths import widths
 
     (activation,) = wanted.activations
+    plan = _planned(wanted, Plan(), loss=loss)
     data = _data(wanted)
-    plan = Plan(loss=loss, **_asked(wanted))  # type: ignore[arg-type]
     with RunStore(wanted.store) as store:
         found = _search(store, wanted, data, plan, "finite")
         levels = {
             depth: infinite(store, wanted.dataset, data, activation, depth, engine=engine).result
             for depth in wanted.depths
         }
-        picture = widths(store, wanted.dataset, len(data.X), activation, wanted.depths, loss)
+        picture = widths(store, wanted.dataset, len(data.X), activation, wanted.depths, plan)
     draw_widths(picture, wanted.picture)
     rows = [_row(one, levels[one.cell.depth]) for one in found]
     _tell(wanted, rows, "best of each shape, by validation")
@@ -68,11 +68,12 @@ def gap(wanted: Wanted) -> None:
     from nngp.reproduce.figures.gap import draw_gaps
     from nngp.reproduce.finite.gap import EXPERIMENT, PLAN, gaps
 
+    plan = _planned(wanted, PLAN)
     data = _data(wanted)
-    plan = replace(PLAN, **_asked(wanted))
     with RunStore(wanted.store) as store:
         _search(store, wanted, data, plan, EXPERIMENT)
-        where = {"dataset": wanted.dataset, "train": len(data.X), "depth": wanted.depths[0]}
+        shared = {"dataset": wanted.dataset, "train": len(data.X), "depth": wanted.depths[0]}
+        where = {**shared, **plan.as_dict()}
         picture = gaps(store.runs(experiment=EXPERIMENT, status="done", where=where))
     if not picture.learned:
         raise UsageError(
@@ -107,10 +108,8 @@ def numbers(option: str, text: str) -> list[int]:
 def _check(wanted: Wanted) -> None:
     """What cannot be, before any work."""
     need_matplotlib()
-    need_finite()
-    if wanted.picture.suffix not in PICTURES:
-        raise UsageError(f"--out must end in {', '.join(PICTURES)}, got {wanted.picture}")
-    check_writable(wanted.picture)
+    need_packages()
+    check_writable(wanted.picture, PICTURES)
     try:
         for name in wanted.activations:
             as_activation(name)
@@ -145,7 +144,7 @@ def _data(wanted: Wanted) -> Split:
 
 def _forecast(wanted: Wanted, data: Split, plan: Any, cells: Sequence[Any]) -> str:
     from nngp.reproduce.finite.cost import search_cost
-    from nngp.reproduce.finite.training import device_name
+    from nngp.reproduce.finite.device import device_name
 
     cost = search_cost(cells, data, plan, wanted.trials, wanted.lanes)
     return (
@@ -154,10 +153,25 @@ def _forecast(wanted: Wanted, data: Split, plan: Any, cells: Sequence[Any]) -> s
     )
 
 
-def _asked(wanted: Wanted) -> dict[str, Any]:
-    """The parts of a plan that were given."""
-    given = {"steps": wanted.steps, "patience": wanted.patience}
-    return {name: value for name, value in given.items() if value is not None}
+def _planned(wanted: Wanted, usual: Any, **changes: Any) -> Any:
+    """The usual plan with what was asked for; it looks at networks a whole number of times."""
+    steps = wanted.steps or usual.steps
+    interval = min(usual.interval, steps)
+    rounded = -(-steps // interval) * interval
+    if rounded != steps:
+        say(f"networks are looked at every {interval} steps, so there are {rounded} at most")
+    changes |= {"steps": rounded, "interval": interval}
+    try:
+        return replace(usual, patience=wanted.patience or usual.patience, **changes)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _check_engine(engine: str) -> None:
+    try:
+        choose_engine(engine, 0)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _row(found: Any, level: dict[str, Any] | None) -> dict[str, Any]:

@@ -20,11 +20,16 @@ from nngp.reproduce.phases import phases
 from nngp.terminal.columns import Columns
 from nngp.terminal.results import left_out, predictions, propagation_facts, scores, summary
 from nngp.terminal.speech import DataError, UsageError, answer, say
-from nngp.terminal.tables import READERS, check_writable, column_of, read_table, write_table
+from nngp.terminal.tables import (
+    PICTURES,
+    READERS,
+    check_writable,
+    column_of,
+    read_table,
+    write_table,
+)
 from nngp.terminal.target import as_amounts, as_labels, is_class, known_rows
 from nngp.terminal.task import Task
-
-PICTURES = (".svg", ".png", ".pdf")
 
 
 def fit(

@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from rich.console import Console
@@ -36,7 +36,8 @@ def guarded(interrupted: str = "interrupted; nothing was written") -> Iterator[N
         try:
             yield
         except BrokenPipeError:  # whoever reads has seen enough, as in: nngp runs | head
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
         except KeyboardInterrupt:
             stop(interrupted, INTERRUPTED)

@@ -71,6 +71,9 @@ def write_table(columns: dict[str, Any], path: Path | None) -> None:
             table.write_csv(part, separator="\t" if kind == "tsv" else ",")
 
 
+PICTURES = (".svg", ".png", ".pdf")
+
+
 def check_writable(path: Path, kinds: tuple[str, ...] = ()) -> None:
     """Before any work: a result that could not be written would be lost."""
     if not path.parent.is_dir():

@@ -205,3 +205,8 @@ def test_the_picture_is_written(study, tmp_path):
     for name in ("a.png", "a.svg"):
         draw(study, tmp_path / name)
         assert (tmp_path / name).stat().st_size > 10_000
+
+
+def test_what_is_exact_at_every_width_does_not_converge():
+    with pytest.raises(ValueError, match="exact at every width, so nothing converges"):
+        convergence(nngp.Architecture(1, "sign"), [[1.0, 2.0]], (4, 8), networks=20)

@@ -1,13 +1,18 @@
 """Accuracy against width and the generalisation gap, from a store that is filled by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from nngp import plots
 from nngp.reproduce.finite.gap import gaps
+from nngp.reproduce.finite.recipe import Plan
 from nngp.reproduce.finite.widths import widths
 from nngp.reproduce.store import RunStore
 
-SHARED = {"dataset": "clouds", "train": 60, "activation": "relu", "loss": "mse"}
+PLAN = Plan()
+DATA = {"dataset": "clouds", "train": 60, "validation": 60, "test": 60}
+SHARED = {**DATA, "activation": "relu", **PLAN.as_dict()}
 
 
 def put(store, experiment, config, result):
@@ -32,11 +37,11 @@ def store(tmp_path):
             trial(64, 0, 0.9, 0.85),
             trial(64, 1, 0.9, 0.86),
             trial(64, 0, 0.99, 0.99, depth=3),
-            trial(64, 0, 0.99, 0.99, loss="cross_entropy"),
         ):
             put(store, "finite", *run)
-        level = {**SHARED, "depth": 2}
-        put(store, "infinite", level, {"test_accuracy": 0.88, "test_mse": 0.12})
+        for test, accuracy in ((60, 0.88), (50, 0.11)):
+            level = {**DATA, "activation": "relu", "test": test, "depth": 2}
+            put(store, "infinite", level, {"test_accuracy": accuracy, "test_mse": 1 - accuracy})
         yield store
 
 
@@ -51,6 +56,16 @@ def test_the_best_by_validation_of_every_width(store):
     assert [c.depth for c in widths(store, "clouds", 60, "relu").curves] == [2, 3]
     with pytest.raises(ValueError, match="no finished trials of tanh networks on clouds with 60"):
         widths(store, "clouds", 60, "tanh")
+
+
+def test_plans_are_not_mixed(store):
+    put(store, "finite", *trial(64, 0, 0.99, 0.99, steps=200))
+    with pytest.raises(ValueError, match=r"the runs differ \(steps 200 and 3000\)"):
+        widths(store, "clouds", 60, "relu", depths=[2])
+    chosen = widths(store, "clouds", 60, "relu", depths=[2], plan=PLAN)
+    assert chosen.curves[0].found[-1].result["test_accuracy"] == 0.85
+    chosen = widths(store, "clouds", 60, "relu", plan=Plan(steps=200))
+    assert [found.trials for found in chosen.curves[0].found] == [1]
 
 
 def test_the_picture_has_the_best_the_trials_and_the_infinite_network(store, tmp_path):
@@ -90,8 +105,11 @@ def test_only_networks_that_learned_everything_count(store, tmp_path):
         ("relu", 64, 0.25),
         ("tanh", 64, 0.5),
     ]
-    with pytest.raises(ValueError, match="one training set and depth, got 0"):
+    with pytest.raises(ValueError, match="needs finished runs, and there are none"):
         gaps([])
+    mixed = store.runs(experiment="gap") + store.runs(experiment="finite")
+    with pytest.raises(ValueError, match="the runs differ"):
+        gaps([replace(run, result={"train_accuracy": 1.0}) for run in mixed])
     pytest.importorskip("matplotlib")
     figure = plots.generalisation_gap(store, "clouds", 60, tmp_path / "gap.svg")
     assert [axes.get_title() for axes in figure.axes] == ["relu: 3 networks", "tanh: 1 networks"]

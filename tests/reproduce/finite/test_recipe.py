@@ -40,6 +40,7 @@ def test_a_recipe_does_not_depend_on_how_many_are_taken():
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
         ({"batch_size": 2.5}, "batch_size must be a whole number"),
         ({"seed": -1}, "seed must be a whole number of at least 0"),
+        ({"seed": 2**32}, "seed must be below"),
     ],
 )
 def test_recipes_that_cannot_be(wrong, said):
@@ -54,6 +55,7 @@ def test_recipes_that_cannot_be(wrong, said):
         ({"monitor": "test"}, "monitor must be 'validation' or 'train'"),
         ({"steps": 0}, "steps must be a whole number of at least 1"),
         ({"patience": True}, "patience must be"),
+        ({"steps": 250}, "steps must be a multiple of interval, got 250 and 100"),
     ],
 )
 def test_plans_that_cannot_be(wrong, said):

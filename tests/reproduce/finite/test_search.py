@@ -33,14 +33,18 @@ def slowly(self, *result):
     time.sleep(0.05)
     finished(self, *result)
     print(result[0], flush=True)
+    end = time.monotonic() + 60  # whoever is first waits for the others to have something, too
+    while time.monotonic() < end and len({run.owner for run in store.runs(status="done")}) < workers:
+        time.sleep(0.05)
 _Claims.done = slowly
+workers = int(sys.argv[2])
 with RunStore(sys.argv[1]) as store:
     search(store, [Cell("clouds", 60, "tanh", 1, 7)], three_clouds(), Plan(steps=40, interval=20),
            trials=24, lanes=3)
 """
 
 
-def start_worker(path):
+def start_worker(path, workers=1):
     places = [Path(__file__).parents[2] / "oracles", Path(module.__file__).parents[3]]
     environment = {
         **os.environ,
@@ -48,7 +52,7 @@ def start_worker(path):
         "JAX_COMPILATION_CACHE_DIR": str(path.parent / "compiled"),  # the next one starts faster
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     }
-    words = [sys.executable, "-c", WORKER, str(path)]
+    words = [sys.executable, "-c", WORKER, str(path), str(workers)]
     return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
 
 
@@ -93,15 +97,39 @@ def test_one_by_one_those_of_one_batch_size_make_a_group(tmp_path):
         assert len(list(module._groups(store.runs(keys=keys), lanes=2))) == 1
 
 
-def test_interrupted_trials_are_given_back(tmp_path, monkeypatch):
-    def broken(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(module._Claims, "done", broken)
+def test_a_cell_is_of_its_data(tmp_path):
     with RunStore(tmp_path / "runs.db") as store:
-        with pytest.raises(KeyboardInterrupt):
-            search(store, [CELL], DATA, PLAN, trials=3, lanes=3)
-        assert store.counts()["pending"] == 3
+        for cell in (Cell("rain", 60, "tanh", 1, 7), Cell("clouds", 61, "tanh", 1, 7)):
+            with pytest.raises(ValueError, match="and the data are clouds 60"):
+                declare(store, cell, DATA, PLAN, 1)
+
+
+def test_who_waits_does_not_work(tmp_path, monkeypatch):
+    """Another process has the runs in hand: nothing is put on the device again and again."""
+    made = []
+    monkeypatch.setattr(module.Material, "of", lambda data: made.append(data))
+    with RunStore(tmp_path / "runs.db") as store, RunStore(tmp_path / "runs.db") as other:
+        keys = declare(store, CELL, DATA, PLAN, 2)
+        other.claim_many(2, keys=keys)
+
+        class Idle:
+            def __init__(self, *_, **__):
+                pass
+
+            def run(self, source, bar):
+                assert source.take(1) == []
+
+        monkeypatch.setattr(module, "Trainer", Idle)
+        monkeypatch.setattr(module, "_trainer", lambda *_: Idle())
+
+        def finish_there(seconds):
+            for key in keys:
+                other.finish(key, {"val_accuracy": 0.5, "val_mse": 1.0}, seconds=1.0)
+
+        monkeypatch.setattr(module.time, "sleep", finish_there)
+        (found,) = search(store, [CELL], DATA, PLAN, trials=2)
+        assert found.trials == 2
+    assert len(made) == 1
 
 
 def test_killed_in_the_middle_nothing_is_lost_or_repeated(tmp_path):
@@ -127,7 +155,7 @@ def test_killed_in_the_middle_nothing_is_lost_or_repeated(tmp_path):
 
 def test_two_processes_share_the_work(tmp_path):
     path = tmp_path / "runs.db"
-    workers = [start_worker(path) for _ in range(2)]
+    workers = [start_worker(path, workers=2) for _ in range(2)]
     shares = [worker.communicate(timeout=120)[0].split() for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0]
     assert all(shares)

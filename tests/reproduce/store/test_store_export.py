@@ -154,12 +154,13 @@ def test_results_come_home(store, tmp_path):
 
 def test_a_merge_without_lists(store, tmp_path):
     with RunStore(tmp_path / "other.db") as other:
-        (key,) = other.declare("curves", [{"width": 3}])
-        other.claim([key])
-        other.finish(key, {"best": 0.5, "curve": {"loss": [1.0, 0.5]}}, seconds=2.0)
-    assert store.merge(tmp_path / "other.db", lists=False) == 1
+        key, more = other.declare("curves", [{"width": 3}, {"width": 4}])
+        for each in (key, more):
+            other.finish(each, {"best": 0.5, "curve": {"loss": [1.0, 0.5]}}, seconds=2.0)
+    assert store.merge(tmp_path / "other.db", [key], lists=False) == 1
     run = store.get(key)
-    assert (run.result, run.seconds) == ({"best": 0.5, "curve": {}}, 2.0)
+    assert (run.result, run.seconds) == ({"best": 0.5}, 2.0)
+    assert store.merge(tmp_path / "other.db") == 1
 
 
 def test_what_cannot_be_merged(store, tmp_path):

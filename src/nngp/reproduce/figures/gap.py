@@ -25,8 +25,8 @@ def draw_gaps(data: Gaps, path: str | Path | None = None) -> Figure:
             squeeze=False,
             layout="constrained",
         )
-        for axes, name, colour in zip(row[0], names, COLOURS, strict=False):
-            _draw_panel(axes, data, name, colour)
+        for i, name in enumerate(names):
+            _draw_panel(row[0][i], data, name, COLOURS[i % len(COLOURS)])
         row[0][0].set_ylabel("training accuracy - test accuracy")
         figure.suptitle(
             f"{data.dataset}, {data.train} training points, {data.depth} hidden layers, "

@@ -30,7 +30,8 @@ from nngp.architecture import Architecture
 from nngp.gram import check_architecture, kernel
 from nngp.gram.inputs import as_inputs
 from nngp.linsolve import Progress, progress_for
-from nngp.reproduce.finite.network import FiniteNetwork, whole
+from nngp.reproduce.finite.checks import whole
+from nngp.reproduce.finite.network import FiniteNetwork
 
 Array = NDArray[np.float64]
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
@@ -176,6 +177,11 @@ def _root_mean_square(deviations: Array) -> tuple[Array, Array]:
     pairs = np.triu_indices(deviations.shape[-1])
     squares = np.mean(deviations[:, :, *pairs] ** 2, axis=2)
     error = np.sqrt(squares.mean(axis=0))
+    if not error.all():
+        raise ValueError(
+            "a layer's kernel is exact at every width, so nothing converges; give inputs in "
+            "several directions (with sign or step, one input is not enough)"
+        )
     return error, squares.std(axis=0, ddof=1) / np.sqrt(len(squares)) / (2 * error)
 
 

@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from nngp.gram.inputs import as_inputs
 from nngp.linsolve import Progress, progress_for
 from nngp.posterior.targets import as_noise, as_targets
-from nngp.reproduce.finite.network import FiniteNetwork, whole
+from nngp.reproduce.finite.checks import whole
+from nngp.reproduce.finite.network import FiniteNetwork
 
 Array = NDArray[np.float64]
 SECONDS = 1e-6  # on two cores, for a weight and a training input: some hundred steps of descent

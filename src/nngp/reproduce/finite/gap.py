@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nngp.reproduce.finite.recipe import Plan
+from nngp.reproduce.finite.search import shared_values
 from nngp.reproduce.store import Run
 
 EXPERIMENT = "gap"
@@ -45,17 +46,14 @@ class Gaps:
 
 
 def gaps(runs: Sequence[Run]) -> Gaps:
-    """Read finished runs of one training set and one depth."""
+    """Read finished runs of one training set, depth and plan."""
     done = [run for run in runs if run.status == "done" and run.result]
-    settings = {(r.config["dataset"], r.config["train"], r.config["depth"]) for r in done}
-    if len(settings) != 1:
-        raise ValueError(
-            f"the gap needs finished runs of one training set and depth, got {len(settings)}; "
-            "narrow the choice of runs"
-        )
+    if not done:
+        raise ValueError("the gap needs finished runs, and there are none; run nngp gap first")
+    shared = shared_values(done, "dataset", "train", "depth")
     learned = tuple(
         Gap(run.config["activation"], run.config["width"], 1.0 - run.result["test_accuracy"])
         for run in done
         if run.result and run.result["train_accuracy"] == 1.0
     )
-    return Gaps(*settings.pop(), learned, len(done) - len(learned))
+    return Gaps(**shared, learned=learned, left_out=len(done) - len(learned))

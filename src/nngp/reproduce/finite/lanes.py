@@ -36,9 +36,10 @@ class Part(NamedTuple):
 
 
 class Score(NamedTuple):
-    """How a network does on a part of the data; accuracy -1 stands for outputs that overflow."""
+    """How a network does on a part of the data: how many labels are right, -1 if outputs overflow,
+    and the mean loss."""
 
-    accuracy: Any
+    right: Any
     loss: Any
 
 
@@ -97,16 +98,16 @@ def numbers_of(recipes: list[Recipe]) -> Numbers:
     )
 
 
-def empty(shape: Shape, numbers: Numbers) -> Lane:
+def empty(sizes: tuple[int, ...], numbers: Numbers) -> Lane:
     """As many lanes as there are numbers, with nothing in them yet."""
-    filled = jax.eval_shape(jax.vmap(partial(_start, shape)), numbers)
+    filled = jax.eval_shape(jax.vmap(partial(_start, sizes)), numbers)
     return jax.tree.map(lambda part: jnp.zeros(part.shape, part.dtype), filled)
 
 
-@partial(jax.jit, static_argnames="shape", donate_argnums=1)
-def fill(shape: Shape, lanes: Lane, fresh: Any, numbers: Numbers) -> Lane:
+@partial(jax.jit, static_argnames="sizes", donate_argnums=1)
+def fill(sizes: tuple[int, ...], lanes: Lane, fresh: Any, numbers: Numbers) -> Lane:
     """Networks at their start in the lanes marked as fresh."""
-    started = jax.vmap(partial(_start, shape))(numbers)
+    started = jax.vmap(partial(_start, sizes))(numbers)
 
     def choose(new: Any, old: Any) -> Any:
         return jnp.where(fresh.reshape(-1, *[1] * (new.ndim - 1)), new, old)
@@ -117,28 +118,26 @@ def fill(shape: Shape, lanes: Lane, fresh: Any, numbers: Numbers) -> Lane:
 @partial(jax.jit, static_argnames="shape", donate_argnums=1)
 def advance(
     shape: Shape, lanes: Lane, numbers: Numbers, train: Part, monitor: Part
-) -> tuple[Lane, Any, Score]:
-    """All lanes some steps further: the lanes, the mean training loss, and the score after it."""
+) -> tuple[Lane, Any, Score, Any]:
+    """All lanes some steps further: the lanes, the mean training loss, the score after it, and
+    whether that is the best so far."""
     step = partial(_advance, shape)
     return jax.vmap(step, in_axes=(0, 0, None, None))(lanes, numbers, train, monitor)
 
 
-@partial(jax.jit, static_argnames="shape")
-def judge(shape: Shape, layers: Layers, part: Part) -> tuple[Score, Any]:
+@partial(jax.jit, static_argnames=("activation", "loss"))
+def judge(activation: Activation, loss: str, layers: Layers, part: Part) -> tuple[Score, Any]:
     """Score and mean squared error of every lane's network on a part of the data."""
-    return jax.vmap(partial(_judge, shape), in_axes=(0, None))(layers, part)
+    return jax.vmap(partial(_judge, activation, loss), in_axes=(0, None))(layers, part)
 
 
-def _start(shape: Shape, numbers: Numbers) -> Lane:
+def _start(sizes: tuple[int, ...], numbers: Numbers) -> Lane:
     of_weights, of_batches = jax.random.split(jax.random.key(numbers.seed))
-    maps = len(shape.sizes) - 1
+    maps = len(sizes) - 1
     layers = draw(
-        of_weights,
-        shape.sizes,
-        jnp.full(maps, numbers.weight_var),
-        jnp.full(maps, numbers.bias_var),
+        of_weights, sizes, jnp.full(maps, numbers.weight_var), jnp.full(maps, numbers.bias_var)
     )
-    worst = Score(jnp.float32(-1), jnp.float32(jnp.inf))
+    worst = Score(jnp.int32(-1), jnp.float32(jnp.inf))
     return Lane(layers, _adam(numbers).init(layers), layers, worst, jax.random.key_data(of_batches))
 
 
@@ -155,7 +154,7 @@ def _adam(numbers: Numbers) -> optax.GradientTransformation:
 
 def _advance(
     shape: Shape, lane: Lane, numbers: Numbers, train: Part, monitor: Part
-) -> tuple[Lane, Any, Score]:
+) -> tuple[Lane, Any, Score, Any]:
     key, of_epochs = jax.random.split(jax.random.wrap_key_data(lane.key))
     order = _epochs(of_epochs, len(train.X), shape.interval * shape.batch)
     place = jnp.arange(shape.batch)
@@ -171,7 +170,7 @@ def _advance(
 
     times = jnp.arange(shape.interval, dtype=numbers.batch_size.dtype)
     (layers, moments), losses = lax.scan(step, (lane.layers, lane.moments), times)
-    score, _ = _judge(shape, layers, monitor)
+    score, _ = _judge(shape.activation, shape.loss, layers, monitor)
     better = _is_better(score, lane.score)
 
     def keep(new: Any, old: Any) -> Any:
@@ -179,7 +178,8 @@ def _advance(
 
     best = jax.tree.map(keep, layers, lane.best)
     record = jax.tree.map(keep, score, lane.score)
-    return Lane(layers, moments, best, record, jax.random.key_data(key)), losses.mean(), score
+    lane = Lane(layers, moments, best, record, jax.random.key_data(key))
+    return lane, losses.mean(), score, better
 
 
 def _epochs(key: Any, n: int, length: int) -> Any:
@@ -199,21 +199,23 @@ def _losses(loss: str, outputs: Any, Y: Any) -> Any:
     return optax.softmax_cross_entropy_with_integer_labels(outputs, Y.argmax(axis=-1))
 
 
-def _judge(shape: Shape, layers: Layers, part: Part) -> tuple[Score, Any]:
+def _judge(activation: Activation, loss: str, layers: Layers, part: Part) -> tuple[Score, Any]:
     def of_row(row: Part) -> tuple[Any, Any, Any, Any]:
-        outputs = forward(layers, shape.activation, row.X[None])[0]
+        outputs = forward(layers, activation, row.X[None])[0]
         right = outputs.argmax() == row.labels
-        loss = _losses(shape.loss, outputs, row.Y)
-        return right, loss, jnp.mean((outputs - row.Y) ** 2), jnp.isfinite(outputs).all()
+        error = jnp.mean((outputs - row.Y) ** 2)
+        return right, _losses(loss, outputs, row.Y), error, jnp.isfinite(outputs).all()
 
-    right, loss, error, finite = lax.map(of_row, part, batch_size=min(ROWS, len(part.X)))
-    accuracy = jnp.where(finite.all(), right.mean(dtype=jnp.float32), -1.0)
-    return Score(accuracy, jnp.where(finite.all(), loss.mean(), jnp.inf)), error.mean()
+    right, losses, errors, finite = lax.map(of_row, part, batch_size=min(ROWS, len(part.X)))
+    # Counted, not averaged: a mean in single precision may miss 1 when all are right.
+    count = jnp.where(finite.all(), right.sum(dtype=jnp.int32), -1)
+    return Score(count, jnp.where(finite.all(), losses.mean(), jnp.inf)), errors.mean()
 
 
 def _is_better(score: Score, best: Score) -> Any:
-    level = (score.accuracy == best.accuracy) & (score.loss < best.loss)
-    return (score.accuracy > best.accuracy) | level
+    """More labels right, or as many with a lower loss."""
+    level = (score.right == best.right) & (score.loss < best.loss)
+    return (score.right > best.right) | level
 
 
 def part_of(X: NDArray[Any], Y: NDArray[Any], labels: NDArray[Any]) -> Part:

@@ -6,9 +6,7 @@ become those of the Gaussian process as the width grows. What JAX does is in `ma
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import pairwise
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from nngp.architecture import Architecture
 from nngp.gram import check_architecture
 from nngp.gram.inputs import as_inputs
 from nngp.linsolve import Progress, progress_for
+from nngp.reproduce.finite.checks import need_packages, whole
 
 if TYPE_CHECKING:
     from nngp.reproduce.finite.many import Family
@@ -55,10 +54,7 @@ class FiniteNetwork:
     n_out: int = 1
 
     def __post_init__(self) -> None:
-        if find_spec("jax") is None:
-            raise ImportError(
-                "finite networks need JAX; install it with: pip install 'nngp[finite]'"
-            )
+        need_packages("jax")
         from nngp.reproduce.finite.weights import check_traceable
 
         check_architecture(self.architecture)
@@ -209,13 +205,6 @@ def _real(values: Any) -> Array:
     """As it is in single or double precision, otherwise in double."""
     out = np.asarray(values)
     return out if out.dtype in (np.float32, np.float64) else out.astype(np.float64)
-
-
-def whole(name: str, value: Any, least: int = 1) -> int:
-    """A whole number of at least so much, or a sentence."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
 
 
 def _as_width(width: Any, depth: int) -> int | tuple[int, ...]:

@@ -9,10 +9,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import count
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
+
+from nngp.reproduce.finite.checks import whole
 
 LEARNING_RATE = 1e-4, 0.2  # log-uniform
 WEIGHT_DECAY = 1e-8, 1.0  # log-uniform
@@ -38,10 +40,12 @@ class Recipe:
             _check_number(
                 name, getattr(self, name), zero=name not in ("learning_rate", "weight_var")
             )
-        _check_count("batch_size", self.batch_size, 1)
-        _check_count("seed", self.seed, 0)
+        whole("batch_size", self.batch_size)
+        if whole("seed", self.seed, least=0) >= 2**32:
+            raise ValueError(f"seed must be below 2**32, got {self.seed}")
 
     def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a configuration."""
         return asdict(self)
 
 
@@ -77,16 +81,22 @@ class Plan:
         if self.monitor not in ("validation", "train"):
             raise ValueError(f"monitor must be 'validation' or 'train', got {self.monitor!r}")
         for name in ("steps", "interval", "patience"):
-            _check_count(name, getattr(self, name), 1)
+            whole(name, getattr(self, name))
+        if self.steps % self.interval:
+            raise ValueError(
+                f"steps must be a multiple of interval, got {self.steps} and {self.interval}; the "
+                "network is looked at every so many steps, and at the end"
+            )
 
     def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a configuration."""
         return asdict(self)
 
 
 def random_recipes(*seeds: int) -> Iterator[Recipe]:
     """Recipes from the paper's ranges, without end; the i-th is the same however many are taken."""
     for seed in seeds:
-        _check_count("seed", seed, 0)
+        whole("seed", seed, least=0)
     for trial in count():
         yield _random_recipe(np.random.default_rng([*seeds, trial]))
 
@@ -110,8 +120,3 @@ def _check_number(name: str, value: Any, zero: bool) -> None:
     if not good or value < 0 or (value == 0 and not zero):
         kind = "a finite number, zero or more" if zero else "a positive number"
         raise ValueError(f"{name} must be {kind}, got {value!r}")
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")

@@ -15,9 +15,11 @@ from typing import Any
 from nngp.architecture import Architecture
 from nngp.linsolve import Progress, progress_for
 from nngp.reproduce.datasets import Split
+from nngp.reproduce.finite.checks import whole
+from nngp.reproduce.finite.device import device_name, most_lanes
 from nngp.reproduce.finite.network import FiniteNetwork
 from nngp.reproduce.finite.recipe import Plan, Recipe, random_recipes
-from nngp.reproduce.finite.training import Trainer, Training, device_name, most_lanes
+from nngp.reproduce.finite.training import Material, Trainer, Training
 from nngp.reproduce.store import Run, RunStore
 
 EXPERIMENT = "finite"
@@ -36,6 +38,7 @@ class Cell:
 
     @property
     def architecture(self) -> Architecture:
+        """Its depth and activation; the variances are the recipes'."""
         return Architecture(self.depth, self.activation)
 
     def __str__(self) -> str:
@@ -52,6 +55,7 @@ class Found:
 
     @property
     def result(self) -> dict[str, Any]:
+        """What the best run reached."""
         return self.best.result or {}
 
 
@@ -75,7 +79,8 @@ def search(
     here if they die, unless `wait` is False. Nothing new is begun after the time `until`, as
     `time.monotonic` counts.
     """
-    plan = plan or Plan()
+    plan, material = plan or Plan(), Material.of(data)
+    lanes = None if lanes is None else whole("lanes", lanes)
     tasks = {
         cell: declare(store, cell, data, plan, trials, seed, experiment=experiment)
         for cell in cells
@@ -87,7 +92,7 @@ def search(
         while left and time.monotonic() < until:
             for cell, of_cell in tasks.items():
                 for group in _groups(store.runs(keys=of_cell, lists=False), lanes):
-                    trainer = _trainer(cell, data, plan, group, lanes)
+                    trainer = _trainer(cell, material, plan, group, lanes)
                     trainer.run(_Claims(store, group, until), bar)
             before, left = left, store.pending(keys)
             if not wait:
@@ -108,8 +113,9 @@ def declare(
     experiment: str = EXPERIMENT,
 ) -> list[str]:
     """The keys of a cell's runs. More trials later add to those that are there."""
-    if trials < 1:
-        raise ValueError(f"trials must be a whole number of at least 1, got {trials}")
+    if (cell.dataset, cell.train) != (data.name, len(data.X)):
+        raise ValueError(f"the cell is {cell}, and the data are {data.name} {len(data.X)}")
+    whole("trials", trials)
     recipes = islice(random_recipes(seed, cell.depth, cell.width), trials)
     sizes = {"validation": len(data.X_val), "test": len(data.X_test)}
     shared = {**asdict(cell), **sizes, **plan.as_dict(), "search_seed": seed}
@@ -120,10 +126,26 @@ def declare(
 
 
 def best_of(runs: Sequence[Run]) -> list[Found]:
-    """The best finished run of every cell among them, by validation; ties go to the lower error."""
+    """The best finished run of every cell among them, by validation; ties go to the lower error.
+    The runs should be those of one plan, as networks trained longer may do better."""
     done = sorted((run for run in runs if run.status == "done"), key=_cell_of)
     cells = [(cell, list(group)) for cell, group in groupby(done, key=_cell_of)]
     return [Found(cell, len(group), max(group, key=_rank)) for cell, group in cells]
+
+
+def shared_values(runs: Sequence[Run], *names: str) -> dict[str, Any]:
+    """What `names` are in runs that share them, and their plan: others are not to be compared."""
+    values = {
+        name: sorted({run.config[name] for run in runs})
+        for name in (*names, *Plan.__dataclass_fields__)
+    }
+    differ = [f"{name} {' and '.join(map(str, v))}" for name, v in values.items() if len(v) > 1]
+    if differ:
+        raise ValueError(
+            f"the runs differ ({'; '.join(differ)}), so they cannot be shown together; choose "
+            "those of one plan"
+        )
+    return {name: values[name][0] for name in names}
 
 
 class _Claims:
@@ -146,10 +168,12 @@ class _Claims:
         self._store.release(names)
 
 
-def _trainer(cell: Cell, data: Split, plan: Plan, group: list[Run], lanes: int | None) -> Trainer:
+def _trainer(
+    cell: Cell, material: Material, plan: Plan, group: list[Run], lanes: int | None
+) -> Trainer:
     room = max(run.config["batch_size"] for run in group)
-    network = FiniteNetwork(cell.architecture, cell.width, data.n_classes)
-    return Trainer(network, data, plan, room, lanes, expected=len(group))
+    network = FiniteNetwork(cell.architecture, cell.width, material.data.n_classes)
+    return Trainer(network, material, plan, room, lanes, expected=len(group))
 
 
 def _groups(runs: Sequence[Run], lanes: int | None) -> Iterator[list[Run]]:

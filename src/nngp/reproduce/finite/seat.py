@@ -16,29 +16,31 @@ def _no_looks() -> Curve:
 
 @dataclass
 class Seat:
-    """The network in a lane. A look without finite outputs has accuracy -1, and ends it."""
+    """The network in a lane. A look without finite outputs has a negative accuracy, and ends it."""
 
     name: Any
     recipe: Recipe
     curve: Curve = field(default_factory=_no_looks)
     steps: int = 0
-    best: tuple[float, float] = (-1.0, -np.inf)  # accuracy, minus loss
+    best: float = 0.0  # accuracy
     best_step: int = 0
     waited: int = 0
     overflowed: bool = False
     seconds: float = 0.0
 
-    def look(self, interval: int, train_loss: float, accuracy: float, loss: float) -> None:
-        """Take down what was seen after `interval` more steps."""
+    def look(
+        self, interval: int, train_loss: float, accuracy: float, loss: float, better: bool
+    ) -> None:
+        """Take down what was seen after `interval` more steps, and whether it is the best."""
         self.steps += interval
         self.overflowed = accuracy < 0
-        seen = self.steps, train_loss, None if self.overflowed else accuracy, loss
-        for column, value in zip(self.curve.values(), seen, strict=True):
-            column.append(_short(value))
-        better = (accuracy, -loss) > self.best
+        self.curve["step"].append(self.steps)
+        self.curve["train_loss"].append(_short(train_loss))
+        self.curve["accuracy"].append(None if self.overflowed else _short(accuracy))
+        self.curve["loss"].append(_short(loss))
         self.waited = 0 if better else self.waited + 1
         if better:
-            self.best, self.best_step = (accuracy, -loss), self.steps
+            self.best, self.best_step = accuracy, self.steps
 
     def progress(self, plan: Plan) -> float:
         """What the last look adds to the work done, as a share of a network's whole training."""
@@ -49,9 +51,9 @@ class Seat:
     def ended(self, plan: Plan) -> bool:
         """No more steps, no patience, nothing left to improve, or nothing to hope for."""
         over = self.steps >= plan.steps or self.waited >= plan.patience
-        return over or self.best[0] >= 1.0 or self.overflowed
+        return over or self.best >= 1.0 or self.overflowed
 
 
-def _short(value: float | None) -> float | None:
+def _short(value: float) -> float | None:
     """Six digits, as many as single precision has; infinity and NaN cannot be written down."""
-    return None if value is None or not np.isfinite(value) else float(f"{value:.6g}")
+    return float(f"{value:.6g}") if np.isfinite(value) else None

@@ -8,10 +8,9 @@ and where results go is the caller's: a list here, a store of runs in `search`.
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -21,14 +20,12 @@ from nngp.architecture import Architecture
 from nngp.linsolve import Progress, progress_for
 from nngp.reproduce.datasets import Split
 from nngp.reproduce.finite import lanes as side_by_side
+from nngp.reproduce.finite.checks import whole
+from nngp.reproduce.finite.device import MOST_LANES, lanes_that_fit, memory_sentence
 from nngp.reproduce.finite.lanes import Numbers, Part, Shape, numbers_of, part_of
 from nngp.reproduce.finite.network import FiniteNetwork
 from nngp.reproduce.finite.recipe import Plan, Recipe
 from nngp.reproduce.finite.seat import Curve, Seat
-
-MOST_LANES = 64
-SHARE = 0.7  # of the device's memory that lanes may take
-SHORT = {"train": "train", "validation": "val", "test": "test"}
 
 
 @dataclass(frozen=True)
@@ -101,14 +98,36 @@ def train(
     if recipes is None:
         recipes = _own_recipe(network.architecture)
     wanted = [recipes] if isinstance(recipes, Recipe) else list(recipes)
+    if not all(isinstance(recipe, Recipe) for recipe in wanted):
+        raise TypeError("recipes must be a Recipe or a list of them")
     if not wanted:
         return []
     room = max(recipe.batch_size for recipe in wanted)
-    trainer = Trainer(network, data, plan or Plan(), room, lanes, len(wanted), keep=True)
+    material, count = Material.of(data), len(wanted)
+    trainer = Trainer(network, material, plan or Plan(), room, lanes, count, keep=True)
     source = _List(wanted)
-    with Progress("training", len(wanted), progress_for(progress, math.inf)) as bar:
+    with Progress("training", count, progress_for(progress, math.inf)) as bar:
         trainer.run(source, bar)
     return source.trained[0] if isinstance(recipes, Recipe) else source.trained
+
+
+class Material(NamedTuple):
+    """A split of the data, and its three parts on the device."""
+
+    data: Split
+    train: Part
+    validation: Part
+    test: Part
+
+    @classmethod
+    def of(cls, data: Split) -> "Material":
+        """In single precision, once for all networks."""
+        pairs = (
+            (data.X, data.labels),
+            (data.X_val, data.labels_val),
+            (data.X_test, data.labels_test),
+        )
+        return cls(data, *(part_of(X, data.targets(labels), labels) for X, labels in pairs))
 
 
 class Trainer:
@@ -121,48 +140,41 @@ class Trainer:
     def __init__(
         self,
         network: FiniteNetwork,
-        data: Split,
+        material: Material,
         plan: Plan,
         room: int,
         lanes: int | None = None,
         expected: int = MOST_LANES,
         keep: bool = False,
     ) -> None:
-        self.plan, self._keep = plan, keep
-        self.shape = shape_of(network, data, plan, room)
-        self.lanes = min(lanes or lanes_that_fit(self.shape), expected)
-        self.parts = {
-            "train": _part(data, data.X, data.labels),
-            "validation": _part(data, data.X_val, data.labels_val),
-            "test": _part(data, data.X_test, data.labels_test),
-        }
+        self.plan, self._material, self._keep = plan, material, keep
+        self.shape = shape_of(network, material.data, plan, room)
+        most = lanes_that_fit(self.shape) if lanes is None else whole("lanes", lanes)
+        self.lanes = min(most, expected)
+        self._monitor: Part = getattr(material, plan.monitor)
 
     def run(self, source: Source, bar: Progress) -> None:
         """Train what the source has, until it has no more; `bar` counts networks."""
         seats: list[Seat | None] = [None] * self.lanes
         try:
-            with _memory_sentence(self.lanes):
+            with memory_sentence(self.lanes):
                 self._run(seats, source, bar)
         except BaseException:
             source.release([seat.name for seat in seats if seat])
             raise
 
     def _run(self, seats: list[Seat | None], source: Source, bar: Progress) -> None:
-        numbers = self._numbers(seats)
-        state = side_by_side.empty(self.shape, numbers)
+        state: Any = None
         while True:
             start = time.perf_counter()
             fresh = _fill(seats, source)
             if not any(seats):
                 return
             if fresh:
-                numbers, marked = self._numbers(seats), np.isin(np.arange(self.lanes), fresh)
-                state = side_by_side.fill(self.shape, state, marked, numbers)
-            state, losses, score = side_by_side.advance(
-                self.shape, state, numbers, self.parts["train"], self.parts[self.plan.monitor]
-            )
-            seen = np.stack([np.asarray(losses), *map(np.asarray, score)], axis=1)
-            self._look(seats, seen, time.perf_counter() - start)
+                numbers = self._numbers(seats)
+                state = self._filled(state, fresh, numbers)
+            state, seen = self._advanced(state, numbers)
+            _look(seats, self.plan, seen, time.perf_counter() - start)
             for i, seat in enumerate(seats):
                 if seat:
                     bar.advance(seat.progress(self.plan))
@@ -176,20 +188,29 @@ class Trainer:
         room = self.shape.batch
         return numbers_of([replace(r, batch_size=min(r.batch_size, room)) for r in recipes])
 
-    def _look(self, seats: list[Seat | None], seen: NDArray[Any], seconds: float) -> None:
-        taken = [(seat, row) for seat, row in zip(seats, seen.tolist(), strict=True) if seat]
-        for seat, row in taken:
-            seat.look(self.plan.interval, *row)
-            seat.seconds += seconds / len(taken)
+    def _filled(self, state: Any, fresh: list[int], numbers: Numbers) -> Any:
+        if state is None:
+            state = side_by_side.empty(self.shape.sizes, numbers)
+        marked = np.isin(np.arange(self.lanes), fresh)
+        return side_by_side.fill(self.shape.sizes, state, marked, numbers)
+
+    def _advanced(self, state: Any, numbers: Numbers) -> tuple[Any, list[list[float]]]:
+        """The lanes some steps further, and what a look at each of them shows."""
+        state, losses, score, better = side_by_side.advance(
+            self.shape, state, numbers, self._material.train, self._monitor
+        )
+        accuracy = np.asarray(score.right) / len(self._monitor.X)
+        return state, np.column_stack([losses, accuracy, score.loss, better]).tolist()
 
     def _training(self, seat: Seat, best: Any, lane: int) -> Training:
         layers = jax.tree.map(lambda stacked: stacked[lane : lane + 1], best)
-        scores = {}
-        for name, part in self.parts.items():
-            score, error = side_by_side.judge(self.shape, layers, part)
-            right = round(float(score.accuracy[0]) * len(part.X))
-            scores[f"{SHORT[name]}_accuracy"] = max(right, 0) / len(part.X)
-            scores[f"{SHORT[name]}_mse"] = float(error[0])
+        shape, scores = self.shape, {}
+        for name in ("train", "validation", "test"):
+            part: Part = getattr(self._material, name)
+            score, error = side_by_side.judge(shape.activation, shape.loss, layers, part)
+            short = name.replace("validation", "val")
+            scores[f"{short}_accuracy"] = max(int(score.right[0]), 0) / len(part.X)
+            scores[f"{short}_mse"] = float(error[0])
         return Training(
             recipe=seat.recipe,
             **scores,
@@ -232,22 +253,6 @@ def shape_of(network: FiniteNetwork, data: Split, plan: Plan, room: int) -> Shap
     return Shape(sizes, activation, plan.loss, plan.interval, room)
 
 
-def most_lanes() -> int:
-    """One on a CPU, whose cores a single network keeps busy."""
-    return 1 if jax.devices()[0].platform == "cpu" else MOST_LANES
-
-
-def lanes_that_fit(shape: Shape) -> int:
-    """As many as the device's memory holds."""
-    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit", 8e9)
-    return int(min(most_lanes(), max(1, SHARE * limit // shape.lane_bytes())))
-
-
-def device_name() -> str:
-    """What the networks are trained on."""
-    return str(jax.devices()[0].device_kind)
-
-
 def _own_recipe(net: Architecture) -> Recipe:
     if isinstance(net.weight_var, tuple) or isinstance(net.bias_var, tuple):
         raise ValueError("a network is trained from one weight_var and one bias_var for all layers")
@@ -263,17 +268,9 @@ def _fill(seats: list[Seat | None], source: Source) -> list[int]:
     return free[: len(taken)]
 
 
-def _part(data: Split, X: NDArray[Any], labels: NDArray[Any]) -> Part:
-    return part_of(X, data.targets(labels), labels)
-
-
-@contextmanager
-def _memory_sentence(lanes: int) -> Iterator[None]:
-    try:
-        yield
-    except RuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
-            raise
-        raise MemoryError(
-            f"{lanes} networks side by side do not fit in the device's memory; set lanes to fewer"
-        ) from None
+def _look(seats: list[Seat | None], plan: Plan, seen: list[list[float]], seconds: float) -> None:
+    """Take down a look at every network; they share the time it took."""
+    taken = [(seat, row) for seat, row in zip(seats, seen, strict=True) if seat]
+    for seat, (train_loss, accuracy, loss, better) in taken:
+        seat.look(plan.interval, train_loss, accuracy, loss, bool(better))
+        seat.seconds += seconds / len(taken)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nngp.reproduce.finite.infinite import EXPERIMENT as INFINITE
-from nngp.reproduce.finite.search import EXPERIMENT, Found, best_of
+from nngp.reproduce.finite.recipe import Plan
+from nngp.reproduce.finite.search import EXPERIMENT, Found, best_of, shared_values
 from nngp.reproduce.store import Run, RunStore
 
 
@@ -29,6 +30,7 @@ class Widths:
 
     @property
     def trials(self) -> int:
+        """The fewest trials that the best of a width was chosen from."""
         return min(found.trials for curve in self.curves for found in curve.found)
 
 
@@ -38,20 +40,24 @@ def widths(
     train: int,
     activation: str,
     depths: Sequence[int] | None = None,
-    loss: str = "mse",
+    plan: Plan | None = None,
 ) -> Widths:
-    """Read the finished runs of every width that there is."""
+    """Read the finished runs of every width that there is, of one plan: the one that is given, or
+    the only one that the store has."""
     where = {"dataset": dataset, "train": train, "activation": activation}
-    own = {**where, "loss": loss}
+    own = {**where, **(plan.as_dict() if plan else {})}
     runs = store.runs(experiment=EXPERIMENT, status="done", where=own, lists=False)
-    levels = store.runs(experiment=INFINITE, status="done", where=where)
-    known = sorted({run.config["depth"] for run in runs})
-    curves = [_curve(depth, runs, levels) for depth in known if depths is None or depth in depths]
-    if not curves:
+    if depths is not None:
+        runs = [run for run in runs if run.config["depth"] in depths]
+    if not runs:
         raise ValueError(
             f"the store has no finished trials of {activation} networks on {dataset} with {train} "
             "training points; run nngp finite first"
         )
+    sizes = shared_values(runs, "validation", "test")
+    levels = store.runs(experiment=INFINITE, status="done", where={**where, **sizes})
+    known = sorted({run.config["depth"] for run in runs})
+    curves = [_curve(depth, runs, levels) for depth in known]
     return Widths(dataset, train, activation, tuple(curves))
 
 

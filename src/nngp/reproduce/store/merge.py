@@ -26,7 +26,9 @@ COLUMNS = (
 TAKEN = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[3:])
 
 
-def merge(ours: Database, theirs: Database, lists: bool = True) -> int:
+def merge(
+    ours: Database, theirs: Database, keys: frozenset[str] | None = None, lists: bool = True
+) -> int:
     """Copy the finished runs of `theirs`, which is closed; gives how many were new to `ours`."""
     try:
         if os.path.samefile(ours.file, theirs.file):
@@ -36,7 +38,7 @@ def merge(ours: Database, theirs: Database, lists: bool = True) -> int:
             target.executemany(
                 f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
                 f"ON CONFLICT (key) DO UPDATE SET {TAKEN} WHERE runs.status != 'done'",
-                _finished(theirs, lists),
+                (row for row in _finished(theirs, lists) if keys is None or row[0] in keys),
             )
             return target.total_changes - before
     finally:

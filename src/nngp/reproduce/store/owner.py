@@ -69,7 +69,7 @@ class Heartbeat:
 
     def _go_on(self, stopped: threading.Event) -> None:
         while not stopped.wait(BEAT):
-            with suppress(OSError, ValueError):  # the worker will meet it, and say it
+            with suppress(Exception):  # the worker will meet it, and say it
                 self._beat()
 
 

@@ -69,9 +69,13 @@ def versions_here() -> dict[str, str]:
 
 
 def without_lists(result: dict[str, Any]) -> dict[str, Any]:
-    """What a listing shows of a result: no learning curves."""
-    return {
-        name: without_lists(value) if isinstance(value, dict) else value
-        for name, value in result.items()
-        if not isinstance(value, list)
-    }
+    """What a listing shows of a result: no learning curves, nor what held only such."""
+    short = {}
+    for name, value in result.items():
+        if isinstance(value, dict):
+            inside = without_lists(value)
+            if inside or not value:
+                short[name] = inside
+        elif not isinstance(value, list):
+            short[name] = value
+    return short

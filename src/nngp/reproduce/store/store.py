@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -158,11 +159,11 @@ class RunStore:
         found = self.counts(keys=keys)
         return found["pending"] + found["running"]
 
-    def merge(self, other: str | os.PathLike[str], lists: bool = True) -> int:
-        """Take over the finished runs of another store; gives how many were new. A run finished in
-        both keeps the result that is here. Without `lists` results come without their lists, such
-        as learning curves, which is much smaller."""
-        return merge(self._database, Database(other, create=False), lists)
+    def merge(self, other: str | os.PathLike[str], keys: Keys = None, lists: bool = True) -> int:
+        """Take over the finished runs of another store, or those with these keys; gives how many
+        were new. A run finished in both keeps the result that is here. Without `lists` results
+        come without their lists, such as learning curves, which is much smaller."""
+        return merge(self._database, Database(other, create=False), wanted_keys(keys), lists)
 
     def close(self) -> None:
         """Give back what is claimed, and close the file."""
@@ -181,7 +182,7 @@ class RunStore:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RunStore, (str(self._database.file),)
+        return partial(RunStore, create=False), (str(self._database.file),)
 
     def _end(self, key: str, outcome: dict[str, Any]) -> bool:
         """A result or a failure; the first result stays."""
