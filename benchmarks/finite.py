@@ -92,7 +92,7 @@ def work(options: argparse.Namespace) -> None:
         if options.infinite:
             for name, train, activation, depth in product(*ROWS, (1, 2, 3, 5)):
                 if time.monotonic() < until:
-                    infinite(store, name, split(name, train), activation, depth)
+                    infinite(store, split(name, train), activation, depth)
             return
         shapes = (GAP_SHAPES,) if options.gap else SHAPES
         if options.depths and options.widths:

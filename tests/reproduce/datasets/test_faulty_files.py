@@ -46,6 +46,17 @@ def test_the_folder_may_not_be_read(folder, monkeypatch):
         datasets.load("mnist", folder)
 
 
+@pytest.mark.parametrize("kind", ["folder", "broken link", "loop"])
+def test_something_that_is_no_file_is_named(folder, kind):
+    path = folder / "mnist.npz"
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(path if kind == "loop" else folder / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"mnist\.npz is no file"):
+        datasets.load("mnist", folder, download=False)
+
+
 def test_one_of_the_files_is_missing(grey, coloured, folder):
     raw = grey["mnist"][1]
     small_sets.write(folder / "MNIST" / "raw", {n: raw[n] for n in IDX[:3]})

@@ -210,3 +210,8 @@ def test_the_picture_is_written(study, tmp_path):
 def test_what_is_exact_at_every_width_does_not_converge():
     with pytest.raises(ValueError, match="exact at every width, so nothing converges"):
         convergence(nngp.Architecture(1, "sign"), [[1.0, 2.0]], (4, 8), networks=20)
+
+
+def test_networks_that_have_died_out_are_said():
+    with pytest.raises(ValueError, match="networks of width 1 have died out"):
+        convergence(nngp.Architecture(20, "relu", 2.0, 0.0), three_inputs(), (1, 2), networks=20)

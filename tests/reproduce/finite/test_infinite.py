@@ -22,7 +22,7 @@ def test_the_best_on_validation_is_judged_on_test(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "WEIGHT_VARS", (0.5, 2.0))
     monkeypatch.setattr(module, "BIAS_VARS", (0.0, 1.0))
     with RunStore(tmp_path / "runs.db") as store:
-        run = infinite(store, "clouds", DATA, "erf", 2, engine="cpu")
+        run = infinite(store, DATA, "erf", 2, engine="cpu")
         scores = {}
         for pair in ((0.5, 0.0), (0.5, 1.0), (2.0, 0.0), (2.0, 1.0)):
             outputs = mean(nngp.Architecture(2, "erf", *pair), DATA.X_val)
@@ -38,7 +38,7 @@ def test_the_best_on_validation_is_judged_on_test(tmp_path, monkeypatch):
         assert (run.jitter, run.device) == (1e-10, "cpu")
 
         monkeypatch.setattr(module, "_best", None)  # not computed again
-        assert infinite(store, "clouds", DATA, "erf", 2) == run
+        assert infinite(store, DATA, "erf", 2) == run
 
 
 def test_a_failure_is_kept_and_said(tmp_path, monkeypatch):
@@ -49,7 +49,7 @@ def test_a_failure_is_kept_and_said(tmp_path, monkeypatch):
     with RunStore(tmp_path / "runs.db") as store:
         for _ in range(2):
             with pytest.raises(RuntimeError, match="no kernel; nngp runs --retry-failed"):
-                infinite(store, "clouds", DATA, "erf", 2)
+                infinite(store, DATA, "erf", 2)
         assert store.counts()["failed"] == 1
 
 
@@ -60,7 +60,7 @@ def test_an_interrupted_one_is_given_back(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_best", stops)
     with RunStore(tmp_path / "runs.db") as store:
         with pytest.raises(KeyboardInterrupt):
-            infinite(store, "clouds", DATA, "erf", 2)
+            infinite(store, DATA, "erf", 2)
         assert store.counts()["pending"] == 1
 
 
@@ -80,4 +80,11 @@ def test_another_process_is_waited_for(tmp_path, monkeypatch):
 
         monkeypatch.setattr(module.time, "sleep", finish_there)
         monkeypatch.setattr(store, "declare", lambda name, config: claimed_there(config))
-        assert infinite(store, "clouds", DATA, "erf", 2).result == {"test_accuracy": 0.5}
+        assert infinite(store, DATA, "erf", 2).result == {"test_accuracy": 0.5}
+
+
+def test_what_cannot_be_is_not_declared(tmp_path):
+    with RunStore(tmp_path / "runs.db") as store:
+        with pytest.raises(ValueError, match="unknown activation"):
+            infinite(store, DATA, "relux", 2)
+        assert store.runs() == []

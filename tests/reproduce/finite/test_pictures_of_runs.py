@@ -76,14 +76,15 @@ def test_the_picture_has_the_best_the_trials_and_the_infinite_network(store, tmp
     assert (0.75, 0.85) in lines
     assert (0.88, 0.88) in lines  # across the picture
     assert right.lines[0].get_ydata() == pytest.approx([0.25, 0.15])
-    assert left.get_title(loc="right") == "1 trials lie below"
+    assert left.get_title(loc="right") == "1 trial lies below"
     assert left.get_ylim()[0] > 0.1
     plots.accuracy_by_width(store, "clouds", 60, "relu", tmp_path / "widths.svg")
     assert (tmp_path / "widths.svg").stat().st_size > 1000
 
 
-def gap_runs(store):
+def gap_runs(store, more=()):
     for activation, width, number, train, test in (
+        *more,
         ("relu", 8, 0, 1.0, 0.6),
         ("relu", 8, 1, 1.0, 0.7),
         ("relu", 64, 0, 1.0, 0.75),
@@ -107,11 +108,32 @@ def test_only_networks_that_learned_everything_count(store, tmp_path):
     ]
     with pytest.raises(ValueError, match="needs finished runs, and there are none"):
         gaps([])
+    with pytest.raises(ValueError, match="none of 1 networks learned its training set"):
+        gaps(store.runs(experiment="gap")[3:4])
     mixed = store.runs(experiment="gap") + store.runs(experiment="finite")
     with pytest.raises(ValueError, match="the runs differ"):
         gaps([replace(run, result={"train_accuracy": 1.0}) for run in mixed])
     pytest.importorskip("matplotlib")
     figure = plots.generalisation_gap(store, "clouds", 60, tmp_path / "gap.svg")
-    assert [axes.get_title() for axes in figure.axes] == ["relu: 3 networks", "tanh: 1 networks"]
+    assert [axes.get_title() for axes in figure.axes] == ["relu: 3 networks", "tanh: 1 network"]
     smallest = figure.axes[0].lines[1]
     assert smallest.get_ydata() == pytest.approx([0.3, 0.25])
+
+
+def test_every_activation_has_its_panel(store):
+    pytest.importorskip("matplotlib")
+    names = ("erf", "gelu", "sin", "silu")
+    gap_runs(store, [(name, 64, 0, 1.0, 0.5) for name in names])
+    figure = plots.generalisation_gap(store, "clouds", 60)
+    assert len(figure.axes) == 6
+    assert all(axes.lines for axes in figure.axes)
+
+
+def test_many_depths_look_different(store):
+    pytest.importorskip("matplotlib")
+    for depth in range(4, 12):
+        put(store, "finite", *trial(8, 0, 0.5, 0.5, depth=depth))
+    figure = plots.accuracy_by_width(store, "clouds", 60, "relu")
+    looks = [(line.get_color(), line.get_marker()) for line in figure.axes[1].lines[::1]]
+    drawn = [look for look in looks if look[1] not in ("None", None)]
+    assert len(drawn) == len(set(drawn)) == 10

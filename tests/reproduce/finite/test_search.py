@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,21 @@ def test_a_cell_is_of_its_data(tmp_path):
         for cell in (Cell("rain", 60, "tanh", 1, 7), Cell("clouds", 61, "tanh", 1, 7)):
             with pytest.raises(ValueError, match="and the data are clouds 60"):
                 declare(store, cell, DATA, PLAN, 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"width": 0}, "width must be a whole number of at least 1"),
+        ({"depth": -1}, "depth must be a whole number of at least 0"),
+        ({"activation": "relux"}, "unknown activation 'relux'"),
+    ],
+)
+def test_cells_that_cannot_be(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        replace(CELL, **wrong)
+    with pytest.raises(TypeError, match="an activation by name"):
+        replace(CELL, activation=abs)
 
 
 def test_who_waits_does_not_work(tmp_path, monkeypatch):

@@ -65,7 +65,7 @@ def test_lanes_are_filled_again_and_change_nothing():
     together = train(NETWORK, DATA, recipes, plan, lanes=2)
     one_by_one = train(NETWORK, DATA, recipes, plan, lanes=1)
     for recipe, one, alone in zip(recipes, together, one_by_one, strict=True):
-        assert one.recipe == recipe
+        assert one.recipe == recipe.of(NETWORK.architecture)
         np.testing.assert_allclose(one.curve["loss"], alone.curve["loss"], rtol=1e-3)
         np.testing.assert_allclose(one.weights[0]["w"], alone.weights[0]["w"], atol=1e-3)
     room_of_its_own = train(NETWORK, DATA, recipes[0], plan)
@@ -73,7 +73,7 @@ def test_lanes_are_filled_again_and_change_nothing():
 
 
 def test_an_epoch_of_batches_is_the_whole_training_set():
-    recipe = Recipe(1e-12, batch_size=10, seed=3)  # the weights stay as they are
+    recipe = Recipe(1e-12, 0.0, 1.6, 0.1, batch_size=10, seed=3)  # the weights stay as they are
     plan = Plan(steps=6, interval=6)
     trained = train(NETWORK, DATA, recipe, plan)
     layers = started(shape_of(NETWORK, DATA, plan, 10), recipe)
@@ -133,7 +133,7 @@ def test_training_ends_when_all_labels_are_learned():
 
 def test_overflow_is_said_and_leaves_numbers():
     network = nngp.FiniteNetwork(nngp.Architecture(1, "relu"), 7, 3)
-    trained = train(network, DATA, Recipe(1e30), Plan(steps=100, interval=20))
+    trained = train(network, DATA, Recipe(1e29), Plan(steps=100, interval=20))
     assert trained.overflowed
     assert trained.steps == 20
     values = [value for name, value in trained.result().items() if name.endswith(("racy", "mse"))]
@@ -224,7 +224,7 @@ def test_lanes_that_cannot_be(lanes):
 
 def test_recipes_are_recipes():
     with pytest.raises(TypeError, match="recipes must be a Recipe or a list of them"):
-        train(NETWORK, DATA, [0.1])
+        train(NETWORK, DATA, [Plan()])
 
 
 def test_an_epoch_has_every_row_once():
@@ -244,12 +244,36 @@ def test_outputs_and_classes_must_agree():
 
 def test_a_network_brings_its_own_variances():
     network = nngp.FiniteNetwork(nngp.Architecture(1, "tanh", 0.7, 0.05), 7, 3)
-    trained = train(network, DATA, plan=Plan(steps=20, interval=20))
-    assert (trained.recipe.weight_var, trained.recipe.bias_var) == (0.7, 0.05)
+    plan = Plan(steps=20, interval=20)
+    for recipe, variances in (
+        (None, (0.7, 0.05)),
+        (Recipe(0.01), (0.7, 0.05)),
+        (Recipe(0.01, bias_var=0.3), (0.7, 0.3)),
+        (Recipe(0.01, weight_var=2.0, bias_var=0.3), (2.0, 0.3)),
+    ):
+        used = train(network, DATA, recipe, plan).recipe
+        assert (used.weight_var, used.bias_var) == variances
     assert train(network, DATA, []) == []
     layered = nngp.FiniteNetwork(nngp.Architecture(1, "tanh", (1.0, 2.0)), 7, 3)
     with pytest.raises(ValueError, match="one weight_var and one bias_var for all layers"):
         train(layered, DATA)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"X": np.full((60, 2), np.nan)}, "the training inputs hold values that are not finite"),
+        ({"X_test": np.full((60, 2), np.inf)}, "the test inputs hold values that are not finite"),
+        ({"X_val": np.zeros((0, 2)), "labels_val": np.zeros(0, int)}, "at least one point"),
+        ({"labels_test": np.zeros(59, int)}, "the test part has inputs .* and 59 labels"),
+        ({"X_test": np.zeros((60, 3))}, "and 2 features"),
+        ({"labels": np.full(60, 3)}, "training labels must be whole numbers from 0 to 2"),
+        ({"labels": np.zeros(60)}, "training labels must be whole numbers"),
+    ],
+)
+def test_data_that_cannot_be(change, said):
+    with pytest.raises(ValueError, match=said):
+        train(NETWORK, replace(DATA, **change), Recipe())
 
 
 def test_what_was_taken_is_given_back_when_something_goes_wrong():
@@ -257,7 +281,7 @@ def test_what_was_taken_is_given_back_when_something_goes_wrong():
         released = ()
 
         def take(self, count):
-            return [("a", Recipe()), ("b", Recipe())][:count]
+            return [(name, Recipe(weight_var=1.0, bias_var=0.1)) for name in "ab"][:count]
 
         def done(self, name, training):
             raise KeyboardInterrupt

@@ -5,6 +5,7 @@ torchvision, Keras or the authors lay them out. For CIFAR-10: packed .npz batche
 pickled batches, or either archive. Original files must have the published checksums.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,14 @@ def _below(place: str, names: Sequence[str]) -> list[str]:
 
 
 def _first(folder: Path, names: Sequence[str]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_file()), None)
+    for path in (folder / name for name in names):
+        if path.is_file():
+            return path
+        if os.path.lexists(path):
+            raise FileNotFoundError(
+                f"{path} is no file (a folder, or a link to nowhere); remove it"
+            )
+    return None
 
 
 def _belongs_to_another(entry: ImageSet, paths: Sequence[Path]) -> bool:

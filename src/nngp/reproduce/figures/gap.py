@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from nngp.reproduce.finite.gap import Gaps
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")  # Okabe-Ito
-SIZE, POINTS = (3.4, 3.2), 9
-JITTER = 0.05  # decades: networks of one width side by side
+SIZE, POINTS = (3.4, 3.3), 9
+ASIDE = 0.03  # of the width: networks of one width side by side
 
 
 def draw_gaps(data: Gaps, path: str | Path | None = None) -> Figure:
@@ -29,8 +29,8 @@ def draw_gaps(data: Gaps, path: str | Path | None = None) -> Figure:
             _draw_panel(row[0][i], data, name, COLOURS[i % len(COLOURS)])
         row[0][0].set_ylabel("training accuracy - test accuracy")
         figure.suptitle(
-            f"{data.dataset}, {data.train} training points, {data.depth} hidden layers, "
-            "training accuracy 100%",
+            f"{data.dataset}, {data.train} training points, {data.depth} hidden layers,\n"
+            "networks with a training accuracy of 100%",
             fontsize=POINTS + 1,
         )
         if path is not None:
@@ -43,12 +43,13 @@ def _draw_panel(axes: plt.Axes, data: Gaps, name: str, colour: str) -> None:
     own = [one for one in data.learned if one.activation == name]
     widths = np.array([one.width for one in own])
     values = np.array([one.gap for one in own])
-    spread = np.random.default_rng(0).uniform(-JITTER, JITTER, len(own))
-    axes.plot(widths * 10**spread, values, ".", color=colour, ms=5, alpha=0.5, mew=0)
+    spread = np.random.default_rng(0).uniform(-ASIDE, ASIDE, len(own))
+    axes.plot(widths * (1 + spread), values, ".", color=colour, ms=5, alpha=0.5, mew=0)
     known = np.unique(widths)
     axes.plot(known, [values[widths == w].min() for w in known], "_-", color="0.2", lw=1.0, ms=9)
     axes.set(xscale="log", xlabel="width of the hidden layers", xticks=known)
-    axes.set_title(f"{name}: {len(own)} networks", fontsize=POINTS)
+    networks = "1 network" if len(own) == 1 else f"{len(own)} networks"
+    axes.set_title(f"{name}: {networks}", fontsize=POINTS)
     axes.xaxis.set_major_formatter(lambda width, _: f"{width:g}")
     axes.minorticks_off()
     axes.spines[["top", "right"]].set_visible(False)

@@ -10,6 +10,7 @@ from nngp.reproduce.finite.seat import Curve
 
 TRAIN, SEEN = "#0072B2", "#D55E00"  # Okabe-Ito
 SIZE, POINTS = (7.2, 2.9), 9
+FEW = 20  # looks that are shown one by one
 
 
 def draw_learning(curve: Curve, best_step: int, path: str | Path | None = None) -> Figure:
@@ -18,11 +19,12 @@ def draw_learning(curve: Curve, best_step: int, path: str | Path | None = None) 
     columns = {name: np.array(values, float) for name, values in curve.items()}
     with plt.rc_context({"font.size": POINTS}):
         figure, (left, right) = plt.subplots(1, 2, figsize=SIZE, layout="constrained")
-        left.plot(columns["step"], columns["train_loss"], color=TRAIN, label="training batches")
-        left.plot(columns["step"], columns["loss"], color=SEEN, label="monitored")
+        steps, line = columns["step"], ".-" if len(columns["step"]) < FEW else "-"
+        left.plot(steps, columns["train_loss"], line, color=TRAIN, label="training batches")
+        left.plot(steps, columns["loss"], line, color=SEEN, label="monitored")
         left.set(yscale="log", ylabel="loss")
         left.legend(frameon=False)
-        right.plot(columns["step"], columns["accuracy"], color=SEEN)
+        right.plot(steps, columns["accuracy"], line, color=SEEN)
         right.set(ylabel="accuracy, monitored")
         for axes in (left, right):
             axes.axvline(best_step, color="0.3", lw=0.9, ls=":")

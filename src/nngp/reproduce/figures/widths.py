@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from nngp.reproduce.finite.widths import WidthCurve, Widths
 
 # Okabe-Ito, safe for colour-blind readers; the markers tell depths apart in print
-LOOKS = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"))
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "os^Dv<>P"
 SIZE, POINTS = (7.2, 3.4), 9
-ASIDE = 0.07  # of the width, so that trials of different depths are seen apart
+ASIDE = 0.2  # of the width, shared by all depths, so that their trials are seen apart
 
 
 def draw_widths(data: Widths, path: str | Path | None = None) -> Figure:
@@ -26,7 +27,8 @@ def draw_widths(data: Widths, path: str | Path | None = None) -> Figure:
             f"{data.trials} or more trials by validation",
             fontsize=POINTS + 1,
         )
-        left.plot([], [], color="0.3", lw=1.0, ls="--", label="infinitely wide")
+        if any(curve.infinite for curve in data.curves):
+            left.plot([], [], color="0.3", lw=1.0, ls="--", label="infinitely wide")
         figure.legend(loc="outside lower center", ncols=6, frameon=False)
         if path is not None:
             figure.savefig(path, dpi=220)
@@ -37,7 +39,7 @@ def draw_widths(data: Widths, path: str | Path | None = None) -> Figure:
 def _draw_accuracy(axes: plt.Axes, data: Widths) -> None:
     for i, (curve, (colour, marker)) in enumerate(zip(data.curves, _looks(data), strict=True)):
         places, accuracies = np.array(curve.trials).T
-        beside = 1 + ASIDE * (i - (len(data.curves) - 1) / 2)
+        beside = 1 + ASIDE * ((i + 0.5) / len(data.curves) - 0.5)
         axes.plot(places * beside, accuracies, ".", color=colour, ms=5, alpha=0.4, mew=0)
         axes.plot(
             _widths(curve),
@@ -53,7 +55,8 @@ def _draw_accuracy(axes: plt.Axes, data: Widths) -> None:
     below = sum(accuracy < low for curve in data.curves for _, accuracy in curve.trials)
     axes.set(ylim=(low, high), ylabel="test accuracy")
     if below:
-        axes.set_title(f"{below} trials lie below", fontsize=POINTS - 1, color="0.35", loc="right")
+        words = "1 trial lies below" if below == 1 else f"{below} trials lie below"
+        axes.set_title(words, fontsize=POINTS - 1, color="0.35", loc="right")
     _finish(axes, data)
 
 
@@ -72,7 +75,8 @@ def _draw_level(axes: plt.Axes, curve: WidthCurve, name: str, colour: str) -> No
 
 
 def _looks(data: Widths) -> list[tuple[str, str]]:
-    return [LOOKS[i % len(LOOKS)] for i in range(len(data.curves))]
+    count = range(len(data.curves))
+    return [(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i in count]
 
 
 def _widths(curve: WidthCurve) -> list[int]:

@@ -160,6 +160,11 @@ def _at_width(
     standard = outputs[:, 0, 0] / deviations[-1, 0]
     error, error_of_error = _root_mean_square(kernels - exact)
     last = kernels[:, -1, 0, 0]
+    if not last.any():
+        raise ValueError(
+            f"all {networks} networks of width {network.width} have died out: their outputs are 0; "
+            "take wider ones, more networks, less depth or a bias_var"
+        )
     return (
         kernels.mean(axis=0),
         kernels.std(axis=0, ddof=1),

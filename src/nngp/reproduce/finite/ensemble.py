@@ -61,7 +61,7 @@ def last_layer_ensemble(
     Examples
     --------
     >>> import nngp
-    >>> from nngp.reproduce.finite.ensemble import last_layer_ensemble
+    >>> from nngp.finite import last_layer_ensemble
     >>> wide = nngp.FiniteNetwork(nngp.Architecture(1, "erf"), width=200)
     >>> last_layer_ensemble(wide, [[0.0], [1.0]], [0.0, 1.0], [[0.5]], networks=10).shape
     (10, 1, 1)

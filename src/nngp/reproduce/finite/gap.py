@@ -56,4 +56,9 @@ def gaps(runs: Sequence[Run]) -> Gaps:
         for run in done
         if run.result and run.result["train_accuracy"] == 1.0
     )
+    if not learned:
+        raise ValueError(
+            f"none of {len(done)} networks learned its training set; take wider ones, more trials, "
+            "more steps or fewer training points"
+        )
     return Gaps(**shared, learned=learned, left_out=len(done) - len(learned))

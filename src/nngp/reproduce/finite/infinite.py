@@ -25,7 +25,6 @@ BIAS_VARS = tuple(np.linspace(0.0, 2.0, 4).round(4).tolist())
 
 def infinite(
     store: RunStore,
-    dataset: str,
     data: Split,
     activation: str,
     depth: int,
@@ -33,8 +32,9 @@ def infinite(
     engine: str = "auto",
 ) -> Run:
     """The run, done now if nobody has."""
+    Architecture(depth, activation)  # refuses what cannot be, before it is declared
     config = {
-        "dataset": dataset,
+        "dataset": data.name,
         "train": len(data.X),
         "validation": len(data.X_val),
         "test": len(data.X_test),

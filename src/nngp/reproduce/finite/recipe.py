@@ -7,13 +7,14 @@ optax's defaults; the loss is the mean over batch and outputs.
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 
+from nngp.architecture import Architecture
 from nngp.reproduce.finite.checks import whole
 
 LEARNING_RATE = 1e-4, 0.2  # log-uniform
@@ -21,25 +22,28 @@ WEIGHT_DECAY = 1e-8, 1.0  # log-uniform
 SIGMA_W = 0.01, 2.5  # uniform
 SIGMA_B = 0.0, 1.5  # uniform
 BATCH_SIZES = 16, 32, 64, 128, 256
+LARGEST = 1e30  # what single precision can still multiply
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One training's own numbers: of the optimiser, of the weights it starts from, and the seed of
-    weights and batches."""
+    """One training's own numbers: of the optimiser, of the weights it starts from (by default those
+    of the network's architecture), and the seed of weights and batches."""
 
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
-    weight_var: float = 1.6
-    bias_var: float = 0.1
+    weight_var: float | None = None
+    bias_var: float | None = None
     batch_size: int = 64
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("learning_rate", "weight_decay", "weight_var", "bias_var"):
-            _check_number(
-                name, getattr(self, name), zero=name not in ("learning_rate", "weight_var")
-            )
+        _check_number("learning_rate", self.learning_rate, zero=False)
+        _check_number("weight_decay", self.weight_decay, zero=True)
+        if self.weight_var is not None:
+            _check_number("weight_var", self.weight_var, zero=False)
+        if self.bias_var is not None:
+            _check_number("bias_var", self.bias_var, zero=True)
         whole("batch_size", self.batch_size)
         if whole("seed", self.seed, least=0) >= 2**32:
             raise ValueError(f"seed must be below 2**32, got {self.seed}")
@@ -47,6 +51,17 @@ class Recipe:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for a configuration."""
         return asdict(self)
+
+    def of(self, net: Architecture) -> "Recipe":
+        """With the variances of the architecture where this has none."""
+        own = {"weight_var": net.weight_var, "bias_var": net.bias_var}
+        missing = {name: value for name, value in own.items() if getattr(self, name) is None}
+        if any(isinstance(value, tuple) for value in missing.values()):
+            raise ValueError(
+                "networks are trained from one weight_var and one bias_var for all layers; give "
+                "them in the recipe"
+            )
+        return replace(self, **missing)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -117,6 +132,6 @@ def _random_recipe(rng: np.random.Generator) -> Recipe:
 
 def _check_number(name: str, value: Any, zero: bool) -> None:
     good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not good or value < 0 or (value == 0 and not zero):
-        kind = "a finite number, zero or more" if zero else "a positive number"
-        raise ValueError(f"{name} must be {kind}, got {value!r}")
+    if not good or not 0 <= value < LARGEST or (value == 0 and not zero):
+        kind = "zero or a positive number" if zero else "a positive number"
+        raise ValueError(f"{name} must be {kind} below {LARGEST:g}, got {value!r}")

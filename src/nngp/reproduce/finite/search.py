@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby, islice
 from typing import Any
 
-from nngp.architecture import Architecture
+from nngp.architecture import Architecture, as_activation
 from nngp.linsolve import Progress, progress_for
 from nngp.reproduce.datasets import Split
 from nngp.reproduce.finite.checks import whole
@@ -35,6 +35,13 @@ class Cell:
     activation: str
     depth: int
     width: int
+
+    def __post_init__(self) -> None:
+        for name, least in (("train", 1), ("depth", 0), ("width", 1)):
+            whole(name, getattr(self, name), least)
+        if not isinstance(self.activation, str):
+            raise TypeError("a search needs an activation by name, so that runs can be told apart")
+        as_activation(self.activation)
 
     @property
     def architecture(self) -> Architecture:
@@ -79,6 +86,8 @@ def search(
     here if they die, unless `wait` is False. Nothing new is begun after the time `until`, as
     `time.monotonic` counts.
     """
+    if isinstance(cells, Cell):
+        raise TypeError("cells must be a list of them; pass [cell] for one")
     plan, material = plan or Plan(), Material.of(data)
     lanes = None if lanes is None else whole("lanes", lanes)
     tasks = {

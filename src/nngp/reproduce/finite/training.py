@@ -16,7 +16,6 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.architecture import Architecture
 from nngp.linsolve import Progress, progress_for
 from nngp.reproduce.datasets import Split
 from nngp.reproduce.finite import lanes as side_by_side
@@ -84,10 +83,11 @@ def train(
     Parameters
     ----------
     network : FiniteNetwork
-        Gives depth, widths and activation, and where `recipes` is None the variances too.
+        Gives depth, widths and activation.
     data : Split
         As `nngp.datasets.split` gives it.
     recipes : Recipe or sequence of Recipe, optional
+        Where they have no variances, those of the architecture are taken.
         For a sequence the result is a list, otherwise one `Training`.
     plan : Plan, optional
     lanes : int, optional
@@ -95,11 +95,11 @@ def train(
     progress : callable or bool, optional
         As in `nngp.condition`; by default a bar on a terminal.
     """
-    if recipes is None:
-        recipes = _own_recipe(network.architecture)
-    wanted = [recipes] if isinstance(recipes, Recipe) else list(recipes)
-    if not all(isinstance(recipe, Recipe) for recipe in wanted):
-        raise TypeError("recipes must be a Recipe or a list of them")
+    alone = recipes is None or isinstance(recipes, Recipe)
+    given: list[Any] = [recipes or Recipe()] if alone else list(recipes)  # type: ignore[arg-type]
+    if not all(isinstance(recipe, Recipe) for recipe in given):
+        raise TypeError("recipes must be a Recipe or a list of them; a plan is given as plan=")
+    wanted: list[Recipe] = [recipe.of(network.architecture) for recipe in given]
     if not wanted:
         return []
     room = max(recipe.batch_size for recipe in wanted)
@@ -108,7 +108,7 @@ def train(
     source = _List(wanted)
     with Progress("training", count, progress_for(progress, math.inf)) as bar:
         trainer.run(source, bar)
-    return source.trained[0] if isinstance(recipes, Recipe) else source.trained
+    return source.trained[0] if alone else source.trained
 
 
 class Material(NamedTuple):
@@ -121,13 +121,32 @@ class Material(NamedTuple):
 
     @classmethod
     def of(cls, data: Split) -> "Material":
-        """In single precision, once for all networks."""
-        pairs = (
-            (data.X, data.labels),
-            (data.X_val, data.labels_val),
-            (data.X_test, data.labels_test),
+        """In single precision, once for all networks; checked, since no error would show later."""
+        parts = {
+            "training": (data.X, data.labels),
+            "validation": (data.X_val, data.labels_val),
+            "test": (data.X_test, data.labels_test),
+        }
+        for name, (X, labels) in parts.items():
+            _check_part(data, name, X, labels)
+        return cls(data, *(part_of(X, data.targets(y), y) for X, y in parts.values()))
+
+
+NOBODY = Recipe(weight_var=1.0, bias_var=0.0)  # in a lane that is empty
+
+
+def _check_part(data: Split, name: str, X: NDArray[Any], labels: NDArray[Any]) -> None:
+    if X.ndim != 2 or X.shape[1] != data.X.shape[1] or len(X) != len(labels) or not len(X):
+        raise ValueError(
+            f"{data.name}: the {name} part has inputs {X.shape} and {len(labels)} labels; it needs "
+            f"at least one point, a label for each, and {data.X.shape[1]} features"
         )
-        return cls(data, *(part_of(X, data.targets(labels), labels) for X, labels in pairs))
+    if not np.isfinite(X).all():
+        raise ValueError(f"{data.name}: the {name} inputs hold values that are not finite")
+    if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= data.n_classes:
+        raise ValueError(
+            f"{data.name}: the {name} labels must be whole numbers from 0 to {data.n_classes - 1}"
+        )
 
 
 class Trainer:
@@ -184,7 +203,7 @@ class Trainer:
 
     def _numbers(self, seats: list[Seat | None]) -> Numbers:
         """Of the networks in the lanes (any in an empty one); a batch has its room at most."""
-        recipes = [seat.recipe if seat else Recipe() for seat in seats]
+        recipes = [seat.recipe if seat else NOBODY for seat in seats]
         room = self.shape.batch
         return numbers_of([replace(r, batch_size=min(r.batch_size, room)) for r in recipes])
 
@@ -251,12 +270,6 @@ def shape_of(network: FiniteNetwork, data: Split, plan: Plan, room: int) -> Shap
     sizes = (data.X.shape[1], *network.widths, data.n_classes)
     activation, room = network.architecture.activation, min(room, len(data.X))
     return Shape(sizes, activation, plan.loss, plan.interval, room)
-
-
-def _own_recipe(net: Architecture) -> Recipe:
-    if isinstance(net.weight_var, tuple) or isinstance(net.bias_var, tuple):
-        raise ValueError("a network is trained from one weight_var and one bias_var for all layers")
-    return Recipe(weight_var=net.weight_var, bias_var=net.bias_var)
 
 
 def _fill(seats: list[Seat | None], source: Source) -> list[int]:
