@@ -7,7 +7,7 @@ demo: .venv/.demo
 	$(BIN)/nngp demo
 
 test: check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: .venv/.dev
 	$(BIN)/ruff check .

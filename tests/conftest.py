@@ -5,29 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
-
-from nngp.linsolve import CpuEngine
+from engines import SmallTiles, jax_engine
 
 DATA = Path(os.environ.get("NNGP_DATA") or Path(__file__).parents[2] / "shared" / "data")
-
-
-class SmallTiles(CpuEngine):
-    def tile_size(self, n):
-        return 7
-
-    def rows_at_a_time(self, n):
-        return 5
-
-
-def jax_engine():
-    jax = pytest.importorskip("jax")
-    from nngp.linsolve.gpu import GpuEngine
-
-    class SmallJaxTiles(GpuEngine):
-        def rows_at_a_time(self, n):
-            return 5
-
-    return SmallJaxTiles(jax.devices()[0], tile=7)
 
 
 @pytest.fixture(params=["cpu", "jax"])

@@ -77,7 +77,7 @@ def test_on_every_engine(tmp_path, engine):
     np.testing.assert_allclose(other.predict(X), model.predict(X), rtol=1e-9, atol=1e-9)
     if engine.where == "host":
         pytest.importorskip("jax")
-        from conftest import jax_engine
+        from engines import jax_engine
 
         device = nngp.load(path, engine=jax_engine())
         mean, std = device.predict(X, return_std=True)

@@ -15,9 +15,10 @@ import nngp.plots
 from nngp.linsolve import Progress
 from nngp.reproduce.finite import device, lanes as side_by_side
 from nngp.reproduce.finite.lanes import Score
+from nngp.reproduce.finite.material import Material
 from nngp.reproduce.finite.recipe import Plan, Recipe
 from nngp.reproduce.finite.seat import Seat
-from nngp.reproduce.finite.training import Material, Trainer, shape_of, train
+from nngp.reproduce.finite.training import Trainer, shape_of, train
 
 NETWORK = nngp.FiniteNetwork(nngp.Architecture(1, "tanh"), 7, 3)
 

@@ -17,9 +17,10 @@ from nngp.linsolve import Progress, progress_for
 from nngp.reproduce.datasets import Split
 from nngp.reproduce.finite.checks import whole
 from nngp.reproduce.finite.device import device_name, most_lanes
+from nngp.reproduce.finite.material import Material
 from nngp.reproduce.finite.network import FiniteNetwork
 from nngp.reproduce.finite.recipe import Plan, Recipe, random_recipes
-from nngp.reproduce.finite.training import Material, Trainer, Training
+from nngp.reproduce.finite.training import Trainer, Training
 from nngp.reproduce.store import Run, RunStore
 
 EXPERIMENT = "finite"

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -21,10 +21,13 @@ from nngp.reproduce.datasets import Split
 from nngp.reproduce.finite import lanes as side_by_side
 from nngp.reproduce.finite.checks import whole
 from nngp.reproduce.finite.device import MOST_LANES, lanes_that_fit, memory_sentence
-from nngp.reproduce.finite.lanes import Numbers, Part, Shape, numbers_of, part_of
+from nngp.reproduce.finite.lanes import Numbers, Part, Shape, numbers_of
+from nngp.reproduce.finite.material import Material
 from nngp.reproduce.finite.network import FiniteNetwork
 from nngp.reproduce.finite.recipe import Plan, Recipe
 from nngp.reproduce.finite.seat import Curve, Seat
+
+NOBODY = Recipe(weight_var=1.0, bias_var=0.0)  # in a lane that is empty
 
 
 @dataclass(frozen=True)
@@ -109,44 +112,6 @@ def train(
     with Progress("training", count, progress_for(progress, math.inf)) as bar:
         trainer.run(source, bar)
     return source.trained[0] if alone else source.trained
-
-
-class Material(NamedTuple):
-    """A split of the data, and its three parts on the device."""
-
-    data: Split
-    train: Part
-    validation: Part
-    test: Part
-
-    @classmethod
-    def of(cls, data: Split) -> "Material":
-        """In single precision, once for all networks; checked, since no error would show later."""
-        parts = {
-            "training": (data.X, data.labels),
-            "validation": (data.X_val, data.labels_val),
-            "test": (data.X_test, data.labels_test),
-        }
-        for name, (X, labels) in parts.items():
-            _check_part(data, name, X, labels)
-        return cls(data, *(part_of(X, data.targets(y), y) for X, y in parts.values()))
-
-
-NOBODY = Recipe(weight_var=1.0, bias_var=0.0)  # in a lane that is empty
-
-
-def _check_part(data: Split, name: str, X: NDArray[Any], labels: NDArray[Any]) -> None:
-    if X.ndim != 2 or X.shape[1] != data.X.shape[1] or len(X) != len(labels) or not len(X):
-        raise ValueError(
-            f"{data.name}: the {name} part has inputs {X.shape} and {len(labels)} labels; it needs "
-            f"at least one point, a label for each, and {data.X.shape[1]} features"
-        )
-    if not np.isfinite(X).all():
-        raise ValueError(f"{data.name}: the {name} inputs hold values that are not finite")
-    if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= data.n_classes:
-        raise ValueError(
-            f"{data.name}: the {name} labels must be whole numbers from 0 to {data.n_classes - 1}"
-        )
 
 
 class Trainer:
