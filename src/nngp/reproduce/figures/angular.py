@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nngp.reproduce.angular import AngularStructure
+from nngp.reproduce.figures.style import plain, save
 
 EXACT, LOOKUP = "#D55E00", "#0072B2"  # of the Okabe-Ito palette, safe for colour-blind readers
 
@@ -42,10 +43,8 @@ def draw_angular_structure(data: AngularStructure, path: str | Path | None = Non
     )
     axes.set_xticks(np.linspace(0, np.pi, 5), ["0", "π/4", "π/2", "3π/4", "π"])
     axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    if path is not None:
-        figure.savefig(path, dpi=160)
-        plt.close(figure)
+    plain(axes)
+    save(figure, path, dpi=160)
     return figure
 
 

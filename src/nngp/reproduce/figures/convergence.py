@@ -14,6 +14,7 @@ from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 from numpy.typing import NDArray
 from scipy import stats
 
+from nngp.reproduce.figures.style import plain, save
 from nngp.reproduce.finite.convergence import Convergence
 
 Array = NDArray[np.float64]
@@ -36,9 +37,7 @@ def draw_convergence(data: Convergence, path: str | Path | None = None) -> Figur
         _draw_quantiles(figure.add_subplot(grid[1, 0]), data)
         _draw_tails(figure, grid[1, 1].subgridspec(2, 1), data)
         figure.suptitle(_words(data), fontsize=POINTS)
-        if path is not None:
-            figure.savefig(path, dpi=220)
-            plt.close(figure)
+        save(figure, path)
     return figure
 
 
@@ -56,7 +55,7 @@ def _draw_entry(figure: Figure, grid: GridSpecBase, data: Convergence) -> None:
         _note(axes, f"layer {layer}", colour)
         axes.tick_params(labelbottom=False)
         axes.locator_params(axis="y", nbins=3)
-        _plain(axes)
+        plain(axes)
         above = above or axes
         if strip == 0:
             _letter(axes, "a", "a kernel entry: mean ± deviation; - - exact")
@@ -78,7 +77,7 @@ def _draw_error(axes: plt.Axes, data: Convergence) -> None:
     axes.legend(loc="upper right", **LEGEND)
     _letter(axes, "b", "relative error of the kernel")
     _width_axis(axes, data)
-    _plain(axes)
+    plain(axes)
 
 
 def _draw_guide(axes: plt.Axes, data: Convergence) -> None:
@@ -114,7 +113,7 @@ def _draw_quantiles(axes: plt.Axes, data: Convergence) -> None:
     axes.set(xlabel="quantile of the Gaussian")
     axes.legend(loc="upper left", **LEGEND)
     _letter(axes, "c", "quantile of the outputs")
-    _plain(axes)
+    plain(axes)
 
 
 def _draw_tails(figure: Figure, grid: GridSpecBase, data: Convergence) -> None:
@@ -128,7 +127,7 @@ def _draw_tails(figure: Figure, grid: GridSpecBase, data: Convergence) -> None:
     for axes in (above, below):
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.yaxis.set_minor_locator(NullLocator())
-        _plain(axes)
+        plain(axes)
 
 
 def _draw_kurtosis(axes: plt.Axes, data: Convergence) -> None:
@@ -186,7 +185,3 @@ def _note(axes: plt.Axes, words: str, colour: str) -> None:
 
 def _letter(axes: plt.Axes, letter: str, words: str) -> None:
     axes.set_title(rf"$\bf{{{letter}}}$   {words}", loc="left")
-
-
-def _plain(axes: plt.Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)

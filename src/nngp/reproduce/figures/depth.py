@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nngp.reproduce.depth import DepthStudy
+from nngp.reproduce.figures.style import plain, save
 
 KEPT, PLAIN, LIMIT, SCALE = "#0072B2", "#D55E00", "#000000", "#009E73"  # Okabe-Ito
 SIZE, POINTS = (5.0, 3.9), 9  # readable at one column's width
@@ -20,9 +21,7 @@ def draw_depth(data: DepthStudy, path: str | Path | None = None) -> Figure:
         )
         _draw_accuracy(above, data)
         _draw_scale(below, data)
-        if path is not None:
-            figure.savefig(path, dpi=220)
-            plt.close(figure)
+        save(figure, path)
     return figure
 
 
@@ -55,7 +54,7 @@ def _draw_accuracy(axes: plt.Axes, data: DepthStudy) -> None:
         ),
     )
     axes.title.set_fontsize(POINTS)
-    _plain(axes)
+    plain(axes)
 
 
 def _draw_scale(axes: plt.Axes, data: DepthStudy) -> None:
@@ -78,8 +77,4 @@ def _draw_scale(axes: plt.Axes, data: DepthStudy) -> None:
     )
     axes.xaxis.set_major_formatter(lambda depth, _: f"{depth:g}")
     axes.minorticks_off()
-    _plain(axes)
-
-
-def _plain(axes: plt.Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from nngp.predictors.calibration import Reliability
 from nngp.reproduce.doubt import Calibration, Intervals
 from nngp.reproduce.figures.angular import EXACT, LOOKUP
+from nngp.reproduce.figures.style import plain, save
 
 BAND = "#56B4E9"
 
@@ -75,8 +76,6 @@ def _spread(table: Reliability) -> NDArray[np.float64]:
 
 
 def _finished(figure: Figure, axes: plt.Axes, path: str | Path | None) -> Figure:
-    axes.spines[["top", "right"]].set_visible(False)
-    if path is not None:
-        figure.savefig(path, dpi=160)
-        plt.close(figure)
+    plain(axes)
+    save(figure, path, dpi=160)
     return figure

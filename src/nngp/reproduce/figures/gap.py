@@ -6,9 +6,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from nngp.reproduce.figures.style import COLOURS, save, width_axis
 from nngp.reproduce.finite.gap import Gaps
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")  # Okabe-Ito
 SIZE, POINTS = (3.4, 3.3), 9
 ASIDE = 0.03  # of the width: networks of one width side by side
 
@@ -19,8 +19,8 @@ def draw_gaps(data: Gaps, path: str | Path | None = None) -> Figure:
     with plt.rc_context({"font.size": POINTS}):
         figure, row = plt.subplots(
             1,
-            max(len(names), 1),
-            figsize=(SIZE[0] * max(len(names), 1), SIZE[1]),
+            len(names),
+            figsize=(SIZE[0] * len(names), SIZE[1]),
             sharey=True,
             squeeze=False,
             layout="constrained",
@@ -33,9 +33,7 @@ def draw_gaps(data: Gaps, path: str | Path | None = None) -> Figure:
             "networks with a training accuracy of 100%",
             fontsize=POINTS + 1,
         )
-        if path is not None:
-            figure.savefig(path, dpi=220)
-            plt.close(figure)
+        save(figure, path)
     return figure
 
 
@@ -47,9 +45,6 @@ def _draw_panel(axes: plt.Axes, data: Gaps, name: str, colour: str) -> None:
     axes.plot(widths * (1 + spread), values, ".", color=colour, ms=5, alpha=0.5, mew=0)
     known = np.unique(widths)
     axes.plot(known, [values[widths == w].min() for w in known], "_-", color="0.2", lw=1.0, ms=9)
-    axes.set(xscale="log", xlabel="width of the hidden layers", xticks=known)
     networks = "1 network" if len(own) == 1 else f"{len(own)} networks"
     axes.set_title(f"{name}: {networks}", fontsize=POINTS)
-    axes.xaxis.set_major_formatter(lambda width, _: f"{width:g}")
-    axes.minorticks_off()
-    axes.spines[["top", "right"]].set_visible(False)
+    width_axis(axes, known.tolist())

@@ -6,9 +6,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from nngp.reproduce.figures.style import COLOURS, plain, save
 from nngp.reproduce.finite.seat import Curve
 
-TRAIN, SEEN = "#0072B2", "#D55E00"  # Okabe-Ito
+TRAIN, SEEN = COLOURS[:2]
 SIZE, POINTS = (7.2, 2.9), 9
 FEW = 20  # looks that are shown one by one
 
@@ -29,8 +30,6 @@ def draw_learning(curve: Curve, best_step: int, path: str | Path | None = None) 
         for axes in (left, right):
             axes.axvline(best_step, color="0.3", lw=0.9, ls=":")
             axes.set(xlabel="step")
-            axes.spines[["top", "right"]].set_visible(False)
-        if path is not None:
-            figure.savefig(path, dpi=220)
-            plt.close(figure)
+            plain(axes)
+        save(figure, path)
     return figure

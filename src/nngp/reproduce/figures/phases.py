@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 
+from nngp.reproduce.figures.style import plain, save
 from nngp.reproduce.phases import LAYERS, Phases, Propagation
 
 Array = NDArray[np.float64]
@@ -54,9 +55,7 @@ def draw_phases(data: Phases, path: str | Path | None = None) -> Figure:
         _draw_depth_scale(figure, figure.add_subplot(grid[0, 1]), data)
         _draw_map(figure.add_subplot(grid[1, 0]), networks)
         _draw_flows(figure, grid[1, 1].subgridspec(2, 1), networks)
-        if path is not None:
-            figure.savefig(path, dpi=220)
-            plt.close(figure)
+        save(figure, path)
     return figure
 
 
@@ -177,7 +176,7 @@ def _draw_map(axes: plt.Axes, networks: list[Propagation]) -> None:
         yticks=[0, 0.5, 1],
     )
     _explain(axes, networks)
-    _plain(axes)
+    plain(axes)
     _letter(axes, "c")
 
 
@@ -227,7 +226,7 @@ def _draw_flow(axes: plt.Axes, net: Propagation, flows: tuple[Array, ...], rest:
     if 0 < rest < np.inf:
         axes.axhline(rest, color=colour, lw=0.8, ls="--")
     axes.set(xlim=(0, LAYERS), xticks=range(0, LAYERS + 1, 5))
-    _plain(axes)
+    plain(axes)
 
 
 def _power(q: float) -> str:
@@ -237,7 +236,3 @@ def _power(q: float) -> str:
 
 def _letter(axes: plt.Axes, letter: str) -> None:
     axes.set_title(letter, loc="left", fontweight="bold")
-
-
-def _plain(axes: plt.Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)

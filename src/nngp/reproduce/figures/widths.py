@@ -6,11 +6,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from nngp.reproduce.figures.style import COLOURS, save, width_axis
 from nngp.reproduce.finite.widths import WidthCurve, Widths
 
-# Okabe-Ito, safe for colour-blind readers; the markers tell depths apart in print
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = "os^Dv<>P"
+MARKERS = "os^Dv<>P"  # with the colours, they tell depths apart
 SIZE, POINTS = (7.2, 3.4), 9
 ASIDE = 0.2  # of the width, shared by all depths, so that their trials are seen apart
 
@@ -30,9 +29,7 @@ def draw_widths(data: Widths, path: str | Path | None = None) -> Figure:
         if any(curve.infinite for curve in data.curves):
             left.plot([], [], color="0.3", lw=1.0, ls="--", label="infinitely wide")
         figure.legend(loc="outside lower center", ncols=6, frameon=False)
-        if path is not None:
-            figure.savefig(path, dpi=220)
-            plt.close(figure)
+        save(figure, path)
     return figure
 
 
@@ -95,8 +92,4 @@ def _frame(data: Widths) -> tuple[float, float]:
 
 def _finish(axes: plt.Axes, data: Widths) -> None:
     widths = sorted({found.cell.width for curve in data.curves for found in curve.found})
-    axes.set(xscale="log", xlabel="width of the hidden layers", xticks=widths)
-    axes.set_xlim(widths[0] / 1.3, widths[-1] * 1.3)
-    axes.xaxis.set_major_formatter(lambda width, _: f"{width:g}")
-    axes.minorticks_off()
-    axes.spines[["top", "right"]].set_visible(False)
+    width_axis(axes, widths)
