@@ -42,6 +42,41 @@ def test_a_gap(run):
     assert Path("gap.png").stat().st_size > 10_000
 
 
+def test_the_answer_is_about_what_was_asked(run):
+    """Other activations and widths are in the store, too; all is done, so nothing is trained."""
+    from nngp import datasets
+    from nngp.reproduce.finite.gap import EXPERIMENT, PLAN
+    from nngp.reproduce.finite.search import Cell, declare
+    from nngp.reproduce.store import RunStore
+
+    data = datasets.split("digits", 20)
+    with RunStore("runs.db") as store:
+        for activation, width in (("relu", 8), ("relu", 16), ("tanh", 8)):
+            cell = Cell("digits", 20, activation, 5, width)
+            (key,) = declare(store, cell, data, PLAN, 1, experiment=EXPERIMENT)
+            result = {"train_accuracy": 1.0, "test_accuracy": 0.5, "val_accuracy": 0, "val_mse": 0}
+            store.finish(key, result, seconds=1.0)
+    code, out, _ = run("gap --train 20 --trials 1 --width 8 --activation relu --json")
+    assert code == 0
+    rows = json.loads(out)["rows"]
+    assert [(row["activation"], row["width"], row["networks"]) for row in rows] == [("relu", 8, 1)]
+
+
+def test_steps_are_a_whole_number_of_looks(capsys):
+    from nngp.reproduce.finite.recipe import Plan
+    from nngp.terminal.finite import _planned
+
+    class Asked:
+        steps, patience = 150, 3
+
+    plan = _planned(Asked, Plan(), loss="cross_entropy")
+    assert (plan.steps, plan.interval, plan.patience, plan.loss) == (200, 100, 3, "cross_entropy")
+    assert "so there are 200 at most" in " ".join(capsys.readouterr().err.split())
+    Asked.steps = 30
+    plan = _planned(Asked, Plan())
+    assert (plan.steps, plan.interval) == (30, 30)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
