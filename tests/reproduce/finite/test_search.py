@@ -86,7 +86,17 @@ def test_more_trials_add_to_those_that_are_there(tmp_path):
 def test_time_is_over(tmp_path):
     with RunStore(tmp_path / "runs.db") as store:
         assert search(store, [CELL], DATA, PLAN, trials=2, until=time.monotonic()) == []
+        runs = store.runs()
+        assert module._Claims(store, runs, time.monotonic()).take(1) == []
         assert store.counts()["pending"] == 2
+        assert len(module._Claims(store, runs, time.monotonic() + 60).take(1)) == 1
+
+
+def test_every_shape_has_settings_of_its_own(tmp_path):
+    with RunStore(tmp_path / "runs.db") as store:
+        for cell in (CELL, replace(CELL, width=8), replace(CELL, depth=2)):
+            declare(store, cell, DATA, PLAN, 3)
+        assert len({run.config["learning_rate"] for run in store.runs()}) == 9
 
 
 def test_one_by_one_those_of_one_batch_size_make_a_group(tmp_path):
@@ -97,6 +107,9 @@ def test_one_by_one_those_of_one_batch_size_make_a_group(tmp_path):
         assert all(len(size) == 1 for size in sizes)
         assert sum(map(len, groups)) == 30
         assert len(list(module._groups(store.runs(keys=keys), lanes=2))) == 1
+        store.finish(keys[0], {"val_accuracy": 0.5}, seconds=1.0)
+        (left,) = module._groups(store.runs(keys=keys), lanes=2)
+        assert [run.key for run in left] == keys[1:]
 
 
 def test_a_cell_is_of_its_data(tmp_path):

@@ -48,6 +48,12 @@ def test_full_batches_are_adam_with_weight_decay(loss):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
+def test_a_batch_is_the_training_set_at_most():
+    plan = Plan(steps=20, interval=20)
+    all_points, more = (train(NETWORK, DATA, Recipe(0.01, batch_size=b), plan) for b in (60, 256))
+    assert all_points.curve == more.curve
+
+
 def test_the_start_is_a_draw_from_the_prior():
     network = nngp.FiniteNetwork(nngp.Architecture(2, "relu"), 300, 3)
     recipe = Recipe(weight_var=2.0, bias_var=0.5, seed=1)
