@@ -88,7 +88,10 @@ def test_gradient_by_layer_against_differences(data, engine):
     assert shared["bias_var"] == pytest.approx(gradient["bias_var"].sum(), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["relu", "erf", "gelu", "tanh", "hard_tanh"])
+KINKED = pytest.param("hard_tanh", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", ["relu", "erf", "gelu", "tanh", KINKED])
 def test_gradient_against_automatic_differentiation(name, data):
     jax = pytest.importorskip("jax")
     X = data[0][:12]
