@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from nngp.terminal import paper
 from nngp.terminal.speech import guarded
 from nngp.terminal.task import Task
 
@@ -295,6 +296,10 @@ def gap(
             as_json=as_json,
         )
         job.gap(wanted)
+
+
+app.command(epilog="Example: nngp reproduce all --dataset digits --budget 20m")(paper.reproduce)
+app.command(epilog="Example: nngp report runs.db -o report.html")(paper.report)
 
 
 @app.command(epilog="Example: nngp datasets --data DIR")

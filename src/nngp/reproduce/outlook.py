@@ -1,0 +1,90 @@
+"""What work on a store will take, before it is begun: runs, seconds, memory.
+
+Seconds are guessed from the size of a run, and the guess is corrected by the runs of its experiment
+that are finished, on the same kind of device: those of the same size if there are any.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from nngp.linsolve import Forecast, choose_engine, forecast_factor
+from nngp.reproduce.datasets.catalogue import IMAGE_SETS
+from nngp.reproduce.scope import Scope
+from nngp.reproduce.store import Run, RunStore
+from nngp.reproduce.tasks import Task
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """One task: its runs, those that are left, about how long these take, and whether that is
+    measured or a guess."""
+
+    experiment: str
+    runs: int
+    left: int
+    seconds: float
+    measured: bool
+
+
+def outlook(store: RunStore, task: Task) -> Outlook:
+    """Declare a task's runs and look at what is left of them."""
+    keys = task.declare(store)
+    runs = store.runs(keys=keys, lists=False)
+    left = [run for run in runs if run.status in ("pending", "running")]
+    done = [run for run in runs if run.status == "done" and _done_here(run, task)]
+    rates = _Rates(task, done)
+    seconds = sum(rates.seconds(run.config) for run in left)
+    return Outlook(task.experiment, len(runs), len(left), seconds, bool(done) or not left)
+
+
+def memory(scope: Scope) -> Forecast:
+    """Of the largest training set of a scope: the factor of its kernel, and the inner products."""
+    entry = IMAGE_SETS[scope.dataset]
+    points, others = max(scope.sizes), entry.validation + entry.test
+    return forecast_factor(
+        choose_engine(scope.engine, points),
+        points,
+        prod(entry.shape),
+        len(entry.class_names),
+        beside=lambda n: 4 * n * (n + 2 * others),
+    )
+
+
+def ends(outlooks: Sequence[Outlook], budget: float) -> list[float]:
+    """When each task has to end, in seconds from the beginning. If all fit into the budget, none
+    before it does; otherwise each gets its share, so that every part has something to show."""
+    total = sum(one.seconds for one in outlooks)
+    if total <= budget:
+        return [budget] * len(outlooks)
+    spent = 0.0
+    moments = []
+    for one in outlooks:
+        spent += one.seconds
+        moments.append(budget * spent / total)
+    return moments
+
+
+class _Rates:
+    """How much longer runs took than was guessed, by training size."""
+
+    def __init__(self, task: Task, done: Sequence[Run]) -> None:
+        self._task = task
+        self._sums: dict[Any, list[float]] = {}
+        for run in done:
+            for size in (run.config.get("train"), "any"):
+                sums = self._sums.setdefault(size, [0.0, 0.0])
+                sums[0] += run.seconds or 0.0
+                sums[1] += task.guess(run.config)
+
+    def seconds(self, config: Mapping[str, Any]) -> float:
+        """Of a run that is to be done."""
+        size = config.get("train")
+        taken, guessed = self._sums.get(size) or self._sums.get("any") or (1.0, 1.0)
+        return self._task.guess(config) * taken / guessed
+
+
+def _done_here(run: Run, task: Task) -> bool:
+    """On the kind of device that the task would use: others say nothing about it."""
+    return ("cpu" if run.device.startswith("cpu") else "gpu") == task.device(run.config)

@@ -1,0 +1,212 @@
+"""The paper in parts: every table and figure, what it claims, what it needs, how it is made.
+
+A part needs experiments, which are the names of runs in a store (`tasks.py` does them). It is read
+from the store and drawn; a part that is read and not drawn is a table.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from nngp.reproduce.scope import Scope
+from nngp.reproduce.store import RunStore
+from nngp.reproduce.study import NothingMeasuredError
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table or figure. `claim` is what the paper says, `look` what to look for in ours."""
+
+    name: str
+    title: str
+    claim: str
+    look: str
+    needs: tuple[str, ...]
+    read: Callable[..., Any]  # of a store and a scope, and of its grids if it needs them
+    draw: Callable[..., Any] | None = None
+    about_data: bool = True  # or about networks alone
+
+    @property
+    def heading(self) -> str:
+        """As the paper numbers it."""
+        kind = "Table" if self.name.startswith("table") else "Figure"
+        return f"{kind} {self.name.removeprefix('table').removeprefix('fig')}: {self.title}"
+
+    def named(self, scope: Scope) -> str:
+        """A name for its files, and its place in a page."""
+        return f"{self.name}-{scope.dataset}" if self.about_data else self.name
+
+
+@dataclass(frozen=True)
+class Showing:
+    """What a store has for a part: something to show, or a sentence that says why not."""
+
+    part: Part
+    scope: Scope
+    data: Any = None
+    problem: str = ""
+
+
+def look_up(parts: Sequence[Part], store: RunStore, scope: Scope) -> list[Showing]:
+    """Read parts from a store; what takes longest to read, the grids, is read once."""
+    grids = None
+    if any("grid" in part.needs for part in parts):
+        grids = _later("readings.grids", "read_grids")(store, scope)
+    return [_showing(part, store, scope, grids) for part in parts]
+
+
+def _showing(part: Part, store: RunStore, scope: Scope, grids: Any) -> Showing:
+    """What is not there, or cannot be read without a package that is not installed, is said."""
+    known = (grids,) if "grid" in part.needs else ()
+    try:
+        return Showing(part, scope, part.read(store, scope, *known))
+    except (NothingMeasuredError, ImportError, ValueError) as error:
+        return Showing(part, scope, problem=str(error))
+
+
+def chosen(names: Sequence[str]) -> list[Part]:
+    """Parts by name, in the paper's order; "all" is all of them."""
+    known = {part.name: part for part in PARTS}
+    for name in names:
+        if name != "all" and name not in known:
+            raise ValueError(f"there is no part '{name}' of the paper; use all, {', '.join(known)}")
+    return [part for part in PARTS if part.name in names or "all" in names]
+
+
+def _later(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module that is imported when it is called: figures need matplotlib, and
+    finite networks JAX."""
+
+    def call(*arguments: Any) -> Any:
+        return getattr(import_module(f"nngp.reproduce.{module}"), name)(*arguments)
+
+    return call
+
+
+PARTS: tuple[Part, ...] = (
+    Part(
+        "table1",
+        "test accuracy of finite and infinite networks",
+        "Chosen on a validation set, the infinitely wide network does as well as trained networks "
+        "of finite width on MNIST and better on CIFAR-10.",
+        "The infinitely wide network with the authors' look-up table at their setting, with the "
+        "exact kernel there, and chosen anew; differences to the paper in points of accuracy.",
+        ("setting", "grid"),
+        _later("readings.tables", "table1"),
+    ),
+    Part(
+        "table2",
+        "all training sizes",
+        "The same for every training size, from 100 images to all of them: infinite width wins in "
+        "most rows, and clearly where images are few.",
+        "Every row of the paper's appendix, and our own for two more activations.",
+        ("setting", "grid"),
+        _later("readings.tables", "table2"),
+    ),
+    Part(
+        "fig1",
+        "performance against training size and width",
+        "The infinitely wide network often beats trained ones, and these come closer to it the "
+        "wider they are.",
+        "Filled marks are ours and hollow ones the paper's. Below, dots are single trials, lines "
+        "the best by validation, and the dashed level is infinite width: do the lines rise to it?",
+        ("grid", "finite"),
+        _later("readings.sizes", "sizes"),
+        _later("figures.sizes", "draw_sizes"),
+    ),
+    Part(
+        "fig2",
+        "generalisation gap against width",
+        "Among networks that have learned all training labels, the widest generalise best.",
+        "Each dot is a network; the line joins the smallest gap of each width, and should fall.",
+        ("gap",),
+        _later("readings.gap", "gap"),
+        _later("figures.gap", "draw_gaps"),
+    ),
+    Part(
+        "fig3",
+        "predicted and realised error",
+        "The uncertainty that the process gives with every prediction is highly correlated with "
+        "the error it makes.",
+        "Each mark is the mean of a bin of test points, sorted by predicted error. Along the line "
+        "the prediction is right; a rising cloud knows which points are hard.",
+        ("doubt",),
+        _later("readings.doubt", "doubt"),
+        _later("figures.doubt_bins", "draw_doubt"),
+    ),
+    Part(
+        "fig4",
+        "accuracy over the two variances, and the phase diagram",
+        "Accuracy follows signal propagation: deep networks do well near the critical line, and "
+        "fall to chance far from it.",
+        "Bright cells should lie along the critical line of the phase diagram beside them; the "
+        "mark is the best network by validation.",
+        ("critical", "grid"),
+        _later("readings.heatmaps", "phase_maps"),
+        _later("figures.heatmaps", "draw_fig4"),
+    ),
+    Part(
+        "fig5",
+        "functions drawn from the prior",
+        "A deep ReLU network of infinite width is a distribution over functions; draws of it in "
+        "one dimension are continuous, with slopes on many scales.",
+        "Each line is one draw; all have the same covariance.",
+        ("prior",),
+        _later("readings.prior", "prior"),
+        _later("figures.prior", "draw_prior"),
+        about_data=False,
+    ),
+    Part(
+        "fig6",
+        "the kernel against the angle",
+        "Depth flattens the kernel as a function of the angle between inputs, and the look-up "
+        "table agrees with the closed form.",
+        "Lines are exact, marks the authors' look-up table: they should lie on each other.",
+        ("angular",),
+        _later("readings.angular", "angular"),
+        _later("figures.angular", "draw_angular_structure"),
+        about_data=False,
+    ),
+    Part(
+        "fig7",
+        "a network as a chain of kernels",
+        "Given the kernel of the layer below, a layer's kernel is a mean over its units: it "
+        "spreads less the wider the layer, with a variance that falls as 1/width.",
+        "Left, what depends on what. Right, the spread of kernels of networks drawn at random: in "
+        "logarithms it should fall with slope -1/2.",
+        ("spread",),
+        _later("readings.spread", "spread"),
+        _later("figures.spread", "draw_spread"),
+        about_data=False,
+    ),
+    Part(
+        "fig8",
+        "predicted and realised error with fewer points",
+        "Predicted and realised error stay correlated with fewer training points.",
+        "As Figure 3, one panel for each training size.",
+        ("doubt",),
+        _later("readings.doubt", "doubt_by_size"),
+        _later("figures.doubt_bins", "draw_doubt"),
+    ),
+    Part(
+        "fig9",
+        "accuracy over the two variances at many depths",
+        "The deeper the network, the narrower the region around the critical line in which it "
+        "does well.",
+        "From left to right networks become deeper; the thin line is critical. Our kernel keeps "
+        "its digits at any depth, so what is lost here is lost by the network, not by rounding.",
+        ("critical", "grid"),
+        _later("readings.heatmaps", "depth_maps"),
+        _later("figures.heatmaps", "draw_fig9"),
+    ),
+    Part(
+        "fig10",
+        "where the best networks are",
+        "The settings that do best on validation lie near the critical line.",
+        "The 25 best settings of each training size beside the critical line.",
+        ("critical", "grid"),
+        _later("readings.best", "best_settings"),
+        _later("figures.best", "draw_best"),
+    ),
+)

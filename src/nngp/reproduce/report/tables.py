@@ -1,0 +1,113 @@
+"""Tables in a page: the paper's numbers beside ours, the goals, and what runs took."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nngp.reproduce.report.html import Html, element, joined
+
+if TYPE_CHECKING:
+    from nngp.reproduce.readings.tables import Row
+
+NOTHING = element("span", "–", class_="none", aria_label="none")
+SIGNS = {"met": ("good", "✓ "), "missed": ("bad", "✗ ")}
+
+
+def table(heads: Sequence[Any], rows: Iterable[Sequence[Any]], caption: Any, name: str) -> Html:
+    """Columns with heads; the first cell of a row is its head. It scrolls in a box of its own,
+    which has a name and can be reached with a keyboard."""
+    top = element("tr", *(element("th", head, scope="col") for head in heads))
+    body = [
+        element("tr", element("th", first, scope="row"), *(element("td", c) for c in rest))
+        for first, *rest in rows
+    ]
+    inner = element(
+        "table",
+        element("caption", caption),
+        element("thead", top),
+        element("tbody", *body),
+    )
+    return element("div", inner, class_="scroll", role="region", aria_label=name, tabindex=0)
+
+
+def accuracies(rows: Sequence["Row"], name: str) -> Html:
+    """The paper's table with ours beside it; columns in which nothing stands are left out."""
+    cells = [_cells(row) for row in rows]
+    heads = [head for head in cells[0] if any(line[head] is not None for line in cells)]
+    lines = [[NOTHING if line[head] is None else line[head] for head in heads] for line in cells]
+    caption = (
+        "Test accuracy in per cent. A setting is depth-weight variance-bias variance, with the "
+        "width after the depth for finite networks. Differences are points against the paper's "
+        "infinite network; ± is the standard error that the size of the test set leaves."
+    )
+    return table(heads, lines, caption, name)
+
+
+def verdict(word: str) -> Html:
+    """Met, missed or not measured: a sign, a colour and the word."""
+    kind, sign = SIGNS.get(word, ("none", ""))
+    return element("span", sign, word, class_=kind)
+
+
+def difference(points: float | None) -> Html | None:
+    """Points with their sign, an arrow and a colour."""
+    if points is None:
+        return None
+    shown = f"{abs(points):.2f}"
+    if not float(shown):
+        return element("span", "= 0.00", class_="none")
+    kind, sign = ("good", "▲ +") if points > 0 else ("bad", "▼ −")
+    return element("span", f"{sign}{shown}", class_=kind)
+
+
+def definitions(values: Mapping[str, Any]) -> Html:
+    """Names and what they are."""
+    pairs = [joined(element("dt", name), element("dd", value)) for name, value in values.items()]
+    return element("dl", *pairs)
+
+
+def _cells(row: "Row") -> dict[str, Any]:
+    from nngp.reproduce.readings.columns import as_columns
+
+    plain = as_columns(row)
+
+    def ours(
+        name: str, setting: str = "", change: float | None = None, error: float | None = None
+    ) -> Any:
+        """An accuracy, how it compares, and the network it is of."""
+        if plain[name] is None:
+            return None
+        open_ = f" ± {error:.2f}" if error is not None else ""
+        parts = [joined(f"{100 * plain[name]:.2f}{open_}"), difference(change)]
+        if setting and plain[setting]:
+            parts.append(element("span", plain[setting], class_="none"))
+        return _lines(parts)
+
+    return {
+        "training points": f"{row.train:,}",
+        "activation": row.activation,
+        "paper, finite": ours("paper_nn", "paper_nn_setting"),
+        "ours, finite": ours("nn", "nn_setting"),
+        "paper, infinite": ours("paper_nngp", "paper_nngp_setting"),
+        "authors' look-up table at the paper's setting": ours(
+            "table_at_paper_setting", change=row.lookup_difference
+        ),
+        "exact at the paper's setting": ours(
+            "exact_at_paper_setting", change=_points(plain, "exact_at_paper_setting")
+        ),
+        "ours, chosen by validation": ours(
+            "nngp", "nngp_setting", row.difference, row.standard_error
+        ),
+        "ours, chosen by evidence": ours("evidence", "evidence_setting"),
+        "networks tried": f"{row.networks:,} of {row.wanted:,}" if row.networks else None,
+    }
+
+
+def _points(plain: Mapping[str, Any], name: str) -> float | None:
+    """A column minus the paper's, in hundredths."""
+    if plain[name] is None or plain["paper_nngp"] is None:
+        return None
+    return 100.0 * float(plain[name] - plain["paper_nngp"])
+
+
+def _lines(parts: Sequence[Any]) -> Html:
+    return joined(*(element("div", part, class_="short") for part in parts if part is not None))

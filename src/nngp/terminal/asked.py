@@ -1,0 +1,77 @@
+"""What `nngp reproduce` is asked for: its options, refused with a sentence where they cannot be."""
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from nngp.architecture import as_activation
+from nngp.linsolve import choose_engine
+from nngp.reproduce.datasets.catalogue import IMAGE_SETS
+from nngp.reproduce.parts import Part, chosen
+from nngp.reproduce.scope import DEPTHS, GRID, Scope, default_sizes
+from nngp.reproduce.tasks import FiniteWork
+from nngp.terminal.finite import numbers
+from nngp.terminal.speech import UsageError, nearest
+
+QUICK_DEPTHS, QUICK_GRID = (1, 3, 10, 50), 10  # digits are for a first look
+TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be reproduced, and how much is spent on finite networks."""
+
+    parts: list[Part]
+    scope: Scope
+    finite: FiniteWork
+
+
+def asked(
+    parts: list[str],
+    dataset: str,
+    sizes: str | None,
+    depths: str | None,
+    activations: str,
+    grid: int | None,
+    engine: str,
+    data: Path | None,
+    trials: int | None,
+    widths: str | None,
+) -> Asked:
+    """The options of the command, refused with a sentence where they cannot be."""
+    if dataset not in IMAGE_SETS:
+        near = nearest(dataset, list(IMAGE_SETS))
+        raise UsageError(f"--dataset must be one of {', '.join(IMAGE_SETS)}, got '{dataset}'{near}")
+    quick, most = dataset == "digits", max(default_sizes(dataset))
+    names = tuple(dict.fromkeys(name.strip() for name in activations.split(",")))
+    points = default_sizes(dataset) if sizes is None else tuple(numbers("--sizes", sizes))
+    if max(points) > most:
+        raise UsageError(f"--sizes must be at most {most}, which is all that {dataset} has")
+    try:
+        for name in names:
+            as_activation(name)
+        choose_engine(engine, 0)
+        wanted = chosen(parts)
+    except (ValueError, TypeError) as error:
+        raise UsageError(str(error)) from None
+    usual = QUICK_DEPTHS if quick else DEPTHS
+    layers = usual if depths is None else tuple(numbers("--depths", depths))
+    side = grid or (QUICK_GRID if quick else GRID)
+    work = FiniteWork(
+        FiniteWork.widths if widths is None else tuple(numbers("--widths", widths)),
+        trials or FiniteWork.trials,
+    )
+    return Asked(wanted, Scope(dataset, points, layers, names, side, data, engine), work)
+
+
+def seconds_of(text: str | None) -> float:
+    """A budget such as 90s, 20m or 1h30m, in seconds; without one there is no end."""
+    if text is None:
+        return math.inf
+    found = TIME.fullmatch(text.strip().replace(" ", ""))
+    hours, minutes, seconds = (float(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    total = 3600 * hours + 60 * minutes + seconds
+    if not total > 0:
+        raise UsageError(f"--budget must be a time such as 90s, 20m or 1h30m, got '{text}'")
+    return total

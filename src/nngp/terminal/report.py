@@ -1,0 +1,50 @@
+"""`nngp report`: what stores of runs say about the paper, as one page."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from nngp.plots import need_matplotlib
+from nngp.reproduce.report import scopes_of, write_report
+from nngp.reproduce.store import RunStore
+from nngp.terminal.speech import UsageError, answer
+from nngp.terminal.tables import check_writable
+
+PAGES = (".html", ".htm")
+
+
+def report(paths: list[Path], page: Path, datasets: list[str], as_json: bool) -> None:
+    """Stores to a page."""
+    need_matplotlib()
+    check_writable(page, PAGES)
+    with _together(paths) as store:
+        known = scopes_of(store)
+        scopes = [scope for scope in known if not datasets or scope.dataset in datasets]
+        names = [scope.dataset for scope in scopes]
+        missing = [name for name in datasets if name not in names]
+        if missing:
+            there = ", ".join(scope.dataset for scope in known) or "none"
+            raise UsageError(f"there are no runs on '{missing[0]}'; data sets with runs: {there}")
+        shown = write_report(store, page, scopes)
+    facts = {
+        "page": page,
+        "bytes": page.stat().st_size,
+        "data sets": names,
+        "shown": [one.part.named(one.scope) for one in shown if not one.problem],
+        "missing": [one.part.named(one.scope) for one in shown if one.problem],
+    }
+    answer("report", facts, as_json)
+
+
+@contextmanager
+def _together(paths: list[Path]) -> Iterator[RunStore]:
+    """One store, or the finished runs of several in one that is gone afterwards."""
+    if len(paths) == 1:
+        with RunStore(paths[0], create=False) as store:
+            yield store
+        return
+    with TemporaryDirectory() as folder, RunStore(Path(folder) / "runs.db") as store:
+        for path in paths:
+            store.merge(path)
+        yield store

@@ -1,0 +1,161 @@
+"""`nngp reproduce`: do what parts of the paper need, then draw and write them."""
+
+import math
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nngp._files import replaced
+from nngp.plots import need_matplotlib
+from nngp.reproduce.outlook import Outlook, ends, memory, outlook
+from nngp.reproduce.parts import PARTS, Showing, look_up
+from nngp.reproduce.scope import Scope
+from nngp.reproduce.store import RunStore
+from nngp.reproduce.tasks import Task, tasks_for
+from nngp.terminal.asked import Asked
+from nngp.terminal.listing import show_rows
+from nngp.terminal.speech import answer, say
+
+PRINTED = (
+    "train",
+    "activation",
+    "paper_nngp",
+    "paper_nngp_setting",
+    "table_at_paper_setting",
+    "exact_at_paper_setting",
+    "nngp",
+    "nngp_setting",
+    "difference",
+    "evidence",
+    "nn",
+    "networks",
+    "networks_wanted",
+)
+
+
+def reproduce(wanted: Asked, budget: float, path: Path, folder: Path, as_json: bool) -> None:
+    """Work on the store, then show what is in it."""
+    begun = time.monotonic()
+    need_matplotlib()
+    folder.mkdir(parents=True, exist_ok=True)
+    tasks, problems = tasks_for(wanted.parts, wanted.scope, wanted.finite)
+    for sentence in problems:
+        say(sentence)
+    with RunStore(path) as store:
+        outlooks = [outlook(store, task) for task in tasks]
+        _say_outlook(outlooks, wanted.scope, budget, path)
+        work(store, tasks, outlooks, begun, budget)
+        left = _say_left(store, tasks)
+        shown = look_up(wanted.parts, store, wanted.scope)
+        files = {one.part.name: _write(one, folder, quiet=as_json) for one in shown}
+        whole = {part.name for part in wanted.parts} == {part.name for part in PARTS}
+        page = _report(store, folder) if whole else None
+    if as_json:
+        answer("", _facts(shown, files, left, path, page), True)
+    else:
+        say(f"{sum(map(len, files.values()))} files in {folder}; all runs: nngp runs {path}")
+
+
+def work(
+    store: RunStore,
+    tasks: Sequence[Task],
+    outlooks: Sequence[Outlook],
+    begun: float,
+    budget: float,
+) -> None:
+    """Every task in its share of the budget; then all of them again in what is left of it."""
+    last = begun + budget
+    for moment, task in zip(ends(outlooks, budget), tasks, strict=True):
+        task.do(store, begun + moment, sys.stderr.isatty())
+    for task in tasks:
+        if time.monotonic() < last:
+            task.do(store, last, sys.stderr.isatty())
+
+
+def _say_outlook(outlooks: Sequence[Outlook], scope: Scope, budget: float, path: Path) -> None:
+    """How much there is to do, and about what it takes."""
+    runs, left = sum(one.runs for one in outlooks), sum(one.left for one in outlooks)
+    say(f"{runs} runs in {path}, {runs - left} of them done")
+    if not left:
+        return
+    need = memory(scope)
+    need.check()
+    for one in outlooks:
+        if one.left:
+            basis = "measured on those done" if one.measured else "a guess"
+            say(f"  {one.experiment}: {one.left} left, about {spoken(one.seconds)} ({basis})")
+    total = sum(one.seconds for one in outlooks)
+    limit = "" if math.isinf(budget) else f", within a budget of {spoken(budget)}"
+    say(f"up to {need.bytes / 1e9:.1f} GB of memory, about {spoken(total)} in all{limit}")
+
+
+def _say_left(store: RunStore, tasks: Sequence[Task]) -> dict[str, int]:
+    """The runs of each task that nobody has done, and what to do about them."""
+    left = {task.experiment: store.pending(task.declare(store)) for task in tasks}
+    rest = {name: count for name, count in left.items() if count}
+    if rest:
+        listed = ", ".join(f"{count} of {name}" for name, count in rest.items())
+        say(f"the budget is spent; runs left: {listed}; the same command goes on with them")
+    return rest
+
+
+def _write(shown: Showing, folder: Path, quiet: bool) -> list[Path]:
+    """A figure as PNG and SVG, a table as CSV and on the terminal; gives the files."""
+    part, name = shown.part, shown.part.named(shown.scope)
+    if shown.problem:
+        say(f"{part.name}: {shown.problem}")
+        return []
+    if part.draw is None:
+        return [_write_table(shown, folder / f"{name}.csv", quiet)]
+    files = [folder / f"{name}.png", folder / f"{name}.svg"]
+    for file in files:
+        with replaced(file) as half:
+            part.draw(shown.data, half)
+    return files
+
+
+def _write_table(shown: Showing, file: Path, quiet: bool) -> Path:
+    from nngp.reproduce.readings.columns import as_columns, write_csv
+
+    write_csv([shown.data], file)
+    if not quiet:
+        rows = [as_columns(row) for row in shown.data.rows]
+        title = f"{shown.part.heading} ({shown.scope.dataset})"
+        show_rows(title, rows, [name for name in PRINTED if _any(rows, name)], len(rows))
+    return file
+
+
+def _any(rows: list[dict[str, Any]], name: str) -> bool:
+    return any(row[name] is not None for row in rows)
+
+
+def _report(store: RunStore, folder: Path) -> Path:
+    from nngp.reproduce.report import write_report
+
+    page = folder / "report.html"
+    write_report(store, page)
+    say(f"report: {page}")
+    return page
+
+
+def _facts(
+    shown: Sequence[Showing],
+    files: dict[str, list[Path]],
+    left: dict[str, int],
+    path: Path,
+    page: Path | None,
+) -> dict[str, Any]:
+    parts = {
+        one.part.name: {"files": [str(f) for f in files[one.part.name]], "problem": one.problem}
+        for one in shown
+    }
+    return {"store": str(path), "left": left, "parts": parts, "report": page and str(page)}
+
+
+def spoken(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
