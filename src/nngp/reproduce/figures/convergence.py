@@ -9,20 +9,27 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.gridspec import GridSpecBase
-from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
+from matplotlib.gridspec import GridSpecBase, SubplotSpec
+from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import NDArray
 from scipy import stats
 
+from nngp.reproduce.figures.decay import (
+    GREY,
+    LAYERS,
+    LEGEND,
+    draw_decay,
+    name_widths,
+    network_words,
+    shown_layers,
+)
 from nngp.reproduce.figures.style import plain, save
 from nngp.reproduce.finite.convergence import Convergence
 
 Array = NDArray[np.float64]
 SIZE, POINTS = (7.0, 5.8), 9
-LAYERS = ("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^")  # Okabe-Ito
-WIDTHS = ("#CC79A7", "o"), ("#E69F00", "s"), ("#56B4E9", "D")  # its other colours
-MODEL, GREY, AREA = "#D55E00", "0.45", "0.9"
-LEGEND: dict[str, Any] = {"frameon": False, "labelcolor": "linecolor", "handletextpad": 0.2}
+WIDTHS = ("#CC79A7", "o"), ("#E69F00", "s"), ("#56B4E9", "D")  # Okabe-Ito, others than the layers'
+MODEL, AREA = "#D55E00", "0.9"
 TAIL = 3.0  # deviations to which quantiles are shown
 NORMAL = 0.95  # part of Gaussian samples that the grey areas hold
 
@@ -32,20 +39,24 @@ def draw_convergence(data: Convergence, path: str | Path | None = None) -> Figur
     with plt.rc_context({"font.size": POINTS, "axes.titlesize": POINTS}):
         figure = plt.figure(figsize=SIZE, layout="constrained")
         grid = figure.add_gridspec(2, 2)
-        _draw_entry(figure, grid[0, 0].subgridspec(len(_layers(data)), 1), data)
-        _draw_error(figure.add_subplot(grid[0, 1]), data)
+        _draw_entry(figure, grid[0, 0], data)
+        error = figure.add_subplot(grid[0, 1])
+        draw_decay(error, data.decay)
+        _letter(error, "b", "relative error of the kernel")
         _draw_quantiles(figure.add_subplot(grid[1, 0]), data)
         _draw_tails(figure, grid[1, 1].subgridspec(2, 1), data)
-        figure.suptitle(_words(data), fontsize=POINTS)
+        figure.suptitle(network_words(data.architecture, data.networks), fontsize=POINTS)
         save(figure, path)
     return figure
 
 
-def _draw_entry(figure: Figure, grid: GridSpecBase, data: Convergence) -> None:
+def _draw_entry(figure: Figure, place: SubplotSpec, data: Convergence) -> None:
     """Mean and spread of one entry, a strip for each layer."""
     i, j = 0, min(1, len(data.X) - 1)
+    layers = shown_layers(data.architecture.depth)
+    grid = place.subgridspec(len(layers), 1)
     above: Any = None
-    for strip, layer in enumerate(_layers(data)):
+    for strip, layer in enumerate(layers):
         colour, mark = LAYERS[strip]
         axes = figure.add_subplot(grid[strip], sharex=above)
         mean, spread = data.mean[:, layer - 1, i, j], data.spread[:, layer - 1, i, j]
@@ -60,46 +71,7 @@ def _draw_entry(figure: Figure, grid: GridSpecBase, data: Convergence) -> None:
         if strip == 0:
             _letter(axes, "a", "a kernel entry: mean ± deviation; - - exact")
     axes.tick_params(labelbottom=True)
-    _width_axis(axes, data)
-
-
-def _draw_error(axes: plt.Axes, data: Convergence) -> None:
-    for strip, layer in enumerate(_layers(data)):
-        colour, mark = LAYERS[strip]
-        slope, doubt = data.slope[layer - 1], data.slope_error[layer - 1]
-        label = f"layer {layer}: slope {slope:.3f} ± {doubt:.3f}".replace("-", "−")
-        axes.plot(data.widths, data.error[:, layer - 1], mark, color=colour, ms=4, label=label)
-        axes.plot(*_fit(data, layer), color=colour, lw=1.1)
-    _draw_guide(axes, data)
-    axes.set(yscale="log", ylim=(None, 5 * data.error.max()))  # room for the words
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.legend(loc="upper right", **LEGEND)
-    _letter(axes, "b", "relative error of the kernel")
-    _width_axis(axes, data)
-    plain(axes)
-
-
-def _draw_guide(axes: plt.Axes, data: Convergence) -> None:
-    """The slope of theory, below the others."""
-    ends = np.array([data.widths[0], data.widths[-1]], dtype=float)
-    lowest = (data.error.min(axis=1) * np.sqrt(data.widths)).min()
-    axes.plot(ends, 0.6 * lowest / np.sqrt(ends), color=GREY, lw=0.9, ls=":")
-    middle = np.sqrt(ends.prod())
-    axes.annotate(
-        "slope −½ ",
-        (middle, 0.5 * lowest / np.sqrt(middle)),
-        ha="right",
-        va="top",
-        color=GREY,
-    )
-
-
-def _fit(data: Convergence, layer: int) -> tuple[Array, Array]:
-    """The fitted line, over all widths."""
-    x, slope = np.log(data.widths), data.slope[layer - 1]
-    level = np.mean(np.log(data.error[data.fitted, layer - 1]) - slope * x[data.fitted])
-    return np.exp(x), np.exp(level + slope * x)
+    name_widths(axes, data.widths)
 
 
 def _draw_quantiles(axes: plt.Axes, data: Convergence) -> None:
@@ -123,7 +95,7 @@ def _draw_tails(figure: Figure, grid: GridSpecBase, data: Convergence) -> None:
     _draw_kurtosis(above, data)
     _draw_statistic(below, data)
     above.tick_params(labelbottom=False)
-    _width_axis(below, data)
+    name_widths(below, data.widths)
     for axes in (above, below):
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.yaxis.set_minor_locator(NullLocator())
@@ -153,29 +125,6 @@ def _draw_statistic(axes: plt.Axes, data: Convergence) -> None:
     axes.set(yscale="log", ylim=(lowest / 2, 20 * highest))
     _note(axes, f"grey: {NORMAL:.0%} of Gaussian samples", GREY)
     axes.set_title("normality statistic K² of the outputs", loc="left")
-
-
-def _layers(data: Convergence) -> list[int]:
-    """The layers to show: first, middle, last."""
-    depth = data.architecture.depth
-    return list(dict.fromkeys((1, (depth + 1) // 2, depth)))
-
-
-def _words(data: Convergence) -> str:
-    net = data.architecture
-    parts = [f"{net.activation.name}, depth {net.depth}"]
-    for name, value in (("weight_var", net.weight_var), ("bias_var", net.bias_var)):
-        parts.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} by layer")
-    return f"{', '.join(parts)}; {data.networks} networks of each width"
-
-
-def _width_axis(axes: plt.Axes, data: Convergence) -> None:
-    """Widths as they are, every other one if there are many."""
-    shown = data.widths[:: max(1, round(len(data.widths) / 5))]
-    axes.set(xscale="log", xlabel="width")
-    axes.xaxis.set_major_locator(FixedLocator(shown))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(lambda width, _: f"{width:g}")
 
 
 def _note(axes: plt.Axes, words: str, colour: str) -> None:

@@ -31,6 +31,7 @@ from nngp.gram import check_architecture, kernel
 from nngp.gram.inputs import as_inputs
 from nngp.linsolve import Progress, progress_for
 from nngp.reproduce.finite.checks import whole
+from nngp.reproduce.finite.decay import Decay
 from nngp.reproduce.finite.network import FiniteNetwork
 
 Array = NDArray[np.float64]
@@ -63,20 +64,24 @@ class Convergence:
     p_value: Array  # (widths,): the chance of so large a K² if outputs were normal
 
     @cached_property
-    def fitted(self) -> slice:
-        """The widths that slopes are fitted to: the wider half, where 1/width² has died out."""
-        return slice(-max(2, len(self.widths) // 2), None)
+    def decay(self) -> Decay:
+        """How the error falls with width."""
+        return Decay(self.widths, self.error, self.error_of_error)
 
-    @cached_property
+    @property
+    def fitted(self) -> slice:
+        """The widths that slopes are fitted to."""
+        return self.decay.fitted
+
+    @property
     def slope(self) -> Array:
         """Of log error against log width, (depth,); -1/2 in theory."""
-        return self._regression @ np.log(self.error[self.fitted])
+        return self.decay.slope
 
-    @cached_property
+    @property
     def slope_error(self) -> Array:
         """Standard error of `slope`, from the scatter between networks."""
-        relative = self.error_of_error[self.fitted] / self.error[self.fitted]
-        return np.sqrt(self._regression**2 @ relative**2)
+        return self.decay.slope_error
 
     @cached_property
     def kurtosis(self) -> Array:
@@ -89,13 +94,6 @@ class Convergence:
         squares = stats.zscore(self.outputs, axis=1) ** 2
         change = squares**2 - 2 * (self.kurtosis[:, None] + 3) * squares
         return np.asarray(change.std(axis=1) / np.sqrt(self.networks))
-
-    @cached_property
-    def _regression(self) -> Array:
-        """What least squares weighs the logarithms of the errors with."""
-        x = np.log(self.widths[self.fitted])
-        x = x - x.mean()
-        return np.asarray(x / (x @ x))
 
 
 def convergence(

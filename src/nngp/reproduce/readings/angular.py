@@ -1,0 +1,19 @@
+"""Figure 6: the kernel against the angle, by depth."""
+
+import numpy as np
+
+from nngp.reproduce.angular import AngularStructure
+from nngp.reproduce.readings.finished import finished, result_of
+from nngp.reproduce.scope import Scope
+from nngp.reproduce.store import RunStore
+from nngp.reproduce.studies.angular import CURVES, angular_study
+from nngp.reproduce.studies.network import network_of
+
+
+def angular(store: RunStore, scope: Scope) -> AngularStructure:
+    """The paper's network, from the exact curve and from the look-up table."""
+    (run,) = finished(store, angular_study(scope))
+    result = result_of(run)
+    return AngularStructure(
+        network_of(run.config), **{name: np.array(result[name]) for name in CURVES}
+    )

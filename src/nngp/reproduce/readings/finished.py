@@ -1,0 +1,25 @@
+"""The finished runs of a study, or the sentence that there are none."""
+
+from typing import Any
+
+from nngp.reproduce.store import Run, RunStore
+from nngp.reproduce.store.key import key_of
+from nngp.reproduce.study import NothingMeasuredError, Study
+
+
+def finished(store: RunStore, study: Study) -> list[Run]:
+    """Those that the store has of just these configurations, in the order of the study."""
+    keys = [key_of(study.experiment, config) for config in study.configs]
+    found = {run.key: run for run in store.runs(study.experiment, "done", keys=keys)}
+    if not found:
+        raise NothingMeasuredError(
+            f"{store.path} has no finished run of {study.experiment!r} as asked for; "
+            "measure with nngp reproduce, and the same options, first"
+        )
+    return [found[key] for key in keys if key in found]
+
+
+def result_of(run: Run) -> dict[str, Any]:
+    """What a finished run measured."""
+    assert run.result is not None
+    return run.result

@@ -1,0 +1,1 @@
+"""What is computed for the paper's figures and tables: each study names its runs and does one."""
