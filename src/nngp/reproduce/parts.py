@@ -52,7 +52,7 @@ def look_up(parts: Sequence[Part], store: RunStore, scope: Scope) -> list[Showin
     """Read parts from a store; what takes longest to read, the grids, is read once."""
     grids = None
     if any("grid" in part.needs for part in parts):
-        grids = _later("readings.grids", "read_grids")(store, scope)
+        grids = Later("readings.grids", "read_grids")(store, scope)
     return [_showing(part, store, scope, grids) for part in parts]
 
 
@@ -74,14 +74,20 @@ def chosen(names: Sequence[str]) -> list[Part]:
     return [part for part in PARTS if part.name in names or "all" in names]
 
 
-def _later(module: str, name: str) -> Callable[..., Any]:
+@dataclass(frozen=True)
+class Later:
     """A function of a module that is imported when it is called: figures need matplotlib, and
     finite networks JAX."""
 
-    def call(*arguments: Any) -> Any:
-        return getattr(import_module(f"nngp.reproduce.{module}"), name)(*arguments)
+    module: str
+    name: str
 
-    return call
+    def found(self) -> Callable[..., Any]:
+        """The function itself."""
+        return getattr(import_module(f"nngp.reproduce.{self.module}"), self.name)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.found()(*arguments)
 
 
 PARTS: tuple[Part, ...] = (
@@ -93,7 +99,7 @@ PARTS: tuple[Part, ...] = (
         "The infinitely wide network with the authors' look-up table at their setting, with the "
         "exact kernel there, and chosen anew; differences to the paper in points of accuracy.",
         ("setting", "grid"),
-        _later("readings.tables", "table1"),
+        Later("readings.tables", "table1"),
     ),
     Part(
         "table2",
@@ -102,7 +108,7 @@ PARTS: tuple[Part, ...] = (
         "most rows, and clearly where images are few.",
         "Every row of the paper's appendix, and our own for two more activations.",
         ("setting", "grid"),
-        _later("readings.tables", "table2"),
+        Later("readings.tables", "table2"),
     ),
     Part(
         "fig1",
@@ -112,8 +118,8 @@ PARTS: tuple[Part, ...] = (
         "Filled marks are ours and hollow ones the paper's. Below, dots are single trials, lines "
         "the best by validation, and the dashed level is infinite width: do the lines rise to it?",
         ("grid", "finite"),
-        _later("readings.sizes", "sizes"),
-        _later("figures.sizes", "draw_sizes"),
+        Later("readings.sizes", "sizes"),
+        Later("figures.sizes", "draw_sizes"),
     ),
     Part(
         "fig2",
@@ -121,8 +127,8 @@ PARTS: tuple[Part, ...] = (
         "Among networks that have learned all training labels, the widest generalise best.",
         "Each dot is a network; the line joins the smallest gap of each width, and should fall.",
         ("gap",),
-        _later("readings.gap", "gap"),
-        _later("figures.gap", "draw_gaps"),
+        Later("readings.gap", "gap"),
+        Later("figures.gap", "draw_gaps"),
     ),
     Part(
         "fig3",
@@ -132,8 +138,8 @@ PARTS: tuple[Part, ...] = (
         "Each mark is the mean of a bin of test points, sorted by predicted error. Along the line "
         "the prediction is right; a rising cloud knows which points are hard.",
         ("doubt",),
-        _later("readings.doubt", "doubt"),
-        _later("figures.doubt_bins", "draw_doubt"),
+        Later("readings.doubt", "doubt"),
+        Later("figures.uncertainty", "draw_doubt"),
     ),
     Part(
         "fig4",
@@ -143,8 +149,8 @@ PARTS: tuple[Part, ...] = (
         "Bright cells should lie along the critical line of the phase diagram beside them; the "
         "mark is the best network by validation.",
         ("critical", "grid"),
-        _later("readings.heatmaps", "phase_maps"),
-        _later("figures.heatmaps", "draw_fig4"),
+        Later("readings.heatmaps", "phase_maps"),
+        Later("figures.heatmaps", "draw_phase_maps"),
     ),
     Part(
         "fig5",
@@ -153,8 +159,8 @@ PARTS: tuple[Part, ...] = (
         "one dimension are continuous, with slopes on many scales.",
         "Each line is one draw; all have the same covariance.",
         ("prior",),
-        _later("readings.prior", "prior"),
-        _later("figures.prior", "draw_prior"),
+        Later("readings.prior", "prior"),
+        Later("figures.prior", "draw_prior"),
         about_data=False,
     ),
     Part(
@@ -164,8 +170,8 @@ PARTS: tuple[Part, ...] = (
         "table agrees with the closed form.",
         "Lines are exact, marks the authors' look-up table: they should lie on each other.",
         ("angular",),
-        _later("readings.angular", "angular"),
-        _later("figures.angular", "draw_angular_structure"),
+        Later("readings.angular", "angular"),
+        Later("figures.angular", "draw_angular_structure"),
         about_data=False,
     ),
     Part(
@@ -176,8 +182,8 @@ PARTS: tuple[Part, ...] = (
         "Left, what depends on what. Right, the spread of kernels of networks drawn at random: in "
         "logarithms it should fall with slope -1/2.",
         ("spread",),
-        _later("readings.spread", "spread"),
-        _later("figures.spread", "draw_spread"),
+        Later("readings.spread", "spread"),
+        Later("figures.spread", "draw_spread"),
         about_data=False,
     ),
     Part(
@@ -186,8 +192,8 @@ PARTS: tuple[Part, ...] = (
         "Predicted and realised error stay correlated with fewer training points.",
         "As Figure 3, one panel for each training size.",
         ("doubt",),
-        _later("readings.doubt", "doubt_by_size"),
-        _later("figures.doubt_bins", "draw_doubt"),
+        Later("readings.doubt", "doubt_by_size"),
+        Later("figures.uncertainty", "draw_doubt"),
     ),
     Part(
         "fig9",
@@ -197,8 +203,8 @@ PARTS: tuple[Part, ...] = (
         "From left to right networks become deeper; the thin line is critical. Our kernel keeps "
         "its digits at any depth, so what is lost here is lost by the network, not by rounding.",
         ("critical", "grid"),
-        _later("readings.heatmaps", "depth_maps"),
-        _later("figures.heatmaps", "draw_fig9"),
+        Later("readings.heatmaps", "depth_maps"),
+        Later("figures.heatmaps", "draw_depth_maps"),
     ),
     Part(
         "fig10",
@@ -206,7 +212,7 @@ PARTS: tuple[Part, ...] = (
         "The settings that do best on validation lie near the critical line.",
         "The 25 best settings of each training size beside the critical line.",
         ("critical", "grid"),
-        _later("readings.best", "best_settings"),
-        _later("figures.best", "draw_best"),
+        Later("readings.best", "best_settings"),
+        Later("figures.best", "draw_best"),
     ),
 )

@@ -1,0 +1,95 @@
+"""Which work parts need: each piece once, cheap ones first, searches of the right shape."""
+
+import math
+
+import pytest
+
+from nngp.reproduce import tasks
+from nngp.reproduce.parts import PARTS, chosen
+from nngp.reproduce.scope import Scope
+from nngp.reproduce.store import RunStore
+from nngp.reproduce.tasks import FiniteWork, tasks_for
+
+SCOPE = Scope("digits", (50, 100), (1, 2), ("relu", "gelu"), 3, engine="cpu")
+WORK = FiniteWork((4, 8), 2)
+
+
+def names(*parts):
+    found, problems = tasks_for(chosen(parts), SCOPE, WORK)
+    assert problems == []
+    return [task.experiment for task in found]
+
+
+def test_a_part_asks_for_its_own_work_only():
+    assert names("fig6") == ["angular"]
+    assert names("fig3") == ["doubt"]
+    assert names("fig3", "fig8") == ["doubt"]
+
+
+def test_parts_share_work():
+    pytest.importorskip("optax")
+    assert names("fig4", "fig9", "fig10") == ["critical", "grid"]
+    assert names("table1", "table2") == ["setting", "grid"]
+    assert names("all") == [
+        *("angular", "prior", "critical", "spread", "doubt", "setting", "grid", "finite", "gap")
+    ]
+
+
+def test_everything_that_a_part_needs_can_be_done():
+    known = {*tasks.STUDIES, *tasks.SEARCHES}
+    assert {name for part in PARTS for name in part.needs} == known
+
+
+def test_without_the_extra_its_work_is_left_out_with_a_sentence(monkeypatch):
+    monkeypatch.setattr(
+        "nngp.reproduce.finite.checks.find_spec", lambda name: None if name == "optax" else True
+    )
+    found, problems = tasks_for(chosen(["fig1", "fig2", "fig7"]), SCOPE, WORK)
+    assert [task.experiment for task in found] == ["grid"]
+    assert [sentence.split(" is left out: ")[0] for sentence in problems] == [
+        *("spread", "finite", "gap")
+    ]
+    assert all("pip install 'nngp[finite]'" in sentence for sentence in problems)
+
+
+def test_searches_have_the_shapes_that_were_asked_for(tmp_path):
+    pytest.importorskip("optax")
+    found, _ = tasks_for(chosen(["fig1", "fig2"]), SCOPE, WORK)
+    by_name = {task.experiment: task for task in found}
+    with RunStore(tmp_path / "runs.db") as store:
+        runs = store.runs(keys=by_name["finite"].declare(store))
+        shapes = {(r.config["train"], r.config["width"], r.config["activation"]) for r in runs}
+        assert shapes == {(train, width, "relu") for train in (50, 100) for width in (4, 8)}
+        assert len(runs) == 8
+        assert {(r.config["depth"], r.config["loss"]) for r in runs} == {(2, "mse")}
+        gap = store.runs(keys=by_name["gap"].declare(store))
+        assert {(r.config["train"], r.config["depth"]) for r in gap} == {(100, 5)}
+        assert {r.config["monitor"] for r in gap} == {"train"}
+        config = gap[0].config
+        assert 0.1 < by_name["gap"].guess(config) < 1000
+        assert by_name["gap"].device(config) == "cpu"
+
+
+def test_a_search_is_done_and_stops_in_time(tmp_path):
+    pytest.importorskip("optax")
+    scope = Scope("digits", (20,), (1,), ("relu",), 3, engine="cpu")
+    (task,) = (t for t in tasks_for(chosen(["fig1"]), scope, FiniteWork((4,), 1))[0][-1:])
+    with RunStore(tmp_path / "runs.db") as store:
+        keys = task.declare(store)
+        task.do(store, -math.inf, None)
+        assert store.pending(keys) == 1
+        task.do(store, math.inf, None)
+        assert store.pending(keys) == 0
+
+
+def test_the_gap_is_measured_where_labels_can_be_learned():
+    pytest.importorskip("optax")
+    for sizes, train in (((100, 1000, 5000), 1000), ((5000, 20_000), 5000)):
+        scope = Scope("mnist", sizes)
+        (task,) = tasks_for(chosen(["fig2"]), scope, WORK)[0]
+        assert task.sizes == (train,)
+
+
+def test_other_activations_serve_where_the_papers_are_not_asked_for():
+    scope = Scope("digits", (50,), activations=("gelu", "erf"))
+    assert tasks._papers(scope) == ("gelu", "erf")
