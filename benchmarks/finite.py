@@ -26,9 +26,11 @@ from typing import Any
 from nngp import plots
 from nngp.reproduce import datasets
 from nngp.reproduce.finite import gap
+from nngp.reproduce.finite.cells import EXPERIMENT, Cell, best_of
 from nngp.reproduce.finite.infinite import EXPERIMENT as INFINITE, infinite
 from nngp.reproduce.finite.recipe import Plan
-from nngp.reproduce.finite.search import EXPERIMENT, Cell, best_of, search
+from nngp.reproduce.finite.search import search
+from nngp.reproduce.published import published_row
 from nngp.reproduce.store import RunStore
 
 ROWS = ("mnist", "cifar10"), (1000, 10_000), ("relu", "tanh")
@@ -139,14 +141,6 @@ def draw(path: Path, folder: Path) -> None:
 
 def write_table(path: Path, output: Path) -> None:
     """The best of every complete cell beside the paper's rows."""
-    published = Path(__file__).parents[1] / "paper" / "published" / "accuracy.csv"
-    with published.open() as file:
-        rows = list(csv.DictReader(file))
-    paper = {
-        (row["dataset"], row["train"], row["activation"]): float(row["test_accuracy"])
-        for row in rows
-        if row["network"] == "finite"
-    }
     with RunStore(path) as store, output.open("w", newline="") as file:
         found = best_of(store.runs(experiment=EXPERIMENT, status="done"))
         levels = {
@@ -160,8 +154,8 @@ def write_table(path: Path, output: Path) -> None:
                 continue
             cell = one.cell
             level = levels.get((cell.dataset, cell.train, cell.activation, cell.depth))
-            published_row = paper[(cell.dataset, str(cell.train), cell.activation)]
-            writer.writerow(_row(one, level, published_row))
+            paper = published_row(cell.dataset, cell.train, cell.activation, finite=True)
+            writer.writerow(_row(one, level, paper.test_accuracy if paper else ""))
 
 
 COLUMNS = (
@@ -171,7 +165,7 @@ COLUMNS = (
 )
 
 
-def _row(found: Any, level: Any, paper: float) -> list[Any]:
+def _row(found: Any, level: Any, paper: float | str) -> list[Any]:
     cell, result, config = found.cell, found.result, found.best.config
     recipe = ("learning_rate", "weight_decay", "weight_var", "bias_var")
     return [

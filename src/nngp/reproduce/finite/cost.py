@@ -8,11 +8,11 @@ import jax
 
 from nngp.linsolve import CpuEngine
 from nngp.reproduce.datasets import Split
+from nngp.reproduce.finite.cells import Cell
 from nngp.reproduce.finite.device import lanes_that_fit
 from nngp.reproduce.finite.lanes import Shape
 from nngp.reproduce.finite.network import FiniteNetwork
 from nngp.reproduce.finite.recipe import BATCH_SIZES, Plan
-from nngp.reproduce.finite.search import Cell
 from nngp.reproduce.finite.training import shape_of
 
 GPU = 5e13, 2e12  # operations and bytes a second, of a large one

@@ -8,8 +8,8 @@ minus test accuracy.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nngp.reproduce.finite.cells import shared_values
 from nngp.reproduce.finite.recipe import Plan
-from nngp.reproduce.finite.search import shared_values
 from nngp.reproduce.store import Run
 
 EXPERIMENT = "gap"

@@ -8,13 +8,13 @@ The cell's answer is the trial that did best on validation.
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import groupby, islice
 from typing import Any
 
-from nngp.architecture import Architecture, as_activation
 from nngp.linsolve import Progress, progress_for
 from nngp.reproduce.datasets import Split
+from nngp.reproduce.finite.cells import EXPERIMENT, Cell, Found, best_of
 from nngp.reproduce.finite.checks import whole
 from nngp.reproduce.finite.device import device_name, most_lanes
 from nngp.reproduce.finite.material import Material
@@ -23,48 +23,7 @@ from nngp.reproduce.finite.recipe import Plan, Recipe, random_recipes
 from nngp.reproduce.finite.training import Trainer, Training
 from nngp.reproduce.store import Run, RunStore
 
-EXPERIMENT = "finite"
 POLL = 0.5  # seconds between two looks at runs that another process has in hand
-
-
-@dataclass(frozen=True, order=True)
-class Cell:
-    """One shape of network on one training set; `train` counts its points."""
-
-    dataset: str
-    train: int
-    activation: str
-    depth: int
-    width: int
-
-    def __post_init__(self) -> None:
-        for name, least in (("train", 1), ("depth", 0), ("width", 1)):
-            whole(name, getattr(self, name), least)
-        if not isinstance(self.activation, str):
-            raise TypeError("a search needs an activation by name, so that runs can be told apart")
-        as_activation(self.activation)
-
-    @property
-    def architecture(self) -> Architecture:
-        """Its depth and activation; the variances are the recipes'."""
-        return Architecture(self.depth, self.activation)
-
-    def __str__(self) -> str:
-        return f"{self.dataset} {self.train}, {self.activation} {self.depth} x {self.width}"
-
-
-@dataclass(frozen=True)
-class Found:
-    """The best of a cell by validation, and how many trials it was chosen from."""
-
-    cell: Cell
-    trials: int
-    best: Run
-
-    @property
-    def result(self) -> dict[str, Any]:
-        """What the best run reached."""
-        return self.best.result or {}
 
 
 def search(
@@ -135,29 +94,6 @@ def declare(
     )
 
 
-def best_of(runs: Sequence[Run]) -> list[Found]:
-    """The best finished run of every cell among them, by validation; ties go to the lower error.
-    The runs should be those of one plan, as networks trained longer may do better."""
-    done = sorted((run for run in runs if run.status == "done"), key=_cell_of)
-    cells = [(cell, list(group)) for cell, group in groupby(done, key=_cell_of)]
-    return [Found(cell, len(group), max(group, key=_rank)) for cell, group in cells]
-
-
-def shared_values(runs: Sequence[Run], *names: str) -> dict[str, Any]:
-    """What `names` are in runs that share them, and their plan: others are not to be compared."""
-    values = {
-        name: sorted({run.config[name] for run in runs})
-        for name in (*names, *Plan.__dataclass_fields__)
-    }
-    differ = [f"{name} {' and '.join(map(str, v))}" for name, v in values.items() if len(v) > 1]
-    if differ:
-        raise ValueError(
-            f"the runs differ ({'; '.join(differ)}), so they cannot be shown together; choose "
-            "those of one plan"
-        )
-    return {name: values[name][0] for name in names}
-
-
 class _Claims:
     """A group of runs as a source of recipes."""
 
@@ -202,14 +138,5 @@ def _batch_of(run: Run) -> int:
     return int(run.config["batch_size"])
 
 
-def _cell_of(run: Run) -> Cell:
-    return Cell(**{name: run.config[name] for name in Cell.__dataclass_fields__})
-
-
 def _recipe_of(run: Run) -> Recipe:
     return Recipe(**{name: run.config[name] for name in Recipe.__dataclass_fields__})
-
-
-def _rank(run: Run) -> tuple[float, float]:
-    result = run.result or {}
-    return result["val_accuracy"], -result["val_mse"]

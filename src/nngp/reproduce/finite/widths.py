@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nngp.reproduce.finite.cells import EXPERIMENT, Found, best_of, shared_values
 from nngp.reproduce.finite.infinite import EXPERIMENT as INFINITE
 from nngp.reproduce.finite.recipe import Plan
-from nngp.reproduce.finite.search import EXPERIMENT, Found, best_of, shared_values
 from nngp.reproduce.store import Run, RunStore
 
 

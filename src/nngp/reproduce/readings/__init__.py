@@ -1,1 +1,2 @@
-"""What a figure or table shows, read from a store of finished runs."""
+"""What the store knows, made ready to be shown: each file reads finished runs and gives a frozen
+dataclass. Nothing is computed here that takes longer than reading."""

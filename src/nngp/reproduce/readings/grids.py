@@ -1,0 +1,135 @@
+"""The grids over the two variances (app. D) as arrays: experiment "grid", one run for each strip.
+
+A data set's strips are read once, and every table and figure is made from what that gives.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp.reproduce.scope import Scope
+from nngp.reproduce.store import Run, RunStore
+
+EXPERIMENT = "grid"
+SCORES = ("val_accuracy", "val_mse", "test_accuracy", "test_mse", "log_evidence", "noise_var")
+DIGITS = 4  # of the variances, which are names of runs (scope.py)
+
+Array = NDArray[np.float64]
+Name = tuple[int, str, int]  # training points, activation, depth
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Networks of one depth and activation on one training set, for W weight variances times B bias
+    variances. Scores are (W, B), NaN where a network was not run or has no kernel; `tried` says
+    which were run."""
+
+    train: int
+    activation: str
+    depth: int
+    validation: int
+    test: int
+    weight_vars: Array
+    bias_vars: Array
+    scores: Mapping[str, Array]
+    tried: NDArray[np.bool_]
+    seconds: float
+    devices: tuple[str, ...]
+
+    @property
+    def networks(self) -> int:
+        """How many were run."""
+        return int(self.tried.sum())
+
+    @property
+    def wanted(self) -> int:
+        """How many the whole grid has."""
+        return self.tried.size
+
+    @property
+    def complete(self) -> bool:
+        """Whether all were run."""
+        return bool(self.tried.all())
+
+
+@dataclass(frozen=True)
+class Grids:
+    """All grids of a scope that have been begun, by training points, activation and depth."""
+
+    scope: Scope
+    by_name: Mapping[Name, Grid]
+
+    def of(self, train: int, activation: str) -> tuple[Grid, ...]:
+        """All depths of an activation on one training set, the shallowest first."""
+        found = [self.get(train, activation, depth) for depth in sorted(self.scope.depths)]
+        return tuple(grid for grid in found if grid is not None)
+
+    def get(self, train: int, activation: str, depth: int) -> Grid | None:
+        """One of them, if it has been begun."""
+        return self.by_name.get((train, activation, depth))
+
+
+def read_grids(store: RunStore, scope: Scope) -> Grids:
+    """Everything that the store has of the scope's grids, which may be nothing. Where strips were
+    judged on test sets of different sizes, those of the largest count."""
+    where = {"dataset": scope.dataset}
+    runs = store.runs(experiment=EXPERIMENT, status="done", where=where)
+    by_name: dict[Name, list[Run]] = {}
+    for run in runs:
+        name = (run.config["train"], run.config["activation"], run.config["depth"])
+        if _inside(name, scope):
+            by_name.setdefault(name, []).append(run)
+    return Grids(scope, {name: _grid(name, strips, scope) for name, strips in by_name.items()})
+
+
+def _inside(name: Name, scope: Scope) -> bool:
+    train, activation, depth = name
+    return train in scope.sizes and activation in scope.activations and depth in scope.depths
+
+
+def _grid(name: Name, strips: list[Run], scope: Scope) -> Grid:
+    judged = max((run.config["test"], run.config["validation"]) for run in strips)
+    own = [run for run in strips if (run.config["test"], run.config["validation"]) == judged]
+    shape = len(scope.weight_vars), len(scope.bias_vars)
+    scores = {score: np.full(shape, np.nan) for score in SCORES}
+    tried = np.zeros(shape, bool)
+    rows, columns = _places(scope.weight_vars), _places(scope.bias_vars)
+    for run in own:
+        row = rows.get(round(run.config["weight_var"], DIGITS))
+        if row is not None:
+            _fill(scores, tried, row, columns, run)
+    return Grid(
+        *name,
+        validation=judged[1],
+        test=judged[0],
+        weight_vars=np.array(scope.weight_vars),
+        bias_vars=np.array(scope.bias_vars),
+        scores=scores,
+        tried=tried,
+        seconds=sum(run.seconds or 0.0 for run in own),
+        devices=tuple(sorted({run.device for run in own})),
+    )
+
+
+def _fill(
+    scores: Mapping[str, Array],
+    tried: NDArray[np.bool_],
+    row: int,
+    columns: Mapping[float, int],
+    run: Run,
+) -> None:
+    """Put one strip into its row; what is not on the scope's grid is left out."""
+    values = [round(value, DIGITS) for value in run.config["bias_vars"]]
+    kept = [i for i, value in enumerate(values) if value in columns]
+    where = [columns[values[i]] for i in kept]
+    tried[row, where] = True
+    result: Mapping[str, Any] = run.result or {}
+    for score, table in scores.items():
+        table[row, where] = np.array(result[score], float)[kept]  # None becomes NaN
+
+
+def _places(values: Iterable[float]) -> dict[float, int]:
+    return {round(value, DIGITS): i for i, value in enumerate(values)}

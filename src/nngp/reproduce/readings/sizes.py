@@ -1,0 +1,126 @@
+"""Figure 1: accuracy and error against the number of training points, and against the width."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nngp.reproduce.finite.cells import Found, best_of, rank
+from nngp.reproduce.finite.infinite import EXPERIMENT as SMALL_GRID
+from nngp.reproduce.published import published_row
+from nngp.reproduce.readings.choice import by_validation
+from nngp.reproduce.readings.grids import Grids, read_grids
+from nngp.reproduce.readings.searched import best_shape, best_trial, finite_runs, is_of
+from nngp.reproduce.scope import Scope
+from nngp.reproduce.store import Run, RunStore
+from nngp.reproduce.study import NothingMeasuredError
+
+
+@dataclass(frozen=True)
+class Point:
+    """What the best by validation reaches on test, and how many networks it was chosen from. The
+    paper's points have neither an error nor a number of networks."""
+
+    at: int  # training points, or width
+    accuracy: float
+    mse: float | None = None
+    networks: int | None = None
+
+
+@dataclass(frozen=True)
+class SizeCurve:
+    """One activation against the number of training points; any of these may be empty."""
+
+    activation: str
+    infinite: tuple[Point, ...]
+    finite: tuple[Point, ...]
+    paper_infinite: tuple[Point, ...]
+    paper_finite: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class WidthLine:
+    """One activation against the width, the best of all depths, and the infinite network."""
+
+    activation: str
+    points: tuple[Point, ...]
+    level: Point | None
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Figure 1 of a data set. `train` is the training set of the widths, the largest that has
+    finite networks; None if there is none."""
+
+    dataset: str
+    curves: tuple[SizeCurve, ...]
+    train: int | None
+    widths: tuple[WidthLine, ...]
+
+
+def sizes(store: RunStore, scope: Scope, grids: Grids | None = None) -> Sizes:
+    """Read grids and random searches. Where no grid has been begun, the small one that goes with
+    `nngp finite` stands in for it."""
+    own, trials = grids or read_grids(store, scope), finite_runs(store, scope)
+    where = {"dataset": scope.dataset}
+    small = store.runs(experiment=SMALL_GRID, status="done", where=where)
+    curves = [_curve(scope, name, own, trials, small) for name in scope.activations]
+    shown = tuple(curve for curve in curves if curve.infinite or curve.finite)
+    if not shown:
+        raise NothingMeasuredError(
+            f"the store has no finished networks on {scope.dataset} with these sizes and "
+            "activations; run nngp reproduce first"
+        )
+    train = max((run.config["train"] for run in trials), default=None)
+    lines = [_width_line(train, curve, trials) for curve in shown] if train else []
+    return Sizes(scope.dataset, shown, train, tuple(line for line in lines if line.points))
+
+
+def _curve(
+    scope: Scope, activation: str, grids: Grids, trials: Sequence[Run], small: Sequence[Run]
+) -> SizeCurve:
+    sizes = sorted(scope.sizes)
+    found = [best_trial(trials, train, activation) for train in sizes]
+    infinite = [_infinite(train, activation, grids, small) for train in sizes]
+    return SizeCurve(
+        activation,
+        tuple(point for point in infinite if point),
+        tuple(_finite(one, one.cell.train) for one in found if one),
+        _paper(scope, activation, finite=False),
+        _paper(scope, activation, finite=True),
+    )
+
+
+def _infinite(train: int, activation: str, grids: Grids, small: Sequence[Run]) -> Point | None:
+    own = grids.of(train, activation)
+    for best in by_validation(own):
+        networks = sum(grid.networks for grid in own)
+        return Point(train, best.test_accuracy, best.test_mse, networks)
+    runs = [run for run in small if is_of(run, train, activation)]
+    if not runs:
+        return None
+    result = max(runs, key=rank).result or {}
+    networks = sum(len(run.config["weight_vars"]) * len(run.config["bias_vars"]) for run in runs)
+    return Point(train, result["test_accuracy"], result["test_mse"], networks)
+
+
+def _finite(found: Found, at: int) -> Point:
+    result = found.result
+    return Point(at, result["test_accuracy"], result["test_mse"], found.trials)
+
+
+def _paper(scope: Scope, activation: str, *, finite: bool) -> tuple[Point, ...]:
+    rows = [
+        published_row(scope.dataset, train, activation, finite=finite)
+        for train in sorted(scope.sizes)
+    ]
+    return tuple(Point(row.train, row.test_accuracy) for row in rows if row)
+
+
+def _width_line(train: int, curve: SizeCurve, trials: Sequence[Run]) -> WidthLine:
+    found = best_of([run for run in trials if is_of(run, train, curve.activation)])
+    widths = sorted({one.cell.width for one in found})
+    points = [
+        _finite(best_shape([one for one in found if one.cell.width == width]), width)
+        for width in widths
+    ]
+    level = [point for point in curve.infinite if point.at == train]
+    return WidthLine(curve.activation, tuple(points), level[0] if level else None)
