@@ -21,7 +21,9 @@ def store(tmp_path):
 def strips(*sizes, count=4):
     """A study of strips of three networks each."""
     configs = [
-        {"train": size, "bias_vars": [0.0, 1.0, 2.0], "i": i} for size in sizes for i in range(count)
+        {"train": size, "bias_vars": [0.0, 1.0, 2.0], "i": i}
+        for size in sizes
+        for i in range(count)
     ]
     return StudyTask(Study("grid", configs, lambda config: Outcome({})), "cpu")
 
@@ -98,7 +100,9 @@ def test_a_budget_that_does_not_is_shared():
 
 
 def test_memory_is_that_of_the_largest_size():
-    small, large = (memory(Scope("mnist", sizes, engine="cpu")) for sizes in ((100,), (100, 20_000)))
+    small, large = (
+        memory(Scope("mnist", sizes, engine="cpu")) for sizes in ((100,), (100, 20_000))
+    )
     assert large.n == 20_000
     assert large.bytes > 20_000**2 * 8  # half the factor, half the inner products
     assert small.bytes < large.bytes / 10

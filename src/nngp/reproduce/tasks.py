@@ -174,22 +174,30 @@ def tasks_for(
     tasks: list[Task] = []
     left_out: list[str] = []
     for name in STUDIES + SEARCHES:
-        if name in needed:
-            try:
-                tasks.append(_task(name, scope, work))
-            except ImportError as error:
-                left_out.append(f"{name} is left out: {error}")
+        if name not in needed:
+            continue
+        if problem := _lacking(name):
+            left_out.append(f"{name} is left out: {problem}")
+        else:
+            tasks.append(_task(name, scope, work))
     return tasks, left_out
 
 
+def _lacking(name: str) -> str:
+    """What an experiment needs and is not installed."""
+    try:
+        if name in WITH_EXTRA:
+            need_packages()
+    except ImportError as error:
+        return str(error)
+    return ""
+
+
 def _task(name: str, scope: Scope, work: FiniteWork) -> Task:
-    if name in WITH_EXTRA:
-        need_packages()
     if name in STUDIES:
         return StudyTask(_study(name)(scope), scope.engine)
-    sizes = tuple(sorted({min(scope.sizes), max(scope.sizes)}))
     if name == "finite":
-        return SearchTask(name, scope, sizes, FINITE_DEPTH, work)
+        return SearchTask(name, scope, scope.sizes, FINITE_DEPTH, work)
     from nngp.reproduce.finite.gap import DEPTH
 
     few = max((size for size in scope.sizes if size <= GAP_POINTS), default=min(scope.sizes))
