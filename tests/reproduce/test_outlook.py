@@ -5,7 +5,7 @@ import math
 import pytest
 
 from nngp.linsolve import choose_engine
-from nngp.reproduce.outlook import Outlook, ends, memory, outlook
+from nngp.reproduce.outlook import Outlook, memory, outlook, shares
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import RunStore
 from nngp.reproduce.study import Outcome, Study
@@ -90,13 +90,15 @@ def times(*seconds):
 
 
 def test_a_budget_that_suffices_is_all_for_everyone():
-    assert ends(times(1.0, 2.0), 3.0) == [3.0, 3.0]
-    assert ends(times(1.0, 2.0), math.inf) == [math.inf, math.inf]
-    assert ends([], 3.0) == []
+    assert shares(times(1.0, 2.0), 3.0) == [3.0, 3.0]
+    assert shares(times(1.0, 2.0), math.inf) == [math.inf, math.inf]
+    assert shares([], 3.0) == []
 
 
 def test_a_budget_that_does_not_is_shared():
-    assert ends(times(10.0, 0.0, 30.0), 4.0) == [1.0, 1.0, 4.0]
+    assert shares(times(100.0, 0.0, 1.0, 30.0), 41.0) == [20.0, 0.0, 1.0, 20.0]
+    assert shares(times(100.0, 10.0), 41.0) == [31.0, 10.0]
+    assert shares(times(100.0, 30.0), 40.0) == [20.0, 20.0]
 
 
 def test_memory_is_that_of_the_largest_size():

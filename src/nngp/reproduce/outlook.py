@@ -52,18 +52,17 @@ def memory(scope: Scope) -> Forecast:
     )
 
 
-def ends(outlooks: Sequence[Outlook], budget: float) -> list[float]:
-    """When each task has to end, in seconds from the beginning. If all fit into the budget, none
-    before it does; otherwise each gets its share, so that every part has something to show."""
-    total = sum(one.seconds for one in outlooks)
-    if total <= budget:
+def shares(outlooks: Sequence[Outlook], budget: float) -> list[float]:
+    """Seconds for each task. If all fit into the budget, it is theirs; otherwise the short ones get
+    what they need and the long ones the same each, so that every part has something to show."""
+    if sum(one.seconds for one in outlooks) <= budget:
         return [budget] * len(outlooks)
-    spent = 0.0
-    moments = []
-    for one in outlooks:
-        spent += one.seconds
-        moments.append(budget * spent / total)
-    return moments
+    found = [0.0] * len(outlooks)
+    order = sorted(range(len(outlooks)), key=lambda i: outlooks[i].seconds)
+    for behind, i in enumerate(order):
+        found[i] = min(outlooks[i].seconds, budget / (len(order) - behind))
+        budget -= found[i]
+    return found
 
 
 class _Rates:

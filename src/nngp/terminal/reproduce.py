@@ -9,7 +9,7 @@ from typing import Any
 
 from nngp._files import replaced
 from nngp.plots import need_matplotlib
-from nngp.reproduce.outlook import Outlook, ends, memory, outlook
+from nngp.reproduce.outlook import Outlook, memory, outlook, shares
 from nngp.reproduce.parts import PARTS, Showing, look_up
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import RunStore
@@ -67,8 +67,10 @@ def work(
 ) -> None:
     """Every task in its share of the budget; then all of them again in what is left of it."""
     last = begun + budget
-    for moment, task in zip(ends(outlooks, budget), tasks, strict=True):
-        task.do(store, begun + moment, sys.stderr.isatty())
+    now = time.monotonic()
+    for task, share in zip(tasks, shares(outlooks, last - now), strict=True):
+        now = min(now + share, last)
+        task.do(store, now, sys.stderr.isatty())
     for task in tasks:
         if time.monotonic() < last:
             task.do(store, last, sys.stderr.isatty())
