@@ -11,6 +11,7 @@ from nngp.curve.compile import (
     compile_curve,
     compile_curves,
     curve_at,
+    keep,
 )
 from nngp.curve.limit import NoLimitError
 from nngp.curve.octaves import NEAR, FastTable, Profile, Workspace
@@ -29,5 +30,6 @@ __all__ = [
     "compile_curve",
     "compile_curves",
     "curve_at",
+    "keep",
     "output_variance",
 ]

@@ -5,6 +5,7 @@ recursion runs once, at the nodes of the octaves and at test points between them
 say what the interpolation is worth, and the recursion itself carries its rounding.
 """
 
+import threading
 import warnings
 from functools import cached_property, lru_cache
 from typing import Any
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 EPS = float(np.finfo(np.float64).eps)
 OCTAVES = (56, 112, 224, 448, octaves.DEEPEST)  # tried in turn
+KEPT = 64  # curves
 FAST_ERROR = 2.3e-13  # of the cubics in FastTable: 4 rho^-4 with rho = 2^11, a bound
 
 
@@ -189,7 +191,9 @@ def compile_curves(
 
 def curve_at(architecture: Architecture, input_var: float) -> AngularCurve:
     """`compile_curve` for callers that look at the error themselves."""
-    return _compile(architecture, _check_input_var(input_var), every=False)[-1]
+    input_var = _check_input_var(input_var)
+    known = _kept.get((architecture, input_var))
+    return known or _compile(architecture, input_var, every=False)[-1]
 
 
 def _check_input_var(input_var: float) -> float:
@@ -209,7 +213,19 @@ def _report(curve: AngularCurve, tol: float) -> None:
         )
 
 
-@lru_cache(maxsize=64)
+def keep(curve: AngularCurve) -> None:
+    """Let `curve_at` give this curve, compiled somewhere else, instead of compiling it again."""
+    with _lock:
+        _kept[curve.architecture, curve.input_var] = curve
+        while len(_kept) > KEPT:
+            _kept.pop(next(iter(_kept)))
+
+
+_kept: dict[tuple[Architecture, float], AngularCurve] = {}
+_lock = threading.Lock()
+
+
+@lru_cache(maxsize=KEPT)
 def _compile(architecture: Architecture, input_var: float, every: bool) -> tuple[AngularCurve, ...]:
     found = find_limit(architecture, input_var) if architecture.is_infinite else None
     for count in OCTAVES:

@@ -131,19 +131,28 @@ def _cell_basis() -> tuple[Array, Array]:
     return basis, np.asarray(fit, dtype=np.float64)
 
 
+def first_bits(octaves: int) -> int:
+    """The leading bits of the first cell of a table that goes down to m = 2^-octaves."""
+    return (1023 - octaves) << BITS
+
+
+def cell_cubics(coefs: Any) -> Any:
+    """Cubics of all cells, ascending in m, of octaves that descend; NumPy or JAX, (2, cells, 4)."""
+    basis, fit = _cell_basis()
+    return (coefs[:, ::-1] @ basis).reshape(2, -1, 4) @ fit
+
+
 class FastTable:
     """Cubics by the leading bits of m, evaluated in place on blocks that fit the cache."""
 
     def __init__(self, function: Octaves, octaves: int = SHALLOW) -> None:
-        basis, fit = _cell_basis()
-        coefs = function.coefs[:, octaves - 1 :: -1]  # ascending in m
-        cubics = (coefs @ basis).reshape(2, -1, 4) @ fit
+        cubics = cell_cubics(function.coefs[:, :octaves])
         at_one = function(np.array([False]), np.array([1.0]))[0]
         last = np.broadcast_to([at_one, 0.0, 0.0, 0.0], (2, 1, 4))  # for m = 1 alone
         both = np.concatenate([cubics, last], axis=1).reshape(-1, 4)
         self.columns = np.ascontiguousarray(both.T)
         self.cells = len(both) // 2  # of one side
-        self.first = np.int64((1023 - octaves) << BITS)
+        self.first = np.int64(first_bits(octaves))
 
     def apply(self, corr: Array, work: "Workspace", *, any_negative: bool) -> None:
         """Replace correlations by the function, in place.

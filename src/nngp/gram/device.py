@@ -20,7 +20,7 @@ from nngp._safe import TINY
 from nngp.architecture import Architecture
 from nngp.covariance import closed_form
 from nngp.curve import NEAR, Profile, curve_at
-from nngp.curve.octaves import BITS, SHALLOW, evaluate
+from nngp.curve.octaves import BITS, SHALLOW, cell_cubics, evaluate, first_bits
 from nngp.gram.blocks import Blocks, fits, own_split
 from nngp.gram.equal_norm import curve_error
 from nngp.gram.gradient import by_name, split_sensitivities, total_of
@@ -99,11 +99,15 @@ def _put(array: Any) -> Any:
 
 def _fast(table: Table, c: Any) -> Any:
     """`FastTable.apply`: the cell is in the leading bits of m = 1 - |c|, the rest is the offset."""
-    raw = lax.bitcast_convert_type(1.0 - jnp.abs(c), jnp.int64)
-    cell = jnp.clip((raw >> SHIFT) - table.first, 0, table.cubics.shape[1] - 1)
+    return _cell_values(table.cubics, table.first, c < 0, 1.0 - jnp.abs(c))
+
+
+def _cell_values(cubics: Any, first: Any, negative: Any, m: Any) -> Any:
+    raw = lax.bitcast_convert_type(m, jnp.int64)
+    cell = jnp.clip((raw >> SHIFT) - first, 0, cubics.shape[1] - 1)
     offset_bits = (raw & ((1 << SHIFT) - 1)) | (1023 << 52)
     x = lax.bitcast_convert_type(offset_bits, jnp.float64) - 1.0
-    cubic = table.cubics[jnp.where(c < 0, 1, 0), cell]
+    cubic = cubics[jnp.where(negative, 1, 0), cell]
     return ((cubic[..., 3] * x + cubic[..., 2]) * x + cubic[..., 1]) * x + cubic[..., 0]
 
 
@@ -133,14 +137,18 @@ def _redo(
     return value, nearest
 
 
+def _near(x: Any, y: Any) -> tuple[Any, Any]:
+    """1 - |c| of pairs of unit vectors from their difference, and whether c is negative."""
+    negative = (x * y).sum(axis=1) < 0
+    gap = jnp.where(negative[:, None], x + y, x - y)
+    return 0.5 * (gap * gap).sum(axis=1), negative
+
+
 def _profile_values(table: Table, c: Any, x: Any, y: Any, where: Where, shift: Any) -> Any:
     """Cosines to values of a profile, with the value at 1 plus `shift` on the diagonal."""
 
     def pair(i: Any, j: Any, old: Any) -> tuple[Any, Any]:
-        a, b = x[i], y[j]
-        negative = (a * b).sum(axis=1) < 0
-        gap = jnp.where(negative[:, None], a + b, a - b)
-        m = 0.5 * (gap * gap).sum(axis=1)
+        m, negative = _near(x[i], y[j])
         deficit = evaluate(jnp, table.coefs, table.ends, table.exponents, negative, m)
         return table.at_one - deficit, m
 
@@ -233,6 +241,36 @@ def _pairwise_block(
     diagonal = _on_diagonal(c.shape, where)
     cov, nearest = _redo(cov, (c > 1 - FAR_ENOUGH) & ~diagonal, pair)
     return jnp.where(diagonal, q1s[-1][:, None] + shift, cov), nearest
+
+
+@partial(jax.jit, static_argnames="symmetric")
+def signed_gaps(x: Any, y: Any, *, symmetric: bool) -> tuple[Any, Any]:
+    """1 - |c| of all pairs of unit vectors with the sign of c, exact for near pairs; and the
+    smallest that is not zero, if it is below 2^-16. Unlike c it needs no second look."""
+
+    def pair(i: Any, j: Any, old: Any) -> tuple[Any, Any]:
+        m, negative = _near(x[i], y[j])
+        return jnp.where(negative, -m, m), m
+
+    c = x @ y.T
+    near = jnp.abs(c) > 1 - NEAR
+    if symmetric:
+        near &= ~jnp.eye(len(x), dtype=bool)
+    gaps, nearest = _redo(jnp.copysign(1 - jnp.abs(c), c), near, pair)
+    if symmetric:
+        gaps = jnp.where(jnp.eye(len(x), dtype=bool), 0.0, gaps)
+    return gaps, nearest
+
+
+def gap_values(coefs: Any, at_one: Any, at_minus_one: Any, gaps: Any) -> Any:
+    """at_one - deficit at signed gaps, none below 2^-54; `coefs` are those of the deficit's first
+    54 octaves."""
+    cubics = cell_cubics(coefs)
+    edge = jnp.concatenate([coefs[0, 0].sum()[None], jnp.zeros(3)])  # m = 1: all T_k(1) are 1
+    cubics = jnp.concatenate([cubics, jnp.broadcast_to(edge, (2, 1, 4))], axis=1)
+    negative, m = jnp.signbit(gaps), jnp.abs(gaps)
+    inside = at_one - _cell_values(cubics, first_bits(DEEP), negative, m)
+    return jnp.where(m > 0, inside, jnp.where(negative, at_minus_one, at_one))
 
 
 class DeviceCosines:

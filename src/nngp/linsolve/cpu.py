@@ -40,6 +40,8 @@ class CpuEngine:
     def width(self) -> int:
         return tiles.threads()
 
+    whole_size: int = 0
+
     def rows_at_a_time(self, n: int) -> int:
         return ROWS
 

@@ -86,6 +86,10 @@ class Engine(Protocol):
     def tile_size(self, n: int) -> int:
         """Rows of a tile for an n x n matrix."""
 
+    @property
+    def whole_size(self) -> int:
+        """The most rows of a matrix that is better not cut into tiles; 0 if tiles serve all."""
+
     def rows_at_a_time(self, n: int) -> int:
         """Test points in one streamed block, with the memory that is free now."""
 

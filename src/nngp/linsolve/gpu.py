@@ -22,6 +22,7 @@ from nngp.linsolve.engine import Handle, NotPositiveDefiniteError, Tile
 
 Array = NDArray[np.float64]
 TILE, SMALL_TILE, SMALL_N = 3072, 2048, 60_000
+WHOLE = 24_576
 ALIGNED = 16  # rows of a tile are a multiple of this: products are much slower otherwise
 STACK = 8192  # rows solved at a time: a triangular solve of one tile leaves the device idle
 
@@ -72,6 +73,11 @@ class GpuEngine:
         """Even tiles of at most 3072 rows, or 2048 for a smaller matrix."""
         wanted = self._tile or (SMALL_TILE if n <= SMALL_N else TILE)
         return even_size(n, wanted, ALIGNED)
+
+    @property
+    def whole_size(self) -> int:
+        """The most rows of a matrix that is better not cut into tiles."""
+        return self._tile or WHOLE
 
     def rows_at_a_time(self, n: int) -> int:
         """As many as fill a quarter of what is free, or 4.5 GB."""

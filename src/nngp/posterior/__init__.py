@@ -10,7 +10,8 @@ from nngp.posterior.condition import condition, forecast
 from nngp.posterior.draws import sample_prior
 from nngp.posterior.posterior import LeaveOneOut, Posterior
 from nngp.posterior.report import ConstantKernelWarning, NoiseWarning, Report
-from nngp.posterior.sweep import Sweep, SweepResult
+from nngp.posterior.sweep import Sweep
+from nngp.posterior.sweep_result import SweepResult
 
 __all__ = [
     "ConstantKernelWarning",

@@ -4,40 +4,22 @@ Then a network costs one look-up and one factorisation, in buffers that are used
 what the paper's grids over depth, weight and bias variance are made of (sec. 3, appendix D).
 """
 
-import threading
-import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from nngp.architecture import ActivationError, Architecture
-from nngp.curve import VarianceError
-from nngp.gram import Inputs, check_architecture, cosine_blocks, kernel_blocks
-from nngp.linsolve import Engine, NotPositiveDefiniteError
-from nngp.linsolve.cholesky import cut, even_size, spans
-from nngp.posterior.noise import Noise
-from nngp.posterior.system import check_shifted, means, solve
+from nngp.architecture import Architecture
+from nngp.gram import Inputs, check_architecture
+from nngp.gram.inputs import common_var
+from nngp.linsolve import Engine
+from nngp.posterior.sweep_result import Points, SweepResult
+from nngp.posterior.sweep_tiled import TiledSweep
 from nngp.posterior.targets import as_noise, as_targets
 from nngp.posterior.workplace import find_engine
 
-
-@dataclass(frozen=True)
-class SweepResult:
-    """One network's scores on the validation set; NaN, with `error`, where there are none.
-
-    `accuracy` compares the largest output with the largest target, and is NaN for one output.
-    """
-
-    architecture: Architecture
-    accuracy: float
-    mse: float
-    log_evidence: float
-    noise_var: float
-    failed_attempts: int
-    seconds: float
-    error: str = ""
+if TYPE_CHECKING:
+    from nngp.posterior.sweep_queued import QueuedSweep
 
 
 class Sweep:
@@ -48,6 +30,8 @@ class Sweep:
     X, Y : array_like, (n, d) and (n,) or (n, outputs)
     X_val, Y_val : array_like
         Where the scores are taken.
+    X_test, Y_test : array_like, optional
+        Where scores are taken as well.
     noise_var, relative_noise
         As in `nngp.condition`: the start of the ladder.
     engine, memory
@@ -69,104 +53,76 @@ class Sweep:
         Y: ArrayLike,
         X_val: ArrayLike,
         Y_val: ArrayLike,
+        X_test: ArrayLike | None = None,
+        Y_test: ArrayLike | None = None,
         *,
         noise_var: float = 1e-10,
         relative_noise: bool = False,
         engine: str | Engine = "auto",
         memory: int | None = None,
     ) -> None:
-        self._inputs, self._val = Inputs.kept(X), Inputs.kept(X_val, "X_val")
-        if self._inputs.X.shape[1] != self._val.X.shape[1]:
-            raise ValueError(
-                f"X has {self._inputs.X.shape[1]} features and X_val {self._val.X.shape[1]}"
-            )
-        self._targets, _ = as_targets(Y, len(self._inputs))
-        self._val_targets, _ = as_targets(Y_val, len(self._val), "Y_val")
-        if self._targets.shape[1] != self._val_targets.shape[1]:
-            raise ValueError("Y and Y_val must have the same number of outputs")
-        self._noise = as_noise(noise_var), relative_noise
-        n, m = len(self._inputs), len(self._val)
-        self._engine, _ = find_engine(
+        if (X_test is None) != (Y_test is None):
+            raise ValueError("X_test and Y_test go together; give both or neither")
+        inputs = Inputs.kept(X)
+        points = Points(inputs, as_targets(Y, len(inputs))[0])
+        asked = [_points(X_val, Y_val, "val", points)]
+        if X_test is not None and Y_test is not None:
+            asked.append(_points(X_test, Y_test, "test", points))
+        m = sum(len(other.inputs) for other in asked)
+        noise = as_noise(noise_var), relative_noise
+        chosen, expected = find_engine(
             engine,
-            self._inputs,
-            self._targets.shape[1],
+            inputs,
+            points.targets.shape[1],
             memory,
             beside=lambda n: 4 * n * (n + 2 * m),  # the cosines
         )
-        self._edges = cut(n, self._engine.tile_size(n))
-        self._rows = spans(cut(m, even_size(m, self._engine.rows_at_a_time(n))))
-        columns = spans(self._edges)
-        lower = [(r, c) for i, r in enumerate(columns) for c in columns[: i + 1]]
-        self._own = self._cosines(self._inputs, lower)
-        self._cross = self._cosines(self._val, [(r, c) for r in self._rows for c in columns])
-        with self._engine.run() as run:
-            self._answers = [run.put(self._val_targets[rows]) for rows in self._rows]
-        self._arena, self._lock = self._engine.arena(), threading.Lock()
-
-    def _cosines(self, left: Inputs, where: list[tuple[slice, slice]]) -> dict[Any, Any]:
-        source = cosine_blocks(self._engine.where, left, self._inputs)
-        with self._engine.run() as run:
-            handles = [run.apply(source.block, *rows_columns) for rows_columns in where]
-            return {
-                (rows.start, columns.start): run.wait(handle)
-                for (rows, columns), handle in zip(where, handles, strict=True)
-            }
+        self._inputs = inputs
+        self._way = _queued(chosen, points, asked, noise, expected.available) or TiledSweep(
+            chosen, *points, asked, noise
+        )
 
     def run(self, architectures: Iterable[Architecture]) -> Iterator[SweepResult]:
-        """The results, one network after the other, as they come."""
+        """The results, one network after the other, as they come. On a GPU, data up to some ten
+        thousand points have a few networks in hand before the first result is given."""
         if isinstance(architectures, Architecture):
             raise TypeError("run takes many networks; pass [architecture] for one")
         self._inputs.check_unchanged()
-        for architecture in architectures:
-            check_architecture(architecture)
-            yield self._score(architecture)
-
-    def _score(self, architecture: Architecture) -> SweepResult:
-        start, nothing = time.perf_counter(), float("nan")
-        try:
-            with self._lock:  # the arena holds one factor at a time
-                scores = self._fit(architecture)
-        except NotPositiveDefiniteError as error:
-            scores = (nothing, nothing, nothing, error.noise_var, error.failed_attempts)
-            return SweepResult(architecture, *scores, _since(start), str(error))
-        except (ActivationError, VarianceError) as error:
-            scores = (nothing, nothing, nothing, nothing, 0)
-            return SweepResult(architecture, *scores, _since(start), str(error))
-        return SweepResult(architecture, *scores, _since(start))
-
-    def _fit(self, architecture: Architecture) -> tuple[float, float, float, float, int]:
-        engine = self._engine
-        with engine.run():
-            own = kernel_blocks(engine.where, architecture, self._inputs, stored=self._own)
-            cross = kernel_blocks(
-                engine.where,
-                architecture,
-                self._val,
-                self._inputs,
-                split=own.split,
-                stored=self._cross,
-            )
-        noise = Noise.of(*self._noise, architecture, self._inputs)
-        system = solve(engine, own, self._edges, self._targets, noise, arena=self._arena)
-        check_shifted(cross, system, self._targets, architecture.depth)
-        with engine.run() as run:
-            predicted = means(run, cross, system, self._rows)
-            pairs = list(zip(predicted, self._answers, strict=True))
-            wrong = sum(float(run.fetch(run.apply(_squared_error, *pair))) for pair in pairs)
-            right = sum(int(run.fetch(run.apply(_agreement, *pair))) for pair in pairs)
-        m, outputs = self._val_targets.shape
-        accuracy = right / m if outputs > 1 else float("nan")
-        scores = accuracy, wrong / (m * outputs), system.log_evidence
-        return *scores, system.noise.variance, system.failed_attempts
+        yield from self._way.run(_checked(architectures))
 
 
-def _squared_error(mean: Any, target: Any) -> Any:
-    return ((mean - target) ** 2).sum()
+def _checked(architectures: Iterable[Architecture]) -> Iterator[Architecture]:
+    for architecture in architectures:
+        check_architecture(architecture)
+        yield architecture
 
 
-def _agreement(mean: Any, target: Any) -> Any:
-    return (mean.argmax(axis=1) == target.argmax(axis=1)).sum()
+def _points(X: ArrayLike, Y: ArrayLike, name: str, train: Points) -> Points:
+    inputs = Inputs.kept(X, f"X_{name}")
+    features = train.inputs.X.shape[1]
+    if features != inputs.X.shape[1]:
+        raise ValueError(f"X has {features} features and X_{name} {inputs.X.shape[1]}")
+    targets, _ = as_targets(Y, len(inputs), f"Y_{name}")
+    if train.targets.shape[1] != targets.shape[1]:
+        raise ValueError(f"Y and Y_{name} must have the same number of outputs")
+    return Points(inputs, targets)
 
 
-def _since(start: float) -> float:
-    return time.perf_counter() - start
+def _queued(
+    engine: Engine,
+    train: Points,
+    asked: Sequence[Points],
+    noise: tuple[float, bool],
+    available: int | None,
+) -> "QueuedSweep | None":
+    """One program a network, where norms are equal and a device has room for the square."""
+    n, m = len(train.inputs), sum(len(other.inputs) for other in asked)
+    input_var = common_var(train.inputs, *(other.inputs for other in asked))
+    if n > engine.whole_size or input_var is None:
+        return None
+    from nngp.posterior.sweep_queued import QueuedSweep
+
+    if available is not None and QueuedSweep.bytes(n, m) > available:
+        return None
+    sweep = QueuedSweep(engine, *train, asked, noise, input_var)
+    return sweep if sweep.suits else None

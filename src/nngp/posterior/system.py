@@ -100,11 +100,7 @@ def solve(
     memory = arena or engine.arena()
     middle = _middle(Y)
     targets = _with_ones(Y, middle, blocks.split)
-    if noise.variance / blocks.split.scale > LARGEST:
-        raise VarianceError(
-            f"noise_var {noise.variance:.0e} is out of proportion to this kernel, whose scale is "
-            f"{blocks.split.scale:.0e}; use less noise or a smaller depth"
-        )
+    check_noise(noise, blocks.split)
 
     def attempt(stated: float) -> tuple[Factor, list[Any]]:
         progress.begin(f"noise {stated:.0e}")
@@ -126,6 +122,32 @@ def solve(
     with engine.run() as run:
         used = noise.raised_to(stated)
         return _finish(run, factor, blocks.split, used, z, middle, failed, seconds)
+
+
+def check_noise(noise: Noise, split: Split) -> None:
+    """Refuse noise that float64 cannot hold in units of the kernel's scale."""
+    if noise.variance / split.scale > LARGEST:
+        raise VarianceError(
+            f"noise_var {noise.variance:.0e} is out of proportion to this kernel, whose scale is "
+            f"{split.scale:.0e}; use less noise or a smaller depth"
+        )
+
+
+def evidence(
+    split: Split, constant: Constant | None, fit: float, log_det: float, n: int, outputs: int
+) -> float:
+    """log p(Y) from the fit and log determinant of what was factored, of n points."""
+    log_det = log_det + n * float(np.log(2 * np.pi * split.scale))
+    if constant is not None:
+        fit, log_det = fit + constant.fit, log_det + constant.log_det
+    with np.errstate(over="ignore"):
+        found = float(-0.5 * (np.float64(fit) / split.scale + outputs * log_det))
+    if not np.isfinite(found):
+        raise VarianceError(
+            f"the targets are too large beside the scale {split.scale:.0e} of this kernel: their "
+            "squares overflow; rescale Y, or use a smaller depth"
+        )
+    return found
 
 
 def extend(
@@ -180,19 +202,9 @@ def _finish(
         z, alpha, constant = _kept_apart(run, factor, split, z, alpha, middle)
     squares = [run.apply(sum_of_squares, tile) for tile in z]
     fit = sum(float(run.fetch(part)) for part in squares)
-    n, outputs = factor.n, z[0].shape[0]
-    log_det = factor.log_det + n * float(np.log(2 * np.pi * split.scale))
-    if constant is not None:
-        fit, log_det = fit + constant.fit, log_det + constant.log_det
-    with np.errstate(over="ignore"):
-        evidence = float(-0.5 * (np.float64(fit) / split.scale + outputs * log_det))
-    if not np.isfinite(evidence):
-        raise VarianceError(
-            f"the targets are too large beside the scale {split.scale:.0e} of this kernel: their "
-            "squares overflow; rescale Y, or use a smaller depth"
-        )
+    log_evidence = evidence(split, constant, fit, factor.log_det, factor.n, z[0].shape[0])
     seconds = {**seconds, "solve": time.perf_counter() - start}
-    return System(factor, split, noise, constant, z, alpha, evidence, failed, seconds)
+    return System(factor, split, noise, constant, z, alpha, log_evidence, failed, seconds)
 
 
 def _kept_apart(

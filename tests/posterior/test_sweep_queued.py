@@ -1,0 +1,109 @@
+"""One program a network gives what conditioning on each network gives."""
+
+import math
+
+import numpy as np
+import pytest
+
+import nngp
+from nngp.posterior.sweep_queued import QueuedSweep
+
+RNG = np.random.default_rng(0)
+X = nngp.normalize(RNG.standard_normal((90, 5)))
+X[41], X[71], X[72], X[73] = X[3], X[3], -X[4], nngp.normalize(X[5:6] + 1e-7)[0]  # and near pairs
+Y = np.eye(3)[RNG.integers(0, 3, 90)] - 1 / 3
+NETS = [
+    nngp.Architecture(depth, name, w, b)
+    for depth, name, w, b in [
+        (1, "relu", 1.0, 0.1),
+        (3, "erf", 2.0, 0.0),
+        (60, "tanh", 1.0, 0.5),
+        (20, "tanh", 4.0, 0.0),
+        (math.inf, "erf", 0.5, 0.1),
+    ]
+]
+
+
+@pytest.fixture
+def device():
+    jax = pytest.importorskip("jax")
+    from nngp.linsolve.gpu import GpuEngine
+
+    return GpuEngine(jax.devices()[0])
+
+
+def sweep_of(device, **more):
+    sets = X[:40], Y[:40], X[40:70], Y[40:70], X[70:], Y[70:]
+    sweep = nngp.Sweep(*sets, engine=device, **more)
+    assert isinstance(sweep._way, QueuedSweep)
+    return sweep
+
+
+@pytest.mark.filterwarnings("ignore:the kernel has become constant")
+@pytest.mark.parametrize("relative", [False, True])
+def test_against_condition(device, relative):
+    sweep = sweep_of(device, noise_var=1e-4, relative_noise=relative)
+    for net, result in zip(NETS, sweep.run(NETS), strict=True):
+        posterior = nngp.condition(
+            net, X[:40], Y[:40], noise_var=1e-4, relative_noise=relative, engine="cpu"
+        )
+        for rows, mse, accuracy in (
+            (slice(40, 70), result.mse, result.accuracy),
+            (slice(70, 90), result.test_mse, result.test_accuracy),
+        ):
+            mean = posterior.mean(X[rows])
+            assert mse == pytest.approx(np.mean((mean - Y[rows]) ** 2), rel=1e-9)
+            assert accuracy == np.mean(mean.argmax(1) == Y[rows].argmax(1))
+        assert result.log_evidence == pytest.approx(posterior.log_evidence, rel=1e-9)
+        assert result.noise_var == pytest.approx(posterior.report.noise_var, rel=1e-12)
+        assert (result.architecture, result.failed_attempts, result.error) == (net, 0, "")
+
+
+def test_the_ladder_is_climbed_as_elsewhere(device):
+    data = X[:41].copy()
+    data[30:] = data[:11]  # duplicates have no factor without noise
+    sets = data, Y[:41], X[50:60], Y[50:60]
+    net = nngp.Architecture(2, "relu", 1.0, 0.0)
+    ours, tiled = (
+        next(nngp.Sweep(*sets, noise_var=0.0, engine=engine).run([net]))
+        for engine in (device, "cpu")
+    )
+    assert ours.failed_attempts == tiled.failed_attempts > 0
+    assert ours.noise_var == tiled.noise_var
+    assert ours.mse == pytest.approx(tiled.mse, rel=1e-4)
+
+
+def test_order_and_failures(device):
+    bad = [nngp.Architecture(0, "relu", 1e18, 0.0), nngp.Architecture(3000, "relu", 50.0, 0.0)]
+    nets = [bad[0], *NETS, bad[1], *NETS, *NETS]
+    results = list(sweep_of(device).run(nets))
+    assert [result.architecture for result in results] == nets
+    assert [bool(result.error) for result in results] == [net in bad for net in nets]
+    assert "far above the noise" in results[0].error
+    assert results[0].failed_attempts == 10
+    assert "past the range" in results[6].error
+
+
+def test_unequal_norms_and_large_data_take_tiles(device):
+    sets = 2 * X[:40], Y[:40], X[40:], Y[40:]
+    assert not isinstance(nngp.Sweep(*sets, engine=device)._way, QueuedSweep)
+    small = type(device)(device.device, tile=16)
+    sweep = nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:], engine=small)
+    assert not isinstance(sweep._way, QueuedSweep)
+
+
+def test_pairs_nearer_than_the_table_take_tiles(device):
+    data = X.copy()
+    data[1] = data[0]
+    data[1, 0] = np.nextafter(data[1, 0], 9)
+    sweep = nngp.Sweep(data[:40], Y[:40], data[40:], Y[40:], engine=device)
+    assert not isinstance(sweep._way, QueuedSweep)
+
+
+def test_test_points_on_the_host_too():
+    sweep = nngp.Sweep(X[:40], Y[:40], X[40:70], Y[40:70], X[70:], Y[70:], engine="cpu")
+    result = next(sweep.run(NETS[:1]))
+    mean = nngp.condition(NETS[0], X[:40], Y[:40]).mean(X[70:])
+    assert result.test_mse == pytest.approx(np.mean((mean - Y[70:]) ** 2), rel=1e-9)
+    with pytest.raises(ValueError, match="go together"):
+        nngp.Sweep(X, Y, X, Y, X_test=X)
