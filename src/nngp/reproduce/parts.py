@@ -62,7 +62,12 @@ def _showing(part: Part, store: RunStore, scope: Scope, grids: Any) -> Showing:
     try:
         return Showing(part, scope, part.read(store, scope, *known))
     except (NothingMeasuredError, ImportError, ValueError) as error:
-        return Showing(part, scope, problem=str(error))
+        return Showing(part, scope, problem=_public(str(error), store))
+
+
+def _public(sentence: str, store: RunStore) -> str:
+    """Without the place of the store, which may be a passing one, and without a full stop."""
+    return sentence.replace(str(store.path), "the store").rstrip(".")
 
 
 def chosen(names: Sequence[str]) -> list[Part]:

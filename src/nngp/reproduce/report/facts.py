@@ -8,6 +8,8 @@ from nngp.reproduce.datasets.catalogue import IMAGE_SETS
 from nngp.reproduce.scope import ACTIVATIONS, BEYOND, GRID, Scope
 from nngp.reproduce.store import Run, RunStore
 
+ORDER = ("mnist", "cifar10", "fashion_mnist", "digits")  # the paper's first
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -26,12 +28,16 @@ class Effort:
 
 def scopes_of(store: RunStore) -> list[Scope]:
     """One for each data set that has finished runs, with everything that they are about."""
-    runs = store.runs(status="done", lists=False)
-    return [
-        _scope(name, [run for run in runs if run.config.get("dataset") == name])
-        for name in IMAGE_SETS
-        if any(run.config.get("dataset") == name for run in runs)
-    ]
+    groups: dict[str, list[Run]] = {name: [] for name in ORDER}
+    for run in store.runs(status="done", lists=False):
+        if run.config.get("dataset") in groups:
+            groups[run.config["dataset"]].append(run)
+    return [_scope(name, runs) for name, runs in groups.items() if runs]
+
+
+def short_title(dataset: str) -> str:
+    """A data set's name as people write it."""
+    return IMAGE_SETS[dataset].title.split(",")[0]
 
 
 def efforts(store: RunStore) -> list[Effort]:

@@ -8,7 +8,7 @@ from importlib.resources import files
 import nngp
 from nngp._files import replaced
 from nngp.reproduce.parts import PARTS, Showing, look_up
-from nngp.reproduce.report.facts import scopes_of
+from nngp.reproduce.report.facts import scopes_of, short_title
 from nngp.reproduce.report.html import Html, element, joined
 from nngp.reproduce.report.sections import done_how, part_section, summary
 from nngp.reproduce.scope import Scope
@@ -63,7 +63,7 @@ def _page(store: RunStore, scopes: Sequence[Scope], shown: Sequence[Showing]) ->
 
 
 def _opening(scopes: Sequence[Scope]) -> Html:
-    names = ", ".join(scope.dataset for scope in scopes)
+    names = ", ".join(short_title(scope.dataset) for scope in scopes)
     return element(
         "header",
         element("h1", TITLE),
