@@ -150,12 +150,13 @@ class SearchTask:
 
     @cached_property
     def _seconds(self) -> dict[tuple[int, int], float]:
-        """Of one training of each size and width, if it does not end early."""
+        """Of a training of each size and width, if none ends early."""
         from nngp.reproduce.finite.cost import search_cost
 
+        trials = self.work.trials
         shapes = {(s, cell.width): cell for s in self.sizes for cell in self._cells(s)}
         return {
-            shape: search_cost([cell], self._data[shape[0]], self._plan, 1).seconds
+            shape: search_cost([cell], self._data[shape[0]], self._plan, trials).seconds / trials
             for shape, cell in shapes.items()
         }
 

@@ -18,13 +18,13 @@ VERDICTS = ("met", "missed", "not measured")
 INTRODUCTION = (
     "The paper shows that deep networks become Gaussian processes as their layers become wide. It "
     "computes the kernel of that process by interpolation in a table, does exact Bayesian "
-    "inference with it, and compares it with trained networks. Here its experiments are done again, with "
-    "exact kernels beside the authors' table."
+    "inference with it, and compares it with trained networks. Here its experiments are done "
+    "again, with exact kernels beside the authors' table."
 )
 DIFFERENCES = (
     "Where numbers differ, there are four reasons. The authors' table cuts its integral at ten, "
-    "which makes kernels of large variance too small, so their best setting need not be the "
-    "best of an exact kernel. Their kernels lose their digits with depth; ours do not. Which images of "
+    "which makes kernels of large variance too small, so their best setting need not be the best "
+    "one for an exact kernel. Their kernels lose digits with depth; ours do not. Which images of "
     "CIFAR-10 they held out for validation is not known. And a test set of 10,000 images leaves a "
     "standard error of 0.1 to 0.5 points."
 )
