@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 Point = tuple[float, float]
-RADIUS = 0.46
+RADIUS = 0.49
 LOW, HIGH = 0.0, 2.0  # heights of moments and of units
 START = -1.5  # where x is
 COLUMNS = (0.0, 1.6, 3.8, 5.4)  # layers 0, 1, L - 1 and L
