@@ -9,19 +9,19 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 Point = tuple[float, float]
-RADIUS = 0.46
+RADIUS = 0.49
 LOW, HIGH = 0.0, 2.0  # heights of moments and of units
 START = -1.5  # where x is
 COLUMNS = (0.0, 1.6, 3.8, 5.4)  # layers 0, 1, L - 1 and L
-MOMENTS = ("$K^0$", "$K^1$", "$K^{L-1}$", "$K^L$")
-UNITS = ("$z^0$", "$z^1$", "$z^{L-1}$", "$z^L$")
+MOMENTS = ("$K^0$", "$K^1$", "$K^{L{-}1}$", "$K^L$")
+UNITS = ("$z^0$", "$z^1$", "$z^{L{-}1}$", "$z^L$")
 COUNTS = ("$N_1$", "$N_2$", "$N_L$", r"$d_{\rm out}$")
-NODE = 10.5  # points: exponents are smaller
+NODE = 10  # points: exponents are smaller
 GIVEN, DRAWN, FOLLOWS = "0.85", "#D9E8F3", "#FAE3D3"  # data, random, a function of what is above
 EQUATIONS = (
     r"$K^0 = x^{\top}x\,/\,d_{\rm in}$",
     r"$z^l\,|\,K^l \,\sim\, \mathcal{N}(0,\, G(K^l))$,  $G(K) = \sigma_w^2 K + \sigma_b^2$",
-    r"$K^{l} = \phi(z^{l-1})^{\top}\phi(z^{l-1})\,/\,N_l$",
+    r"$K^{l} = \phi(z^{l{-}1})^{\top}\phi(z^{l{-}1})\,/\,N_l$",
 )
 
 
@@ -60,7 +60,7 @@ def _draw_layer(axes: plt.Axes, column: float, moment: str, unit: str, count: st
     axes.text(column, HIGH + half + 0.08, count, ha="center", va="center")
     _node(axes, (column, HIGH), unit, DRAWN)
     _node(axes, (column, LOW), moment, FOLLOWS)
-    axes.add_patch(Circle((column, LOW), 0.87 * RADIUS, fc="none", ec="black", lw=0.7, zorder=3))
+    axes.add_patch(Circle((column, LOW), 0.92 * RADIUS, fc="none", ec="black", lw=0.7, zorder=3))
     _arrow(axes, (column, LOW), (column, HIGH))
 
 

@@ -8,12 +8,13 @@ from matplotlib.lines import Line2D
 
 from nngp.reproduce.figures.style import COLOURS, plain, save
 from nngp.reproduce.readings.doubt import Doubt, DoubtCurve
+from nngp.reproduce.scope import ACTIVATIONS
 
 WIDTH, POINTS = 7.0, 9
 ALONE = (5.2, 4.2)  # inches of a picture with one panel
 ROW = 2.1  # inches of a row of panels
 MOST = 3  # panels in a row
-MARKERS = "os^Dv<>"
+LOOKS = dict(zip(ACTIVATIONS, zip(COLOURS, "os", strict=False), strict=True))
 GREY = "0.4"
 ROOM = 1.06  # scales beyond the largest error
 
@@ -41,7 +42,7 @@ def draw_doubt(data: Doubt, path: str | Path | None = None) -> Figure:
 
 def _draw_panel(axes: plt.Axes, data: Doubt, curves: list[DoubtCurve]) -> None:
     for curve in curves:
-        colour, mark = _look(data, curve.activation)
+        colour, mark = LOOKS[curve.activation]
         size = 4.5 if len(data.sizes) == 1 else 3.5
         axes.plot(curve.predicted, curve.realised, mark, color=colour, ms=size, mec="w", mew=0.3)
     axes.axline((0, 0), slope=1, color=GREY, lw=1.0, ls="--", zorder=1)
@@ -63,18 +64,10 @@ def _name(figure: Figure, data: Doubt) -> None:
         title += f"\n({data.done} of {data.wanted} runs are finished)"
     figure.suptitle(title, fontsize=POINTS)
     figure.supylabel("realised mean squared error", fontsize=POINTS)
-    marks = [_mark(*_look(data, name), name) for name in _activations(data)]
+    shown = {curve.activation for curve in data.curves}
+    marks = [_mark(*look, name) for name, look in LOOKS.items() if name in shown]
     line = Line2D([], [], color=GREY, lw=1.0, ls="--", label="as large as expected")
     figure.legend(handles=[*marks, line], loc="outside lower center", ncols=4, frameon=False)
-
-
-def _activations(data: Doubt) -> list[str]:
-    return list(dict.fromkeys(curve.activation for curve in data.curves))
-
-
-def _look(data: Doubt, activation: str) -> tuple[str, str]:
-    at = _activations(data).index(activation)
-    return COLOURS[at % len(COLOURS)], MARKERS[at % len(MARKERS)]
 
 
 def _mark(colour: str, shape: str, name: str) -> Line2D:
