@@ -1,22 +1,22 @@
 """Figure 10: the variances of the best networks beside the critical line."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from nngp.reproduce.figures.style import save
 from nngp.reproduce.readings.best import Best
-from nngp.reproduce.readings.choice import Chosen
 
 WIDTH, POINTS = 7.2, 9
-COLOURS = "viridis"
-SMALLEST, STEP = 3.0, 1.3  # marks, in points: networks that differ in depth only are seen as rings
-MARGIN = 0.04  # of the ranges, so that marks at their ends are whole
+COLOURS = "plasma"
+SMALLEST, LARGEST = 3.2, 8.0  # marks, in points: networks that differ in depth only are rings
+BRIGHTEST = 0.88  # of the colours: brighter ones are not seen on white
+Look = dict[str, Any]
+MARGIN = 0.07  # of the ranges, so that marks at their ends are whole
 
 
 def draw_best(data: Best, path: str | Path | None = None) -> Figure:
@@ -33,45 +33,63 @@ def draw_best(data: Best, path: str | Path | None = None) -> Figure:
             layout="constrained",
         )
         depths = sorted({one.depth for some in data.chosen.values() for one in some})
-        norm = LogNorm(depths[0], max(depths[-1], depths[0] * 2))
+        looks = dict(zip(depths, _looks(len(depths)), strict=True))
         for row, name in zip(axes, data.activations, strict=True):
             for panel, train in zip(row, data.sizes, strict=True):
-                _draw_panel(panel, data, name, train, depths, norm)
-            row[0].set_ylabel(name)
-        for panel, train in zip(axes[0], data.sizes, strict=True):
-            panel.set_title(f"{train:,} points", fontsize=POINTS)
-        figure.supxlabel("weight variance", fontsize=POINTS)
-        figure.supylabel("bias variance", fontsize=POINTS)
-        bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes.ravel().tolist(), pad=0.02)
-        bar.set_label("depth (hidden layers)")
-        bar.set_ticks(depths, labels=[f"{depth}" for depth in depths])
-        bar.minorticks_off()
+                _draw_panel(panel, data, name, train, looks)
+            row[0].set_ylabel(f"{name}\nbias variance")
+        for above, below, train in zip(axes[0], axes[-1], data.sizes, strict=True):
+            above.set_title(f"{train:,} points", fontsize=POINTS)
+            below.set_xlabel("weight variance")
+        _explain(figure, looks)
         figure.suptitle(_words(data), fontsize=POINTS + 1)
         save(figure, path)
     return figure
 
 
-def _draw_panel(
-    axes: plt.Axes, data: Best, name: str, train: int, depths: list[int], norm: LogNorm
-) -> None:
+def _draw_panel(axes: plt.Axes, data: Best, name: str, train: int, looks: dict[int, Look]) -> None:
     if name in data.theories:
         theory = data.theories[name]
         axes.plot(*theory.line_within(np.array(data.weight_range)), color="0.4", lw=1.1, ls="--")
     chosen = data.chosen.get((name, train), ())
     if not chosen:
         axes.text(0.5, 0.5, "not run", ha="center", transform=axes.transAxes, color="0.35")
-    for depth in reversed(depths):
-        own = [one for one in chosen if one.depth == depth]
-        size = SMALLEST + STEP * depths.index(depth)
-        _draw_marks(axes, own, size, plt.get_cmap(COLOURS)(norm(depth)))
+    for depth, look in reversed(looks.items()):
+        own = [(one.weight_var, one.bias_var) for one in chosen if one.depth == depth]
+        if own:
+            axes.plot(*zip(*own, strict=True), **look)
     for direction, (first, last) in (("x", data.weight_range), ("y", data.bias_range)):
         beyond = MARGIN * (last - first)
         axes.set(**{f"{direction}lim": (first - beyond, last + beyond)})
 
 
-def _draw_marks(axes: plt.Axes, chosen: Sequence[Chosen], size: float, colour: object) -> None:
-    weights, biases = [one.weight_var for one in chosen], [one.bias_var for one in chosen]
-    axes.plot(weights, biases, ls="none", marker="o", ms=size, mfc=colour, mec="white", mew=0.4)
+def _looks(count: int) -> list[Look]:
+    """The mark of each depth, the shallowest first."""
+    parts = np.linspace(0, 1, count)
+    return [
+        {
+            "ls": "none",
+            "marker": "o",
+            "ms": SMALLEST + part * (LARGEST - SMALLEST),
+            "mfc": plt.get_cmap(COLOURS)(BRIGHTEST * part),
+            "mec": "white",
+            "mew": 0.5,
+        }
+        for part in parts
+    ]
+
+
+def _explain(figure: Figure, looks: dict[int, Look]) -> None:
+    marks = [Line2D([], [], label=f"{depth}", **look) for depth, look in looks.items()]
+    figure.legend(
+        handles=marks,
+        title="depth (hidden layers)",
+        loc="outside lower center",
+        ncols=len(marks),
+        frameon=False,
+        handletextpad=0.1,
+        columnspacing=1.2,
+    )
 
 
 def _words(data: Best) -> str:

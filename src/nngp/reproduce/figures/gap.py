@@ -47,4 +47,4 @@ def _draw_panel(axes: plt.Axes, data: Gaps, name: str, colour: str) -> None:
     axes.plot(known, [values[widths == w].min() for w in known], "_-", color="0.2", lw=1.0, ms=9)
     networks = "1 network" if len(own) == 1 else f"{len(own)} networks"
     axes.set_title(f"{name}: {networks}", fontsize=POINTS)
-    width_axis(axes, known.tolist())
+    width_axis(axes, sorted({one.width for one in data.learned}))

@@ -1,6 +1,7 @@
 """Figures 4 and 9: test accuracy over the two variances as heat maps, phases beside or over them.
 
-cividis is read alike by readers with and without colour blindness, and prints well in grey.
+Colours go by the logarithm of the error, else the best networks would all look alike. cividis is
+read alike by readers with and without colour blindness, and prints well in grey.
 """
 
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import ListedColormap, Normalize
+from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -17,20 +18,19 @@ from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
 from nngp.reproduce.figures.phases import LOOKS
-from nngp.reproduce.figures.style import save
+from nngp.reproduce.figures.style import accuracy_ticks, save
 from nngp.reproduce.readings.heatmaps import HeatMap, HeatMaps
 from nngp.reproduce.readings.lines import Theory
 
 WIDTH, POINTS = 7.2, 9
-COLOURS = "cividis"
+COLOURS = "cividis_r"
 NO_KERNEL = "0.75"
 ROOM = 0.25  # part of the width that the name of a phase takes
 STAR: dict[str, Any] = {"marker": "*", "ms": 10, "mfc": "white", "mec": "black", "mew": 0.9}
 LINE: dict[str, Any] = {  # seen on dark and bright alike
     "color": "white",
-    "lw": 1.1,
-    "ls": "--",
-    "path_effects": [withStroke(linewidth=2.2, foreground="black")],
+    "lw": 1.0,
+    "path_effects": [withStroke(linewidth=2.4, foreground="black")],
 }
 
 
@@ -42,8 +42,7 @@ def draw_phase_maps(data: HeatMaps, path: str | Path | None = None) -> Figure:
         figure, axes = plt.subplots(
             *(rows, 2),
             figsize=(WIDTH, 0.6 + 2.5 * rows),
-            sharex=True,
-            sharey=True,
+            width_ratios=(1.12, 1),  # the colours' scale is on the left
             squeeze=False,
             layout="constrained",
         )
@@ -78,26 +77,31 @@ def draw_depth_maps(data: HeatMaps, path: str | Path | None = None) -> Figure:
         for row, name in zip(axes, data.activations, strict=True):
             for panel, depth in zip(row, data.depths, strict=True):
                 _draw_map(panel, data, name, depth, norm)
-            row[0].set_ylabel(name)
-        for panel, depth in zip(axes[0], data.depths, strict=True):
-            panel.set_title(f"depth {depth}", fontsize=POINTS)
-        figure.supxlabel("weight variance", fontsize=POINTS)
-        figure.supylabel("bias variance", fontsize=POINTS)
+            row[0].set_ylabel(f"{name}\nbias variance")
+        for above, below, depth in zip(axes[0], axes[-1], data.depths, strict=True):
+            above.set_title(f"depth {depth}", fontsize=POINTS)
+            below.set_xlabel("weight variance")
         _colour_bar(figure, axes.ravel().tolist(), norm)
-        figure.suptitle(_words(data), fontsize=POINTS + 1)
+        figure.suptitle(f"test accuracy: {_words(data)}", fontsize=POINTS + 1)
         _explain(figure, data)
         save(figure, path)
     return figure
 
 
-def _norm(data: HeatMaps) -> Normalize:
-    """From the worst to the best of all heat maps."""
-    values = [one.grid.scores["test_accuracy"] for one in data.maps.values()]
-    known = np.concatenate([value[np.isfinite(value)] for value in values])
-    return Normalize(*((known.min(), known.max()) if known.size else (0.0, 1.0)))
+def _norm(data: HeatMaps) -> LogNorm:
+    """From the best to the worst of all heat maps."""
+    errors = np.concatenate([_errors(one).ravel() for one in data.maps.values()])
+    known = errors[np.isfinite(errors)]
+    lowest, highest = (known.min(), known.max()) if known.size else (0.1, 1.0)
+    return LogNorm(lowest, max(highest, 1.01 * lowest))
 
 
-def _draw_map(axes: plt.Axes, data: HeatMaps, name: str, depth: int, norm: Normalize) -> None:
+def _errors(one: HeatMap) -> NDArray[np.float64]:
+    """The part of the test points that is not right; none counts as half a point, for the log."""
+    return np.maximum(1 - one.grid.scores["test_accuracy"], 0.5 / one.grid.test)
+
+
+def _draw_map(axes: plt.Axes, data: HeatMaps, name: str, depth: int, norm: LogNorm) -> None:
     """The cell of a network lies around it: grey without a kernel, white if it was not run."""
     axes.locator_params(axis="x", nbins=5)
     one = data.maps.get((name, depth))
@@ -105,14 +109,12 @@ def _draw_map(axes: plt.Axes, data: HeatMaps, name: str, depth: int, norm: Norma
         axes.text(0.5, 0.5, "not run", ha="center", transform=axes.transAxes, color="0.35")
         return
     weights, biases = _edges(one.grid.weight_vars), _edges(one.grid.bias_vars)
-    accuracy = one.grid.scores["test_accuracy"]
     cells: dict[str, Any] = {"rasterized": True}
     if (grey := _without_kernel(one)).any():
         hidden = np.ma.masked_equal(grey.T, False)
         axes.pcolormesh(weights, biases, hidden, cmap=ListedColormap([NO_KERNEL]), **cells)
-    axes.pcolormesh(
-        weights, biases, np.ma.masked_invalid(accuracy.T), norm=norm, cmap=COLOURS, **cells
-    )
+    errors = np.ma.masked_invalid(_errors(one).T)
+    axes.pcolormesh(weights, biases, errors, norm=norm, cmap=COLOURS, **cells)
     if name in data.theories:
         axes.plot(*data.theories[name].line_within(weights), **LINE)
     if one.best is not None:
@@ -132,6 +134,7 @@ def _draw_phases(axes: plt.Axes, theory: Theory | None) -> None:
         axes.contourf(theory.weight_vars, theory.bias_vars, area, levels=(0.5, 1), colors=colour)
         _name_area(axes, theory, area, name)
     axes.plot(*theory.line_within(theory.weight_vars), **LINE)
+    axes.set(xlim=theory.weight_vars[[0, -1]], ylim=theory.bias_vars[[0, -1]])
 
 
 def _name_area(axes: plt.Axes, theory: Theory, area: NDArray[np.bool_], name: str) -> None:
@@ -155,9 +158,13 @@ def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([2 * values[0] - inner[0], *inner, 2 * values[-1] - inner[-1]])
 
 
-def _colour_bar(figure: Figure, axes: list[plt.Axes], norm: Normalize) -> None:
-    colours = ScalarMappable(norm, COLOURS)
-    figure.colorbar(colours, ax=axes, label="test accuracy", pad=0.02, aspect=30)
+def _colour_bar(figure: Figure, axes: list[plt.Axes], norm: LogNorm) -> None:
+    """Colours go by the logarithm of the error, their scale by accuracy."""
+    bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, pad=0.02, aspect=30)
+    bar.ax.invert_yaxis()
+    named = accuracy_ticks(norm.vmin or 0.1, norm.vmax or 1.0)
+    bar.set_ticks([1 - accuracy for accuracy in named], labels=[f"{each:g}" for each in named])
+    bar.minorticks_off()
 
 
 def _explain(figure: Figure, data: HeatMaps) -> None:

@@ -1,5 +1,6 @@
 """What all pictures have in common. The colours are Okabe and Ito's, safe for the colour-blind."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +9,11 @@ from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DPI = 220
+MOST_TICKS = 11
+ROUND_ERRORS = (  # the roundest first
+    *(0.1, 0.01, 0.001, 0.5, 0.05, 0.005, 0.2, 0.02, 0.002, 0.9, 0.7, 0.3, 0.03, 0.8, 0.6, 0.4),
+    *(0.04, 0.07, 0.15, 0.015, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85),
+)
 
 
 def save(figure: Figure, path: str | Path | None, dpi: int = DPI) -> None:
@@ -29,3 +35,15 @@ def width_axis(axes: plt.Axes, widths: Sequence[int]) -> None:
     axes.xaxis.set_major_formatter(lambda width, _: f"{width:g}")
     axes.minorticks_off()
     plain(axes)
+
+
+def accuracy_ticks(lowest: float, highest: float) -> list[float]:
+    """Accuracies to be named on an axis that is spaced by the logarithm of the error, which goes
+    from `lowest` to `highest`: the roundest that are not too near to each other."""
+    apart = (math.log(highest) - math.log(lowest)) / MOST_TICKS
+    chosen: list[float] = []
+    for error in ROUND_ERRORS:
+        free = all(abs(math.log(error / other)) >= apart for other in chosen)
+        if lowest <= error <= highest and free:
+            chosen.append(error)
+    return sorted(round(1 - error, 4) for error in chosen)
