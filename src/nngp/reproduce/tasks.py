@@ -82,8 +82,8 @@ class StudyTask:
 class FiniteWork:
     """How much is spent on finite networks."""
 
-    widths: tuple[int, ...] = WIDTHS
-    trials: int = TRIALS
+    widths: tuple[int, ...]
+    trials: int
 
 
 @dataclass(frozen=True)

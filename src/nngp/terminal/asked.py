@@ -10,7 +10,7 @@ from nngp.linsolve import choose_engine
 from nngp.reproduce.datasets.catalogue import IMAGE_SETS
 from nngp.reproduce.parts import Part, chosen
 from nngp.reproduce.scope import DEPTHS, GRID, Scope, default_sizes
-from nngp.reproduce.tasks import FiniteWork
+from nngp.reproduce.tasks import TRIALS, WIDTHS, FiniteWork
 from nngp.terminal.finite import numbers
 from nngp.terminal.speech import UsageError, nearest
 
@@ -43,11 +43,7 @@ def asked(
     if dataset not in IMAGE_SETS:
         near = nearest(dataset, list(IMAGE_SETS))
         raise UsageError(f"--dataset must be one of {', '.join(IMAGE_SETS)}, got '{dataset}'{near}")
-    quick, most = dataset == "digits", max(default_sizes(dataset))
     names = tuple(dict.fromkeys(name.strip() for name in activations.split(",")))
-    points = default_sizes(dataset) if sizes is None else tuple(numbers("--sizes", sizes))
-    if max(points) > most:
-        raise UsageError(f"--sizes must be at most {most}, which is all that {dataset} has")
     try:
         for name in names:
             as_activation(name)
@@ -55,14 +51,25 @@ def asked(
         wanted = chosen(parts)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from None
-    usual = QUICK_DEPTHS if quick else DEPTHS
+    usual, side = (QUICK_DEPTHS, QUICK_GRID) if dataset == "digits" else (DEPTHS, GRID)
     layers = usual if depths is None else tuple(numbers("--depths", depths))
-    side = grid or (QUICK_GRID if quick else GRID)
-    work = FiniteWork(
-        FiniteWork.widths if widths is None else tuple(numbers("--widths", widths)),
-        trials or FiniteWork.trials,
-    )
-    return Asked(wanted, Scope(dataset, points, layers, names, side, data, engine), work)
+    scope = Scope(dataset, _sizes(dataset, sizes), layers, names, grid or side, data, engine)
+    units = WIDTHS if widths is None else tuple(numbers("--widths", widths))
+    return Asked(wanted, scope, FiniteWork(units, trials or TRIALS))
+
+
+def _sizes(dataset: str, text: str | None) -> tuple[int, ...]:
+    """Training sizes that the data set has."""
+    usual = default_sizes(dataset)
+    if text is None:
+        return usual
+    sizes, least = sorted(numbers("--sizes", text)), len(IMAGE_SETS[dataset].class_names)
+    if sizes[0] < least or sizes[-1] > usual[-1]:
+        raise UsageError(
+            f"--sizes must be from {least} (one of each class) to {usual[-1]}, which is all that "
+            f"{dataset} has"
+        )
+    return tuple(sizes)
 
 
 def seconds_of(text: str | None) -> float:

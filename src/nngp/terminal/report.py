@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from nngp.plots import need_matplotlib
 from nngp.reproduce.report import scopes_of, write_report
 from nngp.reproduce.store import RunStore
-from nngp.terminal.speech import UsageError, answer
+from nngp.reproduce.study import NothingMeasuredError
+from nngp.terminal.speech import DataError, UsageError, answer
 from nngp.terminal.tables import check_writable
 
 PAGES = (".html", ".htm")
@@ -26,7 +27,10 @@ def report(paths: list[Path], page: Path, datasets: list[str], as_json: bool) ->
         if missing:
             there = ", ".join(scope.dataset for scope in known) or "none"
             raise UsageError(f"there are no runs on '{missing[0]}'; data sets with runs: {there}")
-        shown = write_report(store, page, scopes)
+        try:
+            shown = write_report(store, page, scopes)
+        except NothingMeasuredError as error:
+            raise DataError(str(error)) from None
     facts = {
         "page": page,
         "bytes": page.stat().st_size,

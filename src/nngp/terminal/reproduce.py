@@ -13,10 +13,11 @@ from nngp.reproduce.outlook import Outlook, memory, outlook, shares
 from nngp.reproduce.parts import PARTS, Showing, look_up
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import RunStore
+from nngp.reproduce.study import NothingMeasuredError
 from nngp.reproduce.tasks import Task, tasks_for
 from nngp.terminal.asked import Asked
 from nngp.terminal.listing import show_rows
-from nngp.terminal.speech import answer, say
+from nngp.terminal.speech import UsageError, answer, say
 
 PRINTED = (
     "train",
@@ -39,6 +40,8 @@ def reproduce(wanted: Asked, budget: float, path: Path, folder: Path, as_json: b
     """Work on the store, then show what is in it."""
     begun = time.monotonic()
     need_matplotlib()
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder for figures and tables")
     folder.mkdir(parents=True, exist_ok=True)
     tasks, problems = tasks_for(wanted.parts, wanted.scope, wanted.finite)
     for sentence in problems:
@@ -55,7 +58,9 @@ def reproduce(wanted: Asked, budget: float, path: Path, folder: Path, as_json: b
     if as_json:
         answer("", _facts(shown, files, left, path, page), True)
     else:
-        say(f"{sum(map(len, files.values()))} files in {folder}; all runs: nngp runs {path}")
+        count = sum(map(len, files.values()))
+        written = "1 file" if count == 1 else f"{count} files"
+        say(f"{written} in {folder}; all runs: nngp runs {path}")
 
 
 def work(
@@ -133,11 +138,15 @@ def _any(rows: list[dict[str, Any]], name: str) -> bool:
     return any(row[name] is not None for row in rows)
 
 
-def _report(store: RunStore, folder: Path) -> Path:
+def _report(store: RunStore, folder: Path) -> Path | None:
     from nngp.reproduce.report import write_report
 
     page = folder / "report.html"
-    write_report(store, page)
+    try:
+        write_report(store, page)
+    except NothingMeasuredError as error:
+        say(str(error))
+        return None
     say(f"report: {page}")
     return page
 

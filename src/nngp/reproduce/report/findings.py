@@ -114,7 +114,8 @@ def _prior(data: Any) -> str:
 
 def _angular(data: Any) -> str:
     exact = np.array([np.interp(data.sparse_theta, data.theta, row) for row in data.exact])
-    apart = float(np.max(np.abs(np.asarray(data.lookup) - exact) / exact.max(axis=1)[:, None]))
+    variances = np.max(data.exact, axis=1)[:, None]
+    apart = float(np.max(np.abs(data.lookup - exact) / variances))
     return f"Table and exact kernel differ by at most {100 * apart:.2f}% of the variance."
 
 

@@ -9,6 +9,7 @@ from nngp.reproduce.report.html import Html, element
 
 HEAVIEST = 600_000  # bytes of SVG
 DPI = 180
+ID = re.compile(r'\sid="[^"]*"')
 REFERENCE = re.compile(r'(\bid="|href="#|url\(#)')
 WRAPPING = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>", re.DOTALL)
 
@@ -45,5 +46,17 @@ def _embedded(text: str, name: str, words: str) -> Html:
     head, rest = body.split(">", 1)
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
     label = element("title", words)
-    body = REFERENCE.sub(rf"\g<1>{name}-", f'{head} role="img">{rest}')
-    return Html(body.replace(">", f">{label}", 1))
+    body = _named_once(f'{head} role="img">{label}{rest}')
+    return Html(REFERENCE.sub(rf"\g<1>{name}-", body))
+
+
+def _named_once(text: str) -> str:
+    """Equal images come with equal ids, to which nothing refers: the first keeps its own."""
+    seen: set[str] = set()
+
+    def keep(found: re.Match[str]) -> str:
+        again = found[0] in seen
+        seen.add(found[0])
+        return "" if again else found[0]
+
+    return ID.sub(keep, text)

@@ -1,0 +1,186 @@
+"""The pieces of the page: elements, pictures, signs, facts and sentences."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from paper_runs import BEST, DOUBT
+
+from nngp.reproduce.parts import PARTS, Showing, chosen, look_up
+from nngp.reproduce.report.facts import efforts, scopes_of, short_title, versions
+from nngp.reproduce.report.findings import FINDINGS, finding
+from nngp.reproduce.report.html import Html, element, joined
+from nngp.reproduce.report.tables import difference, table, verdict
+from nngp.reproduce.scope import Scope
+from nngp.reproduce.store import RunStore
+
+
+def test_texts_are_escaped_and_html_is_not():
+    assert element("p", "a < b & c", Html("<b>d</b>")) == "<p>a &lt; b &amp; c<b>d</b></p>"
+    assert joined("<", element("i", 1)) == "&lt;<i>1</i>"
+
+
+def test_attributes():
+    assert (
+        element("div", class_="x", aria_label='say "a"', id=None, hidden=True, open=False)
+        == '<div class="x" aria-label="say &quot;a&quot;" hidden></div>'
+    )
+    assert element("meta", name="viewport") == '<meta name="viewport">'
+
+
+def test_differences_have_sign_arrow_and_colour():
+    assert difference(0.126) == '<span class="good">▲ +0.13</span>'
+    assert difference(-1.0) == '<span class="bad">▼ −1.00</span>'
+    assert difference(-0.001) == '<span class="none">= 0.00</span>'
+    assert difference(None) is None
+
+
+def test_verdicts_are_words_with_a_sign():
+    assert verdict("met") == '<span class="good">✓ met</span>'
+    assert verdict("missed") == '<span class="bad">✗ missed</span>'
+    assert verdict("not measured") == '<span class="none">not measured</span>'
+
+
+def test_tables_have_heads_and_a_name():
+    root = ElementTree.fromstring(table(("a", "b"), [("x", 1), ("y", 2)], "What", "name"))
+    assert root.attrib == {
+        **{"class": "scroll", "role": "region", "aria-label": "name", "tabindex": "0"}
+    }
+    assert [cell.attrib["scope"] for cell in root.iter("th")] == ["col", "col", "row", "row"]
+    assert [cell.text for cell in root.iter("td")] == ["1", "2"]
+    assert root.find("table/caption").text == "What"
+
+
+@pytest.fixture
+def figure():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    drawn, axes = plt.subplots(figsize=(3, 2))
+    axes.plot([0, 1], [0, 1], marker="o", clip_on=True)
+    axes.fill_between([0, 1], [0, 1], hatch="//")
+    for corner in (0.0, 2.0):
+        axes.imshow([[0.0, 1.0]], extent=(corner, corner + 1, 0, 1))  # twice the same
+    return drawn
+
+
+def test_a_picture_is_svg_with_ids_of_its_own(figure):
+    import matplotlib.pyplot as plt
+
+    from nngp.reproduce.report.picture import inline
+
+    text = inline(figure, "fig4-mnist", 'words & "more"')
+    assert not plt.fignum_exists(figure.number)
+    root = ElementTree.fromstring(text)
+    ids = [node.attrib["id"] for node in root.iter() if "id" in node.attrib]
+    assert len(ids) == len(set(ids)) > 5
+    assert all(name.startswith("fig4-mnist-") for name in ids)
+    used = re.findall(r'(?:url\(#|href="#)([^")]+)', text)
+    assert len(used) > 5
+    assert set(used) <= set(ids)
+    assert root.attrib["role"] == "img"
+    assert "viewBox" in root.attrib
+    assert not {"width", "height"} & set(root.attrib)
+    assert root[0].tag.endswith("title")
+    assert root[0].text == 'words & "more"'
+    assert not re.search("<\\?xml|<!DOCTYPE|<metadata", text)
+
+
+def test_a_picture_is_the_same_each_time():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from nngp.reproduce.report.picture import inline
+
+    texts = []
+    for _ in range(2):
+        drawn, axes = plt.subplots()
+        axes.plot([0, 1], marker="o")
+        texts.append(inline(drawn, "a", "b"))
+    assert texts[0] == texts[1]
+
+
+def test_a_heavy_picture_is_png(figure, monkeypatch):
+    from nngp.reproduce.report import picture
+
+    monkeypatch.setattr(picture, "HEAVIEST", 1000)
+    text = picture.inline(figure, "a", "say <b>")
+    assert text.startswith('<img src="data:image/png;base64,iVBOR')
+    assert text.endswith('alt="say &lt;b&gt;">')
+
+
+def test_scopes_are_what_the_runs_are_about(paper_store):
+    with RunStore(paper_store) as store:
+        mnist, digits = scopes_of(store)
+    assert mnist == Scope("mnist", (1000, 10_000), (3, 50), ("relu", "tanh"), 3)
+    assert (digits.dataset, digits.sizes, digits.activations) == ("digits", (100,), ("relu",))
+    assert digits.grid == 30
+    assert short_title("cifar10") == "CIFAR-10"
+
+
+def test_efforts_count_and_add_up(paper_store):
+    with RunStore(paper_store) as store:
+        found = {(one.experiment, one.dataset): one for one in efforts(store)}
+        known = versions(store)
+    grid = found["grid", "mnist"]
+    assert (grid.done, grid.failed, grid.left, grid.seconds) == (24, 0, 0, 48.0)
+    assert grid.devices == ("cpu",)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", grid.first)
+    assert grid.first <= grid.last
+    failed = found["grid", "digits"]
+    assert (failed.done, failed.failed, failed.first) == (0, 1, "")
+    assert found["angular", None].done == 1
+    assert len(known["python"]) == 1
+
+
+@pytest.fixture(scope="module")
+def findings(paper_store):
+    pytest.importorskip("jax")
+    with RunStore(paper_store) as store:
+        shown = look_up(PARTS, store, scopes_of(store)[0])
+    return {one.part.name: finding(one) for one in shown}
+
+
+def test_every_part_has_a_finding(findings):
+    assert set(FINDINGS) == {part.name for part in PARTS}
+    assert not any(text.startswith("Missing") for text in findings.values())
+    assert all(text.endswith(".") for text in findings.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        # published: 0.9279, 0.9266 with 1,000 points, 0.9765, 0.9773 with 10,000
+        ("table1", "4 of 4 rows reach the paper's accuracy"),
+        ("table2", "from +0.27 points (10,000 tanh) to +5.34 points (1,000 tanh), +2.79 points"),
+        ("fig1", "infinite 98.00% at 10,000 points and finite 96.40% at 1,000 points"),
+        ("fig1", "relu networks from 91.60% at width 16 to 96.40% at width 64"),
+        ("fig2", "tanh: smallest gap 0.084 at width 16 and 0.036 at width 64; 4 of 4 networks"),
+        ("fig3", "Correlation over bins: relu 0.950 with 10,000 points, tanh 0.950"),
+        ("fig4", "relu, 50 layers: best 90.00% at (0.1, 1) (critical there: 2.00)"),
+        ("fig5", "2 draws of a relu network of depth 10, weight variance 1.8"),
+        ("fig6", "differ by at most 1.00% of the variance"),
+        ("fig7", "Slopes by layer: -0.500 ± "),
+        ("fig8", "relu 0.950 with 1,000 points"),
+        ("fig9", "tanh, 3 layers: best 98.00% at (2.55, 1) (critical there: 2.00)"),
+        ("fig10", "on a grid from 0.1 to 5: relu "),
+    ],
+)
+def test_findings_have_their_numbers(findings, name, said):
+    assert said in findings[name]
+    assert BEST == 0.98
+    assert DOUBT["correlation"] == 0.95
+
+
+def test_a_table_without_published_rows_tells_its_best():
+    class Chosen:
+        test_accuracy = 0.9
+
+    class Row:
+        train, activation, difference, chosen = 100, "relu", None, Chosen
+
+    class Table:
+        rows = (Row,)
+
+    part = chosen(["table1"])[0]
+    said = finding(Showing(part, Scope("digits", (100,)), Table))
+    assert "The best is relu with 100 training points, 90.00%." in said
+    Row.chosen = None
+    assert finding(Showing(part, Scope("digits", (100,)), Table)) == "No grid has been begun."
+    assert finding(Showing(part, Scope("digits", (100,)), problem="why")) == "Missing: why."

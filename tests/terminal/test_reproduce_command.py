@@ -1,0 +1,191 @@
+"""`nngp reproduce`: small parts for real, budgets, resuming, and what cannot be."""
+
+import json
+import math
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+SMALL = "--sizes 20,40 --depths 1,2 --grid 2 --activations relu --engine cpu --json"
+
+
+def test_a_part_is_done_drawn_and_resumed(run):
+    code, out, err = run(f"reproduce fig3 {SMALL}")
+    assert code == 0
+    told = json.loads(out)
+    assert told["parts"] == {
+        "fig3": {
+            "files": ["reproduction/fig3-digits.png", "reproduction/fig3-digits.svg"],
+            "problem": "",
+        }
+    }
+    assert (told["left"], told["report"], told["store"]) == ({}, None, "runs.db")
+    assert Path("reproduction/fig3-digits.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in Path("reproduction/fig3-digits.svg").read_text("utf-8")
+    assert "2 runs in runs.db, 0 of them done" in err
+    assert "doubt: 2 left, about" in err
+    assert "(a guess)" in err
+    assert "GB of memory" in err
+    before = json.loads(run("runs --json")[1])["runs"]
+    assert {row["experiment"] for row in before} == {"doubt"}  # no other part's work
+    code, _, err = run(f"reproduce fig3 {SMALL}")
+    assert code == 0
+    assert "2 runs in runs.db, 2 of them done" in err
+    assert "left" not in err
+    assert json.loads(run("runs --json")[1])["runs"] == before
+
+
+def test_tables_are_printed_and_written(run):
+    code, out, err = run(f"reproduce table2 {SMALL.replace('--json', '--out tables')}")
+    assert code == 0
+    assert "Table 2: all training sizes (digits)" in out
+    assert "relu" in out
+    assert "paper_nngp" not in out  # the paper has no digits
+    rows = Path("tables/table2-digits.csv").read_text("utf-8").splitlines()
+    assert len(rows) == 3
+    assert rows[0].startswith("dataset,train,activation")
+    assert "1 file in tables" in err
+
+
+def test_a_budget_stops_the_work_and_says_what_is_left(run):
+    code, out, err = run(f"reproduce table2 fig3 {SMALL} --budget 0.001s")
+    assert code == 0
+    told = json.loads(out)
+    assert told["left"] == {"doubt": 2, "grid": 8}
+    assert "the budget is spent; runs left: 2 of doubt, 8 of grid; the same command goes on" in err
+    assert "within a budget of 0 s" in err
+    assert "no finished" in told["parts"]["fig3"]["problem"]
+    assert told["parts"]["fig3"]["files"] == []
+    assert "fig3: the store has no finished run" in err
+
+
+def test_an_interruption_keeps_what_is_done(run, monkeypatch):
+    from nngp.reproduce.studies import doubt
+
+    real, calls = doubt.condition, []
+
+    def once(*arguments, **more):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(doubt, "condition", once)
+    code, _, err = run(f"reproduce fig3 {SMALL}")
+    assert code == 130
+    assert "finished runs are in the store, and the next call goes on" in err
+    counts = json.loads(run("runs --json")[1])["counts"]
+    assert (counts["done"], counts["pending"], counts["running"]) == (1, 1, 0)
+
+
+def test_all_ends_in_a_report(run, monkeypatch):
+    """Nothing is done here; parts without data say so, and the report knows of one run."""
+    from nngp.reproduce.store import RunStore
+    from nngp.reproduce.studies.prior import prior_study
+
+    run(f"reproduce fig3 {SMALL}")
+    with RunStore("runs.db") as store:
+        (key,) = store.declare("prior", prior_study(None).configs)
+        store.finish(key, {"x": [0.0, 1.0], "values": [[0.0, 1.0]]}, seconds=1.0)
+    monkeypatch.setattr("nngp.terminal.reproduce.tasks_for", lambda *a: ([], ["left out: a"]))
+    code, out, err = run(f"reproduce all {SMALL}")
+    assert code == 0
+    told = json.loads(out)
+    assert told["report"] == "reproduction/report.html"
+    shown = [name for name, part in told["parts"].items() if part["files"]]
+    assert shown == ["fig3", "fig5", "fig8"]
+    assert "left out: a" in err
+    assert "<h1>" in Path("reproduction/report.html").read_text("utf-8")
+
+
+def test_all_without_time_has_nothing_to_report(run, monkeypatch):
+    monkeypatch.setattr("nngp.terminal.reproduce.tasks_for", lambda *a: ([], []))
+    code, out, err = run(f"reproduce all {SMALL}")
+    assert (code, json.loads(out)["report"]) == (0, None)
+    assert "runs.db has no finished runs on any data set" in err
+    assert list(Path("reproduction").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("20m", 1200), ("1h30m", 5400), ("1.5h", 5400), ("1h 10s", 3610)],
+)
+def test_budgets_are_times(text, seconds):
+    pytest.importorskip("typer")
+    from nngp.terminal.asked import seconds_of
+
+    assert seconds_of(text) == seconds
+    assert seconds_of(None) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("fig11", "there is no part 'fig11' of the paper; use all, table1"),
+        ("fig1 --dataset mnits", "--dataset must be one of mnist"),
+        ("fig1 --dataset mnits", "did you mean 'mnist'"),
+        ("fig1 --sizes 5", "--sizes must be from 10 (one of each class) to 1000"),
+        ("fig1 --sizes 2000", "--sizes must be from 10 (one of each class) to 1000"),
+        ("fig1 --sizes few", "--sizes must be whole numbers"),
+        ("fig1 --depths 0", "--depths must be at least 1"),
+        ("fig1 --activations relu,relux", "unknown activation 'relux'"),
+        ("fig1 --engine fast", "engine must be 'auto', 'cpu' or 'gpu'"),
+        ("fig1 --budget soon", "--budget must be a time such as 90s, 20m or 1h30m, got 'soon'"),
+        ("fig1 --budget 20", "--budget must be a time"),
+        ("fig1 --budget 0s", "--budget must be a time"),
+        ("fig1 --widths a", "--widths must be whole numbers"),
+        ("fig1 --grid 1", "--grid"),
+        ("fig1 --trials 0", "--trials"),
+        ("fig1 --out file.txt", "file.txt is a file; name a folder"),
+    ],
+)
+def test_what_cannot_be_is_said_and_nothing_is_left_behind(run, words, said):
+    Path("file.txt").touch()
+    code, _, err = run(f"reproduce {words}")
+    assert (code, said in err) == (2, True), err
+    assert list(Path().iterdir()) == [Path("file.txt")]
+
+
+def test_digits_are_a_quick_look_and_others_the_papers_grid():
+    from nngp.terminal.asked import asked
+
+    def scope(dataset, grid=None):
+        nothing = (None,) * 2
+        return asked(["fig1"], dataset, *nothing, "relu", grid, "cpu", None, *nothing).scope
+
+    assert (scope("digits").grid, scope("digits").depths) == (10, (1, 3, 10, 50))
+    assert (scope("mnist").grid, len(scope("mnist").depths)) == (30, 9)
+    assert scope("mnist").sizes[-1] == 50_000
+    assert scope("digits", 4).grid == 4
+
+
+class Clock:
+    """A task that takes three seconds a run, on a clock that only it moves."""
+
+    now = 0.0
+
+    def __init__(self, name, runs):
+        self.experiment, self.runs = name, runs
+
+    def do(self, store, until, progress):
+        store.append((self.experiment, until))
+        while self.runs and Clock.now < until:
+            Clock.now += 3.0
+            self.runs -= 1
+
+
+def test_time_that_one_task_leaves_is_used_by_the_others(monkeypatch):
+    from nngp.reproduce.outlook import Outlook
+    from nngp.terminal.reproduce import work
+
+    monkeypatch.setattr(time, "monotonic", lambda: Clock.now)
+    log = []
+    tasks = [Clock("short", 1), Clock("long", 100), Clock("easy", 2)]
+    guesses = [Outlook("", 1, 1, seconds, False) for seconds in (3.0, 300.0, 300.0)]
+    work(log, tasks, guesses, 0.0, 33.0)
+    assert log[:3] == [("short", 3.0), ("long", 18.0), ("easy", 33.0)]
+    assert Clock.now == 33.0  # what easy did not need went to long
+    assert [task.runs for task in tasks] == [0, 92, 0]
