@@ -1,6 +1,8 @@
 """The paper's parts: all of them, in order, each with a reader and a drawing that exist."""
 
 from inspect import signature
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -53,9 +55,10 @@ def reader(outcome):
 
 @pytest.mark.parametrize("error", [NothingMeasuredError, ImportError, ValueError])
 def test_what_is_not_there_is_said(error):
-    part = Part("fig6", "t", "c", "l", ("angular",), reader(error("nothing here")))
-    (one,) = look_up([part], None, SCOPE)
-    assert (one.data, one.problem, one.part, one.scope) == (None, "nothing here", part, SCOPE)
+    part = Part("fig6", "t", "c", "l", ("angular",), reader(error("nothing in a/runs.db.")))
+    (one,) = look_up([part], SimpleNamespace(path=Path("a/runs.db")), SCOPE)
+    assert (one.data, one.part, one.scope) == (None, part, SCOPE)
+    assert one.problem == "nothing in the store"
 
 
 def test_an_error_of_ours_is_not_hidden():

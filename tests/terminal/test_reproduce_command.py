@@ -125,7 +125,7 @@ def test_budgets_are_times(text, seconds):
     ("words", "said"),
     [
         ("fig11", "there is no part 'fig11' of the paper; use all, table1"),
-        ("fig1 --dataset mnits", "--dataset must be one of mnist"),
+        ("fig1 --dataset mnits", "--dataset must be one of cifar10, digits"),
         ("fig1 --dataset mnits", "did you mean 'mnist'"),
         ("fig1 --sizes 5", "--sizes must be from 10 (one of each class) to 1000"),
         ("fig1 --sizes 2000", "--sizes must be from 10 (one of each class) to 1000"),
