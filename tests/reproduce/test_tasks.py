@@ -7,8 +7,9 @@ import pytest
 from nngp.reproduce import tasks
 from nngp.reproduce.parts import PARTS, chosen
 from nngp.reproduce.scope import Scope
+from nngp.reproduce.searches import FiniteWork, _papers
 from nngp.reproduce.store import RunStore
-from nngp.reproduce.tasks import FiniteWork, tasks_for
+from nngp.reproduce.tasks import tasks_for
 
 SCOPE = Scope("digits", (50, 100), (1, 2), ("relu", "gelu"), 3, engine="cpu")
 WORK = FiniteWork((4, 8), 2)
@@ -92,4 +93,4 @@ def test_the_gap_is_measured_where_labels_can_be_learned():
 
 def test_other_activations_serve_where_the_papers_are_not_asked_for():
     scope = Scope("digits", (50,), activations=("gelu", "erf"))
-    assert tasks._papers(scope) == ("gelu", "erf")
+    assert _papers(scope) == ("gelu", "erf")

@@ -18,8 +18,8 @@ from nngp.reproduce.tasks import Task
 
 @dataclass(frozen=True)
 class Outlook:
-    """One task: its runs, those that are left, about how long these take, and whether that is
-    measured or a guess."""
+    """One task: its runs as far as they are known, those that are left, about how long these and
+    later ones take, and whether that is measured or a guess."""
 
     experiment: str
     runs: int
@@ -34,8 +34,10 @@ def outlook(store: RunStore, task: Task) -> Outlook:
     runs = store.runs(keys=keys, lists=False)
     left = [run for run in runs if run.status in ("pending", "running")]
     done = [run for run in runs if run.status == "done" and _done_here(run, task)]
+    known = {run.config.get("train") for run in runs}
+    later = [config for config in task.later() if config["train"] not in known]
     rates = _Rates(task, done)
-    seconds = sum(rates.seconds(run.config) for run in left)
+    seconds = sum(map(rates.seconds, [*(run.config for run in left), *later]))
     return Outlook(task.experiment, len(runs), len(left), seconds, bool(done) or not left)
 
 

@@ -3,27 +3,19 @@
 Parts share tasks; each is named by its experiment in the store and done once, cheap ones first.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
-from itertools import product
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from nngp.linsolve import choose_engine
-from nngp.reproduce.datasets import Split, split
 from nngp.reproduce.finite.checks import need_packages
 from nngp.reproduce.parts import Part
-from nngp.reproduce.scope import ACTIVATIONS, Scope
+from nngp.reproduce.scope import Scope
+from nngp.reproduce.searches import FiniteWork, search_task
 from nngp.reproduce.store import RunStore
 from nngp.reproduce.study import Study, carry_out
 
-if TYPE_CHECKING:
-    from nngp.reproduce.finite.search import Cell
-
-FINITE_DEPTH = 2
-WIDTHS, TRIALS = (16, 64, 256), 6  # for two cores and a few minutes
-GAP_POINTS = 1000  # so few that networks can learn them all
 STUDIES = ("angular", "prior", "critical", "spread", "doubt", "setting", "grid")
 SEARCHES = ("finite", "gap")
 WITH_EXTRA = ("spread", *SEARCHES)  # what the extra `finite` is for
@@ -43,6 +35,9 @@ class Task(Protocol):
 
     def do(self, store: RunStore, until: float, progress: Any) -> None:
         """What is left of them; nothing is begun after `until`."""
+
+    def later(self) -> list[Mapping[str, Any]]:
+        """Runs that cannot be named before others are done, roughly; by training size."""
 
     def guess(self, config: Mapping[str, Any]) -> float:
         """About how many seconds a run takes, if nothing is known of any."""
@@ -68,103 +63,70 @@ class StudyTask:
     def do(self, store: RunStore, until: float, progress: Any) -> None:
         carry_out(store, self.study, until=until, progress=progress)
 
+    def later(self) -> list[Mapping[str, Any]]:
+        return []
+
     def guess(self, config: Mapping[str, Any]) -> float:
         if "train" not in config:
             return USUAL.get(self.experiment, 1.0)
-        networks = len(config.get("bias_vars", [None]))
-        return networks * NETWORK * (1 + (config["train"] / FLAT[self.device(config)]) ** 3)
+        return _networks_time(config, self.device(config))
 
     def device(self, config: Mapping[str, Any]) -> str:
         return choose_engine(self.engine, config.get("train", 0)).name
 
 
 @dataclass(frozen=True)
-class FiniteWork:
-    """How much is spent on finite networks."""
+class GridTask:
+    """The grids. What is tried with large training sets depends on what smaller ones have shown,
+    so a study is declared when those before it are done."""
 
-    widths: tuple[int, ...]
-    trials: int
-
-
-@dataclass(frozen=True)
-class SearchTask:
-    """A random search over finite networks of one depth, on training sets of some sizes."""
-
-    experiment: str
     scope: Scope
-    sizes: tuple[int, ...]
-    depth: int
-    work: FiniteWork
+    experiment: str = "grid"
 
     def declare(self, store: RunStore) -> list[str]:
-        from nngp.reproduce.finite.search import declare
-
-        return [
-            key
-            for size in self.sizes
-            for cell in self._cells(size)
-            for key in declare(
-                store,
-                cell,
-                self._data[size],
-                self._plan,
-                self.work.trials,
-                experiment=self.experiment,
-            )
-        ]
+        keys: list[str] = []
+        for study in self._studies(store):
+            own = store.declare(study.experiment, study.configs)
+            keys += own
+            if store.pending(own):
+                break
+        return keys
 
     def do(self, store: RunStore, until: float, progress: Any) -> None:
-        from nngp.reproduce.finite.search import search
+        for study in self._studies(store):
+            if store.pending(carry_out(store, study, until=until, progress=progress)):
+                break
 
-        for size in self.sizes:
-            search(
-                store,
-                self._cells(size),
-                self._data[size],
-                self._plan,
-                self.work.trials,
-                experiment=self.experiment,
-                until=until,
-                progress=progress,
-            )
+    def later(self) -> list[Mapping[str, Any]]:
+        from nngp.reproduce.studies.grid import BEST, WHOLE
+
+        counts = {
+            size: next(count for limit, count in BEST if size <= limit)
+            for size in self.scope.sizes
+            if size > WHOLE
+        }
+        return [
+            {"train": size, "activation": name, "bias_vars": [None] * count}
+            for size, count in counts.items()
+            for name in self.scope.activations
+        ]
 
     def guess(self, config: Mapping[str, Any]) -> float:
-        return self._seconds[config["train"], config["width"]]
+        return _networks_time(config, self.device(config))
 
     def device(self, config: Mapping[str, Any]) -> str:
-        import jax
+        return choose_engine(self.scope.engine, config["train"]).name
 
-        return "cpu" if jax.devices()[0].platform == "cpu" else "gpu"
+    def _studies(self, store: RunStore) -> Iterator[Study]:
+        from nngp.reproduce.studies.grid import grid_studies
 
-    @cached_property
-    def _plan(self) -> Any:
-        from nngp.reproduce.finite.gap import PLAN
-        from nngp.reproduce.finite.recipe import Plan
+        return grid_studies(store, self.scope)
 
-        return PLAN if self.experiment == "gap" else Plan()
 
-    @cached_property
-    def _data(self) -> dict[int, Split]:
-        scope = self.scope
-        return {size: split(scope.dataset, size, data=scope.data) for size in self.sizes}
-
-    @cached_property
-    def _seconds(self) -> dict[tuple[int, int], float]:
-        """Of a training of each size and width, if none ends early."""
-        from nngp.reproduce.finite.cost import search_cost
-
-        trials = self.work.trials
-        shapes = {(s, cell.width): cell for s in self.sizes for cell in self._cells(s)}
-        return {
-            shape: search_cost([cell], self._data[shape[0]], self._plan, trials).seconds / trials
-            for shape, cell in shapes.items()
-        }
-
-    def _cells(self, size: int) -> list["Cell"]:
-        from nngp.reproduce.finite.search import Cell
-
-        shapes = product(_papers(self.scope), self.work.widths)
-        return [Cell(self.scope.dataset, size, name, self.depth, width) for name, width in shapes]
+def _networks_time(config: Mapping[str, Any], device: str) -> float:
+    """Seconds of the networks of a run: flat at first, then as the cube of the training points."""
+    networks = len(config.get("bias_vars", [None]))
+    return networks * NETWORK * (1 + (config["train"] / FLAT[device]) ** 3)
 
 
 def tasks_for(
@@ -195,21 +157,12 @@ def _lacking(name: str) -> str:
 
 
 def _task(name: str, scope: Scope, work: FiniteWork) -> Task:
+    if name == "grid":
+        return GridTask(scope)
     if name in STUDIES:
         return StudyTask(_study(name)(scope), scope.engine)
-    if name == "finite":
-        return SearchTask(name, scope, scope.sizes, FINITE_DEPTH, work)
-    from nngp.reproduce.finite.gap import DEPTH
-
-    few = max((size for size in scope.sizes if size <= GAP_POINTS), default=min(scope.sizes))
-    return SearchTask(name, scope, (few,), DEPTH, work)
+    return search_task(name, scope, work)
 
 
 def _study(name: str) -> Callable[[Scope], Study]:
-    module = "grid" if name == "setting" else name
-    return getattr(import_module(f"nngp.reproduce.studies.{module}"), f"{name}_study")
-
-
-def _papers(scope: Scope) -> tuple[str, ...]:
-    """The paper's activations among those asked for, or these if there are none."""
-    return tuple(name for name in scope.activations if name in ACTIVATIONS) or scope.activations
+    return getattr(import_module(f"nngp.reproduce.studies.{name}"), f"{name}_study")

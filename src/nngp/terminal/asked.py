@@ -10,7 +10,7 @@ from nngp.linsolve import choose_engine
 from nngp.reproduce.datasets.catalogue import IMAGE_SETS
 from nngp.reproduce.parts import Part, chosen
 from nngp.reproduce.scope import DEPTHS, GRID, Scope, default_sizes
-from nngp.reproduce.tasks import TRIALS, WIDTHS, FiniteWork
+from nngp.reproduce.searches import TRIALS, WIDTHS, FiniteWork
 from nngp.terminal.finite import numbers
 from nngp.terminal.speech import UsageError, nearest
 
