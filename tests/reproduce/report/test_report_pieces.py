@@ -36,9 +36,9 @@ def test_differences_have_sign_arrow_and_colour():
 
 
 def test_verdicts_are_words_with_a_sign():
-    assert verdict("met") == '<span class="good">✓ met</span>'
-    assert verdict("missed") == '<span class="bad">✗ missed</span>'
-    assert verdict("not measured") == '<span class="none">not measured</span>'
+    assert verdict("met") == '<span class="good short">✓ met</span>'
+    assert verdict("missed") == '<span class="bad short">✗ missed</span>'
+    assert verdict("not measured") == '<span class="none short">not measured</span>'
 
 
 def test_tables_have_heads_and_a_name():

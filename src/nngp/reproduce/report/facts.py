@@ -37,7 +37,13 @@ def scopes_of(store: RunStore) -> list[Scope]:
 
 def short_title(dataset: str) -> str:
     """A data set's name as people write it."""
-    return IMAGE_SETS[dataset].title.split(",")[0]
+    return full_title(dataset).split(",")[0]
+
+
+def full_title(dataset: str) -> str:
+    """Its name and what it is, as the beginning of a sentence."""
+    title = IMAGE_SETS[dataset].title
+    return title[0].upper() + title[1:]
 
 
 def efforts(store: RunStore) -> list[Effort]:

@@ -39,21 +39,29 @@ def _rows(data: Any) -> str:
 
 
 def _sizes(data: Any) -> str:
-    parts = []
-    for curve in data.curves:
-        ends = [
-            f"{kind} {_percent(points[-1].accuracy)} at {points[-1].at:,} points"
-            for kind, points in (("infinite", curve.infinite), ("finite", curve.finite))
-            if points
-        ]
-        parts.append(f"{curve.activation}: {' and '.join(ends)}")
+    parts = [f"{curve.activation} {_compared(curve)}" for curve in data.curves]
     for line in data.widths:
         first, last = line.points[0], line.points[-1]
         parts.append(
-            f"{line.activation} networks from {_percent(first.accuracy)} at width {first.at} to "
+            f"{line.activation} networks reach {_percent(first.accuracy)} at width {first.at} and "
             f"{_percent(last.accuracy)} at width {last.at}"
         )
     return _sentence(parts)
+
+
+def _compared(curve: Any) -> str:
+    """Infinite and finite width at the largest training set that both have, or of one alone."""
+    kinds = {
+        kind: {point.at: point.accuracy for point in points}
+        for kind, points in (("infinite", curve.infinite), ("finite", curve.finite))
+        if points
+    }
+    shared = set.intersection(*map(set, kinds.values()))
+    if not shared:
+        return "has no training set on which both were tried"
+    at = max(shared)
+    reached = " and ".join(f"{kind} {_percent(kinds[kind][at])}" for kind in kinds)
+    return f"with {at:,} points: {reached}"
 
 
 def _gaps(data: Any) -> str:
@@ -76,17 +84,29 @@ def _doubt(data: Any) -> str:
 
 
 def _maps(data: Any) -> str:
+    """Where the best are, of few maps."""
     parts = [
-        f"{name}, {depth} {'layer' if depth == 1 else 'layers'}: best "
-        f"{_percent(one.best.test_accuracy)} at {_place(one.best)}{_critical(data, name, one.best)}"
-        for (name, depth), one in data.maps.items()
+        f"{name} {_percent(one.best.test_accuracy)} at {_place(one.best)}"
+        f"{_critical(data, name, one.best)}"
+        for (name, _), one in data.maps.items()
         if one.best
     ]
-    return _sentence([f"With {data.train:,} training points", *parts])
+    layers = ", ".join(map(str, data.depths))
+    return f"Best with {data.train:,} training points, {layers} layers: {_sentence(parts)}"
+
+
+def _many_maps(data: Any) -> str:
+    """How good the best are, of many."""
+    parts = []
+    for name in data.activations:
+        known = [data.maps[name, depth].best for depth in data.depths if (name, depth) in data.maps]
+        parts.append(f"{name} {', '.join(_percent(best.test_accuracy) for best in known if best)}")
+    layers = ", ".join(map(str, data.depths))
+    return f"Best with {data.train:,} training points and {layers} layers: {_sentence(parts)}"
 
 
 def _best(data: Any) -> str:
-    """How far the best are from the line, against the middle of the grid's width."""
+    """How far the best are from the line."""
     parts = []
     for (name, train), chosen in data.chosen.items():
         line = data.theories.get(name)
@@ -136,7 +156,7 @@ FINDINGS: dict[str, Callable[[Any], str]] = {
     "fig6": _angular,
     "fig7": _spread,
     "fig8": _doubt,
-    "fig9": _maps,
+    "fig9": _many_maps,
     "fig10": _best,
 }
 
@@ -155,7 +175,7 @@ def _on_line(line: Any, bias_var: float) -> float:
 
 
 def _place(one: Any) -> str:
-    return f"({one.weight_var:g}, {one.bias_var:g})"
+    return f"({one.weight_var:.2f}, {one.bias_var:.2f})"
 
 
 def _ends(values: Sequence[int]) -> list[int]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from nngp.reproduce.datasets.catalogue import IMAGE_SETS
 from nngp.reproduce.parts import Showing
-from nngp.reproduce.report.facts import efforts, short_title, versions
+from nngp.reproduce.report.facts import efforts, full_title, short_title, versions
 from nngp.reproduce.report.findings import finding
 from nngp.reproduce.report.html import Html, element, joined
 from nngp.reproduce.report.picture import inline
@@ -50,6 +50,7 @@ def part_section(group: Sequence[Showing]) -> Html:
         "section",
         element("h2", part.heading),
         element("p", element("strong", "The paper: "), part.claim, class_="claim"),
+        element("p", part.look) if part.draw is None else Html(),
         *(_shown(one, titled=part.about_data) for one in group),
         id=part.name,
     )
@@ -78,7 +79,8 @@ def _goals(store: RunStore, scopes: Sequence[Scope]) -> Html:
     counts = Counter(goal.verdict for goal in judged)
     words = ", ".join(f"{counts[word]} {word}" for word in VERDICTS if counts[word])
     rows = [(goal.name, verdict(goal.verdict), goal.sentence) for goal in judged]
-    return table(("goal", "verdict", "numbers"), rows, f"Goals set beforehand: {words}.", "Goals")
+    caption = f"Goals set beforehand: {words}."
+    return table(("goal", "verdict", "numbers"), rows, caption, "Goals", "goals")
 
 
 def _claims(shown: Sequence[Showing]) -> Html:
@@ -92,7 +94,7 @@ def _claims(shown: Sequence[Showing]) -> Html:
         for part in parts
     ]
     heads = ("part", "what the paper says", "what was found")
-    return table(heads, rows, "Claims and findings.", "Claims and findings")
+    return table(heads, rows, "Claims and findings.", "Claims and findings", "claims")
 
 
 def _found(one: Showing) -> Html:
@@ -108,7 +110,7 @@ def _result(one: Showing) -> Html:
 
 def _shown(one: Showing, titled: bool) -> Html:
     place = one.part.named(one.scope)
-    head = element("h3", IMAGE_SETS[one.scope.dataset].title) if titled else Html()
+    head = element("h3", full_title(one.scope.dataset)) if titled else Html()
     return element("div", head, _body(one, place), id=place if titled else None)
 
 
@@ -116,8 +118,7 @@ def _body(one: Showing, place: str) -> Html:
     if one.problem:
         return element("p", "Missing: ", one.problem, ".", class_="missing")
     if one.part.draw is None:
-        words = element("p", one.part.look, " ", finding(one))
-        return joined(words, accuracies(one.data.rows, _label(one)))
+        return joined(element("p", finding(one)), accuracies(one.data.rows, _label(one)))
     picture = inline(one.part.draw(one.data), place, f"{_label(one)}. {one.part.look}")
     words = joined(element("strong", _label(one), ". "), one.part.look, " ", finding(one))
     return element("figure", picture, element("figcaption", words))
@@ -131,8 +132,8 @@ def _label(one: Showing) -> str:
 def _settings(scope: Scope) -> dict[str, Any]:
     entry = IMAGE_SETS[scope.dataset]
     return {
-        "data set": f"{entry.title}; {entry.validation:,} images to choose networks with, "
-        f"{entry.test:,} to test them",
+        "data set": f"{full_title(scope.dataset)}; {entry.validation:,} images to choose networks "
+        f"with, {entry.test:,} to test them",
         "training points": ", ".join(f"{size:,}" for size in scope.sizes),
         "hidden layers": ", ".join(map(str, scope.depths)),
         "activations": ", ".join(scope.activations),

@@ -12,9 +12,11 @@ NOTHING = element("span", "–", class_="none", aria_label="none")
 SIGNS = {"met": ("good", "✓ "), "missed": ("bad", "✗ ")}
 
 
-def table(heads: Sequence[Any], rows: Iterable[Sequence[Any]], caption: Any, name: str) -> Html:
+def table(
+    heads: Sequence[Any], rows: Iterable[Sequence[Any]], caption: str, name: str, kind: str = ""
+) -> Html:
     """Columns with heads; the first cell of a row is its head. It scrolls in a box of its own,
-    which has a name and can be reached with a keyboard."""
+    which has a name and can be reached with a keyboard. The style knows it by its `kind`."""
     top = element("tr", *(element("th", head, scope="col") for head in heads))
     body = [
         element("tr", element("th", first, scope="row"), *(element("td", c) for c in rest))
@@ -25,6 +27,7 @@ def table(heads: Sequence[Any], rows: Iterable[Sequence[Any]], caption: Any, nam
         element("caption", caption),
         element("thead", top),
         element("tbody", *body),
+        class_=kind or None,
     )
     return element("div", inner, class_="scroll", role="region", aria_label=name, tabindex=0)
 
@@ -34,18 +37,13 @@ def accuracies(rows: Sequence["Row"], name: str) -> Html:
     cells = [_cells(row) for row in rows]
     heads = [head for head in cells[0] if any(line[head] is not None for line in cells)]
     lines = [[NOTHING if line[head] is None else line[head] for head in heads] for line in cells]
-    caption = (
-        "Test accuracy in per cent. A setting is depth-weight variance-bias variance, with the "
-        "width after the depth for finite networks. Differences are points against the paper's "
-        "infinite network; ± is the standard error that the size of the test set leaves."
-    )
-    return table(heads, lines, caption, name)
+    return table(heads, lines, f"{name}: test accuracy in per cent.", name, "accuracies")
 
 
 def verdict(word: str) -> Html:
     """Met, missed or not measured: a sign, a colour and the word."""
     kind, sign = SIGNS.get(word, ("none", ""))
-    return element("span", sign, word, class_=kind)
+    return element("span", sign, word, class_=f"{kind} short")
 
 
 def difference(points: float | None) -> Html | None:
