@@ -5,11 +5,14 @@ import math
 import pytest
 
 from nngp.reproduce import tasks
+from nngp.reproduce.finite.recipe import Plan
+from nngp.reproduce.outlook import outlook
 from nngp.reproduce.parts import PARTS, chosen
 from nngp.reproduce.scope import Scope
-from nngp.reproduce.searches import FiniteWork, _papers
+from nngp.reproduce.searches import FiniteWork, SearchTask, _papers
 from nngp.reproduce.store import RunStore
-from nngp.reproduce.tasks import tasks_for
+from nngp.reproduce.study import Outcome, Study
+from nngp.reproduce.tasks import NETWORK, tasks_for
 
 SCOPE = Scope("digits", (50, 100), (1, 2), ("relu", "gelu"), 3, engine="cpu")
 WORK = FiniteWork((4, 8), 2)
@@ -71,8 +74,9 @@ def test_searches_have_the_shapes_that_were_asked_for(tmp_path):
         assert by_name["gap"].device(config) == "cpu"
 
 
-def test_a_search_is_done_and_stops_in_time(tmp_path):
+def test_a_search_is_done_and_stops_in_time(tmp_path, monkeypatch):
     pytest.importorskip("optax")
+    monkeypatch.setattr(SearchTask, "_plan", Plan(steps=10, interval=10))
     scope = Scope("digits", (20,), (1,), ("relu",), 3, engine="cpu")
     (task,) = (t for t in tasks_for(chosen(["fig1"]), scope, FiniteWork((4,), 1))[0][-1:])
     with RunStore(tmp_path / "runs.db") as store:
@@ -94,3 +98,43 @@ def test_the_gap_is_measured_where_labels_can_be_learned():
 def test_other_activations_serve_where_the_papers_are_not_asked_for():
     scope = Scope("digits", (50,), activations=("gelu", "erf"))
     assert _papers(scope) == ("gelu", "erf")
+
+
+def test_grids_of_large_sets_follow_those_that_suggest_them(tmp_path, monkeypatch):
+    """The second study is made when the first is done, from what the store then has."""
+    from nngp.reproduce.studies import grid
+
+    done = []
+
+    def studies(store, scope):
+        def work(config):
+            done.append(config["train"])
+            return Outcome({})
+
+        yield Study("grid", [{"train": 100, "i": i} for i in range(3)], work)
+        yield Study("grid", [{"train": 20_000, "seen": min(3, store.counts()["done"])}], work)
+
+    monkeypatch.setattr(grid, "grid_studies", studies)
+    (task,) = (t for t in tasks_for(chosen(["fig10"]), SCOPE, WORK)[0] if t.experiment == "grid")
+    with RunStore(tmp_path / "runs.db") as store:
+        assert len(task.declare(store)) == 3
+        task.do(store, -math.inf, None)
+        assert done == []
+        assert store.counts()["pending"] == 3
+        task.do(store, math.inf, None)
+        assert done == [100, 100, 100, 20_000]
+        last = store.get(task.declare(store)[3])
+        assert last.config == {"train": 20_000, "seen": 3}
+
+
+def test_what_comes_later_is_counted_in_a_forecast(tmp_path):
+    scope = Scope("mnist", (100, 20_000, 50_000), (1,), ("relu", "tanh"), 2, engine="cpu")
+    (task,) = (t for t in tasks_for(chosen(["fig10"]), scope, WORK)[0] if t.experiment == "grid")
+    later = [(one["train"], one["activation"], len(one["bias_vars"])) for one in task.later()]
+    assert later == [
+        *((20_000, "relu", 100), (20_000, "tanh", 100), (50_000, "relu", 25), (50_000, "tanh", 25))
+    ]
+    with RunStore(tmp_path / "runs.db") as store:
+        seen = outlook(store, task)
+        assert seen.runs == seen.left == 4
+        assert seen.seconds > 2 * 25 * NETWORK * 25**3  # of the largest alone
