@@ -206,8 +206,7 @@ def _task(name: str, scope: Scope, work: FiniteWork) -> Task:
 
 
 def _study(name: str) -> Callable[[Scope], Study]:
-    module = "grid" if name == "setting" else name
-    return getattr(import_module(f"nngp.reproduce.studies.{module}"), f"{name}_study")
+    return getattr(import_module(f"nngp.reproduce.studies.{name}"), f"{name}_study")
 
 
 def _papers(scope: Scope) -> tuple[str, ...]:
