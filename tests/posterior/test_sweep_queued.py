@@ -107,3 +107,33 @@ def test_test_points_on_the_host_too():
     assert result.test_mse == pytest.approx(np.mean((mean - Y[70:]) ** 2), rel=1e-9)
     with pytest.raises(ValueError, match="go together"):
         nngp.Sweep(X, Y, X, Y, X_test=X)
+
+
+def test_the_solve_by_blocks(device, monkeypatch):
+    from nngp.posterior import sweep_queued
+
+    rng = np.random.default_rng(1)
+    for n, size in ((12, 4), (13, 4), (5, 4), (3, 4)):
+        monkeypatch.setattr(sweep_queued, "BLOCK", size)
+        L, z = np.tril(rng.standard_normal((n, n))) + 3 * np.eye(n), rng.standard_normal((2, n))
+        with device.run() as run:
+            found = np.asarray(sweep_queued._by_blocks(run.put(L), run.put(z)))
+        np.testing.assert_allclose(found @ L, z, rtol=0, atol=1e-12)
+
+
+def test_the_authors_table(device):
+    """On either engine: eq. 8 with a kernel matrix that `nngp.kernel` reads off the table."""
+    table = nngp.LookupTable("relu", 51, 51, 50, 20.0)
+    net = nngp.Architecture(3, "relu", 1.5, 0.2)
+    K = nngp.kernel(net, X[:40], method="lookup", table=table) + 0.1 * np.eye(40)
+    cross = nngp.kernel(net, X[40:70], X[:40], method="lookup", table=table)
+    mean = cross @ np.linalg.solve(K, Y[:40])
+    small = type(device)(device.device, tile=16)
+    for engine in (device, small, "cpu"):
+        sets = X[:40], Y[:40], X[40:70], Y[40:70]
+        sweep = nngp.Sweep(*sets, noise_var=0.1, engine=engine, table=table)
+        result = next(sweep.run([net]))
+        assert result.mse == pytest.approx(np.mean((mean - Y[40:70]) ** 2), rel=1e-7)
+        assert result.accuracy == np.mean(mean.argmax(1) == Y[40:70].argmax(1))
+        exact = next(nngp.Sweep(*sets, noise_var=0.1, engine=engine).run([net]))
+        assert exact.mse != pytest.approx(result.mse, rel=1e-4)

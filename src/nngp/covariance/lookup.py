@@ -129,6 +129,14 @@ class LookupTable:
             inside,
         )
 
+    def row(self, var: float) -> Array:
+        """F at one variance and the correlations -1, those of the table, and 1."""
+        g = self.grid
+        self._check_range(np.asarray(var), np.zeros(1))
+        cell, fraction = _cell(np.asarray(var * (g.n_v - 1) / g.s_max), g.n_v)
+        parts = self.at_minus_one[:, None], self.values, self.at_one[:, None]
+        return np.concatenate([_lerp(part[cell], part[cell + 1], fraction) for part in parts])
+
     @cached_property
     def error(self) -> float:
         """Largest absolute difference to the exact integral, sampled between the nodes.
@@ -276,6 +284,17 @@ def _exact(activation: Activation, var: Array, corr: Array) -> Array:
         form = closed_form(activation.closed_form)
         return np.asarray(form.value(np, var[:, None], var[:, None], corr))
     return numeric.covariance_grid(activation, var, corr, 1e-10)
+
+
+def along_row(xp: Any, row: Any, max_corr: float, corr: Any) -> Any:
+    """Linear interpolation in a `LookupTable.row`, for NumPy and JAX."""
+    count = row.shape[-1] - 2
+    position = (corr + max_corr) * ((count - 1) / (2 * max_corr))
+    cell = xp.clip(xp.floor(position), -1, count - 1)
+    beyond = (xp.abs(corr) - max_corr) / (1 - max_corr)  # of the way from max_corr to 1
+    fraction = xp.where(cell < 0, 1 - beyond, xp.where(cell < count - 1, position - cell, beyond))
+    left = cell.astype(int) + 1
+    return row[left] + (row[left + 1] - row[left]) * xp.clip(fraction, 0.0, 1.0)
 
 
 def _cell(position: Array, count: int) -> tuple[NDArray[np.intp], Array]:

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 EPS = float(np.finfo(np.float64).eps)
 OCTAVES = (56, 112, 224, 448, octaves.DEEPEST)  # tried in turn
-KEPT = 64  # curves
+KEPT = 512  # curves from elsewhere
 FAST_ERROR = 2.3e-13  # of the cubics in FastTable: 4 rho^-4 with rho = 2^11, a bound
 
 
@@ -225,7 +225,7 @@ _kept: dict[tuple[Architecture, float], AngularCurve] = {}
 _lock = threading.Lock()
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=64)
 def _compile(architecture: Architecture, input_var: float, every: bool) -> tuple[AngularCurve, ...]:
     found = find_limit(architecture, input_var) if architecture.is_infinite else None
     for count in OCTAVES:

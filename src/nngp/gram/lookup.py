@@ -1,10 +1,17 @@
-"""The paper's own pipeline (sec. 2.5, steps 3 and 4): bilinear interpolation, layer by layer."""
+"""The paper's own pipeline (sec. 2.5, steps 3 and 4): bilinear interpolation, layer by layer.
+
+As inputs share one norm, a layer has one variance, and the table one row for it.
+"""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._safe import TINY
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
+from nngp.covariance.lookup import along_row
 
 Array = NDArray[np.float64]
 
@@ -20,12 +27,15 @@ class LookupTransform:
                 f"the table is for '{table.activation.name}', the network has "
                 f"'{architecture.activation.name}'"
             )
-        self.architecture, self.table, self.input_var = architecture, table, input_var
-        self.size = size
-        weights, biases = architecture.weight_vars, architecture.bias_vars
-        self.variances = [biases[0] + weights[0] * input_var]
-        for weight, bias in zip(weights[1:], biases[1:], strict=True):
-            self.variances.append(bias + weight * float(table(self.variances[-1], 1.0)))
+        self.table, self.input_var, self.size = table, input_var, size
+        self.weights = np.array(architecture.weight_vars)
+        self.biases = np.array(architecture.bias_vars)
+        self.variances = [self.biases[0] + self.weights[0] * input_var]
+        rows = []
+        for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
+            rows.append(table.row(self.variances[-1]))
+            self.variances.append(bias + weight * float(rows[-1][-1]))
+        self.rows = np.array(rows).reshape(len(rows), table.grid.n_c + 2)
 
     @property
     def diagonal(self) -> Array:
@@ -37,9 +47,12 @@ class LookupTransform:
         return self.table.error
 
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:
-        weights, biases = self.architecture.weight_vars, self.architecture.bias_vars
-        cov = biases[0] + weights[0] * self.input_var * block
-        for layer, (weight, bias) in enumerate(zip(weights[1:], biases[1:], strict=True)):
-            q = self.variances[layer]
-            cov = bias + weight * self.table(q, np.clip(cov / q, -1.0, 1.0) if q > 0 else cov)
+        cov = self.biases[0] + self.weights[0] * self.input_var * block
+        for k, (q, row) in enumerate(zip(self.variances, self.rows, strict=False), start=1):
+            cov = self.layer(np, cov, q, row, self.weights[k], self.biases[k])
         block[...] = cov
+
+    def layer(self, xp: Any, cov: Any, q: Any, row: Any, weight: Any, bias: Any) -> Any:
+        """The covariance after one more layer, from one with variance q; NumPy or JAX."""
+        corr = xp.clip(cov / xp.maximum(q, TINY), -1.0, 1.0)
+        return bias + weight * along_row(xp, row, self.table.grid.max_corr, corr)

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from nngp.architecture import Architecture
+from nngp.covariance import LookupTable
 from nngp.gram.blocks import Blocks, Cosines, StoredCosines, fits
 from nngp.gram.gradient import CurveGradient, PairwiseGradient
 from nngp.gram.inputs import Inputs
@@ -20,14 +21,21 @@ def kernel_blocks(
     *,
     split: Split | None = None,
     stored: dict[tuple[int, int], Any] | None = None,
+    table: LookupTable | None = None,
 ) -> Any:
     """`Blocks` in that place, of the M of a split, by default of the one that suits the inputs.
-    `stored` are blocks of cosines computed before, by their origin."""
+    `stored` are blocks of cosines computed before, by their origin. With `table` K is read off
+    the paper's table, and is not split."""
     if place == "host":
         cosines = None if stored is None else StoredCosines(stored)
-        return Blocks(architecture, left, right, cosines=cosines, split=split)
-    from nngp.gram.device import DeviceBlocks, UploadedBlocks
+        method = "auto" if table is None else "lookup"
+        return Blocks(
+            architecture, left, right, method=method, table=table, cosines=cosines, split=split
+        )
+    from nngp.gram.device import DeviceBlocks, LookupBlocks, UploadedBlocks
 
+    if table is not None:
+        return LookupBlocks(architecture, left, right, table, stored)
     if device_can(architecture, left, right):
         return DeviceBlocks(architecture, left, right, stored=stored, split=split)
     return UploadedBlocks(architecture, left, right, split=split)

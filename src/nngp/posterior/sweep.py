@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from nngp.architecture import Architecture
+from nngp.covariance import LookupTable
 from nngp.gram import Inputs, check_architecture
 from nngp.gram.inputs import common_var
 from nngp.linsolve import Engine
@@ -36,6 +37,9 @@ class Sweep:
         As in `nngp.condition`: the start of the ladder.
     engine, memory
         As in `nngp.condition`.
+    table : LookupTable, optional
+        Take the kernels from this table of the paper's instead of computing them exactly; the
+        networks have its activation, and the inputs share one norm.
 
     Examples
     --------
@@ -60,6 +64,7 @@ class Sweep:
         relative_noise: bool = False,
         engine: str | Engine = "auto",
         memory: int | None = None,
+        table: LookupTable | None = None,
     ) -> None:
         if (X_test is None) != (Y_test is None):
             raise ValueError("X_test and Y_test go together; give both or neither")
@@ -78,9 +83,10 @@ class Sweep:
             beside=lambda n: 4 * n * (n + 2 * m),  # the cosines
         )
         self._inputs = inputs
-        self._way = _queued(chosen, points, asked, noise, expected.available) or TiledSweep(
-            chosen, *points, asked, noise
-        )
+        queued = None
+        if table is None:
+            queued = _queued(chosen, points, asked, noise, expected.available)
+        self._way = queued or TiledSweep(chosen, *points, asked, noise, table)
 
     def run(self, architectures: Iterable[Architecture]) -> Iterator[SweepResult]:
         """The results, one network after the other, as they come. On a GPU, data up to some ten

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp.architecture import ActivationError, Architecture
+from nngp.covariance import LookupTable
 from nngp.curve import VarianceError
 from nngp.gram import Inputs, cosine_blocks, kernel_blocks
 from nngp.linsolve import Engine, NotPositiveDefiniteError
@@ -41,9 +42,10 @@ class TiledSweep:
         Y: Array,
         asked: Sequence[Points],
         noise: tuple[float, bool],
+        table: LookupTable | None = None,
     ) -> None:
         self._engine, self._inputs, self._targets, self._noise = engine, inputs, Y, noise
-        self._points = asked
+        self._points, self._table = asked, table
         self._edges = cut(len(inputs), engine.tile_size(len(inputs)))
         columns = spans(self._edges)
         lower = [(r, c) for i, r in enumerate(columns) for c in columns[: i + 1]]
@@ -87,7 +89,9 @@ class TiledSweep:
     def _fit(self, architecture: Architecture) -> dict[str, Any]:
         engine = self._engine
         with engine.run():
-            own = kernel_blocks(engine.where, architecture, self._inputs, stored=self._own)
+            own = kernel_blocks(
+                engine.where, architecture, self._inputs, stored=self._own, table=self._table
+            )
         noise = Noise.of(*self._noise, architecture, self._inputs)
         system = solve(engine, own, self._edges, self._targets, noise, arena=self._arena)
         found = [self._judge(architecture, system, asked) for asked in self._asked]
@@ -108,6 +112,7 @@ class TiledSweep:
                 self._inputs,
                 split=system.split,
                 stored=asked.cosines,
+                table=self._table,
             )
             check_shifted(cross, system, self._targets, architecture.depth)
             predicted = means(run, cross, system, asked.rows)

@@ -7,6 +7,7 @@ now or later, here or in another process, does what nobody has done yet.
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +36,14 @@ class Study:
     """Runs of one experiment, in the order in which they should be done, and how one is done.
 
     `work` takes a configuration. An ArithmeticError that it raises is a result too: such a
-    network cannot be computed, and the run is written down as failed with that sentence.
+    network cannot be computed, and the run is written down as failed with that sentence. `close`
+    lets go of what it holds; it may be asked for more afterwards.
     """
 
     experiment: str
     configs: Sequence[Mapping[str, Any]]
     work: Callable[[Mapping[str, Any]], Outcome]
+    close: Callable[[], None] = lambda: None
 
 
 def carry_out(
@@ -57,7 +60,10 @@ def carry_out(
     have in hand is waited for, and done here if they die, unless `wait` is False.
     """
     keys = store.declare(study.experiment, study.configs)
-    with Progress(study.experiment, len(keys), progress_for(progress, math.inf)) as bar:
+    with (
+        closing(study),
+        Progress(study.experiment, len(keys), progress_for(progress, math.inf)) as bar,
+    ):
         bar.advance(len(keys) - store.pending(keys))
         while True:
             for some in _windows(keys):

@@ -1,0 +1,69 @@
+"""Curves compiled ahead of their use, in other processes: a GPU asks for them faster than one core
+can compile them, and activations without closed form take a while on any machine.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing import get_context
+
+from nngp.architecture import ActivationError, Architecture
+from nngp.curve import AngularCurve, VarianceError, curve_at, keep
+from nngp.gram.tiles import threads
+
+SPARE = 2  # cores for this process and the device's driver
+FEWEST = 4  # others: with fewer they would only take from this one
+AHEAD = 2  # sheets for each process
+INPUT_VAR = 1.0  # as `datasets.split` normalises
+
+
+class Curves:
+    """The curves of sheets of networks, in the order in which they will be wanted. Networks that
+    differ in depth alone should share a sheet, as they share layers."""
+
+    def __init__(
+        self, sheets: Sequence[Sequence[Architecture]], processes: int | None = None
+    ) -> None:
+        self._sheets = sheets
+        self._places = {net: place for place, sheet in enumerate(sheets) for net in sheet}
+        others = threads() - SPARE
+        self._processes = (others if others >= FEWEST else 0) if processes is None else processes
+        self._pool: ProcessPoolExecutor | None = None
+        self._coming: dict[int, Future[list[AngularCurve]]] = {}
+        self._kept = -1  # the sheet that `curve_at` knows
+
+    def ready(self, network: Architecture) -> None:
+        """Have `curve_at` know the sheet of this network. Without other processes it is left to
+        compile what it is asked for."""
+        if not self._processes:
+            return
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(self._processes, get_context("spawn"))
+        place = self._places[network]
+        if place == self._kept:
+            return
+        wanted = range(place, min(place + AHEAD * self._processes, len(self._sheets)))
+        self._coming = {
+            ahead: self._coming.get(ahead) or self._pool.submit(_compiled, self._sheets[ahead])
+            for ahead in wanted
+        }
+        for curve in self._coming[place].result():
+            keep(curve)
+        self._kept = place
+
+    def close(self) -> None:
+        """Leave what is not begun."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool, self._coming = None, {}
+
+
+def _compiled(sheet: Sequence[Architecture]) -> list[AngularCurve]:
+    """Those that there are; whoever asks for the others is told why not. The deepest come first:
+    they leave layers for the others."""
+    found = []
+    for architecture in sorted(sheet, key=lambda net: (net.bias_var, -net.depth)):
+        try:
+            found.append(curve_at(architecture, INPUT_VAR))
+        except (ActivationError, VarianceError):
+            continue
+    return found

@@ -1,0 +1,74 @@
+"""The paper's own networks: its table of results, row by row, at the settings that it prints.
+
+Each is judged twice: with the authors' look-up table, which the settings were chosen with, and with
+the exact kernel.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from nngp.covariance import LookupTable
+from nngp.reproduce.datasets.catalogue import IMAGE_SETS
+from nngp.reproduce.published import published
+from nngp.reproduce.scope import Scope
+from nngp.reproduce.studies.network import network_of
+from nngp.reproduce.studies.rounding import rounded
+from nngp.reproduce.studies.sweeps import Sweeps
+from nngp.reproduce.study import Outcome, Study
+
+EXPERIMENT = "setting"
+KERNELS = ("table", "exact")
+
+
+def setting_study(scope: Scope) -> Study:
+    """Every row of the paper with the scope's data set, sizes and activations."""
+    entry, sweeps = IMAGE_SETS[scope.dataset], Sweeps(scope)
+    configs = [
+        {
+            "dataset": row.dataset,
+            "train": row.train,
+            "validation": entry.validation,
+            "test": entry.test,
+            "activation": row.activation,
+            "depth": row.depth,
+            "weight_var": row.weight_var,
+            "bias_var": row.bias_var,
+            "kernel": kernel,
+        }
+        for kernel in KERNELS
+        for row in published()
+        if row.width is None
+        and row.dataset == scope.dataset
+        and row.train in scope.sizes
+        and row.activation in scope.activations
+    ]
+
+    def work(config: Mapping[str, Any]) -> Outcome:
+        return _work(sweeps, config)
+
+    return Study(EXPERIMENT, configs, work, sweeps.close)
+
+
+def _work(sweeps: Sweeps, config: Mapping[str, Any]) -> Outcome:
+    table = _authors(config["activation"]) if config["kernel"] == "table" else None
+    try:
+        (found,) = sweeps.of(config["train"], table).run([network_of(config)])
+    except ValueError as error:  # a variance past the end of the table
+        raise ArithmeticError(str(error)) from error
+    if found.error:
+        raise ArithmeticError(found.error)
+    result = {
+        "val_accuracy": found.accuracy,
+        "val_mse": found.mse,
+        "test_accuracy": found.test_accuracy,
+        "test_mse": found.test_mse,
+        "log_evidence": found.log_evidence,
+    }
+    short = {name: rounded(value) for name, value in result.items()}
+    return Outcome(short, sweeps.device(config["train"]), found.noise_var)
+
+
+@cache
+def _authors(activation: str) -> LookupTable:
+    return LookupTable.authors(activation)

@@ -1,0 +1,47 @@
+"""The data of a scope on an engine, a sweep for each training size."""
+
+from nngp.covariance import LookupTable
+from nngp.linsolve import choose_engine
+from nngp.posterior import Sweep
+from nngp.reproduce.datasets import split
+from nngp.reproduce.scope import Scope
+
+MANY = 24_576  # training points: two such sweeps may not fit side by side
+
+
+class Sweeps:
+    """Made when they are first asked for, and kept: strips of all sizes take turns."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self._known: dict[tuple[int, LookupTable | None], Sweep] = {}
+
+    def of(self, train: int, table: LookupTable | None = None) -> Sweep:
+        """Of a training size; with `table`, of the paper's kernels."""
+        if (train, table) not in self._known:
+            if train > MANY or table is not None:
+                self.close()
+            self._known[train, table] = self._made(train, table)
+        return self._known[train, table]
+
+    def device(self, train: int) -> str:
+        """Where that sweep is: cpu, or what kind of GPU."""
+        engine = choose_engine(self.scope.engine, train)
+        return str(getattr(getattr(engine, "device", None), "device_kind", engine.name))
+
+    def close(self) -> None:
+        """Let go of the data."""
+        self._known.clear()
+
+    def _made(self, train: int, table: LookupTable | None) -> Sweep:
+        data = split(self.scope.dataset, train, data=self.scope.data)
+        return Sweep(
+            data.X,
+            data.targets(data.labels),
+            data.X_val,
+            data.targets(data.labels_val),
+            data.X_test,
+            data.targets(data.labels_test),
+            engine=self.scope.engine,
+            table=table,
+        )
