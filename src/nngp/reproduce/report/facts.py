@@ -37,7 +37,7 @@ def scopes_of(store: RunStore) -> list[Scope]:
 
 def short_title(dataset: str) -> str:
     """A data set's name as people write it."""
-    return full_title(dataset).split(",")[0]
+    return IMAGE_SETS[dataset].title.split(",")[0]
 
 
 def full_title(dataset: str) -> str:
