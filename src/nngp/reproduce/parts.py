@@ -101,11 +101,12 @@ PARTS: tuple[Part, ...] = (
         "test accuracy of finite and infinite networks",
         "Chosen on a validation set, the infinitely wide network does as well as trained networks "
         "of finite width on MNIST and better on CIFAR-10.",
-        "The infinitely wide network with the authors' look-up table at their setting, with the "
-        "exact kernel there, and chosen anew. Accuracies are per cent; ▲ and ▼ are points above "
-        "and below the paper's infinite network; ± is the standard error that the size of the test "
-        "set leaves. A setting is depth-weight variance-bias variance, with the width after the "
-        "depth for finite networks.",
+        "Beside the paper's networks stand ours: finite ones, the infinite one with the authors' "
+        "look-up table and with the exact kernel at the paper's setting, and those that validation "
+        "and the evidence choose from all networks tried. Accuracies are per cent; ▲ and ▼ are "
+        "points above and below the paper's infinite network; ± is the standard error that the "
+        "size of the test set leaves. A setting is depth-weight variance-bias variance, with the width "
+        "after the depth for finite networks.",
         ("setting", "grid"),
         Later("readings.tables", "table1"),
     ),

@@ -156,7 +156,7 @@ def test_every_part_has_a_finding(findings):
         ("fig4", "50 layers: relu 90.00% at (0.10, 1.00) (critical there: 2.00); tanh"),
         ("fig5", "2 draws of a relu network of depth 10, weight variance 1.8"),
         ("fig6", "differ by at most 1.00% of the variance"),
-        ("fig7", "Slopes by layer: -0.500 ± "),
+        ("fig7", "Slopes by layer: −0.500 ± "),
         ("fig8", "relu 0.950 with 1,000 points"),
         ("fig9", "10,000 training points and 3, 50 layers: relu 98.00%, 90.00%; tanh"),
         ("fig10", "on a grid from 0.1 to 5: relu "),

@@ -142,7 +142,7 @@ def _angular(data: Any) -> str:
 def _spread(data: Any) -> str:
     slopes = zip(data.decay.slope, data.decay.slope_error, strict=True)
     parts = [f"{slope:.3f} ± {error:.3f}" for slope, error in slopes]
-    return f"Slopes by layer: {', '.join(parts)}; theory says -0.5."
+    return f"Slopes by layer: {', '.join(parts)}; theory says -0.5.".replace("-", "−")
 
 
 FINDINGS: dict[str, Callable[[Any], str]] = {

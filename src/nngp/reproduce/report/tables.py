@@ -81,22 +81,18 @@ def _cells(row: "Row") -> dict[str, Any]:
         return _lines(parts)
 
     return {
-        "training points": f"{row.train:,}",
+        "points": f"{row.train:,}",
         "activation": row.activation,
         "paper, finite": ours("paper_nn", "paper_nn_setting"),
         "ours, finite": ours("nn", "nn_setting"),
         "paper, infinite": ours("paper_nngp", "paper_nngp_setting"),
-        "authors' look-up table at the paper's setting": ours(
-            "table_at_paper_setting", change=row.lookup_difference
-        ),
-        "exact at the paper's setting": ours(
+        "authors' table": ours("table_at_paper_setting", change=row.lookup_difference),
+        "exact kernel": ours(
             "exact_at_paper_setting", change=_points(plain, "exact_at_paper_setting")
         ),
-        "ours, chosen by validation": ours(
-            "nngp", "nngp_setting", row.difference, row.standard_error
-        ),
-        "ours, chosen by evidence": ours("evidence", "evidence_setting"),
-        "networks tried": f"{row.networks:,} of {row.wanted:,}" if row.networks else None,
+        "by validation": ours("nngp", "nngp_setting", row.difference, row.standard_error),
+        "by evidence": ours("evidence", "evidence_setting"),
+        "networks": f"{row.networks:,} of {row.wanted:,}" if row.networks else None,
     }
 
 
