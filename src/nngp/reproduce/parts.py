@@ -105,8 +105,8 @@ PARTS: tuple[Part, ...] = (
         "look-up table and with the exact kernel at the paper's setting, and those that validation "
         "and the evidence choose from all networks tried. Accuracies are per cent; ▲ and ▼ are "
         "points above and below the paper's infinite network; ± is the standard error that the "
-        "size of the test set leaves. A setting is depth-weight variance-bias variance, with the width "
-        "after the depth for finite networks.",
+        "size of the test set leaves. A setting is depth-weight variance-bias variance, with "
+        "the width after the depth for finite networks.",
         ("setting", "grid"),
         Later("readings.tables", "table1"),
     ),

@@ -10,7 +10,7 @@ from nngp.reproduce.parts import PARTS, Showing, chosen, look_up
 from nngp.reproduce.report.facts import efforts, scopes_of, short_title, versions
 from nngp.reproduce.report.findings import FINDINGS, finding
 from nngp.reproduce.report.html import Html, element, joined
-from nngp.reproduce.report.tables import difference, table, verdict
+from nngp.reproduce.report.tables import _count, difference, table, verdict
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import RunStore
 
@@ -51,6 +51,12 @@ def test_tables_have_heads_and_a_name():
     assert root.find("table/caption").text == "What"
 
 
+def test_a_choice_says_of_how_many_it_was_not_made():
+    assert _count(1200, 1200) == "1,200"
+    assert _count(1200, 3600) == "1,200 of 3,600"
+    assert _count(0, 3600) is None
+
+
 @pytest.fixture
 def figure():
     plt = pytest.importorskip("matplotlib.pyplot")
@@ -79,6 +85,7 @@ def test_a_picture_is_svg_with_ids_of_its_own(figure):
     assert root.attrib["role"] == "img"
     assert "viewBox" in root.attrib
     assert not {"width", "height"} & set(root.attrib)
+    assert root.attrib["style"] == "max-width: 389px"  # 1.8 times 3 inches of 72 points
     assert root[0].tag.endswith("title")
     assert root[0].text == 'words & "more"'
     assert not re.search("<\\?xml|<!DOCTYPE|<metadata", text)

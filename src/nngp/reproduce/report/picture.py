@@ -9,6 +9,7 @@ from nngp.reproduce.report.html import Html, element
 
 HEAVIEST = 600_000  # bytes of SVG
 DPI = 180
+ENLARGED = 1.8  # pixels for a point, at most: lettering stays about as large as the text around
 ID = re.compile(r'\sid="[^"]*"')
 REFERENCE = re.compile(r'(\bid="|href="#|url\(#)')
 WRAPPING = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>", re.DOTALL)
@@ -44,9 +45,11 @@ def _embedded(text: str, name: str, words: str) -> Html:
     """An SVG file as part of a page: no head, no fixed size, ids of its own."""
     body = WRAPPING.sub("", text).strip()
     head, rest = body.split(">", 1)
+    points = re.search(r'\swidth="([\d.]+)pt"', head)
+    widest = f' style="max-width: {ENLARGED * float(points[1]):.0f}px"' if points else ""
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
     label = element("title", words)
-    body = _named_once(f'{head} role="img">{label}{rest}')
+    body = _named_once(f'{head} role="img"{widest}>{label}{rest}')
     return Html(REFERENCE.sub(rf"\g<1>{name}-", body))
 
 

@@ -92,8 +92,15 @@ def _cells(row: "Row") -> dict[str, Any]:
         ),
         "by validation": ours("nngp", "nngp_setting", row.difference, row.standard_error),
         "by evidence": ours("evidence", "evidence_setting"),
-        "networks": f"{row.networks:,} of {row.wanted:,}" if row.networks else None,
+        "networks": _count(row.networks, row.wanted),
     }
+
+
+def _count(tried: int, wanted: int) -> str | None:
+    """How many networks a choice had, and of how many if not of all."""
+    if not tried:
+        return None
+    return f"{tried:,}" if tried == wanted else f"{tried:,} of {wanted:,}"
 
 
 def _points(plain: Mapping[str, Any], name: str) -> float | None:
