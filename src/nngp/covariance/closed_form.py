@@ -173,9 +173,12 @@ def _gelu() -> ClosedForm:
     # x Phi(x) = x/2 + x erf(x/sqrt 2)/2; E[uv erf erf] by Stein's lemma twice.
     def parts(xp: Any, q1: Any, q2: Any, c: Any, m: Any) -> tuple[Any, Any, Any, Any, Any]:
         rho = _scale(xp, q1, q2) * c
-        root = xp.sqrt(1 + q1 + q2 + q1 * q2 * _safe.sine2(xp, c, m))
-        mix = (1 - q1 * q2) / ((1 + q1) * (1 + q2))
-        return rho, root, mix, q1 * q2 + rho**2 * mix, TWO_OVER_PI * xp.arctan2(rho, root)
+        sine2, ones = _safe.sine2(xp, c, m), (1 + q1) * (1 + q2)
+        root = xp.sqrt(1 + q1 + q2 + q1 * q2 * sine2)
+        mix = (1 - q1 * q2) / ones
+        # q1 q2 (1 + c² mix), where mix goes to -1 as variances grow
+        top = q1 * q2 * (sine2 + c * c * (2 + q1 + q2) / ones)
+        return rho, root, mix, top, TWO_OVER_PI * xp.arctan2(rho, root)
 
     def value(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
         rho, root, _, top, arc = parts(xp, q1, q2, c, m)

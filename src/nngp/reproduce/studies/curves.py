@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 
+from threadpoolctl import threadpool_limits
+
 from nngp.architecture import ActivationError, Architecture
 from nngp.curve import AngularCurve, VarianceError, curve_at, keep
 from nngp.gram.tiles import threads
@@ -37,7 +39,9 @@ class Curves:
         if not self._processes:
             return
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self._processes, get_context("spawn"))
+            self._pool = ProcessPoolExecutor(
+                self._processes, get_context("spawn"), initializer=_alone
+            )
         place = self._places[network]
         if place == self._kept:
             return
@@ -55,6 +59,11 @@ class Curves:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool, self._coming = None, {}
+
+
+def _alone() -> None:
+    """As many processes as cores leave one thread of BLAS for each."""
+    threadpool_limits(1, user_api="blas")
 
 
 def _compiled(sheet: Sequence[Architecture]) -> list[AngularCurve]:
