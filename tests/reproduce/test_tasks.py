@@ -9,7 +9,7 @@ from nngp.reproduce.finite.recipe import Plan
 from nngp.reproduce.outlook import outlook
 from nngp.reproduce.parts import PARTS, chosen
 from nngp.reproduce.scope import Scope
-from nngp.reproduce.searches import FiniteWork, SearchTask, _papers
+from nngp.reproduce.searches import FiniteWork, _papers
 from nngp.reproduce.store import RunStore
 from nngp.reproduce.study import Outcome, Study
 from nngp.reproduce.tasks import NETWORK, tasks_for
@@ -74,17 +74,19 @@ def test_searches_have_the_shapes_that_were_asked_for(tmp_path):
         assert by_name["gap"].device(config) == "cpu"
 
 
-def test_a_search_is_done_and_stops_in_time(tmp_path, monkeypatch):
+def test_a_search_works_on_every_size_until_its_time(tmp_path, monkeypatch):
     pytest.importorskip("optax")
-    monkeypatch.setattr(SearchTask, "_plan", Plan(steps=10, interval=10))
-    scope = Scope("digits", (20,), (1,), ("relu",), 3, engine="cpu")
-    (task,) = (t for t in tasks_for(chosen(["fig1"]), scope, FiniteWork((4,), 1))[0][-1:])
-    with RunStore(tmp_path / "runs.db") as store:
-        keys = task.declare(store)
-        task.do(store, -math.inf, None)
-        assert store.pending(keys) == 1
-        task.do(store, math.inf, None)
-        assert store.pending(keys) == 0
+    from nngp.reproduce.finite import search
+
+    calls = []
+    monkeypatch.setattr(search, "search", lambda *a, **more: calls.append((a, more)))
+    (task,) = tasks_for(chosen(["fig1"]), SCOPE, WORK)[0][1:]
+    task.do("store", 7.0, False)
+    assert [len(data.X) for (_, _, data, *_), _ in calls] == [50, 100]
+    for (store, cells, data, plan, trials), more in calls:
+        assert (store, plan, trials) == ("store", Plan(), 2)
+        assert {(cell.train, cell.width) for cell in cells} == {(len(data.X), 4), (len(data.X), 8)}
+        assert more == {"experiment": "finite", "until": 7.0, "progress": False}
 
 
 def test_the_gap_is_measured_where_labels_can_be_learned():
