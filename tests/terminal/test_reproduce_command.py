@@ -163,29 +163,41 @@ def test_digits_are_a_quick_look_and_others_the_papers_grid():
 
 
 class Clock:
-    """A task that takes three seconds a run, on a clock that only it moves."""
+    """A task whose runs take three seconds, on a clock that only such tasks move."""
 
     now = 0.0
 
     def __init__(self, name, runs):
-        self.experiment, self.runs = name, runs
+        self.name, self.runs = name, runs
 
     def do(self, store, until, progress):
-        store.append((self.experiment, until))
+        store.append((self.name, until))
         while self.runs and Clock.now < until:
             Clock.now += 3.0
             self.runs -= 1
 
 
-def test_time_that_one_task_leaves_is_used_by_the_others(monkeypatch):
+@pytest.mark.parametrize(
+    ("runs", "guesses", "budget", "moments", "left"),
+    [
+        # what easy does not need goes to long
+        ((1, 100, 2), (3.0, 300.0, 300.0), 33.0, [3.0, 18.0, 33.0], [0, 92, 0]),
+        # a task that takes longer than was thought leaves the others their share
+        ((1, 100, 100), (1.0, 300.0, 300.0), 33.0, [1.0, 18.0, 33.0], [0, 95, 95]),
+        # all fit
+        ((1, 2, 1), (3.0, 6.0, 3.0), 33.0, [33.0, 33.0, 33.0], [0, 0, 0]),
+    ],
+)
+def test_a_budget_is_shared_as_it_goes(monkeypatch, runs, guesses, budget, moments, left):
+    pytest.importorskip("typer")
     from nngp.reproduce.outlook import Outlook
     from nngp.terminal.reproduce import work
 
+    monkeypatch.setattr(Clock, "now", 0.0)
     monkeypatch.setattr(time, "monotonic", lambda: Clock.now)
     log = []
-    tasks = [Clock("short", 1), Clock("long", 100), Clock("easy", 2)]
-    guesses = [Outlook("", 1, 1, seconds, False) for seconds in (3.0, 300.0, 300.0)]
-    work(log, tasks, guesses, 0.0, 33.0)
-    assert log[:3] == [("short", 3.0), ("long", 18.0), ("easy", 33.0)]
-    assert Clock.now == 33.0  # what easy did not need went to long
-    assert [task.runs for task in tasks] == [0, 92, 0]
+    tasks = [Clock(i, count) for i, count in enumerate(runs)]
+    work(log, tasks, [Outlook("", 1, 1, s, False) for s in guesses], 0.0, budget)
+    assert log[:3] == list(enumerate(moments))
+    assert [task.runs for task in tasks] == left
+    assert Clock.now <= budget

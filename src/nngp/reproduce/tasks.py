@@ -21,7 +21,7 @@ SEARCHES = ("finite", "gap")
 WITH_EXTRA = ("spread", *SEARCHES)  # what the extra `finite` is for
 FLAT = {"cpu": 2000, "gpu": 16_000}  # points from which on a network's time is its factorisation
 NETWORK = 0.05  # seconds for a network with fewer points
-USUAL = {"angular": 2.0, "prior": 1.0, "critical": 3.0, "spread": 30.0}  # seconds of a run
+USUAL = {"angular": 15.0, "prior": 1.0, "critical": 5.0, "spread": 20.0}  # seconds of a run
 
 
 class Task(Protocol):

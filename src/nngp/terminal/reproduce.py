@@ -70,12 +70,13 @@ def work(
     begun: float,
     budget: float,
 ) -> None:
-    """Every task in its share of the budget; then all of them again in what is left of it."""
+    """Every task in its share of what is left of the budget; then all of them again in what is
+    left then, as some need less than was thought."""
     last = begun + budget
-    now = time.monotonic()
-    for task, share in zip(tasks, shares(outlooks, last - now), strict=True):
-        now = min(now + share, last)
-        task.do(store, now, sys.stderr.isatty())
+    for i, task in enumerate(tasks):
+        now = time.monotonic()
+        share = shares(outlooks[i:], last - now)[0]
+        task.do(store, min(now + share, last), sys.stderr.isatty())
     for task in tasks:
         if time.monotonic() < last:
             task.do(store, last, sys.stderr.isatty())
