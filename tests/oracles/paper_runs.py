@@ -58,7 +58,7 @@ def fill_grids(store):
 
 
 def fill_settings(store):
-    """The paper's own numbers, missed by 0.1 points with the table and met by the exact kernel."""
+    """The paper's own numbers, less 0.1 points with the table, and 0.2 more with exact kernels."""
     from nngp.reproduce.published import published_row
 
     rows = [published_row("mnist", n, a) for n in MNIST.sizes for a in MNIST.activations]
@@ -75,8 +75,8 @@ def fill_settings(store):
     names = ("val_accuracy", "val_mse", "test_mse", "log_evidence")
 
     def result(config):
-        lost = 0.001 if config["kernel"] == "table" else 0.0
-        found = accuracy[config["train"], config["activation"]] - lost
+        gain = -0.001 if config["kernel"] == "table" else 0.002
+        found = accuracy[config["train"], config["activation"]] + gain
         return {**dict.fromkeys(names, 0.5), "test_accuracy": found}
 
     fill(store, "setting", configs, result)

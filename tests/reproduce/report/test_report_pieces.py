@@ -1,8 +1,11 @@
 """The pieces of the page: elements, pictures, signs, facts and sentences."""
 
 import re
+from dataclasses import replace
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from paper_runs import BEST, DOUBT
 
@@ -10,7 +13,7 @@ from nngp.reproduce.parts import PARTS, Showing, chosen, look_up
 from nngp.reproduce.report.facts import efforts, scopes_of, short_title, versions
 from nngp.reproduce.report.findings import FINDINGS, finding
 from nngp.reproduce.report.html import Html, element, joined
-from nngp.reproduce.report.tables import _count, difference, table, verdict
+from nngp.reproduce.report.tables import _count, accuracies, difference, table, verdict
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import RunStore
 
@@ -60,11 +63,11 @@ def test_a_choice_says_of_how_many_it_was_not_made():
 @pytest.fixture
 def figure():
     plt = pytest.importorskip("matplotlib.pyplot")
-    drawn, axes = plt.subplots(figsize=(3, 2))
+    drawn, (axes, *others) = plt.subplots(1, 3, figsize=(3, 2))
     axes.plot([0, 1], [0, 1], marker="o", clip_on=True)
     axes.fill_between([0, 1], [0, 1], hatch="//")
-    for corner in (0.0, 2.0):
-        axes.imshow([[0.0, 1.0]], extent=(corner, corner + 1, 0, 1))  # twice the same
+    for other in others:
+        other.imshow([[0.0, 1.0]])  # twice the same
     return drawn
 
 
@@ -131,7 +134,7 @@ def test_efforts_count_and_add_up(paper_store):
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", grid.first)
     assert grid.first <= grid.last
     failed = found["grid", "digits"]
-    assert (failed.done, failed.failed, failed.first) == (0, 1, "")
+    assert (failed.done, failed.failed, failed.left, failed.first) == (0, 1, 0, "")
     assert found["angular", None].done == 1
     assert len(known["python"]) == 1
 
@@ -173,6 +176,52 @@ def test_findings_have_their_numbers(findings, name, said):
     assert said in findings[name]
     assert BEST == 0.98
     assert DOUBT["correlation"] == 0.95
+
+
+def points(**values):
+    return tuple(SimpleNamespace(at=int(at[1:]), accuracy=value) for at, value in values.items())
+
+
+def told(name, **data):
+    part = chosen([name])[0]
+    return finding(Showing(part, Scope("digits", (100,)), SimpleNamespace(**data)))
+
+
+def test_widths_are_compared_on_the_largest_set_that_both_have():
+    curve = SimpleNamespace(
+        activation="relu",
+        infinite=points(_100=0.1, _200=0.2, _300=0.3),
+        finite=points(_100=0.4, _200=0.5),
+    )
+    said = "relu with 200 points: infinite 20.00% and finite 50.00%."
+    assert told("fig1", curves=[curve], widths=[]) == said
+    curve.finite = ()
+    assert told("fig1", curves=[curve], widths=[]) == "relu with 300 points: infinite 30.00%."
+    curve.finite = points(_900=0.9)
+    assert "no training set on which both" in told("fig1", curves=[curve], widths=[])
+
+
+def test_distances_from_the_line_are_medians():
+    """The line is weight_var = 1 + bias_var, given from its end."""
+    line = SimpleNamespace(
+        line_bias_vars=np.array([2.0, 0.0]), line_weight_vars=np.array([3.0, 1.0])
+    )
+    nets = [
+        SimpleNamespace(weight_var=w, bias_var=b) for w, b in ((1.0, 0.0), (1.9, 0.5), (9.0, 1))
+    ]
+    data = {"chosen": {("relu", 100): nets}, "weight_range": (0.1, 5.0)}
+    assert "relu 0.40 with 100 points." in told("fig10", theories={"relu": line}, **data)
+    assert told("fig10", theories={}, **data) == "The critical line has not been computed."
+
+
+def test_columns_without_numbers_are_left_out(paper_store):
+    part = chosen(["table2"])[0]
+    with RunStore(paper_store) as store:
+        (shown,) = look_up([part], store, scopes_of(store)[0])
+    bare = dict.fromkeys(("paper", "paper_finite", "finite", "lookup", "exact"))
+    text = accuracies([replace(row, **bare) for row in shown.data.rows], "name")
+    heads = re.findall(r'<th scope="col">(.*?)</th>', text)
+    assert heads == ["points", "activation", "by validation", "by evidence", "networks"]
 
 
 def test_a_table_without_published_rows_tells_its_best():
