@@ -58,12 +58,15 @@ def test_what_is_not_of_the_scope_is_left_out(store):
     for more in ({"dataset": "cifar10"}, {"train": 500}, {"activation": "erf"}, {"depth": 2}):
         put(store, "grid", strip(first, [0.0], **more), scores(rng, 1))
     assert read_grids(store, SCOPE).by_name == {}
-    put(store, "grid", strip(first, [0.3, 2.0]), scores(rng, 2))  # 0.3 is not on the grid
+    result = {score: [0.1, 0.2] for score in SCORES}
+    put(store, "grid", strip(first, [0.3, 2.0]), result)  # 0.3 is not on the grid
     put(store, "grid", strip(1.0, [0.0]), scores(rng, 1))  # neither is 1.0
     store.declare("grid", [strip(5.0, [0.0])])  # not done yet
     grids = read_grids(store, SCOPE)
     assert list(grids.by_name) == [(1000, "relu", 1)]
-    assert np.argwhere(grids.get(1000, "relu", 1).tried).tolist() == [[0, 3]]
+    grid = grids.get(1000, "relu", 1)
+    assert np.argwhere(grid.tried).tolist() == [[0, 3]]
+    assert [grid.scores[score][0, 3] for score in SCORES] == [0.2] * len(SCORES)
     assert grids.get(2000, "relu", 1) is None
 
 

@@ -16,7 +16,7 @@ from nngp.reproduce.scope import Scope
 from nngp.reproduce.study import NothingMeasuredError
 
 SCOPE = Scope(
-    "mnist", (100, 1000, 2000), depths=(1, 20, 50), activations=("relu", "tanh", "erf"), grid=3
+    "mnist", (100, 1000, 2000), depths=(1, 20, 50, 100), activations=("relu", "tanh", "erf"), grid=3
 )
 
 
@@ -68,6 +68,13 @@ def test_sizes_and_widths(store):
     assert line.activation == "relu"
     assert [(p.at, p.accuracy, p.networks) for p in line.points] == [(8, 0.65, 2), (64, 0.85, 1)]
     assert line.level == point
+
+
+def test_there_is_no_level_where_the_infinite_network_was_not_run(store):
+    put_trial(store, "mnist", 1000, "relu", 1, 8, 0, 0.7, 0.75)
+    put_grid(store, SCOPE, 2000, "relu", 1)
+    (line,) = sizes(store, SCOPE).widths
+    assert line.level is None
 
 
 def test_sizes_without_grids_or_networks(store):
@@ -172,6 +179,8 @@ def test_figure_4_takes_the_fullest_set_near_fifty_layers(store):
     put_grid(store, SCOPE, 100, "relu", 50)
     data = phase_maps(store, SCOPE)
     assert (data.train, data.depths, data.activations) == (100, (50,), ("relu",))
+    put_grid(store, SCOPE, 100, "relu", 100)
+    assert phase_maps(store, SCOPE).depths == (50,)
 
 
 def test_figure_9_has_the_depths_that_there_are(store):

@@ -3,12 +3,13 @@
 import csv
 import math
 
+import numpy as np
 import pytest
-from stored_grids import put_grid, put_setting, put_trial
+from stored_grids import SIZES, put, put_grid, put_setting, put_trial
 
 from nngp.reproduce.published import published, published_row
 from nngp.reproduce.readings.columns import as_columns, write_csv
-from nngp.reproduce.readings.grids import read_grids
+from nngp.reproduce.readings.grids import SCORES, read_grids
 from nngp.reproduce.readings.tables import table1, table2
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.study import NothingMeasuredError
@@ -84,6 +85,29 @@ def test_settings_of_the_paper_by_kernel(store):
     assert row.lookup_difference == pytest.approx(-0.05)
     assert row.chosen is None
     assert row.standard_error is None
+
+
+def test_another_setting_is_not_the_papers(store):
+    put_grid(store, SCOPE, 1000, "relu", 1)
+    put_setting(store, PAPER, "exact", 0.9, weight_var=1.4601)
+    put_setting(store, PAPER, "table", 0.9, bias_var=0.2741)
+    row = rows_of(table2(store, SCOPE))[1000, "relu"]
+    assert (row.exact, row.lookup, row.lookup_difference) == (None, None, None)
+
+
+def test_the_spread_is_that_of_the_best_25(store):
+    ranks = np.arange(25)
+    for depth, shift in ((1, 0), (3, 25)):  # the networks from best to worst on validation
+        for weight_var, some in zip(SCOPE.weight_vars, ranks.reshape(5, 5) + shift, strict=True):
+            falling = (0.9 - some / 100).tolist()
+            result = dict.fromkeys(SCORES, falling)
+            config = {
+                **{"dataset": "mnist", "train": 1000, **SIZES, "activation": "relu"},
+                **{"depth": depth, "weight_var": weight_var, "bias_vars": SCOPE.bias_vars},
+            }
+            put(store, "grid", config, result)
+    row = rows_of(table2(store, SCOPE))[1000, "relu"]
+    assert row.top == (pytest.approx(0.66), pytest.approx(0.9))
 
 
 def test_a_setting_on_the_grid_is_the_one_that_was_printed(store):
