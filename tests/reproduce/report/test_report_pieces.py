@@ -63,11 +63,9 @@ def test_a_choice_says_of_how_many_it_was_not_made():
 @pytest.fixture
 def figure():
     plt = pytest.importorskip("matplotlib.pyplot")
-    drawn, (axes, *others) = plt.subplots(1, 3, figsize=(3, 2))
+    drawn, axes = plt.subplots(figsize=(3, 2))
     axes.plot([0, 1], [0, 1], marker="o", clip_on=True)
     axes.fill_between([0, 1], [0, 1], hatch="//")
-    for other in others:
-        other.imshow([[0.0, 1.0]])  # twice the same
     return drawn
 
 
@@ -92,6 +90,12 @@ def test_a_picture_is_svg_with_ids_of_its_own(figure):
     assert root[0].tag.endswith("title")
     assert root[0].text == 'words & "more"'
     assert not re.search("<\\?xml|<!DOCTYPE|<metadata", text)
+
+
+def test_an_id_that_comes_again_is_dropped():
+    from nngp.reproduce.report.picture import _named_once
+
+    assert _named_once('<a id="x"/><b id="y"/><c id="x"/>') == '<a id="x"/><b id="y"/><c/>'
 
 
 def test_a_picture_is_the_same_each_time():
