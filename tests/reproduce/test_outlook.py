@@ -9,7 +9,7 @@ from nngp.reproduce.outlook import Outlook, memory, outlook, shares
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import RunStore
 from nngp.reproduce.study import Outcome, Study
-from nngp.reproduce.tasks import NETWORK, StudyTask
+from nngp.reproduce.tasks import ENTRY, NETWORK, TABLE, StudyTask
 
 
 @pytest.fixture
@@ -44,8 +44,18 @@ def test_without_finished_runs_it_is_a_guess(store):
 def test_a_factorisation_makes_large_sets_slow(store):
     task = strips(100, 20_000)
     small, large = (task.guess({"train": n, "bias_vars": [0.0]}) for n in (10_000, 20_000))
-    assert large / small == pytest.approx(8, rel=0.1)
+    assert large / small == pytest.approx(8, rel=0.1)  # nearly the cube
     assert task.guess({"train": 100}) == pytest.approx(NETWORK, rel=0.01)
+
+
+def test_kernels_with_many_test_points_are_slow_and_more_so_with_a_table():
+    task = strips(100)
+    few = task.guess({"train": 1000, "validation": 0, "test": 0})
+    many = task.guess({"train": 1000, "validation": 10_000, "test": 10_000})
+    assert many - few == pytest.approx(1000 * 20_000 * ENTRY["cpu"])
+    config = {"train": 1000, "validation": 10_000, "test": 10_000, "depth": 20, "kernel": "table"}
+    assert task.guess(config) == pytest.approx(TABLE + 40 * many, rel=0.2)
+    assert task.guess({**config, "kernel": "exact"}) == many
 
 
 def test_finished_runs_of_a_size_speak_for_it(store):

@@ -12,7 +12,7 @@ from nngp.reproduce.scope import Scope
 from nngp.reproduce.searches import FiniteWork, _papers
 from nngp.reproduce.store import RunStore
 from nngp.reproduce.study import Outcome, Study
-from nngp.reproduce.tasks import NETWORK, tasks_for
+from nngp.reproduce.tasks import CUBE, tasks_for
 
 SCOPE = Scope("digits", (50, 100), (1, 2), ("relu", "gelu"), 3, engine="cpu")
 WORK = FiniteWork((4, 8), 2)
@@ -139,4 +139,4 @@ def test_what_comes_later_is_counted_in_a_forecast(tmp_path):
     with RunStore(tmp_path / "runs.db") as store:
         seen = outlook(store, task)
         assert seen.runs == seen.left == 4
-        assert seen.seconds > 2 * 25 * NETWORK * 25**3  # of the largest alone
+        assert seen.seconds > 2 * 25 * 50_000**3 * CUBE["cpu"]  # of the largest alone

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from nngp.linsolve import choose_engine
+from nngp.reproduce.datasets.catalogue import IMAGE_SETS
 from nngp.reproduce.finite.checks import need_packages
 from nngp.reproduce.parts import Part
 from nngp.reproduce.scope import Scope
@@ -19,8 +20,10 @@ from nngp.reproduce.study import Study, carry_out
 STUDIES = ("angular", "prior", "critical", "spread", "doubt", "setting", "grid")
 SEARCHES = ("finite", "gap")
 WITH_EXTRA = ("spread", *SEARCHES)  # what the extra `finite` is for
-FLAT = {"cpu": 2000, "gpu": 16_000}  # points from which on a network's time is its factorisation
-NETWORK = 0.05  # seconds for a network with fewer points
+NETWORK = 0.03  # seconds for a network, however few its points are
+ENTRY = {"cpu": 1.5e-8, "gpu": 1e-10}  # seconds for an entry of its kernel matrices
+CUBE = {"cpu": 6e-12, "gpu": 1.2e-14}  # seconds for its factorisation, over the cube of the points
+TABLE = 5.0  # seconds to make the authors' table, which is then read twice a layer or so
 USUAL = {"angular": 15.0, "prior": 1.0, "critical": 5.0, "spread": 20.0}  # seconds of a run
 
 
@@ -105,8 +108,10 @@ class GridTask:
             for size in self.scope.sizes
             if size > WHOLE
         }
+        entry = IMAGE_SETS[self.scope.dataset]
+        others = {"validation": entry.validation, "test": entry.test}
         return [
-            {"train": size, "activation": name, "bias_vars": [None] * count}
+            {"train": size, **others, "activation": name, "bias_vars": [None] * count}
             for size, count in counts.items()
             for name in self.scope.activations
         ]
@@ -124,9 +129,13 @@ class GridTask:
 
 
 def _networks_time(config: Mapping[str, Any], device: str) -> float:
-    """Seconds of the networks of a run: flat at first, then as the cube of the training points."""
-    networks = len(config.get("bias_vars", [None]))
-    return networks * NETWORK * (1 + (config["train"] / FLAT[device]) ** 3)
+    """Seconds of the networks of a run: their kernel matrices and their factors."""
+    points, networks = config["train"], len(config.get("bias_vars", [None]))
+    others = config.get("validation", 0) + config.get("test", 0)
+    look_up = points * (points / 2 + others) * ENTRY[device]
+    if config.get("kernel") == "table":
+        look_up = TABLE + 2 * config["depth"] * look_up
+    return networks * (NETWORK + look_up + points**3 * CUBE[device])
 
 
 def tasks_for(
