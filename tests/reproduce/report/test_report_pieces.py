@@ -166,14 +166,14 @@ def test_every_part_has_a_finding(findings):
         ("fig1", "relu with 1,000 points: infinite 98.00% and finite 96.40%"),
         ("fig1", "relu networks reach 91.60% at width 16 and 96.40% at width 64"),
         ("fig2", "tanh: smallest gap 0.084 at width 16 and 0.036 at width 64; 4 of 4 networks"),
-        ("fig3", "Correlation over bins: relu 0.950 with 10,000 points, tanh 0.950"),
+        ("fig3", "Correlation over bins with 10,000 points: relu 0.950; tanh 0.950."),
         ("fig4", "50 layers: relu 90.00% at (0.10, 1.00) (critical there: 2.00); tanh"),
         ("fig5", "2 draws of a relu network of depth 10, weight variance 1.8"),
         ("fig6", "differ by at most 1.00% of the variance"),
         ("fig7", "Slopes by layer: −0.500 ± "),
-        ("fig8", "relu 0.950 with 1,000 points"),
+        ("fig8", "with 1,000 points: relu 0.950"),
         ("fig9", "10,000 training points and 3, 50 layers: relu 98.00%, 90.00%; tanh"),
-        ("fig10", "on a grid from 0.1 to 5: relu "),
+        ("fig10", "on a grid from 0.1 to 5, with 1,000, 10,000 points: relu "),
     ],
 )
 def test_findings_have_their_numbers(findings, name, said):
@@ -214,8 +214,17 @@ def test_distances_from_the_line_are_medians():
         SimpleNamespace(weight_var=w, bias_var=b) for w, b in ((1.0, 0.0), (1.9, 0.5), (9.0, 1))
     ]
     data = {"chosen": {("relu", 100): nets}, "weight_range": (0.1, 5.0)}
-    assert "relu 0.40 with 100 points." in told("fig10", theories={"relu": line}, **data)
+    assert told("fig10", theories={"relu": line}, **data).endswith("with 100 points: relu 0.40.")
     assert told("fig10", theories={}, **data) == "The critical line has not been computed."
+
+
+def test_numbers_stand_in_the_order_of_sizes():
+    curves = [
+        SimpleNamespace(activation=name, train=train, correlation=r)
+        for name, train, r in (("relu", 2000, 0.2), ("relu", 100, 0.1), ("tanh", 2000, 0.3))
+    ]
+    said = "Correlation over bins with 100, 2,000 points: relu 0.100, 0.200; tanh –, 0.300."
+    assert told("fig3", curves=curves) == said
 
 
 def test_columns_without_numbers_are_left_out(paper_store):

@@ -76,11 +76,8 @@ def _gaps(data: Any) -> str:
 
 
 def _doubt(data: Any) -> str:
-    parts = [
-        f"{curve.activation} {curve.correlation:.3f} with {curve.train:,} points"
-        for curve in data.curves
-    ]
-    return _sentence([f"Correlation over bins: {', '.join(parts)}"])
+    values = {(curve.activation, curve.train): curve.correlation for curve in data.curves}
+    return f"Correlation over bins with {_by_size(values, '.3f')}"
 
 
 def _maps(data: Any) -> str:
@@ -107,20 +104,18 @@ def _many_maps(data: Any) -> str:
 
 def _best(data: Any) -> str:
     """How far the best are from the line."""
-    parts = []
+    away = {}
     for (name, train), chosen in data.chosen.items():
         line = data.theories.get(name)
         if line is not None and len(line.line_weight_vars):
-            away = [abs(one.weight_var - _on_line(line, one.bias_var)) for one in chosen]
-            parts.append(f"{name} {float(np.median(away)):.2f} with {train:,} points")
-    if not parts:
+            apart = [abs(one.weight_var - _on_line(line, one.bias_var)) for one in chosen]
+            away[name, train] = float(np.median(apart))
+    if not away:
         return "The critical line has not been computed."
     low, high = data.weight_range
-    return _sentence(
-        [
-            f"Median distance in weight variance from the critical line, on a grid from {low:g} to "
-            f"{high:g}: {', '.join(parts)}"
-        ]
+    return (
+        f"Median distance in weight variance from the critical line, on a grid from {low:g} to "
+        f"{high:g}, with {_by_size(away, '.2f')}"
     )
 
 
@@ -159,6 +154,16 @@ FINDINGS: dict[str, Callable[[Any], str]] = {
     "fig9": _many_maps,
     "fig10": _best,
 }
+
+
+def _by_size(values: dict[tuple[str, int], float], form: str) -> str:
+    """The training sizes, then for each activation its numbers in that order."""
+    sizes = sorted({size for _, size in values})
+    parts = []
+    for name in dict.fromkeys(name for name, _ in values):
+        known = [values.get((name, size)) for size in sizes]
+        parts.append(f"{name} {', '.join('–' if v is None else format(v, form) for v in known)}")
+    return f"{', '.join(f'{size:,}' for size in sizes)} points: {_sentence(parts)}"
 
 
 def _critical(data: Any, name: str, best: Any) -> str:
