@@ -96,4 +96,5 @@ def _words(data: Best) -> str:
     count = max(len(some) for some in data.chosen.values())
     partly = any(data.networks[key] < data.wanted for key in data.chosen)
     note = "; some grids are not complete" if partly else ""
-    return f"{data.dataset}: the {count} best by validation; dashed, the critical line{note}"
+    line = "; dashed, the critical line" if data.theories else ""
+    return f"{data.dataset}: the {count} best by validation{line}{note}"

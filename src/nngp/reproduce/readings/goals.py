@@ -17,7 +17,7 @@ MAY_LOSE = {
     "mnist": 0.1
 }  # points that a re-tuned network may be worse; elsewhere it must be better
 CORRELATION = 0.9
-LEAST, ROUNDING = 1e-6, 1e-9  # what "above" asks for, and what arithmetic may take
+LEAST = 1e-6  # what "above" asks for
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _judge(
     if not values:
         return Goal(name, "not measured", f"0{of} run", {})
     worst = min(merits, key=lambda label: merits[label])
-    verdict = "met" if merits[worst] >= -ROUNDING else "missed"
+    verdict = "met" if merits[worst] >= 0 else "missed"
     sentence = f"{len(values)}{of} run; the worst is {form.format(values[worst])} ({worst})"
     return Goal(name, verdict, sentence, dict(values))
 

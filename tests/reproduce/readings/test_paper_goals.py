@@ -1,0 +1,74 @@
+"""Goals are judged by the numbers in the store, to the last digit at their borders."""
+
+import pytest
+from stored_grids import put, put_setting
+
+from nngp.reproduce.published import published_row
+from nngp.reproduce.readings.goals import goals
+from nngp.reproduce.readings.grids import SCORES
+from nngp.reproduce.scope import Scope
+
+MNIST = Scope("mnist", (1000, 2000), depths=(1,), activations=("relu", "tanh", "erf"), grid=2)
+CIFAR = Scope("cifar10", (1000,), depths=(1,), activations=("relu",), grid=2)
+
+
+def put_best(store, scope, train, activation, accuracy):
+    config = {
+        **{"dataset": scope.dataset, "train": train, "validation": 9, "test": 10_000},
+        **{"activation": activation, "depth": 1, "weight_var": 0.1, "bias_vars": [0.0]},
+    }
+    result = {score: [0.5] for score in SCORES}
+    put(store, "grid", config, result | {"test_accuracy": [accuracy]})
+
+
+def put_doubt(store, train, activation, correlation):
+    config = {"dataset": "mnist", "train": train, "activation": activation, "bin": 100}
+    put(store, "doubt", config, {"correlation": correlation, "points": 100})
+
+
+def test_nothing_is_judged_before_it_is_run(store):
+    found = goals(store, MNIST)
+    assert [goal.verdict for goal in found] == ["not measured"] * 3
+    assert [goal.sentence for goal in found] == ["0 of 4 rows run"] * 2 + ["0 networks run"]
+    assert [goal.name.split(":")[0] for goal in found] == ["mnist"] * 3
+    assert len(goals(store, CIFAR)) == 2  # no look-up table
+    assert len(goals(store, Scope("digits", (1000,)))) == 1  # nothing published
+
+
+@pytest.mark.parametrize(("off", "verdict"), [(0.003, "met"), (-0.003, "met"), (-0.0031, "missed")])
+def test_the_authors_table_within_three_tenths(store, off, verdict):
+    for activation, shift in (("tanh", 0.0002), ("relu", off)):
+        paper = published_row("mnist", 1000, activation)
+        put_setting(store, paper, "table", round(paper.test_accuracy + shift, 4))
+    goal = goals(store, MNIST)[0]
+    assert goal.verdict == verdict
+    assert goal.sentence == f"2 of 4 rows run; the worst is {100 * off:+.2f} points (1000 relu)"
+    assert goal.values["1000 tanh"] == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(("off", "verdict"), [(-0.001, "met"), (0.02, "met"), (-0.0011, "missed")])
+def test_mnist_may_lose_a_tenth(store, off, verdict):
+    for train, shift in ((2000, 0.03), (1000, off)):
+        paper = published_row("mnist", train, "relu").test_accuracy
+        put_best(store, MNIST, train, "relu", round(paper + shift, 4))
+    put_best(store, MNIST, 1000, "erf", 0.1)  # nothing published
+    goal = goals(store, MNIST)[1]
+    assert goal.verdict == verdict
+    assert goal.sentence == f"2 of 4 rows run; the worst is {100 * off:+.2f} points (1000 relu)"
+
+
+@pytest.mark.parametrize(("accuracy", "verdict"), [(0.3609, "met"), (0.3608, "missed")])
+def test_cifar_must_be_above(store, accuracy, verdict):
+    put_best(store, CIFAR, 1000, "relu", accuracy)
+    assert goals(store, CIFAR)[0].verdict == verdict
+
+
+@pytest.mark.parametrize(("correlation", "verdict"), [(0.91, "met"), (0.9, "missed")])
+def test_doubt_correlates_with_error(store, correlation, verdict):
+    put_doubt(store, 1000, "relu", 0.99)
+    put_doubt(store, 2000, "tanh", correlation)
+    put_doubt(store, 500, "relu", 0.0)  # not of the scope
+    put_doubt(store, 1000, "gelu", 0.0)
+    goal = goals(store, MNIST)[-1]
+    assert goal.verdict == verdict
+    assert goal.sentence == f"2 networks run; the worst is {correlation:.3f} (2000 tanh)"
