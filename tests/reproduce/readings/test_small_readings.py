@@ -16,6 +16,7 @@ from nngp.reproduce.study import NothingMeasuredError, Outcome, Study, carry_out
 
 SCOPE = Scope("digits", (100,))
 WIDTHS = [4, 16, 64, 256]
+SLOPES = {1: 0.4, 2: 0.5, 3: 0.6}
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def put_prior(store):
 
 
 def put_spread(store):
-    error = [[2.0 * scale / width**0.5 for scale in (1, 2, 3)] for width in WIDTHS]
+    error = [[2.0 * layer / width ** SLOPES[layer] for layer in (1, 2, 3)] for width in WIDTHS]
     doubt = [[0.01 * value for value in row] for row in error]
     result = {"widths": WIDTHS, "error": error, "error_of_error": doubt}
     put(store, spread_study(SCOPE), {**result, "slope": [-0.5] * 3, "slope_error": [0.01] * 3})
@@ -65,6 +66,8 @@ def test_finished_runs_come_in_the_order_of_the_study(store):
     carry_out(store, Study("other", [{"x": 4}], work))
     asked = Study("some", [{"x": x} for x in range(6)], work)
     assert [run.result for run in finished(store, asked)] == [{"y": 1}, {"y": 3}]
+    with pytest.raises(NothingMeasuredError, match="no finished run of 'some' as asked for"):
+        finished(store, Study("some", [{"x": 0}, {"x": 2}, {"x": 5}], work))
 
 
 def test_draws_are_read_and_drawn(store, pyplot, tmp_path):
@@ -111,7 +114,7 @@ def test_the_spread_is_read_with_its_slopes(store):
     data = spread(store, SCOPE)
     assert (data.networks, data.decay.widths) == (2000, tuple(WIDTHS))
     assert (data.architecture.depth, data.architecture.weight_var) == (3, 1.6)
-    np.testing.assert_allclose(data.decay.slope, -0.5)
+    np.testing.assert_allclose(data.decay.slope, [-0.4, -0.5, -0.6])
     np.testing.assert_allclose(data.decay.slope_error, 0.01 * np.sqrt(2) / np.log(4))
     np.testing.assert_allclose(data.decay.line(2), 4 / np.sqrt(WIDTHS))
 
@@ -191,7 +194,7 @@ def test_the_measured_spread_is_beside_it(picture, tmp_path):
     x, y = (np.asarray(values, dtype=float) for values in guide.get_data())
     assert np.log(y[1] / y[0]) / np.log(x[1] / x[0]) == pytest.approx(-0.5)
     words = [text.get_text() for text in measured.get_legend().get_texts()]
-    assert words[0] == "layer 1: slope −0.500 ± 0.010"
+    assert words[0] == "layer 1: slope −0.400 ± 0.010"
     assert "2000 networks of each width" in picture.get_suptitle()
     for name in ("a.png", "a.svg"):
         picture.savefig(tmp_path / name)

@@ -39,7 +39,7 @@ def draw_graph(axes: plt.Axes) -> None:
     axes.text(*middle, r"$\cdots$", ha="center", va="center", size=NODE + 3)
     for line, words in enumerate(EQUATIONS):
         axes.text(START - RADIUS, LOW - 1.25 - 0.85 * line, words, va="center", size=NODE)
-    axes.set(xlim=(START - 0.5, COLUMNS[-1] + 0.65), ylim=(-3.4, HIGH + 1.0), aspect="equal")
+    axes.set(xlim=(START - 0.56, COLUMNS[-1] + 0.65), ylim=(-3.4, HIGH + 1.0), aspect="equal")
     axes.set_axis_off()
 
 
