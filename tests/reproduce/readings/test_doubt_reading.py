@@ -138,3 +138,9 @@ def test_no_word_is_cut_off_or_too_small(store, draw):
         assert box.y1 <= figure.get_figheight()
         assert "finished" not in figure.get_suptitle()
         assert min(t.get_fontsize() for t in figure.findobj(Text) if t.get_text()) >= 8
+
+
+def test_the_legend_names_what_is_there(store, draw):
+    measured(store, SCOPE, 100, activations=("tanh",))
+    (legend,) = draw(doubt(store, SCOPE)).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["tanh", "as large as expected"]
