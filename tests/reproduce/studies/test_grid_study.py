@@ -158,3 +158,15 @@ def test_a_kept_curve_is_the_one_that_is_used():
     keep(other)
     assert curve_at(net, 2.0) is other
     assert curve_at(net, 1.0) is curve
+
+
+def test_the_order_is_from_coarse_to_fine():
+    assert grid.coarse_to_fine(range(9)) == [0, 8, 4, 2, 6, 1, 3, 5, 7]
+    for count in (1, 2, 30):
+        assert sorted(grid.coarse_to_fine(range(count))) == list(range(count))
+
+
+def test_a_split_holds_the_smaller_ones():
+    whole, part = nngp.datasets.split("digits", 300), nngp.datasets.split("digits", 77)
+    np.testing.assert_array_equal(whole.first(77).X, part.X)
+    np.testing.assert_array_equal(whole.first(77).labels, part.labels)

@@ -1,8 +1,10 @@
 """The data of a scope on an engine, a sweep for each training size."""
 
+from functools import cached_property
+
 from nngp.linsolve import choose_engine
 from nngp.posterior import Sweep
-from nngp.reproduce.datasets import split
+from nngp.reproduce.datasets import Split, split
 from nngp.reproduce.scope import Scope
 
 MANY = 24_576  # training points: two such sweeps may not fit side by side
@@ -32,8 +34,13 @@ class Sweeps:
         """Let go of the data."""
         self._known.clear()
 
+    @cached_property
+    def _all(self) -> Split:
+        """With the largest training set, which holds the others."""
+        return split(self.scope.dataset, max(self.scope.sizes), data=self.scope.data)
+
     def _made(self, train: int) -> Sweep:
-        data = split(self.scope.dataset, train, data=self.scope.data)
+        data = self._all.first(train)
         return Sweep(
             data.X,
             data.targets(data.labels),
