@@ -2,7 +2,7 @@
 
 In polar coordinates u = sqrt(q1) r cos(w), v = sqrt(q2) r cos(w - theta) every activation with a
 kink at 0 is smooth between four rays, so Gauss-Legendre is exact there. Nothing of it is shared
-with the package. Deficits are checked against mpmath.
+with the package. Deficits are checked against mp.
 """
 
 from itertools import pairwise
@@ -154,3 +154,36 @@ def test_rates_are_slope_and_radials(name):
         strict=True,
     ):
         np.testing.assert_allclose(together, apart, rtol=1e-12)
+
+
+@pytest.mark.parametrize("q", [1e13, 0.9e15, 1.1e15, 1e17, 1e25, 1e40])
+def test_gelu_at_variances_where_it_is_nearly_relu(q):
+    """Deficits in 120 digits, against the error that the form states."""
+    form = closed_form(("gelu", 0.0))
+    m = np.array([1e-3 / q, 1 / q, 1e3 / q, 1e-6, 0.1, 1.0])
+
+    def value(c, q):
+        rho, root = q * c, mp.sqrt(1 + 2 * q + q * q * (1 - c * c))
+        top = q * q + rho**2 * (1 - q * q) / (1 + q) ** 2
+        return (rho + 2 / mp.pi * (rho * mp.atan2(rho, root) + top / root)) / 4
+
+    with mp.workdps(120):
+        big = mp.mpf(q)
+        one, steps = mp.mpf(1), [mp.mpf(x) for x in m]
+        deficits = [value(one, big) - value(one - x, big) for x in steps]
+        slopes = [mp.diff(lambda v, x=x: value(one, v) - value(one - x, v), big) for x in steps]
+        surplus = [value(one, big) + value(x - one, big) for x in steps]
+        moment = float(value(one, big))
+    allowed = 4 * np.finfo(float).eps * form.loss(q)
+    np.testing.assert_allclose(form.deficit(q, m), np.array(deficits, float), rtol=allowed)
+    np.testing.assert_allclose(form.deficit_in_var(q, m), np.array(slopes, float), rtol=allowed)
+    np.testing.assert_allclose(form.surplus(q, m), np.array(surplus, float), rtol=allowed)
+    assert float(form.value(np, q, q, np.float64(1.0))) == pytest.approx(moment, rel=1e-14)
+    assert form.loss(q) * np.finfo(float).eps < 4e-8
+    for c in (1.0, 0.5, -0.3):
+        with mp.workdps(120):
+            slope = mp.diff(lambda x: value(x, big), mp.mpf(c) - mp.mpf("1e-30")) / big
+            radial = 2 * big * mp.diff(lambda v, c=c: value(mp.mpf(c), v), big) / 2
+        at = (np, q, q, np.float64(c))
+        assert float(form.slope(*at)) == pytest.approx(float(slope), rel=allowed)
+        assert float(form.radial(*at)) == pytest.approx(float(radial), abs=allowed * q)

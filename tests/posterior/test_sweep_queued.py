@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import nngp
-from nngp.posterior.sweep_queued import QueuedSweep
 
 RNG = np.random.default_rng(0)
 X = nngp.normalize(RNG.standard_normal((90, 5)))
@@ -35,7 +34,7 @@ def device():
 def sweep_of(device, **more):
     sets = X[:40], Y[:40], X[40:70], Y[40:70], X[70:], Y[70:]
     sweep = nngp.Sweep(*sets, engine=device, **more)
-    assert isinstance(sweep._way, QueuedSweep)
+    assert sweep._queued is not None
     return sweep
 
 
@@ -84,12 +83,20 @@ def test_order_and_failures(device):
     assert "past the range" in results[6].error
 
 
+def test_a_kernel_that_is_not_known_is_an_error(device):
+    lost = nngp.Architecture(100, "gelu", 4.0, 1.0)  # its variance is 1e30, and rounding its root
+    for engine in (device, "cpu"):
+        result = next(nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:], engine=engine).run([lost]))
+        assert "of its scale only" in result.error
+        assert np.isnan(result.mse)
+
+
 def test_unequal_norms_and_large_data_take_tiles(device):
     sets = 2 * X[:40], Y[:40], X[40:], Y[40:]
-    assert not isinstance(nngp.Sweep(*sets, engine=device)._way, QueuedSweep)
+    assert nngp.Sweep(*sets, engine=device)._queued is None
     small = type(device)(device.device, tile=16)
     sweep = nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:], engine=small)
-    assert not isinstance(sweep._way, QueuedSweep)
+    assert sweep._queued is None
 
 
 def test_pairs_nearer_than_the_table_take_tiles(device):
@@ -97,7 +104,7 @@ def test_pairs_nearer_than_the_table_take_tiles(device):
     data[1] = data[0]
     data[1, 0] = np.nextafter(data[1, 0], 9)
     sweep = nngp.Sweep(data[:40], Y[:40], data[40:], Y[40:], engine=device)
-    assert not isinstance(sweep._way, QueuedSweep)
+    assert sweep._queued is None
 
 
 def test_test_points_on_the_host_too():
@@ -131,9 +138,9 @@ def test_the_authors_table(device):
     small = type(device)(device.device, tile=16)
     for engine in (device, small, "cpu"):
         sets = X[:40], Y[:40], X[40:70], Y[40:70]
-        sweep = nngp.Sweep(*sets, noise_var=0.1, engine=engine, table=table)
-        result = next(sweep.run([net]))
+        sweep = nngp.Sweep(*sets, noise_var=0.1, engine=engine)
+        result = next(sweep.run([net], table=table))
         assert result.mse == pytest.approx(np.mean((mean - Y[40:70]) ** 2), rel=1e-7)
         assert result.accuracy == np.mean(mean.argmax(1) == Y[40:70].argmax(1))
-        exact = next(nngp.Sweep(*sets, noise_var=0.1, engine=engine).run([net]))
+        exact = next(sweep.run([net]))
         assert exact.mse != pytest.approx(result.mse, rel=1e-4)

@@ -26,6 +26,8 @@ from nngp import _safe
 
 Array = NDArray[np.float64]
 TWO_OVER_PI = 2.0 / np.pi
+EPS = float(np.finfo(np.float64).eps)
+LIKE_RELU = 1e15  # variance beyond which GELU is taken for ReLU in differences
 Parity = Literal["odd", "even", "none"]
 
 
@@ -170,7 +172,13 @@ def _roots(q: float, m: Array) -> tuple[Array, float, Array]:
 
 
 def _gelu() -> ClosedForm:
-    # x Phi(x) = x/2 + x erf(x/sqrt 2)/2; E[uv erf erf] by Stein's lemma twice.
+    # x Phi(x) = x/2 + x erf(x/sqrt 2)/2; E[uv erf erf] by Stein's lemma twice. All but the value
+    # lose sqrt(q) to rounding; far out they are relu's to 1/sqrt(q), which is then the better way.
+    relu = _leaky_relu(0.0)
+
+    def far_out(xp: Any, q1: Any, q2: Any, there: Any, here: Any) -> Any:
+        return xp.where(xp.minimum(q1, q2) > LIKE_RELU, there, here)
+
     def parts(xp: Any, q1: Any, q2: Any, c: Any, m: Any) -> tuple[Any, Any, Any, Any, Any]:
         rho = _scale(xp, q1, q2) * c
         sine2, ones = _safe.sine2(xp, c, m), (1 + q1) * (1 + q2)
@@ -186,7 +194,8 @@ def _gelu() -> ClosedForm:
 
     def slope(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
         rho, root, mix, top, arc = parts(xp, q1, q2, c, m)
-        return 0.25 * (1 + arc + TWO_OVER_PI * rho / root * (1 + 2 * mix + top / root**2))
+        here = 0.25 * (1 + arc + TWO_OVER_PI * rho / root * (1 + 2 * mix + top / root**2))
+        return far_out(xp, q1, q2, relu.slope(xp, q1, q2, c, m), here)
 
     def radial(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
         rho, root, _, top, _ = parts(xp, q1, q2, c, m)
@@ -195,15 +204,23 @@ def _gelu() -> ClosedForm:
             - 0.5 * rho**2 / ((1 + q1) * root)
             - 0.5 * top * (1 + q2) / root**3
         )
-        return 0.5 * q1 * TWO_OVER_PI * at_fixed_rho + rho * slope(xp, q1, q2, c, m)
+        here = 0.5 * q1 * TWO_OVER_PI * at_fixed_rho + rho * slope(xp, q1, q2, c, m)
+        return far_out(xp, q1, q2, relu.radial(xp, q1, q2, c, m), here)
 
     def even_deficit(q: float, m: Array) -> Array:
         return q * _gelu_even_deficit_over_q(q, m)
 
     def deficit(q: float, m: Array) -> Array:
+        if q > LIKE_RELU:
+            return relu.deficit(q, m)
         return 0.25 * q * m + even_deficit(q, m)
 
+    def deficit_in_var(q: float, m: Array) -> Array:
+        return (relu.deficit_in_var if q > LIKE_RELU else _gelu_deficit_in_var)(q, m)
+
     def surplus(q: float, m: Array) -> Array:
+        if q > LIKE_RELU and relu.surplus is not None:
+            return relu.surplus(q, m)
         even_moment = float(value(np, q, q, np.float64(1.0))) - 0.25 * q
         return 0.25 * q * m + (2 * even_moment - even_deficit(q, m))
 
@@ -212,8 +229,8 @@ def _gelu() -> ClosedForm:
         slope,
         radial,
         deficit,
-        _gelu_deficit_in_var,
-        loss=lambda q: 1 + 4 * np.sqrt(q),
+        deficit_in_var,
+        loss=lambda q: 1 + min(4 * np.sqrt(q), 1 / (EPS * np.sqrt(q))),
         surplus=surplus,
     )
 

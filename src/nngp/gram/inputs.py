@@ -160,9 +160,12 @@ class Inputs:
 
 
 def common_var(*sets: Inputs) -> float | None:
-    """The input variance that all rows share up to rounding, or None."""
+    """The input variance that all rows share up to rounding, or None. What `normalize` made is
+    exactly 1, so that curves can be shared between data sets."""
     low = min(float(s.var.min()) for s in sets)
     high = max(float(s.var.max()) for s in sets)
     if high - low > EQUAL * high:
         return None
+    if max(high - 1, 1 - low) <= EQUAL:
+        return 1.0
     return float(np.median(np.concatenate([s.var for s in sets])))

@@ -5,6 +5,7 @@ what the paper's grids over depth, weight and bias variance are made of (sec. 3,
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
@@ -37,10 +38,6 @@ class Sweep:
         As in `nngp.condition`: the start of the ladder.
     engine, memory
         As in `nngp.condition`.
-    table : LookupTable, optional
-        Take the kernels from this table of the paper's instead of computing them exactly; the
-        networks have its activation, and the inputs share one norm.
-
     Examples
     --------
     >>> import numpy as np, nngp
@@ -64,7 +61,6 @@ class Sweep:
         relative_noise: bool = False,
         engine: str | Engine = "auto",
         memory: int | None = None,
-        table: LookupTable | None = None,
     ) -> None:
         if (X_test is None) != (Y_test is None):
             raise ValueError("X_test and Y_test go together; give both or neither")
@@ -83,18 +79,30 @@ class Sweep:
             beside=lambda n: 4 * n * (n + 2 * m),  # the cosines
         )
         self._inputs = inputs
-        queued = None
-        if table is None:
-            queued = _queued(chosen, points, asked, noise, expected.available)
-        self._way = queued or TiledSweep(chosen, *points, asked, noise, table)
+        self._queued = _queued(chosen, points, asked, noise, expected.available)
+        self._parts = chosen, *points, asked, noise
 
-    def run(self, architectures: Iterable[Architecture]) -> Iterator[SweepResult]:
+    @cached_property
+    def _tiled(self) -> TiledSweep:
+        return TiledSweep(*self._parts)
+
+    def run(
+        self, architectures: Iterable[Architecture], *, table: LookupTable | None = None
+    ) -> Iterator[SweepResult]:
         """The results, one network after the other, as they come. On a GPU, data up to some ten
-        thousand points have a few networks in hand before the first result is given."""
+        thousand points have a few networks in hand before the first result is given.
+
+        With `table`, kernels are taken from this table of the paper's instead of being computed
+        exactly; the networks have its activation, and all inputs share one norm.
+        """
         if isinstance(architectures, Architecture):
             raise TypeError("run takes many networks; pass [architecture] for one")
         self._inputs.check_unchanged()
-        yield from self._way.run(_checked(architectures))
+        nets = _checked(architectures)
+        if table is not None or self._queued is None:
+            yield from self._tiled.run(nets, table)
+        else:
+            yield from self._queued.run(nets)
 
 
 def _checked(architectures: Iterable[Architecture]) -> Iterator[Architecture]:

@@ -30,7 +30,7 @@ from nngp.posterior.constant import Constant
 from nngp.posterior.explain import no_factor
 from nngp.posterior.noise import Noise
 from nngp.posterior.sweep_result import Points, SweepResult, scores
-from nngp.posterior.system import check_noise, evidence
+from nngp.posterior.system import check_curve, check_noise, evidence
 
 Array = NDArray[np.float64]
 GROUP = 10  # networks in a program
@@ -106,6 +106,7 @@ class QueuedSweep:
                     "the kernel is constant to below 1e-290 of its variance; use a smaller depth"
                 )
             check_noise(noise, split)
+            check_curve(curve.deficit_error, architecture.depth)
         except (ActivationError, VarianceError) as error:
             return SweepResult(architecture, error=str(error))
         return _Asked(architecture, curve, split, noise)

@@ -17,7 +17,7 @@ from nngp.linsolve import Engine, NotPositiveDefiniteError
 from nngp.linsolve.cholesky import cut, even_size, spans
 from nngp.posterior.noise import Noise
 from nngp.posterior.sweep_result import Points, SweepResult, scores
-from nngp.posterior.system import System, check_shifted, means, solve
+from nngp.posterior.system import System, check_curve, check_shifted, means, solve
 
 Array = NDArray[np.float64]
 
@@ -42,10 +42,9 @@ class TiledSweep:
         Y: Array,
         asked: Sequence[Points],
         noise: tuple[float, bool],
-        table: LookupTable | None = None,
     ) -> None:
         self._engine, self._inputs, self._targets, self._noise = engine, inputs, Y, noise
-        self._points, self._table = asked, table
+        self._points = asked
         self._edges = cut(len(inputs), engine.tile_size(len(inputs)))
         columns = spans(self._edges)
         lower = [(r, c) for i, r in enumerate(columns) for c in columns[: i + 1]]
@@ -53,9 +52,11 @@ class TiledSweep:
         self._asked = [self._prepared(*points) for points in asked]
         self._arena, self._lock = engine.arena(), threading.Lock()
 
-    def run(self, architectures: Iterable[Architecture]) -> Iterator[SweepResult]:
+    def run(
+        self, architectures: Iterable[Architecture], table: LookupTable | None = None
+    ) -> Iterator[SweepResult]:
         """The results, as they come."""
-        return map(self._score, architectures)
+        return (self._score(architecture, table) for architecture in architectures)
 
     def _prepared(self, inputs: Inputs, targets: Array) -> _Asked:
         n, m = len(self._inputs), len(inputs)
@@ -74,11 +75,11 @@ class TiledSweep:
                 for (rows, columns), handle in zip(where, handles, strict=True)
             }
 
-    def _score(self, architecture: Architecture) -> SweepResult:
+    def _score(self, architecture: Architecture, table: LookupTable | None) -> SweepResult:
         start = time.perf_counter()
         try:
             with self._lock:  # the arena holds one factor at a time
-                found = self._fit(architecture)
+                found = self._fit(architecture, table)
         except NotPositiveDefiniteError as error:
             found = {"noise_var": error.noise_var, "failed_attempts": error.failed_attempts}
             found["error"] = str(error)
@@ -86,15 +87,17 @@ class TiledSweep:
             found = {"error": str(error)}
         return SweepResult(architecture, seconds=time.perf_counter() - start, **found)
 
-    def _fit(self, architecture: Architecture) -> dict[str, Any]:
+    def _fit(self, architecture: Architecture, table: LookupTable | None) -> dict[str, Any]:
         engine = self._engine
         with engine.run():
             own = kernel_blocks(
-                engine.where, architecture, self._inputs, stored=self._own, table=self._table
+                engine.where, architecture, self._inputs, stored=self._own, table=table
             )
+        if table is None:
+            check_curve(own.error(), architecture.depth)
         noise = Noise.of(*self._noise, architecture, self._inputs)
         system = solve(engine, own, self._edges, self._targets, noise, arena=self._arena)
-        found = [self._judge(architecture, system, asked) for asked in self._asked]
+        found = [self._judge(architecture, system, asked, table) for asked in self._asked]
         return {
             "log_evidence": system.log_evidence,
             "noise_var": system.noise.variance,
@@ -102,7 +105,13 @@ class TiledSweep:
             **scores(self._points, *zip(*found, strict=True)),
         }
 
-    def _judge(self, architecture: Architecture, system: System, asked: _Asked) -> tuple[Any, Any]:
+    def _judge(
+        self,
+        architecture: Architecture,
+        system: System,
+        asked: _Asked,
+        table: LookupTable | None,
+    ) -> tuple[float, float]:
         """The sum of squared errors, and how many classes are right."""
         with self._engine.run() as run:
             cross = kernel_blocks(
@@ -112,7 +121,7 @@ class TiledSweep:
                 self._inputs,
                 split=system.split,
                 stored=asked.cosines,
-                table=self._table,
+                table=table,
             )
             check_shifted(cross, system, self._targets, architecture.depth)
             predicted = means(run, cross, system, asked.rows)

@@ -36,6 +36,7 @@ from nngp.posterior.noise import Noise
 
 Array = NDArray[np.float64]
 UNUSABLE = 1e-3  # error of a mean, relative to the largest target
+UNKNOWN = 1e-4  # error of a kernel, relative to its scale
 LARGEST = 1e300  # noise in units of the kernel's scale
 CHECKED_ROWS = 64  # of K, computed anew for the residual
 
@@ -130,6 +131,15 @@ def check_noise(noise: Noise, split: Split) -> None:
         raise VarianceError(
             f"noise_var {noise.variance:.0e} is out of proportion to this kernel, whose scale is "
             f"{split.scale:.0e}; use less noise or a smaller depth"
+        )
+
+
+def check_curve(error: float, depth: float) -> None:
+    """Refuse a kernel that is not known: `error` is relative to its scale."""
+    if not error < UNKNOWN:
+        raise VarianceError(
+            f"at depth {depth} the kernel is known to {error:.0e} of its scale only; use a smaller "
+            "depth, or a weight_var nearer to where the variance stays put"
         )
 
 

@@ -29,16 +29,29 @@ FIELDS = {"val_accuracy": "accuracy", "val_mse": "mse"}  # where a sweep has ano
 
 
 def grid_study(scope: Scope) -> Study:
-    """The whole grid on the sizes that get it. Sizes take turns, so that they share curves."""
+    """The whole grid on the sizes that get it. Sizes take turns, so that they share curves; weight
+    variances go from coarse to fine, so that a part of the work shows the whole range."""
     sizes = [size for size in sorted(scope.sizes) if size <= WHOLE]
-    shapes = product(scope.activations, scope.weight_vars, sorted(scope.depths), sizes)
+    weight_vars = coarse_to_fine(scope.weight_vars)
+    shapes = product(weight_vars, scope.activations, sorted(scope.depths), sizes)
     return _study(
         scope,
         [
             _config(scope, size, activation, depth, weight_var, scope.bias_vars)
-            for activation, weight_var, depth, size in shapes
+            for weight_var, activation, depth, size in shapes
         ],
     )
+
+
+def coarse_to_fine(values: Sequence[float]) -> list[float]:
+    """All of them, those first that are the most apart: every 16th, then the 8ths between them,
+    and so on."""
+    step = 1 << max(len(values) - 1, 1).bit_length()
+    order: dict[int, None] = {}
+    while step:
+        order.update(dict.fromkeys(range(0, len(values), step)))
+        step //= 2
+    return [values[i] for i in order]
 
 
 def grid_studies(store: RunStore, scope: Scope) -> Iterator[Study]:

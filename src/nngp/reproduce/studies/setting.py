@@ -36,12 +36,12 @@ def setting_study(scope: Scope) -> Study:
             "bias_var": row.bias_var,
             "kernel": kernel,
         }
-        for kernel in KERNELS
         for row in published()
         if row.width is None
         and row.dataset == scope.dataset
         and row.train in scope.sizes
         and row.activation in scope.activations
+        for kernel in KERNELS
     ]
 
     def work(config: Mapping[str, Any]) -> Outcome:
@@ -53,7 +53,7 @@ def setting_study(scope: Scope) -> Study:
 def _work(sweeps: Sweeps, config: Mapping[str, Any]) -> Outcome:
     table = _authors(config["activation"]) if config["kernel"] == "table" else None
     try:
-        (found,) = sweeps.of(config["train"], table).run([network_of(config)])
+        (found,) = sweeps.of(config["train"]).run([network_of(config)], table=table)
     except ValueError as error:  # a variance past the end of the table
         raise ArithmeticError(str(error)) from error
     if found.error:

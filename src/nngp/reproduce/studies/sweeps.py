@@ -1,9 +1,10 @@
 """The data of a scope on an engine, a sweep for each training size."""
 
-from nngp.covariance import LookupTable
+from functools import cached_property
+
 from nngp.linsolve import choose_engine
 from nngp.posterior import Sweep
-from nngp.reproduce.datasets import split
+from nngp.reproduce.datasets import Split, split
 from nngp.reproduce.scope import Scope
 
 MANY = 24_576  # training points: two such sweeps may not fit side by side
@@ -14,15 +15,15 @@ class Sweeps:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self._known: dict[tuple[int, LookupTable | None], Sweep] = {}
+        self._known: dict[int, Sweep] = {}
 
-    def of(self, train: int, table: LookupTable | None = None) -> Sweep:
-        """Of a training size; with `table`, of the paper's kernels."""
-        if (train, table) not in self._known:
-            if train > MANY or table is not None:
+    def of(self, train: int) -> Sweep:
+        """Of a training size."""
+        if train not in self._known:
+            if train > MANY:
                 self.close()
-            self._known[train, table] = self._made(train, table)
-        return self._known[train, table]
+            self._known[train] = self._made(train)
+        return self._known[train]
 
     def device(self, train: int) -> str:
         """Where that sweep is: cpu, or what kind of GPU."""
@@ -33,8 +34,13 @@ class Sweeps:
         """Let go of the data."""
         self._known.clear()
 
-    def _made(self, train: int, table: LookupTable | None) -> Sweep:
-        data = split(self.scope.dataset, train, data=self.scope.data)
+    @cached_property
+    def _all(self) -> Split:
+        """With the largest training set, which holds the others."""
+        return split(self.scope.dataset, max(self.scope.sizes), data=self.scope.data)
+
+    def _made(self, train: int) -> Sweep:
+        data = self._all.first(train)
         return Sweep(
             data.X,
             data.targets(data.labels),
@@ -43,5 +49,4 @@ class Sweeps:
             data.X_test,
             data.targets(data.labels_test),
             engine=self.scope.engine,
-            table=table,
         )
