@@ -1,12 +1,14 @@
 """The data of a scope on an engine, a sweep for each training size."""
 
 from functools import cached_property
+from importlib.util import find_spec
 
-from nngp.linsolve import choose_engine
+from nngp.linsolve import Engine, choose_engine
 from nngp.posterior import Sweep
 from nngp.reproduce.datasets import Split, split
 from nngp.reproduce.scope import Scope
 
+FEW = 3000  # training points whose kernels take longer to look up than to factor
 MANY = 24_576  # training points: two such sweeps may not fit side by side
 
 
@@ -27,7 +29,7 @@ class Sweeps:
 
     def device(self, train: int) -> str:
         """Where that sweep is: cpu, or what kind of GPU."""
-        engine = choose_engine(self.scope.engine, train)
+        engine = self._engine(train)
         return str(getattr(getattr(engine, "device", None), "device_kind", engine.name))
 
     def close(self) -> None:
@@ -48,5 +50,17 @@ class Sweeps:
             data.targets(data.labels_val),
             data.X_test,
             data.targets(data.labels_test),
-            engine=self.scope.engine,
+            engine=self._engine(train),
         )
+
+    def _engine(self, train: int) -> Engine:
+        """Where there is no GPU, small sets are done by JAX on the CPU if it is installed: what
+        takes long there are the look-ups, and JAX compiles them into one loop."""
+        engine = choose_engine(self.scope.engine, train)
+        if engine.where == "device" or train > FEW or find_spec("jax") is None:
+            return engine
+        import jax
+
+        from nngp.linsolve.gpu import GpuEngine
+
+        return GpuEngine(jax.devices("cpu")[0])
