@@ -211,12 +211,12 @@ def _gelu() -> ClosedForm:
         return q * _gelu_even_deficit_over_q(q, m)
 
     def deficit(q: float, m: Array) -> Array:
-        if q > LIKE_RELU:
-            return relu.deficit(q, m)
-        return 0.25 * q * m + even_deficit(q, m)
+        near = np.minimum(q, LIKE_RELU)
+        return far_out(np, q, q, relu.deficit(q, m), 0.25 * near * m + even_deficit(near, m))
 
     def deficit_in_var(q: float, m: Array) -> Array:
-        return (relu.deficit_in_var if q > LIKE_RELU else _gelu_deficit_in_var)(q, m)
+        here = _gelu_deficit_in_var(np.minimum(q, LIKE_RELU), m)
+        return far_out(np, q, q, relu.deficit_in_var(q, m), here)
 
     def surplus(q: float, m: Array) -> Array:
         if q > LIKE_RELU and relu.surplus is not None:
