@@ -4,7 +4,8 @@
         --sizes 100,200,500,1000,2000,5000 --minutes 9
 
 It does what `nngp reproduce` does for these experiments, without the packages that commands need,
-and goes on where the store ends. With --publish FILE the finished runs go into another store.
+and goes on where the store ends. With --publish FILE.db.gz the finished runs are packed to be kept,
+together with those that the file has.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import time
 from pathlib import Path
 
 from nngp.reproduce.scope import ACTIVATIONS, DEPTHS, GRID, Scope
-from nngp.reproduce.store import RunStore
+from nngp.reproduce.store import RunStore, pack
 from nngp.reproduce.studies.doubt import doubt_study
 from nngp.reproduce.studies.grid import grid_studies
 from nngp.reproduce.studies.setting import setting_study
@@ -66,8 +67,8 @@ def main() -> None:
                     name = f"{dataset} {experiment}: {len(keys)} runs"
                     print(f"[{spent:6.1f} s] {name}, {left} left", flush=True)
     if asked.publish:
-        with RunStore(asked.publish) as published:
-            print(published.merge(asked.store), "runs published")
+        stores = [path for path in (asked.publish, asked.store) if path.exists()]
+        print(pack(stores, asked.publish), "runs published")
 
 
 if __name__ == "__main__":

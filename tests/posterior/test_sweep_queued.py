@@ -83,12 +83,16 @@ def test_order_and_failures(device):
     assert "past the range" in results[6].error
 
 
-def test_a_kernel_that_is_not_known_is_an_error(device):
-    lost = nngp.Architecture(100, "gelu", 4.0, 1.0)  # its variance is 1e30, and rounding its root
-    for engine in (device, "cpu"):
-        result = next(nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:], engine=engine).run([lost]))
-        assert "of its scale only" in result.error
-        assert np.isnan(result.mse)
+def test_a_kernel_that_is_not_known_is_an_error(device, monkeypatch):
+    from nngp.posterior import system
+
+    net = nngp.Architecture(50, "gelu", 5.0, 0.0)  # nearly relu, and known to 4e-5
+    for limit, sentence in ((1e-5, "known to 4e-05 of its scale only"), (system.UNKNOWN, "")):
+        monkeypatch.setattr(system, "UNKNOWN", limit)
+        for engine in (device, "cpu"):
+            result = next(nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:], engine=engine).run([net]))
+            assert sentence in result.error
+            assert bool(result.error) == bool(sentence) == np.isnan(result.mse)
 
 
 def test_unequal_norms_and_large_data_take_tiles(device):

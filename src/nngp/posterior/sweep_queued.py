@@ -106,7 +106,7 @@ class QueuedSweep:
                     "the kernel is constant to below 1e-290 of its variance; use a smaller depth"
                 )
             check_noise(noise, split)
-            check_curve(curve.deficit_error, architecture.depth)
+            check_curve(architecture, self._input_var)
         except (ActivationError, VarianceError) as error:
             return SweepResult(architecture, error=str(error))
         return _Asked(architecture, curve, split, noise)

@@ -94,7 +94,7 @@ class TiledSweep:
                 engine.where, architecture, self._inputs, stored=self._own, table=table
             )
         if table is None:
-            check_curve(own.error(), architecture.depth)
+            check_curve(architecture, own.plan.input_var)
         noise = Noise.of(*self._noise, architecture, self._inputs)
         system = solve(engine, own, self._edges, self._targets, noise, arena=self._arena)
         found = [self._judge(architecture, system, asked, table) for asked in self._asked]

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp._safe import TINY
-from nngp.curve import VarianceError
+from nngp.architecture import Architecture
+from nngp.curve import VarianceError, curve_at
 from nngp.gram import Split
 from nngp.linsolve import (
     Engine,
@@ -134,12 +135,17 @@ def check_noise(noise: Noise, split: Split) -> None:
         )
 
 
-def check_curve(error: float, depth: float) -> None:
-    """Refuse a kernel that is not known: `error` is relative to its scale."""
+def check_curve(architecture: Architecture, input_var: float | None) -> None:
+    """Refuse the kernel of a network, of inputs that share a norm, if it is not known: by the
+    error of its deficits, or by that of K, whichever says more of M."""
+    if input_var is None:
+        return
+    curve = curve_at(architecture, input_var)
+    error = min(curve.deficit_error, curve.error * (1 + curve.offset))
     if not error < UNKNOWN:
         raise VarianceError(
-            f"at depth {depth} the kernel is known to {error:.0e} of its scale only; use a smaller "
-            "depth, or a weight_var nearer to where the variance stays put"
+            f"at depth {architecture.depth} the kernel is known to {error:.0e} of its scale only; "
+            "use a smaller depth, or a weight_var nearer to where the variance stays put"
         )
 
 

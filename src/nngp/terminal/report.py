@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from nngp.plots import need_matplotlib
 from nngp.reproduce.report import scopes_of, write_report
-from nngp.reproduce.store import RunStore
+from nngp.reproduce.store import RunStore, unpacked
 from nngp.reproduce.study import NothingMeasuredError
 from nngp.terminal.speech import DataError, UsageError, answer
 from nngp.terminal.tables import check_writable
@@ -45,10 +45,11 @@ def report(paths: list[Path], page: Path, datasets: list[str], as_json: bool) ->
 def _together(paths: list[Path]) -> Iterator[RunStore]:
     """One store, or the finished runs of several in one that is gone afterwards."""
     if len(paths) == 1:
-        with RunStore(paths[0], create=False) as store:
+        with unpacked(paths[0]) as file, RunStore(file, create=False) as store:
             yield store
         return
     with TemporaryDirectory() as folder, RunStore(Path(folder) / "runs.db") as store:
         for path in paths:
-            store.merge(path)
+            with unpacked(path) as file:
+                store.merge(file)
         yield store

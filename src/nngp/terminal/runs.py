@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nngp.reproduce.store import STATUSES, RunStore, as_row, column_names, export_rows, flat
+from nngp.reproduce.store import (
+    STATUSES,
+    RunStore,
+    as_row,
+    column_names,
+    export_rows,
+    flat,
+    unpacked,
+)
 from nngp.terminal.listing import show_rows
 from nngp.terminal.speech import UsageError, nearest, say
 
@@ -46,7 +54,9 @@ def runs(
     """A store to a table of its runs, on the terminal or in a file."""
     if export is not None:
         _check_export(export, path)
-    with RunStore(path, create=False) as store:
+    if path.suffix == ".gz" and (merge is not None or retry):
+        raise UsageError(f"{path} is packed and can only be read; unpack it with gunzip first")
+    with unpacked(path) as file, RunStore(file, create=False) as store:
         _change(store, asked, merge, retry)
         counts = store.counts(asked.experiment, asked.where)
         rows = _rows(store, asked)

@@ -25,5 +25,6 @@ from nngp.reproduce.store.export import (
 from nngp.reproduce.store.faults import StoreFileError as StoreFileError
 from nngp.reproduce.store.flat import flat as flat
 from nngp.reproduce.store.key import key_of as key_of
+from nngp.reproduce.store.packed import pack as pack, unpacked as unpacked
 from nngp.reproduce.store.run import STATUSES as STATUSES, Run as Run
 from nngp.reproduce.store.store import RunStore as RunStore
