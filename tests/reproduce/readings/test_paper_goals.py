@@ -72,3 +72,30 @@ def test_doubt_correlates_with_error(store, correlation, verdict):
     goal = goals(store, MNIST)[-1]
     assert goal.verdict == verdict
     assert goal.sentence == f"2 networks run; the worst is {correlation:.3f} (2000 tanh)"
+
+
+def test_a_missed_row_is_explained(store):
+    paper = published_row("mnist", 1000, "relu")
+    put_best(store, MNIST, 1000, "relu", round(paper.test_accuracy - 0.01, 4))
+    put_best(store, MNIST, 2000, "relu", 0.99)
+    put_setting(store, paper, "table", 0.9274)
+    (reason,) = goals(store, MNIST)[1].reasons
+    assert reason == (
+        "1000 relu: 91.79, the paper 92.79; none of 1 networks has more than 91.79 on the test set, "
+        "so no choice among them reaches it; the authors' table at their setting has 92.74 here; "
+        "1 of 4 networks were run"
+    )
+
+
+def test_a_row_that_could_have_been_met_says_so(store):
+    paper = published_row("mnist", 1000, "relu").test_accuracy
+    config = {
+        **{"dataset": "mnist", "train": 1000, "validation": 9, "test": 10_000},
+        **{"activation": "relu", "depth": 1, "weight_var": 0.1, "bias_vars": [0.0, 2.0]},
+    }
+    result = {score: [0.5, 0.4] for score in SCORES}
+    accuracies = [round(paper - 0.01, 4), round(paper + 0.01, 4)]
+    put(store, "grid", config, result | {"test_accuracy": accuracies})
+    goal = goals(store, MNIST)[1]
+    assert "the best on the test set has 93.79, others were chosen" in goal.reasons[0]
+    assert goal.verdict == "missed"

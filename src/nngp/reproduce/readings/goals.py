@@ -1,11 +1,11 @@
 """Goals that the reproduction set itself, judged by what has been measured."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nngp.reproduce.published import published
 from nngp.reproduce.readings.grids import Grids
-from nngp.reproduce.readings.tables import Row, table2
+from nngp.reproduce.readings.tables import Row, accuracy_of, table2
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import RunStore
 from nngp.reproduce.study import NothingMeasuredError
@@ -22,13 +22,14 @@ LEAST = 1e-6  # what "above" asks for
 
 @dataclass(frozen=True)
 class Goal:
-    """What was wanted; "met", "missed" or "not measured"; a sentence with the numbers; and the
-    numbers by what they belong to."""
+    """What was wanted; "met", "missed" or "not measured"; a sentence with the numbers; the numbers
+    by what they belong to; and for each that missed it a sentence that says what is known of why."""
 
     name: str
     verdict: str
     sentence: str
     values: Mapping[str, float]
+    reasons: tuple[str, ...] = ()
 
 
 def goals(store: RunStore, scope: Scope, grids: Grids | None = None) -> list[Goal]:
@@ -74,7 +75,28 @@ def _retuned_goal(scope: Scope, rows: tuple[Row, ...], of: int) -> Goal:
     values = {_label(row): d for row in rows if (d := row.difference) is not None}
     least = LEAST if lose is None else -lose
     merits = {label: value - least for label, value in values.items()}
-    return _judge(name, values, merits, "{:+.2f} points", f" of {of} rows")
+    goal = _judge(name, values, merits, "{:+.2f} points", f" of {of} rows")
+    return replace(goal, reasons=tuple(_why(row) for row in rows if merits.get(_label(row), 0) < 0))
+
+
+def _why(row: Row) -> str:
+    """What else is known of a row that misses the paper's number."""
+    if row.chosen is None or row.paper is None or row.ceiling is None:
+        return ""
+    wanted = 100 * row.paper.test_accuracy
+    parts = [f"{_label(row)}: {100 * row.chosen.test_accuracy:.2f}, the paper {wanted:.2f}"]
+    if row.ceiling < row.paper.test_accuracy:
+        parts.append(
+            f"none of {row.networks:,} networks has more than {100 * row.ceiling:.2f} on the test "
+            "set, so no choice among them reaches it"
+        )
+    else:
+        parts.append(f"the best on the test set has {100 * row.ceiling:.2f}, others were chosen")
+    if (table := accuracy_of(row.lookup)) is not None:
+        parts.append(f"the authors' table at their setting has {100 * table:.2f} here")
+    if row.networks < row.wanted:
+        parts.append(f"{row.networks:,} of {row.wanted:,} networks were run")
+    return "; ".join(parts)
 
 
 def _doubt_goal(store: RunStore, scope: Scope) -> Goal:

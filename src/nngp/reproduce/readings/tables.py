@@ -12,7 +12,7 @@ from typing import Any
 
 from nngp.reproduce.finite.cells import Found
 from nngp.reproduce.published import Published, published_row
-from nngp.reproduce.readings.choice import Chosen, by_evidence, by_validation
+from nngp.reproduce.readings.choice import Chosen, by_evidence, by_validation, highest
 from nngp.reproduce.readings.grids import Grids, read_grids
 from nngp.reproduce.readings.searched import best_trial, finite_runs, is_of
 from nngp.reproduce.scope import Scope, default_sizes
@@ -30,7 +30,8 @@ class Row:
     """One training set and activation; None is what the paper does not have or nobody has run.
 
     `test` counts the test points, `networks` those that validation had to choose from, `wanted`
-    those of all grids; `top` is the lowest and highest test accuracy of the best 25 by validation.
+    those of all grids; `top` is the lowest and highest test accuracy of the best 25 by validation,
+    `ceiling` the highest of all: no result, but what no choice could have surpassed.
     """
 
     dataset: str
@@ -44,6 +45,7 @@ class Row:
     exact: Run | None
     chosen: Chosen | None
     top: tuple[float, float] | None
+    ceiling: float | None
     evidence: Chosen | None
     networks: int
     wanted: int
@@ -157,6 +159,7 @@ def _row(
         _at(paper, settings, "exact"),
         best[0] if best else None,
         (min(accuracies), max(accuracies)) if best else None,
+        highest(own, "test_accuracy") if best else None,
         by_evidence(own),
         sum(grid.networks for grid in own),
         len(scope.depths) * scope.grid**2,
