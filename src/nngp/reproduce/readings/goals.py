@@ -23,7 +23,7 @@ LEAST = 1e-6  # what "above" asks for
 @dataclass(frozen=True)
 class Goal:
     """What was wanted; "met", "missed" or "not measured"; a sentence with the numbers; the numbers
-    by what they belong to; and for each that missed it a sentence that says what is known of why."""
+    by what they belong to; and for each that missed it a sentence on what is known of why."""
 
     name: str
     verdict: str

@@ -23,9 +23,9 @@ INTRODUCTION = (
 )
 DIFFERENCES = (
     "Where numbers differ, there are four reasons. The authors' table is not the exact kernel: it "
-    "cuts its integral at ten, which makes kernels of large variance too small, and it interpolates "
-    "linearly, which in deep networks makes near inputs equal (tanh 100-3.99-2.00: all pairs with a "
-    "cosine above 0.9). With few training points that can be an advantage, and then no setting of "
+    "cuts its integral at ten, which makes kernels of large variance too small, and interpolates "
+    "linearly, which in deep networks makes near inputs equal (tanh 100-3.99-2.00: all pairs with "
+    "a cosine above 0.9). With few training points that can be an advantage, and no setting of "
     "the exact kernel reaches their number. Their kernels lose digits with depth; ours do not. "
     "Which images of CIFAR-10 they trained on and held out is not known, which matters most where "
     "they are few. And a test set of 10,000 images leaves a standard error of 0.1 to 0.5 points."
