@@ -82,8 +82,8 @@ def test_a_missed_row_is_explained(store):
     (reason,) = goals(store, MNIST)[1].reasons
     assert reason == (
         "1000 relu: 91.79, the paper 92.79; none of 1 networks has more than 91.79 on the test "
-        "set, so no choice among them reaches it; the authors' table at their setting has 92.74 here; "
-        "1 of 4 networks were run"
+        "set, so no choice among them reaches it; the authors' table at their setting has 92.74 "
+        "here; 1 of 4 networks were run"
     )
 
 
