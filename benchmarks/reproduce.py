@@ -66,6 +66,8 @@ def main() -> None:
                     spent, left = time.monotonic() - start, store.pending(keys)
                     name = f"{dataset} {experiment}: {len(keys)} runs"
                     print(f"[{spent:6.1f} s] {name}, {left} left", flush=True)
+                    if left:  # what is tried next depends on all of these
+                        break
     if asked.publish:
         stores = [path for path in (asked.publish, asked.store) if path.exists()]
         print(pack(stores, asked.publish), "runs published")
