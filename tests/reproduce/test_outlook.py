@@ -83,6 +83,15 @@ def test_another_device_says_nothing(store):
     assert seen.seconds < 10
 
 
+def test_the_largest_kernel_is_that_of_what_is_left(store):
+    task = strips(100, 300, count=1)
+    assert outlook(store, task).points == 300
+    finish(store, task, 1.0, train=300)
+    assert outlook(store, task).points == 100
+    finite = [{"train": 500, "width": 8}, {"activation": "relu"}]
+    assert outlook(store, StudyTask(Study("a", finite, lambda config: Outcome({})))).points == 0
+
+
 def test_failed_runs_are_not_left(store):
     task = strips(100)
     store.fail(task.declare(store)[0], "no kernel")
@@ -111,9 +120,9 @@ def test_a_budget_that_does_not_is_shared():
     assert shares(times(100.0, 30.0), 40.0) == [20.0, 20.0]
 
 
-def test_memory_is_that_of_the_largest_size():
+def test_memory_is_that_of_the_points():
     small, large = (
-        memory(Scope("mnist", sizes, engine="cpu")) for sizes in ((100,), (100, 20_000))
+        memory(Scope("mnist", (100, 20_000), engine="cpu"), points) for points in (100, 20_000)
     )
     assert large.n == 20_000
     assert large.bytes > 20_000**2 * 8  # half the factor, half the inner products
