@@ -124,7 +124,7 @@ def test_all_without_time_has_nothing_to_report(run, monkeypatch):
     monkeypatch.setattr("nngp.terminal.reproduce.tasks_for", lambda *a: ([], []))
     code, out, err = run(f"reproduce all {SMALL}")
     assert (code, json.loads(out)["report"]) == (0, None)
-    assert "runs.db has no finished runs on any data set" in err
+    assert "the store has no finished runs on any data set" in err
     assert list(Path("reproduction").iterdir()) == []
 
 
@@ -159,6 +159,7 @@ def test_budgets_are_times(text, seconds):
         ("fig1 --grid 1", "--grid"),
         ("fig1 --trials 0", "--trials"),
         ("fig1 --out file.txt", "file.txt is a file; name a folder"),
+        ("fig1 --store runs.db.gz", "runs.db.gz would be taken for a packed store"),
         ("fig1 --out file.txt/below", "the folder file.txt/below cannot be created"),
     ],
 )

@@ -38,9 +38,11 @@ PRINTED = (
 
 
 def reproduce(wanted: Asked, budget: float, path: Path, folder: Path, as_json: bool) -> None:
-    """Work on the store, then show what is in it."""
+    """Work on the store, then show what is in it. With all parts there is a report as well."""
     begun = time.monotonic()
     need_matplotlib()
+    if path.suffix == ".gz":
+        raise UsageError(f"{path} would be taken for a packed store, which can only be read")
     _make(folder)
     tasks, problems = tasks_for(wanted.parts, wanted.scope, wanted.finite)
     for sentence in problems:
