@@ -7,6 +7,7 @@ import pytest
 from nngp.linsolve import choose_engine
 from nngp.reproduce.outlook import Outlook, memory, outlook, shares
 from nngp.reproduce.scope import Scope
+from nngp.reproduce.spoken import spoken
 from nngp.reproduce.store import RunStore
 from nngp.reproduce.study import Outcome, Study
 from nngp.reproduce.tasks import ENTRY, NETWORK, TABLE, StudyTask
@@ -128,3 +129,11 @@ def test_memory_is_that_of_the_points():
     assert large.bytes > 20_000**2 * 8  # half the factor, half the inner products
     assert small.bytes < large.bytes / 10
     assert choose_engine("cpu", 100).name == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.04, "0.04 s"), (48.0, "48 s"), (89.0, "89 s"), (90.0, "2 min"), (5400.0, "1.5 h")],
+)
+def test_times_are_said_in_two_digits(seconds, words):
+    assert spoken(seconds) == words

@@ -58,7 +58,7 @@ def test_a_budget_stops_the_work_and_says_what_is_left(run):
     told = json.loads(out)
     assert told["left"] == {"doubt": 2, "grid": 8}
     assert "the budget is spent; runs left: 2 of doubt, 8 of grid; the same command goes on" in err
-    assert "within a budget of 0 s" in err
+    assert "within a budget of 0.001 s" in err
     assert "no finished" in told["parts"]["fig3"]["problem"]
     assert told["parts"]["fig3"]["files"] == []
     assert "fig3: the store has no finished run" in err

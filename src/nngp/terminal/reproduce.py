@@ -12,6 +12,7 @@ from nngp.plots import need_matplotlib
 from nngp.reproduce.outlook import Outlook, memory, outlook, shares
 from nngp.reproduce.parts import PARTS, Showing, look_up
 from nngp.reproduce.scope import Scope
+from nngp.reproduce.spoken import spoken
 from nngp.reproduce.store import RunStore
 from nngp.reproduce.study import NothingMeasuredError
 from nngp.reproduce.tasks import Task, tasks_for
@@ -180,10 +181,3 @@ def _facts(
         for one in shown
     }
     return {"store": str(path), "left": left, "parts": parts, "report": page and str(page)}
-
-
-def spoken(seconds: float) -> str:
-    """A time as people say it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -24,12 +24,12 @@ def best_row(rows):
     return max(rows, key=lambda row: (row["val_accuracy"], -row["val_mse"]))
 
 
-def small_grid(store, depth, val, test):
+def small_grid(store, depth, val, accuracy, **more):
     config = {
         **{"dataset": "mnist", "train": 1000, **SIZES, "activation": "tanh", "depth": depth},
-        **{"weight_vars": [1.0, 2.0], "bias_vars": [0.0, 0.5, 1.0]},
+        **{"weight_vars": [1.0, 2.0], "bias_vars": [0.0, 0.5, 1.0], **more},
     }
-    result = {"val_accuracy": val, "val_mse": 0.1, "test_accuracy": test, "test_mse": 0.07}
+    result = {"val_accuracy": val, "val_mse": 0.1, "test_accuracy": accuracy, "test_mse": 0.07}
     put(store, "infinite", config, result)
 
 
@@ -38,6 +38,7 @@ def test_sizes_and_widths(store):
     put_grid(store, SCOPE, 2000, "relu", 1)
     small_grid(store, 1, 0.9, 0.85)
     small_grid(store, 2, 0.8, 0.95)
+    small_grid(store, 2, 1.0, 1.0, test=10)  # judged on too few points to be compared
     for trial in (
         (100, "relu", 1, 8, 0, 0.5, 0.55),
         (1000, "relu", 1, 8, 0, 0.7, 0.75),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import Run, RunStore
+from nngp.reproduce.study import NothingMeasuredError
 
 EXPERIMENT = "grid"
 SCORES = ("val_accuracy", "val_mse", "test_accuracy", "test_mse", "log_evidence", "noise_var")
@@ -82,13 +83,26 @@ def read_grids(store: RunStore, scope: Scope) -> Grids:
     judged: dict[int, tuple[int, int]] = {}
     for run in own:
         train = run.config["train"]
-        judged[train] = max(_judged(run), judged.get(train, (0, 0)))
+        judged[train] = max(judged_on(run), judged.get(train, (0, 0)))
     by_name: dict[Name, list[Run]] = {}
     for run in own:
         name = (run.config["train"], run.config["activation"], run.config["depth"])
-        if _judged(run) == judged[name[0]]:
+        if judged_on(run) == judged[name[0]]:
             by_name.setdefault(name, []).append(run)
     return Grids(scope, {name: _grid(name, strips, scope) for name, strips in by_name.items()})
+
+
+def no_grids(scope: Scope) -> NothingMeasuredError:
+    """What figures of grids say where there are none."""
+    return NothingMeasuredError(
+        f"the store has no finished grids on {scope.dataset} with these sizes, depths and "
+        "activations; run nngp reproduce first"
+    )
+
+
+def judged_on(run: Run) -> tuple[int, int]:
+    """The test and validation points of a run: others are not to be compared with it."""
+    return run.config["test"], run.config["validation"]
 
 
 def _inside(config: Mapping[str, Any], scope: Scope) -> bool:
@@ -102,12 +116,8 @@ def _inside(config: Mapping[str, Any], scope: Scope) -> bool:
     )
 
 
-def _judged(run: Run) -> tuple[int, int]:
-    return run.config["test"], run.config["validation"]
-
-
 def _grid(name: Name, strips: list[Run], scope: Scope) -> Grid:
-    test, validation = _judged(strips[0])
+    test, validation = judged_on(strips[0])
     shape = len(scope.weight_vars), len(scope.bias_vars)
     scores = {score: np.full(shape, np.nan) for score in SCORES}
     tried = np.zeros(shape, bool)

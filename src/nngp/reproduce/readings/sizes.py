@@ -7,7 +7,7 @@ from nngp.reproduce.finite.cells import Found, best_of, rank
 from nngp.reproduce.finite.infinite import EXPERIMENT as SMALL_GRID
 from nngp.reproduce.published import published_row
 from nngp.reproduce.readings.choice import by_validation
-from nngp.reproduce.readings.grids import Grids, read_grids
+from nngp.reproduce.readings.grids import Grids, judged_on, read_grids
 from nngp.reproduce.readings.searched import best_shape, best_trial, finite_runs, is_of
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import Run, RunStore
@@ -97,6 +97,8 @@ def _infinite(train: int, activation: str, grids: Grids, small: Sequence[Run]) -
     runs = [run for run in small if is_of(run, train, activation)]
     if not runs:
         return None
+    most = max(map(judged_on, runs))
+    runs = [run for run in runs if judged_on(run) == most]
     result = max(runs, key=rank).result or {}
     networks = sum(len(run.config["weight_vars"]) * len(run.config["bias_vars"]) for run in runs)
     return Point(train, result["test_accuracy"], result["test_mse"], networks)
