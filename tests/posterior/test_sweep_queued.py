@@ -140,7 +140,7 @@ def test_the_solve_by_blocks(device, monkeypatch):
 
 
 def test_the_authors_table(device, monkeypatch):
-    """In tiles on either engine, whatever the size: eq. 8 with a matrix that `nngp.kernel` gives."""
+    """In tiles on either engine, at any size: eq. 8 with a matrix that `nngp.kernel` gives."""
     table = nngp.LookupTable("relu", 51, 51, 50, 20.0)
     net = nngp.Architecture(3, "relu", 1.5, 0.2)
     K = nngp.kernel(net, X[:40], method="lookup", table=table) + 0.1 * np.eye(40)
