@@ -67,8 +67,20 @@ def test_sizes_and_widths(store):
     assert data.train == 1000
     (line,) = data.widths
     assert line.activation == "relu"
-    assert [(p.at, p.accuracy, p.networks) for p in line.points] == [(8, 0.65, 2), (64, 0.85, 1)]
+    assert line.depths == (2,)  # the one that both widths have
+    assert [(p.at, p.accuracy, p.networks) for p in line.points] == [(8, 0.65, 1), (64, 0.85, 1)]
     assert line.level == point
+
+
+def test_widths_are_compared_at_the_same_depths(store):
+    """Two widths of three have been tried at two depths, so the third is left out; at a third
+    depth one of them is alone."""
+    few, more = ((1, 8, 0.91), (2, 8, 0.92)), ((1, 64, 0.93), (2, 64, 0.92), (3, 64, 0.99))
+    for depth, width, accuracy in (*few, *more, (1, 256, 0.9)):
+        put_trial(store, "mnist", 1000, "relu", depth, width, 0, accuracy, accuracy)
+    (line,) = sizes(store, SCOPE).widths
+    assert line.depths == (1, 2)
+    assert [(p.at, p.accuracy, p.networks) for p in line.points] == [(8, 0.92, 2), (64, 0.93, 2)]
 
 
 def test_there_is_no_level_where_the_infinite_network_was_not_run(store):

@@ -1,6 +1,6 @@
 """Figure 1: accuracy and error against the number of training points, and against the width."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nngp.reproduce.finite.cells import Found, best_of, rank
@@ -38,9 +38,11 @@ class SizeCurve:
 
 @dataclass(frozen=True)
 class WidthLine:
-    """One activation against the width, the best of all depths, and the infinite network."""
+    """One activation against the width, the best of `depths` at each, and the infinite network, the
+    best of all depths that it was tried with."""
 
     activation: str
+    depths: tuple[int, ...]
     points: tuple[Point, ...]
     level: Point | None
 
@@ -119,10 +121,26 @@ def _paper(scope: Scope, activation: str, *, finite: bool) -> tuple[Point, ...]:
 
 def _width_line(train: int, curve: SizeCurve, trials: Sequence[Run]) -> WidthLine:
     found = best_of([run for run in trials if is_of(run, train, curve.activation)])
-    widths = sorted({one.cell.width for one in found})
+    by_width: dict[int, dict[int, Found]] = {}
+    for one in found:
+        by_width.setdefault(one.cell.width, {})[one.cell.depth] = one
+    depths = _compared(by_width)
     points = [
-        _finite(best_shape([one for one in found if one.cell.width == width]), width)
-        for width in widths
+        _finite(best_shape([own[depth] for depth in depths]), width)
+        for width, own in sorted(by_width.items())
+        if own.keys() >= set(depths)
     ]
     level = [point for point in curve.infinite if point.at == train]
-    return WidthLine(curve.activation, tuple(points), level[0] if level else None)
+    return WidthLine(curve.activation, depths, tuple(points), level[0] if level else None)
+
+
+def _compared(by_width: Mapping[int, Mapping[int, Found]]) -> tuple[int, ...]:
+    """The depths at which widths are compared. All have been tried at each of them, as a width that
+    was tried at fewer would look worse than it is; other widths are left out. Of all depths of
+    some width, those are taken that leave the most shapes, and then the most widths."""
+
+    def left(depths: Mapping[int, Found]) -> tuple[int, int]:
+        widths = sum(own.keys() >= depths.keys() for own in by_width.values())
+        return widths * len(depths), widths
+
+    return tuple(sorted(max(by_width.values(), key=left, default={})))
