@@ -1,6 +1,6 @@
 """Figure 1: accuracy and error against the number of training points, and against the width."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nngp.reproduce.finite.cells import Found, best_of, rank
@@ -124,7 +124,7 @@ def _width_line(train: int, curve: SizeCurve, trials: Sequence[Run]) -> WidthLin
     by_width: dict[int, dict[int, Found]] = {}
     for one in found:
         by_width.setdefault(one.cell.width, {})[one.cell.depth] = one
-    depths = _compared(by_width)
+    depths = _compared([frozenset(own) for own in by_width.values()])
     points = [
         _finite(best_shape([own[depth] for depth in depths]), width)
         for width, own in sorted(by_width.items())
@@ -134,13 +134,13 @@ def _width_line(train: int, curve: SizeCurve, trials: Sequence[Run]) -> WidthLin
     return WidthLine(curve.activation, depths, tuple(points), level[0] if level else None)
 
 
-def _compared(by_width: Mapping[int, Mapping[int, Found]]) -> tuple[int, ...]:
+def _compared(tried: Sequence[frozenset[int]]) -> tuple[int, ...]:
     """The depths at which widths are compared. All have been tried at each of them, as a width that
-    was tried at fewer would look worse than it is; other widths are left out. Of all depths of
-    some width, those are taken that leave the most shapes, and then the most widths."""
+    was tried at fewer would look worse than it is; other widths are left out. Of what widths have
+    been `tried` at, that is taken which leaves the most shapes, and then the most widths."""
 
-    def left(depths: Mapping[int, Found]) -> tuple[int, int]:
-        widths = sum(own.keys() >= depths.keys() for own in by_width.values())
+    def left(depths: frozenset[int]) -> tuple[int, int]:
+        widths = sum(own >= depths for own in tried)
         return widths * len(depths), widths
 
-    return tuple(sorted(max(by_width.values(), key=left, default={})))
+    return tuple(sorted(max(tried, key=left, default=frozenset())))
