@@ -143,4 +143,5 @@ def _compared(tried: Sequence[frozenset[int]]) -> tuple[int, ...]:
         widths = sum(own >= depths for own in tried)
         return widths * len(depths), widths
 
-    return tuple(sorted(max(tried, key=left, default=frozenset())))
+    most = max(tried, key=left, default=frozenset[int]())
+    return tuple(sorted(most))
