@@ -83,6 +83,8 @@ def main() -> None:
                 keys = carry_out(store, study, until=until, wait=False, progress=False)
                 spent, left = time.monotonic() - start, store.pending(keys)
                 print(f"[{spent:6.1f} s] {experiment}: {len(keys)} runs, {left} left", flush=True)
+                if left:  # what is tried next depends on all of these
+                    break
     if asked.publish:
         stores = [path for path in (asked.publish, asked.store) if path.exists()]
         print(pack(stores, asked.publish), "runs published")

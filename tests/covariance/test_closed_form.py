@@ -2,7 +2,7 @@
 
 In polar coordinates u = sqrt(q1) r cos(w), v = sqrt(q2) r cos(w - theta) every activation with a
 kink at 0 is smooth between four rays, so Gauss-Legendre is exact there. Nothing of it is shared
-with the package. Deficits are checked against mp.
+with the package. Deficits are checked against mpmath.
 """
 
 from itertools import pairwise
@@ -187,3 +187,11 @@ def test_gelu_at_variances_where_it_is_nearly_relu(q):
         at = (np, q, q, np.float64(c))
         assert float(form.slope(*at)) == pytest.approx(float(slope), rel=allowed)
         assert float(form.radial(*at)) == pytest.approx(float(radial), abs=allowed * q)
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_without_variance_activations_are_constant(name):
+    value, error = nngp.layer_covariance(name, 0.0, 0.0, 0.5, return_error=True)
+    expected = float(as_activation(name)(np.zeros(1))[0]) ** 2
+    assert float(value) == pytest.approx(expected, abs=1e-15)
+    assert 0 <= error < 1e-14

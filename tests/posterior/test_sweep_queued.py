@@ -31,9 +31,13 @@ def device():
     return GpuEngine(jax.devices()[0])
 
 
+# The same in all tests: each number of points has a program of its own, which takes seconds to
+# compile.
+OTHERS = X[40:70], Y[40:70], X[70:], Y[70:]
+
+
 def sweep_of(device, **more):
-    sets = X[:40], Y[:40], X[40:70], Y[40:70], X[70:], Y[70:]
-    sweep = nngp.Sweep(*sets, engine=device, **more)
+    sweep = nngp.Sweep(X[:40], Y[:40], *OTHERS, engine=device, **more)
     assert sweep._queued is not None
     return sweep
 
@@ -59,9 +63,9 @@ def test_against_condition(device, relative):
 
 
 def test_the_ladder_is_climbed_as_elsewhere(device):
-    data = X[:41].copy()
-    data[30:] = data[:11]  # duplicates have no factor without noise
-    sets = data, Y[:41], X[50:60], Y[50:60]
+    data = X[:40].copy()
+    data[30:] = data[:10]  # duplicates have no factor without noise
+    sets = data, Y[:40], *OTHERS
     net = nngp.Architecture(2, "relu", 1.0, 0.0)
     ours, tiled = (
         next(nngp.Sweep(*sets, noise_var=0.0, engine=engine).run([net]))
@@ -90,7 +94,7 @@ def test_a_kernel_that_is_not_known_is_an_error(device, monkeypatch):
     for limit, sentence in ((1e-5, "known to 4e-05 of its scale only"), (system.UNKNOWN, "")):
         monkeypatch.setattr(system, "UNKNOWN", limit)
         for engine in (device, "cpu"):
-            result = next(nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:], engine=engine).run([net]))
+            result = next(nngp.Sweep(X[:40], Y[:40], *OTHERS, engine=engine).run([net]))
             assert sentence in result.error
             assert bool(result.error) == bool(sentence) == np.isnan(result.mse)
 
@@ -121,30 +125,34 @@ def test_test_points_on_the_host_too():
 
 
 def test_the_solve_by_blocks(device, monkeypatch):
+    import jax
+
     from nngp.posterior import sweep_queued
 
     rng = np.random.default_rng(1)
     for n, size in ((12, 4), (13, 4), (5, 4), (3, 4)):
+        solve = jax.jit(lambda L, z: sweep_queued._by_blocks(L, z))  # one program instead of many
         monkeypatch.setattr(sweep_queued, "BLOCK", size)
         L, z = np.tril(rng.standard_normal((n, n))) + 3 * np.eye(n), rng.standard_normal((2, n))
         with device.run() as run:
-            found = np.asarray(sweep_queued._by_blocks(run.put(L), run.put(z)))
+            found = np.asarray(solve(run.put(L), run.put(z)))
         np.testing.assert_allclose(found @ L, z, rtol=0, atol=1e-12)
 
 
-def test_the_authors_table(device):
-    """On either engine: eq. 8 with a kernel matrix that `nngp.kernel` reads off the table."""
+def test_the_authors_table(device, monkeypatch):
+    """In tiles on either engine, at any size: eq. 8 with a matrix that `nngp.kernel` gives."""
     table = nngp.LookupTable("relu", 51, 51, 50, 20.0)
     net = nngp.Architecture(3, "relu", 1.5, 0.2)
     K = nngp.kernel(net, X[:40], method="lookup", table=table) + 0.1 * np.eye(40)
     cross = nngp.kernel(net, X[40:70], X[:40], method="lookup", table=table)
     mean = cross @ np.linalg.solve(K, Y[:40])
     small = type(device)(device.device, tile=16)
-    for engine in (device, small, "cpu"):
-        sets = X[:40], Y[:40], X[40:70], Y[40:70]
-        sweep = nngp.Sweep(*sets, noise_var=0.1, engine=engine)
+    monkeypatch.setattr(type(device), "whole_size", 40)
+    for engine in (small, "cpu"):
+        sweep = nngp.Sweep(X[:40], Y[:40], *OTHERS, noise_var=0.1, engine=engine)
+        assert (sweep._queued is None) == (engine == "cpu")
         result = next(sweep.run([net], table=table))
         assert result.mse == pytest.approx(np.mean((mean - Y[40:70]) ** 2), rel=1e-7)
         assert result.accuracy == np.mean(mean.argmax(1) == Y[40:70].argmax(1))
-        exact = next(sweep.run([net]))
-        assert exact.mse != pytest.approx(result.mse, rel=1e-4)
+    exact = next(sweep.run([net]))
+    assert exact.mse != pytest.approx(result.mse, rel=1e-4)

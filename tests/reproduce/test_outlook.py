@@ -7,6 +7,7 @@ import pytest
 from nngp.linsolve import choose_engine
 from nngp.reproduce.outlook import Outlook, memory, outlook, shares
 from nngp.reproduce.scope import Scope
+from nngp.reproduce.spoken import spoken
 from nngp.reproduce.store import RunStore
 from nngp.reproduce.study import Outcome, Study
 from nngp.reproduce.tasks import ENTRY, NETWORK, TABLE, StudyTask
@@ -83,6 +84,15 @@ def test_another_device_says_nothing(store):
     assert seen.seconds < 10
 
 
+def test_the_largest_kernel_is_that_of_what_is_left(store):
+    task = strips(100, 300, count=1)
+    assert outlook(store, task).points == 300
+    finish(store, task, 1.0, train=300)
+    assert outlook(store, task).points == 100
+    finite = [{"train": 500, "width": 8}, {"activation": "relu"}]
+    assert outlook(store, StudyTask(Study("a", finite, lambda config: Outcome({})))).points == 0
+
+
 def test_failed_runs_are_not_left(store):
     task = strips(100)
     store.fail(task.declare(store)[0], "no kernel")
@@ -111,11 +121,19 @@ def test_a_budget_that_does_not_is_shared():
     assert shares(times(100.0, 30.0), 40.0) == [20.0, 20.0]
 
 
-def test_memory_is_that_of_the_largest_size():
+def test_memory_is_that_of_the_points():
     small, large = (
-        memory(Scope("mnist", sizes, engine="cpu")) for sizes in ((100,), (100, 20_000))
+        memory(Scope("mnist", (100, 20_000), engine="cpu"), points) for points in (100, 20_000)
     )
     assert large.n == 20_000
     assert large.bytes > 20_000**2 * 8  # half the factor, half the inner products
     assert small.bytes < large.bytes / 10
     assert choose_engine("cpu", 100).name == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.04, "0.04 s"), (48.0, "48 s"), (89.0, "89 s"), (90.0, "2 min"), (5400.0, "1.5 h")],
+)
+def test_times_are_said_in_two_digits(seconds, words):
+    assert spoken(seconds) == words

@@ -5,8 +5,17 @@ import time
 
 import pytest
 
+from nngp.reproduce import study as study_module
 from nngp.reproduce.store import RunStore
 from nngp.reproduce.study import Outcome, Study, carry_out
+
+RUNS = 10
+
+
+@pytest.fixture(autouse=True)
+def some_windows(monkeypatch):
+    """Few runs, in several windows nonetheless."""
+    monkeypatch.setattr(study_module, "WINDOW", 4)
 
 
 def square(done: list[int]) -> Study:
@@ -16,7 +25,7 @@ def square(done: list[int]) -> Study:
             raise ZeroDivisionError("three cannot be squared")
         return Outcome({"square": config["x"] ** 2}, "abacus", 1e-10)
 
-    return Study("squares", [{"x": x} for x in range(100)], work)
+    return Study("squares", [{"x": x} for x in range(RUNS)], work)
 
 
 def test_every_run_is_done_once_and_in_order(tmp_path):
@@ -24,7 +33,7 @@ def test_every_run_is_done_once_and_in_order(tmp_path):
     with RunStore(tmp_path / "runs.db") as store:
         keys = carry_out(store, square(done))
         carry_out(store, square(done))
-        assert done == list(range(100))
+        assert done == list(range(RUNS))
         run = store.get(keys[7])
         assert (run.result, run.device, run.jitter) == ({"square": 49}, "abacus", 1e-10)
         failed = store.get(keys[3])
@@ -37,7 +46,7 @@ def test_nothing_is_begun_after_the_time(tmp_path):
         carry_out(store, square(done), until=time.monotonic() - 1)
         assert done == []
         carry_out(store, square(done), until=math.inf)
-        assert len(done) == 100
+        assert len(done) == RUNS
 
 
 def test_an_interruption_gives_the_run_back(tmp_path):
@@ -57,4 +66,4 @@ def test_without_waiting_what_others_have_in_hand_is_left(tmp_path):
         keys = store.declare(study.experiment, study.configs)
         other.claim(keys=keys[:1])
         carry_out(store, study, wait=False)
-        assert done == list(range(1, 100))
+        assert done == list(range(1, RUNS))

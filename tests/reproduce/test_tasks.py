@@ -83,6 +83,7 @@ def test_a_search_works_on_every_size_until_its_time(tmp_path, monkeypatch):
     (task,) = tasks_for(chosen(["fig1"]), SCOPE, WORK)[0][1:]
     task.do("store", 7.0, False)
     assert [len(data.X) for (_, _, data, *_), _ in calls] == [50, 100]
+    assert calls[0][0][2].X_test is calls[1][0][2].X_test  # held once
     for (store, cells, data, plan, trials), more in calls:
         assert (store, plan, trials) == ("store", Plan(), 2)
         assert {(cell.train, cell.width) for cell in cells} == {(len(data.X), 4), (len(data.X), 8)}

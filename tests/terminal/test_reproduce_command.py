@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from paper_runs import DOUBT, fill
 
 pytest.importorskip("matplotlib")
 
@@ -28,7 +29,7 @@ def test_a_part_is_done_drawn_and_resumed(run):
     assert "2 runs in runs.db, 0 of them done" in err
     assert "doubt: 2 left, about" in err
     assert "(a guess)" in err
-    assert "GB of memory" in err
+    assert "GB of memory, for 40 training points" in err
     before = json.loads(run("runs --json")[1])["runs"]
     assert {row["experiment"] for row in before} == {"doubt"}  # no other part's work
     code, _, err = run(f"reproduce fig3 {SMALL}")
@@ -38,7 +39,8 @@ def test_a_part_is_done_drawn_and_resumed(run):
     assert json.loads(run("runs --json")[1])["runs"] == before
 
 
-def test_tables_are_printed_and_written(run):
+def test_tables_are_printed_and_written(run, monkeypatch):
+    monkeypatch.setattr("nngp.reproduce.studies.sweeps.FEW", 0)  # JAX would compile programs
     code, out, err = run(f"reproduce table2 {SMALL.replace('--json', '--out tables')}")
     assert code == 0
     assert "Table 2: all training sizes (digits)" in out
@@ -56,10 +58,24 @@ def test_a_budget_stops_the_work_and_says_what_is_left(run):
     told = json.loads(out)
     assert told["left"] == {"doubt": 2, "grid": 8}
     assert "the budget is spent; runs left: 2 of doubt, 8 of grid; the same command goes on" in err
-    assert "within a budget of 0 s" in err
+    assert "within a budget of 0.001 s" in err
     assert "no finished" in told["parts"]["fig3"]["problem"]
     assert told["parts"]["fig3"]["files"] == []
     assert "fig3: the store has no finished run" in err
+
+
+def test_memory_is_asked_for_only_where_a_kernel_is_factored(run, monkeypatch):
+    """Draws from the prior fit on any machine, whatever the data set's size."""
+    from nngp.linsolve import CpuEngine
+    from nngp.reproduce.studies import prior
+
+    monkeypatch.setattr(CpuEngine, "free_memory", lambda self: 1)
+    monkeypatch.setattr(prior, "CONFIG", {**prior.CONFIG, "points": 5, "draws": 1})
+    code, _, err = run("reproduce fig5 --dataset mnist --engine cpu --json")
+    assert (code, "GB" in err) == (0, False), err
+    code, _, err = run(f"reproduce fig3 {SMALL}")
+    assert code == 4
+    assert "40 points need" in err
 
 
 def test_an_interruption_keeps_what_is_done(run, monkeypatch):
@@ -83,13 +99,16 @@ def test_an_interruption_keeps_what_is_done(run, monkeypatch):
 
 def test_all_ends_in_a_report(run, monkeypatch):
     """Nothing is done here; parts without data say so, and the report knows of one run."""
+    from nngp.reproduce.scope import Scope
     from nngp.reproduce.store import RunStore
+    from nngp.reproduce.studies.doubt import doubt_study
     from nngp.reproduce.studies.prior import prior_study
 
-    run(f"reproduce fig3 {SMALL}")
+    bins = {"predicted": [0.1, 0.2], "realised": [0.1, 0.2], **DOUBT}
+    draw = {"x": [0.0, 1.0], "values": [[0.0, 1.0]]}
     with RunStore("runs.db") as store:
-        (key,) = store.declare("prior", prior_study(None).configs)
-        store.finish(key, {"x": [0.0, 1.0], "values": [[0.0, 1.0]]}, seconds=1.0)
+        fill(store, "doubt", doubt_study(Scope("digits", (20, 40))).configs, lambda config: bins)
+        fill(store, "prior", prior_study(None).configs, lambda config: draw)
     monkeypatch.setattr("nngp.terminal.reproduce.tasks_for", lambda *a: ([], ["left out: a"]))
     code, out, err = run(f"reproduce all {SMALL}")
     assert code == 0
@@ -105,7 +124,7 @@ def test_all_without_time_has_nothing_to_report(run, monkeypatch):
     monkeypatch.setattr("nngp.terminal.reproduce.tasks_for", lambda *a: ([], []))
     code, out, err = run(f"reproduce all {SMALL}")
     assert (code, json.loads(out)["report"]) == (0, None)
-    assert "runs.db has no finished runs on any data set" in err
+    assert "the store has no finished runs on any data set" in err
     assert list(Path("reproduction").iterdir()) == []
 
 
@@ -140,6 +159,8 @@ def test_budgets_are_times(text, seconds):
         ("fig1 --grid 1", "--grid"),
         ("fig1 --trials 0", "--trials"),
         ("fig1 --out file.txt", "file.txt is a file; name a folder"),
+        ("fig1 --store runs.db.gz", "runs.db.gz would be taken for a packed store"),
+        ("fig1 --out file.txt/below", "the folder file.txt/below cannot be created"),
     ],
 )
 def test_what_cannot_be_is_said_and_nothing_is_left_behind(run, words, said):

@@ -230,7 +230,7 @@ def _gelu() -> ClosedForm:
         radial,
         deficit,
         deficit_in_var,
-        loss=lambda q: 1 + min(4 * np.sqrt(q), 1 / (EPS * np.sqrt(q))),
+        loss=lambda q: 1 + (4 * np.sqrt(q) if q <= LIKE_RELU else 1 / (EPS * np.sqrt(q))),
         surplus=surplus,
     )
 

@@ -19,13 +19,15 @@ from nngp.reproduce.tasks import Task
 @dataclass(frozen=True)
 class Outlook:
     """One task: its runs as far as they are known, those that are left, about how long these and
-    later ones take, and whether that is measured or a guess."""
+    later ones take, and whether that is measured or a guess; `points` is the largest training set
+    whose kernel they factor, 0 if there is none."""
 
     experiment: str
     runs: int
     left: int
     seconds: float
     measured: bool
+    points: int = 0
 
 
 def outlook(store: RunStore, task: Task) -> Outlook:
@@ -36,15 +38,21 @@ def outlook(store: RunStore, task: Task) -> Outlook:
     done = [run for run in runs if run.status == "done" and _done_here(run, task)]
     known = {run.config.get("train") for run in runs}
     later = [config for config in task.later() if config["train"] not in known]
-    rates = _Rates(task, done)
-    seconds = sum(map(rates.seconds, [*(run.config for run in left), *later]))
-    return Outlook(task.experiment, len(runs), len(left), seconds, bool(done) or not left)
+    rates, ahead = _Rates(task, done), [*(run.config for run in left), *later]
+    return Outlook(
+        task.experiment,
+        len(runs),
+        len(left),
+        sum(map(rates.seconds, ahead)),
+        bool(done) or not left,
+        max(map(_points, ahead), default=0),
+    )
 
 
-def memory(scope: Scope) -> Forecast:
-    """Of the largest training set of a scope: the factor of its kernel, and the inner products."""
+def memory(scope: Scope, points: int) -> Forecast:
+    """Of a training set of so many points: the factor of its kernel, and the inner products."""
     entry = IMAGE_SETS[scope.dataset]
-    points, others = max(scope.sizes), entry.validation + entry.test
+    others = entry.validation + entry.test
     return forecast_factor(
         choose_engine(scope.engine, points),
         points,
@@ -84,6 +92,11 @@ class _Rates:
         size = config.get("train")
         taken, guessed = self._sums.get(size) or self._sums.get("any") or (1.0, 1.0)
         return self._task.guess(config) * taken / guessed
+
+
+def _points(config: Mapping[str, Any]) -> int:
+    """In the kernel of a run; networks of finite width have none."""
+    return 0 if "width" in config else config.get("train", 0)
 
 
 def _done_here(run: Run, task: Task) -> bool:

@@ -125,7 +125,8 @@ PARTS: tuple[Part, ...] = (
         "The infinitely wide network often beats trained ones, and these come closer to it the "
         "wider they are.",
         "Above, against training points: filled marks are ours and hollow ones the paper's. Below, "
-        "against width: the dashed level is infinite width; do the lines come to it?",
+        "against width: the dashed level is the infinite network above; do the lines come to it? "
+        "A width is shown where it was tried at the same depths as the others.",
         ("grid", "finite"),
         Later("readings.sizes", "sizes"),
         Later("figures.sizes", "draw_sizes"),

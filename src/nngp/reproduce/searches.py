@@ -88,8 +88,9 @@ class SearchTask:
 
     @cached_property
     def _data(self) -> dict[int, Split]:
-        scope = self.scope
-        return {size: split(scope.dataset, size, data=scope.data) for size in self.sizes}
+        """Of all sizes, which share their validation and test images."""
+        whole = split(self.scope.dataset, max(self.sizes), data=self.scope.data)
+        return {size: whole.first(size) for size in self.sizes}
 
     @cached_property
     def _seconds(self) -> dict[tuple[int, int], float]:

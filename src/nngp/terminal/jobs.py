@@ -3,7 +3,6 @@
 import json
 import sys
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from nngp.terminal.tables import (
     check_writable,
     column_of,
     read_table,
+    try_writing,
     write_table,
 )
 from nngp.terminal.target import as_amounts, as_labels, is_class, known_rows
@@ -165,10 +165,10 @@ def phase(
 ) -> None:
     """Activation to a picture of how signals propagate, and its numbers."""
     check_writable(output, PICTURES)
-    _try_writing(output)
+    try_writing(output.parent)
     if table is not None:
         check_writable(table, tuple(READERS))
-        _try_writing(table)
+        try_writing(table.parent)
     net = network(1, activation, 1.0 if weight_var is None else weight_var, bias_var)
     need_matplotlib()
     from nngp.reproduce.figures.phases import draw_phases
@@ -183,16 +183,6 @@ def phase(
             write_table(data.diagram.columns(), table)
     files = {"picture": output} | ({} if table is None else {"table": table})
     answer(f"signal propagation, {activation}", files | propagation_facts(data), as_json)
-
-
-def _try_writing(path: Path) -> None:
-    """Permissions do not say all (to root, or in /proc): the way to know is to try."""
-    try:
-        TemporaryFile(dir=path.parent).close()
-    except OSError as error:
-        raise UsageError(
-            f"nothing can be written to {path.parent} ({error.strerror}); use another folder"
-        ) from None
 
 
 def network(*description: Any) -> Architecture:

@@ -10,7 +10,7 @@ from nngp.reproduce.report import scopes_of, write_report
 from nngp.reproduce.store import RunStore, unpacked
 from nngp.reproduce.study import NothingMeasuredError
 from nngp.terminal.speech import DataError, UsageError, answer
-from nngp.terminal.tables import check_writable
+from nngp.terminal.tables import check_writable, try_writing
 
 PAGES = (".html", ".htm")
 
@@ -19,6 +19,7 @@ def report(paths: list[Path], page: Path, datasets: list[str], as_json: bool) ->
     """Stores to a page."""
     need_matplotlib()
     check_writable(page, PAGES)
+    try_writing(page.parent)
     with _together(paths) as store:
         known = scopes_of(store)
         scopes = [scope for scope in known if not datasets or scope.dataset in datasets]

@@ -12,12 +12,14 @@ from nngp.plots import need_matplotlib
 from nngp.reproduce.outlook import Outlook, memory, outlook, shares
 from nngp.reproduce.parts import PARTS, Showing, look_up
 from nngp.reproduce.scope import Scope
+from nngp.reproduce.spoken import spoken
 from nngp.reproduce.store import RunStore
 from nngp.reproduce.study import NothingMeasuredError
 from nngp.reproduce.tasks import Task, tasks_for
 from nngp.terminal.asked import Asked
 from nngp.terminal.listing import show_rows
 from nngp.terminal.speech import UsageError, answer, say
+from nngp.terminal.tables import try_writing
 
 PRINTED = (
     "train",
@@ -37,12 +39,12 @@ PRINTED = (
 
 
 def reproduce(wanted: Asked, budget: float, path: Path, folder: Path, as_json: bool) -> None:
-    """Work on the store, then show what is in it."""
+    """Work on the store, then show what is in it. With all parts there is a report as well."""
     begun = time.monotonic()
     need_matplotlib()
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; name a folder for figures and tables")
-    folder.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".gz":
+        raise UsageError(f"{path} would be taken for a packed store, which can only be read")
+    _make(folder)
     tasks, problems = tasks_for(wanted.parts, wanted.scope, wanted.finite)
     for sentence in problems:
         say(sentence)
@@ -61,6 +63,19 @@ def reproduce(wanted: Asked, budget: float, path: Path, folder: Path, as_json: b
         count = sum(map(len, files.values()))
         written = "1 file" if count == 1 else f"{count} files"
         say(f"{written} in {folder}; all runs: nngp runs {path}")
+
+
+def _make(folder: Path) -> None:
+    """The folder for what is written in the end, or a sentence before any work."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder for figures and tables")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"the folder {folder} cannot be created ({error.strerror}); use another"
+        ) from None
+    try_writing(folder)
 
 
 def work(
@@ -88,15 +103,17 @@ def _say_outlook(outlooks: Sequence[Outlook], scope: Scope, budget: float, path:
     say(f"{runs} runs in {path}, {runs - left} of them done")
     if not left:
         return
-    need = memory(scope)
-    need.check()
     for one in outlooks:
         if one.left:
             basis = "measured on those done" if one.measured else "a guess"
             say(f"  {one.experiment}: {one.left} left, about {spoken(one.seconds)} ({basis})")
     total = sum(one.seconds for one in outlooks)
     limit = "" if math.isinf(budget) else f", within a budget of {spoken(budget)}"
-    say(f"up to {need.bytes / 1e9:.1f} GB of memory, about {spoken(total)} in all{limit}")
+    say(f"about {spoken(total)} in all{limit}")
+    if points := max(one.points for one in outlooks):
+        need = memory(scope, points)
+        need.check()
+        say(f"up to {need.bytes / 1e9:.1f} GB of memory, for {points:,} training points")
 
 
 def _say_left(store: RunStore, tasks: Sequence[Task]) -> dict[str, int]:
@@ -164,10 +181,3 @@ def _facts(
         for one in shown
     }
     return {"store": str(path), "left": left, "parts": parts, "report": page and str(page)}
-
-
-def spoken(seconds: float) -> str:
-    """A time as people say it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import polars as pl
@@ -82,6 +83,16 @@ def check_writable(path: Path, kinds: tuple[str, ...] = ()) -> None:
         raise UsageError(f"{path} is a folder; give a file name")
     if kinds and path.suffix.lower() not in kinds:
         raise UsageError(f"{path}: the name must end in {', '.join(kinds)}")
+
+
+def try_writing(folder: Path) -> None:
+    """Permissions do not say all (to root, or in /proc): the way to know is to try."""
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UsageError(
+            f"nothing can be written to {folder} ({error.strerror}); use another folder"
+        ) from None
 
 
 def column_of(table: pl.DataFrame, name: str) -> pl.Series:

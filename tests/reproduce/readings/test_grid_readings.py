@@ -66,6 +66,7 @@ def test_what_is_not_of_the_scope_is_left_out(store):
     assert list(grids.by_name) == [(1000, "relu", 1)]
     grid = grids.get(1000, "relu", 1)
     assert np.argwhere(grid.tried).tolist() == [[0, 3]]
+    assert grid.seconds == 1.0  # what is not on the grid took its time for others
     assert [grid.scores[score][0, 3] for score in SCORES] == [0.2] * len(SCORES)
     assert grids.get(2000, "relu", 1) is None
 
@@ -76,6 +77,18 @@ def test_of_two_test_sets_the_larger_counts(store):
         put(store, "grid", strip(SCOPE.weight_vars[0], [0.0], test=test), result)
     grid = read_grids(store, SCOPE).get(1000, "relu", 1)
     assert (grid.scores["test_accuracy"][0, 0], grid.test, grid.seconds) == (0.2, 2000, 1.0)
+
+
+def test_all_networks_of_a_training_set_are_judged_alike(store):
+    """Accuracies on different test sets are not to be compared, whatever the depth."""
+    first, result = SCOPE.weight_vars[0], {score: [0.5] for score in SCORES}
+    for more in ({"depth": 1, "test": 300}, {"depth": 3}, {"train": 2000, "test": 300}):
+        put(store, "grid", strip(first, [0.0], **more), result)
+    found = read_grids(store, SCOPE).by_name
+    assert {name: grid.test for name, grid in found.items()} == {
+        (1000, "relu", 3): 2000,
+        (2000, "relu", 1): 300,
+    }
 
 
 def test_choices_are_those_of_a_loop(store):

@@ -24,12 +24,12 @@ def best_row(rows):
     return max(rows, key=lambda row: (row["val_accuracy"], -row["val_mse"]))
 
 
-def small_grid(store, depth, val, test):
+def small_grid(store, depth, val, accuracy, **more):
     config = {
         **{"dataset": "mnist", "train": 1000, **SIZES, "activation": "tanh", "depth": depth},
-        **{"weight_vars": [1.0, 2.0], "bias_vars": [0.0, 0.5, 1.0]},
+        **{"weight_vars": [1.0, 2.0], "bias_vars": [0.0, 0.5, 1.0], **more},
     }
-    result = {"val_accuracy": val, "val_mse": 0.1, "test_accuracy": test, "test_mse": 0.07}
+    result = {"val_accuracy": val, "val_mse": 0.1, "test_accuracy": accuracy, "test_mse": 0.07}
     put(store, "infinite", config, result)
 
 
@@ -38,6 +38,7 @@ def test_sizes_and_widths(store):
     put_grid(store, SCOPE, 2000, "relu", 1)
     small_grid(store, 1, 0.9, 0.85)
     small_grid(store, 2, 0.8, 0.95)
+    small_grid(store, 2, 1.0, 1.0, test=10)  # judged on too few points to be compared
     for trial in (
         (100, "relu", 1, 8, 0, 0.5, 0.55),
         (1000, "relu", 1, 8, 0, 0.7, 0.75),
@@ -66,8 +67,20 @@ def test_sizes_and_widths(store):
     assert data.train == 1000
     (line,) = data.widths
     assert line.activation == "relu"
-    assert [(p.at, p.accuracy, p.networks) for p in line.points] == [(8, 0.65, 2), (64, 0.85, 1)]
+    assert line.depths == (2,)  # the one that both widths have
+    assert [(p.at, p.accuracy, p.networks) for p in line.points] == [(8, 0.65, 1), (64, 0.85, 1)]
     assert line.level == point
+
+
+def test_widths_are_compared_at_the_same_depths(store):
+    """Two widths of three have been tried at two depths, so the third is left out; at a third
+    depth one of them is alone."""
+    few, more = ((1, 8, 0.91), (2, 8, 0.92)), ((1, 64, 0.93), (2, 64, 0.92), (3, 64, 0.99))
+    for depth, width, accuracy in (*few, *more, (1, 256, 0.9)):
+        put_trial(store, "mnist", 1000, "relu", depth, width, 0, accuracy, accuracy)
+    (line,) = sizes(store, SCOPE).widths
+    assert line.depths == (1, 2)
+    assert [(p.at, p.accuracy, p.networks) for p in line.points] == [(8, 0.92, 2), (64, 0.93, 2)]
 
 
 def test_there_is_no_level_where_the_infinite_network_was_not_run(store):

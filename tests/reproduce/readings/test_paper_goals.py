@@ -21,9 +21,13 @@ def put_best(store, scope, train, activation, accuracy):
     put(store, "grid", config, result | {"test_accuracy": [accuracy]})
 
 
-def put_doubt(store, train, activation, correlation):
-    config = {"dataset": "mnist", "train": train, "activation": activation, "bin": 100}
-    put(store, "doubt", config, {"correlation": correlation, "points": 100})
+def put_doubt(store, train, activation, correlation, depth=3):
+    config = {
+        **{"dataset": "mnist", "train": train, "test": 10_000, "activation": activation},
+        **{"depth": depth, "weight_var": 2.0, "bias_var": 0.2, "bin": 100},
+    }
+    bins = {"predicted": [0.1, 0.2], "realised": [0.1, 0.2]}
+    put(store, "doubt", config, {"correlation": correlation, "points": 10_000, **bins})
 
 
 def test_nothing_is_judged_before_it_is_run(store):
@@ -69,6 +73,7 @@ def test_doubt_correlates_with_error(store, correlation, verdict):
     put_doubt(store, 2000, "tanh", correlation)
     put_doubt(store, 500, "relu", 0.0)  # not of the scope
     put_doubt(store, 1000, "gelu", 0.0)
+    put_doubt(store, 1000, "relu", 0.0, depth=7)  # nor is another network
     goal = goals(store, MNIST)[-1]
     assert goal.verdict == verdict
     assert goal.sentence == f"2 networks run; the worst is {correlation:.3f} (2000 tanh)"

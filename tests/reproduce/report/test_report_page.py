@@ -116,7 +116,7 @@ def test_tables_compare_with_the_paper(text):
 
 def test_how_it_was_done(outline):
     words = " ".join(outline.words)
-    for said in ("1,000, 10,000", "3 weight variances from 0.1 to 5", "48.0 s", "numpy"):
+    for said in ("1,000, 10,000", "3 weight variances from 0.1 to 5", "48 s", "numpy"):
         assert said in words
 
 

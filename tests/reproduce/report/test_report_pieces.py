@@ -164,7 +164,7 @@ def test_every_part_has_a_finding(findings):
         ("table1", "4 of 4 rows reach the paper's accuracy"),
         ("table2", "from +0.27 points (10,000 tanh) to +5.34 points (1,000 tanh), +2.79 points"),
         ("fig1", "relu with 1,000 points: infinite 98.00% and finite 96.40%"),
-        ("fig1", "relu networks reach 91.60% at width 16 and 96.40% at width 64"),
+        ("fig1", "relu networks of 2 layers reach 91.60% at width 16 and 96.40% at width 64"),
         ("fig2", "tanh: smallest gap 0.084 at width 16 and 0.036 at width 64; 4 of 4 networks"),
         ("fig3", "Correlation over bins with 10,000 points: relu 0.950; tanh 0.950."),
         ("fig4", "50 layers: relu 90.00% at (0.10, 1.00) (critical there: 2.00); tanh"),

@@ -1,5 +1,7 @@
 """Strips of the grid, and what is tried on larger sets, against networks conditioned one by one."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +11,9 @@ import nngp
 from nngp.reproduce.published import Published
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import RunStore
-from nngp.reproduce.studies import curves as curves_module, grid, setting
+from nngp.reproduce.studies import curves as curves_module, grid, setting, sweeps
 from nngp.reproduce.studies.curves import Curves
+from nngp.reproduce.studies.doubt import doubt_study
 from nngp.reproduce.studies.grid import grid_studies, grid_study, promising_study
 from nngp.reproduce.studies.setting import setting_study
 from nngp.reproduce.study import carry_out
@@ -18,8 +21,16 @@ from nngp.reproduce.study import carry_out
 SCOPE = Scope("digits", (60, 100), (1, 3), ("relu", "erf"), 3, engine="cpu")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def in_tiles():
+    """JAX would compile a program for every training size; its sweeps have tests of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweeps, "FEW", 0)
+        yield
+
+
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
+def store(in_tiles, tmp_path_factory):
     with RunStore(tmp_path_factory.mktemp("grid") / "runs.db") as store:
         carry_out(store, grid_study(SCOPE))
         yield store
@@ -83,6 +94,21 @@ def test_larger_sets_try_the_best_of_the_next_smaller(store, monkeypatch):
     assert {config["train"] for config in second.configs} == {150}
 
 
+def test_each_activation_has_a_next_smaller_set_of_its_own(tmp_path, store):
+    """relu has been tried on more points than erf, which is not left out for it."""
+    with RunStore(tmp_path / "runs.db") as other:
+        other.merge(store.path)
+        scope = replace(SCOPE, sizes=(200,), depths=(1,), activations=("relu",))
+        carry_out(other, grid_study(scope))
+        found = promising_study(other, replace(SCOPE, sizes=(200, 500)), 500)
+    shapes = [(c["activation"], c["weight_var"], c["depth"]) for c in found.configs]
+    assert {name for name, _, _ in shapes} == {"relu", "erf"}
+    assert {depth for name, _, depth in shapes if name == "relu"} == {1}  # the set of 200
+    assert {depth for name, _, depth in shapes if name == "erf"} == {1, 3}
+    erf = [shape for shape in shapes if shape[0] == "erf"]
+    assert erf == sorted(erf)  # depths of a weight variance share their curves
+
+
 def test_nothing_smaller_is_nothing_to_try(tmp_path):
     with RunStore(tmp_path / "runs.db") as store:
         assert promising_study(store, SCOPE, 500).configs == []
@@ -125,6 +151,47 @@ def test_published_settings_with_both_kernels(tmp_path, monkeypatch):
         assert run.result["test_accuracy"] == np.mean(mean.argmax(axis=1) == data.labels_test)
     assert failed.config["kernel"] == "table"
     assert "past the table's s_max" in failed.error
+
+
+def test_data_that_cannot_be_read_are_no_result(tmp_path, monkeypatch):
+    def damaged(*arguments, **more):
+        raise ValueError("the file is damaged")
+
+    monkeypatch.setattr("nngp.reproduce.studies.sweeps.split", damaged)
+    rows = (Published("digits", 60, "relu", 2, None, 1.5, 0.2, 0.9),)
+    monkeypatch.setattr(setting, "published", lambda: rows)
+    monkeypatch.setattr(setting, "_authors", lambda activation: None)
+    with RunStore(tmp_path / "runs.db") as store:
+        with pytest.raises(ValueError, match="the file is damaged"):
+            carry_out(store, setting_study(SCOPE))
+        assert store.counts()["pending"] == 2
+
+
+@pytest.mark.parametrize("module", ["sweeps", "doubt"])
+def test_data_are_let_go_of_when_a_study_is_done(tmp_path, monkeypatch, module):
+    kept, real = [], nngp.datasets.split
+
+    def remembered(*arguments, **more):
+        data = real(*arguments, **more)
+        kept.append(weakref.ref(data))
+        return data
+
+    monkeypatch.setattr(f"nngp.reproduce.studies.{module}.split", remembered)
+    scope = replace(SCOPE, sizes=(30,), depths=(1,), activations=("relu",), grid=2)
+    study = {"sweeps": grid_study, "doubt": doubt_study}[module](scope)
+    with RunStore(tmp_path / "runs.db") as store:
+        carry_out(store, study)
+    gc.collect()
+    assert [data() for data in kept] == [None]
+
+
+def test_small_sets_are_done_by_jax_where_there_is_no_gpu(monkeypatch):
+    pytest.importorskip("jax")
+    monkeypatch.setattr(sweeps, "FEW", 100)
+    found = sweeps.Sweeps(SCOPE)
+    assert [found._engine(train).where for train in (100, 101)] == ["device", "host"]
+    assert found._engine(100).device.platform == "cpu"
+    assert [found.device(train) for train in (100, 101)] == ["cpu", "cpu"]
 
 
 def test_curves_come_from_other_processes(monkeypatch):

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from nngp.reproduce.readings.choice import Chosen, by_validation
-from nngp.reproduce.readings.grids import Grids, read_grids
+from nngp.reproduce.readings.grids import Grids, no_grids, read_grids
 from nngp.reproduce.readings.lines import Theory, read_theory
 from nngp.reproduce.scope import BIAS_VARS, WEIGHT_VARS, Scope
 from nngp.reproduce.store import RunStore
-from nngp.reproduce.study import NothingMeasuredError
 
 TOP = 25  # networks
 PANELS = 4  # training sets that are shown
@@ -39,10 +38,7 @@ def best_settings(store: RunStore, scope: Scope, grids: Grids | None = None) -> 
     every = {(name, train): own.of(train, name) for name in names for train in sizes}
     chosen = {key: tuple(by_validation(of, TOP)) for key, of in every.items()}
     if not any(chosen.values()):
-        raise NothingMeasuredError(
-            f"the store has no finished grids on {scope.dataset} with these sizes, depths and "
-            "activations; run nngp reproduce first"
-        )
+        raise no_grids(scope)
     return Best(
         scope.dataset,
         names,

@@ -44,13 +44,13 @@ class Doubt:
 
 def doubt(store: RunStore, scope: Scope) -> Doubt:
     """Figure 3: the largest training set that is finished."""
-    found = _all(store, scope)
+    found = every_doubt(store, scope)
     return _only(found, found.sizes[-1:])
 
 
 def doubt_by_size(store: RunStore, scope: Scope) -> Doubt:
     """Figure 8: those smaller than figure 3's."""
-    found = _all(store, scope)
+    found = every_doubt(store, scope)
     if len(found.sizes) == 1:
         raise NothingMeasuredError(
             f"{store.path} has the error of one training size on {scope.dataset} only, which "
@@ -59,7 +59,8 @@ def doubt_by_size(store: RunStore, scope: Scope) -> Doubt:
     return _only(found, found.sizes[:-1])
 
 
-def _all(store: RunStore, scope: Scope) -> Doubt:
+def every_doubt(store: RunStore, scope: Scope) -> Doubt:
+    """The curves of all training sets."""
     study = doubt_study(scope)
     curves = tuple(_curve(run) for run in finished(store, study))
     return Doubt(scope.dataset, curves, len(curves), len(study.configs))

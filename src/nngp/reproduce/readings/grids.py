@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import Run, RunStore
+from nngp.reproduce.study import NothingMeasuredError
 
 EXPERIMENT = "grid"
 SCORES = ("val_accuracy", "val_mse", "test_accuracy", "test_mse", "log_evidence", "noise_var")
@@ -73,44 +74,66 @@ class Grids:
 
 
 def read_grids(store: RunStore, scope: Scope) -> Grids:
-    """Everything that the store has of the scope's grids, which may be nothing. Where strips were
-    judged on test sets of different sizes, those of the largest count."""
+    """Everything that the store has of the scope's grids, which may be nothing. Where networks of a
+    training set were judged on test sets of different sizes, those of the largest count: networks
+    of all depths and activations are compared with each other."""
     where = {"dataset": scope.dataset}
     runs = store.runs(experiment=EXPERIMENT, status="done", where=where)
+    own = [run for run in runs if _inside(run.config, scope)]
+    judged: dict[int, tuple[int, int]] = {}
+    for run in own:
+        train = run.config["train"]
+        judged[train] = max(judged_on(run), judged.get(train, (0, 0)))
     by_name: dict[Name, list[Run]] = {}
-    for run in runs:
+    for run in own:
         name = (run.config["train"], run.config["activation"], run.config["depth"])
-        if _inside(name, scope):
+        if judged_on(run) == judged[name[0]]:
             by_name.setdefault(name, []).append(run)
     return Grids(scope, {name: _grid(name, strips, scope) for name, strips in by_name.items()})
 
 
-def _inside(name: Name, scope: Scope) -> bool:
-    train, activation, depth = name
-    return train in scope.sizes and activation in scope.activations and depth in scope.depths
+def no_grids(scope: Scope) -> NothingMeasuredError:
+    """What figures of grids say where there are none."""
+    return NothingMeasuredError(
+        f"the store has no finished grids on {scope.dataset} with these sizes, depths and "
+        "activations; run nngp reproduce first"
+    )
+
+
+def judged_on(run: Run) -> tuple[int, int]:
+    """The test and validation points of a run: others are not to be compared with it."""
+    return run.config["test"], run.config["validation"]
+
+
+def _inside(config: Mapping[str, Any], scope: Scope) -> bool:
+    """Whether a strip is of the scope, and has networks on its grid."""
+    return (
+        config["train"] in scope.sizes
+        and config["activation"] in scope.activations
+        and config["depth"] in scope.depths
+        and round(config["weight_var"], DIGITS) in _places(scope.weight_vars)
+        and not _places(scope.bias_vars).keys().isdisjoint(_places(config["bias_vars"]))
+    )
 
 
 def _grid(name: Name, strips: list[Run], scope: Scope) -> Grid:
-    judged = max((run.config["test"], run.config["validation"]) for run in strips)
-    own = [run for run in strips if (run.config["test"], run.config["validation"]) == judged]
+    test, validation = judged_on(strips[0])
     shape = len(scope.weight_vars), len(scope.bias_vars)
     scores = {score: np.full(shape, np.nan) for score in SCORES}
     tried = np.zeros(shape, bool)
     rows, columns = _places(scope.weight_vars), _places(scope.bias_vars)
-    for run in own:
-        row = rows.get(round(run.config["weight_var"], DIGITS))
-        if row is not None:
-            _fill(scores, tried, row, columns, run)
+    for run in strips:
+        _fill(scores, tried, rows[round(run.config["weight_var"], DIGITS)], columns, run)
     return Grid(
         *name,
-        validation=judged[1],
-        test=judged[0],
+        validation=validation,
+        test=test,
         weight_vars=np.array(scope.weight_vars),
         bias_vars=np.array(scope.bias_vars),
         scores=scores,
         tried=tried,
-        seconds=sum(run.seconds or 0.0 for run in own),
-        devices=tuple(sorted({run.device for run in own})),
+        seconds=sum(run.seconds or 0.0 for run in strips),
+        devices=tuple(sorted({run.device for run in strips})),
     )
 
 

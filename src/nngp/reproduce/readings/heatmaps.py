@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nngp.reproduce.readings.choice import Chosen, by_validation
-from nngp.reproduce.readings.grids import Grid, Grids, read_grids
+from nngp.reproduce.readings.grids import Grid, Grids, no_grids, read_grids
 from nngp.reproduce.readings.lines import Theory, read_theory
 from nngp.reproduce.scope import ACTIVATIONS, Scope
 from nngp.reproduce.store import RunStore
-from nngp.reproduce.study import NothingMeasuredError
 
 DEEP = 50  # hidden layers of figure 4: depth has told the phases apart, and float64 still knows
 COLUMNS = (1, 3, 10, 50)  # depths of figure 9
@@ -54,7 +53,7 @@ def phase_maps(store: RunStore, scope: Scope, grids: Grids | None = None) -> Hea
     names = [name for name in ACTIVATIONS if name in scope.activations] or scope.activations
     known = {depth for _, name, depth in own.by_name if name in names}
     if not known:
-        raise _nothing(scope)
+        raise no_grids(scope)
     depth = min(known, key=lambda depth: (abs(np.log(depth / DEEP)), depth))
     return _maps(store, scope, own, names, [depth])
 
@@ -64,7 +63,7 @@ def depth_maps(store: RunStore, scope: Scope, grids: Grids | None = None) -> Hea
     are."""
     own = grids or read_grids(store, scope)
     if not own.by_name:
-        raise _nothing(scope)
+        raise no_grids(scope)
     known = sorted({depth for _, _, depth in own.by_name})
     usual = [depth for depth in COLUMNS if depth in known]
     depths = usual if len(usual) > 1 else known[: len(COLUMNS)]
@@ -92,10 +91,3 @@ def _fullest(grids: Grids, names: Sequence[str], depths: Sequence[int]) -> int:
         if name in names and depth in depths:
             counts[train] += grid.networks
     return max(counts, key=lambda train: (counts[train], train))
-
-
-def _nothing(scope: Scope) -> NothingMeasuredError:
-    return NothingMeasuredError(
-        f"the store has no finished grids on {scope.dataset} with these sizes, depths and "
-        "activations; run nngp reproduce first"
-    )

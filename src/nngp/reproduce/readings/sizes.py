@@ -7,7 +7,7 @@ from nngp.reproduce.finite.cells import Found, best_of, rank
 from nngp.reproduce.finite.infinite import EXPERIMENT as SMALL_GRID
 from nngp.reproduce.published import published_row
 from nngp.reproduce.readings.choice import by_validation
-from nngp.reproduce.readings.grids import Grids, read_grids
+from nngp.reproduce.readings.grids import Grids, judged_on, read_grids
 from nngp.reproduce.readings.searched import best_shape, best_trial, finite_runs, is_of
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import Run, RunStore
@@ -38,9 +38,11 @@ class SizeCurve:
 
 @dataclass(frozen=True)
 class WidthLine:
-    """One activation against the width, the best of all depths, and the infinite network."""
+    """One activation against the width, the best of `depths` at each, and the infinite network, the
+    best of all depths that it was tried with."""
 
     activation: str
+    depths: tuple[int, ...]
     points: tuple[Point, ...]
     level: Point | None
 
@@ -97,6 +99,8 @@ def _infinite(train: int, activation: str, grids: Grids, small: Sequence[Run]) -
     runs = [run for run in small if is_of(run, train, activation)]
     if not runs:
         return None
+    most = max(map(judged_on, runs))
+    runs = [run for run in runs if judged_on(run) == most]
     result = max(runs, key=rank).result or {}
     networks = sum(len(run.config["weight_vars"]) * len(run.config["bias_vars"]) for run in runs)
     return Point(train, result["test_accuracy"], result["test_mse"], networks)
@@ -117,10 +121,27 @@ def _paper(scope: Scope, activation: str, *, finite: bool) -> tuple[Point, ...]:
 
 def _width_line(train: int, curve: SizeCurve, trials: Sequence[Run]) -> WidthLine:
     found = best_of([run for run in trials if is_of(run, train, curve.activation)])
-    widths = sorted({one.cell.width for one in found})
+    by_width: dict[int, dict[int, Found]] = {}
+    for one in found:
+        by_width.setdefault(one.cell.width, {})[one.cell.depth] = one
+    depths = _compared([frozenset(own) for own in by_width.values()])
     points = [
-        _finite(best_shape([one for one in found if one.cell.width == width]), width)
-        for width in widths
+        _finite(best_shape([own[depth] for depth in depths]), width)
+        for width, own in sorted(by_width.items())
+        if own.keys() >= set(depths)
     ]
     level = [point for point in curve.infinite if point.at == train]
-    return WidthLine(curve.activation, tuple(points), level[0] if level else None)
+    return WidthLine(curve.activation, depths, tuple(points), level[0] if level else None)
+
+
+def _compared(tried: Sequence[frozenset[int]]) -> tuple[int, ...]:
+    """The depths at which widths are compared. All have been tried at each of them, as a width that
+    was tried at fewer would look worse than it is; other widths are left out. Of what widths have
+    been `tried` at, that is taken which leaves the most shapes, and then the most widths."""
+
+    def left(depths: frozenset[int]) -> tuple[int, int]:
+        widths = sum(own >= depths for own in tried)
+        return widths * len(depths), widths
+
+    most = max(tried, key=left, default=frozenset[int]())
+    return tuple(sorted(most))

@@ -169,7 +169,8 @@ def _row(
 
 
 def _at(paper: Published | None, settings: Sequence[Run], kernel: str) -> Run | None:
-    """The run at the setting that the paper prints; of several, the nearest to it."""
+    """The run at the setting that the paper prints; of several, the nearest to it, and of these
+    the one that was judged on the most test points."""
     if paper is None:
         return None
     found = [
@@ -179,7 +180,9 @@ def _at(paper: Published | None, settings: Sequence[Run], kernel: str) -> Run | 
         and (run.config["kernel"], run.config["depth"]) == (kernel, paper.depth)
         and _apart(paper, run.config) <= PRINTED
     ]
-    return min(found, key=lambda run: _apart(paper, run.config), default=None)
+    return min(
+        found, key=lambda run: (_apart(paper, run.config), -run.config["test"]), default=None
+    )
 
 
 def _apart(paper: Published, config: dict[str, Any]) -> float:

@@ -43,8 +43,9 @@ def _sizes(data: Any) -> str:
     for line in data.widths:
         first, last = line.points[0], line.points[-1]
         parts.append(
-            f"{line.activation} networks reach {_percent(first.accuracy)} at width {first.at} and "
-            f"{_percent(last.accuracy)} at width {last.at}"
+            f"{line.activation} networks of {', '.join(map(str, line.depths))} layers reach "
+            f"{_percent(first.accuracy)} at width {first.at} and {_percent(last.accuracy)} at "
+            f"width {last.at}"
         )
     return _sentence(parts)
 

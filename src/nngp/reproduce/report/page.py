@@ -30,7 +30,7 @@ def write_report(
     own = scopes_of(store) if scopes is None else list(scopes)
     if not own:
         raise NothingMeasuredError(
-            f"{store.path} has no finished runs on any data set; run nngp reproduce first"
+            "the store has no finished runs on any data set; run nngp reproduce first"
         )
     about_data = [part for part in PARTS if part.about_data]
     shown = look_up(PARTS, store, own[0])

@@ -12,6 +12,7 @@ from nngp.reproduce.report.html import Html, element, joined
 from nngp.reproduce.report.picture import inline
 from nngp.reproduce.report.tables import accuracies, definitions, table, verdict
 from nngp.reproduce.scope import Scope
+from nngp.reproduce.spoken import spoken
 from nngp.reproduce.store import RunStore
 
 VERDICTS = ("met", "missed", "not measured")
@@ -164,16 +165,10 @@ def _times(store: RunStore) -> Html:
             f"{one.done:,}",
             one.failed,
             one.left,
-            _spoken(one.seconds),
+            spoken(one.seconds),
             ", ".join(one.devices),
             one.first if one.first == one.last else f"{one.first} to {one.last}",
         )
         for one in efforts(store)
     ]
     return table(heads, rows, "Seconds of work, added up over runs.", "Times")
-
-
-def _spoken(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -30,7 +30,10 @@ def unpacked(path: Path) -> Iterator[Path]:
             raise StoreFileError(
                 f"{path} is damaged, or not packed with gzip ({error}); get it again"
             ) from None
-        yield copy
+        try:
+            yield copy
+        except StoreFileError as error:  # nobody knows the copy by its name
+            raise StoreFileError(str(error).replace(str(copy), str(path))) from None
 
 
 def pack(stores: Sequence[Path], target: Path) -> int:

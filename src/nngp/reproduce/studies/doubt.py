@@ -46,7 +46,7 @@ def doubt_study(scope: Scope) -> Study:
         for activation in ACTIVATIONS
         if activation in scope.activations
     ]
-    return Study(EXPERIMENT, configs, partial(_work, load, scope.engine))
+    return Study(EXPERIMENT, configs, partial(_work, load, scope.engine), load.cache_clear)
 
 
 def binned(expected: Array, errors: Array, size: int) -> tuple[Array, Array]:

@@ -63,15 +63,17 @@ def grid_studies(store: RunStore, scope: Scope) -> Iterator[Study]:
 
 
 def promising_study(store: RunStore, scope: Scope, size: int) -> Study:
-    """The networks that did best on the next smaller training set that the store has."""
+    """The networks that did best on the next smaller training set that the store has of their
+    activation."""
     known = read_grids(store, replace(scope, sizes=_smaller(scope, size)))
-    below = max((train for train, _, _ in known.by_name), default=0)
+    below = {name: train for train, name, _ in sorted(known.by_name)}
     count = next(count for limit, count in BEST if size <= limit)
     configs = [
         _config(scope, size, activation, depth, weight_var, bias_vars)
         for activation in scope.activations
+        if activation in below
         for depth, weight_var, bias_vars in _strips(
-            by_validation(known.of(below, activation), count)
+            by_validation(known.of(below[activation], activation), count)
         )
     ]
     return _study(scope, configs)
@@ -83,7 +85,8 @@ def _smaller(scope: Scope, size: int) -> tuple[int, ...]:
 
 
 def _strips(chosen: Sequence[Chosen]) -> Iterator[tuple[int, float, tuple[float, ...]]]:
-    ordered = sorted(chosen, key=lambda net: (net.depth, net.weight_var, net.bias_var))
+    """By weight variance, as depths of one share a sheet of curves."""
+    ordered = sorted(chosen, key=lambda net: (net.weight_var, net.depth, net.bias_var))
     for shape, nets in groupby(ordered, key=lambda net: (net.depth, net.weight_var)):
         yield *shape, tuple(net.bias_var for net in nets)
 

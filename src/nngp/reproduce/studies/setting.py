@@ -52,8 +52,9 @@ def setting_study(scope: Scope) -> Study:
 
 def _work(sweeps: Sweeps, config: Mapping[str, Any]) -> Outcome:
     table = _authors(config["activation"]) if config["kernel"] == "table" else None
+    sweep = sweeps.of(config["train"])  # data that cannot be read are no fault of the network
     try:
-        (found,) = sweeps.of(config["train"]).run([network_of(config)], table=table)
+        (found,) = sweep.run([network_of(config)], table=table)
     except ValueError as error:  # a variance past the end of the table
         raise ArithmeticError(str(error)) from error
     if found.error:

@@ -1,6 +1,6 @@
 """The data of a scope on an engine, a sweep for each training size."""
 
-from functools import cached_property
+from functools import cache
 from importlib.util import find_spec
 
 from nngp.linsolve import Engine, choose_engine
@@ -18,12 +18,13 @@ class Sweeps:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self._known: dict[int, Sweep] = {}
+        self._data = cache(self._read)
 
     def of(self, train: int) -> Sweep:
         """Of a training size."""
         if train not in self._known:
             if train > MANY:
-                self.close()
+                self._known.clear()
             self._known[train] = self._made(train)
         return self._known[train]
 
@@ -33,16 +34,16 @@ class Sweeps:
         return str(getattr(getattr(engine, "device", None), "device_kind", engine.name))
 
     def close(self) -> None:
-        """Let go of the data."""
+        """Let go of the data; they are read again if more is asked for."""
         self._known.clear()
+        self._data.cache_clear()
 
-    @cached_property
-    def _all(self) -> Split:
+    def _read(self) -> Split:
         """With the largest training set, which holds the others."""
         return split(self.scope.dataset, max(self.scope.sizes), data=self.scope.data)
 
     def _made(self, train: int) -> Sweep:
-        data = self._all.first(train)
+        data = self._data().first(train)
         return Sweep(
             data.X,
             data.targets(data.labels),
