@@ -21,8 +21,9 @@ LEAST = 1e-6  # what "above" asks for
 
 @dataclass(frozen=True)
 class Goal:
-    """What was wanted; "met", "missed" or "not measured"; a sentence with the numbers; the numbers
-    by what they belong to; and for each that missed it a sentence on what is known of why."""
+    """What was wanted; "met", "missed", "not measured", or "met so far" by a part of what it is
+    about; a sentence with the numbers; the numbers by what they belong to; and for each that
+    missed it a sentence on what is known of why."""
 
     name: str
     verdict: str
@@ -64,7 +65,7 @@ def _lookup_goal(scope: Scope, rows: tuple[Row, ...], of: int) -> Goal:
     )
     values = {_label(row): d for row in rows if (d := row.lookup_difference) is not None}
     merits = {label: LOOKUP_WITHIN - abs(value) for label, value in values.items()}
-    return _judge(name, values, merits, "{:+.2f} points", f" of {of} rows")
+    return _judge(name, values, merits, "{:+.2f} points", of)
 
 
 def _retuned_goal(scope: Scope, rows: tuple[Row, ...], of: int) -> Goal:
@@ -74,7 +75,7 @@ def _retuned_goal(scope: Scope, rows: tuple[Row, ...], of: int) -> Goal:
     values = {_label(row): d for row in rows if (d := row.difference) is not None}
     least = LEAST if lose is None else -lose
     merits = {label: value - least for label, value in values.items()}
-    goal = _judge(name, values, merits, "{:+.2f} points", f" of {of} rows")
+    goal = _judge(name, values, merits, "{:+.2f} points", of)
     return replace(goal, reasons=tuple(_why(row) for row in rows if merits.get(_label(row), 0) < 0))
 
 
@@ -106,7 +107,7 @@ def _doubt_goal(store: RunStore, scope: Scope) -> Goal:
         curves = ()
     values = {f"{curve.train} {curve.activation}": curve.correlation for curve in curves}
     merits = {label: value - CORRELATION - LEAST for label, value in values.items()}
-    return _judge(name, values, merits, "{:.3f}", " networks")
+    return _judge(name, values, merits, "{:.3f}")
 
 
 def _judge(
@@ -114,14 +115,17 @@ def _judge(
     values: Mapping[str, float],
     merits: Mapping[str, float],
     form: str,
-    of: str,
+    of: int | None = None,
 ) -> Goal:
-    """Met if no merit is negative; the sentence tells the value with the smallest."""
+    """Met if no merit is negative, and so far if values are missing of as many as there should be;
+    the sentence tells the value with the smallest merit."""
+    run = f"{len(values)} networks run" if of is None else f"{len(values)} of {of} rows run"
     if not values:
-        return Goal(name, "not measured", f"0{of} run", {})
+        return Goal(name, "not measured", run, {})
     worst = min(merits, key=lambda label: merits[label])
-    verdict = "met" if merits[worst] >= 0 else "missed"
-    sentence = f"{len(values)}{of} run; the worst is {form.format(values[worst])} ({worst})"
+    met = "met" if of in (None, len(values)) else "met so far"
+    verdict = met if merits[worst] >= 0 else "missed"
+    sentence = f"{run}; the worst is {form.format(values[worst])} ({worst})"
     return Goal(name, verdict, sentence, dict(values))
 
 

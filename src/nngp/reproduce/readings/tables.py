@@ -94,8 +94,10 @@ class Table:
 
 
 def table1(store: RunStore, scope: Scope, grids: Grids | None = None) -> Table:
-    """The rows of the paper's main table: 1,000 and 10,000 training points, and all."""
-    return _table(store, scope, (*MAIN, default_sizes(scope.dataset)[-1]), grids)
+    """The rows of the paper's main table: 1,000 and 10,000 training points, and all; or what there
+    is, if the scope has none of these."""
+    main = {*MAIN, default_sizes(scope.dataset)[-1]} & {*scope.sizes}
+    return _table(store, scope, sorted(main) or scope.sizes, grids)
 
 
 def table2(store: RunStore, scope: Scope, grids: Grids | None = None) -> Table:
@@ -120,17 +122,16 @@ def _table(store: RunStore, scope: Scope, sizes: Sequence[int], grids: Grids | N
     where = {"dataset": scope.dataset}
     settings = store.runs(experiment=SETTING, status="done", where=where)
     trials = finite_runs(store, scope)
-    wanted = [size for size in scope.sizes if size in sizes]
     rows = [
         _row(scope, train, activation, own, settings, trials)
-        for train in sorted(wanted)
+        for train in sorted(sizes)
         for activation in scope.activations
     ]
     if not any(row.measured for row in rows):
         asked = ", ".join(map(str, sorted(sizes)))
         raise NothingMeasuredError(
-            f"the store has no finished networks on {scope.dataset} for this table, which has rows "
-            f"for {asked} training points; run nngp reproduce first"
+            f"the store has no finished networks on {scope.dataset} with {asked} training points; "
+            "run nngp reproduce first"
         )
     return Table(scope.dataset, tuple(row for row in rows if row.measured or row.paper))
 

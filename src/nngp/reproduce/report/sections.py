@@ -15,7 +15,7 @@ from nngp.reproduce.scope import Scope
 from nngp.reproduce.spoken import spoken
 from nngp.reproduce.store import RunStore
 
-VERDICTS = ("met", "missed", "not measured")
+VERDICTS = ("met", "met so far", "missed", "not measured")
 INTRODUCTION = (
     "The paper shows that deep networks become Gaussian processes as their layers become wide. It "
     "computes the kernel of that process by interpolation in a table, does exact Bayesian "
@@ -157,18 +157,22 @@ def _settings(scope: Scope) -> dict[str, Any]:
 
 
 def _times(store: RunStore) -> Html:
-    heads = ("experiment", "data set", "runs", "failed", "left", "time", "device", "when")
+    known = efforts(store)
     rows = [
-        (
-            one.experiment,
-            one.dataset or "–",
-            f"{one.done:,}",
-            one.failed,
-            one.left,
-            spoken(one.seconds),
-            ", ".join(one.devices),
-            one.first if one.first == one.last else f"{one.first} to {one.last}",
-        )
-        for one in efforts(store)
+        {
+            "experiment": one.experiment,
+            "data set": one.dataset or "–",
+            "runs": f"{one.done:,}",
+            "failed": f"{one.failed:,}",
+            "left": f"{one.left:,}",
+            "time": spoken(one.seconds),
+            "device": ", ".join(one.devices),
+            "when": one.first if one.first == one.last else f"{one.first} to {one.last}",
+        }
+        for one in known
     ]
-    return table(heads, rows, "Seconds of work, added up over runs.", "Times")
+    # finished runs that come together from several stores say nothing about others
+    none = {name for name in ("failed", "left") if not any(getattr(one, name) for one in known)}
+    heads = [name for name in rows[0] if name not in none]
+    lines = [[row[name] for name in heads] for row in rows]
+    return table(heads, lines, "Time of finished runs, added up.", "Times")
