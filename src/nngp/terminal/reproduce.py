@@ -120,7 +120,9 @@ def _say_outlook(
     limit = "" if math.isinf(budget) else f", within a budget of {spoken(budget)}"
     say(f"about {spoken(total)} in all{limit}")
     if scope is not None and (points := max(one.points for one in outlooks)):
-        say(f"up to {_memory(scope, points) / 1e9:.1f} GB of memory, for {points:,} points")
+        say(
+            f"up to {_memory(scope, points) / 1e9:.1f} GB of memory, for {points:,} training points"
+        )
 
 
 def _memory(scope: Scope, points: int) -> int:
