@@ -6,6 +6,7 @@ from stored_grids import put, put_setting
 from nngp.reproduce.published import published_row
 from nngp.reproduce.readings.goals import goals
 from nngp.reproduce.readings.grids import SCORES
+from nngp.reproduce.readings.tables import table2
 from nngp.reproduce.scope import Scope
 
 MNIST = Scope("mnist", (1000, 2000), depths=(1,), activations=("relu", "tanh", "erf"), grid=2)
@@ -59,6 +60,12 @@ def test_mnist_may_lose_a_tenth(store, off, verdict):
     goal = goals(store, MNIST)[1]
     assert goal.verdict == verdict
     assert goal.sentence == f"2 of 4 rows run; the worst is {100 * off:+.2f} points (1000 relu)"
+
+
+def test_rows_that_are_known_are_not_read_again(store):
+    put_best(store, CIFAR, 1000, "relu", 0.5)
+    assert goals(store, CIFAR, ())[0].verdict == "not measured"
+    assert goals(store, CIFAR, table2(store, CIFAR).rows) == goals(store, CIFAR)
 
 
 @pytest.mark.parametrize(("accuracy", "verdict"), [(0.3609, "met"), (0.3608, "missed")])

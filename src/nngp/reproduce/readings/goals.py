@@ -1,11 +1,10 @@
 """Goals that the reproduction set itself, judged by what has been measured."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nngp.reproduce.published import published
 from nngp.reproduce.readings.doubt import every_doubt
-from nngp.reproduce.readings.grids import Grids
 from nngp.reproduce.readings.tables import Row, table2
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import RunStore
@@ -30,9 +29,9 @@ class Goal:
     values: Mapping[str, float]
 
 
-def goals(store: RunStore, scope: Scope, grids: Grids | None = None) -> list[Goal]:
+def goals(store: RunStore, scope: Scope, rows: Sequence[Row] | None = None) -> list[Goal]:
     """Those that apply to the scope's data set. Only what was run is judged, and the sentence says
-    how much of the paper's that is."""
+    how much of the paper's that is. `rows` are those of table 2, if it has been read before."""
     there = [
         row
         for row in published()
@@ -42,21 +41,21 @@ def goals(store: RunStore, scope: Scope, grids: Grids | None = None) -> list[Goa
     ]
     found = [_doubt_goal(store, scope)]
     if there:
-        rows = _rows(store, scope, grids)
+        rows = _rows(store, scope) if rows is None else rows
         found.insert(0, _retuned_goal(scope, rows, len(there)))
         if scope.dataset in LOOKUP_DATASETS:
             found.insert(0, _lookup_goal(scope, rows, len(there)))
     return found
 
 
-def _rows(store: RunStore, scope: Scope, grids: Grids | None) -> tuple[Row, ...]:
+def _rows(store: RunStore, scope: Scope) -> Sequence[Row]:
     try:
-        return table2(store, scope, grids).rows
+        return table2(store, scope).rows
     except NothingMeasuredError:
         return ()
 
 
-def _lookup_goal(scope: Scope, rows: tuple[Row, ...], of: int) -> Goal:
+def _lookup_goal(scope: Scope, rows: Sequence[Row], of: int) -> Goal:
     name = (
         f"{scope.dataset}: the authors' look-up table at the published settings, within "
         f"{LOOKUP_WITHIN:g} points of every published number"
@@ -66,7 +65,7 @@ def _lookup_goal(scope: Scope, rows: tuple[Row, ...], of: int) -> Goal:
     return _judge(name, values, merits, "{:+.2f} points", f" of {of} rows")
 
 
-def _retuned_goal(scope: Scope, rows: tuple[Row, ...], of: int) -> Goal:
+def _retuned_goal(scope: Scope, rows: Sequence[Row], of: int) -> Goal:
     lose = MAY_LOSE.get(scope.dataset)
     how = "above" if lose is None else f"at most {lose:g} points below"
     name = f"{scope.dataset}: the exact kernel, chosen by validation, {how} every published number"
