@@ -38,6 +38,7 @@ class Sweep:
         As in `nngp.condition`: the start of the ladder.
     engine, memory
         As in `nngp.condition`.
+
     Examples
     --------
     >>> import numpy as np, nngp

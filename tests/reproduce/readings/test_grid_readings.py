@@ -61,6 +61,7 @@ def test_what_is_not_of_the_scope_is_left_out(store):
     result = {score: [0.1, 0.2] for score in SCORES}
     put(store, "grid", strip(first, [0.3, 2.0]), result)  # 0.3 is not on the grid
     put(store, "grid", strip(1.0, [0.0]), scores(rng, 1))  # neither is 1.0
+    put(store, "grid", strip(first, [0.3], depth=3), scores(rng, 1))  # so depth 3 has no network
     store.declare("grid", [strip(5.0, [0.0])])  # not done yet
     grids = read_grids(store, SCOPE)
     assert list(grids.by_name) == [(1000, "relu", 1)]

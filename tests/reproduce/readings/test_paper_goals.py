@@ -6,6 +6,7 @@ from stored_grids import put, put_setting
 from nngp.reproduce.published import published_row
 from nngp.reproduce.readings.goals import goals
 from nngp.reproduce.readings.grids import SCORES
+from nngp.reproduce.readings.tables import table2
 from nngp.reproduce.scope import Scope
 
 MNIST = Scope("mnist", (1000, 2000), depths=(1,), activations=("relu", "tanh", "erf"), grid=2)
@@ -65,6 +66,12 @@ def test_mnist_may_lose_a_tenth(store, off, verdict):
     assert goal.sentence == f"2 of 4 rows run; the worst is {100 * off:+.2f} points (1000 relu)"
 
 
+def test_rows_that_are_known_are_not_read_again(store):
+    put_best(store, CIFAR, 1000, "relu", 0.5)
+    assert goals(store, CIFAR, ())[0].verdict == "not measured"
+    assert goals(store, CIFAR, table2(store, CIFAR).rows) == goals(store, CIFAR)
+
+
 @pytest.mark.parametrize(("accuracy", "verdict"), [(0.3609, "met"), (0.3608, "missed")])
 def test_cifar_must_be_above(store, accuracy, verdict):
     put_best(store, CIFAR, 1000, "relu", accuracy)
@@ -108,3 +115,18 @@ def test_a_row_that_could_have_been_met_says_so(store):
     goal = goals(store, MNIST)[1]
     assert "the best on the test set has 93.79, others were chosen" in goal.reasons[0]
     assert goal.verdict == "missed"
+
+
+def test_a_low_correlation_is_explained(store):
+    config = {
+        **{"dataset": "mnist", "train": 1000, "test": 10_000, "activation": "relu", "depth": 3},
+        **{"weight_var": 2.0, "bias_var": 0.2, "bin": 100},
+    }
+    bins = {"predicted": [0.1, 0.2, 0.3, 0.9], "realised": [0.01, 0.08, 0.09, 0.095]}
+    put(store, "doubt", config, bins | {"correlation": 0.7, "points": 400})
+    goal = goals(store, MNIST)[-1]
+    assert goal.verdict == "missed"
+    assert goal.reasons == (
+        "1000 relu: 0.700, of ranks 1.000; realised errors go from 0.010 to 0.095, and predicting "
+        "nothing has 0.090",
+    )

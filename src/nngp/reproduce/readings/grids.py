@@ -111,8 +111,8 @@ def _inside(config: Mapping[str, Any], scope: Scope) -> bool:
         config["train"] in scope.sizes
         and config["activation"] in scope.activations
         and config["depth"] in scope.depths
-        and round(config["weight_var"], DIGITS) in _places(scope.weight_vars)
-        and not _places(scope.bias_vars).keys().isdisjoint(_places(config["bias_vars"]))
+        and round(config["weight_var"], DIGITS) in scope.weight_vars
+        and any(round(value, DIGITS) in scope.bias_vars for value in config["bias_vars"])
     )
 
 

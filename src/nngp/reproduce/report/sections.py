@@ -39,7 +39,7 @@ def summary(store: RunStore, scopes: Sequence[Scope], shown: Sequence[Showing]) 
         "section",
         element("h2", "Summary"),
         element("p", INTRODUCTION),
-        _goals(store, scopes),
+        _goals(store, scopes, shown),
         element("p", DIFFERENCES),
         _claims(shown),
         id="summary",
@@ -75,10 +75,13 @@ def done_how(store: RunStore, scopes: Sequence[Scope]) -> Html:
     )
 
 
-def _goals(store: RunStore, scopes: Sequence[Scope]) -> Html:
+def _goals(store: RunStore, scopes: Sequence[Scope], shown: Sequence[Showing]) -> Html:
+    """Judged by the rows of table 2, which are not read again."""
     from nngp.reproduce.readings.goals import goals
 
-    judged = [goal for scope in scopes for goal in goals(store, scope)]
+    tables = [one for one in shown if one.part.name == "table2"]
+    known = {one.scope.dataset: () if one.problem else one.data.rows for one in tables}
+    judged = [goal for scope in scopes for goal in goals(store, scope, known[scope.dataset])]
     counts = Counter(goal.verdict for goal in judged)
     words = ", ".join(f"{counts[word]} {word}" for word in VERDICTS if counts[word])
     rows = [(goal.name, verdict(goal.verdict), goal.sentence) for goal in judged]
