@@ -67,7 +67,7 @@ def test_what_is_finished_is_shown(store):
 
 def test_where_nothing_is_finished_a_sentence_says_so(store):
     store.declare("doubt", doubt_study(SCOPE).configs)
-    sentence = r"runs\.db has no finished run of 'doubt' as asked for; measure with nngp reproduce"
+    sentence = r"runs\.db has no finished run of 'doubt' with these options; run nngp reproduce"
     for read in (doubt, doubt_by_size):
         with pytest.raises(NothingMeasuredError, match=sentence):
             read(store, SCOPE)

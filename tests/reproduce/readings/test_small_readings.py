@@ -66,7 +66,7 @@ def test_finished_runs_come_in_the_order_of_the_study(store):
     carry_out(store, Study("other", [{"x": 4}], work))
     asked = Study("some", [{"x": x} for x in range(6)], work)
     assert [run.result for run in finished(store, asked)] == [{"y": 1}, {"y": 3}]
-    with pytest.raises(NothingMeasuredError, match="no finished run of 'some' as asked for"):
+    with pytest.raises(NothingMeasuredError, match="no finished run of 'some' with these options"):
         finished(store, Study("some", [{"x": 0}, {"x": 2}, {"x": 5}], work))
 
 

@@ -97,6 +97,7 @@ def test_goals_are_judged(outline):
 
 
 def test_tables_compare_with_the_paper(text):
+    assert "Where numbers differ" in text
     rows = re.findall(r'<tr><th scope="row">1,000</th>.*?</tr>', text)
     assert len(rows) == 4  # relu and tanh, in both tables
     relu = re.sub(r"<[^>]+>", "|", rows[0])
@@ -136,4 +137,6 @@ def test_one_data_set_of_several(paper_store, tmp_path, monkeypatch):
         shown = write_report(store, tmp_path / "page.html", [digits])
     assert len(shown) == len(PARTS)
     assert {one.scope.dataset for one in shown} == {"digits"}
-    assert "mnist-" not in (tmp_path / "page.html").read_text("utf-8")
+    alone = (tmp_path / "page.html").read_text("utf-8")
+    assert "mnist-" not in alone
+    assert "Where numbers differ" not in alone  # the paper has none of digits

@@ -13,8 +13,8 @@ def finished(store: RunStore, study: Study) -> list[Run]:
     found = {run.key: run for run in store.runs(study.experiment, "done", keys=keys)}
     if not found:
         raise NothingMeasuredError(
-            f"{store.path} has no finished run of {study.experiment!r} as asked for; "
-            "measure with nngp reproduce, and the same options, first"
+            f"{store.path} has no finished run of {study.experiment!r} with these options; "
+            "run nngp reproduce with this part first"
         )
     return [found[key] for key in keys if key in found]
 

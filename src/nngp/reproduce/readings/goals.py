@@ -120,8 +120,8 @@ def _bent(curve: DoubtCurve) -> str:
     low, high = curve.realised.min(), curve.realised.max()
     nothing = (1 - 1 / CLASSES) / CLASSES  # the variance of a target
     return (
-        f"{curve.train} {curve.activation}: {curve.correlation:.3f}, of ranks {ranks:.3f}; realised "
-        f"errors go from {low:.3f} to {high:.3f}, and predicting nothing has {nothing:.3f}"
+        f"{curve.train} {curve.activation}: {curve.correlation:.3f}, of ranks {ranks:.3f}; "
+        f"realised errors go from {low:.3f} to {high:.3f}, and predicting nothing has {nothing:.3f}"
     )
 
 

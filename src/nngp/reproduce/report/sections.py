@@ -6,6 +6,7 @@ from typing import Any
 
 from nngp.reproduce.datasets.catalogue import IMAGE_SETS
 from nngp.reproduce.parts import Showing
+from nngp.reproduce.published import published
 from nngp.reproduce.report.facts import efforts, full_title, short_title, versions
 from nngp.reproduce.report.findings import finding
 from nngp.reproduce.report.html import Html, element, joined
@@ -40,10 +41,15 @@ def summary(store: RunStore, scopes: Sequence[Scope], shown: Sequence[Showing]) 
         element("h2", "Summary"),
         element("p", INTRODUCTION),
         _goals(store, scopes, shown),
-        element("p", DIFFERENCES),
+        element("p", DIFFERENCES) if _compares(scopes) else Html(),
         _claims(shown),
         id="summary",
     )
+
+
+def _compares(scopes: Sequence[Scope]) -> bool:
+    """Whether the paper has numbers for any of the data sets."""
+    return bool({scope.dataset for scope in scopes} & {row.dataset for row in published()})
 
 
 def part_section(group: Sequence[Showing]) -> Html:
