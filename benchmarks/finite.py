@@ -4,12 +4,12 @@
     python benchmarks/finite.py --data DIR --store runs.db --minutes 4 --gap
     python benchmarks/finite.py --data DIR --store runs.db --minutes 4 --infinite
     python benchmarks/finite.py --store runs.db --publish paper/measured
-    python benchmarks/finite.py --store paper/measured/finite.db --pictures docs
+    python benchmarks/finite.py --store paper/measured/finite.db.gz --pictures docs
 
 The first three work until the time is over, and go on where they were when called again; several
 processes share the store, so that some compile while others train. Then the finished runs without
-their learning curves are put into FOLDER/finite.db, and the best of every cell of networks, by
-validation, beside the paper's rows, into FOLDER/finite.csv; and pictures are drawn from them.
+their learning curves are packed into FOLDER/finite.db.gz, and the best of every cell of networks,
+by validation, beside the paper's rows, go into FOLDER/finite.csv; and pictures are drawn from them.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import time
 from functools import cache
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from nngp import plots
@@ -31,7 +32,7 @@ from nngp.reproduce.finite.infinite import EXPERIMENT as INFINITE, infinite
 from nngp.reproduce.finite.recipe import Plan
 from nngp.reproduce.finite.search import search
 from nngp.reproduce.published import published_row
-from nngp.reproduce.store import RunStore
+from nngp.reproduce.store import RunStore, pack, unpacked
 
 ROWS = ("mnist", "cifar10"), (1000, 10_000), ("relu", "tanh")
 # depths and widths, those that matter most first: time may run out
@@ -121,9 +122,15 @@ def publish(path: Path, folder: Path) -> None:
     with RunStore(path) as store:
         done = store.runs(status="done", lists=False)
     keys = [run.key for run in done if run.experiment != EXPERIMENT or _planned(run.config)]
-    with RunStore(folder / "finite.db") as store:
-        print(store.merge(path, keys, lists=False), "new runs")
-    write_table(folder / "finite.db", folder / "finite.csv")
+    target = folder / "finite.db.gz"
+    with TemporaryDirectory() as temporary:
+        short = Path(temporary) / "finite.db"
+        with RunStore(short) as store:
+            store.merge(path, keys, lists=False)
+        known = [target] if target.exists() else []
+        print(pack([*known, short], target), "runs")
+    with unpacked(target) as file:
+        write_table(file, folder / "finite.csv")
 
 
 def _planned(config: dict[str, Any]) -> bool:
@@ -132,7 +139,7 @@ def _planned(config: dict[str, Any]) -> bool:
 
 def draw(path: Path, folder: Path) -> None:
     """Figure 1 for two training sets, and Figure 2."""
-    with RunStore(path) as store:
+    with unpacked(path) as file, RunStore(file) as store:
         for name, activation in (("mnist", "relu"), ("cifar10", "relu")):
             output = folder / f"width-{name}.png"
             plots.accuracy_by_width(store, name, 1000, activation, output)

@@ -10,18 +10,43 @@ together with those that the file has.
 
 import argparse
 import time
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
-from nngp.reproduce.scope import ACTIVATIONS, DEPTHS, GRID, Scope
+from nngp.reproduce.scope import ACTIVATIONS, DEPTHS, GRID, Scope, default_sizes
 from nngp.reproduce.store import RunStore, pack
 from nngp.reproduce.studies.doubt import doubt_study
 from nngp.reproduce.studies.grid import grid_studies
 from nngp.reproduce.studies.setting import setting_study
-from nngp.reproduce.study import carry_out
+from nngp.reproduce.study import Outcome, Study, carry_out
 
 
 def numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
+
+
+def fitting(dataset: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes above what there is mean all that there is, as 50,000 for CIFAR-10."""
+    most = default_sizes(dataset)[-1]
+    return tuple(sorted({min(size, most) for size in sizes}))
+
+
+def together(studies: Sequence[Study]) -> Study:
+    """The same study of several data sets as one, taking turns: they share the curves."""
+    works = {study.configs[0]["dataset"]: study.work for study in studies if study.configs}
+    turns = zip_longest(*(study.configs for study in studies))
+    configs = [config for turn in turns for config in turn if config is not None]
+
+    def work(config: Mapping[str, Any]) -> Outcome:
+        return works[config["dataset"]](config)
+
+    def close() -> None:
+        for study in studies:
+            study.close()
+
+    return Study(studies[0].experiment, configs, work, close)
 
 
 def arguments() -> argparse.Namespace:
@@ -44,30 +69,22 @@ def main() -> None:
     asked = arguments()
     start = time.monotonic()
     until = start + 60 * asked.minutes
+    shape = asked.depths, tuple(asked.activations), asked.grid, asked.data, asked.engine
+    scopes = [Scope(name, fitting(name, asked.sizes), *shape) for name in asked.dataset]
     with RunStore(asked.store) as store:
-        for dataset in asked.dataset:
-            scope = Scope(
-                dataset,
-                asked.sizes,
-                asked.depths,
-                tuple(asked.activations),
-                asked.grid,
-                asked.data,
-                asked.engine,
-            )
-            for experiment in asked.experiments:
-                if experiment == "grid":
-                    studies = grid_studies(store, scope)
-                else:
-                    known = {"setting": setting_study, "doubt": doubt_study}
-                    studies = iter([known[experiment](scope)])
-                for study in studies:
-                    keys = carry_out(store, study, until=until, wait=False, progress=False)
-                    spent, left = time.monotonic() - start, store.pending(keys)
-                    name = f"{dataset} {experiment}: {len(keys)} runs"
-                    print(f"[{spent:6.1f} s] {name}, {left} left", flush=True)
-                    if left:  # what is tried next depends on all of these
-                        break
+        for experiment in asked.experiments:
+            if experiment == "grid":
+                stages = zip(*(grid_studies(store, scope) for scope in scopes), strict=True)
+            else:
+                known = {"setting": setting_study, "doubt": doubt_study}[experiment]
+                stages = zip(*([known(scope)] for scope in scopes), strict=True)
+            for stage in stages:
+                study = together(stage)
+                keys = carry_out(store, study, until=until, wait=False, progress=False)
+                spent, left = time.monotonic() - start, store.pending(keys)
+                print(f"[{spent:6.1f} s] {experiment}: {len(keys)} runs, {left} left", flush=True)
+                if left:  # what is tried next depends on all of these
+                    break
     if asked.publish:
         stores = [path for path in (asked.publish, asked.store) if path.exists()]
         print(pack(stores, asked.publish), "runs published")

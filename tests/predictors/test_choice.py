@@ -209,7 +209,9 @@ def test_selection_on_some_points_uses_all_afterwards():
     assert table["stage"][table["chosen"]] == ["noise"]
 
 
-@pytest.mark.parametrize("activation", ["tanh", "elu", "silu"])
+@pytest.mark.parametrize(
+    "activation", ["tanh", pytest.param("elu", marks=pytest.mark.slow), "silu"]
+)
 def test_any_activation_is_fast_on_the_sphere(activation):
     X, y = data(120)
     Xs, ys = data(200, seed=1)

@@ -39,7 +39,8 @@ def test_intervals_are_in_the_order_of_the_mean():
 
 
 def test_the_table_lies_on_the_exact_curve():
-    data = angular_structure(nngp.Architecture(9, "relu", 1.6, 0.1))
+    table = nngp.LookupTable("relu", 201, 501, 201, s_max=10.0)  # smaller than by default
+    data = angular_structure(nngp.Architecture(9, "relu", 1.6, 0.1), table)
     assert data.exact.shape == (10, 400)
     for depth in range(10):
         at = np.interp(data.sparse_theta, data.theta, data.exact[depth])

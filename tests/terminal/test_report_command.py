@@ -63,6 +63,14 @@ def test_what_cannot_be_is_said(stores, words, code, said):
     assert sorted(path.name for path in Path().iterdir()) == ["one.db", "two.db"]
 
 
+def test_a_store_is_not_written_over(stores):
+    Path("one.db").rename("one.html")
+    before = Path("one.html").read_bytes()
+    code, _, err = stores("report two.db one.html -o one.html")
+    assert (code, "the output one.html is the store; choose another name" in err) == (2, True)
+    assert Path("one.html").read_bytes() == before
+
+
 def test_a_store_without_results_has_no_report(run):
     RunStore("runs.db").close()
     code, _, err = run("report")

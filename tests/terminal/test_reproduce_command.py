@@ -75,7 +75,7 @@ def test_memory_is_asked_for_only_where_a_kernel_is_factored(run, monkeypatch):
     assert (code, "GB" in err) == (0, False), err
     code, _, err = run(f"reproduce fig3 {SMALL}")
     assert code == 4
-    assert "40 points need" in err
+    assert "40 training points need" in err
 
 
 def test_an_interruption_keeps_what_is_done(run, monkeypatch):
@@ -95,6 +95,35 @@ def test_an_interruption_keeps_what_is_done(run, monkeypatch):
     assert "finished runs are in the store, and the next call goes on" in err
     counts = json.loads(run("runs --json")[1])["counts"]
     assert (counts["done"], counts["pending"], counts["running"]) == (1, 1, 0)
+
+
+def test_what_needs_no_data_needs_no_memory_for_them(run, monkeypatch):
+    monkeypatch.setattr("nngp.terminal.reproduce.memory", lambda scope: 1 / 0)
+    code, _, err = run("reproduce fig5 --dataset mnist")
+    assert code == 0
+    assert "1 run in runs.db, 0 of them done" in err
+    assert "memory" not in err
+
+
+def test_too_little_memory_is_said_with_what_would_fit(run, monkeypatch):
+    from nngp.linsolve import Forecast
+
+    scarce = Forecast(40, 8_000_000_000, 1.0, 2_000_000_000, 20)
+    monkeypatch.setattr("nngp.terminal.reproduce.memory", lambda scope, points: scarce)
+    code, _, err = run(f"reproduce fig3 {SMALL}")
+    assert code == 4
+    assert "40 training points need 8.0 GB of memory, and 2.0 GB are free" in err
+    assert "at most 20 with --sizes" in err
+
+
+def test_large_sets_alone_have_no_grid_and_it_is_said(run, monkeypatch):
+    monkeypatch.setattr("nngp.terminal.reproduce.work", lambda *rest: None)
+    large = "reproduce fig4 --dataset mnist --sizes 20000 --activations relu --engine cpu"
+    code, _, err = run(f"{large} --json")
+    assert code == 0
+    assert "no grid is tried: with more than 10000 training points only networks are tried" in err
+    assert "grid:" not in err
+    assert "about 5 s in all" in err  # the critical line
 
 
 def test_all_ends_in_a_report(run, monkeypatch):

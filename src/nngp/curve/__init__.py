@@ -11,6 +11,7 @@ from nngp.curve.compile import (
     compile_curve,
     compile_curves,
     curve_at,
+    is_kept,
     keep,
 )
 from nngp.curve.limit import NoLimitError
@@ -30,6 +31,7 @@ __all__ = [
     "compile_curve",
     "compile_curves",
     "curve_at",
+    "is_kept",
     "keep",
     "output_variance",
 ]

@@ -221,6 +221,11 @@ def keep(curve: AngularCurve) -> None:
             _kept.pop(next(iter(_kept)))
 
 
+def is_kept(architecture: Architecture, input_var: float) -> bool:
+    """Whether `keep` was given this curve, not too long ago."""
+    return (architecture, input_var) in _kept
+
+
 _kept: dict[tuple[Architecture, float], AngularCurve] = {}
 _lock = threading.Lock()
 

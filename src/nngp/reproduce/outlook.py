@@ -37,7 +37,7 @@ def outlook(store: RunStore, task: Task) -> Outlook:
     left = [run for run in runs if run.status in ("pending", "running")]
     done = [run for run in runs if run.status == "done" and _done_here(run, task)]
     known = {run.config.get("train") for run in runs}
-    later = [config for config in task.later() if config["train"] not in known]
+    later = [config for config in task.later() if runs and config["train"] not in known]
     rates, ahead = _Rates(task, done), [*(run.config for run in left), *later]
     return Outlook(
         task.experiment,

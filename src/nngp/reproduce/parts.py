@@ -106,7 +106,8 @@ PARTS: tuple[Part, ...] = (
         "and the evidence choose from all networks tried. Accuracies are per cent; ▲ and ▼ are "
         "points above and below the paper's infinite network; ± is the standard error that the "
         "size of the test set leaves. A setting is depth-weight variance-bias variance, with "
-        "the width after the depth for finite networks.",
+        "the width after the depth for finite networks. With more than 10,000 training points only "
+        "those networks are tried that did best with fewer; the last column counts them.",
         ("setting", "grid"),
         Later("readings.tables", "table1"),
     ),

@@ -112,9 +112,11 @@ class SearchTask:
 
 
 def search_task(name: str, scope: Scope, work: FiniteWork) -> SearchTask:
-    """The networks of figure 1 (finite) on all sizes, or those of figure 2 (gap) on one."""
+    """The networks of figure 1 (finite) on the smallest and the largest training set, or those of
+    figure 2 (gap) on one."""
     if name == "finite":
-        return SearchTask(name, scope, scope.sizes, DEPTH, work)
+        ends = tuple(sorted({min(scope.sizes), max(scope.sizes)}))
+        return SearchTask(name, scope, ends, DEPTH, work)
     from nngp.reproduce.finite.gap import DEPTH as GAP_DEPTH
 
     few = max((size for size in scope.sizes if size <= GAP_POINTS), default=min(scope.sizes))

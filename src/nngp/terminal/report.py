@@ -20,6 +20,8 @@ def report(paths: list[Path], page: Path, datasets: list[str], as_json: bool) ->
     need_matplotlib()
     check_writable(page, PAGES)
     try_writing(page.parent)
+    if page.exists() and any(path.exists() and page.samefile(path) for path in paths):
+        raise UsageError(f"the output {page} is the store; choose another name")
     with _together(paths) as store:
         known = scopes_of(store)
         scopes = [scope for scope in known if not datasets or scope.dataset in datasets]

@@ -14,6 +14,7 @@ from nngp.reproduce.parts import PARTS, Showing, look_up
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.spoken import spoken
 from nngp.reproduce.store import RunStore
+from nngp.reproduce.studies.grid import WHOLE
 from nngp.reproduce.study import NothingMeasuredError
 from nngp.reproduce.tasks import Task, tasks_for
 from nngp.terminal.asked import Asked
@@ -100,7 +101,12 @@ def work(
 def _say_outlook(outlooks: Sequence[Outlook], scope: Scope, budget: float, path: Path) -> None:
     """How much there is to do, and about what it takes."""
     runs, left = sum(one.runs for one in outlooks), sum(one.left for one in outlooks)
-    say(f"{runs} runs in {path}, {runs - left} of them done")
+    say(f"{runs} run{'s' * (runs != 1)} in {path}, {runs - left} of them done")
+    if any(one.experiment == "grid" and not one.runs for one in outlooks):
+        say(
+            f"no grid is tried: with more than {WHOLE} training points only networks are tried "
+            "that did best with fewer; add a smaller size to --sizes"
+        )
     if not left:
         return
     for one in outlooks:
@@ -111,9 +117,19 @@ def _say_outlook(outlooks: Sequence[Outlook], scope: Scope, budget: float, path:
     limit = "" if math.isinf(budget) else f", within a budget of {spoken(budget)}"
     say(f"about {spoken(total)} in all{limit}")
     if points := max(one.points for one in outlooks):
-        need = memory(scope, points)
-        need.check()
-        say(f"up to {need.bytes / 1e9:.1f} GB of memory, for {points:,} training points")
+        need = _memory(scope, points)
+        say(f"up to {need / 1e9:.1f} GB of memory, for {points:,} training points")
+
+
+def _memory(scope: Scope, points: int) -> int:
+    """Bytes that a training set of so many points needs, refused where there is less."""
+    need = memory(scope, points)
+    if not need.fits and need.available is not None:
+        raise MemoryError(
+            f"{need.n} training points need {need.bytes / 1e9:.1f} GB of memory, and "
+            f"{need.available / 1e9:.1f} GB are free; ask for at most {need.largest} with --sizes"
+        )
+    return need.bytes
 
 
 def _say_left(store: RunStore, tasks: Sequence[Task]) -> dict[str, int]:

@@ -90,6 +90,15 @@ def test_there_is_no_level_where_the_infinite_network_was_not_run(store):
     assert line.level is None
 
 
+def test_widths_are_of_the_largest_set_with_something_to_compare(store):
+    for train in (100, 1000, 2000):
+        put_trial(store, "mnist", train, "relu", 1, 8, 0, 0.7, 0.75)
+    assert sizes(store, SCOPE).train == 2000  # nothing to compare yet
+    put_grid(store, SCOPE, 100, "tanh", 1)
+    put_grid(store, SCOPE, 1000, "relu", 1)
+    assert sizes(store, SCOPE).train == 1000
+
+
 def test_sizes_without_grids_or_networks(store):
     with pytest.raises(NothingMeasuredError, match="no finished networks on mnist"):
         sizes(store, SCOPE)

@@ -2,6 +2,7 @@
 
 import csv
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -150,12 +151,14 @@ def test_table_1_has_the_rows_of_the_main_table(store):
 
 
 def test_nothing_measured_is_an_error_that_says_so(store):
-    with pytest.raises(NothingMeasuredError, match=r"on mnist for this table.*1000, 2000 training"):
+    with pytest.raises(NothingMeasuredError, match=r"on mnist with 1000, 2000 training"):
         table2(store, SCOPE)
     put_grid(store, SCOPE, 2000, "relu", 1)
     table2(store, SCOPE)
-    with pytest.raises(NothingMeasuredError, match=r"rows for 1000, 10000, 50000 training points"):
+    with pytest.raises(NothingMeasuredError, match=r"on mnist with 1000 training points"):
         table1(store, SCOPE)
+    other = replace(SCOPE, sizes=(2000, 100))  # none of the main table
+    assert {row.train for row in table1(store, other).rows} == {100, 2000}
 
 
 def test_grids_that_are_given_are_not_read_again(store, monkeypatch):

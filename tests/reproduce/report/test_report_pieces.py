@@ -13,6 +13,7 @@ from nngp.reproduce.parts import PARTS, Showing, chosen, look_up
 from nngp.reproduce.report.facts import efforts, scopes_of, short_title, versions
 from nngp.reproduce.report.findings import FINDINGS, finding
 from nngp.reproduce.report.html import Html, element, joined
+from nngp.reproduce.report.sections import _times
 from nngp.reproduce.report.tables import _count, accuracies, difference, table, verdict
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import RunStore
@@ -55,8 +56,8 @@ def test_tables_have_heads_and_a_name():
 
 
 def test_a_choice_says_of_how_many_it_was_not_made():
-    assert _count(1200, 1200) == "1,200"
-    assert _count(1200, 3600) == "1,200 of 3,600"
+    assert re.findall(r">([^<]+)<", _count(1200, 1200)) == ["1,200"]
+    assert re.findall(r">([^<]+)<", _count(1200, 3600)) == ["1,200", "of 3,600"]
     assert _count(0, 3600) is None
 
 
@@ -161,10 +162,14 @@ def test_every_part_has_a_finding(findings):
     ("name", "said"),
     [
         # published: 0.9279, 0.9266 with 1,000 points, 0.9765, 0.9773 with 10,000
-        ("table1", "4 of 4 rows reach the paper's accuracy"),
+        ("table1", "4 of 4 measured rows reach the paper's accuracy"),
         ("table2", "from +0.27 points (10,000 tanh) to +5.34 points (1,000 tanh), +2.79 points"),
         ("fig1", "relu with 1,000 points: infinite 98.00% and finite 96.40%"),
-        ("fig1", "relu networks of 2 layers reach 91.60% at width 16 and 96.40% at width 64"),
+        (
+            "fig1",
+            "relu networks of 2 layers with 1,000 points: 91.60% at width 16 and 96.40% at width "
+            "64",
+        ),
         ("fig2", "tanh: smallest gap 0.084 at width 16 and 0.036 at width 64; 4 of 4 networks"),
         ("fig3", "Correlation over bins with 10,000 points: relu 0.950; tanh 0.950."),
         ("fig4", "50 layers: relu 90.00% at (0.10, 1.00) (critical there: 2.00); tanh"),
@@ -216,6 +221,33 @@ def test_distances_from_the_line_are_medians():
     data = {"chosen": {("relu", 100): nets}, "weight_range": (0.1, 5.0)}
     assert told("fig10", theories={"relu": line}, **data).endswith("with 100 points: relu 0.40.")
     assert told("fig10", theories={}, **data) == "The critical line has not been computed."
+
+
+def test_maps_without_a_line_say_so():
+    net = SimpleNamespace(test_accuracy=0.9, weight_var=1.0, bias_var=0.5)
+    data = {
+        **{"train": 100, "depths": (3,), "activations": ("relu",)},
+        "maps": {("relu", 3): SimpleNamespace(best=net)},
+    }
+    for name in ("fig4", "fig9"):
+        assert told(name, theories={}, **data).endswith("The critical line has not been computed.")
+        line = SimpleNamespace(line_weight_vars=())
+        assert "not been computed" not in told(name, theories={"relu": line}, **data)
+
+
+def test_runs_that_failed_or_are_left_are_counted_where_there_are_any(tmp_path):
+    with RunStore(tmp_path / "runs.db") as store:
+        keys = store.declare("grid", [{"dataset": "digits", "i": i} for i in range(3)])
+        store.finish(keys[0], {}, seconds=1.0)
+        assert _heads(store)[2:5] == ["runs", "left", "time"]
+        store.fail(keys[1], "why", 1.0)
+        assert _heads(store)[2:6] == ["runs", "failed", "left", "time"]
+        store.finish(keys[2], {}, seconds=1.0)
+        assert _heads(store)[2:5] == ["runs", "failed", "time"]
+
+
+def _heads(store):
+    return re.findall(r'<th scope="col">(.*?)</th>', _times(store))
 
 
 def test_numbers_stand_in_the_order_of_sizes():

@@ -29,7 +29,7 @@ def draw_gaps(data: Gaps, path: str | Path | None = None) -> Figure:
             _draw_panel(row[0][i], data, name, COLOURS[i % len(COLOURS)])
         row[0][0].set_ylabel("training accuracy - test accuracy")
         figure.suptitle(
-            f"{data.dataset}, {data.train} training points, {data.depth} hidden layers,\n"
+            f"{data.dataset}, {data.train:,} training points, {data.depth} hidden layers,\n"
             "networks with a training accuracy of 100%",
             fontsize=POINTS + 1,
         )

@@ -1,6 +1,6 @@
 """Choosing networks from grids: by validation, as the paper does, or by the evidence.
 
-Nothing is ever chosen by its test scores.
+Nothing is ever chosen by its test scores; the highest of them is only told as a bound.
 """
 
 from collections.abc import Sequence
@@ -46,6 +46,11 @@ def by_evidence(grids: Sequence[Grid]) -> Chosen | None:
     evidence = _all(grids, "log_evidence")
     found = _take(grids, np.argsort(-evidence, kind="stable"), np.isfinite(evidence), 1)
     return found[0] if found else None
+
+
+def highest(grids: Sequence[Grid], score: str) -> float:
+    """The largest value of a score in the grids, which must hold one."""
+    return float(np.nanmax(_all(grids, score)))
 
 
 def _take(

@@ -1,11 +1,11 @@
 """Goals that the reproduction set itself, judged by what has been measured."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nngp.reproduce.published import published
 from nngp.reproduce.readings.doubt import every_doubt
-from nngp.reproduce.readings.tables import Row, table2
+from nngp.reproduce.readings.tables import Row, accuracy_of, table2
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import RunStore
 from nngp.reproduce.study import NothingMeasuredError
@@ -20,13 +20,15 @@ LEAST = 1e-6  # what "above" asks for
 
 @dataclass(frozen=True)
 class Goal:
-    """What was wanted; "met", "missed" or "not measured"; a sentence with the numbers; and the
-    numbers by what they belong to."""
+    """What was wanted; "met", "missed", "not measured", or "met so far" by a part of what it is
+    about; a sentence with the numbers; the numbers by what they belong to; and for each that
+    missed it a sentence on what is known of why."""
 
     name: str
     verdict: str
     sentence: str
     values: Mapping[str, float]
+    reasons: tuple[str, ...] = ()
 
 
 def goals(store: RunStore, scope: Scope, rows: Sequence[Row] | None = None) -> list[Goal]:
@@ -62,7 +64,7 @@ def _lookup_goal(scope: Scope, rows: Sequence[Row], of: int) -> Goal:
     )
     values = {_label(row): d for row in rows if (d := row.lookup_difference) is not None}
     merits = {label: LOOKUP_WITHIN - abs(value) for label, value in values.items()}
-    return _judge(name, values, merits, "{:+.2f} points", f" of {of} rows")
+    return _judge(name, values, merits, "{:+.2f} points", of)
 
 
 def _retuned_goal(scope: Scope, rows: Sequence[Row], of: int) -> Goal:
@@ -72,7 +74,28 @@ def _retuned_goal(scope: Scope, rows: Sequence[Row], of: int) -> Goal:
     values = {_label(row): d for row in rows if (d := row.difference) is not None}
     least = LEAST if lose is None else -lose
     merits = {label: value - least for label, value in values.items()}
-    return _judge(name, values, merits, "{:+.2f} points", f" of {of} rows")
+    goal = _judge(name, values, merits, "{:+.2f} points", of)
+    return replace(goal, reasons=tuple(_why(row) for row in rows if merits.get(_label(row), 0) < 0))
+
+
+def _why(row: Row) -> str:
+    """What else is known of a row that misses the paper's number."""
+    if row.chosen is None or row.paper is None or row.ceiling is None:
+        return ""
+    wanted = 100 * row.paper.test_accuracy
+    parts = [f"{_label(row)}: {100 * row.chosen.test_accuracy:.2f}, the paper {wanted:.2f}"]
+    if row.ceiling < row.paper.test_accuracy:
+        parts.append(
+            f"none of {row.networks:,} networks has more than {100 * row.ceiling:.2f} on the test "
+            "set, so no choice among them reaches it"
+        )
+    else:
+        parts.append(f"the best on the test set has {100 * row.ceiling:.2f}, others were chosen")
+    if (table := accuracy_of(row.lookup)) is not None:
+        parts.append(f"the authors' table at their setting has {100 * table:.2f} here")
+    if row.networks < row.wanted:
+        parts.append(f"{row.networks:,} of {row.wanted:,} networks were run")
+    return "; ".join(parts)
 
 
 def _doubt_goal(store: RunStore, scope: Scope) -> Goal:
@@ -83,7 +106,7 @@ def _doubt_goal(store: RunStore, scope: Scope) -> Goal:
         curves = ()
     values = {f"{curve.train} {curve.activation}": curve.correlation for curve in curves}
     merits = {label: value - CORRELATION - LEAST for label, value in values.items()}
-    return _judge(name, values, merits, "{:.3f}", " networks")
+    return _judge(name, values, merits, "{:.3f}")
 
 
 def _judge(
@@ -91,14 +114,17 @@ def _judge(
     values: Mapping[str, float],
     merits: Mapping[str, float],
     form: str,
-    of: str,
+    of: int | None = None,
 ) -> Goal:
-    """Met if no merit is negative; the sentence tells the value with the smallest."""
+    """Met if no merit is negative, and so far if values are missing of as many as there should be;
+    the sentence tells the value with the smallest merit."""
+    run = f"{len(values)} networks run" if of is None else f"{len(values)} of {of} rows run"
     if not values:
-        return Goal(name, "not measured", f"0{of} run", {})
+        return Goal(name, "not measured", run, {})
     worst = min(merits, key=lambda label: merits[label])
-    verdict = "met" if merits[worst] >= 0 else "missed"
-    sentence = f"{len(values)}{of} run; the worst is {form.format(values[worst])} ({worst})"
+    met = "met" if of in (None, len(values)) else "met so far"
+    verdict = met if merits[worst] >= 0 else "missed"
+    sentence = f"{run}; the worst is {form.format(values[worst])} ({worst})"
     return Goal(name, verdict, sentence, dict(values))
 
 

@@ -49,8 +49,8 @@ class WidthLine:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Figure 1 of a data set. `train` is the training set of the widths, the largest that has
-    finite networks; None if there is none."""
+    """Figure 1 of a data set. `train` is the training set of the widths; None if there are no
+    finite networks."""
 
     dataset: str
     curves: tuple[SizeCurve, ...]
@@ -71,9 +71,16 @@ def sizes(store: RunStore, scope: Scope, grids: Grids | None = None) -> Sizes:
             f"the store has no finished networks on {scope.dataset} with these sizes and "
             "activations; run nngp reproduce first"
         )
-    train = max((run.config["train"] for run in trials), default=None)
+    train = _of_widths({run.config["train"] for run in trials}, shown)
     lines = [_width_line(train, curve, trials) for curve in shown] if train else []
     return Sizes(scope.dataset, shown, train, tuple(line for line in lines if line.points))
+
+
+def _of_widths(trained: set[int], curves: Sequence[SizeCurve]) -> int | None:
+    """The largest training set of finite networks on which there are infinite ones to compare them
+    with, or the largest of all."""
+    infinite = {point.at for curve in curves for point in curve.infinite}
+    return max(trained & infinite or trained, default=None)
 
 
 def _curve(

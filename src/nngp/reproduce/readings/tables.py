@@ -12,7 +12,7 @@ from typing import Any
 
 from nngp.reproduce.finite.cells import Found
 from nngp.reproduce.published import Published, published_row
-from nngp.reproduce.readings.choice import Chosen, by_evidence, by_validation
+from nngp.reproduce.readings.choice import Chosen, by_evidence, by_validation, highest
 from nngp.reproduce.readings.grids import Grids, read_grids
 from nngp.reproduce.readings.searched import best_trial, finite_runs, is_of
 from nngp.reproduce.scope import Scope, default_sizes
@@ -30,7 +30,8 @@ class Row:
     """One training set and activation; None is what the paper does not have or nobody has run.
 
     `test` counts the test points, `networks` those that validation had to choose from, `wanted`
-    those of all grids; `top` is the lowest and highest test accuracy of the best 25 by validation.
+    those of all grids; `top` is the lowest and highest test accuracy of the best 25 by validation,
+    `ceiling` the highest of all: no result, but what no choice could have surpassed.
     """
 
     dataset: str
@@ -44,6 +45,7 @@ class Row:
     exact: Run | None
     chosen: Chosen | None
     top: tuple[float, float] | None
+    ceiling: float | None
     evidence: Chosen | None
     networks: int
     wanted: int
@@ -92,8 +94,10 @@ class Table:
 
 
 def table1(store: RunStore, scope: Scope, grids: Grids | None = None) -> Table:
-    """The rows of the paper's main table: 1,000 and 10,000 training points, and all."""
-    return _table(store, scope, (*MAIN, default_sizes(scope.dataset)[-1]), grids)
+    """The rows of the paper's main table: 1,000 and 10,000 training points, and all; or what there
+    is, if the scope has none of these."""
+    main = {*MAIN, default_sizes(scope.dataset)[-1]} & {*scope.sizes}
+    return _table(store, scope, sorted(main) or scope.sizes, grids)
 
 
 def table2(store: RunStore, scope: Scope, grids: Grids | None = None) -> Table:
@@ -118,17 +122,16 @@ def _table(store: RunStore, scope: Scope, sizes: Sequence[int], grids: Grids | N
     where = {"dataset": scope.dataset}
     settings = store.runs(experiment=SETTING, status="done", where=where)
     trials = finite_runs(store, scope)
-    wanted = [size for size in scope.sizes if size in sizes]
     rows = [
         _row(scope, train, activation, own, settings, trials)
-        for train in sorted(wanted)
+        for train in sorted(sizes)
         for activation in scope.activations
     ]
     if not any(row.measured for row in rows):
         asked = ", ".join(map(str, sorted(sizes)))
         raise NothingMeasuredError(
-            f"the store has no finished networks on {scope.dataset} for this table, which has rows "
-            f"for {asked} training points; run nngp reproduce first"
+            f"the store has no finished networks on {scope.dataset} with {asked} training points; "
+            "run nngp reproduce first"
         )
     return Table(scope.dataset, tuple(row for row in rows if row.measured or row.paper))
 
@@ -157,6 +160,7 @@ def _row(
         _at(paper, settings, "exact"),
         best[0] if best else None,
         (min(accuracies), max(accuracies)) if best else None,
+        highest(own, "test_accuracy") if best else None,
         by_evidence(own),
         sum(grid.networks for grid in own),
         len(scope.depths) * scope.grid**2,

@@ -7,6 +7,8 @@ import numpy as np
 
 from nngp.reproduce.parts import Showing
 
+NO_LINE = "The critical line has not been computed."
+
 
 def finding(one: Showing) -> str:
     """The sentence; or that there is nothing to say."""
@@ -24,7 +26,8 @@ def _rows(data: Any) -> str:
         mean = float(np.mean(list(changes.values())))
         low, high = min(changes, key=changes.__getitem__), max(changes, key=changes.__getitem__)
         return (
-            f"Chosen by validation, {above} of {len(changes)} rows reach the paper's accuracy; "
+            f"Chosen by validation, {above} of {len(changes)} measured rows reach the paper's "
+            f"accuracy; "
             f"differences go from {_points(changes[low])} ({low}) to {_points(changes[high])} "
             f"({high}), {_points(mean)} in the mean."
         )
@@ -43,9 +46,9 @@ def _sizes(data: Any) -> str:
     for line in data.widths:
         first, last = line.points[0], line.points[-1]
         parts.append(
-            f"{line.activation} networks of {', '.join(map(str, line.depths))} layers reach "
-            f"{_percent(first.accuracy)} at width {first.at} and {_percent(last.accuracy)} at "
-            f"width {last.at}"
+            f"{line.activation} networks of {', '.join(map(str, line.depths))} layers with "
+            f"{data.train:,} points: {_percent(first.accuracy)} at width {first.at:,} and "
+            f"{_percent(last.accuracy)} at width {last.at:,}"
         )
     return _sentence(parts)
 
@@ -70,7 +73,7 @@ def _gaps(data: Any) -> str:
     parts = []
     for name in dict.fromkeys(activation for activation, _ in best):
         widths = [width for activation, width in best if activation == name]
-        ends = [f"{best[name, width]:.3f} at width {width}" for width in _ends(widths)]
+        ends = [f"{best[name, width]:.3f} at width {width:,}" for width in _ends(widths)]
         parts.append(f"{name}: smallest gap {' and '.join(ends)}")
     tried = len(data.learned) + data.left_out
     return _sentence([*parts, f"{len(data.learned)} of {tried} networks learned all labels"])
@@ -90,7 +93,8 @@ def _maps(data: Any) -> str:
         if one.best
     ]
     layers = ", ".join(map(str, data.depths))
-    return f"Best with {data.train:,} training points, {layers} layers: {_sentence(parts)}"
+    said = f"Best with {data.train:,} training points, {layers} layers: {_sentence(parts)}"
+    return said if data.theories else f"{said} {NO_LINE}"
 
 
 def _many_maps(data: Any) -> str:
@@ -100,7 +104,8 @@ def _many_maps(data: Any) -> str:
         known = [data.maps[name, depth].best for depth in data.depths if (name, depth) in data.maps]
         parts.append(f"{name} {', '.join(_percent(best.test_accuracy) for best in known if best)}")
     layers = ", ".join(map(str, data.depths))
-    return f"Best with {data.train:,} training points and {layers} layers: {_sentence(parts)}"
+    said = f"Best with {data.train:,} training points and {layers} layers: {_sentence(parts)}"
+    return said if data.theories else f"{said} {NO_LINE}"
 
 
 def _best(data: Any) -> str:
@@ -112,7 +117,7 @@ def _best(data: Any) -> str:
             apart = [abs(one.weight_var - _on_line(line, one.bias_var)) for one in chosen]
             away[name, train] = float(np.median(apart))
     if not away:
-        return "The critical line has not been computed."
+        return NO_LINE
     low, high = data.weight_range
     return (
         f"Median distance in weight variance from the critical line, on a grid from {low:g} to "

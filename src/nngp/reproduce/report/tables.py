@@ -41,7 +41,7 @@ def accuracies(rows: Sequence["Row"], name: str) -> Html:
 
 
 def verdict(word: str) -> Html:
-    """Met, missed or not measured: a sign, a colour and the word."""
+    """Met, missed or neither: a sign, a colour and the word."""
     kind, sign = SIGNS.get(word, ("none", ""))
     return element("span", sign, word, class_=f"{kind} short")
 
@@ -96,11 +96,11 @@ def _cells(row: "Row") -> dict[str, Any]:
     }
 
 
-def _count(tried: int, wanted: int) -> str | None:
+def _count(tried: int, wanted: int) -> Html | None:
     """How many networks a choice had, and of how many if not of all."""
     if not tried:
         return None
-    return f"{tried:,}" if tried == wanted else f"{tried:,} of {wanted:,}"
+    return _lines([f"{tried:,}", None if tried == wanted else f"of {wanted:,}"])
 
 
 def _points(plain: Mapping[str, Any], name: str) -> float | None:

@@ -9,12 +9,13 @@ from multiprocessing import get_context
 from threadpoolctl import threadpool_limits
 
 from nngp.architecture import ActivationError, Architecture
-from nngp.curve import AngularCurve, VarianceError, curve_at, keep
+from nngp.curve import AngularCurve, VarianceError, curve_at, is_kept, keep
 from nngp.gram.tiles import threads
 
 SPARE = 2  # cores for this process and the device's driver
 FEWEST = 4  # others: with fewer they would only take from this one
-AHEAD = 2  # sheets for each process
+AHEAD = 28  # sheets: the networks of 28 weight variances
+PIECE = 45  # networks that a process compiles at a time
 INPUT_VAR = 1.0  # as `datasets.split` normalises
 
 
@@ -30,29 +31,27 @@ class Curves:
         others = threads() - SPARE
         self._processes = (others if others >= FEWEST else 0) if processes is None else processes
         self._pool: ProcessPoolExecutor | None = None
-        self._coming: dict[int, Future[list[AngularCurve]]] = {}
-        self._kept = -1  # the sheet that `curve_at` knows
+        self._coming: dict[int, list[Future[list[AngularCurve]]]] = {}
 
     def ready(self, network: Architecture) -> None:
-        """Have `curve_at` know the sheet of this network. Without other processes it is left to
-        compile what it is asked for."""
-        if not self._processes:
+        """Have `curve_at` know the sheet of this network, unless it knows this one, perhaps from
+        another study. Without other processes it is left to compile what it is asked for."""
+        if not self._processes or is_kept(network, INPUT_VAR):
             return
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 self._processes, get_context("spawn"), initializer=_alone
             )
         place = self._places[network]
-        if place == self._kept:
-            return
-        wanted = range(place, min(place + AHEAD * self._processes, len(self._sheets)))
+        wanted = range(place, min(place + AHEAD, len(self._sheets)))
         self._coming = {
-            ahead: self._coming.get(ahead) or self._pool.submit(_compiled, self._sheets[ahead])
+            ahead: self._coming.get(ahead)
+            or [self._pool.submit(_compiled, piece) for piece in _pieces(self._sheets[ahead])]
             for ahead in wanted
         }
-        for curve in self._coming[place].result():
-            keep(curve)
-        self._kept = place
+        for future in self._coming[place]:
+            for curve in future.result():
+                keep(curve)
 
     def close(self) -> None:
         """Leave what is not begun."""
@@ -66,11 +65,17 @@ def _alone() -> None:
     threadpool_limits(1, user_api="blas")
 
 
-def _compiled(sheet: Sequence[Architecture]) -> list[AngularCurve]:
-    """Those that there are; whoever asks for the others is told why not. The deepest come first:
-    they leave layers for the others."""
+def _pieces(sheet: Sequence[Architecture]) -> list[list[Architecture]]:
+    """Networks that differ in depth alone stay together, the deepest first: it leaves layers for
+    the others."""
+    ordered = sorted(sheet, key=lambda net: (net.bias_var, -net.depth))
+    return [ordered[start : start + PIECE] for start in range(0, len(ordered), PIECE)]
+
+
+def _compiled(piece: Sequence[Architecture]) -> list[AngularCurve]:
+    """Those that there are; whoever asks for the others is told why not."""
     found = []
-    for architecture in sorted(sheet, key=lambda net: (net.bias_var, -net.depth)):
+    for architecture in piece:
         try:
             found.append(curve_at(architecture, INPUT_VAR))
         except (ActivationError, VarianceError):
