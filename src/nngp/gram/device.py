@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from nngp._safe import TINY
 from nngp.architecture import Architecture
-from nngp.covariance import LookupTable, closed_form
+from nngp.covariance import closed_form
 from nngp.curve import NEAR, Profile, curve_at
-from nngp.curve.octaves import BITS, SHALLOW, cell_cubics, evaluate, first_bits
+from nngp.curve.octaves import BITS, SHALLOW, evaluate
 from nngp.gram.blocks import Blocks, fits, own_split
 from nngp.gram.equal_norm import curve_error
 from nngp.gram.gradient import by_name, split_sensitivities, total_of
 from nngp.gram.inputs import Inputs
-from nngp.gram.lookup import LookupTransform
 from nngp.gram.pairwise import (
     FAR_ENOUGH,
     layer_variances,
@@ -100,10 +99,10 @@ def _put(array: Any) -> Any:
 
 def _fast(table: Table, c: Any) -> Any:
     """`FastTable.apply`: the cell is in the leading bits of m = 1 - |c|, the rest is the offset."""
-    return _cell_values(table.cubics, table.first, c < 0, 1.0 - jnp.abs(c))
+    return cell_values(table.cubics, table.first, c < 0, 1.0 - jnp.abs(c))
 
 
-def _cell_values(cubics: Any, first: Any, negative: Any, m: Any) -> Any:
+def cell_values(cubics: Any, first: Any, negative: Any, m: Any) -> Any:
     """Of tables (2, cells, 4). Twice as fast with one index that is known to be inside."""
     raw, cells = lax.bitcast_convert_type(m, jnp.int64), cubics.shape[1]
     cell = jnp.clip((raw >> SHIFT) - first, 0, cells - 1) + jnp.where(negative, cells, 0)
@@ -114,13 +113,13 @@ def _cell_values(cubics: Any, first: Any, negative: Any, m: Any) -> Any:
     return ((cubic[..., 3] * x + cubic[..., 2]) * x + cubic[..., 1]) * x + cubic[..., 0]
 
 
-def _on_diagonal(shape: tuple[int, int], where: Where) -> Any:
+def on_diagonal(shape: tuple[int, int], where: Where) -> Any:
     i = lax.broadcasted_iota(jnp.int32, shape, 0) + where.row
     j = lax.broadcasted_iota(jnp.int32, shape, 1) + where.column
     return (i == j) & where.symmetric
 
 
-def _redo(
+def redo(
     value: Any, marked: Any, pair: Callable[[Any, Any, Any], tuple[Any, Any]]
 ) -> tuple[Any, Any]:
     """Replace marked entries by pair(i, j, old), some thousand at a time; the smallest gap too."""
@@ -140,7 +139,7 @@ def _redo(
     return value, nearest
 
 
-def _near(x: Any, y: Any) -> tuple[Any, Any]:
+def near_gap(x: Any, y: Any) -> tuple[Any, Any]:
     """1 - |c| of pairs of unit vectors from their difference, and whether c is negative."""
     negative = (x * y).sum(axis=1) < 0
     gap = jnp.where(negative[:, None], x + y, x - y)
@@ -151,13 +150,13 @@ def _profile_values(table: Table, c: Any, x: Any, y: Any, where: Where, shift: A
     """Cosines to values of a profile, with the value at 1 plus `shift` on the diagonal."""
 
     def pair(i: Any, j: Any, old: Any) -> tuple[Any, Any]:
-        m, negative = _near(x[i], y[j])
+        m, negative = near_gap(x[i], y[j])
         deficit = evaluate(jnp, table.coefs, table.ends, table.exponents, negative, m)
         return table.at_one - deficit, m
 
-    diagonal = _on_diagonal(c.shape, where)
+    diagonal = on_diagonal(c.shape, where)
     near = (jnp.abs(c) > 1 - NEAR) & ~diagonal
-    value, nearest = _redo(_fast(table, c), near, pair)
+    value, nearest = redo(_fast(table, c), near, pair)
     return jnp.where(diagonal, table.at_one + shift, value), nearest
 
 
@@ -189,8 +188,8 @@ def _curve_block(
     c = x @ y.T if c is None else c
     if careful:
         return _profile_values(table, c, x, y, where, shift)
-    on_diagonal = _on_diagonal(c.shape, where)
-    return jnp.where(on_diagonal, table.at_one + shift, _fast(table, c)), jnp.ones(())
+    diagonal = on_diagonal(c.shape, where)
+    return jnp.where(diagonal, table.at_one + shift, _fast(table, c)), jnp.ones(())
 
 
 @partial(jax.jit, static_argnames=("height", "width"))
@@ -241,39 +240,9 @@ def _pairwise_block(
 
     cov = biases[0] + weights[0] * scale1[:, None] * scale2 * c
     cov = lax.fori_loop(0, len(weights) - 1, layer, cov)
-    diagonal = _on_diagonal(c.shape, where)
-    cov, nearest = _redo(cov, (c > 1 - FAR_ENOUGH) & ~diagonal, pair)
+    diagonal = on_diagonal(c.shape, where)
+    cov, nearest = redo(cov, (c > 1 - FAR_ENOUGH) & ~diagonal, pair)
     return jnp.where(diagonal, q1s[-1][:, None] + shift, cov), nearest
-
-
-@partial(jax.jit, static_argnames="symmetric")
-def signed_gaps(x: Any, y: Any, *, symmetric: bool) -> tuple[Any, Any]:
-    """1 - |c| of all pairs of unit vectors with the sign of c, exact for near pairs; and the
-    smallest that is not zero, if it is below 2^-16. Unlike c it needs no second look."""
-
-    def pair(i: Any, j: Any, old: Any) -> tuple[Any, Any]:
-        m, negative = _near(x[i], y[j])
-        return jnp.where(negative, -m, m), m
-
-    c = x @ y.T
-    near = jnp.abs(c) > 1 - NEAR
-    if symmetric:
-        near &= ~jnp.eye(len(x), dtype=bool)
-    gaps, nearest = _redo(jnp.copysign(1 - jnp.abs(c), c), near, pair)
-    if symmetric:
-        gaps = jnp.where(jnp.eye(len(x), dtype=bool), 0.0, gaps)
-    return gaps, nearest
-
-
-def gap_values(coefs: Any, at_one: Any, at_minus_one: Any, gaps: Any) -> Any:
-    """at_one - deficit at signed gaps, none below 2^-54; `coefs` are those of the deficit's first
-    54 octaves."""
-    cubics = cell_cubics(coefs)
-    edge = jnp.concatenate([coefs[0, 0].sum()[None], jnp.zeros(3)])  # m = 1: all T_k(1) are 1
-    cubics = jnp.concatenate([cubics, jnp.broadcast_to(edge, (2, 1, 4))], axis=1)
-    negative, m = jnp.signbit(gaps), jnp.abs(gaps)
-    inside = at_one - _cell_values(cubics, first_bits(DEEP), negative, m)
-    return jnp.where(m > 0, inside, jnp.where(negative, at_minus_one, at_one))
 
 
 class DeviceCosines:
@@ -285,7 +254,10 @@ class DeviceCosines:
     def block(self, rows: slice, columns: slice) -> Any:
         """The cosines of these rows with these columns."""
         return _cosine_block(
-            self.left.on_device, self.right.on_device, _where(rows, columns), **_size(rows, columns)
+            self.left.on_device,
+            self.right.on_device,
+            where_of(rows, columns),
+            **_size(rows, columns),
         )
 
 
@@ -354,7 +326,7 @@ class DeviceBlocks:
                 cosines,
                 self.left.on_device,
                 self.right.on_device,
-                _where(rows, columns, self.symmetric),
+                where_of(rows, columns, self.symmetric),
                 shift=np.float64(shift if self.is_exact else shift * self.split.scale),
                 **_size(rows, columns),
             )
@@ -371,59 +343,6 @@ class DeviceBlocks:
         if self.is_exact:
             return error
         return error + self._noise * self.split.offset + self.split.shift_error(self._depth)
-
-
-class LookupBlocks:
-    """Blocks of K through the paper's table, on the device; inputs share one norm."""
-
-    split, is_exact = WHOLE, True
-
-    def __init__(
-        self,
-        architecture: Architecture,
-        left: Inputs,
-        right: Inputs | None,
-        table: LookupTable,
-        stored: dict[tuple[int, int], Any] | None = None,
-    ) -> None:
-        self.symmetric, self.left = right is None, left
-        self.right = left if right is None else right
-        self.architecture, self._stored = architecture, stored
-        self.plan = make_plan(architecture, self.left, self.right, "lookup")
-        if self.plan.input_var is None:
-            raise ValueError("the paper's table needs inputs of equal norm")
-        self._host = LookupTransform(architecture, self.plan.input_var, table, len(left))
-        self._compiled = jax.jit(self._values)
-
-    @property
-    def diagonal(self) -> Array:
-        """K(x, x) of the left inputs."""
-        return self._host.diagonal
-
-    def block(self, rows: slice, columns: slice, *, shift: float = 0.0, out: Any = None) -> Any:
-        """K of these rows and columns, with `shift` on its diagonal; `out` is of no use here."""
-        with jax.enable_x64(True):
-            if self._stored is None:
-                cosines = DeviceCosines(self.left, self.right).block(rows, columns)
-            else:
-                cosines = self._stored[rows.start, columns.start]
-            return self._compiled(cosines, _where(rows, columns, self.symmetric), np.float64(shift))
-
-    def _values(self, c: Any, where: Where, shift: Any) -> Any:
-        host, variances = self._host, jnp.asarray(self._host.variances)
-        table, weights, biases = (jnp.asarray(a) for a in (host.rows, host.weights, host.biases))
-
-        def layer(k: Any, cov: Any) -> Any:
-            return host.layer(jnp, cov, variances[k], table[k], weights[k + 1], biases[k + 1])
-
-        cov = biases[0] + weights[0] * host.input_var * c
-        if len(table):
-            cov = lax.fori_loop(0, len(table), layer, cov)
-        return jnp.where(_on_diagonal(c.shape, where), variances[-1] + shift, cov)
-
-    def error(self) -> float:
-        """Of one interpolation in the table."""
-        return self._host.error()
 
 
 class UploadedBlocks(Blocks):
@@ -456,7 +375,7 @@ class DeviceGradient:
             G,
             self.inputs.on_device,
             self.inputs.on_device,
-            _where(rows, columns, True),
+            where_of(rows, columns, True),
             self._tables,
             **_size(rows, columns),
         )
@@ -467,7 +386,7 @@ class DeviceGradient:
         return by_name(total, self.per_layer)
 
 
-def _where(rows: slice, columns: slice, symmetric: bool = False) -> Where:
+def where_of(rows: slice, columns: slice, symmetric: bool = False) -> Where:
     return Where(np.int32(rows.start), np.int32(columns.start), np.bool_(symmetric))
 
 

@@ -32,10 +32,12 @@ def kernel_blocks(
         return Blocks(
             architecture, left, right, method=method, table=table, cosines=cosines, split=split
         )
-    from nngp.gram.device import DeviceBlocks, LookupBlocks, UploadedBlocks
-
     if table is not None:
+        from nngp.gram.device_lookup import LookupBlocks
+
         return LookupBlocks(architecture, left, right, table, stored)
+    from nngp.gram.device import DeviceBlocks, UploadedBlocks
+
     if device_can(architecture, left, right):
         return DeviceBlocks(architecture, left, right, stored=stored, split=split)
     return UploadedBlocks(architecture, left, right, split=split)

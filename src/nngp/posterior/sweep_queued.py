@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from nngp.architecture import ActivationError, Architecture
 from nngp.curve import AngularCurve, VarianceError, curve_at
 from nngp.gram import Inputs, Split, kernel_blocks
-from nngp.gram.device import DEEP, gap_values, signed_gaps
+from nngp.gram.device import DEEP
+from nngp.gram.device_gaps import gap_values, signed_gaps
 from nngp.linsolve import Engine, NotPositiveDefiniteError, climb
 from nngp.posterior.constant import Constant
 from nngp.posterior.explain import no_factor

@@ -51,8 +51,7 @@ def reproduce(wanted: Asked, budget: float, path: Path, folder: Path, as_json: b
         say(sentence)
     with RunStore(path) as store:
         outlooks = [outlook(store, task) for task in tasks]
-        about_data = any(part.about_data for part in wanted.parts)
-        _say_outlook(outlooks, wanted.scope if about_data else None, budget, path)
+        _say_outlook(outlooks, wanted.scope, budget, path)
         work(store, tasks, outlooks, begun, budget)
         left = _say_left(store, tasks)
         shown = look_up(wanted.parts, store, wanted.scope)
@@ -99,10 +98,8 @@ def work(
             task.do(store, last, sys.stderr.isatty())
 
 
-def _say_outlook(
-    outlooks: Sequence[Outlook], scope: Scope | None, budget: float, path: Path
-) -> None:
-    """How much there is to do, and about what it takes; a scope is asked for its memory."""
+def _say_outlook(outlooks: Sequence[Outlook], scope: Scope, budget: float, path: Path) -> None:
+    """How much there is to do, and about what it takes."""
     runs, left = sum(one.runs for one in outlooks), sum(one.left for one in outlooks)
     say(f"{runs} run{'s' * (runs != 1)} in {path}, {runs - left} of them done")
     if any(one.experiment == "grid" and not one.runs for one in outlooks):
@@ -119,10 +116,9 @@ def _say_outlook(
     total = sum(one.seconds for one in outlooks)
     limit = "" if math.isinf(budget) else f", within a budget of {spoken(budget)}"
     say(f"about {spoken(total)} in all{limit}")
-    if scope is not None and (points := max(one.points for one in outlooks)):
-        say(
-            f"up to {_memory(scope, points) / 1e9:.1f} GB of memory, for {points:,} training points"
-        )
+    if points := max(one.points for one in outlooks):
+        need = _memory(scope, points)
+        say(f"up to {need / 1e9:.1f} GB of memory, for {points:,} training points")
 
 
 def _memory(scope: Scope, points: int) -> int:
