@@ -135,3 +135,10 @@ def test_memory_is_that_of_the_points():
 )
 def test_times_are_said_in_two_digits(seconds, words):
     assert spoken(seconds) == words
+
+
+def test_all_sizes_are_held_side_by_side():
+    alone, beside = (
+        memory(Scope("mnist", sizes, engine="cpu"), 3000).bytes for sizes in ((3000,), (2000, 3000))
+    )
+    assert beside - alone == 8 * 2000 * (5 * 2000 + 3 * 20_000)

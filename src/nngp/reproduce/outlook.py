@@ -13,6 +13,7 @@ from nngp.linsolve import Forecast, choose_engine, forecast_factor
 from nngp.reproduce.datasets.catalogue import IMAGE_SETS
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import Run, RunStore
+from nngp.reproduce.studies.sweeps import FEW
 from nngp.reproduce.tasks import Task
 
 
@@ -50,15 +51,21 @@ def outlook(store: RunStore, task: Task) -> Outlook:
 
 
 def memory(scope: Scope, points: int) -> Forecast:
-    """Of a training set of so many points: the factor of its kernel, and the inner products."""
+    """Of training sets up to so many points: the factor of the largest kernel, and what is held of
+    every pair of all sizes, which take turns. Small sets are done in one piece (`Sweeps`)."""
     entry = IMAGE_SETS[scope.dataset]
     others = entry.validation + entry.test
+
+    def held(n: int) -> int:
+        return 8 * n * (5 * n + 3 * others) if n <= FEW else 4 * n * (n + 2 * others)
+
+    smaller = sum(held(size) for size in scope.sizes if size < points)
     return forecast_factor(
         choose_engine(scope.engine, points),
         points,
         prod(entry.shape),
         len(entry.class_names),
-        beside=lambda n: 4 * n * (n + 2 * others),
+        beside=lambda n: held(n) + smaller,
     )
 
 
