@@ -5,7 +5,7 @@
 
 It does what `nngp reproduce` does for these experiments, without the packages that commands need,
 and goes on where the store ends. With --publish FILE.db.gz the finished runs are packed to be kept,
-together with those that the file has.
+together with those that the file has, and table 2 is written beside it.
 """
 
 import argparse
@@ -15,8 +15,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from nngp.reproduce.readings.columns import write_csv
+from nngp.reproduce.readings.tables import table2
 from nngp.reproduce.scope import ACTIVATIONS, DEPTHS, GRID, Scope, default_sizes
-from nngp.reproduce.store import RunStore, pack
+from nngp.reproduce.store import RunStore, pack, unpacked
 from nngp.reproduce.studies.doubt import doubt_study
 from nngp.reproduce.studies.grid import grid_studies
 from nngp.reproduce.studies.setting import setting_study
@@ -65,6 +67,13 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def write_tables(store: Path, datasets: Sequence[str]) -> None:
+    """Table 2 of every data set, from a packed store."""
+    with unpacked(store) as file, RunStore(file) as runs:
+        tables = [table2(runs, Scope(name, default_sizes(name))) for name in datasets]
+    write_csv(tables, store.with_name("table2.csv"))
+
+
 def main() -> None:
     asked = arguments()
     start = time.monotonic()
@@ -88,6 +97,7 @@ def main() -> None:
     if asked.publish:
         stores = [path for path in (asked.publish, asked.store) if path.exists()]
         print(pack(stores, asked.publish), "runs published")
+        write_tables(asked.publish, asked.dataset)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ def data(n=80, d=4, seed=0):
     return X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=n)
 
 
-@pytest.mark.parametrize("activation", ["relu", "erf", "tanh"])
+@pytest.mark.parametrize(
+    "activation", ["relu", "erf", pytest.param("tanh", marks=pytest.mark.slow)]
+)
 def test_gradients_against_differences(engine, activation):
     """Of the evidence and of the leave-one-out density, in every variance and relevance."""
     if activation == "tanh" and engine.name == "gpu":
