@@ -102,7 +102,9 @@ def _reasons(goal: str, reasons: Sequence[str]) -> list[Html]:
         return []
     items = [element("li", reason) for reason in reasons]
     said = element("summary", f"Missed, row by row: {goal} (accuracies in per cent)")
-    return [element("details", said, element("ul", *items))]
+    return [
+        element("details", said, element("ul", *items), open="")
+    ]  # open, as paper has no clicks
 
 
 def _claims(shown: Sequence[Showing]) -> Html:
