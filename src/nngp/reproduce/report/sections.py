@@ -102,9 +102,8 @@ def _reasons(goal: str, reasons: Sequence[str]) -> list[Html]:
         return []
     items = [element("li", reason) for reason in reasons]
     said = element("summary", f"Missed, row by row: {goal} (accuracies in per cent)")
-    return [
-        element("details", said, element("ul", *items), open="")
-    ]  # open, as paper has no clicks
+    # open, as paper has no clicks
+    return [element("details", said, element("ul", *items), open="")]
 
 
 def _claims(shown: Sequence[Showing]) -> Html:
