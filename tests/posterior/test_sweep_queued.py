@@ -156,3 +156,20 @@ def test_the_authors_table(device, monkeypatch):
         assert result.accuracy == np.mean(mean.argmax(1) == Y[40:70].argmax(1))
     exact = next(sweep.run([net]))
     assert exact.mse != pytest.approx(result.mse, rel=1e-4)
+
+
+def test_duplicates_and_opposites_have_values_of_their_own(device):
+    """An activation that jumps tears apart all but equal inputs, however near they are."""
+    from nngp.curve import curve_at
+    from nngp.gram.device import DEEP
+    from nngp.gram.device_gaps import gap_values
+
+    curve = curve_at(nngp.Architecture(6, "sign", 1.0, 0.0), 1.0)
+    deficit, one = curve.profile.deficit, curve.variance
+    gaps = np.array([0.0, -0.0, 2.0**-50, -(2.0**-50)])
+    with device.run() as run:
+        found = gap_values(run.put(deficit.coefs[:, :DEEP]), one, one - deficit.ends[1], gaps)
+    exact = curve(one_minus=np.array([0.0, 2.0, 2.0**-50])).tolist()
+    np.testing.assert_allclose(np.asarray(found)[:3], exact, rtol=0, atol=1e-12)
+    assert found[0] == one
+    assert one - found[2] > 1e-3
