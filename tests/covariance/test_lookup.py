@@ -99,3 +99,16 @@ def test_out_of_range_and_bad_sizes():
         nngp.LookupTable("relu", max_corr=1.0)
     with pytest.raises(ValueError, match="needs var1 == var2"):
         nngp.layer_covariance("relu", 1.0, 2.0, 0.0, method="lookup")
+
+
+def test_a_row_is_the_table_at_one_variance():
+    """To the ends: beyond the last correlation it goes straight to the table for 1 or -1."""
+    from nngp.covariance.lookup import along_row
+
+    table = nngp.LookupTable("relu", n_g=51, n_v=21, n_c=20, s_max=4.0, max_corr=0.9)
+    corr = np.concatenate([np.linspace(-1, 1, 41), [-0.97, -0.93, 0.91, 0.99]])
+    for var in (0.0, 0.13, 2.0, 4.0):
+        found = along_row(np, table.row(var), 0.9, corr)
+        np.testing.assert_allclose(found, table(var, corr), rtol=0, atol=1e-13)
+    with pytest.raises(ValueError, match="past the table's s_max"):
+        table.row(4.1)

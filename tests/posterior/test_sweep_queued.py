@@ -168,8 +168,9 @@ def test_duplicates_and_opposites_have_values_of_their_own(device):
     deficit, one = curve.profile.deficit, curve.variance
     gaps = np.array([0.0, -0.0, 2.0**-50, -(2.0**-50)])
     with device.run() as run:
-        found = gap_values(run.put(deficit.coefs[:, :DEEP]), one, one - deficit.ends[1], gaps)
+        coefs, ends = run.put(deficit.coefs[:, :DEEP]), (one, one - deficit.ends[1])
+        found = np.asarray(gap_values(coefs, *ends, run.put(gaps)))
     exact = curve(one_minus=np.array([0.0, 2.0, 2.0**-50])).tolist()
-    np.testing.assert_allclose(np.asarray(found)[:3], exact, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[:3], exact, rtol=0, atol=1e-12)
     assert found[0] == one
     assert one - found[2] > 1e-3
