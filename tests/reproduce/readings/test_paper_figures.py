@@ -328,3 +328,19 @@ def test_named_accuracies_are_round_and_apart():
     assert (named[0], named[-1]) == (0.1, 0.999)
     logs = -np.log(1 - np.array(named))
     assert np.diff(logs).min() > np.log(900) / 12
+
+
+def test_figure_9_prefers_complete_grids_to_more_networks(store):
+    part = SCOPE.weight_vars[:1]
+    for train in (100, 1000):
+        put_grid(store, SCOPE, train, "relu", 1)
+    put_grid(store, SCOPE, 100, "tanh", 1, skip=part)
+    assert depth_maps(store, SCOPE).train == 1000
+    put_grid(store, SCOPE, 100, "erf", 1)
+    assert depth_maps(store, SCOPE).train == 100
+
+
+def test_figure_9_without_complete_grids_has_the_most_networks(store):
+    put_grid(store, SCOPE, 1000, "relu", 1, skip=SCOPE.weight_vars[:2])
+    put_grid(store, SCOPE, 100, "relu", 1, skip=SCOPE.weight_vars[:1])
+    assert depth_maps(store, SCOPE).train == 100

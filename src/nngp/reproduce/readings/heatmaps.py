@@ -85,9 +85,13 @@ def _maps(
 
 
 def _fullest(grids: Grids, names: Sequence[str], depths: Sequence[int]) -> int:
-    """The training set that has the most of these networks, and of several the largest."""
-    counts = dict.fromkeys(grids.scope.sizes, 0)
+    """The largest training set that has as many complete grids of these as any; where none is
+    complete, the one that has the most networks."""
+    complete, networks = (dict.fromkeys(grids.scope.sizes, 0) for _ in range(2))
     for (train, name, depth), grid in grids.by_name.items():
         if name in names and depth in depths:
-            counts[train] += grid.networks
-    return max(counts, key=lambda train: (counts[train], train))
+            complete[train] += grid.complete
+            networks[train] += grid.networks
+    if any(complete.values()):
+        return max(complete, key=lambda train: (complete[train], train))
+    return max(networks, key=lambda train: (networks[train], train))
