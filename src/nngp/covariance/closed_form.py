@@ -15,7 +15,7 @@ what the curve composes, and never subtracts large numbers. References: Cho and 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -172,13 +172,37 @@ def _roots(q: float, m: Array) -> tuple[Array, float, Array]:
 
 
 def _gelu() -> ClosedForm:
-    # x Phi(x) = x/2 + x erf(x/sqrt 2)/2; E[uv erf erf] by Stein's lemma twice. All but the value
-    # lose sqrt(q) to rounding; far out they are relu's to 1/sqrt(q), which is then the better way.
-    relu = _leaky_relu(0.0)
+    # All but the value lose sqrt(q) to rounding; far out they are relu's to 1/sqrt(q), which is
+    # then the better way.
+    near, relu = _gelu_near(), _leaky_relu(0.0)
 
-    def far_out(xp: Any, q1: Any, q2: Any, there: Any, here: Any) -> Any:
-        return xp.where(xp.minimum(q1, q2) > LIKE_RELU, there, here)
+    def moment(name: str) -> Callable[..., Any]:
+        def either(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
+            far = xp.minimum(q1, q2) > LIKE_RELU
+            return xp.where(far, *(getattr(form, name)(xp, q1, q2, c, m) for form in (relu, near)))
 
+        return either
+
+    def difference(name: str) -> Callable[[float, Array], Array]:
+        def either(q: float, m: Array) -> Array:
+            here = getattr(near, name)(np.minimum(q, LIKE_RELU), m)
+            return np.where(q > LIKE_RELU, getattr(relu, name)(q, m), here)
+
+        return either
+
+    return replace(
+        near,
+        slope=moment("slope"),
+        radial=moment("radial"),
+        deficit=difference("deficit"),
+        deficit_in_var=difference("deficit_in_var"),
+        surplus=difference("surplus"),
+        loss=lambda q: 1 + (4 * np.sqrt(q) if q <= LIKE_RELU else 1 / (EPS * np.sqrt(q))),
+    )
+
+
+def _gelu_near() -> ClosedForm:
+    # x Phi(x) = x/2 + x erf(x/sqrt 2)/2; E[uv erf erf] by Stein's lemma twice.
     def parts(xp: Any, q1: Any, q2: Any, c: Any, m: Any) -> tuple[Any, Any, Any, Any, Any]:
         rho = _scale(xp, q1, q2) * c
         sine2, ones = _safe.sine2(xp, c, m), (1 + q1) * (1 + q2)
@@ -194,8 +218,7 @@ def _gelu() -> ClosedForm:
 
     def slope(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
         rho, root, mix, top, arc = parts(xp, q1, q2, c, m)
-        here = 0.25 * (1 + arc + TWO_OVER_PI * rho / root * (1 + 2 * mix + top / root**2))
-        return far_out(xp, q1, q2, relu.slope(xp, q1, q2, c, m), here)
+        return 0.25 * (1 + arc + TWO_OVER_PI * rho / root * (1 + 2 * mix + top / root**2))
 
     def radial(xp: Any, q1: Any, q2: Any, c: Any, m: Any = None) -> Any:
         rho, root, _, top, _ = parts(xp, q1, q2, c, m)
@@ -204,35 +227,19 @@ def _gelu() -> ClosedForm:
             - 0.5 * rho**2 / ((1 + q1) * root)
             - 0.5 * top * (1 + q2) / root**3
         )
-        here = 0.5 * q1 * TWO_OVER_PI * at_fixed_rho + rho * slope(xp, q1, q2, c, m)
-        return far_out(xp, q1, q2, relu.radial(xp, q1, q2, c, m), here)
+        return 0.5 * q1 * TWO_OVER_PI * at_fixed_rho + rho * slope(xp, q1, q2, c, m)
 
     def even_deficit(q: float, m: Array) -> Array:
         return q * _gelu_even_deficit_over_q(q, m)
 
     def deficit(q: float, m: Array) -> Array:
-        near = np.minimum(q, LIKE_RELU)
-        return far_out(np, q, q, relu.deficit(q, m), 0.25 * near * m + even_deficit(near, m))
-
-    def deficit_in_var(q: float, m: Array) -> Array:
-        here = _gelu_deficit_in_var(np.minimum(q, LIKE_RELU), m)
-        return far_out(np, q, q, relu.deficit_in_var(q, m), here)
+        return 0.25 * q * m + even_deficit(q, m)
 
     def surplus(q: float, m: Array) -> Array:
-        if q > LIKE_RELU and relu.surplus is not None:
-            return relu.surplus(q, m)
         even_moment = float(value(np, q, q, np.float64(1.0))) - 0.25 * q
         return 0.25 * q * m + (2 * even_moment - even_deficit(q, m))
 
-    return ClosedForm(
-        value,
-        slope,
-        radial,
-        deficit,
-        deficit_in_var,
-        loss=lambda q: 1 + (4 * np.sqrt(q) if q <= LIKE_RELU else 1 / (EPS * np.sqrt(q))),
-        surplus=surplus,
-    )
+    return ClosedForm(value, slope, radial, deficit, _gelu_deficit_in_var, surplus=surplus)
 
 
 def _gelu_rest(q: float, m: Array) -> tuple[Array, Array]:
