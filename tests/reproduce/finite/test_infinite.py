@@ -78,7 +78,7 @@ def test_another_process_is_waited_for(tmp_path, monkeypatch):
             taken.extend(run.key for run in other.claim_many(1, keys=[key]))
             return [key]
 
-        monkeypatch.setattr(module.time, "sleep", finish_there)
+        monkeypatch.setattr("nngp.reproduce.study.time.sleep", finish_there)
         monkeypatch.setattr(store, "declare", lambda name, config: claimed_there(config))
         assert infinite(store, DATA, "erf", 2).result == {"test_accuracy": 0.5}
 

@@ -5,9 +5,7 @@ of the two variances (app. D) in fewer steps: it gives the level that finite net
 with, and the paper's own grid is another experiment.
 """
 
-import time
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +14,9 @@ from nngp.linsolve import choose_engine
 from nngp.posterior import Sweep, condition
 from nngp.reproduce.datasets import Split
 from nngp.reproduce.store import Run, RunStore
+from nngp.reproduce.study import Outcome, Study, carry_out
 
 EXPERIMENT = "infinite"
-POLL = 0.5  # seconds between two looks at a run that another process has in hand
 WEIGHT_VARS = tuple(np.linspace(0.1, 5.0, 10).round(4).tolist())
 BIAS_VARS = tuple(np.linspace(0.0, 2.0, 4).round(4).tolist())
 
@@ -43,32 +41,15 @@ def infinite(
         "weight_vars": WEIGHT_VARS,
         "bias_vars": BIAS_VARS,
     }
-    (key,) = store.declare(EXPERIMENT, [config])
-    while (run := store.get(key)).status != "done":
-        if run.status == "failed":
-            raise RuntimeError(f"{run.error}; nngp runs --retry-failed has it tried again")
-        if store.claim(keys=[key]):
-            _work(store, key, data, activation, depth, engine)
-        else:  # another process has it in hand
-            time.sleep(POLL)
+    study = Study(EXPERIMENT, [config], lambda config: _best(data, activation, depth, engine))
+    (key,) = carry_out(store, study, progress=False)
+    run = store.get(key)
+    if run.status == "failed":
+        raise RuntimeError(f"{run.error}; nngp runs --retry-failed has it tried again")
     return run
 
 
-def _work(store: RunStore, key: str, data: Split, activation: str, depth: int, engine: str) -> None:
-    start = time.perf_counter()
-    try:
-        result, jitter = _best(data, activation, depth, engine)
-    except ArithmeticError as error:
-        store.fail(key, str(error), time.perf_counter() - start)
-        return
-    except BaseException:
-        store.release([key])
-        raise
-    device = choose_engine(engine, len(data.X)).name
-    store.finish(key, result, seconds=time.perf_counter() - start, device=device, jitter=jitter)
-
-
-def _best(data: Split, activation: str, depth: int, engine: str) -> tuple[dict[str, Any], float]:
+def _best(data: Split, activation: str, depth: int, engine: str) -> Outcome:
     """Choose on validation, judge on test."""
     Y = data.targets(data.labels)
     sweep = Sweep(data.X, Y, data.X_val, data.targets(data.labels_val), engine=engine)
@@ -87,4 +68,4 @@ def _best(data: Split, activation: str, depth: int, engine: str) -> tuple[dict[s
         "test_accuracy": float(np.mean(mean.argmax(axis=1) == data.labels_test)),
         "test_mse": float(error),
     }
-    return result, best.noise_var
+    return Outcome(result, choose_engine(engine, len(data.X)).name, best.noise_var)

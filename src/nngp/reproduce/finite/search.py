@@ -22,8 +22,7 @@ from nngp.reproduce.finite.network import FiniteNetwork
 from nngp.reproduce.finite.recipe import Plan, Recipe, random_recipes
 from nngp.reproduce.finite.training import Trainer, Training
 from nngp.reproduce.store import Run, RunStore
-
-POLL = 0.5  # seconds between two looks at runs that another process has in hand
+from nngp.reproduce.study import POLL
 
 
 def search(
