@@ -27,6 +27,7 @@ def solved(n):
     assert posterior.variance(X[:100]).max() < 1e-3
 
 
+@pytest.mark.slow
 def test_sixteen_thousand_points():
     solved(16_000)
 
