@@ -20,8 +20,8 @@ from nngp.reproduce.study import Study, carry_out
 STUDIES = ("angular", "prior", "critical", "spread", "doubt", "setting", "grid")
 SEARCHES = ("finite", "gap")
 WITH_EXTRA = ("spread", *SEARCHES)  # what the extra `finite` is for
-NETWORK = 0.03  # seconds for a network, however few its points are
-ENTRY = {"cpu": 1.5e-8, "gpu": 1e-10}  # seconds for an entry of its kernel matrices
+NETWORK = 0.005  # seconds for a network, however few its points are
+ENTRY = {"cpu": 4e-9, "gpu": 1e-10}  # seconds for an entry of its kernel matrices
 CUBE = {"cpu": 6e-12, "gpu": 1.2e-14}  # seconds for its factorisation, over the cube of the points
 TABLE = 5.0  # seconds to make the authors' table, which is then read twice a layer or so
 USUAL = {"angular": 15.0, "prior": 1.0, "critical": 5.0, "spread": 20.0}  # seconds of a run
