@@ -112,3 +112,18 @@ def test_a_row_is_the_table_at_one_variance():
         np.testing.assert_allclose(found, table(var, corr), rtol=0, atol=1e-13)
     with pytest.raises(ValueError, match="past the table's s_max"):
         table.row(4.1)
+
+
+@pytest.mark.slow
+def test_the_authors_table_makes_near_inputs_equal_in_a_deep_network():
+    """The paper's row for MNIST with 200 images: what the report says of differences."""
+    net, table = nngp.Architecture(100, "tanh", 3.99, 2.0), nngp.LookupTable.authors("tanh")
+    angle = np.arccos([1.0, 0.95, 0.9, 0.5])
+    X = np.sqrt(2) * np.column_stack([np.cos(angle), np.sin(angle)])
+    by_table, exact = (
+        1 - row / row[0]
+        for row in (nngp.kernel(net, X, method="lookup", table=table)[0], nngp.kernel(net, X)[0])
+    )
+    np.testing.assert_allclose(by_table[1:3], 0.0, atol=1e-6)
+    assert by_table[3] > 5e-5
+    assert exact[2] > 1e-4

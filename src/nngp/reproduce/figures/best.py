@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from nngp.reproduce.figures.style import save
+from nngp.reproduce.figures.style import save, variance_panels
 from nngp.reproduce.readings.best import Best
 
 WIDTH, POINTS = 7.2, 9
@@ -22,25 +22,15 @@ MARGIN = 0.07  # of the ranges, so that marks at their ends are whole
 def draw_best(data: Best, path: str | Path | None = None) -> Figure:
     """Rows are activations, columns training sets; each mark is a network, its colour the depth,
     and deeper ones are larger and lie below."""
-    rows, columns = len(data.activations), len(data.sizes)
     with plt.rc_context({"font.size": POINTS}):
-        figure, axes = plt.subplots(
-            *(rows, columns),
-            figsize=(WIDTH, 1.0 + 1.65 * rows),
-            sharex=True,
-            sharey=True,
-            squeeze=False,
-            layout="constrained",
-        )
+        titles = [f"{train:,} points" for train in data.sizes]
+        size = (WIDTH, 1.0 + 1.65 * len(data.activations))
+        figure, axes = variance_panels(data.activations, titles, size)
         depths = sorted({one.depth for some in data.chosen.values() for one in some})
         looks = dict(zip(depths, _looks(len(depths)), strict=True))
         for row, name in zip(axes, data.activations, strict=True):
             for panel, train in zip(row, data.sizes, strict=True):
                 _draw_panel(panel, data, name, train, looks)
-            row[0].set_ylabel(f"{name}\nbias variance")
-        for above, below, train in zip(axes[0], axes[-1], data.sizes, strict=True):
-            above.set_title(f"{train:,} points", fontsize=POINTS)
-            below.set_xlabel("weight variance")
         _explain(figure, looks)
         figure.suptitle(_words(data), fontsize=POINTS + 1)
         save(figure, path)

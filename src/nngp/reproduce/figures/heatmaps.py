@@ -18,7 +18,7 @@ from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
 from nngp.reproduce.figures.phases import LOOKS
-from nngp.reproduce.figures.style import accuracy_ticks, save
+from nngp.reproduce.figures.style import accuracy_ticks, save, variance_panels
 from nngp.reproduce.readings.heatmaps import HeatMap, HeatMaps
 from nngp.reproduce.readings.lines import Theory
 
@@ -63,24 +63,14 @@ def draw_phase_maps(data: HeatMaps, path: str | Path | None = None) -> Figure:
 
 def draw_depth_maps(data: HeatMaps, path: str | Path | None = None) -> Figure:
     """Figure 9: rows are activations, columns depths; one scale of colours for all."""
-    rows, columns = len(data.activations), len(data.depths)
     with plt.rc_context({"font.size": POINTS}):
-        figure, axes = plt.subplots(
-            *(rows, columns),
-            figsize=(WIDTH, 1.0 + 1.6 * rows),
-            sharex=True,
-            sharey=True,
-            squeeze=False,
-            layout="constrained",
-        )
+        titles = [f"depth {depth}" for depth in data.depths]
+        size = (WIDTH, 1.0 + 1.6 * len(data.activations))
+        figure, axes = variance_panels(data.activations, titles, size)
         norm = _norm(data)
         for row, name in zip(axes, data.activations, strict=True):
             for panel, depth in zip(row, data.depths, strict=True):
                 _draw_map(panel, data, name, depth, norm)
-            row[0].set_ylabel(f"{name}\nbias variance")
-        for above, below, depth in zip(axes[0], axes[-1], data.depths, strict=True):
-            above.set_title(f"depth {depth}", fontsize=POINTS)
-            below.set_xlabel("weight variance")
         _colour_bar(figure, axes.ravel().tolist(), norm)
         figure.suptitle(f"test accuracy: {_words(data)}", fontsize=POINTS + 1)
         _explain(figure, data)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
@@ -47,3 +48,23 @@ def accuracy_ticks(lowest: float, highest: float) -> list[float]:
         if lowest <= error <= highest and free:
             chosen.append(error)
     return sorted(round(1 - error, 4) for error in chosen)
+
+
+def variance_panels(
+    activations: Sequence[str], titles: Sequence[str], size: tuple[float, float]
+) -> tuple[Figure, Any]:
+    """Panels over the two variances: a row for each activation, a column for each title."""
+    figure, axes = plt.subplots(
+        *(len(activations), len(titles)),
+        figsize=size,
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    for row, name in zip(axes, activations, strict=True):
+        row[0].set_ylabel(f"{name}\nbias variance")
+    for above, below, title in zip(axes[0], axes[-1], titles, strict=True):
+        above.set_title(title, fontsize=plt.rcParams["font.size"])
+        below.set_xlabel("weight variance")
+    return figure, axes
