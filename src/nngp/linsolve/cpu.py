@@ -95,6 +95,8 @@ class _StoppedError(Exception):
 class CpuRun:
     """A thread pool for the length of one job."""
 
+    ahead = 1
+
     def __init__(self) -> None:
         # From another thread than the main one BLAS keeps its own threads: one chain at a time.
         main = threading.current_thread() is threading.main_thread()
@@ -142,7 +144,8 @@ class CpuRun:
         last: Handle | Literal["potrf"] | None = None,
         *,
         transposed: bool = True,
-        then: Callable[[Tile], Any] | None = None,
+        then: Callable[..., Any] | None = None,
+        beside: Sequence[Handle] = (),
     ) -> Handle:
         pairs = list(zip(left, right, strict=True))
 
@@ -159,7 +162,7 @@ class CpuRun:
                 blas.potrf(C)
             elif last is not None:
                 blas.trsm(self.wait(last), C, transposed=transposed)
-            return C if then is None else then(C)
+            return C if then is None else then(C, *(self.wait(h) for h in beside))
 
         return self._pool.submit(job)
 
@@ -184,6 +187,9 @@ class CpuRun:
 
     def zeros(self, rows: int, columns: int) -> Tile:
         return np.zeros((rows, columns))
+
+    def copy(self, handle: Handle) -> Tile:
+        return self.wait(handle).copy()
 
     def _go_on(self) -> None:
         if self._stop.is_set():

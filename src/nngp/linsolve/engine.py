@@ -33,6 +33,7 @@ class Run(Protocol):
     """One job on an engine: a context manager that leaves nothing running behind."""
 
     width: int  # chains worked on side by side
+    ahead: int  # columns of chains begun before one is waited for
 
     def __enter__(self) -> "Run": ...
 
@@ -46,9 +47,10 @@ class Run(Protocol):
         last: Handle | Literal["potrf"] | None = None,
         *,
         transposed: bool = True,
-        then: Callable[[Tile], Any] | None = None,
+        then: Callable[..., Any] | None = None,
+        beside: Sequence[Handle] = (),
     ) -> Handle:
-        """C = first(); C -= Σ left_k right_kᵀ; potrf or C last⁻ᵀ; then(C).
+        """C = first(); C -= Σ left_k right_kᵀ; potrf or C last⁻ᵀ; then(C, *beside).
 
         `first` hands over an array that the chain may overwrite. With transposed=False neither
         the right factors nor `last` are transposed. Chains may only depend on earlier ones.
@@ -71,6 +73,9 @@ class Run(Protocol):
 
     def zeros(self, rows: int, columns: int) -> Tile:
         """A tile of zeros."""
+
+    def copy(self, handle: Handle) -> Tile:
+        """A tile that a chain may begin with and overwrite."""
 
 
 class Engine(Protocol):

@@ -125,7 +125,7 @@ class _Unsolved:
 class GpuRun:
     """Double precision and the device, for the length of one job."""
 
-    width = 1
+    width = ahead = 1
 
     def __init__(self, device: Any) -> None:
         self._device, self._stack = device, ExitStack()
@@ -154,7 +154,8 @@ class GpuRun:
         last: Handle | Literal["potrf"] | None = None,
         *,
         transposed: bool = True,
-        then: Callable[[Tile], Any] | None = None,
+        then: Callable[..., Any] | None = None,
+        beside: Sequence[Handle] = (),
     ) -> Handle:
         C = first()
         for a, b in zip(left, right, strict=True):
@@ -163,8 +164,8 @@ class GpuRun:
             C, positive = _potrf(C)
             self._pivots[id(C)] = positive
         elif last is not None:
-            return self._solve(self._value(last), C, transposed, then)
-        return C if then is None else then(C)
+            C = self._solve(self._value(last), C, transposed)
+        return C if then is None else then(*(self._value(h) for h in (C, *beside)))
 
     def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
         return function(*(self._value(h) for h in handles))
@@ -188,15 +189,16 @@ class GpuRun:
     def zeros(self, rows: int, columns: int) -> Tile:
         return jnp.zeros((rows, columns))
 
-    def _solve(self, L: Tile, C: Tile, transposed: bool, then: Any) -> Handle:
+    def copy(self, handle: Handle) -> Tile:
+        return self._value(handle).copy()
+
+    def _solve(self, L: Tile, C: Tile, transposed: bool) -> Handle:
         """Queue a solve; solves with one diagonal tile are done together."""
         if self._queue and self._queue_with != (id(L), transposed):
             self._flush()
         handle = _Unsolved()
         self._queue_with, self._diagonal = (id(L), transposed), L
         self._queue.append((handle, C))
-        if then is not None:
-            return then(self._value(handle))
         if sum(len(tile) for _, tile in self._queue) >= STACK:
             self._flush()
         return handle

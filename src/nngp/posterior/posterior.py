@@ -27,7 +27,15 @@ from nngp.posterior.evidence import evidence_gradient
 from nngp.posterior.explain import no_factor
 from nngp.posterior.leave_one_out import density_gradient
 from nngp.posterior.report import Report, describe, warn
-from nngp.posterior.system import System, check_shifted, extend, means, solve
+from nngp.posterior.system import (
+    Explained,
+    System,
+    check_shifted,
+    extend,
+    means,
+    row_squares,
+    solve,
+)
 from nngp.posterior.targets import as_targets
 from nngp.posterior.workplace import Workplace
 
@@ -97,8 +105,8 @@ class Posterior:
         observation of it. All outputs share it."""
 
         def work(run: Run, blocks: Any, rows: list[slice]) -> Iterator[Array]:
-            for part, solved in self._solved(run, blocks, rows):
-                yield self._left_over(run, blocks, part, solved, noise)
+            for part, found in self._explained(run, blocks, rows):
+                yield self._left_over(blocks, part, found, noise)
 
         return self._stream(Xs, work, float(self.n) ** 2)
 
@@ -106,11 +114,9 @@ class Posterior:
         """`mean` and `variance` in one pass, which is cheaper than both."""
 
         def work(run: Run, blocks: Any, rows: list[slice]) -> Iterator[Array]:
-            for part, solved in self._solved(run, blocks, rows):
-                pairs = zip(solved, self._system.z, strict=True)
-                mean = run.fetch(sum(v @ z.T for v, z in pairs)) + self._system.mean
-                variance = self._left_over(run, blocks, part, solved, noise)
-                yield np.column_stack([mean, variance])
+            for part, found in self._explained(run, blocks, rows):
+                variance = self._left_over(blocks, part, found, noise)
+                yield np.column_stack([found.mean, variance])
 
         both = self._stream(Xs, work, float(self.n) ** 2)
         return self._shaped(both[:, :-1]), both[:, -1].copy()
@@ -334,22 +340,18 @@ class Posterior:
     def _check_norms(self, blocks: Any) -> None:
         check_shifted(blocks, self._system, self._targets, self.architecture.depth)
 
-    def _solved(
+    def _explained(
         self, run: Run, blocks: Any, rows: list[slice]
-    ) -> Iterator[tuple[slice, list[Any]]]:
-        """For each block of test points, L⁻¹K* transposed, in tiles."""
-        firsts = [partial(self._cross, blocks, part) for part in rows]
-        for part, row in zip(rows, forward(run, self._system.factor, firsts), strict=True):
-            yield part, [run.wait(tile) for tile in row]
+    ) -> Iterator[tuple[slice, Explained]]:
+        yield from zip(rows, self._system.explained(run, blocks, rows), strict=True)
 
     def _cross(self, blocks: Any, rows: slice, j: int) -> Any:
         return blocks.block(rows, self._system.factor.slices[j])
 
-    def _left_over(
-        self, run: Run, blocks: Any, part: slice, solved: list[Any], noise: bool
-    ) -> Array:
-        left = blocks.diagonal[part] - _sum_squares(run, solved)
-        left += self._of_constant(run, solved, len(left)) ** 2
+    def _left_over(self, blocks: Any, part: slice, found: Explained, noise: bool) -> Array:
+        left = blocks.diagonal[part] - found.variance
+        if self._system.constant is not None and found.constant is not None:
+            left += self._system.constant.variance * (1.0 - found.constant) ** 2
         return self._system.split.scale * np.maximum(left, 0.0) + self.noise_var * noise
 
     def _of_constant(self, run: Run, solved: list[Any], size: int) -> Array:
@@ -394,5 +396,5 @@ def _padded(test: Inputs, rows: slice, engine: Engine) -> Inputs:
 
 
 def _sum_squares(run: Run, row: list[Any]) -> Array:
-    handles = [run.apply(lambda tile: (tile * tile).sum(axis=1), tile) for tile in row]
+    handles = [run.apply(row_squares, tile) for tile in row]
     return np.sum([run.fetch(handle) for handle in handles], axis=0)

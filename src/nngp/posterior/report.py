@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ def _spread(engine: Engine, blocks: KernelBlocks) -> tuple[float, float]:
     diagonal = blocks.diagonal[:SAMPLE]
     some = slice(0, len(diagonal))
     with engine.run() as run:
-        K = run.fetch(run.apply(blocks.block, some, some))
+        K = run.fetch(run.chain(partial(blocks.block, some, some)))
     deficits = 0.5 * (diagonal[:, None] + diagonal) - K
     return float(np.max(blocks.diagonal)), max(float(deficits.max()), 0.0)
 

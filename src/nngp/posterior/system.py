@@ -6,10 +6,10 @@ Takes kernel blocks, targets and noise; gives `System`: the factor, z = L⁻¹Y 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from nngp.linsolve import (
     merge_last,
 )
 from nngp.linsolve.cholesky import flops, spans
-from nngp.posterior.constant import Constant, sum_of_squares
+from nngp.posterior.constant import Constant, dot_row, sum_of_squares
 from nngp.posterior.explain import no_factor
 from nngp.posterior.noise import Noise
 
@@ -55,6 +55,15 @@ class KernelBlocks(Protocol):
     def error(self) -> float: ...
 
 
+class Explained(NamedTuple):
+    """What the data say at test points: the mean, the part of M(x, x) that they explain, and that
+    of the constant, mᵀb, where it is kept apart."""
+
+    mean: Array
+    variance: Array
+    constant: Array | None
+
+
 @dataclass(frozen=True)
 class System:
     """The factor, and the targets solved with it, as tiles (outputs, rows) of the engine."""
@@ -70,6 +79,11 @@ class System:
     seconds: dict[str, float]  # by phase
 
     @property
+    def slices(self) -> list[slice]:
+        """The index range of every tile."""
+        return self.factor.slices
+
+    @property
     def mean(self) -> Any:
         """What is added to every prediction: μ of each output, or nothing."""
         return 0.0 if self.constant is None else self.constant.mean
@@ -78,6 +92,19 @@ class System:
     def weights(self) -> Array:
         """α on the host, (n, outputs), times the split's scale."""
         return np.concatenate([np.asarray(tile) for tile in self.alpha], axis=1).T
+
+    def explained(
+        self, run: Run, blocks: KernelBlocks, rows: Sequence[slice]
+    ) -> Iterator["Explained"]:
+        """For each block of test points, given K of them and the data."""
+        firsts = [partial(_cross_tile, blocks, part, self.slices) for part in rows]
+        for tiles in forward(run, self.factor, firsts):
+            solved = [run.wait(tile) for tile in tiles]
+            mean = _dots(run, _times_transposed, solved, self.z) + self.mean
+            known = None
+            if self.constant is not None:
+                known = _dots(run, dot_row, solved, self.constant.z)
+            yield Explained(mean, _dots(run, row_squares, solved), known)
 
     @property
     def rate(self) -> float:
@@ -218,7 +245,7 @@ def _finish(
         z, alpha, constant = _kept_apart(run, factor, split, z, alpha, middle)
     squares = [run.apply(sum_of_squares, tile) for tile in z]
     fit = sum(float(run.fetch(part)) for part in squares)
-    log_evidence = evidence(split, constant, fit, factor.log_det, factor.n, z[0].shape[0])
+    log_evidence = evidence(split, constant, fit, factor.log_det, factor.n, len(middle))
     seconds = {**seconds, "solve": time.perf_counter() - start}
     return System(factor, split, noise, constant, z, alpha, log_evidence, failed, seconds)
 
@@ -246,6 +273,21 @@ def _kernel_tile(
     return blocks.block(slices[i], slices[j], shift=shift, out=out)
 
 
+def _cross_tile(blocks: KernelBlocks, rows: slice, slices: list[slice], j: int) -> Any:
+    return blocks.block(rows, slices[j])
+
+
+def _dots(run: Run, function: Callable[..., Any], *tiles: Sequence[Any]) -> Array:
+    """The sum of function(...) over tiles, on the host."""
+    parts = [run.apply(function, *some) for some in zip(*tiles, strict=True)]
+    return np.sum([run.fetch(part) for part in parts], axis=0)
+
+
+def row_squares(tile: Any) -> Any:
+    """The sum of squares of each row."""
+    return (tile * tile).sum(axis=1)
+
+
 def _target_tile(run: Run, slices: list[slice], Y: Array, j: int) -> Any:
     return run.put(Y[slices[j]].T.copy())
 
@@ -253,13 +295,27 @@ def _target_tile(run: Run, slices: list[slice], Y: Array, j: int) -> Any:
 def means(run: Run, blocks: KernelBlocks, system: System, rows: Sequence[slice]) -> list[Any]:
     """The posterior mean for each block of rows, as handles."""
 
-    def product(part: slice) -> Any:
-        total: Any = system.mean
-        for columns, weights in zip(system.factor.slices, system.alpha, strict=True):
-            total = total + blocks.block(part, columns) @ weights.T
-        return total
+    def mean(part: slice) -> Any:
+        known = zip(system.slices, system.alpha, strict=True)
+        parts = [_product(run, blocks, part, columns, alpha) for columns, alpha in known]
+        return run.apply(partial(_total, system.mean), *parts)
 
-    return [run.apply(product, part) for part in rows]
+    return [mean(part) for part in rows]
+
+
+def _product(
+    run: Run, blocks: KernelBlocks, rows: slice, columns: slice, alpha: Any, shift: float = 0.0
+) -> Any:
+    first = partial(blocks.block, rows, columns, shift=shift)
+    return run.chain(first, then=_times_transposed, beside=(alpha,))
+
+
+def _times_transposed(block: Any, alpha: Any) -> Any:
+    return block @ alpha.T
+
+
+def _total(start: Any, *parts: Any) -> Any:
+    return sum(parts, start)
 
 
 def check_shifted(blocks: KernelBlocks, system: System, Y: Array, depth: int) -> None:
@@ -284,8 +340,8 @@ def residual(engine: Engine, blocks: KernelBlocks, system: System, targets: Arra
     rows = slice(start, start + count)
     with engine.run() as run:
         handles = [
-            run.apply(_fitted, blocks, rows, columns, factor.shift, alpha)
-            for columns, alpha in zip(factor.slices, system.alpha, strict=True)
+            _product(run, blocks, rows, columns, alpha, factor.shift)
+            for columns, alpha in zip(system.slices, system.alpha, strict=True)
         ]
         fitted = np.sum([run.fetch(handle) for handle in handles], axis=0) + system.mean
     missed = float(np.abs(fitted - targets[rows]).max())
@@ -293,7 +349,3 @@ def residual(engine: Engine, blocks: KernelBlocks, system: System, targets: Arra
         missed = max(missed, system.constant.contradiction(system.weights))
     largest = float(np.abs(targets).max())
     return missed / (largest if largest > 0 else 1.0)
-
-
-def _fitted(blocks: KernelBlocks, rows: slice, columns: slice, shift: float, alpha: Any) -> Any:
-    return blocks.block(rows, columns, shift=shift) @ alpha.T
