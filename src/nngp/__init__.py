@@ -58,6 +58,8 @@ from nngp.posterior import (
 
 if TYPE_CHECKING:
     from nngp import datasets as datasets, finite as finite, regimes as regimes
+    from nngp.linsolve.cluster import DaskEngine as DaskEngine
+    from nngp.linsolve.cluster_client import ClusterError as ClusterError
     from nngp.predictors import (
         ModelFileError as ModelFileError,
         NNGPClassifier as NNGPClassifier,
@@ -74,6 +76,8 @@ _LATER = {
         ("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "ModelFileError", "load"),
         "nngp.predictors",
     ),
+    "DaskEngine": "nngp.linsolve.cluster",
+    "ClusterError": "nngp.linsolve.cluster_client",
     "FiniteNetwork": "nngp.reproduce.finite.network",
     "RunStore": "nngp.reproduce.store",
     "datasets": "",

@@ -29,7 +29,8 @@ class CpuEngine:
     """Tiles in host memory."""
 
     name = "cpu"
-    where: Literal["host", "device"] = "host"
+    where: Literal["host", "device", "cluster"] = "host"
+    spills = False
 
     def tile_size(self, n: int) -> int:
         """Even tiles of at most 768 rows; smaller if many cores would otherwise starve."""

@@ -82,7 +82,9 @@ class Engine(Protocol):
     """Where tiles live."""
 
     name: str
-    where: Literal["host", "device"]  # of the kernel blocks it wants
+    where: Literal["host", "device", "cluster"]  # of the kernel blocks it wants
+
+    spills: bool  # to disk what its memory cannot hold
 
     @property
     def width(self) -> int:

@@ -62,7 +62,8 @@ class GpuEngine:
     """Tiles on one JAX device."""
 
     name = "gpu"
-    where: Literal["host", "device"] = "device"
+    where: Literal["host", "device", "cluster"] = "device"
+    spills = False
     width: int = 1
 
     def __init__(self, device: Any = None, tile: int | None = None) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, check_architecture, kernel_blocks
+from nngp.gram import check_architecture, kernel_blocks
 from nngp.linsolve import Engine, Forecast, choose_engine, forecast_factor
 from nngp.linsolve.cholesky import cut, flops
 from nngp.posterior.noise import Noise
@@ -14,7 +14,7 @@ from nngp.posterior.posterior import Posterior
 from nngp.posterior.report import describe, warn
 from nngp.posterior.system import solve
 from nngp.posterior.targets import as_targets
-from nngp.posterior.workplace import Workplace, find_engine
+from nngp.posterior.workplace import Workplace, find_engine, kept_inputs
 
 
 def condition(
@@ -33,9 +33,10 @@ def condition(
     Parameters
     ----------
     architecture : Architecture
-    X : array_like, (n, d)
+    X : array_like, (n, d), or path
         A large float64 array is not copied: leave it alone while the posterior is in use. (If it
-        was changed, the posterior says so.)
+        was changed, the posterior says so.) The path of a .npy file; with a `DaskEngine` also that
+        of a zarr array, or a dask array.
     Y : array_like, (n,) or (n, outputs)
         Many outputs share one kernel, so they cost one factorisation.
     noise_var : float
@@ -45,8 +46,9 @@ def condition(
         Take `noise_var` in units of the kernel's own scale, K(x, x) - K(x, x') of orthogonal
         inputs. In a deep network that scale may be 1e-100: noise of any usual variance then
         covers all that the network knows (and a warning says so), noise relative to it does not.
-    engine : {"auto", "cpu", "gpu"}
-        "auto" takes a GPU if JAX sees one and the data are worth it.
+    engine : {"auto", "cpu", "gpu"} or engine
+        "auto" takes a GPU if JAX sees one and the data are worth it. A `DaskEngine` computes on
+        the workers of a cluster.
     memory : int, optional
         The most bytes to use beyond the data; what is free by default.
     progress : callable or bool, optional
@@ -86,7 +88,7 @@ def condition(
     [0.0, 0.321]
     """
     check_architecture(architecture)
-    inputs = Inputs.kept(X)
+    inputs = kept_inputs(engine, X)
     targets, single = as_targets(Y, len(inputs))
     asked = Noise.of(noise_var, relative_noise, architecture, inputs)
     chosen, expected = find_engine(engine, inputs, targets.shape[1], memory, architecture)
@@ -96,7 +98,7 @@ def condition(
         blocks = kernel_blocks(chosen.where, architecture, inputs)
     with place.track(f"factor ({expected})", flops(edges)) as tracker:
         system = solve(chosen, blocks, edges, targets, asked, tracker)
-    report = describe(chosen, blocks, system, targets, inputs.X.shape[1], asked, expected)
+    report = describe(chosen, blocks, system, targets, inputs.shape[1], asked, expected)
     warn(report, stacklevel=3)
     place = replace(place, rate=system.rate)
     return Posterior(architecture, inputs, targets, single, place, system, report)

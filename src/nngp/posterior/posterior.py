@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, fits, kernel_blocks, kernel_diag
+from nngp.gram import Inputs, fits, inputs_diag, kernel_blocks, kernel_diag
 from nngp.linsolve import (
     LIMIT,
     Engine,
@@ -37,7 +37,7 @@ from nngp.posterior.system import (
     solve,
 )
 from nngp.posterior.targets import as_targets
-from nngp.posterior.workplace import Workplace
+from nngp.posterior.workplace import Workplace, placed
 
 Array = NDArray[np.float64]
 CHUNK = 16_384  # test points whose norms and the like are prepared at a time
@@ -98,7 +98,7 @@ class Posterior:
             for handle in means(run, blocks, self._system, rows):
                 yield run.fetch(handle)
 
-        return self._shaped(self._stream(Xs, work, 2.0 * self._inputs.X.size))
+        return self._shaped(self._stream(Xs, work, 2.0 * self.n * self._inputs.shape[1]))
 
     def variance(self, Xs: ArrayLike, *, noise: bool = False) -> Array:
         """Posterior variance at test points (eq. 9), (m,): of the function, or with `noise` of an
@@ -126,7 +126,7 @@ class Posterior:
 
         Holds L⁻¹K* for all of them at once: m (n + m) numbers.
         """
-        test = self._test_inputs(Xs)
+        test = placed(self._engine, self._test_inputs(Xs))
         m = len(test)
         self._check(8.0 * m * (self.n + m), f"the covariance of {m} test points")
         out = np.empty((m, m))
@@ -229,7 +229,7 @@ class Posterior:
             split = self._system.split
             prior: Any = split.prior
             if split.is_whole:
-                prior = kernel_diag(self.architecture, self._inputs.X)
+                prior = inputs_diag(self.architecture, self._inputs)
             variance = np.clip(variance - self.noise_var, 0.0, prior)
         return LeaveOneOut(self._shaped(mean), variance)
 
@@ -259,9 +259,7 @@ class Posterior:
             raise ValueError(
                 f"Y_new has {targets.shape[1]} outputs and Y had {self._targets.shape[1]}"
             )
-        inputs = Inputs(
-            np.concatenate([self._inputs.X, new.X]), np.concatenate([self._inputs.var, new.var])
-        )
+        inputs = self._inputs.joined(new)
         Y = np.concatenate([self._targets, targets])
         self._check(8.0 * len(inputs) * len(new), f"an update with {len(new)} points")
         with self._engine.run():
@@ -270,7 +268,7 @@ class Posterior:
             if fits(split, blocks.plan):
                 blocks = kernel_blocks(where, self.architecture, inputs, split=split)
         system = self._extended(blocks, Y)
-        n, d = inputs.X.shape
+        n, d = inputs.shape
         expected = forecast_factor(self._engine, n, d, Y.shape[1], self._place.memory)
         asked = self._system.noise.raised_to(self.report.noise_var_asked)
         report = describe(self._engine, blocks, system, Y, d, asked, expected)
@@ -291,7 +289,7 @@ class Posterior:
             except NotPositiveDefiniteError as error:
                 stated = next_noise(noise.stated)
                 if stated > LIMIT:
-                    error.args = (no_factor(blocks, noise.variance),)
+                    error.args = (no_factor(engine, blocks, noise.variance),)
                     raise
                 noise, failed = noise.raised_to(stated), failed + 1
         edges = cut(len(Y), tile)
@@ -317,7 +315,7 @@ class Posterior:
         out: list[Array] = []
         with self._place.track("predict", operations * len(test)) as progress:
             for chunk in spans(cut(len(test), CHUNK)):
-                part = _padded(test, chunk, engine)
+                part = placed(engine, _padded(test, chunk, engine))
                 with engine.run() as run:
                     blocks = kernel_blocks(
                         engine.where,
@@ -366,7 +364,7 @@ class Posterior:
     def _test_inputs(self, Xs: ArrayLike, name: str = "Xs") -> Inputs:
         self._inputs.check_unchanged()
         test = Inputs.of(Xs, name)
-        wanted = self._inputs.X.shape[1]
+        wanted = self._inputs.shape[1]
         if test.X.shape[1] != wanted:
             hint = f"; for one point pass {name}[None]" if np.ndim(Xs) == 1 else ""
             raise ValueError(
@@ -384,7 +382,7 @@ class Posterior:
 def _padded(test: Inputs, rows: slice, engine: Engine) -> Inputs:
     """Some rows; on a device filled up to a few sizes, as each new one would be compiled anew."""
     part = Inputs(test.X[rows], test.var[rows])
-    if engine.where == "host":
+    if engine.where != "device":
         return part
     size = (
         max(64, 1 << (len(part) - 1).bit_length())

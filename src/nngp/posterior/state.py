@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp.architecture import Architecture
-from nngp.gram import WHOLE, Inputs, Split, kernel_blocks
+from nngp.gram import WHOLE, Split, kernel_blocks
 from nngp.linsolve import Engine, Factor
 from nngp.linsolve.cholesky import flops
 from nngp.posterior.constant import Constant
@@ -20,7 +20,7 @@ from nngp.posterior.noise import Noise
 from nngp.posterior.posterior import Posterior
 from nngp.posterior.report import Report
 from nngp.posterior.system import System, solve
-from nngp.posterior.workplace import Workplace, find_engine
+from nngp.posterior.workplace import Workplace, find_engine, kept_inputs
 
 Array = NDArray[np.float64]
 # What reports of the first format do not say: K was taken whole
@@ -55,7 +55,7 @@ def header_of(posterior: Posterior, *, factor: bool) -> dict[str, Any]:
 
 def arrays_of(posterior: Posterior, *, factor: bool) -> Iterator[tuple[str, Array]]:
     """The arrays by name, one at a time: a factor may be large."""
-    yield "X", posterior._inputs.X
+    yield "X", np.asarray(posterior._inputs)
     yield "Y", posterior._targets
     system = posterior._system
     with posterior._engine.run() as run:
@@ -81,7 +81,7 @@ def restore(
 ) -> Posterior:
     """The posterior again, on that engine; `read` gives an array by its name."""
     architecture = Architecture.from_dict(header["architecture"])
-    inputs, targets = Inputs.kept(read("X")), read("Y")
+    inputs, targets = kept_inputs(engine, read("X")), read("Y")
     chosen, expected = find_engine(engine, inputs, targets.shape[1], memory, architecture)
     edges = tuple(header["edges"])
     place = Workplace(chosen, memory, progress, flops(edges) / max(expected.seconds, 1e-9))

@@ -145,7 +145,7 @@ def solve(
         (factor, z), stated, failed = climb(attempt, noise.stated)
     except NotPositiveDefiniteError as error:
         error.noise_var *= noise.unit
-        error.args = (no_factor(blocks, error.noise_var),)
+        error.args = (no_factor(engine, blocks, error.noise_var),)
         raise
     seconds = {"factor": time.perf_counter() - start}
     with engine.run() as run:

@@ -1,7 +1,10 @@
 """Where inference is done and what it may use: the engine, the memory, and who is told."""
 
+import os
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, device_can
@@ -42,6 +45,31 @@ class Workplace:
         return Progress(phase, operations, progress_for(self.progress, expected), expected)
 
 
+def kept_inputs(engine: str | Engine, X: Any) -> Any:
+    """The data to condition on, where the engine wants them: in memory, or with the workers of a
+    cluster. The path of a .npy file is read as it is needed."""
+    if _is_cluster(engine):
+        from nngp.gram.remote import RemoteInputs
+
+        return RemoteInputs.of(engine, X)
+    if isinstance(X, str | os.PathLike):
+        X = np.load(X, mmap_mode="r", allow_pickle=False)
+    return Inputs.kept(X)
+
+
+def placed(engine: Engine, inputs: Inputs) -> Any:
+    """Other inputs, where the engine wants them."""
+    if not _is_cluster(engine):
+        return inputs
+    from nngp.gram.remote import remote_test
+
+    return remote_test(engine, inputs)
+
+
+def _is_cluster(engine: str | Engine) -> bool:
+    return getattr(engine, "where", None) == "cluster"
+
+
 def find_engine(
     engine: str | Engine,
     inputs: Inputs,
@@ -51,7 +79,7 @@ def find_engine(
     **forecast: Any,
 ) -> tuple[Engine, Forecast]:
     """The engine and its forecast; "auto" goes back to the CPU from a GPU that does not suit."""
-    n, d = inputs.X.shape
+    n, d = inputs.shape
     chosen = choose_engine(engine, n)
     expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)
     if engine == "auto" and chosen.where == "device":
@@ -59,5 +87,6 @@ def find_engine(
         if not (suits and expected.fits):
             chosen = CpuEngine()
             expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)
-    expected.check()
+    if not chosen.spills:
+        expected.check()
     return chosen, expected
