@@ -12,6 +12,7 @@ nothing is held in memory, and a job that died altogether goes on where it was.
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -19,9 +20,10 @@ from numpy.typing import NDArray
 
 from nngp._later import Later, given, named
 from nngp.linsolve.cholesky import even_size
-from nngp.linsolve.cluster_client import Listener, connected, patient
+from nngp.linsolve.cluster_client import Listener, connected, patient, result
 from nngp.linsolve.cluster_tasks import Link, call, copied, link, whole
 from nngp.linsolve.engine import Handle, Tile
+from nngp.linsolve.tile_store import Token, find_tile, write_tile
 
 Array = NDArray[np.float64]
 TILE, SMALLEST_TILE, ALIGNED = 4096, 128, 16
@@ -177,8 +179,6 @@ class DaskEngine:
     def submit(self, later: Later, *, kind: str = "rows", keep: bool = False) -> Remote:
         """Have it computed by some worker; with `keep` and a store, through a file."""
         if keep and self.store is not None:
-            from nngp.linsolve.tile_store import find_tile, write_tile
-
             token = find_tile(self.store, later.name)
             if token is None:
                 token = write_tile(self.store, later.name, call(later.function, later.arguments))
@@ -197,18 +197,17 @@ class DaskEngine:
 
     def wait(self, handle: Remote) -> Remote:
         """Until it is there; raises what its task raised."""
-        patient(self.client, handle.future, self.patience)
+        if not isinstance(handle.future, Token):
+            patient(self.client, handle.future, self.patience)
         return handle
 
     def fetch(self, handle: Remote) -> Any:
         """Its value, on the client."""
-        self.wait(handle)
-        if not hasattr(handle.future, "key"):
-            handle = Remote(self, self.send("read", call, whole, [handle.future]), handle.name)
-            self.wait(handle)
-        found = handle.future.result()
-        if hasattr(found, "read") and hasattr(found, "folder"):
-            return self.fetch(Remote(self, found, handle.name))
+        found = handle.future
+        if not isinstance(found, Token):
+            found = result(self.client, found, self.patience)
+        if isinstance(found, Token):  # of a file that workers see, and perhaps not this machine
+            found = result(self.client, self.send("read", call, whole, [found]), self.patience)
         return found
 
 
@@ -310,8 +309,6 @@ def _plain(argument: Any) -> Any:
 
 
 def _folder(store: Any) -> str:
-    from pathlib import Path
-
     folder = Path(store).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -69,8 +69,6 @@ class Listener:
 
 def patient(client: Any, future: Any, patience: float) -> None:
     """Wait for a future, looking after the cluster meanwhile; raise what its task raised."""
-    if not hasattr(future, "key"):  # a token: it is there
-        return
     alone = None
     while not future.done():
         try:
@@ -91,6 +89,15 @@ def patient(client: Any, future: Any, patience: float) -> None:
             "the connection to the scheduler was lost, and with it all that was not in a store; "
             "start the cluster and call again, with store=FOLDER to keep what is done"
         )
+
+
+def result(client: Any, future: Any, patience: float) -> Any:
+    """What a future stands for, on the client."""
+    patient(client, future, patience)
+    try:
+        return future.result()
+    except Exception as error:
+        raise _translated(error) from error
 
 
 def _alone_since(client: Any, before: float | None) -> float | None:
