@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -22,12 +23,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import dask
-import numpy as np
-import psutil
-from distributed import Client, LocalCluster
+# This file has the name of the package that it measures, and is not what should be imported.
+sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).parent]
 
-import nngp
+import dask  # noqa: E402
+import numpy as np  # noqa: E402
+import psutil  # noqa: E402
+from distributed import Client, LocalCluster  # noqa: E402
+
+import nngp  # noqa: E402
 
 NET = nngp.Architecture(3, "relu", 1.6, 0.1)
 

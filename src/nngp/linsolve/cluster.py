@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,7 +219,7 @@ class DaskRun:
 
     def __init__(self, engine: DaskEngine) -> None:
         self.engine, self.width = engine, engine.width
-        self._begun: list[Any] = []
+        self._begun: WeakSet[Any] = WeakSet()  # to hold them would keep their tiles
 
     def __enter__(self) -> "DaskRun":
         return self
@@ -268,13 +269,13 @@ class DaskRun:
                 then if final else None,
                 [_plain(h) for h in beside] if final else [],
             )
-            self._begun.append(future)
+            self._begun.add(future)
             start = Later(copied, (Remote(engine, future, name),), name)
         return Remote(engine, future, name)
 
     def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
         future = self.engine.send("apply", call, function, [_plain(h) for h in handles])
-        self._begun.append(future)
+        self._begun.add(future)
         return Remote(self.engine, future, named(future.key))
 
     def wait(self, handle: Handle) -> Handle:
