@@ -253,9 +253,9 @@ class DaskRun:
             groups = [pairs[k : k + GROUP] for k in range(0, len(pairs), GROUP)]
         for place, group in enumerate(groups):
             final = place == len(groups) - 1
-            title = name if final else None
+            title, keep = (name if final else ""), final and then is None
             how = Link(title, engine.listener.topic, dtype, transposed, potrf and final)
-            if final and then is None:
+            if keep and engine.store is not None:
                 how = how._replace(store=engine.store)
             future = engine.send(
                 "chain" if final else "update",
