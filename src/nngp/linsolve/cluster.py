@@ -267,22 +267,29 @@ class DaskRun:
                 [_plain(b) for _, b in group],
                 None if potrf or not final else _plain(last),
                 then if final else None,
-                [_plain(h) for h in beside] if final else [],
+                [_plain(self._there(h)) for h in beside] if final else [],
             )
             self._begun.add(future)
             start = Later(copied, (Remote(engine, future, name),), name)
         return Remote(engine, future, name)
 
     def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
-        future = self.engine.send("apply", call, function, [_plain(h) for h in handles])
+        arguments = [_plain(self._there(handle)) for handle in handles]
+        future = self.engine.send("apply", call, function, arguments)
         self._begun.add(future)
         return Remote(self.engine, future, named(future.key))
 
     def wait(self, handle: Handle) -> Handle:
-        return self.engine.wait(handle) if isinstance(handle, Remote) else handle
+        there = self._there(handle)
+        return self.engine.wait(there) if isinstance(there, Remote) else there
 
     def fetch(self, handle: Handle) -> Any:
-        return self.engine.fetch(handle) if isinstance(handle, Remote) else np.asarray(handle)
+        there = self._there(handle)
+        return self.engine.fetch(there) if isinstance(there, Remote) else np.asarray(there)
+
+    def _there(self, handle: Handle) -> Handle:
+        """What was only described is computed, for those who want no chain of it."""
+        return self.engine.submit(handle, kind="put") if isinstance(handle, Later) else handle
 
     def put(self, array: Array) -> Tile:
         return self.engine.submit(_given(np.ascontiguousarray(array)), kind="put")
