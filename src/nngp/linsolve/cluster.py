@@ -72,8 +72,9 @@ class DaskEngine:
     --------
     With a scheduler and workers started by `dask scheduler` and `dask worker`::
 
-        engine = nngp.DaskEngine("tcp://head:8786", store="/shared/job42")
-        posterior = nngp.condition(net, "/shared/X.npy", Y, engine=engine)
+        with nngp.DaskEngine("tcp://head:8786", store="/shared/job42") as engine:
+            posterior = nngp.condition(net, "/shared/X.npy", Y, engine=engine)
+            mean, variance = posterior.predict(Xs)
     """
 
     name = "dask"
@@ -98,7 +99,19 @@ class DaskEngine:
         self.tile, self.patience = int(tile), float(patience)
         self.store = None if store is None else _folder(store)
         self.client = connected(client_or_address)
+        self._own = self.client is not client_or_address
         self.listener = Listener(self.client)
+
+    def close(self) -> None:
+        """End the connection, if it was made here."""
+        if self._own:
+            self.client.close()
+
+    def __enter__(self) -> "DaskEngine":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
 
     def __deepcopy__(self, memo: Any) -> "DaskEngine":
         return self  # a connection, which copies of an estimator share
