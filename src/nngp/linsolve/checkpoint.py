@@ -1,0 +1,95 @@
+"""The state of conjugate gradients in a file, so that an interrupted solve goes on where it was.
+
+One file in a folder, replaced as a whole every so many seconds and when the solve is interrupted,
+and removed once it is done. It carries the key of its problem; one that is damaged, or of another
+problem, is passed over with a warning.
+"""
+
+import hashlib
+import time
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nngp._files import replaced
+from nngp.linsolve.cg import State
+
+NAME = "nngp-cg.npz"
+UNREADABLE = (KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile)
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be used, so the solve begins anew."""
+
+
+class Checkpoint:
+    """The file of one problem in `folder`, written every `every` seconds."""
+
+    def __init__(self, folder: Any, key: str, every: float) -> None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self.path, self.key, self.every = Path(folder) / NAME, key, every
+        self._last, self._state = time.monotonic(), None
+
+    def read(self, shape: tuple[int, int]) -> State | None:
+        """The state that was written for this problem, if there is one."""
+        if not self.path.exists():
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                if str(file["key"]) != self.key:
+                    return self._pass_over("belongs to another problem")
+                state = State(*(file[name] for name in ("x", "r", "p", "rz")), int(file["count"]))
+        except UNREADABLE:
+            return self._pass_over("is damaged")
+        if not state.x.shape == state.r.shape == state.p.shape == shape:
+            return self._pass_over("is damaged")
+        return state
+
+    def _pass_over(self, why: str) -> None:
+        warnings.warn(
+            f"the checkpoint {self.path} {why}, so the solve begins anew and will replace it",
+            CheckpointWarning,
+            stacklevel=2,
+        )
+
+    def note(self, state: State) -> None:
+        """Remember a state; write it down if the last one is old enough."""
+        self._state = state
+        if time.monotonic() - self._last >= self.every:
+            self.write()
+
+    def write(self) -> None:
+        """The state that was last noted."""
+        state = self._state
+        if state is None:
+            return
+        with replaced(self.path) as part, part.open("wb") as file:
+            np.savez(
+                file,
+                key=self.key,
+                x=state.x,
+                r=state.r,
+                p=state.p,
+                rz=state.rz,
+                count=state.iteration,
+            )
+        self._last = time.monotonic()
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def key_of(*parts: Any) -> str:
+    """A name for a problem: a hash of its arrays and plain values."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            digest.update(f"{part.shape}{part.dtype}".encode())
+            digest.update(memoryview(np.ascontiguousarray(part)).cast("B"))
+        else:
+            digest.update(repr(part).encode())
+        digest.update(b"|")
+    return digest.hexdigest()
