@@ -139,7 +139,8 @@ def _step(product: Map, precondition: Map, old: State, moving: NDArray[np.bool_]
     if (moving & (curvature <= 0)).any():
         raise NotPositiveDefiniteError("a direction of conjugate gradients has no positive length")
     a = np.where(moving, old.rz / np.where(moving, curvature, 1.0), 0.0)[:, None]
-    x, r = old.x + a * old.p, old.r - a * q
+    with np.errstate(invalid="ignore", over="ignore"):  # noticed by who asked for the step
+        x, r = old.x + a * old.p, old.r - a * q
     z = precondition(r)
     rz = np.where(moving, _dots(r, z), old.rz)
     b = -a * (_dots(q, z) / np.where(old.rz != 0, old.rz, 1.0))[:, None]

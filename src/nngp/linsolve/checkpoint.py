@@ -31,29 +31,30 @@ class Checkpoint:
     def __init__(self, folder: Any, key: str, every: float) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         self.path, self.key, self.every = Path(folder) / NAME, key, every
-        self._last, self._state = time.monotonic(), None
+        self._last = time.monotonic()
+        self._state: State | None = None
 
     def read(self, shape: tuple[int, int]) -> State | None:
         """The state that was written for this problem, if there is one."""
         if not self.path.exists():
             return None
+        problem = "is damaged"
         try:
-            with np.load(self.path, allow_pickle=False) as file:
-                if str(file["key"]) != self.key:
-                    return self._pass_over("belongs to another problem")
-                state = State(*(file[name] for name in ("x", "r", "p", "rz")), int(file["count"]))
+            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+                if str(file["key"]) == self.key:
+                    x, r, p, rz = (file[name] for name in ("x", "r", "p", "rz"))
+                    if x.shape == r.shape == p.shape == shape:
+                        return State(x, r, p, rz, int(file["count"]))
+                else:
+                    problem = "belongs to another problem"
         except UNREADABLE:
-            return self._pass_over("is damaged")
-        if not state.x.shape == state.r.shape == state.p.shape == shape:
-            return self._pass_over("is damaged")
-        return state
-
-    def _pass_over(self, why: str) -> None:
+            pass
         warnings.warn(
-            f"the checkpoint {self.path} {why}, so the solve begins anew and will replace it",
+            f"the checkpoint {self.path} {problem}, so the solve begins anew and will replace it",
             CheckpointWarning,
             stacklevel=2,
         )
+        return None
 
     def note(self, state: State) -> None:
         """Remember a state; write it down if the last one is old enough."""
@@ -88,7 +89,7 @@ def key_of(*parts: Any) -> str:
     for part in parts:
         if isinstance(part, np.ndarray):
             digest.update(f"{part.shape}{part.dtype}".encode())
-            digest.update(memoryview(np.ascontiguousarray(part)).cast("B"))
+            digest.update(np.ascontiguousarray(part).data)
         else:
             digest.update(repr(part).encode())
         digest.update(b"|")

@@ -7,7 +7,6 @@ than a group of them is under way at a time, and their products are summed where
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -127,8 +126,9 @@ def _numbers(edges: Edges, i: int, j: int) -> int:
 
 
 def _first_that_fit(edges: Edges, room: float) -> list[tuple[int, int]]:
-    out, left = [], room
-    for i, _ in enumerate(pairwise(edges)):
+    out: list[tuple[int, int]] = []
+    left = room
+    for i in range(len(edges) - 1):
         for j in range(i + 1):
             left -= 8 * _numbers(edges, i, j)
             if left < 0:

@@ -1,9 +1,9 @@
 """A float32 Cholesky factor as the preconditioner of a float64 solve.
 
-It takes half the memory of the factor that a direct solve needs. What float32 rounds away, 6e-8 of
-the largest eigenvalue, must be less than the smallest one, so a little is added to the diagonal, and
-ten times as much whenever the factorisation fails. CG then needs some iterations more; its answer is
-that of the matrix as it is.
+It takes half the memory of the factor that a direct solve needs. What float32 rounds away, 6e-8
+of the largest eigenvalue, must be less than the smallest one, so a little is added to the
+diagonal, and ten times as much whenever the factorisation fails. CG then needs some iterations
+more; its answer is that of the matrix as it is.
 """
 
 from functools import partial

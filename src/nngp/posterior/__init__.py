@@ -1,9 +1,9 @@
 """Stage 6, inference: the Gaussian process conditioned on data (eq. 7 to 9 of the paper).
 
 One factorisation of K + noise serves everything: mean and variance, covariance and draws, the
-evidence and its gradient, leave-one-out, and new rows appended later (`Posterior`). Where no factor fits,
-conjugate gradients serve means, variances, covariance and draws (`iterative`). `Sweep` runs
-many networks over one data set and computes its inner products once. How depth is kept from
+evidence and its gradient, leave-one-out, and new rows appended later (`Posterior`). Where no
+factor fits, conjugate gradients give means, variances, covariance and draws (`iterative`). `Sweep`
+runs many networks over one data set and computes its inner products once. How depth is kept from
 spoiling it is derived in `constant`.
 """
 

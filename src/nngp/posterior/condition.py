@@ -15,7 +15,7 @@ from nngp.posterior.posterior import Posterior
 from nngp.posterior.report import describe, warn
 from nngp.posterior.system import System, solve
 from nngp.posterior.targets import as_targets
-from nngp.posterior.workplace import Workplace, choose_solver, find_engine
+from nngp.posterior.workplace import Workplace, check_solver, choose_solver, find_engine
 
 
 def condition(
@@ -94,6 +94,7 @@ def condition(
     [0.0, 0.321]
     """
     check_architecture(architecture)
+    check_solver(solver)
     inputs = Inputs.kept(X)
     targets, single = as_targets(Y, len(inputs))
     asked = Noise.of(noise_var, relative_noise, architecture, inputs)

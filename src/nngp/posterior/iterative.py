@@ -1,9 +1,9 @@
 """The linear system (K + noise) α = Y solved by conjugate gradients: no factor, any size.
 
-What `System` is to a Cholesky factor, `Iterative` is to an iteration: `Posterior` reads means off α,
-and asks for B⁻¹ times blocks of test points where it wants variances. From a start at zero the form
-mᵀx that CG has for mᵀB⁻¹m only grows, so a variance is never too small. Where the kernel is split
-(`constant`), B is that of M, and the ones are solved as one more target.
+What `System` is to a Cholesky factor, `Iterative` is to an iteration: `Posterior` reads means off
+α, and asks for B⁻¹ times blocks of test points where it wants variances. From a start at zero the
+form mᵀx that CG has for mᵀB⁻¹m only grows, so a variance is never too small. Where the kernel is
+split (`constant`), B is that of M, and the ones are solved as one more target.
 """
 
 from collections.abc import Iterator, Sequence

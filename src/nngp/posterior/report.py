@@ -187,7 +187,7 @@ def warn(report: Report, stacklevel: int) -> None:
             NoiseWarning,
             stacklevel=stacklevel,
         )
-    if not report.residual <= RESIDUAL:
+    if not report.residual <= max(RESIDUAL, report.tolerance):
         warnings.warn(
             f"the solution leaves a residual of {report.residual:.1e} of the targets: the kernel "
             "matrix is too ill-conditioned for this noise; pass a larger noise_var",

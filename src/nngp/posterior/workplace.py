@@ -70,12 +70,17 @@ def find_engine(
     return chosen, expected
 
 
+def check_solver(solver: "str | CG") -> None:
+    """Refuse what is none."""
+    named = isinstance(solver, str) and solver in ("auto", "cholesky", "cg")
+    if not named and not isinstance(solver, CG):
+        raise ValueError(f"solver must be 'auto', 'cholesky', 'cg' or nngp.CG(...), got {solver!r}")
+
+
 def choose_solver(solver: "str | CG", expected: Forecast) -> CG | None:
     """The options of CG, or None for Cholesky; "auto" takes CG where a factor does not fit."""
     if isinstance(solver, CG):
         return solver
-    if not isinstance(solver, str) or solver not in ("auto", "cholesky", "cg"):
-        raise ValueError(f"solver must be 'auto', 'cholesky', 'cg' or nngp.CG(...), got {solver!r}")
     wanted = solver == "cg" or (solver == "auto" and not expected.fits)
     return CG() if wanted else None
 
