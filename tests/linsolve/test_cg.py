@@ -164,7 +164,8 @@ def test_kept_tiles_and_tiles_computed_anew_give_the_same_bits(engine):
         found = iteration_for(engine, K, 1e-4, room, preconditioner="nystrom", rank=10)
         with engine.run() as run:
             both.append(found.solve(run, Y))
-    assert np.array_equal(both[0].x, both[1].x) and both[0].iterations == both[1].iterations
+    assert np.array_equal(both[0].x, both[1].x)
+    assert both[0].iterations == both[1].iterations
 
 
 def plain(B, right, **options):
@@ -175,10 +176,11 @@ def plain(B, right, **options):
 
 def test_a_missed_tolerance_is_an_error_that_says_how_far_it_came():
     found = iteration_for(CpuEngine(), smooth(), 1e-8, max_iterations=2, rank=2)
-    with pytest.raises(NotConvergedError, match="2 iterations.*max_iterations") as caught:
-        with found.engine.run() as run:
-            found.solve(run, np.ones((1, N)) * np.arange(N))
-    assert caught.value.iterations == 2 and 1e-8 < caught.value.residual < 1
+    error = pytest.raises(NotConvergedError, match=r"2 iterations.*max_iterations")
+    with error as caught, found.engine.run() as run:
+        found.solve(run, np.ones((1, N)) * np.arange(N))
+    assert caught.value.iterations == 2
+    assert 1e-8 < caught.value.residual < 1
 
 
 def test_a_residual_that_rounding_forbids_is_an_error():
@@ -216,7 +218,8 @@ def test_a_row_that_has_arrived_is_not_moved():
     easy, hard = np.array([0, 0, 1.0, 0]), np.ones(4)
     seen = []
     plain(B, np.stack([easy, hard]), tolerance=1e-12, told=lambda s, r: seen.append(s.x[0].copy()))
-    assert len(seen) > 1 and all(np.array_equal(x, seen[0]) for x in seen)
+    assert len(seen) > 1
+    assert all(np.array_equal(x, seen[0]) for x in seen)
 
 
 def test_a_good_start_saves_iterations():
@@ -265,7 +268,8 @@ def test_an_interrupted_solve_goes_on_where_it_was(tmp_path):
     rest = solved(
         tmp_path, lambda phase, work: Progress(phase, work, lambda s: counted.append(s.phase))
     )
-    assert np.array_equal(rest.x, whole.x) and rest.iterations == whole.iterations
+    assert np.array_equal(rest.x, whole.x)
+    assert rest.iterations == whole.iterations
     done = sum(phase.startswith("cg, ") for phase in counted)
     assert done == whole.iterations - whole.iterations // 2
     assert not list(tmp_path.iterdir())
@@ -289,8 +293,16 @@ def test_a_checkpoint_of_another_problem_is_not_used(tmp_path):
     assert np.array_equal(found.x, solved(tmp_path).x)
 
 
-@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"hello",
-                                    lambda b: b[:900] + bytes([b[900] ^ 255]) + b[901:]])  # fmt: skip
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[: len(data) // 2],
+        lambda data: b"",
+        lambda data: b"hello",
+        lambda data: data[:900] + bytes([data[900] ^ 255]) + data[901:],
+    ],
+    ids=["truncated", "empty", "foreign", "a byte"],
+)
 def test_a_damaged_checkpoint_is_noticed(tmp_path, damage):
     with pytest.raises(StopError):
         solved(tmp_path, stopping(3))
@@ -310,7 +322,8 @@ def test_no_checkpoint_no_warning(tmp_path):
 def test_keys_tell_problems_apart():
     X = np.arange(6.0).reshape(2, 3)
     keys = {key_of(X, 1), key_of(X, 2), key_of(X.T, 1), key_of(X + 1, 1)}
-    assert len(keys) == 4 and key_of(X.copy(), 1) in keys
+    assert len(keys) == 4
+    assert key_of(X.copy(), 1) in keys
 
 
 # What it takes

@@ -28,13 +28,15 @@ NETS = {
 
 @pytest.fixture(params=["cpu", "jax"])
 def engine(request):
-    """In a few tiles only: an iteration of JAX's on small ones is all overhead."""
-    if request.param == "cpu":
-        return SmallTiles()
+    """JAX with one tile: compiling for many shapes is what takes it long."""
+    return SmallTiles() if request.param == "cpu" else jax_engine(64)
+
+
+def jax_engine(tile):
     jax = pytest.importorskip("jax")
     from nngp.linsolve.gpu import GpuEngine
 
-    return GpuEngine(jax.devices()[0], tile=32)
+    return GpuEngine(jax.devices()[0], tile=tile)
 
 
 TIGHT = nngp.CG(tolerance=1e-11, preconditioner="nystrom", rank=20)
@@ -56,9 +58,9 @@ def close(found, expected, tolerance=1e-8):
 @pytest.mark.parametrize("solver", [TIGHT, nngp.CG(tolerance=1e-11, preconditioner="single")])
 @pytest.mark.parametrize(
     ("net", "inputs", "test"),
-    [("relu", SPHERE, nngp.normalize(TEST)), ("relu", X, TEST), ("erf", X, TEST),
+    [("relu", SPHERE, nngp.normalize(TEST)), ("relu", X, TEST),
      ("deep", SPHERE, nngp.normalize(TEST)), ("relu", SPHERE, TEST)],
-    ids=["split", "whole", "erf", "deep", "another norm"],
+    ids=["split", "whole", "deep", "another norm"],
 )  # fmt: skip
 def test_agrees_with_cholesky(engine, net, inputs, test, solver):
     noise = {"noise_var": 1e-3, "relative_noise": net == "deep"}
@@ -81,20 +83,32 @@ def test_draws_have_the_posterior_as_their_law():
     np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.05 * covariance.max())
 
 
+def test_tiles_that_differ_in_size_on_jax():
+    test, engine = nngp.normalize(TEST), jax_engine(32)  # of 32 and 21 rows
+    direct = nngp.condition(NETS["relu"], SPHERE, Y, noise_var=1e-3, solver="cholesky")
+    for solver in (TIGHT, nngp.CG(tolerance=1e-11, preconditioner="single")):
+        found = nngp.condition(
+            NETS["relu"], SPHERE, Y, noise_var=1e-3, engine=engine, solver=solver
+        )
+        assert found._system.edges == (0, 32, 53)
+        close(found.mean(test), direct.mean(test))
+        close(found.variance(test), direct.variance(test))
+
+
 def test_a_variance_is_never_too_small_and_comes_down_with_the_tolerance():
     images, targets = digits(700)
-    train, test = images[:600], images[600:620]
-    direct = nngp.condition(NETS["relu"], train, targets[:600], noise_var=1e-3)
-    exact = direct.variance(test)
+    images = images * RNG.uniform(0.8, 1.2, (700, 1))  # so that K is taken whole
+    train, Y, test = images[:600], targets[:600], images[600:620]
+    exact = nngp.condition(NETS["relu"], train, Y, noise_var=1e-3).variance(test)
     over = []
-    for tolerance in (1e-1, 1e-2, 1e-4):
+    for tolerance in (1e-1, 1e-2, 1e-6):
         solver = nngp.CG(tolerance=tolerance, preconditioner="nystrom", rank=30)
-        rough = nngp.condition(NETS["relu"], train, targets[:600], noise_var=1e-3, solver=solver)
+        rough = nngp.condition(NETS["relu"], train, Y, noise_var=1e-3, solver=solver)
         over.append(rough.variance(test) - exact)
-    # The constant's own part is a square of a difference, and may err to either side.
-    assert min(float(part.min()) for part in over) > -1e-4 * exact.max()
-    assert [np.abs(part).max() for part in over] == sorted([np.abs(p).max() for p in over])[::-1]
-    assert np.abs(over[2]).max() < 1e-5 * exact.max()
+    assert min(float(part.min()) for part in over) > -1e-9 * exact.max()
+    assert over[0].max() > over[1].max() > over[2].max()
+    assert over[0].max() > 1e-3 * exact.max()
+    assert over[2].max() < 1e-5 * exact.max()
 
 
 @pytest.fixture
@@ -126,14 +140,16 @@ def test_a_float32_factor_reaches_ten_digits():
         report = nngp.condition(
             NETS["relu"], images, targets, noise_var=noise, solver=solver, engine="cpu"
         ).report
-        assert report.iterations <= 16 and report.residual <= 1e-10
+        assert report.iterations <= 16
+        assert report.residual <= 1e-10
         assert report.preconditioner == "single"
 
 
 def test_the_report_says_how():
     report = nngp.condition(NETS["relu"], SPHERE, Y, solver=TIGHT, engine=SmallTiles()).report
     assert (report.preconditioner, report.rank, report.tolerance) == ("nystrom", 20, 1e-11)
-    assert report.kept == 1.0 and report.iterations > 1
+    assert report.kept == 1.0
+    assert report.iterations > 1
     assert set(report.seconds) == {"kernel", "preconditioner", "cg"}
     json.dumps(report.as_dict())
     direct = nngp.condition(NETS["relu"], SPHERE, Y).report
@@ -309,6 +325,8 @@ def test_the_command_takes_a_solver(run, tmp_path):
     table = "\n".join(["a,b", *(f"{i / 10},{np.sin(i / 10)}" for i in range(60))])
     (tmp_path / "t.csv").write_text(table)
     code, out, _ = run("fit t.csv --target b --selection none --solver cg --json")
-    assert code == 0 and json.loads(out)["solver"] == "cg"
+    assert code == 0
+    assert json.loads(out)["solver"] == "cg"
     code, _, error = run("fit t.csv --target b --solver lu")
-    assert code == 2 and "solver must be" in error
+    assert code == 2
+    assert "solver must be" in error

@@ -80,7 +80,7 @@ def factor_landmarks(
         first = partial(landmarks.own.block, all_of_them, all_of_them, shift=jitter)
         return run.wait(run.chain(first, last="potrf"))
 
-    # Duplicates among landmarks leave pivots that are rounding; a little on the diagonal hides them.
+    # Duplicates among landmarks leave pivots that are rounding: a little on the diagonal covers it.
     size = float(np.max(landmarks.own.diagonal))
     L, _, _ = climb(attempt, 8 * EPS * landmarks.rank * size, limit=1e-3 * size)
     parts: list[Handle] = []
