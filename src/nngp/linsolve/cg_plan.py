@@ -21,6 +21,7 @@ TRANSFORM = 50.0  # operations for the kernel of one pair, beside its inner prod
 MOST_RANK = {"host": 2048, "device": 20_480}
 LEAST_RANK = 16
 SINGLE_ITERATIONS = 12.0
+SHARE = 0.85  # of what is left is filled with tiles: variances need room too, and pools have gaps
 VECTORS = 10  # host arrays as large as the targets
 
 
@@ -98,8 +99,9 @@ class _Job:
         self.engine, self.n, self.d, self.vectors = engine, n, d, vectors
         self.options, self.noise, self.edges = options, noise, edges
         tile = edges[1] - edges[0]
-        in_flight = (3 + 2 * engine.width) * tile * tile
-        on_device = n * d if engine.where == "device" else 0
+        # A device's program for a tile has intermediate arrays of its size.
+        many, on_device = (12, n * d) if engine.where == "device" else (3 + 2 * engine.width, 0)
+        in_flight = many * tile * tile
         self.least = 8.0 * (VECTORS * n * vectors + in_flight + on_device) + OVERHEAD
 
     @property
@@ -162,7 +164,7 @@ class _Job:
         each: float,
         count: float,
     ) -> CgPlan:
-        left = max(room - held, 0.0)
+        left = SHARE * max(room - held, 0.0)
         kept = min(left / (8.0 * lower_size(self.edges)), 1.0)
         iteration = each + READ * kept * self.n**2 + (1 - kept) * self._kernel
         build += kept * self._kernel
