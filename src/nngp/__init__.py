@@ -44,10 +44,14 @@ from nngp.gram import (
     plan_kernel as plan_kernel,
 )
 from nngp.linsolve import (
+    CG as CG,
+    CheckpointWarning as CheckpointWarning,
+    NotConvergedError as NotConvergedError,
     NotPositiveDefiniteError as NotPositiveDefiniteError,
 )
 from nngp.posterior import (
     ConstantKernelWarning as ConstantKernelWarning,
+    NoFactorError as NoFactorError,
     NoiseWarning as NoiseWarning,
     Posterior as Posterior,
     Sweep as Sweep,

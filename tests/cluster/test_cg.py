@@ -36,9 +36,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(problem, local):
         assert len(killer.killed) == 1
         assert not is_alive(killer.killed[0])
         assert posterior.report.iterations == calm.report.iterations
-        np.testing.assert_allclose(
-            posterior.mean(problem.Xs), local.mean(problem.Xs), atol=1e-7
-        )
+        np.testing.assert_allclose(posterior.mean(problem.Xs), local.mean(problem.Xs), atol=1e-7)
 
 
 def test_auto_takes_conjugate_gradients_where_the_factor_does_not_fit(problem):

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nngp._later import named
+
 Array = NDArray[np.float64]
 COPIED = 32_000_000  # bytes up to which inputs are copied to keep them
 AT_ONCE = 2**17  # numbers that are squared before they are summed
@@ -148,6 +150,11 @@ class Inputs:
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.X), self.X.shape[1]
+
+    @property
+    def name(self) -> str:
+        """A digest of all rows."""
+        return named("rows", self.X)
 
     def duplicates(self) -> int:
         """How many rows repeat another."""

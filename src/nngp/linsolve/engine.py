@@ -3,13 +3,17 @@
 The interface is small on purpose. Tiles are opaque to the algorithms; they are arrays of the
 engine's own kind, or handles of arrays that are still being computed. Arithmetic on a finished
 tile (`then=`, `apply`) uses array methods only, so that it is written once for all engines.
+
+Two methods an engine may do without: `product_size(n)`, the rows of a tile that is multiplied by
+and not factored (`tile_size` stands in for it), and `single()`, the same engine with float32 tiles,
+which serve as preconditioners.
 """
 
 import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +21,18 @@ from numpy.typing import NDArray
 Tile = Any  # the engine's array
 Handle = Any  # a Tile, or the promise of one
 GPU_FROM = 1500  # points from which engine="auto" looks for a GPU
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Marks a function of tiles alone, which an engine may compile into one program."""
+    function.compiled = True  # type: ignore[attr-defined]
+    return function
+
+
+def product_size(engine: "Engine", n: int) -> int:
+    """Rows of a tile that vectors are multiplied by."""
+    return int(getattr(engine, "product_size", engine.tile_size)(n))
 
 
 class NotPositiveDefiniteError(np.linalg.LinAlgError):

@@ -8,6 +8,7 @@ which is how it is tested without a GPU.
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from copy import copy
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ Array = NDArray[np.float64]
 TILE, SMALL_TILE, SMALL_N = 3072, 2048, 60_000
 WHOLE = 24_576
 ALIGNED = 16  # rows of a tile are a multiple of this: products are much slower otherwise
+PRODUCT = 8192  # rows of a tile that is multiplied by: large, as each costs the host some time
 STACK = 8192  # rows solved at a time: a triangular solve of one tile leaves the device idle
 
 
@@ -50,6 +52,16 @@ def _columns(X: Any, cuts: tuple[int, ...]) -> list[Any]:
     return jnp.split(X, cuts, axis=1)
 
 
+@cache
+def _jitted(function: Callable[..., Any]) -> Callable[..., Any]:
+    return jax.jit(function)
+
+
+def _program(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as one program, if it is marked as one that can be."""
+    return _jitted(function) if getattr(function, "compiled", False) else function
+
+
 def gpu_device() -> Any | None:
     """The first GPU that JAX sees, or None."""
     try:
@@ -65,6 +77,7 @@ class GpuEngine:
     where: Literal["host", "device", "cluster"] = "device"
     spills = False
     width: int = 1
+    dtype: Any = np.float64
 
     def __init__(self, device: Any = None, tile: int | None = None) -> None:
         self.device: Any = device or gpu_device()
@@ -74,6 +87,15 @@ class GpuEngine:
         """Even tiles of at most 3072 rows, or 2048 for a smaller matrix."""
         wanted = self._tile or (SMALL_TILE if n <= SMALL_N else TILE)
         return even_size(n, wanted, ALIGNED)
+
+    def product_size(self, n: int) -> int:
+        return even_size(n, self._tile or PRODUCT, ALIGNED)
+
+    def single(self) -> "GpuEngine":
+        """The same with float32 tiles; what kernel blocks are computed in stays float64."""
+        out = copy(self)
+        out.dtype = np.float32
+        return out
 
     @property
     def whole_size(self) -> int:
@@ -100,7 +122,7 @@ class GpuEngine:
         return None  # JAX has its own pool
 
     def run(self) -> "GpuRun":
-        return GpuRun(self.device)
+        return GpuRun(self.device, self.dtype)
 
 
 @cache
@@ -128,8 +150,8 @@ class GpuRun:
 
     width = ahead = 1
 
-    def __init__(self, device: Any) -> None:
-        self._device, self._stack = device, ExitStack()
+    def __init__(self, device: Any, dtype: Any = np.float64) -> None:
+        self._device, self._dtype, self._stack = device, dtype, ExitStack()
         self._pivots: dict[int, Any] = {}
         self._queue: list[tuple[_Unsolved, Any]] = []
         self._queue_with, self._diagonal = (0, True), None
@@ -137,6 +159,8 @@ class GpuRun:
     def __enter__(self) -> "GpuRun":
         self._stack.enter_context(jax.enable_x64(True))
         self._stack.enter_context(jax.default_device(self._device))
+        # or float32 products would be rounded to 10 bits on the way
+        self._stack.enter_context(jax.default_matmul_precision("highest"))
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -158,7 +182,7 @@ class GpuRun:
         then: Callable[..., Any] | None = None,
         beside: Sequence[Handle] = (),
     ) -> Handle:
-        C = first()
+        C = first().astype(self._dtype)
         for a, b in zip(left, right, strict=True):
             C = _update(C, self._value(a), self._value(b), transposed=transposed)
         if isinstance(last, str):
@@ -166,10 +190,10 @@ class GpuRun:
             self._pivots[id(C)] = positive
         elif last is not None:
             C = self._solve(self._value(last), C, transposed)
-        return C if then is None else then(*(self._value(h) for h in (C, *beside)))
+        return C if then is None else self.apply(then, C, *beside)
 
     def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
-        return function(*(self._value(h) for h in handles))
+        return _program(function)(*(self._value(h) for h in handles))
 
     def wait(self, handle: Handle) -> Any:
         positive = self._pivots.pop(id(handle), None)
@@ -182,13 +206,13 @@ class GpuRun:
         return np.asarray(self.wait(handle))
 
     def put(self, array: Array) -> Tile:
-        return jnp.asarray(array)
+        return jnp.asarray(array, dtype=self._dtype)
 
     def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
-        return _columns(jnp.asarray(array), tuple(edges[1:-1]))
+        return _columns(self.put(array), tuple(edges[1:-1]))
 
     def zeros(self, rows: int, columns: int) -> Tile:
-        return jnp.zeros((rows, columns))
+        return jnp.zeros((rows, columns), dtype=self._dtype)
 
     def copy(self, handle: Handle) -> Tile:
         return self._value(handle).copy()

@@ -55,6 +55,25 @@ class KernelBlocks(Protocol):
     def error(self) -> float: ...
 
 
+class Solved(Protocol):
+    """What a mean is read off: α in tiles, and the constant."""
+
+    @property
+    def split(self) -> Split: ...
+
+    @property
+    def alpha(self) -> Sequence[Any]: ...
+
+    @property
+    def slices(self) -> list[slice]: ...
+
+    @property
+    def mean(self) -> Any: ...
+
+    @property
+    def weights(self) -> Array: ...
+
+
 class Explained(NamedTuple):
     """What the data say at test points: the mean, the part of M(x, x) that they explain, and that
     of the constant, mᵀb, where it is kept apart."""
@@ -93,11 +112,28 @@ class System:
         """α on the host, (n, outputs), times the split's scale."""
         return np.concatenate([np.asarray(tile) for tile in self.alpha], axis=1).T
 
+    @property
+    def bytes(self) -> int:
+        return self.factor.bytes
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the report says of this solver alone."""
+        return {"solver": "cholesky"}
+
+    def missed(self, engine: Engine, blocks: KernelBlocks, Y: Array) -> float:
+        """The residual, as `report` has it."""
+        return residual(engine, blocks, self, Y)
+
+    def rows_at_a_time(self, engine: Engine) -> int:
+        """Test points whose variance is computed in one block."""
+        return engine.rows_at_a_time(self.factor.n)
+
     def explained(
         self, run: Run, blocks: KernelBlocks, rows: Sequence[slice]
     ) -> Iterator["Explained"]:
         """For each block of test points, given K of them and the data."""
-        firsts = [partial(_cross_tile, blocks, part, self.slices) for part in rows]
+        firsts = [partial(cross_tile, blocks, part, self.slices) for part in rows]
         for tiles in forward(run, self.factor, firsts):
             solved = [run.wait(tile) for tile in tiles]
             mean = _dots(run, _times_transposed, solved, self.z) + self.mean
@@ -105,6 +141,41 @@ class System:
             if self.constant is not None:
                 known = _dots(run, dot_row, solved, self.constant.z)
             yield Explained(mean, _dots(run, row_squares, solved), known)
+
+    def joint(
+        self,
+        run: Run,
+        cross: KernelBlocks,
+        own: KernelBlocks,
+        rows: Sequence[slice],
+        told: Callable[[slice], None],
+    ) -> Array:
+        """What the data leave of M between test points, (m, m); holds L⁻¹M* of all of them."""
+        m = len(own.diagonal)
+        out = np.empty((m, m))
+        firsts = [partial(cross_tile, cross, part, self.slices) for part in rows]
+        solved = forward(run, self.factor, firsts)
+        doubt = np.zeros(m)
+        if self.constant is not None:
+            doubt = np.concatenate([self._doubt(run, tiles) for tiles in solved])
+        for i, part in enumerate(rows):
+            tiles = [
+                run.chain(partial(own.block, part, other), solved[i], solved[j])
+                for j, other in enumerate(rows[: i + 1])
+            ]
+            for other, handle in zip(rows, tiles, strict=False):
+                tile = run.fetch(handle) + np.outer(doubt[part], doubt[other])
+                out[part, other], out[other, part] = tile, tile.T
+            lower = np.tril(out[part, part])
+            out[part, part] = lower + np.tril(lower, -1).T
+            told(part)
+        return out
+
+    def _doubt(self, run: Run, solved: Sequence[Any]) -> Any:
+        """The deviation that the constant leaves at each test point: √κ (1 - mᵀb)."""
+        assert self.constant is not None
+        known = _dots(run, dot_row, solved, self.constant.z)
+        return np.sqrt(self.constant.variance) * (1.0 - known)
 
     @property
     def rate(self) -> float:
@@ -127,8 +198,8 @@ def solve(
     """
     progress = progress or Progress("factor", 1.0, None)
     memory = arena or engine.arena()
-    middle = _middle(Y)
-    targets = _with_ones(Y, middle, blocks.split)
+    middle = middle_of(Y)
+    targets = with_ones(Y, middle, blocks.split)
     check_noise(noise, blocks.split)
 
     def attempt(stated: float) -> tuple[Factor, list[Any]]:
@@ -202,13 +273,13 @@ def extend(
     progress: Progress,
 ) -> System:
     """The system of more data: `known` solved the leading rows, and its tiles are kept."""
-    shift, middle, start = known.factor.shift, _middle(Y), time.perf_counter()
+    shift, middle, start = known.factor.shift, middle_of(Y), time.perf_counter()
     with engine.run() as run:
         first = partial(_kernel_tile, blocks, spans(edges), shift, engine.arena())
         rows, log_det, _ = factorise(run, first, edges, progress, known.factor.rows)
         factor = Factor(edges, rows, shift, log_det)
         factor = merge_last(run, factor, engine.tile_size(factor.n))
-        targets = _with_ones(Y, middle, known.split)
+        targets = with_ones(Y, middle, known.split)
         border = partial(_target_tile, run, factor.slices, targets)
         z = [run.wait(tile) for tile in forward(run, factor, [border])[0]]
         seconds = {"factor": time.perf_counter() - start}
@@ -216,12 +287,12 @@ def extend(
         return _finish(run, factor, known.split, known.noise, z, middle, failed, seconds)
 
 
-def _middle(Y: Array) -> Array:
+def middle_of(Y: Array) -> Array:
     """A constant near the targets of each output: exactly theirs if they are all the same."""
     return np.median(Y, axis=0)
 
 
-def _with_ones(Y: Array, middle: Array, split: Split) -> Array:
+def with_ones(Y: Array, middle: Array, split: Split) -> Array:
     """The targets; where the constant function is kept apart, less their middle and with the
     constant as one more."""
     return Y if split.is_whole else np.column_stack([Y - middle, np.ones(len(Y))])
@@ -255,8 +326,8 @@ def _kept_apart(
 ) -> tuple[list[Any], list[Any], Constant]:
     """z and α of Y - μ, and the constant, from those of Y - middle with a last row for ones."""
     rows = [run.fetch(run.apply(_joined, *tiles)) for tiles in (z, alpha)]
-    constant, apart = Constant.solve(split, rows[0][-1], rows[0][:-1], middle)
-
+    z_ones, z_targets = rows[0][-1], rows[0][:-1]
+    constant, apart = Constant.solve(split, float(z_ones @ z_ones), z_targets @ z_ones, middle)
     z, alpha = (run.columns(row[:-1] - apart[:, None] * row[-1], factor.edges) for row in rows)
     ones_z, ones_alpha = (run.columns(row[-1:], factor.edges) for row in rows)
     return z, alpha, replace(constant, z=ones_z, alpha=ones_alpha)
@@ -273,7 +344,7 @@ def _kernel_tile(
     return blocks.block(slices[i], slices[j], shift=shift, out=out)
 
 
-def _cross_tile(blocks: KernelBlocks, rows: slice, slices: list[slice], j: int) -> Any:
+def cross_tile(blocks: KernelBlocks, rows: slice, slices: list[slice], j: int) -> Any:
     return blocks.block(rows, slices[j])
 
 
@@ -292,7 +363,7 @@ def _target_tile(run: Run, slices: list[slice], Y: Array, j: int) -> Any:
     return run.put(Y[slices[j]].T.copy())
 
 
-def means(run: Run, blocks: KernelBlocks, system: System, rows: Sequence[slice]) -> list[Any]:
+def means(run: Run, blocks: KernelBlocks, system: Solved, rows: Sequence[slice]) -> list[Any]:
     """The posterior mean for each block of rows, as handles."""
 
     def mean(part: slice) -> Any:
@@ -318,7 +389,7 @@ def _total(start: Any, *parts: Any) -> Any:
     return sum(parts, start)
 
 
-def check_shifted(blocks: KernelBlocks, system: System, Y: Array, depth: int) -> None:
+def check_shifted(blocks: KernelBlocks, system: Solved, Y: Array, depth: int) -> None:
     """Refuse test inputs of another norm than the training inputs where little but rounding would
     be left of what a deep network knows: it moves a mean by Σ|α| times that of an entry of M."""
     if blocks.is_exact:

@@ -51,6 +51,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     budget : int, optional
         At most so many networks are computed for the choice; 20 by default for an activation that
         has kinks and no closed form, some hundreds otherwise.
+    solver : {"auto", "cholesky", "cg"} or CG
+        How the final system is solved; see `nngp.condition`.
     engine : {"auto", "cpu", "gpu"}
         Where to compute; see `nngp.condition`.
     random_state : int, RandomState or None

@@ -10,6 +10,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from nngp._files import replaced
 from nngp.architecture import Activation, from_spec, spec_of
-from nngp.linsolve import Engine, choose_engine
+from nngp.linsolve import CG, Engine, choose_engine
 from nngp.posterior.state import arrays_of, header_of, restore
 from nngp.predictors.classifier import NNGPClassifier
 from nngp.predictors.estimator import NNGPEstimator
@@ -28,7 +29,7 @@ from nngp.predictors.regressor import NNGPRegressor
 from nngp.predictors.scaling import InputScaling, TargetScaling
 from nngp.predictors.search import as_column
 
-FORMAT, VERSION = "nngp-model", 2
+FORMAT, VERSION = "nngp-model", 3
 HEADER = "header.json"
 # What reading a damaged archive can raise
 UNREADABLE = (KeyError, TypeError, ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile)
@@ -155,6 +156,8 @@ def _plain(value: Any) -> Any:
     """A value as JSON has it."""
     if isinstance(value, Activation):
         return {"activation": spec_of(value)}
+    if isinstance(value, CG):
+        return {"cg": asdict(replace(value, checkpoint=None))}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, tuple | list):
@@ -251,5 +254,5 @@ def _rebuilt(
 
 def _unplain(value: Any) -> Any:
     if isinstance(value, dict):
-        return from_spec(value["activation"])
+        return CG(**value["cg"]) if "cg" in value else from_spec(value["activation"])
     return float(value) if value == "inf" else value

@@ -67,6 +67,10 @@ def fit(
     factor: Annotated[
         bool, typer.Option(help="Keep the Cholesky factor in the file (4 n² bytes).")
     ] = True,
+    solver: Annotated[
+        str,
+        typer.Option(help="cholesky, cg, or auto: cg where no factor fits."),
+    ] = "auto",
     engine: EngineName = "auto",
     as_json: Json = False,
 ) -> None:
@@ -83,6 +87,7 @@ def fit(
             "input_scaling": input_scaling,
             "selection": None if selection == "none" else selection,
             "budget": budget,
+            "solver": solver,
             "engine": engine,
             "random_state": seed,
         }
