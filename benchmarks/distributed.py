@@ -92,7 +92,7 @@ def cluster(asked: argparse.Namespace) -> Iterator[Client]:
             threads_per_worker=1,
             processes=True,
             memory_limit=asked.memory,
-            dashboard_address=None,
+            dashboard_address=":0",
         ) as local,
         Client(local) as client,
     ):

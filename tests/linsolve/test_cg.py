@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from engines import SmallTiles
 
+from nngp._later import named
 from nngp.linsolve import (
     CG,
     Checkpoint,
@@ -17,7 +18,6 @@ from nngp.linsolve import (
     NotConvergedError,
     NotPositiveDefiniteError,
     Progress,
-    key_of,
     plan_cg,
 )
 from nngp.linsolve.cg import conjugate_gradients
@@ -321,9 +321,9 @@ def test_no_checkpoint_no_warning(tmp_path):
 
 def test_keys_tell_problems_apart():
     X = np.arange(6.0).reshape(2, 3)
-    keys = {key_of(X, 1), key_of(X, 2), key_of(X.T, 1), key_of(X + 1, 1)}
+    keys = {named(X, 1), named(X, 2), named(X.T, 1), named(X + 1, 1)}
     assert len(keys) == 4
-    assert key_of(X.copy(), 1) in keys
+    assert named(X.copy(), 1) in keys
 
 
 # What it takes
