@@ -97,7 +97,7 @@ def test_tiles_that_differ_in_size_on_jax():
 
 def test_a_variance_is_never_too_small_and_comes_down_with_the_tolerance():
     images, targets = digits(700)
-    images = images * RNG.uniform(0.8, 1.2, (700, 1))  # so that K is taken whole
+    images = images * np.linspace(0.8, 1.2, 700)[:, None]  # so that K is taken whole
     train, Y, test = images[:600], targets[:600], images[600:620]
     exact = nngp.condition(NETS["relu"], train, Y, noise_var=1e-3).variance(test)
     over = []

@@ -35,7 +35,7 @@ class NotConvergedError(RuntimeError):
 
 @dataclass
 class State:
-    """Where an iteration stands; `size` is that of the right-hand sides."""
+    """Where an iteration stands: solutions, residuals, directions, and rᵀz of each row."""
 
     x: Array
     r: Array
@@ -49,11 +49,17 @@ class State:
 
 
 class Solution(NamedTuple):
-    """X, the iterations it took, and the largest relative residual, computed anew."""
+    """X, the iterations it took, the largest relative residual, and the residuals themselves, both
+    computed anew."""
 
     x: Array
     iterations: int
     residual: float
+    missed: Array
+
+    def forms(self, right: Array) -> Array:
+        """yᵀB⁻¹y of every row, less |x - B⁻¹y|² in the norm of B: never too large."""
+        return _dots(self.x, right + self.missed)
 
 
 Map = Callable[[Array], Array]
@@ -85,7 +91,7 @@ def conjugate_gradients(
         missed = right - product(state.x)
         residual = float((norms(missed) / sizes).max())
         if residual <= tolerance:
-            return Solution(state.x, state.iteration, residual)
+            return Solution(state.x, state.iteration, residual, missed)
         if state.iteration >= max_iterations or not residual < best / GAIN:
             break
         best = residual

@@ -40,6 +40,15 @@ class CgPlan:
     forecast: Forecast
     edges: Edges
 
+    @property
+    def work(self) -> float:
+        """Operations in all."""
+        return self.operations + self.iterations * self.iteration
+
+    def seconds(self, operations: float) -> float:
+        """What so many operations take, as far as it is known."""
+        return self.forecast.seconds * operations / self.work
+
 
 def plan_cg(
     engine: Engine,
@@ -65,10 +74,9 @@ def plan_cg(
         found = [single] if options.preconditioner == "single" else [*found, single]
     if not found or (options.preconditioner == "single" and found[0].preconditioner != "single"):
         _refuse(job, options, room, available)
-    best = min(found, key=lambda plan: plan.operations + plan.iterations * plan.iteration)
+    best = min(found, key=lambda plan: plan.work)
     kept = min(best.room, 8.0 * lower_size(edges))
-    work = best.operations + best.iterations * best.iteration
-    seconds = work / engine.rate() if work > MEASURE_FROM else 0.0
+    seconds = best.work / engine.rate() if best.work > MEASURE_FROM else 0.0
     needed = int(job.least + best.held + kept)
     return replace(best, forecast=Forecast(n, needed, seconds, available, None))
 

@@ -17,7 +17,8 @@ from nngp._files import replaced
 from nngp.linsolve.cg import State
 
 NAME = "nngp-cg.npz"
-UNREADABLE = (KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile)
+# What reading a damaged archive can raise
+UNREADABLE = (KeyError, ValueError, TypeError, EOFError, OSError, RuntimeError, zipfile.BadZipFile)
 
 
 class CheckpointWarning(UserWarning):

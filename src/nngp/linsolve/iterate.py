@@ -25,7 +25,7 @@ from nngp.linsolve.progress import Progress
 from nngp.linsolve.single import SingleFactor
 
 Array = NDArray[np.float64]
-Tracker = Callable[[str, float], Progress]  # progress of a phase of so many operations
+Tracker = Callable[[str, float, float], Progress]  # of a phase: its work, the seconds expected
 
 
 @dataclass
@@ -60,11 +60,12 @@ class Iteration:
     def prepare(self, run: Run, noise: float, landmarks: Callable[[int], Landmarks]) -> None:
         """Keep tiles, and make a preconditioner for this noise; what can be is used again."""
         start, self.noise = time.perf_counter(), noise
-        with self.track("preconditioner", self.plan.operations) as progress:
+        work = self.plan.operations
+        with self.track("preconditioner", work, self.plan.seconds(work)) as progress:
             self._preconditioner = self._made(run, noise, landmarks, progress)
         self._spent("preconditioner", start)
         start = time.perf_counter()
-        with self.track("kernel", 1.0) as progress:
+        with self.track("kernel", 1.0, 0.0) as progress:
             self.product.keep(run, progress.advance)
         self._spent("kernel", start)
 
@@ -85,7 +86,7 @@ class Iteration:
                 blocks.diagonal,
                 single=self.plan.single_rows,
             )
-        progress.advance(self.plan.operations)
+        progress.advance(progress.total)
         return Nystrom(run, self._factored, edges, noise, float(np.mean(blocks.diagonal)))
 
     def solve(
@@ -98,8 +99,8 @@ class Iteration:
     ) -> Solution:
         """Rows of B⁻¹ times the rows of `right`, to the tolerance or not at all."""
         state = None if checkpoint is None else checkpoint.read(right.shape)
-        began = time.perf_counter()
-        with self.track("cg", 1.0) as progress:
+        began, plan = time.perf_counter(), self.plan
+        with self.track("cg", 1.0, plan.seconds(plan.iterations * plan.iteration)) as progress:
             try:
                 found = conjugate_gradients(
                     partial(self._times, run),

@@ -115,7 +115,6 @@ def condition(
         blocks = kernel_blocks(chosen.where, architecture, inputs)
     system: System | Iterative
     if options is not None:
-        place = replace(place, rate=0.0)
         problem = Problem(architecture, inputs, place, options)
         system, expected = solve_iteratively(problem, blocks, targets, asked)
     else:

@@ -1,9 +1,10 @@
 """The linear system (K + noise) α = Y solved by conjugate gradients: no factor, any size.
 
 What `System` is to a Cholesky factor, `Iterative` is to an iteration: `Posterior` reads means off
-α, and asks for B⁻¹ times blocks of test points where it wants variances. From a start at zero the
-form mᵀx that CG has for mᵀB⁻¹m only grows, so a variance is never too small. Where the kernel is
-split (`constant`), B is that of M, and the ones are solved as one more target.
+α, and asks for B⁻¹ times blocks of test points where it wants variances. Of mᵀB⁻¹m an x near B⁻¹m
+gives 2mᵀx - xᵀBx, which is never more than it: so a variance is never too small, and its error is
+the square of that of x. Where the kernel is split (`constant`), B is that of M, and the ones are
+solved as one more target.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,9 @@ from nngp.linsolve import (
     Run,
     climb,
     plan_cg,
+    progress_for,
 )
+from nngp.linsolve.cg import Solution
 from nngp.linsolve.cholesky import Edges, spans
 from nngp.posterior.constant import Constant
 from nngp.posterior.explain import no_factor
@@ -88,8 +91,11 @@ class Problem:
         memory = self.place.memory
         return plan_cg(self.engine, n, d, outputs, self.options, relative, memory)
 
-    def track(self, phase: str, operations: float) -> Progress:
-        return self.place.track(phase, operations)
+    def track(self, phase: str, work: float, expected: float, *, quiet: bool = False) -> Progress:
+        """Progress of a phase; `quiet` where a bar is being shown already."""
+        asked = self.place.progress
+        wanted = False if quiet and not callable(asked) else asked
+        return Progress(phase, work, progress_for(wanted, expected), expected)
 
     def key(self, split: Split, shift: float, right: Array) -> str:
         """Of everything that a checkpoint depends on."""
@@ -167,8 +173,10 @@ class Iterative:
 
     def rows_at_a_time(self, engine: Engine) -> int:
         """Test points whose variance is computed in one block."""
-        n = self.edges[-1]
-        most = max(1, int(AT_ONCE / (8 * n * engine.width)))
+        n, limits = self.edges[-1], [AT_ONCE]
+        allowed = engine.free_memory() if engine.where == "host" else None
+        limits += [limit / 32 for limit in (allowed, self.problem.place.memory) if limit]
+        most = max(1, int(min(limits) / (8 * n * engine.width)))
         return min(engine.rows_at_a_time(n), most)
 
     def explained(
@@ -176,10 +184,11 @@ class Iterative:
     ) -> Iterator[Explained]:
         """For each block of test points, given K of them and the data."""
         cross = [self._rows(run, blocks, part) for part in rows]
-        solved = self._solve(run, np.concatenate(cross))
-        for M, x in zip(cross, np.split(solved, _ends(cross)), strict=True):
+        right = np.concatenate(cross)
+        forms = self._solve(run, right).forms(right)
+        for M, form in zip(cross, np.split(forms, _ends(cross)), strict=True):
             known = None if self.constant is None else M @ self.constant.vector
-            yield Explained(M @ self.weights + self.mean, np.einsum("ij,ij->i", M, x), known)
+            yield Explained(M @ self.weights + self.mean, form, known)
 
     def joint(
         self,
@@ -195,7 +204,7 @@ class Iterative:
         for part in rows:
             tiles = [run.chain(partial(own.block, part, other)) for other in rows]
             prior = np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
-            out[part] = prior - self._solve(run, M[part]) @ M.T
+            out[part] = prior - self._solve(run, M[part]).x @ M.T
             told(part)
         out = 0.5 * (out + out.T)
         if self.constant is not None:
@@ -208,16 +217,17 @@ class Iterative:
         tiles = [run.chain(partial(blocks.block, rows, columns)) for columns in self.slices]
         return np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
 
-    def _solve(self, run: Run, right: Array) -> Array:
+    def _solve(self, run: Run, right: Array) -> Solution:
         """Rows of B⁻¹ times these; what that takes is made again if it was not kept."""
         if self._iteration is None:
             blocks = self.problem.blocks(self.split)
             plan = self.problem.plan(blocks, len(right), self.noise)
             self._iteration = _begin(self.problem, blocks, plan)
+        self._iteration.track = partial(self.problem.track, quiet=True)
         if not self._iteration.is_ready:
             landmarks = partial(self.problem.landmarks, self.split)
             self._iteration.prepare(run, self.noise.variance / self.split.scale, landmarks)
-        return self._iteration.solve(run, right).x
+        return self._iteration.solve(run, right)
 
 
 def _ends(parts: list[Array]) -> Array:

@@ -198,7 +198,7 @@ def _opened(path: str | os.PathLike[str]) -> zipfile.ZipFile:
         raise ModelFileError(f"{path} is a folder, not a saved model")
     try:
         return zipfile.ZipFile(file)
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, NotImplementedError):  # the latter for a version that is none
         with file.open("rb") as start:
             begins = start.read(2) == b"PK"
         problem = "is truncated or damaged" if begins else "is not a saved nngp model"
