@@ -43,7 +43,7 @@ def test_no_workers_is_an_error_after_a_while(problem):
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=0, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         start = time.monotonic()

@@ -25,7 +25,7 @@ def processes(workers=2, memory="2GB", failures=10, **settings):
             threads_per_worker=1,
             processes=True,
             memory_limit=memory,
-            dashboard_address=None,
+            dashboard_address=":0",
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):

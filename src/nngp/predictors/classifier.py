@@ -103,7 +103,7 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
                 self._input_scaling(X[rows]),
                 self._target_scaling(targets[rows]),
                 noise_var=self.noise_var_,
-                engine=self.engine,
+                engine=self._engine_for_few,
                 progress=self.progress,
             )
         left_out = posterior.leave_one_out(noise=True)
