@@ -10,13 +10,20 @@ its worker dies.
 import secrets
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from nngp.linsolve.cluster_client import POLL, Watch, Words, check_ended, connected
+from nngp.linsolve.cluster_client import (
+    POLL,
+    ClusterError,
+    Watch,
+    Words,
+    check_ended,
+    connected,
+)
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import Run
 from nngp.reproduce.studies import study_named
@@ -63,7 +70,8 @@ class Workers:
     def take(self, study: Study, run: Run) -> None:
         task = f"nngp-run-{secrets.token_hex(8)}"
         arguments = study.experiment, self.scope, run.config
-        future = self.client.submit(do_run, *arguments, key=task, pure=False)
+        with _noticing_loss():
+            future = self.client.submit(do_run, *arguments, key=task, pure=False)
         self._began[task] = run.key, future
         future.add_done_callback(self._ended.put)
 
@@ -92,7 +100,20 @@ class Workers:
                 return future
 
     def _workers(self) -> list[dict[str, Any]]:
-        return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
+        with _noticing_loss():
+            return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
+
+
+@contextmanager
+def _noticing_loss() -> Iterator[None]:
+    """Errors of a client that has lost its scheduler, which are of many kinds, in one sentence."""
+    try:
+        yield
+    except Exception as error:
+        raise ClusterError(
+            f"the connection to the scheduler was lost ({type(error).__name__}); start the cluster "
+            f"and call again{RUNS.kept}"
+        ) from error
 
 
 _here = threading.local()  # on a worker: the study that each thread is at
