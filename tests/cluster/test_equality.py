@@ -1,6 +1,8 @@
 """A cluster's answer is that of one machine."""
 
+import copy
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -104,3 +106,17 @@ def test_derivatives_and_sweeps_say_where_they_are_computed(client, problem):
         fit(problem, engine).evidence_gradient()
     with pytest.raises(TypeError, match="one machine"):
         nngp.Sweep(problem.X, problem.Y, problem.Xs, problem.Y[:60], engine=engine)
+
+
+def test_a_cluster_or_an_address_is_connected_to(client, problem, local):
+    with nngp.DaskEngine(client.cluster) as engine:
+        check_same(fit(problem, engine), local, problem.Xs)
+    assert engine.client.status == "closed"
+    with nngp.DaskEngine(client) as engine:
+        assert copy.deepcopy(engine) is engine
+    assert client.status == "running"  # it was not ours
+    again = pickle.loads(pickle.dumps(nngp.DaskEngine(client, 300)))
+    assert (again.tile, again.client.scheduler.address) == (300, client.scheduler.address)
+    again.close()
+    with pytest.raises(nngp.ClusterError, match="connect a new one"):
+        nngp.DaskEngine(again.client)

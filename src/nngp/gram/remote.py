@@ -169,13 +169,13 @@ class RemoteBlocks(Blocks):
         values = _fingerprint(architecture)
         split_values = self.split.scale, self.split.offset, self.split.input_var
         kernel_id = named(values, self.plan.method, self.plan.input_var, split_values)
-        self._cluster = left.cluster
+        self._cluster, self._sides = left.cluster, (left, left if right is None else right)
         topic = self._cluster.listener.topic
         self._kernel = Kernel(kernel_id, topic, architecture, self.plan, self.split)
 
     def block(self, rows: slice, columns: slice, *, shift: float = 0.0, out: Any = None) -> Any:
         """K of these rows and columns, with `shift` on its diagonal, as a description."""
-        left, right = self.left.rows(rows), self.right.rows(columns)
+        left, right = self._sides[0].rows(rows), self._sides[1].rows(columns)
         diagonal = (rows.start - columns.start, shift) if self.symmetric else None
         name = named("block", self._kernel.id, left, right, diagonal)
         return Later(remote_block, (self._kernel, diagonal, *left, *right), name)

@@ -12,16 +12,19 @@ nothing is held in memory, and a job that died altogether goes on where it was.
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nngp._later import Later, given, named
 from nngp.linsolve.cholesky import even_size
-from nngp.linsolve.cluster_client import Listener, connected, patient
+from nngp.linsolve.cluster_client import Listener, connected, patient, result
 from nngp.linsolve.cluster_tasks import Link, call, copied, link, whole
 from nngp.linsolve.engine import Handle, Tile
+from nngp.linsolve.tile_store import Token, find_tile, write_tile
 
 Array = NDArray[np.float64]
 TILE, SMALLEST_TILE, ALIGNED = 4096, 128, 16
@@ -69,8 +72,9 @@ class DaskEngine:
     --------
     With a scheduler and workers started by `dask scheduler` and `dask worker`::
 
-        engine = nngp.DaskEngine("tcp://head:8786", store="/shared/job42")
-        posterior = nngp.condition(net, "/shared/X.npy", Y, engine=engine)
+        with nngp.DaskEngine("tcp://head:8786", store="/shared/job42") as engine:
+            posterior = nngp.condition(net, "/shared/X.npy", Y, engine=engine)
+            mean, variance = posterior.predict(Xs)
     """
 
     name = "dask"
@@ -95,7 +99,19 @@ class DaskEngine:
         self.tile, self.patience = int(tile), float(patience)
         self.store = None if store is None else _folder(store)
         self.client = connected(client_or_address)
+        self._own = self.client is not client_or_address
         self.listener = Listener(self.client)
+
+    def close(self) -> None:
+        """End the connection, if it was made here."""
+        if self._own:
+            self.client.close()
+
+    def __enter__(self) -> "DaskEngine":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
 
     def __deepcopy__(self, memo: Any) -> "DaskEngine":
         return self  # a connection, which copies of an estimator share
@@ -177,8 +193,6 @@ class DaskEngine:
     def submit(self, later: Later, *, kind: str = "rows", keep: bool = False) -> Remote:
         """Have it computed by some worker; with `keep` and a store, through a file."""
         if keep and self.store is not None:
-            from nngp.linsolve.tile_store import find_tile, write_tile
-
             token = find_tile(self.store, later.name)
             if token is None:
                 token = write_tile(self.store, later.name, call(later.function, later.arguments))
@@ -197,18 +211,17 @@ class DaskEngine:
 
     def wait(self, handle: Remote) -> Remote:
         """Until it is there; raises what its task raised."""
-        patient(self.client, handle.future, self.patience)
+        if not isinstance(handle.future, Token):
+            patient(self.client, handle.future, self.patience)
         return handle
 
     def fetch(self, handle: Remote) -> Any:
         """Its value, on the client."""
-        self.wait(handle)
-        if not hasattr(handle.future, "key"):
-            handle = Remote(self, self.send("read", call, whole, [handle.future]), handle.name)
-            self.wait(handle)
-        found = handle.future.result()
-        if hasattr(found, "read") and hasattr(found, "folder"):
-            return self.fetch(Remote(self, found, handle.name))
+        found = handle.future
+        if not isinstance(found, Token):
+            found = result(self.client, found, self.patience)
+        if isinstance(found, Token):  # of a file that workers see, and perhaps not this machine
+            found = result(self.client, self.send("read", call, whole, [found]), self.patience)
         return found
 
 
@@ -219,7 +232,7 @@ class DaskRun:
 
     def __init__(self, engine: DaskEngine) -> None:
         self.engine, self.width = engine, engine.width
-        self._begun: list[Any] = []
+        self._begun: WeakSet[Any] = WeakSet()  # to hold them would keep their tiles
 
     def __enter__(self) -> "DaskRun":
         return self
@@ -253,9 +266,9 @@ class DaskRun:
             groups = [pairs[k : k + GROUP] for k in range(0, len(pairs), GROUP)]
         for place, group in enumerate(groups):
             final = place == len(groups) - 1
-            title = name if final else None
+            title, keep = (name if final else ""), final and then is None
             how = Link(title, engine.listener.topic, dtype, transposed, potrf and final)
-            if final and then is None:
+            if keep and engine.store is not None:
                 how = how._replace(store=engine.store)
             future = engine.send(
                 "chain" if final else "update",
@@ -267,22 +280,29 @@ class DaskRun:
                 [_plain(b) for _, b in group],
                 None if potrf or not final else _plain(last),
                 then if final else None,
-                [_plain(h) for h in beside] if final else [],
+                [_plain(self._there(h)) for h in beside] if final else [],
             )
-            self._begun.append(future)
+            self._begun.add(future)
             start = Later(copied, (Remote(engine, future, name),), name)
         return Remote(engine, future, name)
 
     def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
-        future = self.engine.send("apply", call, function, [_plain(h) for h in handles])
-        self._begun.append(future)
+        arguments = [_plain(self._there(handle)) for handle in handles]
+        future = self.engine.send("apply", call, function, arguments)
+        self._begun.add(future)
         return Remote(self.engine, future, named(future.key))
 
     def wait(self, handle: Handle) -> Handle:
-        return self.engine.wait(handle) if isinstance(handle, Remote) else handle
+        there = self._there(handle)
+        return self.engine.wait(there) if isinstance(there, Remote) else there
 
     def fetch(self, handle: Handle) -> Any:
-        return self.engine.fetch(handle) if isinstance(handle, Remote) else np.asarray(handle)
+        there = self._there(handle)
+        return self.engine.fetch(there) if isinstance(there, Remote) else np.asarray(there)
+
+    def _there(self, handle: Handle) -> Handle:
+        """What was only described is computed, for those who want no chain of it."""
+        return self.engine.submit(handle, kind="put") if isinstance(handle, Later) else handle
 
     def put(self, array: Array) -> Tile:
         return self.engine.submit(_given(np.ascontiguousarray(array)), kind="put", keep=True)
@@ -310,8 +330,6 @@ def _plain(argument: Any) -> Any:
 
 
 def _folder(store: Any) -> str:
-    from pathlib import Path
-
     folder = Path(store).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)

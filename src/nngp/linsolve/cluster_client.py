@@ -84,8 +84,6 @@ class Listener:
 
 def patient(client: Any, future: Any, patience: float) -> None:
     """Wait for a future, looking after the cluster meanwhile; raise what its task raised."""
-    if not hasattr(future, "key"):  # a token: it is there
-        return
     watch = Watch(client, patience)
     while not future.done():
         try:
@@ -106,6 +104,15 @@ def check_ended(future: Any, words: Words = TILES) -> None:
             f"the connection to the scheduler was lost{words.lost}; start the cluster and call "
             f"again{words.kept}"
         )
+
+
+def result(client: Any, future: Any, patience: float) -> Any:
+    """What a future stands for, on the client."""
+    patient(client, future, patience)
+    try:
+        return future.result()
+    except Exception as error:
+        raise translated(error) from error
 
 
 class Watch:

@@ -18,12 +18,12 @@ from nngp.linsolve.tile_store import Token, find_tile, write_tile
 class Link(NamedTuple):
     """The constant part of a task; the last link of a chain has its name."""
 
-    name: str | None
+    name: str
     topic: str
     dtype: str
     transposed: bool = True
     potrf: bool = False
-    store: str | None = None
+    store: str = ""  # the folder where its tile goes
 
 
 def link(
@@ -37,8 +37,7 @@ def link(
     beside: Sequence[Any],
 ) -> Any:
     """first(); updates; potrf or trsm; then."""
-    keep = how.store is not None and how.name is not None
-    if keep and (found := find_tile(how.store, how.name)) is not None:
+    if how.store and (found := find_tile(how.store, how.name)) is not None:
         tell(how.topic, found=how.name)
         return found
     C = np.require(first(*map(value, arguments)), how.dtype, ["C", "W"])
@@ -48,11 +47,11 @@ def link(
         blas.potrf(C)
     elif last is not None:
         blas.trsm(value(last), C, transposed=how.transposed)
-    if how.name is not None:
+    if how.name:
         tell(how.topic, done=how.name, pid=os.getpid())
     if then is not None:
         return then(C, *map(value, beside))
-    return write_tile(how.store, how.name, C) if keep else C
+    return write_tile(how.store, how.name, C) if how.store else C
 
 
 def _update(C: Any, A: Any, B: Any, how: Link) -> None:

@@ -1,7 +1,7 @@
 """Where a command computes: on this machine, or with the workers of a cluster."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,5 @@ def engine_at(
         raise UsageError("--cluster and --engine gpu contradict each other; leave one of them out")
     from nngp.linsolve.cluster import TILE, DaskEngine
 
-    found = DaskEngine(cluster, TILE if tile is None else tile, store)
-    with closing(found.client):
+    with DaskEngine(cluster, TILE if tile is None else tile, store) as found:
         yield found
