@@ -23,6 +23,7 @@ from nngp.linsolve.cluster_client import (
     Words,
     check_ended,
     connected,
+    translated,
 )
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import Run
@@ -78,8 +79,12 @@ class Workers:
     def next(self) -> tuple[str, Ended]:
         future = self._first()
         check_ended(future, RUNS)
+        try:
+            ended = future.result()
+        except Exception as error:  # lost on its way here
+            raise translated(error, RUNS) from error
         key, _ = self._began.pop(future.key)
-        return key, future.result()
+        return key, ended
 
     def drop(self) -> None:
         futures = [future for _, future in self._began.values()]
