@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import nngp
+from nngp.predictors import saved
 
 
 @pytest.fixture
@@ -68,17 +69,22 @@ def test_saved_here_and_loaded_there(engine, table, tmp_path, factor):
 def test_saved_there_and_loaded_here_a_tile_at_a_time(engine, table, tmp_path, monkeypatch):
     X, y, Xs = table
     model = nngp.NNGPRegressor(engine=engine, selection=None, depth=2, noise_var=0.01).fit(X, y)
-    fetch, sizes = type(engine).fetch, []
+    fetch, put, events = type(engine).fetch, saved._put, []
 
-    def watched(self, handle):
-        found = fetch(self, handle)
-        sizes.append(found.size)
-        return found
+    def fetched(self, handle):
+        events.append("fetched")
+        return fetch(self, handle)
+
+    def written(archive, name, array):
+        events.append(name.split("/")[0])
+        put(archive, name, array)
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(engine), "fetch", watched)
+        patch.setattr(type(engine), "fetch", fetched)
+        patch.setattr(saved, "_put", written)
         model.save(tmp_path / "model.nngp")
-    assert max(sizes) <= 150 * 150  # a tile
-    assert len(sizes) > 15
+    tiles = len(range(0, 700, engine.tile_size(700)))
+    factor = tiles * (tiles + 1) // 2
+    assert events[-2 * factor :] == ["fetched", "factor"] * factor
     here = nngp.load(tmp_path / "model.nngp", engine="cpu")
     np.testing.assert_allclose(here.predict(Xs), model.predict(Xs), rtol=1e-9)

@@ -130,7 +130,7 @@ class Watch:
                 + self._words.kept
             )
         now = time.monotonic()
-        if self._client.scheduler_info(n_workers=-1)["workers"]:
+        if self._client.scheduler_info(n_workers=-1).get("workers"):
             self._alone = None
         elif self._alone is None:
             self._alone = now
