@@ -2,15 +2,30 @@
 
 import secrets
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
-KEPT = "; with store=FOLDER what is done is kept"
 POLL = 2.0  # seconds between looks at the cluster while waiting
 CONNECT = 10.0  # seconds
 
 
 class ClusterError(RuntimeError):
     """The cluster cannot be reached, has no workers left, or lost too many of them."""
+
+
+class Words(NamedTuple):
+    """What errors say of the work that was interrupted: what is lost, what is kept, and how it
+    would need less memory."""
+
+    lost: str
+    kept: str
+    smaller: str
+
+
+TILES = Words(
+    lost=", and with it all that was not in a store",
+    kept="; with store=FOLDER what is done is kept",
+    smaller="use a smaller tile or larger workers",
+)
 
 
 def connected(client_or_address: Any) -> Any:
@@ -69,25 +84,25 @@ class Listener:
 
 def patient(client: Any, future: Any, patience: float) -> None:
     """Wait for a future, looking after the cluster meanwhile; raise what its task raised."""
-    alone = None
+    watch = Watch(client, patience)
     while not future.done():
         try:
             future.exception(timeout=POLL)
         except TimeoutError:
-            alone = _alone_since(client, alone)
-            if alone is not None and time.monotonic() - alone > patience:
-                raise ClusterError(
-                    f"the cluster has had no worker for {patience:.0f} seconds; start workers and "
-                    f"call again{KEPT}"
-                ) from None
+            watch.look()
         except Exception as error:
-            raise _translated(error) from error
+            raise translated(error) from error
+    check_ended(future)
+
+
+def check_ended(future: Any, words: Words = TILES) -> None:
+    """Raise what the task of a future that has ended raised, or that it was lost."""
     if future.status == "error":
-        raise _translated(future.exception())
+        raise translated(future.exception(), words)
     if future.status != "finished":
         raise ClusterError(
-            "the connection to the scheduler was lost, and with it all that was not in a store; "
-            "start the cluster and call again, with store=FOLDER to keep what is done"
+            f"the connection to the scheduler was lost{words.lost}; start the cluster and call "
+            f"again{words.kept}"
         )
 
 
@@ -97,21 +112,36 @@ def result(client: Any, future: Any, patience: float) -> Any:
     try:
         return future.result()
     except Exception as error:
-        raise _translated(error) from error
+        raise translated(error) from error
 
 
-def _alone_since(client: Any, before: float | None) -> float | None:
-    """Since when there has been no worker; None while there are some."""
-    if client.status not in ("running", "connecting"):
-        raise ClusterError(
-            "the connection to the scheduler was lost; start the cluster and call again" + KEPT
-        )
-    if client.scheduler_info(n_workers=-1)["workers"]:
-        return None
-    return time.monotonic() if before is None else before
+class Watch:
+    """Looks after the cluster while something is waited for; `look` raises when waiting is vain."""
+
+    def __init__(self, client: Any, patience: float, words: Words = TILES) -> None:
+        self._client, self._patience, self._words = client, patience, words
+        self._alone: float | None = None  # since when there has been no worker
+
+    def look(self) -> None:
+        """A scheduler that is gone, or no worker for too long, is an error."""
+        if self._client.status not in ("running", "connecting"):
+            raise ClusterError(
+                "the connection to the scheduler was lost; start the cluster and call again"
+                + self._words.kept
+            )
+        now = time.monotonic()
+        if self._client.scheduler_info(n_workers=-1).get("workers"):
+            self._alone = None
+        elif self._alone is None:
+            self._alone = now
+        elif now - self._alone > self._patience:
+            raise ClusterError(
+                f"the cluster has had no worker for {self._patience:.0f} seconds; start workers "
+                f"and call again{self._words.kept}"
+            )
 
 
-def _translated(error: Any) -> BaseException:
+def translated(error: Any, words: Words = TILES) -> BaseException:
     """An error of Dask's in one sentence; others as they are."""
     from distributed import CancelledError
     from distributed.comm import CommClosedError
@@ -120,12 +150,12 @@ def _translated(error: Any) -> BaseException:
     if isinstance(error, KilledWorker):
         return ClusterError(
             "one task after another worker died: as often as the scheduler allows; if memory was "
-            "the reason use a smaller tile or larger workers, otherwise raise "
-            "distributed.scheduler.allowed-failures" + KEPT
+            f"the reason {words.smaller}, otherwise raise "
+            f"distributed.scheduler.allowed-failures{words.kept}"
         )
     if isinstance(error, CancelledError | CommClosedError | TimeoutError):
         return ClusterError(
             f"the cluster gave up ({type(error).__name__}): its scheduler or data were lost; start "
-            "it and call again" + KEPT
+            f"it and call again{words.kept}"
         )
     return error if isinstance(error, BaseException) else RuntimeError(str(error))

@@ -104,7 +104,7 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
                 self._target_scaling(targets[rows]),
                 noise_var=self.noise_var_,
                 solver="cholesky",
-                engine=self.engine,
+                engine=self._engine_for_few,
                 progress=self.progress,
             )
         left_out = posterior.leave_one_out(noise=True)

@@ -113,6 +113,11 @@ class NNGPEstimator(BaseEstimator):
         self._relevance = relevance
 
     @property
+    def _engine_for_few(self) -> Any:
+        """For some thousand points, which a cluster is not worth: it has only the last word."""
+        return "auto" if getattr(self.engine, "where", None) == "cluster" else self.engine
+
+    @property
     def _relevance_is_given(self) -> bool:
         return not _is_auto(self.relevance) and not isinstance(self.relevance, bool | np.bool_)
 
@@ -158,13 +163,13 @@ class NNGPEstimator(BaseEstimator):
         classes: bool,
     ) -> tuple[Setting, Table]:
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        size, where = int(self.selection_size), (self.engine, self.budget, rng)
+        size, where = int(self.selection_size), (self._engine_for_few, self.budget, rng)
         if self.selection is None or len(X) < ENOUGH:
             return candidates[0].setting(STARTS[0]), Table()
         if self.selection == "grid":
             return grid_search(X, Y, candidates, size, *where, self.progress, classes)
         if any(c.activation.closed_form is None and c.activation.kinks for c in candidates):
-            where = (self.engine, self.budget or SLOW_BUDGET, rng)  # each takes about a second
+            where = (self._engine_for_few, self.budget or SLOW_BUDGET, rng)  # a second each
         search = Search(X, Y, self.selection, *where, own_spread, self.progress)
         return search.run(candidates, size, relevance), search.table
 

@@ -53,8 +53,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         has kinks and no closed form, some hundreds otherwise.
     solver : {"auto", "cholesky", "cg"} or CG
         How the final system is solved; see `nngp.condition`.
-    engine : {"auto", "cpu", "gpu"}
-        Where to compute; see `nngp.condition`.
+    engine : {"auto", "cpu", "gpu"} or engine
+        Where to compute; see `nngp.condition`. With a `DaskEngine` the network is chosen on this
+        machine and conditioned on the cluster.
     random_state : int, RandomState or None
         Which points the choice uses.
     progress : callable or bool, optional

@@ -8,7 +8,7 @@ member, so damage is noticed. It is written beside its place and then moved ther
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from itertools import chain
@@ -70,7 +70,7 @@ def load(
     Parameters
     ----------
     path : path
-    engine : {"auto", "cpu", "gpu"}
+    engine : {"auto", "cpu", "gpu"} or engine
         Where to compute from now on; need not be where it was fitted.
     progress : callable or bool, optional
         As in `nngp.condition`; a file saved without its factor takes a while to load.
@@ -90,11 +90,15 @@ def load(
     True
     """
     choose_engine(engine, 0)  # a wrong name is no fault of the file
-    with _opened(path) as archive, _noticing_damage(path, UNREADABLE):
+    with _opened(path) as archive:
         header = _header(archive, path)
-        arrays = {name.removesuffix(".npy"): _read(archive, name) for name in _members(archive)}
-    with _noticing_damage(path, (KeyError, TypeError)):
-        return _rebuilt(header, arrays, engine, progress)
+
+        def read(name: str) -> NDArray[Any]:
+            with _noticing_damage(path, UNREADABLE):
+                return _read(archive, f"{name}.npy")
+
+        with _noticing_damage(path, (KeyError, TypeError)):
+            return _rebuilt(header, read, engine, progress)
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -126,10 +130,6 @@ def _arrays(model: NNGPEstimator) -> Iterator[tuple[str, NDArray[Any]]]:
     if isinstance(model, NNGPClassifier):
         classes = model.classes_
         yield "classes", classes.astype(str) if classes.dtype == object else classes
-
-
-def _members(archive: zipfile.ZipFile) -> list[str]:
-    return [name for name in archive.namelist() if name.endswith(".npy")]
 
 
 def _put(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
@@ -223,11 +223,14 @@ def _header(archive: zipfile.ZipFile, path: Any) -> dict[str, Any]:
 
 
 def _rebuilt(
-    header: dict[str, Any], arrays: dict[str, NDArray[Any]], engine: str | Engine, progress: Any
+    header: dict[str, Any],
+    read: Callable[[str], NDArray[Any]],
+    engine: str | Engine,
+    progress: Any,
 ) -> Any:
     params = {name: _unplain(value) for name, value in header["params"].items()}
     model = KINDS[header["kind"]](**params, engine=engine, progress=progress)
-    fitted, read = header["fitted"], arrays.__getitem__
+    fitted = header["fitted"]
     model.n_features_in_ = fitted["n_features_in"]
     if fitted["feature_names"] is not None:
         model.feature_names_in_ = np.array(fitted["feature_names"], dtype=object)
