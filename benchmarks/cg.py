@@ -17,6 +17,7 @@ import argparse
 import json
 import platform
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from nngp.posterior.iterative import Problem
 from nngp.posterior.noise import Noise
 from nngp.posterior.workplace import Workplace
 
-TEST = 1000
+TEST, PIECE = 1000, 10_000
 SIDE = 28
 
 
@@ -39,22 +40,21 @@ def data(folder: Path, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     assert isinstance(found, nngp.datasets.Images)
     images = np.concatenate([found.train_images, found.test_images]).reshape(-1, SIDE, SIDE)
     labels = np.concatenate([found.train_labels, found.test_labels])
-    rng = np.random.default_rng(0)
-    X = np.empty((n + TEST, SIDE * SIDE))
-    real = min(n, len(images))
-    X[:real] = images[:real].reshape(real, -1)
-    which = np.concatenate([np.arange(real), rng.integers(0, len(images), n + TEST - real)])
-    for start in range(real, n + TEST, 20_000):
-        rows = slice(start, min(start + 20_000, n + TEST))
-        X[rows] = perturbed(images[which[rows]], rng)
-    for start in range(0, n + TEST, 20_000):  # in pieces: a copy of all would be large
-        rows = slice(start, min(start + 20_000, n + TEST))
-        X[rows] = nngp.normalize(X[rows])
-    return X[:n], np.eye(10)[labels[which[:n]]], X[n:]
+    X, which = np.empty((n, SIDE * SIDE)), np.arange(n) % len(images)
+
+    def fill(start: int) -> None:
+        some = images[which[start : start + PIECE]]
+        moved = perturbed(some, start) if start >= len(images) else some.reshape(len(some), -1)
+        X[start : start + PIECE] = nngp.normalize(moved)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(fill, range(0, n, PIECE)))
+    return X, np.eye(10)[labels[which]], nngp.normalize(perturbed(images[-TEST:], 1))
 
 
-def perturbed(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def perturbed(images: np.ndarray, seed: int) -> np.ndarray:
     """Each image moved by one or two pixels along each axis or not at all, plus faint noise."""
+    rng = np.random.default_rng(seed)
     moved = np.zeros(images.shape)
     shifts = rng.integers(-2, 3, (len(images), 2))
     for down in range(-2, 3):
