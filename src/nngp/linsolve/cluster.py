@@ -305,7 +305,7 @@ class DaskRun:
         return self.engine.submit(handle, kind="put") if isinstance(handle, Later) else handle
 
     def put(self, array: Array) -> Tile:
-        return self.engine.submit(_given(np.ascontiguousarray(array)), kind="put", keep=True)
+        return self.engine.submit(_given(np.ascontiguousarray(array)), kind="put")
 
     def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
         return [self.put(part) for part in np.split(array, edges[1:-1], axis=1)]
