@@ -208,8 +208,9 @@ def test_a_recurrence_that_drifts_is_taken_up_again_from_the_true_residual():
 
 
 def test_numbers_that_are_not_finite_are_an_error():
-    with pytest.raises(NotConvergedError):
+    with pytest.raises(NotConvergedError) as caught:
         plain(np.full((4, 4), np.inf) + np.eye(4), np.ones((1, 4)), tolerance=1e-8)
+    assert caught.value.iterations == 1  # at once
 
 
 def test_negative_curvature_is_not_positive_definite():

@@ -299,6 +299,7 @@ def test_an_estimator_and_its_file(tmp_path, kind):
         assert not [name for name in file.namelist() if name.startswith(("factor", "z"))]
     again = nngp.load(tmp_path / "model.nngp", engine="cpu")
     assert again.report_ == model.report_
+    assert again.posterior_._system.problem.options == again.get_params()["solver"]
     assert again.get_params()["solver"] == nngp.CG(
         tolerance=1e-10, rank=40, preconditioner="nystrom"
     )
