@@ -89,7 +89,11 @@ class GpuEngine:
         return even_size(n, wanted, ALIGNED)
 
     def product_size(self, n: int) -> int:
-        return even_size(n, self._tile or PRODUCT, ALIGNED)
+        """Tiles of one size if n allows it: every other one is compiled for anew."""
+        if self._tile is not None or n <= PRODUCT:
+            return even_size(n, self._tile or PRODUCT, ALIGNED)
+        even = [s for s in range(PRODUCT // 2, PRODUCT * 5 // 4, ALIGNED) if n % s == 0]
+        return max(even, default=even_size(n, PRODUCT, ALIGNED))
 
     def single(self) -> "GpuEngine":
         """The same with float32 tiles; what kernel blocks are computed in stays float64."""
