@@ -126,7 +126,8 @@ def compared(
 
 
 def timed(net: Any, X: Any, Y: Any, engine: Any, asked: Any) -> dict[str, Any]:
-    """Some iterations, each a product and a preconditioning; the first, which compiles, apart."""
+    """Some iterations, each a product and a preconditioning; of several the first, which compiles,
+    does not count."""
     options = nngp.CG(
         tolerance=asked.tolerance, preconditioner=asked.preconditioner, rank=asked.rank
     )
@@ -139,14 +140,14 @@ def timed(net: Any, X: Any, Y: Any, engine: Any, asked: Any) -> dict[str, Any]:
     V, took = np.random.default_rng(0).standard_normal((Y.shape[1] + 1, len(X))), []
     with engine.run() as run:
         iteration.prepare(run, shift, partial(problem.landmarks, blocks.split))
-        for _ in range(asked.iterations + 1):
+        for _ in range(asked.iterations):
             start = time.perf_counter()
             product = iteration._times(run, V)
             middle = time.perf_counter()
             V = iteration._preconditioner(run, product / np.abs(product).max())
             took.append((middle - start, time.perf_counter() - middle))
             print("product, preconditioner:", [round(t, 3) for t in took[-1]], flush=True)
-    products, others = np.array(took[1:]).T
+    products, others = np.array(took[1:] or took).T
     return {
         "preconditioner": plan.preconditioner,
         "rank": plan.rank,
