@@ -16,6 +16,11 @@ def test_the_answer_is_that_of_one_machine(client, problem, local):
     posterior = fit(problem, engine)
     check_same(posterior, local, problem.Xs)
     assert posterior.report.engine == "dask"
+    told = posterior.report.cluster
+    assert (told["workers"], told["threads"], told["computed_again"]) == (2, 2, 0)
+    assert told["chains"] >= 45  # lower tiles
+    assert told["largest_worker_bytes"] > 20e6
+    assert local.report.cluster == {}
     assert len(engine.listener.pids) == 2  # both processes worked
     assert os.getpid() not in engine.listener.pids
 

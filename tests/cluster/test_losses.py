@@ -17,6 +17,7 @@ def test_a_killed_worker_costs_time_and_nothing_else(problem, local):
         assert len(killer.killed) == 1
         assert not is_alive(killer.killed[0])
         assert max(engine.listener.done.values()) > 1  # tiles that were lost with it
+        assert posterior.report.cluster["computed_again"] >= 1
         check_same(posterior, local, problem.Xs)
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 from contextlib import contextmanager
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ def processes(workers=2, memory="2GB", failures=10, **settings):
 
     wanted = {"distributed.scheduler.allowed-failures": failures, **settings}
     with (
+        patch.dict(os.environ),  # Dask leaves its settings of BLAS threads there
         dask.config.set(wanted),
         LocalCluster(
             n_workers=workers,

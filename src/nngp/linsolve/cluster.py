@@ -187,6 +187,19 @@ class DaskEngine:
     def arena(self) -> None:
         return None
 
+    def facts(self) -> dict[str, int]:
+        heard, workers = self.listener, self.workers()
+        known = [worker.get("metrics", {}) for worker in workers]
+        return {
+            "workers": len(workers),
+            "threads": self.width,
+            "chains": len(heard.done),
+            "computed_again": sum(heard.done.values()) - len(heard.done),
+            "found_in_store": len(heard.found),
+            "spilled_bytes": sum(m.get("spilled_bytes", {}).get("disk", 0) for m in known),
+            "largest_worker_bytes": max((m.get("memory", 0) for m in known), default=0),
+        }
+
     def run(self) -> "DaskRun":
         return DaskRun(self)
 

@@ -75,6 +75,9 @@ class CpuEngine:
     def arena(self) -> "Arena | None":
         return Arena() if self.dtype is np.float64 else None  # kernel blocks are float64
 
+    def facts(self) -> dict[str, int]:
+        return {}
+
     def run(self) -> "CpuRun":
         return CpuRun(self.dtype)
 

@@ -125,6 +125,9 @@ class Engine(Protocol):
     def arena(self) -> Any:
         """Memory for a factor, with a method tile(rows, columns); None where that has no use."""
 
+    def facts(self) -> dict[str, int]:
+        """What there is to tell of what it has done so far."""
+
     def run(self) -> Run:
         """Begin a job."""
 

@@ -125,6 +125,9 @@ class GpuEngine:
     def arena(self) -> None:
         return None  # JAX has its own pool
 
+    def facts(self) -> dict[str, int]:
+        return {}
+
     def run(self) -> "GpuRun":
         return GpuRun(self.device, self.dtype)
 

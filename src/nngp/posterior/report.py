@@ -64,6 +64,10 @@ class Report:
         Of the Nyström preconditioner.
     kept : float
         Share of the kernel's tiles that were kept; the others were computed in every iteration.
+    cluster : dict
+        On a cluster: workers and their threads, chains of tiles computed, those of them that were
+        computed again as a worker was lost, those found in the store, and bytes on the workers'
+        disks and in their memory (the most of one) when it was done. Empty elsewhere.
     """
 
     n: int
@@ -93,6 +97,7 @@ class Report:
     preconditioner: str = ""
     rank: int = 0
     kept: float = 0.0
+    cluster: dict[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The record as a dictionary of plain values."""
@@ -132,6 +137,7 @@ def describe(
         forecast_bytes=expected.bytes,
         forecast_seconds=expected.seconds,
         seconds=system.seconds,
+        cluster=engine.facts(),
         **system.facts,
     )
 
