@@ -31,7 +31,9 @@ STACK = 8192  # rows solved at a time: a triangular solve of one tile leaves the
 
 @partial(jax.jit, donate_argnums=0, static_argnames="transposed")
 def _update(C: Any, A: Any, B: Any, *, transposed: bool) -> Any:
-    return C - A @ (B.T if transposed else B)
+    # float32 products would be rounded to 10 bits on the way
+    precision = lax.Precision.HIGHEST if C.dtype == jnp.float32 else None
+    return C - jnp.matmul(A, B.T if transposed else B, precision=precision)
 
 
 @partial(jax.jit, donate_argnums=0)
@@ -166,8 +168,6 @@ class GpuRun:
     def __enter__(self) -> "GpuRun":
         self._stack.enter_context(jax.enable_x64(True))
         self._stack.enter_context(jax.default_device(self._device))
-        # or float32 products would be rounded to 10 bits on the way
-        self._stack.enter_context(jax.default_matmul_precision("highest"))
         return self
 
     def __exit__(self, *error: Any) -> None:
