@@ -44,10 +44,14 @@ from nngp.gram import (
     plan_kernel as plan_kernel,
 )
 from nngp.linsolve import (
+    CG as CG,
+    CheckpointWarning as CheckpointWarning,
+    NotConvergedError as NotConvergedError,
     NotPositiveDefiniteError as NotPositiveDefiniteError,
 )
 from nngp.posterior import (
     ConstantKernelWarning as ConstantKernelWarning,
+    NoFactorError as NoFactorError,
     NoiseWarning as NoiseWarning,
     Posterior as Posterior,
     Sweep as Sweep,
@@ -58,6 +62,8 @@ from nngp.posterior import (
 
 if TYPE_CHECKING:
     from nngp import datasets as datasets, finite as finite, regimes as regimes
+    from nngp.linsolve.cluster import DaskEngine as DaskEngine
+    from nngp.linsolve.cluster_client import ClusterError as ClusterError
     from nngp.predictors import (
         ModelFileError as ModelFileError,
         NNGPClassifier as NNGPClassifier,
@@ -74,6 +80,8 @@ _LATER = {
         ("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "ModelFileError", "load"),
         "nngp.predictors",
     ),
+    "DaskEngine": "nngp.linsolve.cluster",
+    "ClusterError": "nngp.linsolve.cluster_client",
     "FiniteNetwork": "nngp.reproduce.finite.network",
     "RunStore": "nngp.reproduce.store",
     "datasets": "",

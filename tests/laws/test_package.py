@@ -23,6 +23,19 @@ def test_import_loads_nothing_heavy():
     loaded = run("import sys, nngp; print(' '.join(sys.modules))").split()
     for name in ("jax", "matplotlib", "pandas", "dask", "torch", "optax", "sklearn"):
         assert name not in loaded
+    assert not {"distributed", "zarr"} & set(loaded)
+
+
+def test_work_for_a_cluster_loads_no_dask_before_there_is_one():
+    pytest.importorskip("typer")
+    pytest.importorskip("polars")
+    code = (
+        "import sys, nngp.terminal.app, nngp.terminal.jobs, nngp.terminal.reproduce\n"
+        "import nngp.reproduce.elsewhere\n"
+        "nngp.DaskEngine, nngp.ClusterError\n"
+        "print({'dask', 'distributed', 'zarr'} & set(sys.modules))"
+    )
+    assert run(code) == "set()"
 
 
 def test_using_the_kernel_needs_no_jax_and_changes_no_setting():

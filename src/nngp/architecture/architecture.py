@@ -99,6 +99,18 @@ class Architecture:
             "bias_var": self.bias_var,
         }
 
+    @property
+    def values(self) -> list[Any]:
+        """Values that two networks share only if they are the same: an activation of the user's own
+        is known by what it does."""
+        phi = self.activation
+        try:
+            what = spec_of(phi)
+        except ValueError:
+            grid = np.linspace(-30.0, 30.0, 6001)
+            what = [phi.name, list(phi.kinks), np.asarray(phi(grid), dtype=np.float64)]
+        return [what, float(self.depth), list(self.weight_vars), list(self.bias_vars)]
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Architecture":
         """The network that `as_dict` described."""

@@ -12,6 +12,7 @@ from nngp.gram.jax_kernel import jax_kernel
 from nngp.gram.kernel import (
     WARN_ABOVE,
     check_architecture,
+    inputs_diag,
     kernel,
     kernel_diag,
     kernel_scale,
@@ -33,6 +34,7 @@ __all__ = [
     "cosine_blocks",
     "device_can",
     "fits",
+    "inputs_diag",
     "jax_kernel",
     "kernel",
     "kernel_blocks",

@@ -83,7 +83,7 @@ class Blocks:
     """K(left, right) of one network; `right` None means left, with the exact diagonal.
 
     `cosines` may be a store of them. With `split` the blocks are those of its M; None is the split
-    that suits the inputs.
+    that suits the inputs. A `plan` is that of inputs of which these are a part.
     """
 
     def __init__(
@@ -96,11 +96,12 @@ class Blocks:
         table: LookupTable | None = None,
         cosines: Cosines | StoredCosines | None = None,
         split: Split | None = WHOLE,
+        plan: KernelPlan | None = None,
     ) -> None:
         self.symmetric, other = right is None, left if right is None else right
         self.architecture, self.left, self.right = architecture, left, other
         self.shape = len(left), len(other)
-        self.plan = make_plan(architecture, left, other, method)
+        self.plan = make_plan(architecture, left, other, method) if plan is None else plan
         if table is not None and self.plan.method != "lookup":
             raise ValueError("a table is used only with method='lookup'")
         self.split = own_split(architecture, self.plan) if split is None else split
@@ -126,13 +127,23 @@ class Blocks:
             self._cosines.scale(part, strip, columns)
             self._transform(part, strip, columns)
         if self.symmetric:
-            both = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
-            block[both - rows.start, both - columns.start] = self.diagonal[both] + shift
+            set_diagonal(block, rows, columns, self.diagonal[rows] + shift)
         return block
+
+    @property
+    def nearest(self) -> float:
+        """The smallest 1 - |c| met so far, if it is so small that it matters."""
+        return float(self._transform.nearest)
 
     def error(self) -> float:
         """Largest error of the entries computed so far, relative to the diagonal."""
         return self._transform.error()
+
+
+def set_diagonal(block: Array, rows: slice, columns: slice, values: Array) -> None:
+    """Where row and column are the same point; `values` are those of all rows of the block."""
+    both = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
+    block[both - rows.start, both - columns.start] = values[both - rows.start]
 
 
 def _transform(
@@ -179,6 +190,14 @@ class ShiftedTransform:
     @property
     def diagonal(self) -> Array:
         return np.asarray(self.split.of_whole(self.whole.diagonal))
+
+    @property
+    def nearest(self) -> float:
+        return float(self.whole.nearest)
+
+    def met(self, gap: float) -> None:
+        """As that of the whole kernel."""
+        self.whole.met(gap)
 
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:
         self.whole(block, rows, columns)

@@ -286,7 +286,7 @@ class DeviceBlocks:
             self._prepare_curve(self.plan.input_var)
         else:
             self._prepare_pairwise()
-        self._nearest: list[Any] = [1.0]
+        self._nearest: Any = 1.0
 
     def _prepare_curve(self, input_var: float) -> None:
         split = self.split if self.is_exact else WHOLE
@@ -330,7 +330,7 @@ class DeviceBlocks:
                 shift=np.float64(shift if self.is_exact else shift * self.split.scale),
                 **_size(rows, columns),
             )
-            self._nearest.append(nearest)
+            self._nearest = jnp.minimum(self._nearest, nearest)
             return self._shifted(value)
 
     def _shifted(self, values: Any) -> Any:
@@ -338,8 +338,7 @@ class DeviceBlocks:
 
     def error(self) -> float:
         """Largest error of the entries computed so far, relative to the diagonal."""
-        self._nearest = [min(float(gap) for gap in jax.device_get(self._nearest))]
-        error = self._error(self._nearest[0])
+        error = self._error(float(self._nearest))
         if self.is_exact:
             return error
         return error + self._noise * self.split.offset + self.split.shift_error(self._depth)

@@ -58,6 +58,10 @@ class ProfileTransform:
         """The smallest positive 1 - |c| met so far, if below 2^-16."""
         return min(self._gaps)
 
+    def met(self, gap: float) -> None:
+        """A gap that was met elsewhere."""
+        self._gaps.append(gap)
+
     def _workspace(self, size: int) -> Workspace:
         work = getattr(self._local, "work", None)
         if work is None or work.floats.size < size:
@@ -78,6 +82,14 @@ class CurveTransform:
 
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:
         self._look_up(block, rows, columns)
+
+    @property
+    def nearest(self) -> float:
+        return self._look_up.nearest
+
+    def met(self, gap: float) -> None:
+        """A gap of 1 - |c| that was met elsewhere."""
+        self._look_up.met(gap)
 
     @property
     def noise(self) -> float:

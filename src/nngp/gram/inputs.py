@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nngp._later import named
+
 Array = NDArray[np.float64]
 COPIED = 32_000_000  # bytes up to which inputs are copied to keep them
 AT_ONCE = 2**17  # numbers that are squared before they are summed
 EQUAL = 256 * float(np.finfo(np.float64).eps)  # relative spread of norms that rounding explains
 
 
-def as_inputs(X: ArrayLike, name: str = "X") -> Array:
-    """X as a finite float64 array (n, d); a 1-D array is n points on the line (d = 1)."""
+def as_inputs(X: ArrayLike, name: str = "X", first: int = 0) -> Array:
+    """X as a finite float64 array (n, d); a 1-D array is n points on the line (d = 1). The rows
+    are numbered from `first` on."""
     if hasattr(X, "toarray"):
         raise TypeError(f"{name} is sparse; pass {name}.toarray() if it fits in memory")
     if np.ma.is_masked(X):
@@ -47,8 +50,8 @@ def as_inputs(X: ArrayLike, name: str = "X") -> Array:
     if not np.isfinite(_sum(out)) and not np.isfinite(out).all():
         row, column = np.argwhere(~np.isfinite(out))[0]
         raise ValueError(
-            f"{name} holds {out[row, column]} (row {row}, column {column}); drop or impute such "
-            "values first"
+            f"{name} holds {out[row, column]} (row {first + row}, column {column}); drop or "
+            "impute such values first"
         )
     return np.ascontiguousarray(out)
 
@@ -140,6 +143,30 @@ class Inputs:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        return np.asarray(self.X, dtype=dtype)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.X), self.X.shape[1]
+
+    @property
+    def name(self) -> str:
+        """A digest of all rows."""
+        return named("rows", self.X)
+
+    def duplicates(self) -> int:
+        """How many rows repeat another."""
+        return len(self.X) - len(np.unique(self.X, axis=0))
+
+    def joined(self, other: "Inputs") -> "Inputs":
+        """These, then others."""
+        return Inputs(np.concatenate([self.X, other.X]), np.concatenate([self.var, other.var]))
+
+    def take(self, index: NDArray[np.intp]) -> "Inputs":
+        """Some of them."""
+        return Inputs(self.X[index], self.var[index])
 
     @cached_property
     def inverse_norm(self) -> Array:

@@ -111,10 +111,14 @@ def kernel_diag(architecture: Architecture, X: ArrayLike) -> Array:
     [3.0]
     """
     check_architecture(architecture)
-    inputs = Inputs.of(X)
+    return inputs_diag(architecture, Inputs.of(X))
+
+
+def inputs_diag(architecture: Architecture, inputs: Inputs) -> Array:
+    """K^L(x, x) of inputs that have been looked at."""
     shared = common_var(inputs)
     if shared is not None and not architecture.is_infinite:
-        return np.full(len(inputs.X), output_variance(architecture, shared))
+        return np.full(len(inputs), output_variance(architecture, shared))
     if architecture.is_infinite:
         return Blocks(architecture, inputs).diagonal
     return layer_variances(architecture, inputs.var)[-1]

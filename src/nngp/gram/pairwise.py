@@ -130,8 +130,17 @@ class PairwiseTransform:
 
     def error(self) -> float:
         """Of the entries computed so far, relative to the variance."""
-        near = pairwise_error(self.architecture, self.left.var, min(self._nearest))
+        near = pairwise_error(self.architecture, self.left.var, self.nearest)
         return self.noise + near
+
+    @property
+    def nearest(self) -> float:
+        """The smallest 1 - c met so far, if it is so small that it matters."""
+        return min(self._nearest)
+
+    def met(self, gap: float) -> None:
+        """A gap that was met elsewhere."""
+        self._nearest.append(gap)
 
     @property
     def noise(self) -> float:

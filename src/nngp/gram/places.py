@@ -1,4 +1,5 @@
-"""Blocks, cosines and gradients where an engine wants them: on the host or on a device."""
+"""Blocks, cosines and gradients where an engine wants them: on the host, on a device, or on the
+workers of a cluster."""
 
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ from nngp.gram.inputs import Inputs
 from nngp.gram.plan import make_plan
 from nngp.gram.split import Split
 
-Place = Literal["host", "device"]
+Place = Literal["host", "device", "cluster"]
 
 
 def kernel_blocks(
@@ -26,6 +27,10 @@ def kernel_blocks(
     """`Blocks` in that place, of the M of a split, by default of the one that suits the inputs.
     `stored` are blocks of cosines computed before, by their origin. With `table` K is read off
     the paper's table, and is not split."""
+    if place == "cluster":
+        from nngp.gram.remote import RemoteBlocks
+
+        return RemoteBlocks(architecture, left, right, split=split)
     if place == "host":
         cosines = None if stored is None else StoredCosines(stored)
         method = "auto" if table is None else "lookup"

@@ -12,8 +12,15 @@ L⁻¹K*, that is the variance; the targets as rows give L⁻¹Y; rows of the id
 rows of new data extend the factor (`cholesky`). An engine says where tiles live and who computes
 them: threads with BLAS in place (`cpu`), JAX (`gpu`). `ladder` raises the noise when a factor
 fails, `forecast` says beforehand what a job takes. Nothing here knows what a network is.
+
+Where no factor fits, `iterate` solves by preconditioned conjugate gradients (`cg`): `product` is a
+matrix times vectors from lower tiles, kept or computed anew; `nystrom` and `single` precondition;
+`cg_plan` decides between them; `checkpoint` lets a long solve go on after an interruption.
 """
 
+from nngp.linsolve.cg import NotConvergedError
+from nngp.linsolve.cg_plan import CgPlan, plan_cg
+from nngp.linsolve.checkpoint import Checkpoint, CheckpointWarning
 from nngp.linsolve.cholesky import (
     Factor,
     backward,
@@ -25,15 +32,25 @@ from nngp.linsolve.cholesky import (
 from nngp.linsolve.cpu import CpuEngine
 from nngp.linsolve.engine import Engine, NotPositiveDefiniteError, Run, choose_engine
 from nngp.linsolve.forecast import Forecast, forecast_factor
+from nngp.linsolve.iterate import Iteration
 from nngp.linsolve.ladder import LIMIT, climb, next_noise
+from nngp.linsolve.nystrom import Landmarks
+from nngp.linsolve.options import CG
 from nngp.linsolve.progress import Progress, Step, progress_for
 
 __all__ = [
+    "CG",
     "LIMIT",
+    "CgPlan",
+    "Checkpoint",
+    "CheckpointWarning",
     "CpuEngine",
     "Engine",
     "Factor",
     "Forecast",
+    "Iteration",
+    "Landmarks",
+    "NotConvergedError",
     "NotPositiveDefiniteError",
     "Progress",
     "Run",
@@ -47,5 +64,6 @@ __all__ = [
     "inverse_rows",
     "merge_last",
     "next_noise",
+    "plan_cg",
     "progress_for",
 ]

@@ -3,7 +3,7 @@
 SciPy's Python wrappers hold the lock while they compute, so two threads would take turns, and
 copy any array that is not contiguous. Its C interface (`scipy.linalg.cython_blas`) has neither
 fault. All matrices are C-ordered with any row stride; BLAS, which counts by columns, sees their
-transposes, hence the swapped letters below.
+transposes, hence the swapped letters below. The tiles of one call are all float64 or all float32.
 """
 
 import ctypes
@@ -18,13 +18,14 @@ from scipy.linalg import cython_blas, cython_lapack
 
 from nngp.linsolve.engine import NotPositiveDefiniteError
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
+PRECISIONS = {"float64": ("d", ctypes.c_double), "float32": ("s", ctypes.c_float)}
 
 
 @cache
-def _routine(name: str, arguments: int) -> Callable[..., None]:
-    module = cython_lapack if name == "dpotrf" else cython_blas
-    capsule = LowLevelCallable.from_cython(module, name).function
+def _routine(name: str, precision: str, arguments: int) -> Callable[..., None]:
+    module = cython_lapack if name == "potrf" else cython_blas
+    capsule = LowLevelCallable.from_cython(module, PRECISIONS[precision][0] + name).function
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = (
         ctypes.c_char_p,
@@ -44,30 +45,39 @@ def _letter(value: bytes) -> Any:
     return ctypes.byref(ctypes.c_char(value))
 
 
-_ONE, _MINUS_ONE = ctypes.c_double(1.0), ctypes.c_double(-1.0)
+def _number(value: float, precision: str) -> Any:
+    return ctypes.byref(PRECISIONS[precision][1](value))
+
+
+def _precision(*matrices: Array) -> str:
+    names = {matrix.dtype.name for matrix in matrices}
+    if len(names) > 1 or not names <= set(PRECISIONS):
+        raise ValueError(f"tiles must be all float64 or all float32, got {sorted(names)}")
+    return names.pop()
 
 
 def _stride(matrix: Array) -> Any:
-    if matrix.strides[1] != 8 and matrix.shape[1] > 1:
-        raise ValueError("tiles must be C-ordered float64")
-    return _int(max(matrix.strides[0] // 8, matrix.shape[1], 1))
+    size = matrix.itemsize
+    if matrix.strides[1] != size and matrix.shape[1] > 1:
+        raise ValueError("tiles must be C-ordered")
+    return _int(max(matrix.strides[0] // size, matrix.shape[1], 1))
 
 
 def update(C: Array, A: Array, B: Array, *, transposed: bool = True) -> Array:
     """C - A Bᵀ in place (or C - A B)."""
-    rows, columns = C.shape
-    _routine("dgemm", 13)(
+    precision, (rows, columns) = _precision(C, A, B), C.shape
+    _routine("gemm", precision, 13)(
         _letter(b"T" if transposed else b"N"),
         _letter(b"N"),
         _int(columns),
         _int(rows),
         _int(A.shape[1]),
-        ctypes.byref(_MINUS_ONE),
+        _number(-1.0, precision),
         B.ctypes.data,
         _stride(B),
         A.ctypes.data,
         _stride(A),
-        ctypes.byref(_ONE),
+        _number(1.0, precision),
         C.ctypes.data,
         _stride(C),
     )
@@ -76,15 +86,16 @@ def update(C: Array, A: Array, B: Array, *, transposed: bool = True) -> Array:
 
 def update_lower(C: Array, A: Array) -> Array:
     """The lower triangle of C - A Aᵀ, in place; half the work."""
-    _routine("dsyrk", 10)(
+    precision = _precision(C, A)
+    _routine("syrk", precision, 10)(
         _letter(b"U"),
         _letter(b"T"),
         _int(len(C)),
         _int(A.shape[1]),
-        ctypes.byref(_MINUS_ONE),
+        _number(-1.0, precision),
         A.ctypes.data,
         _stride(A),
-        ctypes.byref(_ONE),
+        _number(1.0, precision),
         C.ctypes.data,
         _stride(C),
     )
@@ -93,14 +104,15 @@ def update_lower(C: Array, A: Array) -> Array:
 
 def trsm(L: Array, C: Array, *, transposed: bool = True) -> Array:
     """C L⁻ᵀ in place (or C L⁻¹)."""
-    _routine("dtrsm", 11)(
+    precision = _precision(L, C)
+    _routine("trsm", precision, 11)(
         _letter(b"L"),
         _letter(b"U"),
         _letter(b"T" if transposed else b"N"),
         _letter(b"N"),
         _int(len(L)),
         _int(len(C)),
-        ctypes.byref(_ONE),
+        _number(1.0, precision),
         L.ctypes.data,
         _stride(L),
         C.ctypes.data,
@@ -112,7 +124,7 @@ def trsm(L: Array, C: Array, *, transposed: bool = True) -> Array:
 def potrf(C: Array) -> Array:
     """The lower Cholesky factor of C, in place, zeros above the diagonal."""
     info = ctypes.c_int(0)
-    _routine("dpotrf", 5)(
+    _routine("potrf", _precision(C), 5)(
         _letter(b"U"), _int(len(C)), C.ctypes.data, _stride(C), ctypes.byref(info)
     )
     if info.value != 0 or not np.isfinite(np.diagonal(C)).all():

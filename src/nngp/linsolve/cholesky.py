@@ -115,9 +115,10 @@ def factorise(
             rows[i].append(run.chain(partial(first, i, j), rows[i][:j], rows[j][:j], last))
         if border is not None:
             solved.append(run.chain(partial(border, j), list(solved), rows[j][:j], rows[j][j]))
-        if j > 0:  # wait for the column before, while this one is being worked on
-            settle(j - 1)
-    settle(columns[-1])
+        if j >= run.ahead:  # wait for a column before, while this one is being worked on
+            settle(j - run.ahead)
+    for j in columns[-run.ahead :]:
+        settle(j)
     return rows, _log_det(run, rows), [run.wait(tile) for tile in solved]
 
 
@@ -178,13 +179,9 @@ def backward(run: Run, factor: Factor, tiles: Sequence[Handle]) -> list[Handle]:
     rows, out = factor.rows, list(tiles)
     for j in reversed(range(len(rows))):
         below = [rows[i][j] for i in range(j + 1, len(rows))]
-        first = partial(_copy, run, tiles[j])
+        first = partial(run.copy, tiles[j])
         out[j] = run.chain(first, out[j + 1 :], below, rows[j][j], transposed=False)
     return out
-
-
-def _copy(run: Run, tile: Handle) -> Tile:
-    return run.wait(tile).copy()
 
 
 def inverse_rows(run: Run, factor: Factor, which: Sequence[int]) -> Rows:

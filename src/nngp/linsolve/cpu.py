@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from copy import copy
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +30,15 @@ class CpuEngine:
     """Tiles in host memory."""
 
     name = "cpu"
-    where: Literal["host", "device"] = "host"
+    where: Literal["host", "device", "cluster"] = "host"
+    spills = False
+    dtype: Any = np.float64
+
+    def single(self) -> "CpuEngine":
+        """The same with float32 tiles."""
+        out = copy(self)
+        out.dtype = np.float32
+        return out
 
     def tile_size(self, n: int) -> int:
         """Even tiles of at most 768 rows; smaller if many cores would otherwise starve."""
@@ -63,11 +72,14 @@ class CpuEngine:
                 spent = time.perf_counter() - start
         return run.width * 2.0 * TILE**3 / spent
 
-    def arena(self) -> "Arena":
-        return Arena()
+    def arena(self) -> "Arena | None":
+        return Arena() if self.dtype is np.float64 else None  # kernel blocks are float64
+
+    def facts(self) -> dict[str, int]:
+        return {}
 
     def run(self) -> "CpuRun":
-        return CpuRun()
+        return CpuRun(self.dtype)
 
 
 class Arena:
@@ -95,7 +107,10 @@ class _StoppedError(Exception):
 class CpuRun:
     """A thread pool for the length of one job."""
 
-    def __init__(self) -> None:
+    ahead = 1
+
+    def __init__(self, dtype: Any = np.float64) -> None:
+        self._dtype = dtype
         # From another thread than the main one BLAS keeps its own threads: one chain at a time.
         main = threading.current_thread() is threading.main_thread()
         self.width = tiles.threads() if main else 1
@@ -142,12 +157,13 @@ class CpuRun:
         last: Handle | Literal["potrf"] | None = None,
         *,
         transposed: bool = True,
-        then: Callable[[Tile], Any] | None = None,
+        then: Callable[..., Any] | None = None,
+        beside: Sequence[Handle] = (),
     ) -> Handle:
         pairs = list(zip(left, right, strict=True))
 
         def job() -> Any:
-            C = first()
+            C = first().astype(self._dtype, copy=False)
             for a, b in pairs:
                 self._go_on()
                 if a is b and last == "potrf":
@@ -159,7 +175,7 @@ class CpuRun:
                 blas.potrf(C)
             elif last is not None:
                 blas.trsm(self.wait(last), C, transposed=transposed)
-            return C if then is None else then(C)
+            return C if then is None else then(C, *(self.wait(h) for h in beside))
 
         return self._pool.submit(job)
 
@@ -177,13 +193,16 @@ class CpuRun:
         return np.asarray(self.wait(handle))
 
     def put(self, array: Array) -> Tile:
-        return np.ascontiguousarray(array)
+        return np.ascontiguousarray(array, dtype=self._dtype)
 
     def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
-        return [np.ascontiguousarray(part) for part in np.split(array, edges[1:-1], axis=1)]
+        return [self.put(part) for part in np.split(array, edges[1:-1], axis=1)]
 
     def zeros(self, rows: int, columns: int) -> Tile:
-        return np.zeros((rows, columns))
+        return np.zeros((rows, columns), dtype=self._dtype)
+
+    def copy(self, handle: Handle) -> Tile:
+        return self.wait(handle).copy()
 
     def _go_on(self) -> None:
         if self._stop.is_set():

@@ -3,13 +3,17 @@
 The interface is small on purpose. Tiles are opaque to the algorithms; they are arrays of the
 engine's own kind, or handles of arrays that are still being computed. Arithmetic on a finished
 tile (`then=`, `apply`) uses array methods only, so that it is written once for all engines.
+
+Two methods an engine may do without: `product_size(n)`, the rows of a tile that is multiplied by
+and not factored (`tile_size` stands in for it), and `single()`, the same engine with float32 tiles,
+which serve as preconditioners.
 """
 
 import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +21,18 @@ from numpy.typing import NDArray
 Tile = Any  # the engine's array
 Handle = Any  # a Tile, or the promise of one
 GPU_FROM = 1500  # points from which engine="auto" looks for a GPU
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Marks a function of tiles alone, which an engine may compile into one program."""
+    function.compiled = True  # type: ignore[attr-defined]
+    return function
+
+
+def product_size(engine: "Engine", n: int) -> int:
+    """Rows of a tile that vectors are multiplied by."""
+    return int(getattr(engine, "product_size", engine.tile_size)(n))
 
 
 class NotPositiveDefiniteError(np.linalg.LinAlgError):
@@ -33,6 +49,7 @@ class Run(Protocol):
     """One job on an engine: a context manager that leaves nothing running behind."""
 
     width: int  # chains worked on side by side
+    ahead: int  # columns of chains begun before one is waited for
 
     def __enter__(self) -> "Run": ...
 
@@ -46,9 +63,10 @@ class Run(Protocol):
         last: Handle | Literal["potrf"] | None = None,
         *,
         transposed: bool = True,
-        then: Callable[[Tile], Any] | None = None,
+        then: Callable[..., Any] | None = None,
+        beside: Sequence[Handle] = (),
     ) -> Handle:
-        """C = first(); C -= Σ left_k right_kᵀ; potrf or C last⁻ᵀ; then(C).
+        """C = first(); C -= Σ left_k right_kᵀ; potrf or C last⁻ᵀ; then(C, *beside).
 
         `first` hands over an array that the chain may overwrite. With transposed=False neither
         the right factors nor `last` are transposed. Chains may only depend on earlier ones.
@@ -72,12 +90,17 @@ class Run(Protocol):
     def zeros(self, rows: int, columns: int) -> Tile:
         """A tile of zeros."""
 
+    def copy(self, handle: Handle) -> Tile:
+        """A tile that a chain may begin with and overwrite."""
+
 
 class Engine(Protocol):
     """Where tiles live."""
 
     name: str
-    where: Literal["host", "device"]  # of the kernel blocks it wants
+    where: Literal["host", "device", "cluster"]  # of the kernel blocks it wants
+
+    spills: bool  # to disk what its memory cannot hold
 
     @property
     def width(self) -> int:
@@ -101,6 +124,9 @@ class Engine(Protocol):
 
     def arena(self) -> Any:
         """Memory for a factor, with a method tile(rows, columns); None where that has no use."""
+
+    def facts(self) -> dict[str, int]:
+        """What there is to tell of what it has done so far."""
 
     def run(self) -> Run:
         """Begin a job."""

@@ -8,6 +8,7 @@ which is how it is tested without a GPU.
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from copy import copy
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -24,12 +25,15 @@ Array = NDArray[np.float64]
 TILE, SMALL_TILE, SMALL_N = 3072, 2048, 60_000
 WHOLE = 24_576
 ALIGNED = 16  # rows of a tile are a multiple of this: products are much slower otherwise
+PRODUCT = 8192  # rows of a tile that is multiplied by: large, as each costs the host some time
 STACK = 8192  # rows solved at a time: a triangular solve of one tile leaves the device idle
 
 
 @partial(jax.jit, donate_argnums=0, static_argnames="transposed")
 def _update(C: Any, A: Any, B: Any, *, transposed: bool) -> Any:
-    return C - A @ (B.T if transposed else B)
+    # float32 products would be rounded to 10 bits on the way
+    precision = lax.Precision.HIGHEST if C.dtype == jnp.float32 else None
+    return C - jnp.matmul(A, B.T if transposed else B, precision=precision)
 
 
 @partial(jax.jit, donate_argnums=0)
@@ -50,6 +54,16 @@ def _columns(X: Any, cuts: tuple[int, ...]) -> list[Any]:
     return jnp.split(X, cuts, axis=1)
 
 
+@cache
+def _jitted(function: Callable[..., Any]) -> Callable[..., Any]:
+    return jax.jit(function)
+
+
+def _program(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as one program, if it is marked as one that can be."""
+    return _jitted(function) if getattr(function, "compiled", False) else function
+
+
 def gpu_device() -> Any | None:
     """The first GPU that JAX sees, or None."""
     try:
@@ -62,8 +76,10 @@ class GpuEngine:
     """Tiles on one JAX device."""
 
     name = "gpu"
-    where: Literal["host", "device"] = "device"
+    where: Literal["host", "device", "cluster"] = "device"
+    spills = False
     width: int = 1
+    dtype: Any = np.float64
 
     def __init__(self, device: Any = None, tile: int | None = None) -> None:
         self.device: Any = device or gpu_device()
@@ -73,6 +89,19 @@ class GpuEngine:
         """Even tiles of at most 3072 rows, or 2048 for a smaller matrix."""
         wanted = self._tile or (SMALL_TILE if n <= SMALL_N else TILE)
         return even_size(n, wanted, ALIGNED)
+
+    def product_size(self, n: int) -> int:
+        """Tiles of one size if n allows it: every other one is compiled for anew."""
+        if self._tile is not None or n <= PRODUCT:
+            return even_size(n, self._tile or PRODUCT, ALIGNED)
+        even = [s for s in range(PRODUCT // 2, PRODUCT * 5 // 4, ALIGNED) if n % s == 0]
+        return max(even, default=even_size(n, PRODUCT, ALIGNED))
+
+    def single(self) -> "GpuEngine":
+        """The same with float32 tiles; what kernel blocks are computed in stays float64."""
+        out = copy(self)
+        out.dtype = np.float32
+        return out
 
     @property
     def whole_size(self) -> int:
@@ -98,8 +127,11 @@ class GpuEngine:
     def arena(self) -> None:
         return None  # JAX has its own pool
 
+    def facts(self) -> dict[str, int]:
+        return {}
+
     def run(self) -> "GpuRun":
-        return GpuRun(self.device)
+        return GpuRun(self.device, self.dtype)
 
 
 @cache
@@ -125,10 +157,10 @@ class _Unsolved:
 class GpuRun:
     """Double precision and the device, for the length of one job."""
 
-    width = 1
+    width = ahead = 1
 
-    def __init__(self, device: Any) -> None:
-        self._device, self._stack = device, ExitStack()
+    def __init__(self, device: Any, dtype: Any = np.float64) -> None:
+        self._device, self._dtype, self._stack = device, dtype, ExitStack()
         self._pivots: dict[int, Any] = {}
         self._queue: list[tuple[_Unsolved, Any]] = []
         self._queue_with, self._diagonal = (0, True), None
@@ -154,20 +186,21 @@ class GpuRun:
         last: Handle | Literal["potrf"] | None = None,
         *,
         transposed: bool = True,
-        then: Callable[[Tile], Any] | None = None,
+        then: Callable[..., Any] | None = None,
+        beside: Sequence[Handle] = (),
     ) -> Handle:
-        C = first()
+        C = first().astype(self._dtype)
         for a, b in zip(left, right, strict=True):
             C = _update(C, self._value(a), self._value(b), transposed=transposed)
         if isinstance(last, str):
             C, positive = _potrf(C)
             self._pivots[id(C)] = positive
         elif last is not None:
-            return self._solve(self._value(last), C, transposed, then)
-        return C if then is None else then(C)
+            C = self._solve(self._value(last), C, transposed)
+        return C if then is None else self.apply(then, C, *beside)
 
     def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
-        return function(*(self._value(h) for h in handles))
+        return _program(function)(*(self._value(h) for h in handles))
 
     def wait(self, handle: Handle) -> Any:
         positive = self._pivots.pop(id(handle), None)
@@ -180,23 +213,24 @@ class GpuRun:
         return np.asarray(self.wait(handle))
 
     def put(self, array: Array) -> Tile:
-        return jnp.asarray(array)
+        return jnp.asarray(array, dtype=self._dtype)
 
     def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
-        return _columns(jnp.asarray(array), tuple(edges[1:-1]))
+        return _columns(self.put(array), tuple(edges[1:-1]))
 
     def zeros(self, rows: int, columns: int) -> Tile:
-        return jnp.zeros((rows, columns))
+        return jnp.zeros((rows, columns), dtype=self._dtype)
 
-    def _solve(self, L: Tile, C: Tile, transposed: bool, then: Any) -> Handle:
+    def copy(self, handle: Handle) -> Tile:
+        return self._value(handle).copy()
+
+    def _solve(self, L: Tile, C: Tile, transposed: bool) -> Handle:
         """Queue a solve; solves with one diagonal tile are done together."""
         if self._queue and self._queue_with != (id(L), transposed):
             self._flush()
         handle = _Unsolved()
         self._queue_with, self._diagonal = (id(L), transposed), L
         self._queue.append((handle, C))
-        if then is not None:
-            return then(self._value(handle))
         if sum(len(tile) for _, tile in self._queue) >= STACK:
             self._flush()
         return handle

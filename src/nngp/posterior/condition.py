@@ -6,15 +6,22 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, check_architecture, kernel_blocks
-from nngp.linsolve import Engine, Forecast, choose_engine, forecast_factor
+from nngp.gram import check_architecture, kernel_blocks
+from nngp.linsolve import CG, Engine, Forecast, choose_engine, forecast_factor
 from nngp.linsolve.cholesky import cut, flops
+from nngp.posterior.iterative import Iterative, Problem, solve_iteratively
 from nngp.posterior.noise import Noise
 from nngp.posterior.posterior import Posterior
 from nngp.posterior.report import describe, warn
-from nngp.posterior.system import solve
+from nngp.posterior.system import System, solve
 from nngp.posterior.targets import as_targets
-from nngp.posterior.workplace import Workplace, find_engine
+from nngp.posterior.workplace import (
+    Workplace,
+    check_solver,
+    choose_solver,
+    find_engine,
+    kept_inputs,
+)
 
 
 def condition(
@@ -24,6 +31,7 @@ def condition(
     *,
     noise_var: float = 1e-10,
     relative_noise: bool = False,
+    solver: str | CG = "auto",
     engine: str | Engine = "auto",
     memory: int | None = None,
     progress: Any = None,
@@ -33,9 +41,10 @@ def condition(
     Parameters
     ----------
     architecture : Architecture
-    X : array_like, (n, d)
+    X : array_like, (n, d), or path
         A large float64 array is not copied: leave it alone while the posterior is in use. (If it
-        was changed, the posterior says so.)
+        was changed, the posterior says so.) The path of a .npy file; with a `DaskEngine` also that
+        of a zarr array, or a dask array.
     Y : array_like, (n,) or (n, outputs)
         Many outputs share one kernel, so they cost one factorisation.
     noise_var : float
@@ -45,8 +54,13 @@ def condition(
         Take `noise_var` in units of the kernel's own scale, K(x, x) - K(x, x') of orthogonal
         inputs. In a deep network that scale may be 1e-100: noise of any usual variance then
         covers all that the network knows (and a warning says so), noise relative to it does not.
-    engine : {"auto", "cpu", "gpu"}
-        "auto" takes a GPU if JAX sees one and the data are worth it.
+    solver : {"auto", "cholesky", "cg"} or CG
+        A Cholesky factor (half of n² numbers are held), or preconditioned conjugate gradients,
+        which need neither that memory nor n³ operations; `nngp.CG` has its options. "auto" takes
+        the factor while it fits. Without a factor there is no evidence and no leave-one-out.
+    engine : {"auto", "cpu", "gpu"} or engine
+        "auto" takes a GPU if JAX sees one and the data are worth it. A `DaskEngine` computes on
+        the workers of a cluster.
     memory : int, optional
         The most bytes to use beyond the data; what is free by default.
     progress : callable or bool, optional
@@ -74,6 +88,8 @@ def condition(
         Before any work, if it cannot fit; it says how many points would.
     NotPositiveDefiniteError
         If even the largest noise did not help; it says why.
+    NotConvergedError
+        If conjugate gradients missed their tolerance; it says how far they came.
 
     Examples
     --------
@@ -86,17 +102,25 @@ def condition(
     [0.0, 0.321]
     """
     check_architecture(architecture)
-    inputs = Inputs.kept(X)
+    check_solver(solver)
+    inputs = kept_inputs(engine, X)
     targets, single = as_targets(Y, len(inputs))
     asked = Noise.of(noise_var, relative_noise, architecture, inputs)
-    chosen, expected = find_engine(engine, inputs, targets.shape[1], memory, architecture)
+    outputs = targets.shape[1]
+    chosen, expected = find_engine(engine, inputs, outputs, memory, architecture, solver=solver)
+    options = choose_solver(solver, expected)
     edges = cut(len(inputs), chosen.tile_size(len(inputs)))
     place = Workplace(chosen, memory, progress, flops(edges) / max(expected.seconds, 1e-9))
     with chosen.run():  # device arrays made here are the engine's
         blocks = kernel_blocks(chosen.where, architecture, inputs)
-    with place.track(f"factor ({expected})", flops(edges)) as tracker:
-        system = solve(chosen, blocks, edges, targets, asked, tracker)
-    report = describe(chosen, blocks, system, targets, inputs.X.shape[1], asked, expected)
+    system: System | Iterative
+    if options is not None:
+        problem = Problem(architecture, inputs, place, options)
+        system, expected = solve_iteratively(problem, blocks, targets, asked)
+    else:
+        with place.track(f"factor ({expected})", flops(edges)) as tracker:
+            system = solve(chosen, blocks, edges, targets, asked, tracker)
+    report = describe(chosen, blocks, system, targets, inputs.shape[1], asked, expected)
     warn(report, stacklevel=3)
     place = replace(place, rate=system.rate)
     return Posterior(architecture, inputs, targets, single, place, system, report)

@@ -43,14 +43,13 @@ class Constant:
 
     @classmethod
     def solve(
-        cls, split: Split, z: Array, targets: Array, middle: Array
+        cls, split: Split, beta: float, sums: Array, middle: Array
     ) -> tuple["Constant", Array]:
-        """From L⁻¹1 and L⁻¹(Y - middle), as rows; also μ - middle.
+        """From β and bᵀ(Y - middle); also μ - middle.
 
         The latter without subtracting: κ bᵀ(Y - middle) - middle / (1 + gβ). So targets that are
         all the same leave nothing but what the prior of the constant resists.
         """
-        beta, sums = float(z @ z), targets @ z
         out = cls(split, beta, sums + middle * beta)
         return out, out.variance * sums - middle * (split.scale / out.weight)
 

@@ -31,7 +31,7 @@ def evidence_gradient(
     """d log_evidence / d(weight_var, bias_var, noise_var)."""
     factor, scale = system.factor, system.split.scale
     slices, count = factor.slices, len(factor.rows)
-    outputs = system.z[0].shape[0]
+    outputs = system.weights.shape[1]
 
     def contract(i: int, j: int, minus_inverse: Any) -> Any:
         minus_inverse = without_constant(system, i, j, minus_inverse)
@@ -102,6 +102,10 @@ def begin_gradient(
     per_input: bool,
 ) -> Any:
     """The sums Σ G dK/dθ of this system, all zero as yet."""
+    if engine.where == "cluster":
+        raise ValueError(
+            "derivatives are computed on one machine; use engine='cpu' or 'gpu', with fewer points"
+        )
     if per_input:
         _check_relevances(architecture, system)
     options = {"per_layer": per_layer, "per_input": per_input}

@@ -1,16 +1,20 @@
 """Why a kernel matrix has no Cholesky factor, and what to do."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from nngp.linsolve import Engine
 
-def no_factor(blocks: Any, noise_var: float) -> str:
+
+def no_factor(engine: Engine, blocks: Any, noise_var: float) -> str:
     """One sentence: the largest noise tried, the likely cause, the remedy."""
     head = f"the kernel matrix has no Cholesky factor even with noise_var {noise_var:.1g}: "
     inputs, architecture = blocks.left, blocks.architecture
     sample = slice(0, min(len(inputs), 200))
-    M, split = np.asarray(blocks.block(sample, sample)), blocks.split
+    with engine.run() as run:
+        M, split = run.fetch(run.chain(partial(blocks.block, sample, sample))), blocks.split
     spread, size = float(M.max() - M.min()), float(np.abs(M).max())
     if spread <= 1e-12 * size:
         return head + (
@@ -18,7 +22,7 @@ def no_factor(blocks: Any, noise_var: float) -> str:
             f"{spread / size:.0e} of the variance); use a smaller depth, other variances, or a "
             "larger noise_var"
         )
-    duplicates = len(inputs) - len(np.unique(inputs.X, axis=0))
+    duplicates = inputs.duplicates()
     if duplicates:
         return head + (
             f"X holds {duplicates} duplicated row(s); drop them or pass a larger noise_var"

@@ -2,34 +2,40 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, fits, kernel_blocks, kernel_diag
+from nngp.gram import Inputs, fits, inputs_diag, kernel_blocks, kernel_diag
 from nngp.linsolve import (
     LIMIT,
     Engine,
     NotPositiveDefiniteError,
     Run,
     forecast_factor,
-    forward,
     inverse_rows,
     next_noise,
 )
 from nngp.linsolve.cholesky import cut, even_size, flops, spans
-from nngp.posterior.constant import dot_row
 from nngp.posterior.draws import gaussian
 from nngp.posterior.evidence import evidence_gradient
 from nngp.posterior.explain import no_factor
+from nngp.posterior.iterative import Iterative, needs_factor, solve_iteratively
 from nngp.posterior.leave_one_out import density_gradient
 from nngp.posterior.report import Report, describe, warn
-from nngp.posterior.system import System, check_shifted, extend, means, solve
+from nngp.posterior.system import (
+    Explained,
+    System,
+    check_shifted,
+    extend,
+    means,
+    row_squares,
+    solve,
+)
 from nngp.posterior.targets import as_targets
-from nngp.posterior.workplace import Workplace
+from nngp.posterior.workplace import Workplace, placed
 
 Array = NDArray[np.float64]
 CHUNK = 16_384  # test points whose norms and the like are prepared at a time
@@ -51,7 +57,7 @@ class Posterior:
     noise_var : float
         The noise that was used; more than asked for if the ladder was climbed.
     log_evidence : float
-        The log marginal likelihood, summed over outputs.
+        The log marginal likelihood, summed over outputs. It needs a factor (`NoFactorError`).
     report : Report
         What was done, how exactly, and how long it took.
     """
@@ -63,7 +69,7 @@ class Posterior:
         targets: Array,
         single: bool,
         place: Workplace,
-        system: System,
+        system: System | Iterative,
         report: Report,
     ) -> None:
         self.architecture, self.report = architecture, report
@@ -81,7 +87,7 @@ class Posterior:
 
     @property
     def log_evidence(self) -> float:
-        return self._system.log_evidence
+        return self._factored("the log evidence").log_evidence
 
     def mean(self, Xs: ArrayLike) -> Array:
         """Posterior mean at test points (eq. 8): (m,) or (m, outputs), as Y was given."""
@@ -90,70 +96,49 @@ class Posterior:
             for handle in means(run, blocks, self._system, rows):
                 yield run.fetch(handle)
 
-        return self._shaped(self._stream(Xs, work, 2.0 * self._inputs.X.size))
+        rows = self._engine.rows_at_a_time(self.n)
+        return self._shaped(self._stream(Xs, work, 2.0 * self.n * self._inputs.shape[1], rows))
 
     def variance(self, Xs: ArrayLike, *, noise: bool = False) -> Array:
         """Posterior variance at test points (eq. 9), (m,): of the function, or with `noise` of an
         observation of it. All outputs share it."""
 
         def work(run: Run, blocks: Any, rows: list[slice]) -> Iterator[Array]:
-            for part, solved in self._solved(run, blocks, rows):
-                yield self._left_over(run, blocks, part, solved, noise)
+            for part, found in self._explained(run, blocks, rows):
+                yield self._left_over(blocks, part, found, noise)
 
-        return self._stream(Xs, work, float(self.n) ** 2)
+        return self._stream(Xs, work, float(self.n) ** 2, self._rows_at_a_time)
 
     def predict(self, Xs: ArrayLike, *, noise: bool = False) -> tuple[Array, Array]:
         """`mean` and `variance` in one pass, which is cheaper than both."""
 
         def work(run: Run, blocks: Any, rows: list[slice]) -> Iterator[Array]:
-            for part, solved in self._solved(run, blocks, rows):
-                pairs = zip(solved, self._system.z, strict=True)
-                mean = run.fetch(sum(v @ z.T for v, z in pairs)) + self._system.mean
-                variance = self._left_over(run, blocks, part, solved, noise)
-                yield np.column_stack([mean, variance])
+            for part, found in self._explained(run, blocks, rows):
+                variance = self._left_over(blocks, part, found, noise)
+                yield np.column_stack([found.mean, variance])
 
-        both = self._stream(Xs, work, float(self.n) ** 2)
+        both = self._stream(Xs, work, float(self.n) ** 2, self._rows_at_a_time)
         return self._shaped(both[:, :-1]), both[:, -1].copy()
 
     def covariance(self, Xs: ArrayLike, *, noise: bool = False) -> Array:
         """Posterior covariance between test points, (m, m), exactly symmetric.
 
-        Holds L⁻¹K* for all of them at once: m (n + m) numbers.
+        Holds K* or L⁻¹K* for all of them at once: m (n + m) numbers.
         """
-        test = self._test_inputs(Xs)
+        test = placed(self._engine, self._test_inputs(Xs))
         m = len(test)
         self._check(8.0 * m * (self.n + m), f"the covariance of {m} test points")
-        out = np.empty((m, m))
-        rows = spans(cut(m, self._engine.rows_at_a_time(self.n)))
+        rows = spans(cut(m, self._rows_at_a_time))
         operations = m * (float(self.n) ** 2 + float(self.n) * m)
         with self._place.track("covariance", operations) as progress, self._engine.run() as run:
+
+            def told(part: slice) -> None:
+                progress.advance(operations * (part.stop - part.start) / m)
+
             where, split = self._engine.where, self._system.split
             cross = kernel_blocks(where, self.architecture, test, self._inputs, split=split)
             own = kernel_blocks(where, self.architecture, test, split=split)
-            solved = forward(
-                run, self._system.factor, [partial(self._cross, cross, part) for part in rows]
-            )
-            doubt = np.concatenate(
-                [
-                    self._of_constant(run, tiles, part.stop - part.start)
-                    for part, tiles in zip(rows, solved, strict=True)
-                ]
-            )
-            for i, part in enumerate(rows):
-                tiles = [
-                    run.chain(
-                        partial(own.block, part, other),
-                        solved[i],
-                        solved[j],
-                    )
-                    for j, other in enumerate(rows[: i + 1])
-                ]
-                for other, handle in zip(rows, tiles, strict=False):
-                    tile = run.fetch(handle) + np.outer(doubt[part], doubt[other])
-                    out[part, other], out[other, part] = tile, tile.T
-                lower = np.tril(out[part, part])
-                out[part, part] = lower + np.tril(lower, -1).T
-                progress.advance(operations * (part.stop - part.start) / m)
+            out = self._system.joint(run, cross, own, rows, told)
         out *= split.scale
         np.fill_diagonal(out, np.maximum(np.diagonal(out), 0.0) + self.noise_var * noise)
         self._check_norms(cross)
@@ -186,16 +171,27 @@ class Posterior:
         the variance of the first layer's weights that leave that input. Needs a second array of
         the factor's size while it runs.
         """
-        self._check(self._system.factor.bytes, "the gradient of the evidence")
+        system = self._factored("the gradient of the evidence")
+        self._check(system.bytes, "the gradient of the evidence")
         with self._place.track("evidence gradient", float(self.n) ** 3 * 2 / 3) as progress:
             return evidence_gradient(
-                *self._whole, progress, per_layer=per_layer, per_input=per_input
+                *self._whole, system, progress, per_layer=per_layer, per_input=per_input
             )
 
     @property
-    def _whole(self) -> tuple[Engine, Architecture, Inputs, System]:
+    def _whole(self) -> tuple[Engine, Architecture, Inputs]:
         """What a derivative of anything needs."""
-        return self._engine, self.architecture, self._inputs, self._system
+        return self._engine, self.architecture, self._inputs
+
+    @property
+    def _rows_at_a_time(self) -> int:
+        return self._system.rows_at_a_time(self._engine)
+
+    def _factored(self, what: str) -> System:
+        """The system, if it has a factor."""
+        if isinstance(self._system, Iterative):
+            raise needs_factor(what)
+        return self._system
 
     def leave_one_out(self, *, noise: bool = False) -> LeaveOneOut:
         """Predictions for each training point from all the others, without refitting.
@@ -203,7 +199,7 @@ class Posterior:
         From the diagonal of the inverse: mean y_i - α_i / [K⁻¹]_ii, variance of an observation
         1 / [K⁻¹]_ii; the noise is subtracted from it unless `noise`.
         """
-        factor = self._system.factor
+        factor = self._factored("leave-one-out").factor
         group, count = min(self._engine.width, 8), len(factor.rows)
         tallest = int(np.diff(factor.edges).max())
         self._check(8.0 * group * tallest * self.n, "leave-one-out")
@@ -223,7 +219,7 @@ class Posterior:
             split = self._system.split
             prior: Any = split.prior
             if split.is_whole:
-                prior = kernel_diag(self.architecture, self._inputs.X)
+                prior = inputs_diag(self.architecture, self._inputs)
             variance = np.clip(variance - self.noise_var, 0.0, prior)
         return LeaveOneOut(self._shaped(mean), variance)
 
@@ -234,14 +230,16 @@ class Posterior:
 
         The derivatives are named as those of `evidence_gradient`. Holds five times the factor.
         """
-        self._check(4.5 * self._system.factor.bytes, "the gradient of the leave-one-out density")
+        system = self._factored("the leave-one-out density")
+        self._check(4.5 * system.bytes, "the gradient of the leave-one-out density")
         with self._place.track("leave-one-out gradient", float(self.n) ** 3 * 2) as progress:
             return density_gradient(
-                *self._whole, progress, per_layer=per_layer, per_input=per_input
+                *self._whole, system, progress, per_layer=per_layer, per_input=per_input
             )
 
     def update(self, X_new: ArrayLike, Y_new: ArrayLike) -> "Posterior":
-        """Add data by extending the factor; the old part is not computed again.
+        """Add data by extending the factor; the old part is not computed again. Without a factor
+        all is solved anew, from where the old weights are.
 
         Changes this posterior and returns it; if anything fails, it stays as it was. If the new
         rows make the factorisation fail, the noise climbs the ladder and all is factored anew; so
@@ -253,39 +251,44 @@ class Posterior:
             raise ValueError(
                 f"Y_new has {targets.shape[1]} outputs and Y had {self._targets.shape[1]}"
             )
-        inputs = Inputs(
-            np.concatenate([self._inputs.X, new.X]), np.concatenate([self._inputs.var, new.var])
-        )
+        inputs = self._inputs.joined(new)
         Y = np.concatenate([self._targets, targets])
-        self._check(8.0 * len(inputs) * len(new), f"an update with {len(new)} points")
+        if not isinstance(self._system, Iterative):
+            self._check(8.0 * len(inputs) * len(new), f"an update with {len(new)} points")
         with self._engine.run():
             where, split = self._engine.where, self._system.split
             blocks = kernel_blocks(where, self.architecture, inputs)
             if fits(split, blocks.plan):
                 blocks = kernel_blocks(where, self.architecture, inputs, split=split)
-        system = self._extended(blocks, Y)
-        n, d = inputs.X.shape
-        expected = forecast_factor(self._engine, n, d, Y.shape[1], self._place.memory)
+        n, d = inputs.shape
+        system: System | Iterative
+        if isinstance(self._system, Iterative):
+            old = self._system
+            problem = replace(old.problem, inputs=inputs)
+            system, expected = solve_iteratively(problem, blocks, Y, old.noise, near=old)
+        else:
+            system = self._extended(self._system, blocks, Y)
+            expected = forecast_factor(self._engine, n, d, Y.shape[1], self._place.memory)
         asked = self._system.noise.raised_to(self.report.noise_var_asked)
         report = describe(self._engine, blocks, system, Y, d, asked, expected)
         warn(report, stacklevel=3)
         self._inputs, self._targets, self._system, self.report = inputs, Y, system, report
         return self
 
-    def _extended(self, blocks: Any, Y: Array) -> System:
+    def _extended(self, known: System, blocks: Any, Y: Array) -> System:
         """The system with new rows; factored anew, with more noise, if they leave no factor."""
-        engine, old = self._engine, self._system.factor
-        noise, failed = self._system.noise, self._system.failed_attempts
+        engine, old = self._engine, known.factor
+        noise, failed = known.noise, known.failed_attempts
         tile = engine.tile_size(len(Y))
-        if blocks.split == self._system.split:
+        if blocks.split == known.split:
             edges = (*old.edges[:-1], *cut(len(Y), tile, old.n))
             try:
                 with self._place.track("update", flops(edges, len(old.rows))) as progress:
-                    return extend(engine, blocks, edges, Y, self._system, progress)
+                    return extend(engine, blocks, edges, Y, known, progress)
             except NotPositiveDefiniteError as error:
                 stated = next_noise(noise.stated)
                 if stated > LIMIT:
-                    error.args = (no_factor(blocks, noise.variance),)
+                    error.args = (no_factor(engine, blocks, noise.variance),)
                     raise
                 noise, failed = noise.raised_to(stated), failed + 1
         edges = cut(len(Y), tile)
@@ -295,9 +298,11 @@ class Posterior:
         return replace(system, failed_attempts=system.failed_attempts + failed)
 
     def __repr__(self) -> str:
+        last = "solver='cg'"
+        if not isinstance(self._system, Iterative):
+            last = f"log_evidence={self.log_evidence:.6g}"
         return (
-            f"Posterior({self.architecture!r}, n={self.n}, noise_var={self.noise_var:.3g}, "
-            f"log_evidence={self.log_evidence:.6g})"
+            f"Posterior({self.architecture!r}, n={self.n}, noise_var={self.noise_var:.3g}, {last})"
         )
 
     def _stream(
@@ -305,13 +310,14 @@ class Posterior:
         Xs: ArrayLike,
         work: Callable[[Run, Any, list[slice]], Iterator[Array]],
         operations: float,
+        most: int,
     ) -> Array:
         """`work` on groups of test points, so that memory does not grow with their number."""
         test, engine = self._test_inputs(Xs), self._engine
         out: list[Array] = []
         with self._place.track("predict", operations * len(test)) as progress:
             for chunk in spans(cut(len(test), CHUNK)):
-                part = _padded(test, chunk, engine)
+                part = placed(engine, _padded(test, chunk, engine))
                 with engine.run() as run:
                     blocks = kernel_blocks(
                         engine.where,
@@ -320,8 +326,8 @@ class Posterior:
                         self._inputs,
                         split=self._system.split,
                     )
-                    most = min(engine.rows_at_a_time(self.n), -(-len(part) // run.width))
-                    rows = spans(cut(len(part), even_size(len(part), most)))
+                    size = even_size(len(part), min(most, -(-len(part) // run.width)))
+                    rows = spans(cut(len(part), size))
                     done: list[Array] = []
                     for start in range(0, len(rows), run.width):
                         group = rows[start : start + run.width]
@@ -334,37 +340,21 @@ class Posterior:
     def _check_norms(self, blocks: Any) -> None:
         check_shifted(blocks, self._system, self._targets, self.architecture.depth)
 
-    def _solved(
+    def _explained(
         self, run: Run, blocks: Any, rows: list[slice]
-    ) -> Iterator[tuple[slice, list[Any]]]:
-        """For each block of test points, L⁻¹K* transposed, in tiles."""
-        firsts = [partial(self._cross, blocks, part) for part in rows]
-        for part, row in zip(rows, forward(run, self._system.factor, firsts), strict=True):
-            yield part, [run.wait(tile) for tile in row]
+    ) -> Iterator[tuple[slice, Explained]]:
+        yield from zip(rows, self._system.explained(run, blocks, rows), strict=True)
 
-    def _cross(self, blocks: Any, rows: slice, j: int) -> Any:
-        return blocks.block(rows, self._system.factor.slices[j])
-
-    def _left_over(
-        self, run: Run, blocks: Any, part: slice, solved: list[Any], noise: bool
-    ) -> Array:
-        left = blocks.diagonal[part] - _sum_squares(run, solved)
-        left += self._of_constant(run, solved, len(left)) ** 2
+    def _left_over(self, blocks: Any, part: slice, found: Explained, noise: bool) -> Array:
+        left = blocks.diagonal[part] - found.variance
+        if self._system.constant is not None and found.constant is not None:
+            left += self._system.constant.variance * (1.0 - found.constant) ** 2
         return self._system.split.scale * np.maximum(left, 0.0) + self.noise_var * noise
-
-    def _of_constant(self, run: Run, solved: list[Any], size: int) -> Array:
-        """The deviation that the constant leaves at each test point: √κ (1 - mᵀb)."""
-        constant = self._system.constant
-        if constant is None:
-            return np.zeros(size)
-        parts = [run.apply(dot_row, v, z) for v, z in zip(solved, constant.z, strict=True)]
-        known = np.sum([run.fetch(part) for part in parts], axis=0)
-        return np.sqrt(constant.variance) * (1.0 - known)
 
     def _test_inputs(self, Xs: ArrayLike, name: str = "Xs") -> Inputs:
         self._inputs.check_unchanged()
         test = Inputs.of(Xs, name)
-        wanted = self._inputs.X.shape[1]
+        wanted = self._inputs.shape[1]
         if test.X.shape[1] != wanted:
             hint = f"; for one point pass {name}[None]" if np.ndim(Xs) == 1 else ""
             raise ValueError(
@@ -376,13 +366,13 @@ class Posterior:
         return columns[:, 0].copy() if self._single else np.ascontiguousarray(columns)
 
     def _check(self, needed: float, what: str) -> None:
-        self._place.check(needed, self._system.factor.bytes, what)
+        self._place.check(needed, self._system.bytes, what)
 
 
 def _padded(test: Inputs, rows: slice, engine: Engine) -> Inputs:
     """Some rows; on a device filled up to a few sizes, as each new one would be compiled anew."""
     part = Inputs(test.X[rows], test.var[rows])
-    if engine.where == "host":
+    if engine.where != "device":
         return part
     size = (
         max(64, 1 << (len(part) - 1).bit_length())
@@ -394,5 +384,5 @@ def _padded(test: Inputs, rows: slice, engine: Engine) -> Inputs:
 
 
 def _sum_squares(run: Run, row: list[Any]) -> Array:
-    handles = [run.apply(lambda tile: (tile * tile).sum(axis=1), tile) for tile in row]
+    handles = [run.apply(row_squares, tile) for tile in row]
     return np.sum([run.fetch(handle) for handle in handles], axis=0)

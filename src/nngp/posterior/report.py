@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 from nngp.curve import ToleranceWarning
 from nngp.gram import warn_if_inexact
 from nngp.linsolve import Engine, Forecast
+from nngp.posterior.iterative import Iterative
 from nngp.posterior.noise import Noise
-from nngp.posterior.system import KernelBlocks, System, residual
+from nngp.posterior.system import KernelBlocks, System
 
 Array = NDArray[np.float64]
 CONSTANT = 1e-6  # of the variance: a kernel that differs less is nearly constant
@@ -43,13 +45,29 @@ class Report:
         Factorisations that failed, each followed by ten times the noise.
     residual : float
         Largest |(K + noise) α - Y| over some rows of K computed anew, and how far the constant is
-        from what α says it is, relative to the largest |Y|.
+        from what α says it is, relative to the largest |Y|. With solver "cg": the largest length of
+        a column of B α - Y, relative to that of Y, over all rows, computed anew at the end.
     factor_bytes, forecast_bytes : int
-        Held by the factor; forecast for the whole job, beyond the data.
+        Held by the factor, or by what CG keeps; forecast for the whole job, beyond the data.
     forecast_seconds : float
-        What was forecast for the factor from a measured rate (0: too small to ask).
+        What was forecast for it from a measured rate (0: too small to ask).
     seconds : dict
-        By phase: factor (with the kernel), solve.
+        By phase: factor (with the kernel), solve; or kernel (tiles that are kept), preconditioner,
+        cg.
+    solver : {"cholesky", "cg"}
+    iterations : int
+        Of CG; 0 otherwise, and so for what follows.
+    tolerance : float
+        What was asked of the residual.
+    preconditioner : str
+    rank : int
+        Of the Nyström preconditioner.
+    kept : float
+        Share of the kernel's tiles that were kept; the others were computed in every iteration.
+    cluster : dict
+        On a cluster: workers and their threads, chains of tiles computed, those of them that were
+        computed again as a worker was lost, those found in the store, and bytes on the workers'
+        disks and in their memory (the most of one) when it was done. Empty elsewhere.
     """
 
     n: int
@@ -73,6 +91,13 @@ class Report:
     forecast_bytes: int
     forecast_seconds: float
     seconds: dict[str, float] = field(default_factory=dict)
+    solver: str = "cholesky"
+    iterations: int = 0
+    tolerance: float = 0.0
+    preconditioner: str = ""
+    rank: int = 0
+    kept: float = 0.0
+    cluster: dict[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The record as a dictionary of plain values."""
@@ -82,7 +107,7 @@ class Report:
 def describe(
     engine: Engine,
     blocks: KernelBlocks,
-    system: System,
+    system: System | Iterative,
     Y: Array,
     d: int,
     asked: Noise,
@@ -106,12 +131,14 @@ def describe(
         noise_unit=asked.unit,
         noise_var=system.noise.variance,
         failed_attempts=system.failed_attempts,
-        residual=residual(engine, blocks, system, Y),
+        residual=system.missed(engine, blocks, Y),
         kernel_error=blocks.error(),
-        factor_bytes=system.factor.bytes,
+        factor_bytes=system.bytes,
         forecast_bytes=expected.bytes,
         forecast_seconds=expected.seconds,
         seconds=system.seconds,
+        cluster=engine.facts(),
+        **system.facts,
     )
 
 
@@ -123,7 +150,7 @@ def _spread(engine: Engine, blocks: KernelBlocks) -> tuple[float, float]:
     diagonal = blocks.diagonal[:SAMPLE]
     some = slice(0, len(diagonal))
     with engine.run() as run:
-        K = run.fetch(run.apply(blocks.block, some, some))
+        K = run.fetch(run.chain(partial(blocks.block, some, some)))
     deficits = 0.5 * (diagonal[:, None] + diagonal) - K
     return float(np.max(blocks.diagonal)), max(float(deficits.max()), 0.0)
 
@@ -155,13 +182,18 @@ def warn(report: Report, stacklevel: int) -> None:
     if report.failed_attempts:
         used = report.noise_var / report.noise_unit
         of = "" if report.noise_unit == 1 else " (of the kernel's scale)"
+        fails = (
+            "the Cholesky factorisation fails"
+            if report.solver == "cholesky"
+            else "the matrix is not positive definite in float64"
+        )
         warnings.warn(
             f"noise_var was raised from {report.noise_var_asked:.1g} to {used:.1g}{of}: "
-            "with less the Cholesky factorisation fails (duplicates, or a nearly constant kernel)",
+            f"with less {fails} (duplicates, or a nearly constant kernel)",
             NoiseWarning,
             stacklevel=stacklevel,
         )
-    if not report.residual <= RESIDUAL:
+    if not report.residual <= max(RESIDUAL, report.tolerance):
         warnings.warn(
             f"the solution leaves a residual of {report.residual:.1e} of the targets: the kernel "
             "matrix is too ill-conditioned for this noise; pass a larger noise_var",

@@ -65,6 +65,11 @@ class Sweep:
     ) -> None:
         if (X_test is None) != (Y_test is None):
             raise ValueError("X_test and Y_test go together; give both or neither")
+        if not isinstance(engine, str) and engine.where == "cluster":
+            raise TypeError(
+                "a sweep computes on one machine; use engine='auto', and on a cluster one sweep "
+                "for each of several parts of the networks"
+            )
         inputs = Inputs.kept(X)
         points = Points(inputs, as_targets(Y, len(inputs))[0])
         asked = [_points(X_val, Y_val, "val", points)]

@@ -26,7 +26,7 @@ from nngp.curve import AngularCurve, VarianceError, curve_at
 from nngp.gram import Inputs, Split, kernel_blocks
 from nngp.gram.device import DEEP
 from nngp.gram.device_gaps import gap_values, signed_gaps
-from nngp.linsolve import Engine, NotPositiveDefiniteError, climb
+from nngp.linsolve import CpuEngine, Engine, NotPositiveDefiniteError, climb
 from nngp.posterior.constant import Constant
 from nngp.posterior.explain import no_factor
 from nngp.posterior.noise import Noise
@@ -162,7 +162,7 @@ class QueuedSweep:
             return {
                 "noise_var": noise_var,
                 "failed_attempts": error.failed_attempts,
-                "error": no_factor(blocks, noise_var),
+                "error": no_factor(CpuEngine(), blocks, noise_var),
             }
         except VarianceError as error:
             return {"error": str(error)}

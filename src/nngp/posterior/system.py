@@ -6,10 +6,10 @@ Takes kernel blocks, targets and noise; gives `System`: the factor, z = L⁻¹Y 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from nngp.linsolve import (
     merge_last,
 )
 from nngp.linsolve.cholesky import flops, spans
-from nngp.posterior.constant import Constant, sum_of_squares
+from nngp.posterior.constant import Constant, dot_row, sum_of_squares
 from nngp.posterior.explain import no_factor
 from nngp.posterior.noise import Noise
 
@@ -55,6 +55,34 @@ class KernelBlocks(Protocol):
     def error(self) -> float: ...
 
 
+class Solved(Protocol):
+    """What a mean is read off: α in tiles, and the constant."""
+
+    @property
+    def split(self) -> Split: ...
+
+    @property
+    def alpha(self) -> Sequence[Any]: ...
+
+    @property
+    def slices(self) -> list[slice]: ...
+
+    @property
+    def mean(self) -> Any: ...
+
+    @property
+    def weights(self) -> Array: ...
+
+
+class Explained(NamedTuple):
+    """What the data say at test points: the mean, the part of M(x, x) that they explain, and that
+    of the constant, mᵀb, where it is kept apart."""
+
+    mean: Array
+    variance: Array
+    constant: Array | None
+
+
 @dataclass(frozen=True)
 class System:
     """The factor, and the targets solved with it, as tiles (outputs, rows) of the engine."""
@@ -70,6 +98,11 @@ class System:
     seconds: dict[str, float]  # by phase
 
     @property
+    def slices(self) -> list[slice]:
+        """The index range of every tile."""
+        return self.factor.slices
+
+    @property
     def mean(self) -> Any:
         """What is added to every prediction: μ of each output, or nothing."""
         return 0.0 if self.constant is None else self.constant.mean
@@ -78,6 +111,71 @@ class System:
     def weights(self) -> Array:
         """α on the host, (n, outputs), times the split's scale."""
         return np.concatenate([np.asarray(tile) for tile in self.alpha], axis=1).T
+
+    @property
+    def bytes(self) -> int:
+        return self.factor.bytes
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the report says of this solver alone."""
+        return {"solver": "cholesky"}
+
+    def missed(self, engine: Engine, blocks: KernelBlocks, Y: Array) -> float:
+        """The residual, as `report` has it."""
+        return residual(engine, blocks, self, Y)
+
+    def rows_at_a_time(self, engine: Engine) -> int:
+        """Test points whose variance is computed in one block."""
+        return engine.rows_at_a_time(self.factor.n)
+
+    def explained(
+        self, run: Run, blocks: KernelBlocks, rows: Sequence[slice]
+    ) -> Iterator["Explained"]:
+        """For each block of test points, given K of them and the data."""
+        firsts = [partial(cross_tile, blocks, part, self.slices) for part in rows]
+        for tiles in forward(run, self.factor, firsts):
+            solved = [run.wait(tile) for tile in tiles]
+            mean = _dots(run, _times_transposed, solved, self.z) + self.mean
+            known = None
+            if self.constant is not None:
+                known = _dots(run, dot_row, solved, self.constant.z)
+            yield Explained(mean, _dots(run, row_squares, solved), known)
+
+    def joint(
+        self,
+        run: Run,
+        cross: KernelBlocks,
+        own: KernelBlocks,
+        rows: Sequence[slice],
+        told: Callable[[slice], None],
+    ) -> Array:
+        """What the data leave of M between test points, (m, m); holds L⁻¹M* of all of them."""
+        m = len(own.diagonal)
+        out = np.empty((m, m))
+        firsts = [partial(cross_tile, cross, part, self.slices) for part in rows]
+        solved = forward(run, self.factor, firsts)
+        doubt = np.zeros(m)
+        if self.constant is not None:
+            doubt = np.concatenate([self._doubt(run, tiles) for tiles in solved])
+        for i, part in enumerate(rows):
+            tiles = [
+                run.chain(partial(own.block, part, other), solved[i], solved[j])
+                for j, other in enumerate(rows[: i + 1])
+            ]
+            for other, handle in zip(rows, tiles, strict=False):
+                tile = run.fetch(handle) + np.outer(doubt[part], doubt[other])
+                out[part, other], out[other, part] = tile, tile.T
+            lower = np.tril(out[part, part])
+            out[part, part] = lower + np.tril(lower, -1).T
+            told(part)
+        return out
+
+    def _doubt(self, run: Run, solved: Sequence[Any]) -> Any:
+        """The deviation that the constant leaves at each test point: √κ (1 - mᵀb)."""
+        assert self.constant is not None
+        known = _dots(run, dot_row, solved, self.constant.z)
+        return np.sqrt(self.constant.variance) * (1.0 - known)
 
     @property
     def rate(self) -> float:
@@ -100,8 +198,8 @@ def solve(
     """
     progress = progress or Progress("factor", 1.0, None)
     memory = arena or engine.arena()
-    middle = _middle(Y)
-    targets = _with_ones(Y, middle, blocks.split)
+    middle = middle_of(Y)
+    targets = with_ones(Y, middle, blocks.split)
     check_noise(noise, blocks.split)
 
     def attempt(stated: float) -> tuple[Factor, list[Any]]:
@@ -118,7 +216,7 @@ def solve(
         (factor, z), stated, failed = climb(attempt, noise.stated)
     except NotPositiveDefiniteError as error:
         error.noise_var *= noise.unit
-        error.args = (no_factor(blocks, error.noise_var),)
+        error.args = (no_factor(engine, blocks, error.noise_var),)
         raise
     seconds = {"factor": time.perf_counter() - start}
     with engine.run() as run:
@@ -175,13 +273,13 @@ def extend(
     progress: Progress,
 ) -> System:
     """The system of more data: `known` solved the leading rows, and its tiles are kept."""
-    shift, middle, start = known.factor.shift, _middle(Y), time.perf_counter()
+    shift, middle, start = known.factor.shift, middle_of(Y), time.perf_counter()
     with engine.run() as run:
         first = partial(_kernel_tile, blocks, spans(edges), shift, engine.arena())
         rows, log_det, _ = factorise(run, first, edges, progress, known.factor.rows)
         factor = Factor(edges, rows, shift, log_det)
         factor = merge_last(run, factor, engine.tile_size(factor.n))
-        targets = _with_ones(Y, middle, known.split)
+        targets = with_ones(Y, middle, known.split)
         border = partial(_target_tile, run, factor.slices, targets)
         z = [run.wait(tile) for tile in forward(run, factor, [border])[0]]
         seconds = {"factor": time.perf_counter() - start}
@@ -189,12 +287,12 @@ def extend(
         return _finish(run, factor, known.split, known.noise, z, middle, failed, seconds)
 
 
-def _middle(Y: Array) -> Array:
+def middle_of(Y: Array) -> Array:
     """A constant near the targets of each output: exactly theirs if they are all the same."""
     return np.median(Y, axis=0)
 
 
-def _with_ones(Y: Array, middle: Array, split: Split) -> Array:
+def with_ones(Y: Array, middle: Array, split: Split) -> Array:
     """The targets; where the constant function is kept apart, less their middle and with the
     constant as one more."""
     return Y if split.is_whole else np.column_stack([Y - middle, np.ones(len(Y))])
@@ -218,7 +316,7 @@ def _finish(
         z, alpha, constant = _kept_apart(run, factor, split, z, alpha, middle)
     squares = [run.apply(sum_of_squares, tile) for tile in z]
     fit = sum(float(run.fetch(part)) for part in squares)
-    log_evidence = evidence(split, constant, fit, factor.log_det, factor.n, z[0].shape[0])
+    log_evidence = evidence(split, constant, fit, factor.log_det, factor.n, len(middle))
     seconds = {**seconds, "solve": time.perf_counter() - start}
     return System(factor, split, noise, constant, z, alpha, log_evidence, failed, seconds)
 
@@ -228,8 +326,8 @@ def _kept_apart(
 ) -> tuple[list[Any], list[Any], Constant]:
     """z and α of Y - μ, and the constant, from those of Y - middle with a last row for ones."""
     rows = [run.fetch(run.apply(_joined, *tiles)) for tiles in (z, alpha)]
-    constant, apart = Constant.solve(split, rows[0][-1], rows[0][:-1], middle)
-
+    z_ones, z_targets = rows[0][-1], rows[0][:-1]
+    constant, apart = Constant.solve(split, float(z_ones @ z_ones), z_targets @ z_ones, middle)
     z, alpha = (run.columns(row[:-1] - apart[:, None] * row[-1], factor.edges) for row in rows)
     ones_z, ones_alpha = (run.columns(row[-1:], factor.edges) for row in rows)
     return z, alpha, replace(constant, z=ones_z, alpha=ones_alpha)
@@ -246,23 +344,52 @@ def _kernel_tile(
     return blocks.block(slices[i], slices[j], shift=shift, out=out)
 
 
+def cross_tile(blocks: KernelBlocks, rows: slice, slices: list[slice], j: int) -> Any:
+    return blocks.block(rows, slices[j])
+
+
+def _dots(run: Run, function: Callable[..., Any], *tiles: Sequence[Any]) -> Array:
+    """The sum of function(...) over tiles, on the host."""
+    parts = [run.apply(function, *some) for some in zip(*tiles, strict=True)]
+    return np.sum([run.fetch(part) for part in parts], axis=0)
+
+
+def row_squares(tile: Any) -> Any:
+    """The sum of squares of each row."""
+    return (tile * tile).sum(axis=1)
+
+
 def _target_tile(run: Run, slices: list[slice], Y: Array, j: int) -> Any:
     return run.put(Y[slices[j]].T.copy())
 
 
-def means(run: Run, blocks: KernelBlocks, system: System, rows: Sequence[slice]) -> list[Any]:
+def means(run: Run, blocks: KernelBlocks, system: Solved, rows: Sequence[slice]) -> list[Any]:
     """The posterior mean for each block of rows, as handles."""
 
-    def product(part: slice) -> Any:
-        total: Any = system.mean
-        for columns, weights in zip(system.factor.slices, system.alpha, strict=True):
-            total = total + blocks.block(part, columns) @ weights.T
-        return total
+    def mean(part: slice) -> Any:
+        known = zip(system.slices, system.alpha, strict=True)
+        parts = [_product(run, blocks, part, columns, alpha) for columns, alpha in known]
+        return run.apply(partial(_total, system.mean), *parts)
 
-    return [run.apply(product, part) for part in rows]
+    return [mean(part) for part in rows]
 
 
-def check_shifted(blocks: KernelBlocks, system: System, Y: Array, depth: int) -> None:
+def _product(
+    run: Run, blocks: KernelBlocks, rows: slice, columns: slice, alpha: Any, shift: float = 0.0
+) -> Any:
+    first = partial(blocks.block, rows, columns, shift=shift)
+    return run.chain(first, then=_times_transposed, beside=(alpha,))
+
+
+def _times_transposed(block: Any, alpha: Any) -> Any:
+    return block @ alpha.T
+
+
+def _total(start: Any, *parts: Any) -> Any:
+    return sum(parts, start)
+
+
+def check_shifted(blocks: KernelBlocks, system: Solved, Y: Array, depth: int) -> None:
     """Refuse test inputs of another norm than the training inputs where little but rounding would
     be left of what a deep network knows: it moves a mean by Σ|α| times that of an entry of M."""
     if blocks.is_exact:
@@ -284,8 +411,8 @@ def residual(engine: Engine, blocks: KernelBlocks, system: System, targets: Arra
     rows = slice(start, start + count)
     with engine.run() as run:
         handles = [
-            run.apply(_fitted, blocks, rows, columns, factor.shift, alpha)
-            for columns, alpha in zip(factor.slices, system.alpha, strict=True)
+            _product(run, blocks, rows, columns, alpha, factor.shift)
+            for columns, alpha in zip(system.slices, system.alpha, strict=True)
         ]
         fitted = np.sum([run.fetch(handle) for handle in handles], axis=0) + system.mean
     missed = float(np.abs(fitted - targets[rows]).max())
@@ -293,7 +420,3 @@ def residual(engine: Engine, blocks: KernelBlocks, system: System, targets: Arra
         missed = max(missed, system.constant.contradiction(system.weights))
     largest = float(np.abs(targets).max())
     return missed / (largest if largest > 0 else 1.0)
-
-
-def _fitted(blocks: KernelBlocks, rows: slice, columns: slice, shift: float, alpha: Any) -> Any:
-    return blocks.block(rows, columns, shift=shift) @ alpha.T

@@ -1,11 +1,15 @@
 """Where inference is done and what it may use: the engine, the memory, and who is told."""
 
+import os
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, device_can
 from nngp.linsolve import (
+    CG,
     CpuEngine,
     Engine,
     Forecast,
@@ -42,22 +46,72 @@ class Workplace:
         return Progress(phase, operations, progress_for(self.progress, expected), expected)
 
 
+def kept_inputs(engine: str | Engine, X: Any) -> Any:
+    """The data to condition on, where the engine wants them: in memory, or with the workers of a
+    cluster. The path of a .npy file is read as it is needed."""
+    if _is_cluster(engine):
+        from nngp.gram.remote import RemoteInputs
+
+        return RemoteInputs.of(engine, X)
+    if isinstance(X, str | os.PathLike):
+        X = np.load(X, mmap_mode="r", allow_pickle=False)
+    return Inputs.kept(X)
+
+
+def placed(engine: Engine, inputs: Inputs) -> Any:
+    """Other inputs, where the engine wants them."""
+    if not _is_cluster(engine):
+        return inputs
+    from nngp.gram.remote import remote_test
+
+    return remote_test(engine, inputs)
+
+
+def _is_cluster(engine: str | Engine) -> bool:
+    return getattr(engine, "where", None) == "cluster"
+
+
 def find_engine(
     engine: str | Engine,
     inputs: Inputs,
     outputs: int,
     memory: int | None,
     architecture: Architecture | None = None,
+    *,
+    solver: "str | CG" = "cholesky",
     **forecast: Any,
 ) -> tuple[Engine, Forecast]:
-    """The engine and its forecast; "auto" goes back to the CPU from a GPU that does not suit."""
-    n, d = inputs.X.shape
+    """The engine and its forecast for a factor; "auto" goes back to the CPU from a GPU that does
+    not suit, or that a factor does not fit while it fits the CPU."""
+    n, d = inputs.shape
     chosen = choose_engine(engine, n)
     expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)
     if engine == "auto" and chosen.where == "device":
         suits = architecture is None or device_can(architecture, inputs)
-        if not (suits and expected.fits):
-            chosen = CpuEngine()
-            expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)
-    expected.check()
+        if not suits or not (expected.fits or _is_cg(solver)):
+            other = CpuEngine()
+            there = forecast_factor(other, n, d, outputs, memory, **forecast)
+            if not suits or there.fits or solver == "cholesky":
+                chosen, expected = other, there
+    if solver == "cholesky" and not chosen.spills:
+        expected.check()
     return chosen, expected
+
+
+def check_solver(solver: "str | CG") -> None:
+    """Refuse what is none."""
+    named = isinstance(solver, str) and solver in ("auto", "cholesky", "cg")
+    if not named and not isinstance(solver, CG):
+        raise ValueError(f"solver must be 'auto', 'cholesky', 'cg' or nngp.CG(...), got {solver!r}")
+
+
+def choose_solver(solver: "str | CG", expected: Forecast) -> CG | None:
+    """The options of CG, or None for Cholesky; "auto" takes CG where a factor does not fit."""
+    if isinstance(solver, CG):
+        return solver
+    wanted = solver == "cg" or (solver == "auto" and not expected.fits)
+    return CG() if wanted else None
+
+
+def _is_cg(solver: "str | CG") -> bool:
+    return isinstance(solver, CG) or solver == "cg"

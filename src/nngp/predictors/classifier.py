@@ -95,7 +95,7 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
         if targets.shape[1] == 1 or len(X) < 2:
             return 1.0
         posterior = self.posterior_
-        if len(X) > ALL_LEFT_OUT:
+        if len(X) > ALL_LEFT_OUT or posterior.report.solver == "cg":
             rows = np.random.default_rng(0).permutation(len(X))[:ALL_LEFT_OUT]
             index = index[rows]
             posterior = condition(
@@ -103,7 +103,8 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
                 self._input_scaling(X[rows]),
                 self._target_scaling(targets[rows]),
                 noise_var=self.noise_var_,
-                engine=self.engine,
+                solver="cholesky",
+                engine=self._engine_for_few,
                 progress=self.progress,
             )
         left_out = posterior.leave_one_out(noise=True)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp.architecture import as_activation
 from nngp.posterior import Posterior, condition
+from nngp.posterior.workplace import check_solver
 from nngp.predictors.scaling import (
     INPUT_SCALINGS,
     InputScaling,
@@ -44,6 +45,7 @@ class NNGPEstimator(BaseEstimator):
         selection: str | None = "evidence",
         selection_size: int = 1000,
         budget: int | None = None,
+        solver: Any = "auto",
         engine: Any = "auto",
         random_state: Any = 0,
         progress: Any = None,
@@ -59,6 +61,7 @@ class NNGPEstimator(BaseEstimator):
         self.selection = selection
         self.selection_size = selection_size
         self.budget = budget
+        self.solver = solver
         self.engine = engine
         self.random_state = random_state
         self.progress = progress
@@ -88,6 +91,7 @@ class NNGPEstimator(BaseEstimator):
             scaled,
             answers,
             noise_var=setting.noise_var,
+            solver=self.solver,
             engine=self.engine,
             progress=self.progress,
         )
@@ -107,6 +111,11 @@ class NNGPEstimator(BaseEstimator):
         self.noise_var_, self.report_ = posterior.noise_var, posterior.report
         self._input_scaling, self._target_scaling = scaling, targets
         self._relevance = relevance
+
+    @property
+    def _engine_for_few(self) -> Any:
+        """For some thousand points, which a cluster is not worth: it has only the last word."""
+        return "auto" if getattr(self.engine, "where", None) == "cluster" else self.engine
 
     @property
     def _relevance_is_given(self) -> bool:
@@ -129,6 +138,7 @@ class NNGPEstimator(BaseEstimator):
         factor : bool
             Keep the Cholesky factor (4 n² bytes): then predictions are the same to the bit, at
             once. Without it the file holds little more than the data, and loading factors anew.
+            What conjugate gradients solved has none, and loads at once all the same.
         notes : dict, optional
             Anything that JSON can hold, to be kept with the model.
         """
@@ -153,13 +163,13 @@ class NNGPEstimator(BaseEstimator):
         classes: bool,
     ) -> tuple[Setting, Table]:
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        size, where = int(self.selection_size), (self.engine, self.budget, rng)
+        size, where = int(self.selection_size), (self._engine_for_few, self.budget, rng)
         if self.selection is None or len(X) < ENOUGH:
             return candidates[0].setting(STARTS[0]), Table()
         if self.selection == "grid":
             return grid_search(X, Y, candidates, size, *where, self.progress, classes)
         if any(c.activation.closed_form is None and c.activation.kinks for c in candidates):
-            where = (self.engine, self.budget or SLOW_BUDGET, rng)  # each takes about a second
+            where = (self._engine_for_few, self.budget or SLOW_BUDGET, rng)  # a second each
         search = Search(X, Y, self.selection, *where, own_spread, self.progress)
         return search.run(candidates, size, relevance), search.table
 
@@ -195,6 +205,7 @@ class NNGPEstimator(BaseEstimator):
     def _check_parameters(self, d: int) -> None:
         check_choice("input_scaling", self.input_scaling, INPUT_SCALINGS)
         check_choice("selection", self.selection, SELECTIONS)
+        check_solver(self.solver)
         for name, smallest in (("selection_size", ENOUGH), ("budget", 1)):
             value = getattr(self, name)
             if value is None and name == "budget":

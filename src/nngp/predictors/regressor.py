@@ -51,8 +51,11 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     budget : int, optional
         At most so many networks are computed for the choice; 20 by default for an activation that
         has kinks and no closed form, some hundreds otherwise.
-    engine : {"auto", "cpu", "gpu"}
-        Where to compute; see `nngp.condition`.
+    solver : {"auto", "cholesky", "cg"} or CG
+        How the final system is solved; see `nngp.condition`.
+    engine : {"auto", "cpu", "gpu"} or engine
+        Where to compute; see `nngp.condition`. With a `DaskEngine` the network is chosen on this
+        machine and conditioned on the cluster.
     random_state : int, RandomState or None
         Which points the choice uses.
     progress : callable or bool, optional

@@ -8,8 +8,9 @@ member, so damage is noticed. It is written beside its place and then moved ther
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from nngp._files import replaced
 from nngp.architecture import Activation, from_spec, spec_of
-from nngp.linsolve import Engine, choose_engine
+from nngp.linsolve import CG, Engine, choose_engine
 from nngp.posterior.state import arrays_of, header_of, restore
 from nngp.predictors.classifier import NNGPClassifier
 from nngp.predictors.estimator import NNGPEstimator
@@ -28,7 +29,7 @@ from nngp.predictors.regressor import NNGPRegressor
 from nngp.predictors.scaling import InputScaling, TargetScaling
 from nngp.predictors.search import as_column
 
-FORMAT, VERSION = "nngp-model", 2
+FORMAT, VERSION = "nngp-model", 3
 HEADER = "header.json"
 # What reading a damaged archive can raise
 UNREADABLE = (KeyError, TypeError, ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile)
@@ -69,7 +70,7 @@ def load(
     Parameters
     ----------
     path : path
-    engine : {"auto", "cpu", "gpu"}
+    engine : {"auto", "cpu", "gpu"} or engine
         Where to compute from now on; need not be where it was fitted.
     progress : callable or bool, optional
         As in `nngp.condition`; a file saved without its factor takes a while to load.
@@ -89,11 +90,15 @@ def load(
     True
     """
     choose_engine(engine, 0)  # a wrong name is no fault of the file
-    with _opened(path) as archive, _noticing_damage(path, UNREADABLE):
+    with _opened(path) as archive:
         header = _header(archive, path)
-        arrays = {name.removesuffix(".npy"): _read(archive, name) for name in _members(archive)}
-    with _noticing_damage(path, (KeyError, TypeError)):
-        return _rebuilt(header, arrays, engine, progress)
+
+        def read(name: str) -> NDArray[Any]:
+            with _noticing_damage(path, UNREADABLE):
+                return _read(archive, f"{name}.npy")
+
+        with _noticing_damage(path, (KeyError, TypeError)):
+            return _rebuilt(header, read, engine, progress)
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -127,10 +132,6 @@ def _arrays(model: NNGPEstimator) -> Iterator[tuple[str, NDArray[Any]]]:
         yield "classes", classes.astype(str) if classes.dtype == object else classes
 
 
-def _members(archive: zipfile.ZipFile) -> list[str]:
-    return [name for name in archive.namelist() if name.endswith(".npy")]
-
-
 def _put(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
         npy.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
@@ -155,6 +156,8 @@ def _plain(value: Any) -> Any:
     """A value as JSON has it."""
     if isinstance(value, Activation):
         return {"activation": spec_of(value)}
+    if isinstance(value, CG):
+        return {"cg": asdict(replace(value, checkpoint=None))}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, tuple | list):
@@ -195,7 +198,7 @@ def _opened(path: str | os.PathLike[str]) -> zipfile.ZipFile:
         raise ModelFileError(f"{path} is a folder, not a saved model")
     try:
         return zipfile.ZipFile(file)
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, NotImplementedError):  # the latter for a version that is none
         with file.open("rb") as start:
             begins = start.read(2) == b"PK"
         problem = "is truncated or damaged" if begins else "is not a saved nngp model"
@@ -220,11 +223,14 @@ def _header(archive: zipfile.ZipFile, path: Any) -> dict[str, Any]:
 
 
 def _rebuilt(
-    header: dict[str, Any], arrays: dict[str, NDArray[Any]], engine: str | Engine, progress: Any
+    header: dict[str, Any],
+    read: Callable[[str], NDArray[Any]],
+    engine: str | Engine,
+    progress: Any,
 ) -> Any:
     params = {name: _unplain(value) for name, value in header["params"].items()}
     model = KINDS[header["kind"]](**params, engine=engine, progress=progress)
-    fitted, read = header["fitted"], arrays.__getitem__
+    fitted = header["fitted"]
     model.n_features_in_ = fitted["n_features_in"]
     if fitted["feature_names"] is not None:
         model.feature_names_in_ = np.array(fitted["feature_names"], dtype=object)
@@ -251,5 +257,5 @@ def _rebuilt(
 
 def _unplain(value: Any) -> Any:
     if isinstance(value, dict):
-        return from_spec(value["activation"])
+        return CG(**value["cg"]) if "cg" in value else from_spec(value["activation"])
     return float(value) if value == "inf" else value

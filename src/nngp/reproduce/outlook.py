@@ -44,10 +44,15 @@ def outlook(store: RunStore, task: Task) -> Outlook:
         task.experiment,
         len(runs),
         len(left),
-        sum(map(rates.seconds, ahead)),
+        _together([rates.seconds(config) for config in ahead], task.threads),
         bool(done) or not left,
         max(map(_points, ahead), default=0),
     )
+
+
+def _together(seconds: Sequence[float], threads: int) -> float:
+    """Of runs done side by side: an even share of all, and no less than the longest."""
+    return max(sum(seconds) / threads, max(seconds, default=0.0))
 
 
 def memory(scope: Scope, points: int) -> Forecast:

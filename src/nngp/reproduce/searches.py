@@ -35,6 +35,7 @@ class SearchTask:
     sizes: tuple[int, ...]
     depth: int
     work: FiniteWork
+    threads: int = 1  # lanes are no runs side by side: their time is that of one
 
     def declare(self, store: RunStore) -> list[str]:
         from nngp.reproduce.finite.search import declare

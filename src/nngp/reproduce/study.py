@@ -6,10 +6,10 @@ now or later, here or in another process, does what nobody has done yet.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from nngp.linsolve import Progress, progress_for
 from nngp.reproduce.store import Run, RunStore
@@ -46,6 +46,65 @@ class Study:
     close: Callable[[], None] = lambda: None
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A run that was tried: what came of it, or the sentence that says why nothing can."""
+
+    outcome: Outcome | None
+    error: str
+    seconds: float
+
+
+def attempt(study: Study, config: Mapping[str, Any]) -> Ended:
+    """Do a run."""
+    start = time.perf_counter()
+    try:
+        outcome, problem = study.work(config), ""
+    except ArithmeticError as error:
+        outcome, problem = None, str(error)
+    return Ended(outcome, problem, time.perf_counter() - start)
+
+
+class Hands(Protocol):
+    """Who does the runs: this process, or the workers of a cluster."""
+
+    @property
+    def threads(self) -> int:
+        """How many runs are worked on side by side."""
+
+    @property
+    def room(self) -> int:
+        """How many runs may be in hand."""
+
+    def take(self, study: Study, run: Run) -> None:
+        """Have a run done, now or later."""
+
+    def next(self) -> tuple[str, Ended]:
+        """The key of a run that has ended, and how; raises what ended it otherwise."""
+
+    def drop(self) -> None:
+        """Leave what is in hand."""
+
+
+class Here:
+    """This process: one run at a time."""
+
+    threads = room = 1
+
+    def __init__(self) -> None:
+        self._held: list[tuple[Study, Run]] = []
+
+    def take(self, study: Study, run: Run) -> None:
+        self._held.append((study, run))
+
+    def next(self) -> tuple[str, Ended]:
+        study, run = self._held.pop()
+        return run.key, attempt(study, run.config)
+
+    def drop(self) -> None:
+        self._held.clear()
+
+
 def carry_out(
     store: RunStore,
     study: Study,
@@ -53,8 +112,9 @@ def carry_out(
     until: float = math.inf,
     wait: bool = True,
     progress: Any = None,
+    hands: Hands | None = None,
 ) -> list[str]:
-    """Do what is left of a study; gives the keys of its runs.
+    """Do what is left of a study, here or by other hands; gives the keys of its runs.
 
     Nothing new is begun after the time `until`, as `time.monotonic` counts. What other processes
     have in hand is waited for, and done here if they die, unless `wait` is False.
@@ -66,32 +126,49 @@ def carry_out(
     ):
         bar.advance(len(keys) - store.pending(keys))
         while True:
-            for some in _windows(keys):
-                while time.monotonic() < until and (run := store.claim(keys=some)):
-                    _do(store, study, run)
+            with closing(_ended(store, study, keys, until, hands or Here())) as all_ended:
+                for key, ended in all_ended:
+                    _write(store, key, ended)
                     bar.advance(1)
             if not wait or time.monotonic() >= until or not store.pending(keys):
                 return keys
             time.sleep(POLL)
 
 
-def _windows(keys: list[str]) -> Iterator[list[str]]:
+def _ended(
+    store: RunStore, study: Study, keys: list[str], until: float, hands: Hands
+) -> Generator[tuple[str, Ended]]:
+    """Runs that nobody has, claimed as there is room for them, as they end."""
+    claims, held = _claims(store, keys), set[str]()
+    try:
+        while True:
+            while (
+                len(held) < hands.room and time.monotonic() < until and (run := next(claims, None))
+            ):
+                held.add(run.key)
+                hands.take(study, run)
+            if not held:
+                return
+            key, ended = hands.next()
+            held.discard(key)
+            yield key, ended
+    finally:
+        if held:
+            hands.drop()
+            store.release(held)
+
+
+def _claims(store: RunStore, keys: list[str]) -> Iterator[Run]:
     """Some at a time: a claim looks at all that it is given."""
     for start in range(0, len(keys), WINDOW):
-        yield keys[start : start + WINDOW]
+        some = keys[start : start + WINDOW]
+        while run := store.claim(keys=some):
+            yield run
 
 
-def _do(store: RunStore, study: Study, run: Run) -> None:
-    start = time.perf_counter()
-    try:
-        outcome = study.work(run.config)
-    except ArithmeticError as error:
-        store.fail(run.key, str(error), time.perf_counter() - start)
-        return
-    except BaseException:
-        store.release([run.key])
-        raise
-    seconds = time.perf_counter() - start
-    store.finish(
-        run.key, outcome.result, seconds=seconds, device=outcome.device, jitter=outcome.jitter
-    )
+def _write(store: RunStore, key: str, ended: Ended) -> None:
+    out = ended.outcome
+    if out is None:
+        store.fail(key, ended.error, ended.seconds)
+    else:
+        store.finish(key, out.result, seconds=ended.seconds, device=out.device, jitter=out.jitter)

@@ -3,9 +3,8 @@
 Parts share tasks; each is named by its experiment in the store and done once, cheap ones first.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from nngp.linsolve import choose_engine
@@ -15,7 +14,8 @@ from nngp.reproduce.parts import Part
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.searches import FiniteWork, search_task
 from nngp.reproduce.store import RunStore
-from nngp.reproduce.study import Study, carry_out
+from nngp.reproduce.studies import study_named
+from nngp.reproduce.study import Hands, Here, Study, carry_out
 
 STUDIES = ("angular", "prior", "critical", "spread", "doubt", "setting", "grid")
 SEARCHES = ("finite", "gap")
@@ -32,6 +32,10 @@ class Task(Protocol):
 
     @property
     def experiment(self) -> str: ...
+
+    @property
+    def threads(self) -> int:
+        """How many of its runs are done side by side."""
 
     def declare(self, store: RunStore) -> list[str]:
         """The keys of its runs."""
@@ -55,6 +59,7 @@ class StudyTask:
 
     study: Study
     engine: str = "auto"
+    hands: Hands = field(default_factory=Here)
 
     @property
     def experiment(self) -> str:
@@ -64,10 +69,14 @@ class StudyTask:
         return store.declare(self.study.experiment, self.study.configs)
 
     def do(self, store: RunStore, until: float, progress: Any) -> None:
-        carry_out(store, self.study, until=until, progress=progress)
+        carry_out(store, self.study, until=until, progress=progress, hands=self.hands)
 
     def later(self) -> list[Mapping[str, Any]]:
         return []
+
+    @property
+    def threads(self) -> int:
+        return self.hands.threads
 
     def guess(self, config: Mapping[str, Any]) -> float:
         if "train" not in config:
@@ -84,6 +93,7 @@ class GridTask:
     so a study is declared when those before it are done."""
 
     scope: Scope
+    hands: Hands = field(default_factory=Here)
     experiment: str = "grid"
 
     def declare(self, store: RunStore) -> list[str]:
@@ -97,7 +107,8 @@ class GridTask:
 
     def do(self, store: RunStore, until: float, progress: Any) -> None:
         for study in self._studies(store):
-            if store.pending(carry_out(store, study, until=until, progress=progress)):
+            keys = carry_out(store, study, until=until, progress=progress, hands=self.hands)
+            if store.pending(keys):
                 break
 
     def later(self) -> list[Mapping[str, Any]]:
@@ -115,6 +126,10 @@ class GridTask:
             for size, count in counts.items()
             for name in self.scope.activations
         ]
+
+    @property
+    def threads(self) -> int:
+        return self.hands.threads
 
     def guess(self, config: Mapping[str, Any]) -> float:
         return _networks_time(config, self.device(config))
@@ -139,9 +154,10 @@ def _networks_time(config: Mapping[str, Any], device: str) -> float:
 
 
 def tasks_for(
-    parts: Sequence[Part], scope: Scope, work: FiniteWork
+    parts: Sequence[Part], scope: Scope, work: FiniteWork, hands: Hands | None = None
 ) -> tuple[list[Task], list[str]]:
-    """What the parts need, each once; and a sentence for each that has to be left out."""
+    """What the parts need, each once; and a sentence for each that has to be left out. Studies are
+    done by `hands`; searches over finite networks in this process, as their trials share lanes."""
     needed = {name for part in parts for name in part.needs}
     tasks: list[Task] = []
     left_out: list[str] = []
@@ -151,7 +167,7 @@ def tasks_for(
         if problem := _lacking(name):
             left_out.append(f"{name} is left out: {problem}")
         else:
-            tasks.append(_task(name, scope, work))
+            tasks.append(_task(name, scope, work, hands or Here()))
     return tasks, left_out
 
 
@@ -165,13 +181,9 @@ def _lacking(name: str) -> str:
     return ""
 
 
-def _task(name: str, scope: Scope, work: FiniteWork) -> Task:
+def _task(name: str, scope: Scope, work: FiniteWork, hands: Hands) -> Task:
     if name == "grid":
-        return GridTask(scope)
+        return GridTask(scope, hands)
     if name in STUDIES:
-        return StudyTask(_study(name)(scope), scope.engine)
+        return StudyTask(study_named(name, scope), scope.engine, hands)
     return search_task(name, scope, work)
-
-
-def _study(name: str) -> Callable[[Scope], Study]:
-    return getattr(import_module(f"nngp.reproduce.studies.{name}"), f"{name}_study")

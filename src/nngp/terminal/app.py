@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from nngp.terminal import paper
+from nngp.terminal.place import engine_at
 from nngp.terminal.speech import guarded
 from nngp.terminal.task import Task
 
@@ -14,7 +15,7 @@ app = typer.Typer(
     name="nngp",
     help="Deep networks of infinite width: fit a table, predict with honest uncertainty.\n\n"
     "Exit codes: 0 done, 2 wrong usage, 3 a file or its values cannot be used, 4 something is "
-    "missing (memory, a GPU, a package), 130 interrupted.",
+    "missing (memory, a GPU, a cluster, a package), 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -24,6 +25,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for p
 ModelPath = Annotated[Path, typer.Argument(help="A model written by nngp fit.")]
 TablePath = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
 EngineName = Annotated[str, typer.Option(help="auto, cpu or gpu.")]
+Cluster = Annotated[
+    str | None, typer.Option(help="Compute on a Dask cluster: its scheduler, tcp://HOST:8786.")
+]
 Variance = Annotated[str, typer.Option(help="A number, or auto.")]
 DatasetName = Annotated[str, typer.Option(help="digits, mnist, cifar10 or fashion_mnist.")]
 DataFolder = Annotated[
@@ -67,11 +71,23 @@ def fit(
     factor: Annotated[
         bool, typer.Option(help="Keep the Cholesky factor in the file (4 n² bytes).")
     ] = True,
+    solver: Annotated[
+        str,
+        typer.Option(help="cholesky, cg, or auto: cg where no factor fits."),
+    ] = "auto",
     engine: EngineName = "auto",
+    cluster: Cluster = None,
+    tile: Annotated[
+        int | None, typer.Option(min=1, help="With --cluster: rows of a tile, at most.")
+    ] = None,
+    tile_store: Annotated[
+        Path | None,
+        typer.Option(help="With --cluster: a folder that all workers see, to go on from."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Fit a table: choose a network, condition it on every row, write the model to a file."""
-    with guarded():
+    with guarded(), engine_at(engine, cluster, tile, tile_store) as place:
         from nngp.terminal import jobs
 
         parameters = {
@@ -83,7 +99,8 @@ def fit(
             "input_scaling": input_scaling,
             "selection": None if selection == "none" else selection,
             "budget": budget,
-            "engine": engine,
+            "solver": solver,
+            "engine": place,
             "random_state": seed,
         }
         jobs.fit(train, target, output, task, drop or [], parameters, factor, as_json)
@@ -98,24 +115,29 @@ def predict(
     ] = None,
     interval: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.95,
     engine: EngineName = "auto",
+    cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
     """Predict every row: mean, deviation and interval, or class and probabilities."""
-    with guarded():
+    with guarded(), engine_at(engine, cluster) as place:
         from nngp.terminal import jobs
 
-        jobs.predict(model, table, output, interval, engine, as_json)
+        jobs.predict(model, table, output, interval, place, as_json)
 
 
 @app.command(epilog="Example: nngp evaluate houses.nngp test.csv")
 def evaluate(
-    model: ModelPath, table: TablePath, engine: EngineName = "auto", as_json: Json = False
+    model: ModelPath,
+    table: TablePath,
+    engine: EngineName = "auto",
+    cluster: Cluster = None,
+    as_json: Json = False,
 ) -> None:
     """Compare predictions with the target column of another table."""
-    with guarded():
+    with guarded(), engine_at(engine, cluster) as place:
         from nngp.terminal import jobs
 
-        jobs.evaluate(model, table, engine, as_json)
+        jobs.evaluate(model, table, place, as_json)
 
 
 @app.command(epilog="Example: nngp inspect houses.nngp")

@@ -20,11 +20,13 @@ TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be reproduced, and how much is spent on finite networks."""
+    """What is to be reproduced, how much is spent on finite networks, and whose workers do the
+    runs; without a cluster this process does."""
 
     parts: list[Part]
     scope: Scope
     finite: FiniteWork
+    cluster: str | None = None
 
 
 def asked(
@@ -38,6 +40,7 @@ def asked(
     data: Path | None,
     trials: int | None,
     widths: str | None,
+    cluster: str | None = None,
 ) -> Asked:
     """The options of the command, refused with a sentence where they cannot be."""
     if dataset not in IMAGE_SETS:
@@ -55,7 +58,7 @@ def asked(
     layers = usual if depths is None else tuple(numbers("--depths", depths))
     scope = Scope(dataset, _sizes(dataset, sizes), layers, names, grid or side, data, engine)
     units = WIDTHS if widths is None else tuple(numbers("--widths", widths))
-    return Asked(wanted, scope, FiniteWork(units, trials or TRIALS))
+    return Asked(wanted, scope, FiniteWork(units, trials or TRIALS), cluster)
 
 
 def _sizes(dataset: str, text: str | None) -> tuple[int, ...]:

@@ -70,7 +70,7 @@ def fit(
 
 
 def predict(
-    path: Path, table: Path, output: Path | None, interval: float, engine: str, as_json: bool
+    path: Path, table: Path, output: Path | None, interval: float, engine: Any, as_json: bool
 ) -> None:
     """Model and table to predictions."""
     if output is not None:
@@ -93,7 +93,7 @@ def predict(
         say(f"{len(X)} predictions written to {output}")
 
 
-def evaluate(path: Path, table: Path, engine: str, as_json: bool) -> None:
+def evaluate(path: Path, table: Path, engine: Any, as_json: bool) -> None:
     """Model and table with answers to scores."""
     model, notes = _loaded(path, engine)
     encoder = Columns.from_dict(notes["columns"])
@@ -230,7 +230,7 @@ def _has_text_labels(model: Any) -> bool:
     return isinstance(model, NNGPClassifier) and model.classes_.dtype.kind in "UO"
 
 
-def _loaded(path: Path, engine: str) -> tuple[Any, dict[str, Any]]:
+def _loaded(path: Path, engine: Any) -> tuple[Any, dict[str, Any]]:
     notes = read_header(path)["notes"]
     if "columns" not in notes:
         raise DataError(f"{path} was saved from Python and knows no columns; use nngp.load there")

@@ -46,6 +46,13 @@ def reproduce(
     widths: Annotated[
         str | None, typer.Option(help="Units of finite networks, with commas.")
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Have runs done on a Dask cluster (engine cpu by default; --data is a folder that "
+            "workers see): its scheduler, tcp://HOST:8786."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Reproduce tables and figures of the paper on a data set.
@@ -57,8 +64,9 @@ def reproduce(
         from nngp.terminal.asked import asked, seconds_of
         from nngp.terminal.reproduce import reproduce as work
 
+        place = "cpu" if cluster is not None and engine == "auto" else engine
         wanted = asked(
-            parts, dataset, sizes, depths, activations, grid, engine, data, trials, widths
+            parts, dataset, sizes, depths, activations, grid, place, data, trials, widths, cluster
         )
         work(wanted, seconds_of(budget), store, output, as_json)
 

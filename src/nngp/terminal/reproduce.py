@@ -3,12 +3,15 @@
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from nngp._files import replaced
+from nngp.linsolve import Forecast
 from nngp.plots import need_matplotlib
+from nngp.reproduce.elsewhere import Workers
 from nngp.reproduce.outlook import Outlook, memory, outlook, shares
 from nngp.reproduce.parts import PARTS, Showing, look_up
 from nngp.reproduce.scope import Scope
@@ -46,12 +49,12 @@ def reproduce(wanted: Asked, budget: float, path: Path, folder: Path, as_json: b
     if path.suffix == ".gz":
         raise UsageError(f"{path} would be taken for a packed store, which can only be read")
     _make(folder)
-    tasks, problems = tasks_for(wanted.parts, wanted.scope, wanted.finite)
-    for sentence in problems:
-        say(sentence)
-    with RunStore(path) as store:
+    with _hands(wanted) as hands, RunStore(path) as store:
+        tasks, problems = tasks_for(wanted.parts, wanted.scope, wanted.finite, hands)
+        for sentence in problems:
+            say(sentence)
         outlooks = [outlook(store, task) for task in tasks]
-        _say_outlook(outlooks, wanted.scope, budget, path)
+        _say_outlook(outlooks, wanted.scope, budget, path, hands)
         work(store, tasks, outlooks, begun, budget)
         left = _say_left(store, tasks)
         shown = look_up(wanted.parts, store, wanted.scope)
@@ -64,6 +67,17 @@ def reproduce(wanted: Asked, budget: float, path: Path, folder: Path, as_json: b
         count = sum(map(len, files.values()))
         written = "1 file" if count == 1 else f"{count} files"
         say(f"{written} in {folder}; all runs: nngp runs {path}")
+
+
+@contextmanager
+def _hands(wanted: Asked) -> Iterator[Workers | None]:
+    """Who does the runs: the workers of a cluster, or with None this process."""
+    if wanted.cluster is None:
+        yield None
+        return
+    workers = Workers(wanted.cluster, wanted.scope)
+    with closing(workers.client):
+        yield workers
 
 
 def _make(folder: Path) -> None:
@@ -98,7 +112,9 @@ def work(
             task.do(store, last, sys.stderr.isatty())
 
 
-def _say_outlook(outlooks: Sequence[Outlook], scope: Scope, budget: float, path: Path) -> None:
+def _say_outlook(
+    outlooks: Sequence[Outlook], scope: Scope, budget: float, path: Path, hands: Workers | None
+) -> None:
     """How much there is to do, and about what it takes."""
     runs, left = sum(one.runs for one in outlooks), sum(one.left for one in outlooks)
     say(f"{runs} run{'s' * (runs != 1)} in {path}, {runs - left} of them done")
@@ -117,19 +133,32 @@ def _say_outlook(outlooks: Sequence[Outlook], scope: Scope, budget: float, path:
     limit = "" if math.isinf(budget) else f", within a budget of {spoken(budget)}"
     say(f"about {spoken(total)} in all{limit}")
     if points := max(one.points for one in outlooks):
-        need = _memory(scope, points)
-        say(f"up to {need / 1e9:.1f} GB of memory, for {points:,} training points")
+        say(_memory(scope, points, hands))
 
 
-def _memory(scope: Scope, points: int) -> int:
-    """Bytes that a training set of so many points needs, refused where there is less."""
+def _memory(scope: Scope, points: int, hands: Workers | None) -> str:
+    """What a training set of so many points needs, refused where there is less."""
     need = memory(scope, points)
+    told = f"up to {need.bytes / 1e9:.1f} GB of memory, for {points:,} training points"
+    if hands is not None:
+        _check_workers(need, hands)
+        return f"{told}, on each of {hands.threads} threads of workers"
     if not need.fits and need.available is not None:
         raise MemoryError(
             f"{need.n} training points need {need.bytes / 1e9:.1f} GB of memory, and "
             f"{need.available / 1e9:.1f} GB are free; ask for at most {need.largest} with --sizes"
         )
-    return need.bytes
+    return told
+
+
+def _check_workers(need: Forecast, hands: Workers) -> None:
+    free = hands.memory()
+    if free is not None and need.bytes > free:
+        raise MemoryError(
+            f"{need.n} training points need {need.bytes / 1e9:.1f} GB for each thread of a worker, "
+            f"and the smallest has {free / 1e9:.1f} GB; ask for fewer with --sizes, or start "
+            "workers with more memory or fewer threads"
+        )
 
 
 def _say_left(store: RunStore, tasks: Sequence[Task]) -> dict[str, int]:

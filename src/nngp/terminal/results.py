@@ -32,8 +32,11 @@ def summary(model: Any, features: list[str]) -> dict[str, Any]:
         "bias_var": net.bias_var,
         "noise_var": model.noise_var_,
         "networks tried": int(np.sum(model.selection_.get("evaluations", 0))),
-        "log evidence": model.posterior_.log_evidence,
     }
+    if report.solver == "cholesky":
+        out["log evidence"] = model.posterior_.log_evidence
+    else:
+        out |= {"solver": report.solver, "iterations": report.iterations}
     relevance = model.relevance_
     if relevance.min() < 1:  # inputs differ
         strongest = np.argsort(-relevance, kind="stable")[:8]
@@ -43,7 +46,7 @@ def summary(model: Any, features: list[str]) -> dict[str, Any]:
 
 def left_out(model: Any, answers: Any) -> dict[str, Any]:
     """How well each row is predicted by the others: a score without a test set."""
-    if not 1 < model.posterior_.n <= LEFT_OUT:
+    if model.report_.solver != "cholesky" or not 1 < model.posterior_.n <= LEFT_OUT:
         return {}
     found = model.posterior_.leave_one_out(noise=True)
     mean = model._target_scaling.undo(found.mean)

@@ -2,6 +2,7 @@
 can compile them, and activations without closed form take a while on any machine.
 """
 
+import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -28,8 +29,7 @@ class Curves:
     ) -> None:
         self._sheets = sheets
         self._places = {net: place for place, sheet in enumerate(sheets) for net in sheet}
-        others = threads() - SPARE
-        self._processes = (others if others >= FEWEST else 0) if processes is None else processes
+        self._processes = _spare() if processes is None else processes
         self._pool: ProcessPoolExecutor | None = None
         self._coming: dict[int, list[Future[list[AngularCurve]]]] = {}
 
@@ -58,6 +58,14 @@ class Curves:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool, self._coming = None, {}
+
+
+def _spare() -> int:
+    """Processes that may be started: none from a thread of somebody's, who has use for the cores
+    (a worker of a cluster, say, which must not have children either)."""
+    others = threads() - SPARE
+    main = threading.current_thread() is threading.main_thread()
+    return others if main and others >= FEWEST else 0
 
 
 def _alone() -> None:

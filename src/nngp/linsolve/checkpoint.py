@@ -1,0 +1,83 @@
+"""The state of conjugate gradients in a file, so that an interrupted solve goes on where it was.
+
+One file in a folder, replaced as a whole every so many seconds and when the solve is interrupted,
+and removed once it is done. It carries the key of its problem; one that is damaged, or of another
+problem, is passed over with a warning.
+"""
+
+import time
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nngp._files import replaced
+from nngp.linsolve.cg import State
+
+NAME = "nngp-cg.npz"
+# What reading a damaged archive can raise
+UNREADABLE = (KeyError, ValueError, TypeError, EOFError, OSError, RuntimeError, zipfile.BadZipFile)
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be used, so the solve begins anew."""
+
+
+class Checkpoint:
+    """The file of one problem in `folder`, written every `every` seconds."""
+
+    def __init__(self, folder: Any, key: str, every: float) -> None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self.path, self.key, self.every = Path(folder) / NAME, key, every
+        self._last = time.monotonic()
+        self._state: State | None = None
+
+    def read(self, shape: tuple[int, int]) -> State | None:
+        """The state that was written for this problem, if there is one."""
+        if not self.path.exists():
+            return None
+        problem = "is damaged"
+        try:
+            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+                if str(file["key"]) == self.key:
+                    x, r, p, rz = (file[name] for name in ("x", "r", "p", "rz"))
+                    if x.shape == r.shape == p.shape == shape:
+                        return State(x, r, p, rz, int(file["count"]))
+                else:
+                    problem = "belongs to another problem"
+        except UNREADABLE:
+            pass
+        warnings.warn(
+            f"the checkpoint {self.path} {problem}, so the solve begins anew and will replace it",
+            CheckpointWarning,
+            stacklevel=2,
+        )
+        return None
+
+    def note(self, state: State) -> None:
+        """Remember a state; write it down if the last one is old enough."""
+        self._state = state
+        if time.monotonic() - self._last >= self.every:
+            self.write()
+
+    def write(self) -> None:
+        """The state that was last noted."""
+        state = self._state
+        if state is None:
+            return
+        with replaced(self.path) as part, part.open("wb") as file:
+            np.savez(
+                file,
+                key=self.key,
+                x=state.x,
+                r=state.r,
+                p=state.p,
+                rz=state.rz,
+                count=state.iteration,
+            )
+        self._last = time.monotonic()
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,161 @@
+"""The client's side of a cluster: connecting, waiting without hanging, hearing what was done."""
+
+import secrets
+import time
+from typing import Any, NamedTuple
+
+POLL = 2.0  # seconds between looks at the cluster while waiting
+CONNECT = 10.0  # seconds
+
+
+class ClusterError(RuntimeError):
+    """The cluster cannot be reached, has no workers left, or lost too many of them."""
+
+
+class Words(NamedTuple):
+    """What errors say of the work that was interrupted: what is lost, what is kept, and how it
+    would need less memory."""
+
+    lost: str
+    kept: str
+    smaller: str
+
+
+TILES = Words(
+    lost=", and with it all that was not in a store",
+    kept="; with store=FOLDER what is done is kept",
+    smaller="use a smaller tile or larger workers",
+)
+
+
+def connected(client_or_address: Any) -> Any:
+    """A client of that scheduler."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ImportError(
+            "a cluster needs Dask; install it with: pip install 'nngp[distributed]'"
+        ) from None
+    if isinstance(client_or_address, Client):
+        if client_or_address.status != "running":
+            raise ClusterError(
+                f"this client is {client_or_address.status}; connect a new one, and keep it open"
+            )
+        if client_or_address.asynchronous:
+            raise ClusterError("this client is asynchronous; use Client(..., asynchronous=False)")
+        return client_or_address
+    address = getattr(client_or_address, "scheduler_address", client_or_address)
+    if not isinstance(address, str):
+        raise TypeError(
+            "a Dask engine needs a Client, a cluster or an address such as 'tcp://host:8786', got "
+            f"{type(client_or_address).__name__}"
+        )
+    try:
+        return Client(address, timeout=CONNECT, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(
+            f"there is no Dask scheduler at {address} ({type(error).__name__}); start one with "
+            "'dask scheduler' and workers with 'dask worker', or check the address"
+        ) from None
+
+
+class Listener:
+    """What tasks tell of themselves while they run."""
+
+    def __init__(self, client: Any) -> None:
+        self.topic = f"nngp-{secrets.token_hex(6)}"
+        self.done: dict[str, int] = {}  # how often each chain was computed
+        self.found: set[str] = set()  # in the store
+        self.pids: set[int] = set()
+        self.nearest: dict[str, float] = {}  # of each kernel: its smallest 1 - |c|, if below 2^-16
+        client.subscribe_topic(self.topic, self._hear)
+
+    def _hear(self, event: Any) -> None:
+        facts = event[1]
+        if "done" in facts:
+            self.done[facts["done"]] = self.done.get(facts["done"], 0) + 1
+            self.pids.add(facts["pid"])
+        if "found" in facts:
+            self.found.add(facts["found"])
+        if "kernel" in facts:
+            before = self.nearest.get(facts["kernel"], 1.0)
+            self.nearest[facts["kernel"]] = min(before, facts["nearest"])
+
+
+def patient(client: Any, future: Any, patience: float) -> None:
+    """Wait for a future, looking after the cluster meanwhile; raise what its task raised."""
+    watch = Watch(client, patience)
+    while not future.done():
+        try:
+            future.exception(timeout=POLL)
+        except TimeoutError:
+            watch.look()
+        except Exception as error:
+            raise translated(error) from error
+    check_ended(future)
+
+
+def check_ended(future: Any, words: Words = TILES) -> None:
+    """Raise what the task of a future that has ended raised, or that it was lost."""
+    if future.status == "error":
+        raise translated(future.exception(), words)
+    if future.status != "finished":
+        raise ClusterError(
+            f"the connection to the scheduler was lost{words.lost}; start the cluster and call "
+            f"again{words.kept}"
+        )
+
+
+def result(client: Any, future: Any, patience: float) -> Any:
+    """What a future stands for, on the client."""
+    patient(client, future, patience)
+    try:
+        return future.result()
+    except Exception as error:
+        raise translated(error) from error
+
+
+class Watch:
+    """Looks after the cluster while something is waited for; `look` raises when waiting is vain."""
+
+    def __init__(self, client: Any, patience: float, words: Words = TILES) -> None:
+        self._client, self._patience, self._words = client, patience, words
+        self._alone: float | None = None  # since when there has been no worker
+
+    def look(self) -> None:
+        """A scheduler that is gone, or no worker for too long, is an error."""
+        if self._client.status not in ("running", "connecting"):
+            raise ClusterError(
+                "the connection to the scheduler was lost; start the cluster and call again"
+                + self._words.kept
+            )
+        now = time.monotonic()
+        if self._client.scheduler_info(n_workers=-1).get("workers"):
+            self._alone = None
+        elif self._alone is None:
+            self._alone = now
+        elif now - self._alone > self._patience:
+            raise ClusterError(
+                f"the cluster has had no worker for {self._patience:.0f} seconds; start workers "
+                f"and call again{self._words.kept}"
+            )
+
+
+def translated(error: Any, words: Words = TILES) -> BaseException:
+    """An error of Dask's in one sentence; others as they are."""
+    from distributed import CancelledError
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    if isinstance(error, KilledWorker):
+        return ClusterError(
+            "one task after another worker died: as often as the scheduler allows; if memory was "
+            f"the reason {words.smaller}, otherwise raise "
+            f"distributed.scheduler.allowed-failures{words.kept}"
+        )
+    if isinstance(error, CancelledError | CommClosedError | TimeoutError):
+        return ClusterError(
+            f"the cluster gave up ({type(error).__name__}): its scheduler or data were lost; start "
+            f"it and call again{words.kept}"
+        )
+    return error if isinstance(error, BaseException) else RuntimeError(str(error))

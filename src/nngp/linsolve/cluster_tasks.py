@@ -1,0 +1,83 @@
+"""What a worker does: the links of a chain, with the same tile functions as on one machine.
+
+A task is a pure function of its arguments, so it can be done again anywhere if its worker dies.
+With a store it leaves its tile in a folder and hands on a token; otherwise it hands on the tile.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nngp._later import tell
+from nngp.linsolve import blas
+from nngp.linsolve.tile_store import Token, find_tile, write_tile
+
+
+class Link(NamedTuple):
+    """The constant part of a task; the last link of a chain has its name."""
+
+    name: str
+    topic: str
+    dtype: str
+    transposed: bool = True
+    potrf: bool = False
+    store: str = ""  # the folder where its tile goes
+
+
+def link(
+    how: Link,
+    first: Callable[..., Any],
+    arguments: Sequence[Any],
+    left: Sequence[Any],
+    right: Sequence[Any],
+    last: Any,
+    then: Callable[..., Any] | None,
+    beside: Sequence[Any],
+) -> Any:
+    """first(); updates; potrf or trsm; then."""
+    if how.store and (found := find_tile(how.store, how.name)) is not None:
+        tell(how.topic, found=how.name)
+        return found
+    C = np.require(first(*map(value, arguments)), how.dtype, ["C", "W"])
+    for A, B in zip(left, right, strict=True):
+        _update(C, value(A), value(B), how)
+    if how.potrf:
+        blas.potrf(C)
+    elif last is not None:
+        blas.trsm(value(last), C, transposed=how.transposed)
+    if how.name:
+        tell(how.topic, done=how.name, pid=os.getpid())
+    if then is not None:
+        return then(C, *map(value, beside))
+    return write_tile(how.store, how.name, C) if how.store else C
+
+
+def _update(C: Any, A: Any, B: Any, how: Link) -> None:
+    if A is B and how.potrf:
+        blas.update_lower(C, A)
+    else:
+        blas.update(C, A, B, transposed=how.transposed)
+
+
+def call(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """function(*arguments), tokens read."""
+    return function(*map(value, arguments))
+
+
+def value(argument: Any) -> Any:
+    """What a token stands for, also inside a list; anything else as it is."""
+    if isinstance(argument, list):
+        return [value(item) for item in argument]
+    return argument.read() if isinstance(argument, Token) else argument
+
+
+def copied(tile: Any) -> Any:
+    """A tile that may be overwritten."""
+    return np.array(tile)
+
+
+def whole(tile: Any) -> Any:
+    """The tile itself."""
+    return tile

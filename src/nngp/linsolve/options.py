@@ -1,0 +1,68 @@
+"""What may be asked of conjugate gradients."""
+
+import os
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+PRECONDITIONERS = ("auto", "nystrom", "single")
+
+
+@dataclass(frozen=True)
+class CG:
+    """Conjugate gradients in place of a Cholesky factor: `nngp.condition(..., solver=nngp.CG())`.
+
+    Parameters
+    ----------
+    tolerance : float
+        Of the residual of each right-hand side, relative to it; computed anew at the end, and an
+        error if it is missed.
+    preconditioner : {"auto", "nystrom", "single"}
+        Some points stand for all (`rank` of them), or a Cholesky factor in float32, which takes
+        half of the memory of the real one. "auto" takes what is likely to be faster.
+    rank : int, optional
+        Points of the "nystrom" preconditioner; by default from a balance of the work they cost and
+        save, and the memory there is. Less is taken if memory allows no more.
+    max_iterations : int
+    checkpoint : path, optional
+        A folder where the state is kept, so that the same call goes on after an interruption. The
+        file is removed when the solve is done.
+    checkpoint_seconds : float
+        How often it is written.
+    seed : int
+        Of the choice of points.
+
+    Examples
+    --------
+    >>> import numpy as np, nngp
+    >>> X = np.linspace(-1, 1, 50)
+    >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
+    >>> found = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4, solver=nngp.CG(rank=20))
+    >>> found.report.solver, found.report.residual <= 1e-8
+    ('cg', True)
+    """
+
+    tolerance: float = 1e-8
+    preconditioner: str = "auto"
+    rank: int | None = None
+    max_iterations: int = 1000
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_seconds: float = 60.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tolerance, Real) or not 0 < self.tolerance < 1:
+            raise ValueError(f"tolerance must lie between 0 and 1, got {self.tolerance!r}")
+        if self.preconditioner not in PRECONDITIONERS:
+            raise ValueError(
+                f"preconditioner must be one of {', '.join(PRECONDITIONERS)}, "
+                f"got {self.preconditioner!r}"
+            )
+        for name, value in (("rank", self.rank), ("max_iterations", self.max_iterations)):
+            if value is None and name == "rank":
+                continue
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if not isinstance(self.checkpoint_seconds, Real) or not self.checkpoint_seconds >= 0:
+            raise ValueError(
+                f"checkpoint_seconds must be a number of seconds, got {self.checkpoint_seconds!r}"
+            )

@@ -1,0 +1,127 @@
+"""A cluster's answer is that of one machine."""
+
+import copy
+import os
+import pickle
+
+import numpy as np
+import pytest
+from clusters import check_same, fit
+
+import nngp
+
+
+def test_the_answer_is_that_of_one_machine(client, problem, local):
+    engine = nngp.DaskEngine(client)
+    posterior = fit(problem, engine)
+    check_same(posterior, local, problem.Xs)
+    assert posterior.report.engine == "dask"
+    told = posterior.report.cluster
+    assert (told["workers"], told["threads"], told["computed_again"]) == (2, 2, 0)
+    assert told["chains"] >= 45  # lower tiles
+    assert told["largest_worker_bytes"] > 20e6
+    assert local.report.cluster == {}
+    assert len(engine.listener.pids) == 2  # both processes worked
+    assert os.getpid() not in engine.listener.pids
+
+
+@pytest.mark.parametrize("tile", [150, 700, 4096])
+def test_tiles_of_any_size(client, problem, local, tile):
+    check_same(fit(problem, nngp.DaskEngine(client, tile)), local, problem.Xs)
+
+
+def test_mean_alone_covariance_and_leave_one_out(client, problem, local):
+    posterior = fit(problem, nngp.DaskEngine(client))
+    np.testing.assert_allclose(posterior.mean(problem.Xs), local.mean(problem.Xs), atol=1e-11)
+    np.testing.assert_allclose(
+        posterior.covariance(problem.Xs), local.covariance(problem.Xs), atol=1e-12
+    )
+    for ours, theirs in zip(posterior.leave_one_out(), local.leave_one_out(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_inputs_of_any_norm_and_an_activation_of_ones_own(client, problem):
+    rng = np.random.default_rng(1)
+    X, Xs = rng.normal(size=(400, 5)), rng.normal(size=(20, 5))
+    X[7] = X[3] * (1 + 1e-13)  # a near pair, whose error must come home
+    net = nngp.Architecture(2, "erf", [1.5, 1.2, 1.0], 0.2)
+    for net_, X_, Xs_ in (
+        (net, X, Xs),
+        (nngp.Architecture(2, nngp.Activation(np.arctan, "atan")), *map(nngp.normalize, (X, Xs))),
+    ):
+        engines = "cpu", nngp.DaskEngine(client, 100)
+        local, ours = (
+            nngp.condition(net_, X_, X[:, 0], noise_var=1e-2, engine=engine) for engine in engines
+        )
+        check_same(ours, local, Xs_)
+        assert ours.report.kernel_error == pytest.approx(local.report.kernel_error, rel=1e-12)
+
+
+def test_a_deep_network_keeps_its_constant_apart(client, problem):
+    deep = nngp.Architecture(200, "tanh", 1.2, 0.1)
+    options = {"noise_var": 1e-3, "relative_noise": True}
+    local = nngp.condition(deep, problem.X[:500], problem.Y[:500], engine="cpu", **options)
+    engine = nngp.DaskEngine(client)
+    ours = nngp.condition(deep, problem.X[:500], problem.Y[:500], engine=engine, **options)
+    check_same(ours, local, problem.Xs)
+
+
+def test_single_precision(client, problem, local):
+    posterior = fit(problem, nngp.DaskEngine(client, dtype="float32"))
+    mean, mean0 = posterior.mean(problem.Xs), local.mean(problem.Xs)
+    error = np.abs(mean - mean0).max() / np.abs(mean0).max()
+    assert 1e-9 < error < 1e-3  # it is single precision, and no worse
+    assert posterior.log_evidence == pytest.approx(local.log_evidence, rel=1e-4)
+    assert 1e-12 < posterior.report.residual < 1e-3
+
+
+def test_new_rows_extend_the_factor(client, problem):
+    engine, half = nngp.DaskEngine(client), 1200
+    posterior = nngp.condition(
+        problem.net, problem.X[:half], problem.Y[:half], noise_var=1e-2, engine=engine
+    )
+    posterior.update(problem.X[half:], problem.Y[half:])
+    local = nngp.condition(problem.net, problem.X, problem.Y, noise_var=1e-2, engine="cpu")
+    check_same(posterior, local, problem.Xs)
+
+
+def test_the_noise_ladder(client, problem):
+    X = np.concatenate([problem.X[:300], problem.X[:300]])
+    Y = np.concatenate([problem.Y[:300], problem.Y[:300]])
+    engine = nngp.DaskEngine(client)
+    with pytest.warns(nngp.NoiseWarning):
+        ours = nngp.condition(problem.net, X, Y, noise_var=1e-18, engine=engine)
+    assert ours.noise_var == pytest.approx(1e-18 * 10**ours.report.failed_attempts)
+    assert ours.report.failed_attempts > 0
+    local = nngp.condition(problem.net, X, Y, noise_var=1e-8, engine="cpu")
+    check_same(nngp.condition(problem.net, X, Y, noise_var=1e-8, engine=engine), local, problem.Xs)
+
+
+def test_no_factor_at_all(client):
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    net = nngp.Architecture(1, "relu", 1e30, 0.0)
+    with pytest.raises(nngp.NotPositiveDefiniteError, match="150 duplicated") as caught:
+        nngp.condition(net, np.tile(X, (2, 1)), np.arange(300.0), engine=nngp.DaskEngine(client))
+    assert caught.value.failed_attempts > 5
+
+
+def test_derivatives_and_sweeps_say_where_they_are_computed(client, problem):
+    engine = nngp.DaskEngine(client)
+    with pytest.raises(ValueError, match="one machine"):
+        fit(problem, engine).evidence_gradient()
+    with pytest.raises(TypeError, match="one machine"):
+        nngp.Sweep(problem.X, problem.Y, problem.Xs, problem.Y[:60], engine=engine)
+
+
+def test_a_cluster_or_an_address_is_connected_to(client, problem, local):
+    with nngp.DaskEngine(client.cluster) as engine:
+        check_same(fit(problem, engine), local, problem.Xs)
+    assert engine.client.status == "closed"
+    with nngp.DaskEngine(client) as engine:
+        assert copy.deepcopy(engine) is engine
+    assert client.status == "running"  # it was not ours
+    again = pickle.loads(pickle.dumps(nngp.DaskEngine(client, 300)))
+    assert (again.tile, again.client.scheduler.address) == (300, client.scheduler.address)
+    again.close()
+    with pytest.raises(nngp.ClusterError, match="connect a new one"):
+        nngp.DaskEngine(again.client)

@@ -1,0 +1,56 @@
+"""Conjugate gradients on a cluster: the same answer, also when a worker dies in the middle."""
+
+import numpy as np
+import pytest
+from clusters import Killer, Problem, fit, is_alive, processes
+
+import nngp
+
+
+@pytest.fixture(scope="module")
+def small(problem):
+    return Problem(problem.net, problem.X[:300], problem.Y[:300], problem.Xs[:3])
+
+
+@pytest.fixture(scope="module")
+def answer(small):
+    return fit(small, "cpu").predict(small.Xs)
+
+
+@pytest.mark.parametrize("preconditioner", ["nystrom", "single"])
+def test_conjugate_gradients_agree_with_the_factor(client, small, answer, preconditioner):
+    engine = nngp.DaskEngine(client, 200)
+    solver = nngp.CG(tolerance=1e-9, preconditioner=preconditioner, rank=150)
+    posterior = fit(small, engine, solver=solver)
+    for ours, theirs in zip(posterior.predict(small.Xs), answer, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6 * np.abs(theirs).max())
+    assert (posterior.report.solver, posterior.report.engine) == ("cg", "dask")
+    assert posterior.report.residual <= 1e-9
+    assert len(engine.listener.pids) == 2
+
+
+class InTheMiddle(Killer):
+    """Kills once the iteration has begun."""
+
+    def __call__(self, step):
+        if step.phase.startswith("cg") and step.done > 0.3:
+            super().__call__(step)
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing(small, answer):
+    with processes() as client:
+        engine = nngp.DaskEngine(client, 200)
+        solver = nngp.CG(tolerance=1e-7, rank=100, preconditioner="nystrom")
+        calm = fit(small, engine, solver=solver)
+        killer = InTheMiddle(engine, after=1)
+        posterior = fit(small, engine, solver=solver, progress=killer)
+        assert len(killer.killed) == 1
+        assert not is_alive(killer.killed[0])
+        assert posterior.report.iterations == calm.report.iterations
+        np.testing.assert_allclose(posterior.mean(small.Xs), calm.mean(small.Xs), rtol=1e-12)
+
+
+def test_auto_takes_conjugate_gradients_where_the_factor_does_not_fit(client):
+    engine = nngp.DaskEngine(client)
+    assert nngp.forecast(3_000, 12, engine=engine).fits
+    assert not nngp.forecast(60_000, 12, engine=engine).fits

@@ -1,0 +1,90 @@
+"""A lost worker costs time; losing too many, or all, is one clear error and never a hang."""
+
+import time
+
+import numpy as np
+import pytest
+from clusters import Killer, check_same, fit, is_alive, processes
+
+import nngp
+
+
+def test_a_killed_worker_costs_time_and_nothing_else(problem, local):
+    with processes() as client:
+        engine = nngp.DaskEngine(client, 150)
+        killer = Killer(engine, after=20)
+        posterior = fit(problem, engine, progress=killer)
+        assert len(killer.killed) == 1
+        assert not is_alive(killer.killed[0])
+        assert max(engine.listener.done.values()) > 1  # tiles that were lost with it
+        assert posterior.report.cluster["computed_again"] >= 1
+        check_same(posterior, local, problem.Xs)
+
+
+def test_killing_whoever_holds_the_rows(problem, local, tmp_path):
+    """Workers that die one after the other take all rows with them."""
+    np.save(tmp_path / "X.npy", problem.X)
+    with processes() as client:
+        engine = nngp.DaskEngine(client, 150)
+        killer = Killer(engine, after=15, times=2)
+        posterior = fit(problem._replace(X=tmp_path / "X.npy"), engine, progress=killer)
+        assert len(killer.killed) == 2
+        check_same(posterior, local, problem.Xs)
+
+
+def test_more_deaths_than_allowed_are_one_clear_error(problem):
+    with processes(failures=0) as client:
+        engine = nngp.DaskEngine(client, 150)
+        killer = Killer(engine, after=5, times=10)
+        with pytest.raises(nngp.ClusterError, match="worker died"):
+            fit(problem, engine, progress=killer)
+
+
+def test_no_workers_is_an_error_after_a_while(problem):
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        start = time.monotonic()
+        with pytest.raises(nngp.ClusterError, match="no worker"):
+            fit(problem, nngp.DaskEngine(client, patience=1))
+        assert time.monotonic() - start < 60
+
+
+def test_a_scheduler_that_goes_away(problem):
+    with processes() as client:
+        engine = nngp.DaskEngine(client, 150)
+
+        def stop(step):
+            if engine.listener.done and client.status == "running":
+                client.cluster.close()
+
+        with pytest.raises(nngp.ClusterError, match="call again"):
+            fit(problem, engine, progress=stop)
+
+
+def test_no_scheduler_at_all(monkeypatch):
+    from nngp.linsolve import cluster_client
+
+    monkeypatch.setattr(cluster_client, "CONNECT", 0.5)
+    with pytest.raises(nngp.ClusterError, match="no Dask scheduler at tcp://127"):
+        nngp.DaskEngine("tcp://127.0.0.1:9")
+    with pytest.raises(TypeError, match="address such as"):
+        nngp.DaskEngine(3)
+
+
+def test_a_tile_that_fits_no_worker_is_refused(problem):
+    with processes(workers=1, memory="400MB") as client:
+        engine = nngp.DaskEngine(client, tile=2048)
+        X = np.ones((20_000, 3))
+        with pytest.raises(MemoryError, match="use tile="):
+            nngp.condition(problem.net, X, X[:, 0], engine=engine)
+        assert not engine.listener.done
+
+
+@pytest.mark.parametrize("options", [{"tile": 0}, {"tile": 2.5}, {"dtype": "f2"}])
+def test_wrong_options(client, options):
+    with pytest.raises(ValueError, match="must be"):
+        nngp.DaskEngine(client, **options)

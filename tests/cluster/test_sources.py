@@ -1,0 +1,107 @@
+"""Workers load their own rows: from files, dask arrays, or with the tasks."""
+
+import numpy as np
+import pytest
+from clusters import check_same, fit
+
+import nngp
+
+
+@pytest.fixture
+def engine(client):
+    return nngp.DaskEngine(client)
+
+
+def test_a_npy_file(engine, problem, local, tmp_path):
+    np.save(tmp_path / "X.npy", problem.X)
+    posterior = fit(problem._replace(X=tmp_path / "X.npy"), engine)
+    check_same(posterior, local, problem.Xs)
+
+
+def test_a_npy_file_without_a_cluster(problem, local, tmp_path):
+    np.save(tmp_path / "X.npy", problem.X)
+    check_same(fit(problem._replace(X=str(tmp_path / "X.npy")), "cpu"), local, problem.Xs)
+
+
+def test_a_zarr_array(engine, problem, local, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    array = zarr.create_array(tmp_path / "X.zarr", shape=problem.X.shape, dtype="f8")
+    array[:] = problem.X
+    check_same(fit(problem._replace(X=tmp_path / "X.zarr"), engine), local, problem.Xs)
+
+
+def test_a_dask_array(engine, problem, local):
+    import dask.array as da
+
+    X = da.from_array(problem.X, chunks=(317, 5))
+    check_same(fit(problem._replace(X=X), engine), local, problem.Xs)
+
+
+def test_integers_become_float64(engine, tmp_path):
+    X = np.random.default_rng(0).integers(0, 3, size=(300, 7)).astype(np.uint8)
+    np.save(tmp_path / "X.npy", X)
+    net, y = nngp.Architecture(2), X[:, 0] / 3.0
+    ours = nngp.condition(net, tmp_path / "X.npy", y, noise_var=1e-2, engine=engine)
+    local = nngp.condition(net, X.astype(float), y, noise_var=1e-2, engine="cpu")
+    check_same(ours, local, X[:9].astype(float))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X: X.__setitem__((1500, 3), np.nan), r"X holds nan \(row 1500, column 3\)"),
+        (lambda X: X.__setitem__((0, 0), 1e300), "overflow"),
+    ],
+)
+def test_bad_rows_are_found_by_the_workers(engine, problem, tmp_path, spoil, message):
+    X = problem.X.copy()
+    spoil(X)
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(ValueError, match=message):
+        fit(problem._replace(X=tmp_path / "X.npy"), engine)
+
+
+def test_a_file_that_is_not_there_or_no_array(engine, problem, tmp_path):
+    with pytest.raises(ValueError, match="cannot be read by the workers"):
+        fit(problem._replace(X=tmp_path / "none.npy"), engine)
+    (tmp_path / "text.npy").write_text("hello")
+    with pytest.raises(ValueError, match="cannot be read by the workers"):
+        fit(problem._replace(X=tmp_path / "text.npy"), engine)
+    with pytest.raises(ValueError, match=r"\.npy or \.zarr"):
+        fit(problem._replace(X=tmp_path / "data.csv"), engine)
+
+
+def test_a_file_that_changes_is_noticed(engine, problem, tmp_path):
+    path = tmp_path / "X.npy"
+    np.save(path, problem.X)
+    posterior = fit(problem._replace(X=path), engine)
+    np.save(path, problem.X[::-1])
+    for part in posterior._inputs.parts:
+        part.future.release()
+    inputs = posterior._inputs
+    fresh = type(inputs).of(engine, path)
+    assert [p.name for p in fresh.parts] != [p.name for p in inputs.parts]
+
+
+def test_shapes_must_agree(engine, problem):
+    with pytest.raises(ValueError, match="must agree"):
+        fit(problem._replace(Y=problem.Y[:-1]), engine)
+    with pytest.raises(ValueError, match="12"):
+        fit(problem, engine).mean(np.ones((3, 5)))
+
+
+def test_nothing_is_scattered_and_no_matrix_is_gathered(engine, problem, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("scattered")
+
+    monkeypatch.setattr(type(engine.client), "scatter", refuse)
+    sizes, fetch = [], type(engine).fetch
+
+    def watched(self, handle):
+        found = fetch(self, handle)
+        sizes.append(getattr(found, "size", 0))
+        return found
+
+    monkeypatch.setattr(type(engine), "fetch", watched)
+    fit(problem, engine).predict(problem.Xs)
+    assert max(sizes) <= 2050 * 4  # a vector for each target and one for the constant

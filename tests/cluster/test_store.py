@@ -1,0 +1,124 @@
+"""Finished tiles outlive everything: client, scheduler, workers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from clusters import check_same, fit
+
+import nngp
+from nngp.linsolve.tile_store import find_tile, tile_path, write_tile
+
+JOB = """
+import sys
+import numpy as np
+import dask
+import nngp
+from clusters import processes
+
+if __name__ == "__main__":
+    X, Y = np.load(sys.argv[1]), np.load(sys.argv[2])
+    with processes() as client:
+        engine = nngp.DaskEngine(client, 150, store=sys.argv[3])
+        nngp.condition(nngp.Architecture(3, "relu", 1.6, 0.1), X, Y, noise_var=1e-2, engine=engine)
+"""
+
+
+def tiles(folder):
+    return sorted(folder.rglob("*.npz"))
+
+
+def test_a_job_that_died_altogether_goes_on(client, problem, local, tmp_path):
+    """The group of processes is killed when some tiles are there; the rest is done afterwards."""
+    for name in ("X", "Y"):
+        np.save(tmp_path / f"{name}.npy", getattr(problem, name))
+    (tmp_path / "job.py").write_text(JOB)
+    store = tmp_path / "store"
+    tests = os.path.dirname(os.path.dirname(__file__))
+    paths = os.pathsep.join([tests, os.path.join(tests, "oracles"), *sys.path])
+    job = subprocess.Popen(
+        [sys.executable, tmp_path / "job.py", tmp_path / "X.npy", tmp_path / "Y.npy", store],
+        env={**os.environ, "PYTHONPATH": paths},
+        start_new_session=True,
+    )
+    while len(tiles(store)) < 14 + 30 and job.poll() is None:  # 14 are the rows of X
+        time.sleep(0.005)
+    assert job.poll() is None, "it was done before it could be killed"
+    os.killpg(job.pid, signal.SIGKILL)
+    job.wait()
+    before = {path: path.stat().st_mtime_ns for path in tiles(store)}
+
+    engine = nngp.DaskEngine(client, 150, store=store)
+    posterior = fit(problem, engine)
+    check_same(posterior, local, problem.Xs)
+    assert len(engine.listener.found) >= 30
+    done = set(engine.listener.done)
+    assert not done & {path.stem for path in before}  # nothing was computed twice
+    assert all(path.stat().st_mtime_ns == when for path, when in before.items())
+
+
+def test_what_is_asked_for_again_is_not_computed_again(client, problem, local, tmp_path):
+    fit(problem, nngp.DaskEngine(client, 300, store=tmp_path))
+    engine = nngp.DaskEngine(client, 300, store=tmp_path)
+    check_same(fit(problem, engine), local, problem.Xs)
+    count = len(range(0, 2050, engine.tile_size(2050)))
+    assert len(engine.listener.found) >= count * (count + 1) // 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"noise": 1.1e-2},
+        {"net": nngp.Architecture(3, "relu", 1.6, 0.1 + 1e-12)},
+        {"tile": 100},
+        {"dtype": "float32"},
+        {"X": 0},
+    ],
+)
+def test_tiles_of_another_job_are_not_taken(client, problem, tmp_path, change):
+    small = problem._replace(X=problem.X[:600], Y=problem.Y[:600])
+    fit(small, nngp.DaskEngine(client, 200, store=tmp_path))
+    options = {name: change[name] for name in ("tile", "dtype") if name in change}
+    engine = nngp.DaskEngine(client, **{"tile": 200, **options}, store=tmp_path)
+    fields = {name: change[name] for name in ("noise", "net") if name in change}
+    if "X" in change:
+        X = small.X.copy()
+        X[0] = X[0][::-1]  # the same norm
+        fields["X"] = X
+    fit(small._replace(**fields), engine)
+    first = 200 if "X" in change else 0
+    assert len(engine.listener.done) >= 6
+    if not first:
+        assert not engine.listener.found
+
+
+def test_a_damaged_tile_is_computed_again(client, problem, local, tmp_path):
+    fit(problem, nngp.DaskEngine(client, 300, store=tmp_path))
+    largest = sorted(tiles(tmp_path), key=lambda path: path.stat().st_size)[-3:]
+    largest[0].write_bytes(largest[0].read_bytes()[:-500])
+    damaged = bytearray(largest[1].read_bytes())
+    damaged[len(damaged) // 2] ^= 255
+    largest[1].write_bytes(damaged)
+    largest[2].write_bytes(b"")
+    engine = nngp.DaskEngine(client, 300, store=tmp_path)
+    check_same(fit(problem, engine), local, problem.Xs)
+    assert {path.stem for path in largest} <= set(engine.listener.done)
+
+
+def test_a_tile_is_there_as_a_whole_or_not_at_all(tmp_path):
+    assert find_tile(str(tmp_path), "abc") is None
+    write_tile(str(tmp_path), "abc", np.eye(3))
+    assert np.array_equal(find_tile(str(tmp_path), "abc").read(), np.eye(3))
+    tile_path(tmp_path, "abc").write_bytes(b"PK")
+    assert find_tile(str(tmp_path), "abc") is None
+    assert not tile_path(tmp_path, "abc").exists()
+
+
+def test_a_store_that_is_a_file_is_refused(client, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="no folder that can be used"):
+        nngp.DaskEngine(client, store=tmp_path / "file")
