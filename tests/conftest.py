@@ -10,6 +10,14 @@ from engines import SmallTiles, jax_engine
 DATA = Path(os.environ.get("NNGP_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
 
+def pytest_collection_modifyitems(items):
+    """What takes long to compile, and tests on JAX what others test there as well, is slow."""
+    for item in items:
+        on_jax = getattr(item, "callspec", None) and item.callspec.params.get("engine") == "jax"
+        if on_jax and item.get_closest_marker("slow_on_jax"):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(params=["cpu", "jax"])
 def engine(request):
     return SmallTiles() if request.param == "cpu" else jax_engine()

@@ -20,12 +20,12 @@ def answer(small):
 @pytest.mark.parametrize("preconditioner", ["nystrom", "single"])
 def test_conjugate_gradients_agree_with_the_factor(client, small, answer, preconditioner):
     engine = nngp.DaskEngine(client, 200)
-    solver = nngp.CG(tolerance=1e-9, preconditioner=preconditioner, rank=150)
+    solver = nngp.CG(tolerance=1e-8, preconditioner=preconditioner, rank=250)
     posterior = fit(small, engine, solver=solver)
     for ours, theirs in zip(posterior.predict(small.Xs), answer, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6 * np.abs(theirs).max())
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5 * np.abs(theirs).max())
     assert (posterior.report.solver, posterior.report.engine) == ("cg", "dask")
-    assert posterior.report.residual <= 1e-9
+    assert posterior.report.residual <= 1e-8
     assert len(engine.listener.pids) == 2
 
 
@@ -33,20 +33,20 @@ class InTheMiddle(Killer):
     """Kills once the iteration has begun."""
 
     def __call__(self, step):
-        if step.phase.startswith("cg") and step.done > 0.3:
+        if step.phase.startswith("cg") and step.done > 0.2:
             super().__call__(step)
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(small, answer):
     with processes() as client:
         engine = nngp.DaskEngine(client, 200)
-        solver = nngp.CG(tolerance=1e-7, rank=100, preconditioner="nystrom")
+        solver = nngp.CG(tolerance=1e-3, rank=100, preconditioner="nystrom")
         calm = fit(small, engine, solver=solver)
         killer = InTheMiddle(engine, after=1)
         posterior = fit(small, engine, solver=solver, progress=killer)
         assert len(killer.killed) == 1
         assert not is_alive(killer.killed[0])
-        assert posterior.report.iterations == calm.report.iterations
+        assert posterior.report.iterations == calm.report.iterations > 2
         np.testing.assert_allclose(posterior.mean(small.Xs), calm.mean(small.Xs), rtol=1e-12)
 
 

@@ -238,6 +238,7 @@ def test_too_deep_for_relative_noise_points_to_the_limit():
         nngp.condition(nngp.Architecture(2000, "relu", 0.5, 0.1), X, Y, relative_noise=True)
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize("count", [1, 2, 7])
 @pytest.mark.parametrize("constant", [True, False])
 def test_constant_targets_and_single_points(count, constant, engine):

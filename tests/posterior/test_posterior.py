@@ -71,6 +71,7 @@ def test_gradient_against_differences(data, engine):
     assert gradient == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow_on_jax
 def test_gradient_by_layer_against_differences(data, engine):
     X, _ = data
     w, b = np.array([1.6, 1.2, 2.0]), np.array([0.1, 0.3, 0.05])
@@ -113,6 +114,7 @@ def test_gradient_against_automatic_differentiation(name, data):
     )
 
 
+@pytest.mark.slow_on_jax
 def test_gradient_with_duplicates(engine):
     """Coincident points move with the variance, also where the slope at c = 1 is infinite."""
     X = np.concatenate([UNEQUAL[:10], UNEQUAL[:3]])
@@ -185,6 +187,7 @@ def test_leave_one_out_by_leaving_out(data, engine):
         assert noisy.variance[i] == pytest.approx(covariance[0, 0] + NOISE, rel=1e-9)
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize("steps", [(20,), (13, 1, 6)])
 def test_update_equals_a_fresh_fit(data, engine, steps):
     X, Xs = data

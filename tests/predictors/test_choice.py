@@ -14,6 +14,7 @@ def data(n=80, d=4, seed=0):
     return X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=n)
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize(
     "activation", ["relu", "erf", pytest.param("tanh", marks=pytest.mark.slow)]
 )

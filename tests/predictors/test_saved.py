@@ -65,6 +65,7 @@ def test_the_same_bits_in_another_process(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), here)
 
 
+@pytest.mark.slow_on_jax
 def test_on_every_engine(tmp_path, engine):
     """Fitted on one, loaded on the same: the same bits. Loaded on the other: to rounding."""
     model, X = fitted(engine=engine)

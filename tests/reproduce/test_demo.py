@@ -11,6 +11,7 @@ from nngp.reproduce.angular import angular_structure
 from nngp.reproduce.doubt import intervals
 
 
+@pytest.mark.slow
 def test_demo(tmp_path, capfd):
     pytest.importorskip("typer")
     demo.main(str(tmp_path))
