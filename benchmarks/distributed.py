@@ -101,7 +101,8 @@ def cluster(asked: argparse.Namespace) -> Iterator[Client]:
 
 def fitted(data: Any, engine: Any, progress: Any = False) -> tuple[nngp.Posterior, float]:
     start = time.perf_counter()
-    posterior = nngp.condition(NET, *data, noise_var=1e-2, engine=engine, progress=progress)
+    options = {"noise_var": 1e-2, "solver": "cholesky", "engine": engine, "progress": progress}
+    posterior = nngp.condition(NET, *data, **options)
     return posterior, time.perf_counter() - start
 
 

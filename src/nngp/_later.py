@@ -18,11 +18,12 @@ FORMAT = b"nngp tiles 1"  # changes when the same name would mean another result
 @dataclass(frozen=True)
 class Later:
     """function(*arguments), which gives an array that may be overwritten; arguments may be handles
-    of what is being computed elsewhere."""
+    of what is being computed elsewhere. A heavy one is worth a task of its own."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     name: str
+    heavy: bool = False
 
 
 def named(*parts: Any) -> str:

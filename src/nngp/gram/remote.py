@@ -182,7 +182,8 @@ class RemoteBlocks(Blocks):
         left, right = self._sides[0].rows(rows), self._sides[1].rows(columns)
         diagonal = (rows.start - columns.start, shift) if self.symmetric else None
         name = named("block", self._kernel.id, left, right, diagonal)
-        return Later(remote_block, (self._kernel, diagonal, *left, *right), name)
+        arguments = self._kernel, diagonal, *left, *right
+        return Later(remote_block, arguments, name, heavy=True)
 
     def error(self) -> float:
         """Largest error of the entries computed so far, relative to the diagonal."""

@@ -275,12 +275,15 @@ class DaskRun:
         dtype = engine.dtype.str
         name = named("chain", start, pairs, last, transposed, dtype)
         groups = [pairs]
-        if engine.store is None and len(pairs) > GROUP:
-            groups = [pairs[k : k + GROUP] for k in range(0, len(pairs), GROUP)]
+        if engine.store is None:
+            groups = [pairs[k : k + GROUP] for k in range(0, len(pairs), GROUP)] or [[]]
+            if start.heavy and last is not None and not potrf:
+                groups.append([])  # all else need not wait for the diagonal tile
         for place, group in enumerate(groups):
             final = place == len(groups) - 1
             title, keep = (name if final else ""), final and then is None
-            how = Link(title, engine.listener.topic, dtype, transposed, potrf and final)
+            topic = engine.listener.topic
+            how = Link(title, topic, dtype, transposed, potrf, potrf and final)
             if keep and engine.store is not None:
                 how = how._replace(store=engine.store)
             future = engine.send(

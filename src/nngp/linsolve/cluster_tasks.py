@@ -22,6 +22,7 @@ class Link(NamedTuple):
     topic: str
     dtype: str
     transposed: bool = True
+    lower: bool = False  # the lower triangle will do
     potrf: bool = False
     store: str = ""  # the folder where its tile goes
 
@@ -55,7 +56,7 @@ def link(
 
 
 def _update(C: Any, A: Any, B: Any, how: Link) -> None:
-    if A is B and how.potrf:
+    if A is B and how.lower:
         blas.update_lower(C, A)
     else:
         blas.update(C, A, B, transposed=how.transposed)
