@@ -4,9 +4,9 @@
     python benchmarks/distributed.py --n 10000 --tile 512 --memory 300MB --repeats 1
 
 Both use the same cores: the local engine as many threads as there are workers, each worker one
-thread. What is compared are the fastest runs of each. Memory is what processes hold (RSS), sampled every
-20 ms in one more run; the triangle is what the factor takes by itself. With --store tiles
-are files; with --kill one worker is killed when half of the tiles are done.
+thread. What is compared are the fastest runs of each. Memory is what processes hold (RSS), sampled
+every 20 ms in one more run; the triangle is what the factor takes by itself. With --store tiles are
+files; with --kill one worker is killed when half of the tiles are done.
 """
 
 import argparse
