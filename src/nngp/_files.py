@@ -2,9 +2,14 @@
 
 import os
 import secrets
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+# What reading a damaged archive of arrays can raise, beside the errors of the disk
+DAMAGED = (KeyError, TypeError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 @contextmanager

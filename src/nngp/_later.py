@@ -8,7 +8,7 @@ what lets a folder of finished tiles be used again.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,12 +44,20 @@ def _feed(digest: Any, part: Any) -> None:
             _feed(digest, item)
     elif isinstance(part, dict):
         _feed(digest, sorted(part.items()))
+    elif isinstance(part, np.generic):  # before float, which some of them are
+        _feed(digest, part.item())
     elif part is None or isinstance(part, str | bool | int | float | slice):
         digest.update(f"{type(part).__name__} {part!r};".encode())
-    elif isinstance(part, np.generic):
-        _feed(digest, part.item())
     else:
         digest.update(f"name {part.name};".encode())
+
+
+class Noted(NamedTuple):
+    """A block of a kernel, and the smallest 1 - |c| of its pairs if it is small."""
+
+    block: Any
+    kernel: str
+    nearest: float
 
 
 def given(array: Any) -> Any:

@@ -125,3 +125,33 @@ def test_a_cluster_or_an_address_is_connected_to(client, problem, local):
     again.close()
     with pytest.raises(nngp.ClusterError, match="connect a new one"):
         nngp.DaskEngine(again.client)
+
+
+def test_the_error_of_near_pairs_comes_home_to_every_engine(client, tmp_path):
+    """Also where another engine has had the same kernel computed, or left it in the store."""
+    X = np.random.default_rng(2).normal(size=(300, 4))
+    X[7] = X[3] * (1 + 1e-12)
+    X[7, 0] += 1e-13
+    net = nngp.Architecture(1, "relu", 1.7, 0.3)
+    local = nngp.condition(net, X, X[:, 0], noise_var=1e-2, engine="cpu").report.kernel_error
+    for store in (None, None, tmp_path, tmp_path):
+        with nngp.DaskEngine(client, 100, store) as engine:
+            report = nngp.condition(net, X, X[:, 0], noise_var=1e-2, engine=engine).report
+            assert report.kernel_error == pytest.approx(local, rel=1e-9)
+    assert report.cluster["found_in_store"] > 0
+
+
+def test_activations_that_differ_far_out_are_told_apart(client):
+    X = 400 * np.random.default_rng(3).normal(size=(200, 3))
+    found = []
+    for limit in (50.0, 90.0):
+        phi = nngp.Activation(lambda x, limit=limit: np.clip(x, -limit, limit), name="c")
+        net = nngp.Architecture(1, phi, 2.0, 0.1)
+        engines = nngp.DaskEngine(client, 128), "cpu"
+        ours, local = (
+            nngp.condition(net, nngp.normalize(X) * 100, X[:, 0], noise_var=1.0, engine=engine)
+            for engine in engines
+        )
+        check_same(ours, local, nngp.normalize(X[:5]) * 100, 1e-8)
+        found.append(ours.log_evidence)
+    assert found[0] != found[1]

@@ -5,6 +5,7 @@ import pytest
 from clusters import Killer, Problem, fit, is_alive, processes
 
 import nngp
+from nngp.posterior.workplace import choose_solver, find_engine
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +48,38 @@ def test_a_worker_killed_in_the_middle_changes_nothing(small, answer):
         assert len(killer.killed) == 1
         assert not is_alive(killer.killed[0])
         assert posterior.report.iterations == calm.report.iterations > 2
+        assert posterior.report.cluster["computed_again"] >= 1
         np.testing.assert_allclose(posterior.mean(small.Xs), calm.mean(small.Xs), rtol=1e-12)
 
 
-def test_auto_takes_conjugate_gradients_where_the_factor_does_not_fit(client):
+def test_auto_takes_conjugate_gradients_where_the_factor_does_not_fit(client, small, tmp_path):
     engine = nngp.DaskEngine(client)
     assert nngp.forecast(3_000, 12, engine=engine).fits
     assert not nngp.forecast(60_000, 12, engine=engine).fits
+    assert fit(small, engine).report.solver == "cholesky"
+    big = nngp.DaskEngine(client, store=tmp_path)
+    assert (
+        choose_solver("auto", find_engine(big, Points(60_000), 1, None, solver="auto")[1]) is None
+    )
+    none = find_engine(engine, Points(60_000), 1, None, solver="auto")[1]
+    assert isinstance(choose_solver("auto", none), nngp.CG)
+
+
+class Points:
+    """Inputs of which there is nothing but a number."""
+
+    def __init__(self, n):
+        self.shape = n, 12
+
+
+def test_iterations_leave_nothing_in_a_store(client, small, tmp_path):
+    engine = nngp.DaskEngine(client, 200, store=tmp_path)
+    solver = nngp.CG(tolerance=1e-2, rank=50, preconditioner="nystrom")
+    posterior = fit(small, engine, solver=solver)
+    posterior.variance(small.Xs)
+    assert len(list(tmp_path.rglob("*.npz"))) <= 8  # blocks of inputs
+
+
+def test_float32_tiles_can_only_precondition(client, small):
+    with pytest.raises(ValueError, match="float64 tiles"):
+        fit(small, nngp.DaskEngine(client, dtype="float32"), solver="cg")

@@ -5,6 +5,7 @@ import pytest
 from clusters import check_same, fit
 
 import nngp
+from nngp.gram.sources import _stamp
 
 
 @pytest.fixture
@@ -76,11 +77,18 @@ def test_a_file_that_changes_is_noticed(engine, problem, tmp_path):
     np.save(path, problem.X)
     posterior = fit(problem._replace(X=path), engine)
     np.save(path, problem.X[::-1])
-    for part in posterior._inputs.parts:
-        part.future.release()
-    inputs = posterior._inputs
-    fresh = type(inputs).of(engine, path)
-    assert [p.name for p in fresh.parts] != [p.name for p in inputs.parts]
+    engine.client.restart_workers(list(engine.client.nthreads()))
+    with pytest.raises(ValueError, match="was changed while it was in use"):
+        posterior.mean(problem.Xs)
+
+
+def test_a_zarr_array_that_changes_is_noticed(engine, problem, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    array = zarr.create_array(tmp_path / "X.zarr", shape=problem.X.shape, dtype="f8")
+    array[:] = problem.X
+    before = _stamp(str(tmp_path / "X.zarr"))
+    array[:] = problem.X[::-1]
+    assert _stamp(str(tmp_path / "X.zarr")) != before
 
 
 def test_shapes_must_agree(engine, problem):

@@ -107,8 +107,10 @@ class Architecture:
         try:
             what = spec_of(phi)
         except ValueError:
-            grid = np.linspace(-30.0, 30.0, 6001)
-            what = [phi.name, list(phi.kinks), np.asarray(phi(grid), dtype=np.float64)]
+            far = np.geomspace(1e-12, 1e12, 4001)
+            grid = np.concatenate([np.linspace(-30.0, 30.0, 6001), far, -far])
+            with np.errstate(all="ignore"):
+                what = [phi.name, list(phi.kinks), np.asarray(phi.fn(grid), dtype=np.float64)]
         return [what, float(self.depth), list(self.weight_vars), list(self.bias_vars)]
 
     @classmethod

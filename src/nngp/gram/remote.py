@@ -5,14 +5,14 @@ described (`Later`) and computed where it is wanted, by `Blocks` as on one machi
 """
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp._later import Later, named, tell
+from nngp._later import Later, Noted, named
 from nngp.architecture import Architecture
 from nngp.gram.blocks import Blocks, set_diagonal
 from nngp.gram.inputs import Inputs, as_inputs, input_vars
@@ -21,6 +21,7 @@ from nngp.gram.sources import Rows, source_of
 from nngp.gram.split import Split
 
 Array = NDArray[np.float64]
+BLOCK = 1024  # test inputs in one block
 
 
 class RemoteInputs:
@@ -40,6 +41,7 @@ class RemoteInputs:
     @classmethod
     def of(cls, cluster: Any, X: Any, name: str = "X") -> "RemoteInputs":
         """From an array, a dask array, or the path of a .npy file or zarr array."""
+        cluster.listener.begin()
         source = source_of(cluster, X, name)
         n, d = source.shape
         cluster.check_room(n, d)
@@ -85,10 +87,10 @@ class RemoteInputs:
 
     def joined(self, other: Inputs) -> "RemoteInputs":
         """These, then others from the client."""
-        new = Rows(other.X, "rows").submit(self.cluster)
-        edges = (*self.edges, self.edges[-1] + len(other))
+        new = remote_test(self.cluster, other)
+        edges = (*self.edges, *(self.edges[-1] + edge for edge in new.edges[1:]))
         var = np.concatenate([self.var, other.var])
-        return RemoteInputs(self.cluster, [*self.parts, new], edges, var, self.d)
+        return RemoteInputs(self.cluster, [*self.parts, *new.parts], edges, var, self.d)
 
     def take(self, index: NDArray[np.intp]) -> Inputs:
         """Some rows, on the client."""
@@ -153,7 +155,6 @@ class Kernel(NamedTuple):
     """What a worker must know of a kernel; `id` names it and its values."""
 
     id: str
-    topic: str
     architecture: Architecture
     plan: KernelPlan
     split: Split
@@ -174,8 +175,7 @@ class RemoteBlocks(Blocks):
         split_values = self.split.scale, self.split.offset, self.split.input_var
         kernel_id = named(architecture.values, self.plan.method, self.plan.input_var, split_values)
         self._cluster, self._sides = left.cluster, (left, left if right is None else right)
-        topic = self._cluster.listener.topic
-        self._kernel = Kernel(kernel_id, topic, architecture, self.plan, self.split)
+        self._kernel = Kernel(kernel_id, architecture, self.plan, self.split)
 
     def block(self, rows: slice, columns: slice, *, shift: float = 0.0, out: Any = None) -> Any:
         """K of these rows and columns, with `shift` on its diagonal, as a description."""
@@ -191,7 +191,10 @@ class RemoteBlocks(Blocks):
         return super().error()
 
 
-_KERNELS: dict[str, Kernel] = {}  # on a worker: those met, so that their curves are shared
+@lru_cache(maxsize=64)
+def _same(kernel_id: str) -> list[Kernel]:
+    """On a worker: room for a kernel of that name, so that curves are shared by all its blocks."""
+    return []
 
 
 def remote_block(
@@ -206,7 +209,10 @@ def remote_block(
 ) -> Any:
     """On a worker: one block, from blocks of rows. `diagonal` is how far its first row is below
     its first column, and the shift."""
-    kernel = _KERNELS.setdefault(kernel.id, kernel)
+    met = _same(kernel.id)
+    if not met:
+        met.append(kernel)
+    kernel = met[0]
     sides = [_inputs(left, start, stop), _inputs(right, begin, end)]
     blocks = Blocks(kernel.architecture, *sides, plan=kernel.plan, split=kernel.split)
     rows, columns = slice(0, stop - start), slice(0, end - begin)
@@ -215,9 +221,7 @@ def remote_block(
         below, shift = diagonal
         rows = slice(below, below + stop - start)
         set_diagonal(block, rows, columns, blocks.diagonal + shift)
-    if (nearest := blocks.nearest) < 1:
-        tell(kernel.topic, kernel=kernel.id, nearest=nearest)
-    return block
+    return Noted(block, kernel.id, blocks.nearest)
 
 
 def _inputs(parts: Sequence[Any], start: int, stop: int) -> Inputs:
@@ -226,6 +230,7 @@ def _inputs(parts: Sequence[Any], start: int, stop: int) -> Inputs:
 
 
 def remote_test(cluster: Any, inputs: Inputs) -> RemoteInputs:
-    """Test inputs, which are on the client, in one block on the cluster."""
-    part = Rows(inputs.X, "test inputs").submit(cluster)
-    return RemoteInputs(cluster, [part], (0, len(inputs)), inputs.var, inputs.shape[1])
+    """Test inputs, which are on the client, in blocks on the cluster."""
+    edges = (*range(0, len(inputs), BLOCK), len(inputs))
+    parts = [Rows(inputs.X[a:b], "Xs").submit(cluster) for a, b in pairwise(edges)]
+    return RemoteInputs(cluster, parts, edges, inputs.var, inputs.shape[1])

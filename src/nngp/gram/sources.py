@@ -135,5 +135,10 @@ def _opened(path: str) -> Any:
 
 
 def _stamp(path: str) -> tuple[int, int]:
-    facts = os.stat(path)
-    return facts.st_size, facts.st_mtime_ns
+    files = [path] if os.path.isfile(path) else _files_below(path)
+    facts = [os.stat(file) for file in files]
+    return sum(f.st_size for f in facts), max((f.st_mtime_ns for f in facts), default=0)
+
+
+def _files_below(folder: str) -> list[str]:
+    return [os.path.join(where, name) for where, _, names in os.walk(folder) for name in names]

@@ -2,8 +2,8 @@
 
 The vectors are rows of host arrays (s, n); what is large, the product with B and that with P⁻¹, is
 done on an engine. Each row has scalars of its own, and one that has arrived is no longer moved. A
-direction is made conjugate to the last with β = r₁ᵀ(z₁ - z₀)/r₀ᵀz₀, which forgives a preconditioner
-that rounds; as z₀ᵀr₁ is what the step took away, that is -a qᵀz₁/r₀ᵀz₀ with q = B p.
+direction is made conjugate to the last with β = z₁ᵀ(r₁ - r₀)/r₀ᵀz₀, which forgives a preconditioner
+that rounds; as the step took a q from r, with q = B p, that is -a qᵀz₁/r₀ᵀz₀.
 
 Arrived means that the residual is small as it is, not as the recurrence has it: it is computed anew
 at the end, and where the two differ the iteration goes on from there.

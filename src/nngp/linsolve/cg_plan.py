@@ -63,6 +63,11 @@ def plan_cg(
 
     Raises MemoryError if not even vectors, some tiles in flight and a small preconditioner fit.
     """
+    if engine.dtype != np.float64:
+        raise ValueError(
+            "conjugate gradients need an engine with float64 tiles; float32 ones can only "
+            "precondition (preconditioner='single')"
+        )
     free = engine.free_memory()
     available = free if memory is None else memory if free is None else min(memory, free)
     edges = cut(n, product_size(engine, n))

@@ -7,18 +7,15 @@ problem, is passed over with a warning.
 
 import time
 import warnings
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nngp._files import replaced
+from nngp._files import DAMAGED, replaced
 from nngp.linsolve.cg import State
 
-NAME = "nngp-cg.npz"
 # What reading a damaged archive can raise
-UNREADABLE = (KeyError, ValueError, TypeError, EOFError, OSError, RuntimeError, zipfile.BadZipFile)
 
 
 class CheckpointWarning(UserWarning):
@@ -30,7 +27,8 @@ class Checkpoint:
 
     def __init__(self, folder: Any, key: str, every: float) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        self.path, self.key, self.every = Path(folder) / NAME, key, every
+        self.path = Path(folder) / f"nngp-cg-{key[:12]}.npz"
+        self.key, self.every = key, every
         self._last = time.monotonic()
         self._state: State | None = None
 
@@ -47,7 +45,7 @@ class Checkpoint:
                         return State(x, r, p, rz, int(file["count"]))
                 else:
                     problem = "belongs to another problem"
-        except UNREADABLE:
+        except (*DAMAGED, OSError):
             pass
         warnings.warn(
             f"the checkpoint {self.path} {problem}, so the solve begins anew and will replace it",

@@ -112,7 +112,8 @@ def factorise(
     for j in columns:
         for i in _below(edges, j, begin):
             last = "potrf" if i == j else rows[j][j]
-            rows[i].append(run.chain(partial(first, i, j), rows[i][:j], rows[j][:j], last))
+            tile = run.chain(partial(first, i, j), rows[i][:j], rows[j][:j], last, keep=True)
+            rows[i].append(tile)
         if border is not None:
             solved.append(run.chain(partial(border, j), list(solved), rows[j][:j], rows[j][j]))
         if j >= run.ahead:  # wait for a column before, while this one is being worked on
@@ -123,8 +124,12 @@ def factorise(
 
 
 def _log_det(run: Run, rows: Rows) -> float:
-    diagonals = [run.apply(lambda tile: tile.diagonal(), row[-1]) for row in rows]
+    diagonals = [run.apply(_pivots, row[-1]) for row in rows]
     return 2.0 * sum(float(np.log(run.fetch(d)).sum()) for d in diagonals)
+
+
+def _pivots(tile: Any) -> Any:
+    return tile.diagonal().astype("float64")
 
 
 def merge_last(run: Run, factor: Factor, size: int) -> Factor:

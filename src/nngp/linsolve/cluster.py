@@ -12,6 +12,7 @@ nothing is held in memory, and a job that died altogether goes on where it was.
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
@@ -104,6 +105,7 @@ class DaskEngine:
 
     def close(self) -> None:
         """End the connection, if it was made here."""
+        self.listener.close()
         if self._own:
             self.client.close()
 
@@ -127,13 +129,17 @@ class DaskEngine:
 
     def single(self) -> "DaskEngine":
         """The same workers with tiles in single precision."""
-        return DaskEngine(
-            self.client, self.tile, self.store, dtype="float32", patience=self.patience
-        )
+        out = copy(self)
+        out.dtype = np.dtype(np.float32)
+        return out
 
     def workers(self) -> list[dict[str, Any]]:
         """What the scheduler knows of its workers."""
         return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
+
+    @property
+    def has_store(self) -> bool:
+        return self.store is not None
 
     @property
     def width(self) -> int:
@@ -148,9 +154,9 @@ class DaskEngine:
         return ROWS
 
     def free_memory(self) -> int | None:
-        """What workers can hold before they spill; no limit where tiles are files."""
+        """What workers can hold before they spill."""
         limits = [worker["memory_limit"] for worker in self.workers()]
-        return None if self.store is not None or not all(limits) else int(0.6 * sum(limits))
+        return int(0.6 * sum(limits)) if all(limits) else None
 
     def check_room(self, n: int, d: int) -> None:
         """Refuse tiles that a worker cannot work on."""
@@ -178,11 +184,13 @@ class DaskEngine:
 
     def rate(self) -> float:
         """From one product on every worker."""
-        seconds = self.client.run(_product_seconds)
-        threads = dict.fromkeys(seconds, 1)
-        for address, worker in self.client.scheduler_info(n_workers=-1)["workers"].items():
-            threads[address] = worker["nthreads"]
-        return sum(2.0 * PRODUCT**3 / s * threads[address] for address, s in seconds.items())
+        known = self.client.scheduler_info(n_workers=-1)["workers"]
+        futures = [
+            self.client.submit(_product_seconds, workers=[address], pure=False) for address in known
+        ]
+        seconds = [result(self.client, future, self.patience) for future in futures]
+        threads = [worker["nthreads"] for worker in known.values()]
+        return sum(2.0 * PRODUCT**3 / s * t for s, t in zip(seconds, threads, strict=True)) or 1.0
 
     def arena(self) -> None:
         return None
@@ -267,40 +275,58 @@ class DaskRun:
         transposed: bool = True,
         then: Callable[..., Any] | None = None,
         beside: Sequence[Handle] = (),
+        keep: bool = False,
     ) -> Handle:
-        start, potrf = first(), isinstance(last, str)
+        start = first()
         if isinstance(start, Remote):
             start = Later(copied, (start,), start.name)
         engine, pairs = self.engine, list(zip(left, right, strict=True))
-        dtype = engine.dtype.str
-        name = named("chain", start, pairs, last, transposed, dtype)
-        groups = [pairs]
-        if engine.store is None:
-            groups = [pairs[k : k + GROUP] for k in range(0, len(pairs), GROUP)] or [[]]
-            if start.heavy and last is not None and not potrf:
-                groups.append([])  # all else need not wait for the diagonal tile
-        for place, group in enumerate(groups):
-            final = place == len(groups) - 1
-            title, keep = (name if final else ""), final and then is None
-            topic = engine.listener.topic
-            how = Link(title, topic, dtype, transposed, potrf, potrf and final)
-            if keep and engine.store is not None:
-                how = how._replace(store=engine.store)
-            future = engine.send(
-                "chain" if final else "update",
-                link,
-                how,
-                start.function,
-                [_plain(argument) for argument in start.arguments],
-                [_plain(a) for a, _ in group],
-                [_plain(b) for _, b in group],
-                None if potrf or not final else _plain(last),
-                then if final else None,
-                [_plain(self._there(h)) for h in beside] if final else [],
-            )
-            self._begun.add(future)
-            start = Later(copied, (Remote(engine, future, name),), name)
-        return Remote(engine, future, name)
+        name = named("chain", start, pairs, last, transposed, engine.dtype.str)
+        *before, final = self._groups(start, pairs, last)
+        how = Link("", engine.listener.topic, engine.dtype.str, transposed, isinstance(last, str))
+        for group in before:
+            start = Later(copied, (self._send("update", how, start, group),), name)
+        if then is None:  # it has a name, and may be kept
+            how = how._replace(name=name, store=(engine.store or "") if keep else "")
+        how, solve = how._replace(potrf=how.lower), None if how.lower else last
+        future = self._send("chain", how, start, final, solve, then, beside)
+        return Remote(engine, future.future, name if then is None else named(future.future.key))
+
+    def _groups(self, start: Later, pairs: list[Any], last: Any) -> list[list[Any]]:
+        """The updates of one task after the other. Where tiles are files one task does them all, as
+        it reads them one by one."""
+        if self.engine.store is not None:
+            return [pairs]
+        groups = [pairs[k : k + GROUP] for k in range(0, len(pairs), GROUP)] or [[]]
+        if start.heavy and isinstance(last, Remote):
+            groups.append([])  # all else need not wait for the diagonal tile
+        return groups
+
+    def _send(
+        self,
+        kind: str,
+        how: Link,
+        start: Later,
+        group: list[Any],
+        last: Handle | None = None,
+        then: Callable[..., Any] | None = None,
+        beside: Sequence[Handle] = (),
+    ) -> Remote:
+        """One task of a chain."""
+        future = self.engine.send(
+            kind,
+            link,
+            how,
+            start.function,
+            [_plain(argument) for argument in start.arguments],
+            [_plain(a) for a, _ in group],
+            [_plain(b) for _, b in group],
+            _plain(last),
+            then,
+            [_plain(self._there(handle)) for handle in beside],
+        )
+        self._begun.add(future)
+        return Remote(self.engine, future, how.name)
 
     def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
         arguments = [_plain(self._there(handle)) for handle in handles]
@@ -321,7 +347,9 @@ class DaskRun:
         return self.engine.submit(handle, kind="put") if isinstance(handle, Later) else handle
 
     def put(self, array: Array) -> Tile:
-        return self.engine.submit(_given(np.ascontiguousarray(array)), kind="put")
+        return self.engine.submit(
+            _given(np.ascontiguousarray(array, self.engine.dtype)), kind="put"
+        )
 
     def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
         return [self.put(part) for part in np.split(array, edges[1:-1], axis=1)]

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 POLL = 2.0  # seconds between looks at the cluster while waiting
@@ -68,7 +69,19 @@ class Listener:
         self.found: set[str] = set()  # in the store
         self.pids: set[int] = set()
         self.nearest: dict[str, float] = {}  # of each kernel: its smallest 1 - |c|, if below 2^-16
+        self._client = client
         client.subscribe_topic(self.topic, self._hear)
+
+    def begin(self) -> None:
+        """Forget what was done for another job."""
+        self.done.clear()
+        self.found.clear()
+        self.pids.clear()
+
+    def close(self) -> None:
+        """Listen no more."""
+        with suppress(Exception):  # the connection may be gone
+            self._client.unsubscribe_topic(self.topic)
 
     def _hear(self, event: Any) -> None:
         facts = event[1]
@@ -108,11 +121,15 @@ def check_ended(future: Any, words: Words = TILES) -> None:
 
 def result(client: Any, future: Any, patience: float) -> Any:
     """What a future stands for, on the client."""
-    patient(client, future, patience)
-    try:
-        return future.result()
-    except Exception as error:
-        raise translated(error) from error
+    watch = Watch(client, patience)
+    while True:  # who held it may die between the end of its task and this
+        patient(client, future, patience)
+        try:
+            return future.result(timeout=POLL)
+        except TimeoutError:
+            watch.look()
+        except Exception as error:
+            raise translated(error) from error
 
 
 class Watch:

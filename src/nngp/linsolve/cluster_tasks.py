@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nngp._later import tell
+from nngp._later import Noted, tell
 from nngp.linsolve import blas
 from nngp.linsolve.tile_store import Token, find_tile, write_tile
 
@@ -39,11 +39,15 @@ def link(
 ) -> Any:
     """first(); updates; potrf or trsm; then."""
     if how.store and (found := find_tile(how.store, how.name)) is not None:
-        tell(how.topic, found=how.name)
+        tell(how.topic, found=how.name, **found.notes)
         return found
-    C = np.require(first(*map(value, arguments)), how.dtype, ["C", "W"])
-    for A, B in zip(left, right, strict=True):
-        _update(C, value(A), value(B), how)
+    C, notes = _unpacked(first(*map(value, arguments)))
+    C = np.require(C, how.dtype, ["C", "W"])
+    if notes:
+        tell(how.topic, **notes)
+    for a, b in zip(left, right, strict=True):
+        A = value(a)
+        _update(C, A, A if a is b or (isinstance(a, Token) and a == b) else value(b), how)
     if how.potrf:
         blas.potrf(C)
     elif last is not None:
@@ -52,7 +56,15 @@ def link(
         tell(how.topic, done=how.name, pid=os.getpid())
     if then is not None:
         return then(C, *map(value, beside))
-    return write_tile(how.store, how.name, C) if how.store else C
+    return write_tile(how.store, how.name, C, notes) if how.store else C
+
+
+def _unpacked(found: Any) -> tuple[Any, dict[str, Any]]:
+    """An array, and what there is to tell of it."""
+    if not isinstance(found, Noted):
+        return found, {}
+    near = {"kernel": found.kernel, "nearest": found.nearest} if found.nearest < 1 else {}
+    return found.block, near
 
 
 def _update(C: Any, A: Any, B: Any, how: Link) -> None:
@@ -64,7 +76,7 @@ def _update(C: Any, A: Any, B: Any, how: Link) -> None:
 
 def call(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     """function(*arguments), tokens read."""
-    return function(*map(value, arguments))
+    return _unpacked(function(*map(value, arguments)))[0]
 
 
 def value(argument: Any) -> Any:

@@ -31,7 +31,7 @@ class CpuEngine:
 
     name = "cpu"
     where: Literal["host", "device", "cluster"] = "host"
-    spills = False
+    spills = has_store = False
     dtype: Any = np.float64
 
     def single(self) -> "CpuEngine":
@@ -159,6 +159,7 @@ class CpuRun:
         transposed: bool = True,
         then: Callable[..., Any] | None = None,
         beside: Sequence[Handle] = (),
+        keep: bool = False,
     ) -> Handle:
         pairs = list(zip(left, right, strict=True))
 

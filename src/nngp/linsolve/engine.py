@@ -65,11 +65,13 @@ class Run(Protocol):
         transposed: bool = True,
         then: Callable[..., Any] | None = None,
         beside: Sequence[Handle] = (),
+        keep: bool = False,
     ) -> Handle:
         """C = first(); C -= Σ left_k right_kᵀ; potrf or C last⁻ᵀ; then(C, *beside).
 
         `first` hands over an array that the chain may overwrite. With transposed=False neither
-        the right factors nor `last` are transposed. Chains may only depend on earlier ones.
+        the right factors nor `last` are transposed. Chains may only depend on earlier ones. With
+        `keep` an engine that has a store puts the tile there.
         """
 
     def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
@@ -101,6 +103,11 @@ class Engine(Protocol):
     where: Literal["host", "device", "cluster"]  # of the kernel blocks it wants
 
     spills: bool  # to disk what its memory cannot hold
+    dtype: Any  # of the tiles
+
+    @property
+    def has_store(self) -> bool:
+        """Whether tiles can be kept as files."""
 
     @property
     def width(self) -> int:

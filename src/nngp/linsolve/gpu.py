@@ -77,7 +77,7 @@ class GpuEngine:
 
     name = "gpu"
     where: Literal["host", "device", "cluster"] = "device"
-    spills = False
+    spills = has_store = False
     width: int = 1
     dtype: Any = np.float64
 
@@ -188,6 +188,7 @@ class GpuRun:
         transposed: bool = True,
         then: Callable[..., Any] | None = None,
         beside: Sequence[Handle] = (),
+        keep: bool = False,
     ) -> Handle:
         C = first().astype(self._dtype)
         for a, b in zip(left, right, strict=True):

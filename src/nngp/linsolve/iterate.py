@@ -6,6 +6,7 @@ sides. It knows no kernel: blocks of M come from outside, those of the landmarks
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -113,10 +114,13 @@ class Iteration:
                     told=_Teller(progress, checkpoint, self.options.tolerance),
                 )
             except NotPositiveDefiniteError:
-                raise  # there is nothing to go on with
+                if checkpoint is not None:  # there is nothing to go on with
+                    checkpoint.remove()
+                raise
             except BaseException:
                 if checkpoint is not None:
-                    checkpoint.write()
+                    with suppress(OSError):  # what went wrong first is what matters
+                        checkpoint.write()
                 raise
         if checkpoint is not None:
             checkpoint.remove()

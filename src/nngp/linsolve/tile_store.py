@@ -5,30 +5,43 @@ good one. Its name is that of the tile (`nngp._later.named`), so that a tile can
 who wants exactly it.
 """
 
+import json
 import os
-import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nngp._files import replaced
+from nngp._files import DAMAGED, replaced
 
-DAMAGED = (zipfile.BadZipFile, ValueError, KeyError, EOFError, OSError)
+
+class StoreError(RuntimeError):
+    """A tile that was in the store is gone or damaged."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """A tile that is in a folder."""
+    """A tile that is in a folder, and what there is to tell of it."""
 
     folder: str
     name: str
+    notes: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def read(self) -> Any:
-        """The array; raises one of DAMAGED if the file is not what it was."""
-        with np.load(tile_path(self.folder, self.name), allow_pickle=False) as file:
-            return file["tile"]
+        """The array."""
+        try:
+            return _read(tile_path(self.folder, self.name))[0]
+        except (*DAMAGED, OSError) as error:
+            raise StoreError(
+                f"a tile in the store {self.folder} was removed or damaged while it was in use "
+                f"({type(error).__name__}); call again, and what is missing is computed"
+            ) from error
+
+
+def _read(path: Path) -> tuple[Any, dict[str, Any]]:
+    with np.load(path, allow_pickle=False) as file:
+        return file["tile"], json.loads(str(file["notes"]))
 
 
 def tile_path(folder: str | os.PathLike[str], name: str) -> Path:
@@ -36,23 +49,22 @@ def tile_path(folder: str | os.PathLike[str], name: str) -> Path:
     return Path(folder) / name[:2] / f"{name}.npz"
 
 
-def write_tile(folder: str, name: str, tile: Any) -> Token:
+def write_tile(folder: str, name: str, tile: Any, notes: dict[str, Any] | None = None) -> Token:
     """Keep a tile."""
     path = tile_path(folder, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replaced(path) as part, part.open("wb") as file:
-        np.savez(file, tile=tile)
-    return Token(folder, name)
+        np.savez(file, tile=tile, notes=json.dumps(notes or {}))
+    return Token(folder, name, notes or {})
 
 
 def find_tile(folder: str, name: str) -> Token | None:
     """A tile if it is there and whole. A damaged one is removed: it will be computed again."""
-    path, token = tile_path(folder, name), Token(folder, name)
-    if not path.exists():
-        return None
+    path = tile_path(folder, name)
     try:
-        token.read()
+        return Token(folder, name, _read(path)[1])
     except DAMAGED:
         path.unlink(missing_ok=True)
-        return None
-    return token
+    except OSError:  # not there, or not readable at the moment
+        pass
+    return None

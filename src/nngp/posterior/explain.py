@@ -10,7 +10,7 @@ from nngp.linsolve import Engine
 
 def no_factor(engine: Engine, blocks: Any, noise_var: float) -> str:
     """One sentence: the largest noise tried, the likely cause, the remedy."""
-    head = f"the kernel matrix has no Cholesky factor even with noise_var {noise_var:.1g}: "
+    head = f"the kernel matrix is not positive definite even with noise_var {noise_var:.1g}: "
     inputs, architecture = blocks.left, blocks.architecture
     sample = slice(0, min(len(inputs), 200))
     with engine.run() as run:

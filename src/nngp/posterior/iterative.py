@@ -150,6 +150,10 @@ class Iterative:
     def bytes(self) -> int:
         return 0 if self._iteration is None else self._iteration.bytes
 
+    def release(self) -> None:
+        """Let go of kept tiles and the preconditioner."""
+        self._iteration = None
+
     @property
     def rate(self) -> float:
         """Unknown: what an iteration does is not a factorisation's arithmetic."""
@@ -200,12 +204,15 @@ class Iterative:
     ) -> Array:
         """What the data leave of M between test points, (m, m)."""
         M = np.concatenate([self._rows(run, cross, part) for part in rows])
-        out = np.empty((len(M), len(M)))
+        out, x, missed = np.empty((len(M), len(M))), np.empty_like(M), np.empty_like(M)
         for part in rows:
             tiles = [run.chain(partial(own.block, part, other)) for other in rows]
-            prior = np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
-            out[part] = prior - self._solve(run, M[part]).x @ M.T
+            out[part] = np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
+            found = self._solve(run, M[part])
+            x[part], missed[part] = found.x, found.missed
             told(part)
+        # As in `Solution.forms`, what is left is never too small.
+        out -= x @ (M + missed).T
         out = 0.5 * (out + out.T)
         if self.constant is not None:
             doubt = np.sqrt(self.constant.variance) * (1.0 - M @ self.constant.vector)

@@ -264,6 +264,7 @@ class Posterior:
         system: System | Iterative
         if isinstance(self._system, Iterative):
             old = self._system
+            old.release()  # or both would be held; it is made again if the old one is asked
             problem = replace(old.problem, inputs=inputs)
             system, expected = solve_iteratively(problem, blocks, Y, old.noise, near=old)
         else:

@@ -1,7 +1,7 @@
 """Where inference is done and what it may use: the engine, the memory, and who is told."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,9 +53,18 @@ def kept_inputs(engine: str | Engine, X: Any) -> Any:
         from nngp.gram.remote import RemoteInputs
 
         return RemoteInputs.of(engine, X)
-    if isinstance(X, str | os.PathLike):
-        X = np.load(X, mmap_mode="r", allow_pickle=False)
-    return Inputs.kept(X)
+    return Inputs.kept(_opened(X) if isinstance(X, str | os.PathLike) else X)
+
+
+def _opened(path: str | os.PathLike[str]) -> Any:
+    if os.path.splitext(path)[1] != ".npy":
+        raise ValueError(
+            f"X must be an array or the path of a .npy file, got {path}; zarr needs a DaskEngine"
+        )
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ValueError(f"X cannot be read: {path}: {error}") from None
 
 
 def placed(engine: Engine, inputs: Inputs) -> Any:
@@ -86,6 +95,8 @@ def find_engine(
     n, d = inputs.shape
     chosen = choose_engine(engine, n)
     expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)
+    if chosen.has_store and memory is None:  # tiles are files, and there is no limit to them
+        expected = replace(expected, available=None)
     if engine == "auto" and chosen.where == "device":
         suits = architecture is None or device_can(architecture, inputs)
         if not suits or not (expected.fits or _is_cg(solver)):

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from nngp._files import replaced
+from nngp._files import DAMAGED, replaced
 from nngp.architecture import Activation, from_spec, spec_of
 from nngp.linsolve import CG, Engine, choose_engine
 from nngp.posterior.state import arrays_of, header_of, restore
@@ -32,7 +32,7 @@ from nngp.predictors.search import as_column
 FORMAT, VERSION = "nngp-model", 3
 HEADER = "header.json"
 # What reading a damaged archive can raise
-UNREADABLE = (KeyError, TypeError, ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile)
+UNREADABLE = (*DAMAGED, OSError)
 KINDS = {"NNGPRegressor": NNGPRegressor, "NNGPClassifier": NNGPClassifier}
 
 

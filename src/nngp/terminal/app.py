@@ -48,6 +48,14 @@ StoreFile = Annotated[Path, typer.Option(help="Where runs are kept.")]
 Picture = Annotated[Path, typer.Option("--out", "--output", "-o", help="A .svg, .png or .pdf.")]
 
 
+TileRows = Annotated[
+    int | None, typer.Option(min=1, help="With --cluster: rows of a tile, at most.")
+]
+TileStore = Annotated[
+    Path | None, typer.Option(help="With --cluster: a folder that all workers see, to go on from.")
+]
+
+
 @app.command(epilog="Example: nngp fit houses.csv --target price -o houses.nngp")
 def fit(
     train: TablePath,
@@ -77,13 +85,8 @@ def fit(
     ] = "auto",
     engine: EngineName = "auto",
     cluster: Cluster = None,
-    tile: Annotated[
-        int | None, typer.Option(min=1, help="With --cluster: rows of a tile, at most.")
-    ] = None,
-    tile_store: Annotated[
-        Path | None,
-        typer.Option(help="With --cluster: a folder that all workers see, to go on from."),
-    ] = None,
+    tile: TileRows = None,
+    tile_store: TileStore = None,
     as_json: Json = False,
 ) -> None:
     """Fit a table: choose a network, condition it on every row, write the model to a file."""
@@ -116,10 +119,12 @@ def predict(
     interval: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.95,
     engine: EngineName = "auto",
     cluster: Cluster = None,
+    tile: TileRows = None,
+    tile_store: TileStore = None,
     as_json: Json = False,
 ) -> None:
     """Predict every row: mean, deviation and interval, or class and probabilities."""
-    with guarded(), engine_at(engine, cluster) as place:
+    with guarded(), engine_at(engine, cluster, tile, tile_store) as place:
         from nngp.terminal import jobs
 
         jobs.predict(model, table, output, interval, place, as_json)
@@ -131,10 +136,12 @@ def evaluate(
     table: TablePath,
     engine: EngineName = "auto",
     cluster: Cluster = None,
+    tile: TileRows = None,
+    tile_store: TileStore = None,
     as_json: Json = False,
 ) -> None:
     """Compare predictions with the target column of another table."""
-    with guarded(), engine_at(engine, cluster) as place:
+    with guarded(), engine_at(engine, cluster, tile, tile_store) as place:
         from nngp.terminal import jobs
 
         jobs.evaluate(model, table, place, as_json)
