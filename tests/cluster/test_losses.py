@@ -7,6 +7,7 @@ import pytest
 from clusters import Killer, check_same, fit, is_alive, processes
 
 import nngp
+from nngp.linsolve.cluster_client import result
 
 
 def test_a_killed_worker_costs_time_and_nothing_else(problem, local):
@@ -88,3 +89,29 @@ def test_a_tile_that_fits_no_worker_is_refused(problem):
 def test_wrong_options(client, options):
     with pytest.raises(ValueError, match="must be"):
         nngp.DaskEngine(client, **options)
+
+
+class Alone:
+    """A client whose workers are gone."""
+
+    status = "running"
+
+    def scheduler_info(self, n_workers):
+        return {"workers": {}}
+
+
+class Lost:
+    """A future that has finished, with a result that nobody holds any more."""
+
+    status = "finished"
+
+    def done(self):
+        return True
+
+    def result(self, timeout):
+        raise TimeoutError
+
+
+def test_a_result_that_is_lost_on_its_way_is_not_waited_for_without_end():
+    with pytest.raises(nngp.ClusterError, match="no worker"):
+        result(Alone(), Lost(), patience=0.01)

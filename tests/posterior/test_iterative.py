@@ -249,6 +249,20 @@ class StopError(Exception):
     pass
 
 
+def test_a_covariance_is_never_too_small():
+    images, targets = digits(300)
+    train, Y, test = images[:260], targets[:260], images[260:290]
+    exact = nngp.condition(NETS["relu"], train, Y, noise_var=1e-3).covariance(test)
+    solver = nngp.CG(tolerance=1e-2, preconditioner="nystrom", rank=20)
+    rough = nngp.condition(NETS["relu"], train, Y, noise_var=1e-3, solver=solver)
+    more = np.linalg.eigvalsh(rough.covariance(test) - exact)
+    assert more[-1] > 1e-9  # it is rough
+    assert more[0] > -1e-12
+    np.testing.assert_allclose(
+        np.diagonal(rough.covariance(test)), rough.variance(test), rtol=1e-9, atol=1e-12
+    )
+
+
 def test_a_checkpoint_serves_the_same_call_only(tmp_path):
     images, targets = digits(400)
     seen = []
@@ -274,8 +288,9 @@ def test_a_checkpoint_serves_the_same_call_only(tmp_path):
     seen.clear()
     with pytest.raises(StopError):
         condition(progress=stop)
-    with pytest.warns(nngp.CheckpointWarning, match="another problem"):
-        other = condition(noise=1e-2)
+    (file,) = tmp_path.iterdir()
+    other = condition(noise=1e-2)
+    assert list(tmp_path.iterdir()) == [file]
     direct = nngp.condition(NETS["relu"], images, targets, noise_var=1e-2)
     close(other.mean(images[:5]), direct.mean(images[:5]), 1e-6)
 

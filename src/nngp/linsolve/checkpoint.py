@@ -1,8 +1,8 @@
 """The state of conjugate gradients in a file, so that an interrupted solve goes on where it was.
 
-One file in a folder, replaced as a whole every so many seconds and when the solve is interrupted,
-and removed once it is done. It carries the key of its problem; one that is damaged, or of another
-problem, is passed over with a warning.
+One file for each problem in a folder, replaced as a whole every so many seconds and when the solve
+is interrupted, and removed once it is done. It carries the key of its problem; one that is damaged
+is passed over with a warning.
 """
 
 import time
@@ -36,19 +36,15 @@ class Checkpoint:
         """The state that was written for this problem, if there is one."""
         if not self.path.exists():
             return None
-        problem = "is damaged"
         try:
             with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                if str(file["key"]) == self.key:
-                    x, r, p, rz = (file[name] for name in ("x", "r", "p", "rz"))
-                    if x.shape == r.shape == p.shape == shape:
-                        return State(x, r, p, rz, int(file["count"]))
-                else:
-                    problem = "belongs to another problem"
+                x, r, p, rz = (file[name] for name in ("x", "r", "p", "rz"))
+                if str(file["key"]) == self.key and x.shape == r.shape == p.shape == shape:
+                    return State(x, r, p, rz, int(file["count"]))
         except (*DAMAGED, OSError):
             pass
         warnings.warn(
-            f"the checkpoint {self.path} {problem}, so the solve begins anew and will replace it",
+            f"the checkpoint {self.path} is damaged, so the solve begins anew and will replace it",
             CheckpointWarning,
             stacklevel=2,
         )
