@@ -45,6 +45,7 @@ def test_exact_filling_is_the_integral(name):
     np.testing.assert_allclose(table(2.4, 1.0), nngp.layer_covariance(name, 2.4, 2.4, 1.0))
 
 
+@pytest.mark.slow
 def test_the_authors_table_is_cut_as_theirs_is():
     table = nngp.LookupTable.authors("relu")
     assert (table.grid.n_g, table.grid.u_max, table.grid.max_corr) == (501, 10.0, 0.99999)

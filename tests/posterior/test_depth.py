@@ -74,6 +74,7 @@ def test_everything_against_mpmath(net, relative, engine):
     close(posterior.leave_one_out_density()[0], expected["density"][0])
 
 
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize("relative", [True, False])
 @pytest.mark.parametrize("net", [DEEP[0], DEEP[1], DEEP[4]], ids=lambda net: f"{net[0]} {net[1]}")
 @pytest.mark.filterwarnings("ignore::nngp.ConstantKernelWarning")
@@ -239,7 +240,7 @@ def test_too_deep_for_relative_noise_points_to_the_limit():
 
 
 @pytest.mark.slow_on_jax
-@pytest.mark.parametrize("count", [1, 2, 7])
+@pytest.mark.parametrize("count", [1, 2, pytest.param(7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("constant", [True, False])
 def test_constant_targets_and_single_points(count, constant, engine):
     """Where nothing is left but the constant, rounding must not pass for a residual."""

@@ -83,6 +83,7 @@ def test_draws_have_the_posterior_as_their_law():
     np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.05 * covariance.max())
 
 
+@pytest.mark.slow
 def test_tiles_that_differ_in_size_on_jax():
     test, engine = nngp.normalize(TEST), jax_engine(32)  # of 32 and 21 rows
     direct = nngp.condition(NETS["relu"], SPHERE, Y, noise_var=1e-3, solver="cholesky")

@@ -136,6 +136,7 @@ def test_what_is_given_stays():
     np.testing.assert_allclose(model.predict(moved), model.predict(X))
 
 
+@pytest.mark.slow
 def test_columns_that_share_a_unit_keep_their_spread():
     """Pixels: those at the rim hardly vary, and mean little."""
     X, y = load_digits(return_X_y=True)
@@ -213,7 +214,8 @@ def test_selection_on_some_points_uses_all_afterwards():
 
 
 @pytest.mark.parametrize(
-    "activation", ["tanh", pytest.param("elu", marks=pytest.mark.slow), "silu"]
+    "activation",
+    [*(pytest.param(name, marks=pytest.mark.slow) for name in ("tanh", "elu")), "silu"],
 )
 def test_any_activation_is_fast_on_the_sphere(activation):
     X, y = data(120)

@@ -247,7 +247,7 @@ class DaskEngine:
 
 
 class DaskRun:
-    """One job on the cluster; what it has begun is cancelled if it fails."""
+    """One job on the cluster; what it has begun is let go of if it fails."""
 
     ahead = AHEAD
 
@@ -259,11 +259,12 @@ class DaskRun:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if error[0] is not None:
-            try:
-                self.engine.client.cancel([f for f in self._begun if f.status == "pending"])
-            except Exception:  # the connection may be what failed; the first error is on its way
-                return
+        if error[0] is None:
+            return
+        # Not by cancelling: of keys that depend on each other that can cost the connection.
+        for future in list(self._begun):
+            if future.status == "pending":
+                future.release()
 
     def chain(
         self,
