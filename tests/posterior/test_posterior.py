@@ -341,7 +341,12 @@ def test_any_shape_and_degenerate_input(n, m, d, outputs, depth, activation, kin
     Y = rng.standard_normal((n, outputs))
     net = nngp.Architecture(depth, activation, 1.5, 0.2)
     posterior = nngp.condition(net, X, Y, noise_var=noise)
-    mean, variance = posterior.predict(Xs)
+    try:
+        mean, variance = posterior.predict(Xs)
+    except nngp.VarianceError:  # targets that contradict each other leave weights of 1/noise
+        assert kind == "constant"
+        assert noise <= 1e-10
+        return
     prior = nngp.kernel_diag(net, Xs)
     assert mean.shape == (m, outputs)
     assert np.isfinite(mean).all()
