@@ -95,17 +95,17 @@ class Listener:
             self.nearest[facts["kernel"]] = min(before, facts["nearest"])
 
 
-def patient(client: Any, future: Any, patience: float) -> None:
+def patient(client: Any, future: Any, patience: float, words: Words = TILES) -> None:
     """Wait for a future, looking after the cluster meanwhile; raise what its task raised."""
-    watch = Watch(client, patience)
+    watch = Watch(client, patience, words)
     while not future.done():
         try:
             future.exception(timeout=POLL)
         except TimeoutError:
             watch.look()
         except Exception as error:
-            raise translated(error) from error
-    check_ended(future)
+            raise translated(error, words) from error
+    check_ended(future, words)
 
 
 def check_ended(future: Any, words: Words = TILES) -> None:
@@ -119,17 +119,17 @@ def check_ended(future: Any, words: Words = TILES) -> None:
         )
 
 
-def result(client: Any, future: Any, patience: float) -> Any:
+def result(client: Any, future: Any, patience: float, words: Words = TILES) -> Any:
     """What a future stands for, on the client."""
-    watch = Watch(client, patience)
+    watch = Watch(client, patience, words)
     while True:  # who held it may die between the end of its task and this
-        patient(client, future, patience)
+        patient(client, future, patience, words)
         try:
             return future.result(timeout=POLL)
         except TimeoutError:
             watch.look()
         except Exception as error:
-            raise translated(error) from error
+            raise translated(error, words) from error
 
 
 class Watch:

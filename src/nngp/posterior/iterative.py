@@ -9,7 +9,7 @@ solved as one more target.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from nngp.linsolve.cholesky import Edges, spans
 from nngp.posterior.constant import Constant
 from nngp.posterior.explain import no_factor
 from nngp.posterior.noise import Noise
-from nngp.posterior.system import Explained, KernelBlocks, check_noise, middle_of, with_ones
+from nngp.posterior.system import Explained, KernelBlocks, Solved, check_noise, middle_of, with_ones
 from nngp.posterior.workplace import Workplace, placed
 
 Array = NDArray[np.float64]
@@ -117,7 +117,7 @@ class Reached:
 
 
 @dataclass
-class Iterative:
+class Iterative(Solved):
     """The targets solved for, as tiles (outputs, rows) of the engine; and how to solve for more."""
 
     problem: Problem
@@ -135,16 +135,6 @@ class Iterative:
     def slices(self) -> list[slice]:
         """The index range of every tile."""
         return spans(self.edges)
-
-    @property
-    def mean(self) -> Any:
-        """What is added to every prediction: μ of each output, or nothing."""
-        return 0.0 if self.constant is None else self.constant.mean
-
-    @cached_property
-    def weights(self) -> Array:
-        """α on the host, (n, outputs), times the split's scale."""
-        return np.concatenate([np.asarray(tile) for tile in self.alpha], axis=1).T
 
     @property
     def bytes(self) -> int:

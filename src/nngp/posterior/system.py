@@ -6,6 +6,7 @@ Takes kernel blocks, targets and noise; gives `System`: the factor, z = L⁻¹Y 
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -55,23 +56,27 @@ class KernelBlocks(Protocol):
     def error(self) -> float: ...
 
 
-class Solved(Protocol):
-    """What a mean is read off: α in tiles, and the constant."""
+class Solved(ABC):
+    """What a mean is read off, however it was solved: α in tiles, and the constant."""
+
+    split: Split
+    constant: Constant | None
+    alpha: Sequence[Any]
 
     @property
-    def split(self) -> Split: ...
+    @abstractmethod
+    def slices(self) -> list[slice]:
+        """The index range of every tile."""
 
     @property
-    def alpha(self) -> Sequence[Any]: ...
+    def mean(self) -> Any:
+        """What is added to every prediction: μ of each output, or nothing."""
+        return 0.0 if self.constant is None else self.constant.mean
 
-    @property
-    def slices(self) -> list[slice]: ...
-
-    @property
-    def mean(self) -> Any: ...
-
-    @property
-    def weights(self) -> Array: ...
+    @cached_property
+    def weights(self) -> Array:
+        """α on the host, (n, outputs), times the split's scale."""
+        return np.concatenate([np.asarray(tile) for tile in self.alpha], axis=1).T
 
 
 class Explained(NamedTuple):
@@ -84,7 +89,7 @@ class Explained(NamedTuple):
 
 
 @dataclass(frozen=True)
-class System:
+class System(Solved):
     """The factor, and the targets solved with it, as tiles (outputs, rows) of the engine."""
 
     factor: Factor
@@ -101,16 +106,6 @@ class System:
     def slices(self) -> list[slice]:
         """The index range of every tile."""
         return self.factor.slices
-
-    @property
-    def mean(self) -> Any:
-        """What is added to every prediction: μ of each output, or nothing."""
-        return 0.0 if self.constant is None else self.constant.mean
-
-    @cached_property
-    def weights(self) -> Array:
-        """α on the host, (n, outputs), times the split's scale."""
-        return np.concatenate([np.asarray(tile) for tile in self.alpha], axis=1).T
 
     @property
     def bytes(self) -> int:

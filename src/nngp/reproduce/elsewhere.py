@@ -21,9 +21,8 @@ from nngp.linsolve.cluster_client import (
     ClusterError,
     Watch,
     Words,
-    check_ended,
     connected,
-    translated,
+    result,
 )
 from nngp.reproduce.scope import Scope
 from nngp.reproduce.store import Run
@@ -78,11 +77,7 @@ class Workers:
 
     def next(self) -> tuple[str, Ended]:
         future = self._first()
-        check_ended(future, RUNS)
-        try:
-            ended = future.result()
-        except Exception as error:  # lost on its way here
-            raise translated(error, RUNS) from error
+        ended = result(self.client, future, self.patience, RUNS)
         key, _ = self._began.pop(future.key)
         return key, ended
 
