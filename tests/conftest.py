@@ -11,10 +11,14 @@ DATA = Path(os.environ.get("NNGP_DATA") or Path(__file__).parents[2] / "shared" 
 
 
 def pytest_collection_modifyitems(items):
-    """What takes long to compile, and tests on JAX what others test there as well, is slow."""
+    """What takes long to compile, and tests on JAX what others test there as well, is slow; a
+    marker may name the parameters for which it is."""
     for item in items:
-        on_jax = getattr(item, "callspec", None) and item.callspec.params.get("engine") == "jax"
-        if on_jax and item.get_closest_marker("slow_on_jax"):
+        marker = item.get_closest_marker("slow_on_jax")
+        if marker is None or not hasattr(item, "callspec"):
+            continue
+        wanted = {"engine": "jax", **marker.kwargs}
+        if wanted.items() <= item.callspec.params.items():
             item.add_marker(pytest.mark.slow)
 
 

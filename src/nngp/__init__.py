@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from nngp import datasets as datasets, finite as finite, regimes as regimes
     from nngp.linsolve.cluster import DaskEngine as DaskEngine
     from nngp.linsolve.cluster_client import ClusterError as ClusterError
+    from nngp.linsolve.tile_store import StoreError as StoreError
     from nngp.predictors import (
         ModelFileError as ModelFileError,
         NNGPClassifier as NNGPClassifier,
@@ -82,6 +83,7 @@ _LATER = {
     ),
     "DaskEngine": "nngp.linsolve.cluster",
     "ClusterError": "nngp.linsolve.cluster_client",
+    "StoreError": "nngp.linsolve.tile_store",
     "FiniteNetwork": "nngp.reproduce.finite.network",
     "RunStore": "nngp.reproduce.store",
     "datasets": "",

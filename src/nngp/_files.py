@@ -28,3 +28,13 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def usable_folder(path: str | os.PathLike[str], option: str) -> Path:
+    """The folder that was named by an option, made if need be."""
+    folder = Path(path).expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{option}={str(path)!r} is no folder that can be used: {error}") from None
+    return folder

@@ -61,8 +61,8 @@ class Noted(NamedTuple):
 
 
 def given(array: Any) -> Any:
-    """An array that travels with the description itself."""
-    return np.array(array)
+    """An array that travels with the description itself, or the list of its pieces."""
+    return np.concatenate(array) if isinstance(array, list) else np.array(array)
 
 
 def tell(topic: str, **facts: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 from clusters import Killer, check_same, fit, is_alive, processes
 
 import nngp
-from nngp.linsolve.cluster_client import result
+from nngp.linsolve.cluster_client import known_workers, result
 
 
 def test_a_killed_worker_costs_time_and_nothing_else(problem, local):
@@ -62,8 +62,10 @@ def test_a_scheduler_that_goes_away(problem):
             if engine.listener.done and client.status == "running":
                 client.cluster.close()
 
-        with pytest.raises(nngp.ClusterError, match="call again"):
+        with pytest.raises(nngp.ClusterError, match=r"again|make a new"):
             fit(problem, engine, progress=stop)
+        with pytest.raises(nngp.ClusterError):
+            fit(problem, engine)
 
 
 def test_no_scheduler_at_all(monkeypatch):
@@ -74,6 +76,9 @@ def test_no_scheduler_at_all(monkeypatch):
         nngp.DaskEngine("tcp://127.0.0.1:9")
     with pytest.raises(TypeError, match="address such as"):
         nngp.DaskEngine(3)
+    for address in ("bla", "", "http://127.0.0.1:8786", "tcp://host", "tcp://:8786"):
+        with pytest.raises(nngp.ClusterError, match="it looks like 'tcp://host:8786'"):
+            nngp.DaskEngine(address)
 
 
 def test_a_tile_that_fits_no_worker_is_refused(problem):
@@ -85,7 +90,10 @@ def test_a_tile_that_fits_no_worker_is_refused(problem):
         assert not engine.listener.done
 
 
-@pytest.mark.parametrize("options", [{"tile": 0}, {"tile": 2.5}, {"dtype": "f2"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"tile": 0}, {"tile": 2.5}, {"dtype": "f2"}, {"patience": -1}, {"store": 5}, {"store": ""}],
+)
 def test_wrong_options(client, options):
     with pytest.raises(ValueError, match="must be"):
         nngp.DaskEngine(client, **options)
@@ -98,6 +106,19 @@ class Alone:
 
     def scheduler_info(self, n_workers):
         return {"workers": {}}
+
+
+class Reconnecting:
+    """A client whose scheduler is gone, which it has not given up yet: it knows nothing."""
+
+    status = "connecting"
+
+    def scheduler_info(self, n_workers):
+        return {}
+
+
+def test_while_a_client_reconnects_there_are_no_workers():
+    assert known_workers(Reconnecting()) == {}
 
 
 class Lost:

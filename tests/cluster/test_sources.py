@@ -5,6 +5,7 @@ import pytest
 from clusters import check_same, fit
 
 import nngp
+from nngp.gram.remote import RemoteInputs
 from nngp.gram.sources import _stamp
 
 
@@ -36,6 +37,16 @@ def test_a_dask_array(engine, problem, local):
 
     X = da.from_array(problem.X, chunks=(317, 5))
     check_same(fit(problem._replace(X=X), engine), local, problem.Xs)
+
+
+@pytest.mark.filterwarnings("error:Sending large graph")
+def test_a_large_array_travels_in_pieces(engine):
+    X = np.random.default_rng(0).standard_normal((260, 9000))  # 19 MB
+    with engine.run() as run:
+        for array in (X, X[:3], X[:1]):
+            assert np.array_equal(run.fetch(run.put(array)), array)
+    rows = RemoteInputs.of(engine, X)
+    assert np.array_equal(rows, X)
 
 
 def test_integers_become_float64(engine, tmp_path):
@@ -70,6 +81,9 @@ def test_a_file_that_is_not_there_or_no_array(engine, problem, tmp_path):
         fit(problem._replace(X=tmp_path / "text.npy"), engine)
     with pytest.raises(ValueError, match=r"\.npy or \.zarr"):
         fit(problem._replace(X=tmp_path / "data.csv"), engine)
+    np.save(tmp_path / "empty.npy", np.zeros((0, 6)))
+    with pytest.raises(ValueError, match="X is empty"):
+        fit(problem._replace(X=tmp_path / "empty.npy"), engine)
 
 
 def test_a_file_that_changes_is_noticed(engine, problem, tmp_path):

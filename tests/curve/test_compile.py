@@ -185,7 +185,7 @@ def test_derivative_and_sensitivities(name, layer):
     np.testing.assert_allclose(per_layer["bias_var"].sum(axis=0), shared["bias_var"])
 
 
-@pytest.mark.parametrize("name", ["tanh", "hard_tanh"])
+@pytest.mark.parametrize("name", ["tanh", pytest.param("hard_tanh", marks=pytest.mark.slow)])
 def test_numeric_sensitivities_against_differences(name):
     corr, h = np.array([1.0, 0.9, 0.2, -0.7]), 1e-4
 

@@ -1,5 +1,7 @@
 """The JAX kernel equals the NumPy one; its gradients are right, and finite everywhere."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -20,15 +22,21 @@ def double_precision():
         yield
 
 
+@cache
+def value_and_gradients(name):
+    """One program for all inputs."""
+    k = nngp.jax_kernel(nngp.Architecture(2, name))
+    return jax.jit(jax.value_and_grad(k, argnums=(0, 1, 2, 3)))
+
+
 def numpy_kernel(name, depth, a, b, weight_var, bias_var):
     return nngp.kernel(nngp.Architecture(depth, name, weight_var, bias_var), a[None], b[None])[0, 0]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_value_and_gradients(name):
-    k = jax.jit(nngp.jax_kernel(nngp.Architecture(2, name)))
-    assert k(x, y, 1.2, 0.1) == pytest.approx(numpy_kernel(name, 2, x, y, 1.2, 0.1), rel=1e-11)
-    gradients = jax.jit(jax.grad(k, argnums=(0, 1, 2, 3)))(x, y, 1.2, 0.1)
+    value, gradients = value_and_gradients(name)(x, y, 1.2, 0.1)
+    assert value == pytest.approx(numpy_kernel(name, 2, x, y, 1.2, 0.1), rel=1e-11)
     h, e = 1e-4, np.eye(5)[0]
     K = numpy_kernel
     differences = [
@@ -64,8 +72,7 @@ def test_gradient_where_the_inputs_coincide(name):
     ids=["equal", "opposite", "first zero", "second zero", "both zero", "parallel"],
 )
 def test_gradients_are_finite_everywhere(name, bias_var, a, b):
-    k = nngp.jax_kernel(nngp.Architecture(2, name))
-    value, gradients = jax.value_and_grad(k, argnums=(0, 1, 2, 3))(a, b, 1.2, bias_var)
+    value, gradients = value_and_gradients(name)(a, b, 1.2, bias_var)
     assert np.isfinite(value)
     assert all(np.isfinite(g).all() for g in gradients)
 
@@ -126,10 +133,10 @@ def test_a_numpy_function_is_explained():
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("bias_var", [0.0, 0.1])
 def test_gradients_are_finite_in_single_precision(name, bias_var):
-    k = nngp.jax_kernel(nngp.Architecture(2, name))
     a = jnp.asarray(x, dtype=jnp.float32)
+    variances = jnp.float32(1.2), jnp.float32(bias_var)
     for pair in ((a, a), (a, -a), (0 * a, a), (0 * a, 0 * a)):
-        gradients = jax.grad(k, argnums=(0, 1))(*pair, jnp.float32(1.2), jnp.float32(bias_var))
+        _, gradients = value_and_gradients(name)(*pair, *variances)
         assert all(np.isfinite(g).all() for g in gradients)
 
 

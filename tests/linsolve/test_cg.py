@@ -1,6 +1,7 @@
 """Conjugate gradients against dense solves: products from tiles, preconditioners, the recurrence,
 what is kept and what is computed anew, checkpoints, and what happens when it cannot be done."""
 
+import re
 import warnings
 
 import numpy as np
@@ -18,6 +19,7 @@ from nngp.linsolve import (
     NotConvergedError,
     NotPositiveDefiniteError,
     Progress,
+    forecast_cg,
     plan_cg,
 )
 from nngp.linsolve.cg import conjugate_gradients
@@ -194,6 +196,13 @@ def test_a_residual_that_rounding_forbids_is_an_error():
         plain(0.5 * (B + B.T), np.ones((1, 8)), tolerance=1e-15)
 
 
+def test_a_residual_that_grows_is_no_matter_of_iterations():
+    B = np.diag(np.geomspace(1e-18, 1.0, 60))
+    turned = np.linalg.qr(np.random.default_rng(0).standard_normal((60, 60)))[0]
+    with pytest.raises(NotConvergedError, match="nearly singular: pass a larger noise_var"):
+        plain(turned @ B @ turned.T + 1e-15 * np.eye(60), np.ones((1, 60)), tolerance=1e-8)
+
+
 def test_a_recurrence_that_drifts_is_taken_up_again_from_the_true_residual():
     """Products that are off by a millionth at first: the recurrence does not notice."""
     B, right, calls = np.diag(np.linspace(1, 10, N)), np.ones((1, N)), []
@@ -247,7 +256,7 @@ def stopping(at):
     seen = []
 
     def report(step):
-        if step.phase.startswith("cg, "):
+        if step.message:
             seen.append(step)
             if len(seen) == at:
                 raise StopError
@@ -272,11 +281,11 @@ def test_an_interrupted_solve_goes_on_where_it_was(tmp_path):
     counted = []
     rest = solved(
         tmp_path,
-        lambda phase, work, expected: Progress(phase, work, lambda s: counted.append(s.phase)),
+        lambda phase, work, expected: Progress(phase, work, lambda s: counted.append(s.message)),
     )
     assert np.array_equal(rest.x, whole.x)
     assert rest.iterations == whole.iterations
-    done = sum(phase.startswith("cg, ") for phase in counted)
+    done = sum(message.startswith("residual") for message in counted)
     assert done == whole.iterations - whole.iterations // 2
     assert not list(tmp_path.iterdir())
 
@@ -323,6 +332,25 @@ def test_a_damaged_checkpoint_is_noticed(tmp_path, damage):
     assert np.array_equal(found.x, solved(tmp_path).x)
 
 
+def test_a_checkpoint_that_cannot_be_written_does_not_end_the_solve(tmp_path, monkeypatch):
+    monkeypatch.setattr("nngp.linsolve.checkpoint.np.savez", full)
+    with pytest.warns(CheckpointWarning, match="cannot be written") as warned:
+        found = solved(tmp_path, every=0.0)
+    assert len(warned) == 1
+    assert found.iterations > 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def full(*_, **__):
+    raise OSError(28, "no space left on device")
+
+
+def test_a_checkpoint_needs_a_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="is no folder that can be used"):
+        Checkpoint(tmp_path / "file", "key", 1.0)
+
+
 def test_no_checkpoint_no_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -343,7 +371,8 @@ def test_memory_decides_what_is_kept_and_the_rank():
     engine, n = CpuEngine(), 20_000
     plans = [plan_cg(engine, n, 100, 1, CG(preconditioner="nystrom"), 1e-2, memory)
              for memory in (200e6, 600e6, 4e9)]  # fmt: skip
-    assert [plan.forecast.bytes <= m for plan, m in zip(plans, (200e6, 600e6, 4e9), strict=True)]
+    for plan, memory in zip(plans, (200e6, 600e6, 4e9), strict=True):
+        assert plan.forecast.bytes <= memory
     assert plans[0].rank < plans[1].rank <= plans[2].rank
     assert plans[0].room < plans[2].room
     asked = plan_cg(engine, n, 100, 1, CG(preconditioner="nystrom", rank=1000), 1e-2, 200e6)
@@ -352,8 +381,28 @@ def test_memory_decides_what_is_kept_and_the_rank():
 
 @pytest.mark.parametrize("options", [CG(), CG(preconditioner="single")])
 def test_what_cannot_fit_is_refused(options):
-    with pytest.raises(MemoryError, match="conjugate gradients for 20000 points need"):
-        plan_cg(CpuEngine(), 20_000, 100, 1, options, 1e-2, 70e6)
+    memory = 100e6
+    with pytest.raises(MemoryError, match="conjugate gradients for 90000 points need") as error:
+        plan_cg(CpuEngine(), 90_000, 100, 1, options, 1e-2, memory)
+    fitting = int(re.search(r"at most (\d+) points would fit", str(error.value))[1])
+    assert 0 < fitting < 90_000
+    assert plan_cg(CpuEngine(), fitting, 100, 1, options, 1e-2, memory).forecast.bytes <= memory
+    with pytest.raises(MemoryError, match="too little for any number of points"):
+        plan_cg(CpuEngine(), 90_000, 100, 1, options, 1e-2, 1e6)
+
+
+def test_a_rank_means_landmarks():
+    assert plan_cg(CpuEngine(), 500, 5, 1, CG(), 1e-2).preconditioner == "single"
+    asked = plan_cg(CpuEngine(), 500, 5, 1, CG(rank=40), 1e-2)
+    assert (asked.preconditioner, asked.rank) == ("nystrom", 40)
+
+
+def test_a_forecast_says_how_many_points_fit():
+    engine = CpuEngine()
+    small, large = (forecast_cg(engine, n, 10, 1, CG(), 500e6) for n in (10_000, 10_000_000))
+    assert small.fits
+    assert not large.fits
+    assert 10_000 < small.largest == large.largest < 10_000_000
 
 
 def test_an_engine_without_float32_tiles_is_told_so():
@@ -368,7 +417,8 @@ def test_an_engine_without_float32_tiles_is_told_so():
 @pytest.mark.parametrize(
     "wrong",
     [{"tolerance": 0}, {"tolerance": 2.0}, {"rank": 0}, {"max_iterations": 1.5},
-     {"preconditioner": "jacobi"}, {"checkpoint_seconds": -1}],
+     {"preconditioner": "jacobi"}, {"checkpoint_seconds": -1}, {"checkpoint": 5},
+     {"checkpoint": ""}, {"seed": -1}, {"seed": "a"}, {"rank": 5, "preconditioner": "single"}],
 )  # fmt: skip
 def test_options_are_checked(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -18,7 +18,11 @@ def processes(workers=2, memory="2GB", failures=10, **settings):
     import dask
     from distributed import Client, LocalCluster
 
-    wanted = {"distributed.scheduler.allowed-failures": failures, **settings}
+    wanted = {
+        "distributed.scheduler.allowed-failures": failures,
+        "distributed.comm.timeouts.connect": "3s",  # how long others ask a dead worker for a tile
+        **settings,
+    }
     with (
         patch.dict(os.environ),  # Dask leaves its settings of BLAS threads there
         dask.config.set(wanted),

@@ -47,7 +47,7 @@ def test_bad_data(X, Y, error, message):
         ({"noise_var": np.nan}, ValueError, "noise_var must be finite"),
         ({"noise_var": np.ones(30)}, TypeError, "noise_var must be one number"),
         ({"noise_var": None}, TypeError, "noise_var must be one number"),
-        ({"engine": None}, TypeError, "engine must be a name or an engine"),
+        ({"engine": None}, TypeError, r"'gpu' or an engine, such as"),
         ({"memory": "1GB"}, ValueError, "memory must be a positive number of bytes"),
         ({"progress": np.ones(2)}, TypeError, "progress must be"),
         ({"engine": "tpu"}, ValueError, "engine must be 'auto', 'cpu' or 'gpu'"),

@@ -1,8 +1,10 @@
 """Posteriors by conjugate gradients against those by Cholesky: means, variances, covariance, draws,
 updates, files, and what cannot be had without a factor."""
 
+import copy
 import functools
 import json
+import pickle
 import zipfile
 
 import numpy as np
@@ -246,6 +248,36 @@ def test_an_update_begins_at_the_old_weights():
     assert posterior.report.iterations < 0.9 * cold.report.iterations
 
 
+def test_it_can_be_pickled_and_copied():
+    images, targets = digits(300)
+    posterior = nngp.condition(NETS["relu"], images, targets, noise_var=1e-2, solver="cg")
+    expected = posterior.predict(images[:5])
+    for other in (pickle.loads(pickle.dumps(posterior)), copy.deepcopy(posterior)):
+        mean, variance = other.predict(images[:5])
+        assert np.array_equal(mean, expected[0])
+        close(variance, expected[1], 1e-6)
+
+
+def test_a_forecast_of_either_solver():
+    options = {"engine": "cpu", "memory": 200e6}
+    direct, cg = (nngp.forecast(8_000, 10, solver=s, **options) for s in ("cholesky", "cg"))
+    assert not direct.fits
+    assert cg.fits
+    assert direct.largest < 8_000 < cg.largest
+    assert nngp.forecast(8_000, 10, solver="auto", **options).bytes == cg.bytes
+    with pytest.raises(ValueError, match="solver must be"):
+        nngp.forecast(10, 10, solver="lu")
+
+
+def test_a_folder_that_is_none_is_noticed_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    images, targets = digits(300)
+    steps, solver = [], nngp.CG(checkpoint=tmp_path / "file")
+    with pytest.raises(ValueError, match="is no folder that can be used"):
+        nngp.condition(NETS["relu"], images, targets, solver=solver, progress=steps.append)
+    assert not steps
+
+
 class StopError(Exception):
     pass
 
@@ -270,7 +302,7 @@ def test_a_checkpoint_serves_the_same_call_only(tmp_path):
 
     def stop(step):
         seen.append(step)
-        if sum(s.phase.startswith("cg, ") for s in seen) == 8:
+        if sum(s.message.startswith("residual") for s in seen) == 8:
             raise StopError
 
     def condition(noise=1e-3, progress=None):

@@ -24,6 +24,7 @@ def close(actual, expected, tolerance=1e-9):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * np.abs(expected).max())
 
 
+@pytest.mark.slow_on_jax(data="unequal norms")
 def test_mean_variance_covariance_evidence(data, engine):
     X, Xs = data
     mean, covariance, evidence = oracle.posterior(X, Y, Xs, 3, 1.6, 0.1, NOISE)
@@ -150,6 +151,7 @@ def test_parallel_inputs_are_not_duplicates(engine):
     assert posterior.log_evidence == pytest.approx(evidence, rel=1e-7)
 
 
+@pytest.mark.slow_on_jax(name="erf")
 @pytest.mark.parametrize(("name", "depth", "weight_var"), [("erf", 20, 20.0), ("step", 2, 1.6)])
 def test_networks_that_tear_near_inputs_apart(name, depth, weight_var, engine):
     """Chaos and jumps: near pairs are taken from the difference of their unit vectors."""

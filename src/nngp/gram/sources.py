@@ -72,7 +72,9 @@ class File:
         shape, stamp, problem = cluster.fetch(cluster.submit(Later(seen, (where,), "")))
         if problem:
             raise ValueError(f"{name} cannot be read by the workers: {problem}")
-        if len(shape) not in (1, 2) or 0 in shape:
+        if 0 in shape:
+            raise ValueError(f"{name} is empty: {where} has the shape {shape}")
+        if len(shape) not in (1, 2):
             raise ValueError(f"{name} must be two-dimensional (points, features), got {shape}")
         return cls(cluster, where, (shape[0], shape[1] if len(shape) == 2 else 1), stamp)
 
@@ -94,7 +96,11 @@ class DaskArray:
     def of(cls, cluster: Any, X: Any, name: str) -> "DaskArray":
         if X.ndim == 1:
             X = X[:, None]
-        if X.ndim != 2 or not all(np.isfinite(size) and size > 0 for size in X.shape):
+        if 0 in X.shape:
+            raise ValueError(f"{name} is empty: a dask array of the shape {X.shape}")
+        if X.ndim != 2:
+            raise ValueError(f"{name} must be two-dimensional (points, features), got {X.shape}")
+        if not all(np.isfinite(size) for size in X.shape):
             raise ValueError(
                 f"{name} must be a dask array (points, features) of known shape, got {X.shape}; "
                 f"use {name}.compute_chunk_sizes()"
@@ -117,7 +123,9 @@ def seen(path: str) -> tuple[tuple[int, ...], tuple[int, int], str]:
 def read_rows(path: str, start: int, stop: int, stamp: tuple[int, int]) -> Any:
     """On a worker: some rows of a file that has not changed meanwhile."""
     if _stamp(path) != stamp:
-        raise ValueError(f"{path} was changed while it was in use; leave it alone, or call again")
+        raise ValueError(
+            f"{path} was changed while it was in use; leave it alone, and condition again"
+        )
     return np.array(_opened(path)[start:stop])
 
 

@@ -19,7 +19,7 @@ matrix times vectors from lower tiles, kept or computed anew; `nystrom` and `sin
 """
 
 from nngp.linsolve.cg import NotConvergedError
-from nngp.linsolve.cg_plan import CgPlan, plan_cg
+from nngp.linsolve.cg_plan import CgPlan, forecast_cg, plan_cg
 from nngp.linsolve.checkpoint import Checkpoint, CheckpointWarning
 from nngp.linsolve.cholesky import (
     Factor,
@@ -59,6 +59,7 @@ __all__ = [
     "choose_engine",
     "climb",
     "factorise",
+    "forecast_cg",
     "forecast_factor",
     "forward",
     "inverse_rows",

@@ -157,11 +157,12 @@ def _step(product: Map, precondition: Map, old: State, moving: NDArray[np.bool_]
 def _missed(
     iterations: int, residual: float, tolerance: float, max_iterations: int
 ) -> NotConvergedError:
-    remedy = (
-        "allow more with max_iterations or a larger rank, or pass a larger noise_var"
-        if iterations >= max_iterations
-        else "rounding allows no more: ask for a larger tolerance, or pass a larger noise_var"
-    )
+    if residual >= 1:
+        remedy = "the matrix is nearly singular: pass a larger noise_var"
+    elif iterations >= max_iterations:
+        remedy = "allow more with max_iterations, or pass a larger noise_var or rank"
+    else:
+        remedy = "rounding allows no more: ask for a larger tolerance, or pass a larger noise_var"
     error = NotConvergedError(
         f"conjugate gradients reached a relative residual of {residual:.1e} in {iterations} "
         f"iterations and {tolerance:.1e} was asked for; {remedy}"

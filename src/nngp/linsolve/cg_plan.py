@@ -13,7 +13,13 @@ import numpy as np
 
 from nngp.linsolve.cholesky import Edges, cut, lower_size
 from nngp.linsolve.engine import Engine, product_size
-from nngp.linsolve.forecast import MEASURE_FROM, OVERHEAD, Forecast
+from nngp.linsolve.forecast import (
+    MEASURE_FROM,
+    OVERHEAD,
+    Forecast,
+    available_memory,
+    largest_fitting,
+)
 from nngp.linsolve.options import CG
 
 READ = 64.0  # operations in the time that one number is read from memory, and used twice
@@ -22,6 +28,7 @@ MOST_RANK = {"host": 2048, "device": 20_480, "cluster": 2048}
 LEAST_RANK = 16
 SINGLE_ITERATIONS = 12.0
 SHARE = 0.85  # of what is left is filled with tiles: variances need room too, and pools have gaps
+USUAL_NOISE = 1e-2  # relative to the diagonal, for a forecast
 VECTORS = 10  # host arrays as large as the targets
 
 
@@ -68,33 +75,45 @@ def plan_cg(
             "conjugate gradients need an engine with float64 tiles; float32 ones can only "
             "precondition (preconditioner='single')"
         )
-    free = engine.free_memory()
-    available = free if memory is None else memory if free is None else min(memory, free)
-    edges = cut(n, product_size(engine, n))
-    job = _Job(engine, n, d, outputs + 1, options, noise, edges)
+    available = available_memory(engine, n, d, outputs, memory)
+    job = _Job(engine, n, d, outputs + 1, options, noise)
     room = np.inf if available is None else available - job.least
     found = [job.nystrom(rank, room) for rank in job.ranks(room)]
-    if options.preconditioner != "nystrom" and job.can_single(room):
+    landmarks = options.preconditioner == "nystrom" or options.rank is not None
+    if not landmarks and job.can_single(room):
         single = job.single(room)
         found = [single] if options.preconditioner == "single" else [*found, single]
     if not found or (options.preconditioner == "single" and found[0].preconditioner != "single"):
-        _refuse(job, options, room, available)
+        _refuse(job, job.forecast(available))
     best = min(found, key=lambda plan: plan.work)
-    kept = min(best.room, 8.0 * lower_size(edges))
+    kept = min(best.room, 8.0 * lower_size(job.edges))
     seconds = best.work / engine.rate() if best.work > MEASURE_FROM else 0.0
     needed = int(job.least + best.held + kept)
     return replace(best, forecast=Forecast(n, needed, seconds, available, None))
 
 
-def _refuse(job: "_Job", options: CG, room: float, available: int | None) -> None:
-    if options.preconditioner == "single" and not hasattr(job.engine, "single"):
+def forecast_cg(
+    engine: Engine, n: int, d: int, outputs: int, options: CG, memory: int | None = None
+) -> Forecast:
+    """What is planned for noise of a hundredth of the diagonal; `largest` is the n for which the
+    least that would do just fits."""
+    available = available_memory(engine, n, d, outputs, memory)
+    least = _Job(engine, n, d, outputs + 1, options, USUAL_NOISE).forecast(available)
+    if not least.fits:
+        return least
+    planned = plan_cg(engine, n, d, outputs, options, USUAL_NOISE, memory).forecast
+    return replace(planned, largest=least.largest)
+
+
+def _refuse(job: "_Job", least: Forecast) -> None:
+    if job.options.preconditioner == "single" and not hasattr(job.engine, "single"):
         raise ValueError(
             f"the engine {job.engine.name!r} has no float32 tiles; use preconditioner='nystrom'"
         )
     raise MemoryError(
-        f"conjugate gradients for {job.n} points need {job.smallest / 1e9:.2f} GB and "
-        f"{(available or 0) / 1e9:.2f} GB may be used (free, or the memory= asked for); allow more "
-        "memory or take fewer points"
+        f"conjugate gradients for {job.n} points need {least.bytes / 1e9:.2f} GB and "
+        f"{(least.available or 0) / 1e9:.2f} GB may be used (free, or the memory= asked for); "
+        f"{least.advice}"
     )
 
 
@@ -107,15 +126,27 @@ class _Job:
         vectors: int,
         options: CG,
         noise: float,
-        edges: Edges,
     ) -> None:
         self.engine, self.n, self.d, self.vectors = engine, n, d, vectors
-        self.options, self.noise, self.edges = options, noise, edges
-        tile = edges[1] - edges[0]
+        self.options, self.noise = options, noise
+        self.edges = cut(n, product_size(engine, n))
+        tile = self.edges[1] - self.edges[0]
         # A device's program for a tile has intermediate arrays of its size.
         many, on_device = (12, n * d) if engine.where == "device" else (3 + 2 * engine.width, 0)
         in_flight = many * tile * tile
         self.least = 8.0 * (VECTORS * n * vectors + in_flight + on_device) + OVERHEAD
+
+    def forecast(self, available: int | None) -> Forecast:
+        """The least that would do, and for how many points it would."""
+
+        def needed(n: int) -> float:
+            return _Job(self.engine, n, self.d, self.vectors, self.options, self.noise).smallest
+
+        largest = None
+        if available is not None:
+            most = int(available / (8 * VECTORS * self.vectors)) + 1
+            largest = largest_fitting(needed, available, most)
+        return Forecast(self.n, int(self.smallest), 0.0, available, largest)
 
     @property
     def smallest(self) -> float:

@@ -7,27 +7,24 @@ is passed over with a warning.
 
 import time
 import warnings
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from nngp._files import DAMAGED, replaced
+from nngp._files import DAMAGED, replaced, usable_folder
 from nngp.linsolve.cg import State
-
-# What reading a damaged archive can raise
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be used, so the solve begins anew."""
+    """A checkpoint could not be used, so the solve begins anew; or none can be written."""
 
 
 class Checkpoint:
     """The file of one problem in `folder`, written every `every` seconds."""
 
     def __init__(self, folder: Any, key: str, every: float) -> None:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        self.path = Path(folder) / f"nngp-cg-{key[:12]}.npz"
+        self.path = usable_folder(folder, "checkpoint") / f"nngp-cg-{key[:12]}.npz"
         self.key, self.every = key, every
         self._last = time.monotonic()
         self._state: State | None = None
@@ -53,8 +50,17 @@ class Checkpoint:
     def note(self, state: State) -> None:
         """Remember a state; write it down if the last one is old enough."""
         self._state = state
-        if time.monotonic() - self._last >= self.every:
+        if time.monotonic() - self._last < self.every:
+            return
+        try:
             self.write()
+        except OSError as error:  # a full disk is no reason to give up what is in memory
+            self.every = float("inf")
+            warnings.warn(
+                f"the checkpoint {self.path} cannot be written ({error}), and is not tried again",
+                CheckpointWarning,
+                stacklevel=2,
+            )
 
     def write(self) -> None:
         """The state that was last noted."""
@@ -74,4 +80,5 @@ class Checkpoint:
         self._last = time.monotonic()
 
     def remove(self) -> None:
-        self.path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)

@@ -9,20 +9,28 @@ With a store every finished tile is a file, and a task is a whole chain that rea
 nothing is held in memory, and a job that died altogether goes on where it was.
 """
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
 from copy import copy
-from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._files import usable_folder
 from nngp._later import Later, given, named
 from nngp.linsolve.cholesky import even_size
-from nngp.linsolve.cluster_client import Listener, connected, patient, result
+from nngp.linsolve.cluster_client import (
+    Listener,
+    check_open,
+    connected,
+    known_workers,
+    patient,
+    result,
+)
 from nngp.linsolve.cluster_tasks import Link, call, copied, link, whole
 from nngp.linsolve.engine import Handle, Tile
 from nngp.linsolve.tile_store import Token, find_tile, write_tile
@@ -34,6 +42,7 @@ GROUP = 4  # updates in one task
 AHEAD = 4  # columns of the factor that are begun before one is waited for
 ROWS = 1024  # test points in one block
 SHARE = 0.3  # of a worker's memory that one task may take; the rest is for what waits beside it
+PIECE = 2**22  # bytes of an array that travel with one task: schedulers dislike more
 PRODUCT = 768  # rows of the matrices whose product measures a worker
 
 
@@ -97,6 +106,8 @@ class DaskEngine:
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float64, np.float32):
             raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
+        if not isinstance(patience, int | float) or not patience >= 0:
+            raise ValueError(f"patience must be a number of seconds, got {patience!r}")
         self.tile, self.patience = int(tile), float(patience)
         self.store = None if store is None else _folder(store)
         self.client = connected(client_or_address)
@@ -110,6 +121,7 @@ class DaskEngine:
             self.client.close()
 
     def __enter__(self) -> "DaskEngine":
+        check_open(self.client)
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -135,7 +147,7 @@ class DaskEngine:
 
     def workers(self) -> list[dict[str, Any]]:
         """What the scheduler knows of its workers."""
-        return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
+        return list(known_workers(self.client).values())
 
     @property
     def has_store(self) -> bool:
@@ -184,7 +196,7 @@ class DaskEngine:
 
     def rate(self) -> float:
         """From one product on every worker."""
-        known = self.client.scheduler_info(n_workers=-1)["workers"]
+        known = known_workers(self.client)
         futures = [
             self.client.submit(_product_seconds, workers=[address], pure=False) for address in known
         ]
@@ -218,15 +230,24 @@ class DaskEngine:
             if token is None:
                 token = write_tile(self.store, later.name, call(later.function, later.arguments))
             return Remote(self, token, later.name)
-        arguments = [_plain(argument) for argument in later.arguments]
+        arguments = [_plain(self._in_pieces(argument)) for argument in later.arguments]
         return Remote(self, self.send(kind, call, later.function, arguments), later.name)
+
+    def _in_pieces(self, argument: Any) -> Any:
+        """A large array as a list of its parts, each of which travels with a task of its own."""
+        if not isinstance(argument, np.ndarray) or argument.nbytes <= PIECE or len(argument) < 2:
+            return argument
+        count = min(len(argument), -(-argument.nbytes // PIECE))
+        return [self.submit(_given(part)) for part in np.array_split(argument, count)]
 
     def compute(self, delayed: Any) -> Remote:
         """Something of Dask's own."""
+        check_open(self.client)
         return Remote(self, self.client.compute(delayed), "")
 
     def send(self, kind: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """A task, under a key of its own."""
+        check_open(self.client)
         key = f"nngp-{kind}-{secrets.token_hex(8)}"
         return self.client.submit(function, *arguments, key=key, pure=False)
 
@@ -375,12 +396,9 @@ def _plain(argument: Any) -> Any:
 
 
 def _folder(store: Any) -> str:
-    folder = Path(store).absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"store={str(store)!r} is no folder that can be used: {error}") from None
-    return str(folder)
+    if not isinstance(store, str | os.PathLike) or not str(store):
+        raise ValueError(f"store must be the path of a folder, got {store!r}")
+    return str(usable_folder(store, "store"))
 
 
 def _rebuilt(

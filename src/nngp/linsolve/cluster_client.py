@@ -3,10 +3,12 @@
 import secrets
 import time
 from contextlib import suppress
+from copy import copy
 from typing import Any, NamedTuple
 
 POLL = 2.0  # seconds between looks at the cluster while waiting
 CONNECT = 10.0  # seconds
+SCHEMES = ("tcp", "tls", "ucx", "ucxx", "ws", "wss")  # of addresses that have a port
 
 
 class ClusterError(RuntimeError):
@@ -51,6 +53,7 @@ def connected(client_or_address: Any) -> Any:
             "a Dask engine needs a Client, a cluster or an address such as 'tcp://host:8786', got "
             f"{type(client_or_address).__name__}"
         )
+    _check_address(address)
     try:
         return Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
@@ -58,6 +61,33 @@ def connected(client_or_address: Any) -> Any:
             f"there is no Dask scheduler at {address} ({type(error).__name__}); start one with "
             "'dask scheduler' and workers with 'dask worker', or check the address"
         ) from None
+
+
+def _check_address(address: str) -> None:
+    """Refuse what Dask would only fail at after it has begun a client, which it cannot end then."""
+    scheme, _, rest = address.rpartition("://")
+    host, _, port = rest.rpartition(":")
+    named = (scheme or "tcp") in SCHEMES and host and port.isdigit()
+    if not named and scheme != "inproc":
+        raise ClusterError(
+            f"{address!r} is no address of a scheduler; it looks like 'tcp://host:8786'"
+        )
+
+
+def check_open(client: Any) -> None:
+    """Refuse a client that was closed, or lost its scheduler for good."""
+    if client.status not in ("running", "connecting"):
+        raise ClusterError(
+            f"the connection to the cluster is {client.status}; make a new DaskEngine, and use it "
+            "while it and its cluster are open"
+        )
+
+
+def known_workers(client: Any) -> dict[str, Any]:
+    """Workers by address, as the scheduler knows them; none while there is no scheduler."""
+    check_open(client)
+    found: dict[str, Any] = client.scheduler_info(n_workers=-1).get("workers", {})
+    return found
 
 
 class Listener:
@@ -104,7 +134,7 @@ def patient(client: Any, future: Any, patience: float, words: Words = TILES) -> 
         except TimeoutError:
             watch.look()
         except Exception as error:
-            raise translated(error, words) from error
+            raise translated(error, words) from None
     check_ended(future, words)
 
 
@@ -114,7 +144,8 @@ def check_ended(future: Any, words: Words = TILES) -> None:
         raise translated(future.exception(), words)
     if future.status != "finished":
         raise ClusterError(
-            f"the connection to the scheduler was lost{words.lost}; start the cluster and call "
+            f"what was computed is no longer there: the connection to the scheduler was lost"
+            f"{words.lost}, or who held it let go of it; see that the cluster runs, and begin "
             f"again{words.kept}"
         )
 
@@ -129,7 +160,7 @@ def result(client: Any, future: Any, patience: float, words: Words = TILES) -> A
         except TimeoutError:
             watch.look()
         except Exception as error:
-            raise translated(error, words) from error
+            raise translated(error, words) from None
 
 
 class Watch:
@@ -147,7 +178,7 @@ class Watch:
                 + self._words.kept
             )
         now = time.monotonic()
-        if self._client.scheduler_info(n_workers=-1).get("workers"):
+        if known_workers(self._client):
             self._alone = None
         elif self._alone is None:
             self._alone = now
@@ -159,7 +190,9 @@ class Watch:
 
 
 def translated(error: Any, words: Words = TILES) -> BaseException:
-    """An error of Dask's in one sentence; others as they are."""
+    """An error of Dask's in one sentence; of others a copy. Dask keeps the one that a task raised
+    as long as its future lives: raised again, its traceback would hold on to that future, and to
+    all others on the way, for ever."""
     from distributed import CancelledError
     from distributed.comm import CommClosedError
     from distributed.scheduler import KilledWorker
@@ -175,4 +208,7 @@ def translated(error: Any, words: Words = TILES) -> BaseException:
             f"the cluster gave up ({type(error).__name__}): its scheduler or data were lost; start "
             f"it and call again{words.kept}"
         )
-    return error if isinstance(error, BaseException) else RuntimeError(str(error))
+    if not isinstance(error, BaseException):
+        return RuntimeError(str(error))
+    error.__traceback__ = None
+    return copy(error)

@@ -144,11 +144,17 @@ def choose_engine(engine: "str | Engine", n: int) -> Engine:
     from nngp.linsolve.cpu import CpuEngine
 
     if not isinstance(engine, str):
-        if not hasattr(engine, "run"):
-            raise TypeError(f"engine must be a name or an engine, got {type(engine).__name__}")
+        if not hasattr(engine, "tile_size"):
+            raise TypeError(
+                "engine must be 'auto', 'cpu', 'gpu' or an engine, such as "
+                f"nngp.DaskEngine(client), got {type(engine).__name__}"
+            )
         return engine
     if engine not in ("auto", "cpu", "gpu"):
-        raise ValueError(f"engine must be 'auto', 'cpu' or 'gpu', got {engine!r}")
+        raise ValueError(
+            f"engine must be 'auto', 'cpu' or 'gpu', got {engine!r}; a cluster is "
+            "nngp.DaskEngine(address)"
+        )
     if engine == "gpu" or (engine == "auto" and n >= GPU_FROM and _gpu_in_sight()):
         try:
             from nngp.linsolve.gpu import GpuEngine, gpu_device

@@ -31,9 +31,14 @@ class Forecast:
         if not self.fits and self.available is not None:
             raise MemoryError(
                 f"{self.n} points need {self.bytes / 1e9:.2f} GB and {self.available / 1e9:.2f} GB "
-                f"may be used (free, or the memory= asked for); at most {self.largest} points "
-                "would fit"
+                f"may be used (free, or the memory= asked for); {self.advice}"
             )
+
+    @property
+    def advice(self) -> str:
+        if not self.largest:
+            return "that is too little for any number of points; allow more"
+        return f"at most {self.largest} points would fit"
 
     def __str__(self) -> str:
         return f"{self.bytes / 1e9:.1f} GB, about {self.seconds:.0f} s"
@@ -51,13 +56,7 @@ def forecast_factor(
 
     `memory` is the most bytes that may be used; `beside` what else will be held for n points.
     """
-    for name, value in (("n", n), ("d", d), ("outputs", outputs)):
-        if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-    if memory is not None and (not isinstance(memory, Real) or not memory > 0):
-        raise ValueError(f"memory must be a positive number of bytes, got {memory!r}")
-    free = engine.free_memory()
-    available = free if memory is None else memory if free is None else min(memory, free)
+    available = available_memory(engine, n, d, outputs, memory)
     edges = cut(n, engine.tile_size(n))
     work = flops(edges) + float(n) * n * d
     seconds = work / engine.rate() if work > MEASURE_FROM else 0.0
@@ -65,7 +64,9 @@ def forecast_factor(
     def needed(n: int) -> int:
         return factor_bytes(engine, n, d, outputs) + beside(n)
 
-    largest = None if available is None else _largest(needed, available)
+    largest = None
+    if available is not None:
+        largest = largest_fitting(needed, available, int((available / 4) ** 0.5) + 1)
     return Forecast(n, needed(n), seconds, available, largest)
 
 
@@ -78,8 +79,22 @@ def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:
     return 8 * (lower_size(cut(n, tile)) + in_flight + data) + OVERHEAD
 
 
-def _largest(needed: Callable[[int], int], available: int) -> int:
-    low, high = 0, max(1, int((available / 4) ** 0.5) + 1)
+def available_memory(
+    engine: Engine, n: int, d: int, outputs: int, memory: int | None
+) -> int | None:
+    """What may be used, free or asked for; None if that is not known. Sizes are checked too."""
+    for name, value in (("n", n), ("d", d), ("outputs", outputs)):
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    if memory is not None and (not isinstance(memory, Real) or not memory > 0):
+        raise ValueError(f"memory must be a positive number of bytes, got {memory!r}")
+    free = engine.free_memory()
+    return free if memory is None else memory if free is None else min(memory, free)
+
+
+def largest_fitting(needed: Callable[[int], float], available: float, high: int) -> int:
+    """The largest n up to `high` that needs no more than is available."""
+    low = 0
     while low < high:
         middle = (low + high + 1) // 2
         fits = needed(middle) <= available

@@ -145,6 +145,5 @@ class _Teller:
         if self._checkpoint is not None:
             self._checkpoint.note(state)
         done = float(np.clip(np.log(residual + 1e-300) / np.log(self._tolerance), 0.0, 1.0))
-        self._progress.phase = f"cg, residual {residual:.0e}"
-        self._progress.advance(max(done - self._done, 0.0))
+        self._progress.advance(max(done - self._done, 0.0), f"residual {residual:.0e}")
         self._done = max(done, self._done)

@@ -18,7 +18,8 @@ class CG:
         error if it is missed.
     preconditioner : {"auto", "nystrom", "single"}
         Some points stand for all (`rank` of them), or a Cholesky factor in float32, which takes
-        half of the memory of the real one. "auto" takes what is likely to be faster.
+        half of the memory of the real one. "auto" takes what is likely to be faster, and points if
+        `rank` says how many.
     rank : int, optional
         Points of the "nystrom" preconditioner; by default from a balance of the work they cost and
         save, and the memory there is. Less is taken if memory allows no more.
@@ -57,6 +58,8 @@ class CG:
                 f"preconditioner must be one of {', '.join(PRECONDITIONERS)}, "
                 f"got {self.preconditioner!r}"
             )
+        if self.preconditioner == "single" and self.rank is not None:
+            raise ValueError("a rank is that of preconditioner='nystrom'; 'single' has none")
         for name, value in (("rank", self.rank), ("max_iterations", self.max_iterations)):
             if value is None and name == "rank":
                 continue
@@ -66,3 +69,7 @@ class CG:
             raise ValueError(
                 f"checkpoint_seconds must be a number of seconds, got {self.checkpoint_seconds!r}"
             )
+        if not isinstance(self.checkpoint, str | os.PathLike | None) or self.checkpoint == "":
+            raise ValueError(f"checkpoint must be the path of a folder, got {self.checkpoint!r}")
+        if not isinstance(self.seed, Integral) or self.seed < 0:
+            raise ValueError(f"seed must be a whole number of at least 0, got {self.seed!r}")

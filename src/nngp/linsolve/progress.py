@@ -44,9 +44,9 @@ class Progress:
         self._done, self._start = 0.0, time.perf_counter()
         self._tell(message)
 
-    def advance(self, work: float) -> None:
+    def advance(self, work: float, message: str = "") -> None:
         self._done += work
-        self._tell()
+        self._tell(message)
 
     def _tell(self, message: str = "") -> None:
         if self.report is None:

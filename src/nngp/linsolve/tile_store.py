@@ -35,7 +35,7 @@ class Token:
         except (*DAMAGED, OSError) as error:
             raise StoreError(
                 f"a tile in the store {self.folder} was removed or damaged while it was in use "
-                f"({type(error).__name__}); call again, and what is missing is computed"
+                f"({type(error).__name__}); condition again, and what is missing is computed"
             ) from error
 
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from nngp.architecture import Architecture
 from nngp.gram import check_architecture, kernel_blocks
-from nngp.linsolve import CG, Engine, Forecast, choose_engine, forecast_factor
+from nngp.linsolve import CG, Engine, Forecast, choose_engine, forecast_cg, forecast_factor
 from nngp.linsolve.cholesky import cut, flops
 from nngp.posterior.iterative import Iterative, Problem, solve_iteratively
 from nngp.posterior.noise import Noise
@@ -127,11 +127,19 @@ def condition(
 
 
 def forecast(
-    n: int, d: int, outputs: int = 1, *, engine: str | Engine = "auto", memory: int | None = None
+    n: int,
+    d: int,
+    outputs: int = 1,
+    *,
+    solver: str | CG = "cholesky",
+    engine: str | Engine = "auto",
+    memory: int | None = None,
 ) -> Forecast:
     """Bytes and seconds that `condition` would take for n points, and the largest n that fits.
 
-    The seconds are those of the factorisation, from a rate measured now.
+    The seconds are from a rate measured now; those of conjugate gradients (`solver="cg"`) from a
+    guess of how many iterations there will be as well. "auto" takes them where a factor does not
+    fit.
 
     Examples
     --------
@@ -139,4 +147,10 @@ def forecast(
     >>> nngp.forecast(1000, 10, engine="cpu").bytes < 100e6
     True
     """
-    return forecast_factor(choose_engine(engine, n), n, d, outputs, memory)
+    check_solver(solver)
+    chosen = choose_engine(engine, n)
+    direct = forecast_factor(chosen, n, d, outputs, memory)
+    options = choose_solver(solver, direct)
+    if options is None:
+        return direct
+    return forecast_cg(chosen, n, d, outputs, options, memory)

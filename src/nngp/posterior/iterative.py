@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._files import usable_folder
 from nngp._later import named
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, Split, kernel_blocks
@@ -131,6 +132,9 @@ class Iterative(Solved):
     seconds: dict[str, float]
     _iteration: Iteration | None = field(default=None, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_iteration": None}  # it is made again where it is wanted
+
     @property
     def slices(self) -> list[slice]:
         """The index range of every tile."""
@@ -244,6 +248,8 @@ def solve_iteratively(
     """
     split, middle = blocks.split, middle_of(Y)
     check_noise(noise, split)
+    if problem.options.checkpoint is not None:  # before there is work to lose
+        usable_folder(problem.options.checkpoint, "checkpoint")
     right = np.ascontiguousarray(with_ones(Y, middle, split).T)
     start = None if near is None or near.split != split else _start(near, right.shape, middle)
     plan = problem.plan(blocks, Y.shape[1], noise)
