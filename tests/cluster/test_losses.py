@@ -1,5 +1,6 @@
 """A lost worker costs time; losing too many, or all, is one clear error and never a hang."""
 
+import re
 import time
 
 import numpy as np
@@ -82,12 +83,18 @@ def test_no_scheduler_at_all(monkeypatch):
 
 
 def test_a_tile_that_fits_no_worker_is_refused(problem):
-    with processes(workers=1, memory="400MB") as client:
+    with processes(workers=1, memory="496MB") as client:
         engine = nngp.DaskEngine(client, tile=2048)
         X = np.ones((20_000, 3))
         with pytest.raises(MemoryError, match="use tile="):
             nngp.condition(problem.net, X, X[:, 0], engine=engine)
         assert not engine.listener.done
+        with pytest.raises(MemoryError) as refused:
+            engine.check_room(100_000, 64)
+        advised = int(re.search(r"tile=(\d+)", str(refused.value))[1])
+        nngp.DaskEngine(client, tile=advised).check_room(100_000, 64)
+        with pytest.raises(MemoryError):
+            nngp.DaskEngine(client, tile=advised + 100).check_room(100_000, 64)
 
 
 @pytest.mark.parametrize(
@@ -109,12 +116,12 @@ class Alone:
 
 
 class Reconnecting:
-    """A client whose scheduler is gone, which it has not given up yet: it knows nothing."""
+    """A client whose scheduler is gone, which it has not given up yet: it remembers."""
 
     status = "connecting"
 
     def scheduler_info(self, n_workers):
-        return {}
+        return {"workers": {"tcp://127.0.0.1:1": {}}}
 
 
 def test_while_a_client_reconnects_there_are_no_workers():
@@ -131,6 +138,54 @@ class Lost:
 
     def result(self, timeout):
         raise TimeoutError
+
+
+class Large(Lost):
+    """A result that takes a fifth of a second to travel; who waits for less gets nothing."""
+
+    asked = 0
+
+    def result(self, timeout):
+        self.asked += 1
+        if timeout < 0.2 and self.asked < 100:
+            raise TimeoutError
+        return self.asked
+
+
+def test_a_result_that_takes_long_to_travel_arrives(client, monkeypatch):
+    monkeypatch.setattr("nngp.linsolve.cluster_client.POLL", 0.01)
+    assert result(client, Large(), patience=60.0) < 10
+
+
+class Slow(Lost):
+    """A task that ran out of time by itself."""
+
+    status = "error"
+
+    def exception(self):
+        return TimeoutError(110, "the network drive is gone")
+
+
+def test_a_task_that_runs_out_of_time_is_no_lost_cluster(client):
+    with pytest.raises(TimeoutError, match="the network drive"):
+        result(client, Slow(), patience=1.0)
+
+
+def test_a_worker_that_dies_before_it_is_measured(monkeypatch):
+    with processes(workers=1) as client:
+        engine = nngp.DaskEngine(client)
+        (known,) = engine.workers()
+        gone = {"tcp://127.0.0.1:9": known}  # it was there a moment ago
+        monkeypatch.setattr("nngp.linsolve.cluster.known_workers", lambda client: gone)
+        assert engine.rate() > 1e6
+
+
+def test_without_workers_nothing_is_known_of_memory_and_time(monkeypatch):
+    with processes(workers=1) as client:
+        engine = nngp.DaskEngine(client)
+        monkeypatch.setattr("nngp.linsolve.cluster.known_workers", lambda client: {})
+        forecast = nngp.forecast(50_000, 10, engine=engine, solver="auto")
+        assert (forecast.seconds, forecast.available, forecast.fits) == (0.0, None, True)
 
 
 def test_a_result_that_is_lost_on_its_way_is_not_waited_for_without_end():

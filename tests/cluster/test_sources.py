@@ -58,6 +58,16 @@ def test_integers_become_float64(engine, tmp_path):
     check_same(ours, local, X[:9].astype(float))
 
 
+def test_one_feature_in_a_file_of_one_dimension(engine, tmp_path):
+    x = np.random.default_rng(0).normal(size=330)
+    np.save(tmp_path / "x.npy", x[:300])
+    net, y, noise = nngp.Architecture(2), np.sin(x), {"noise_var": 1e-2}
+    ours = nngp.condition(net, tmp_path / "x.npy", y[:300], engine=engine, solver="cg", **noise)
+    ours.update(x[300:, None], y[300:])  # tiles that have rows of both
+    local = nngp.condition(net, x[:, None], y, engine="cpu", **noise)
+    np.testing.assert_allclose(ours.mean(x[:9, None]), local.mean(x[:9, None]), atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [

@@ -11,20 +11,24 @@ import pytest
 from clusters import check_same, fit
 
 import nngp
-from nngp.linsolve.tile_store import find_tile, tile_path, write_tile
+from nngp.linsolve.tile_store import Token, find_tile, tile_path, write_tile
 
 JOB = """
 import sys
+import time
 import numpy as np
-import dask
 import nngp
 from clusters import processes
+
+def slow(step):  # so that there is time to kill it
+    time.sleep(0.03)
 
 if __name__ == "__main__":
     X, Y = np.load(sys.argv[1]), np.load(sys.argv[2])
     with processes() as client:
         engine = nngp.DaskEngine(client, 150, store=sys.argv[3])
-        nngp.condition(nngp.Architecture(3, "relu", 1.6, 0.1), X, Y, noise_var=1e-2, engine=engine)
+        net = nngp.Architecture(3, "relu", 1.6, 0.1)
+        nngp.condition(net, X, Y, noise_var=1e-2, engine=engine, progress=slow)
 """
 
 
@@ -119,6 +123,26 @@ def test_a_tile_is_there_as_a_whole_or_not_at_all(tmp_path):
     tile_path(tmp_path, "abc").write_bytes(b"PK")
     assert find_tile(str(tmp_path), "abc") is None
     assert not tile_path(tmp_path, "abc").exists()
+
+
+def test_predictions_leave_no_files(client, problem, tmp_path):
+    posterior = fit(problem, nngp.DaskEngine(client, 700, store=tmp_path))
+    before = tiles(tmp_path)
+    posterior.predict(problem.Xs)
+    posterior.mean(2 * problem.Xs[:7])
+    assert tiles(tmp_path) == before
+
+
+def test_a_store_that_workers_do_not_see(client, problem, tmp_path, monkeypatch):
+    monkeypatch.setattr("nngp.linsolve.cluster.write_tile", elsewhere)
+    with pytest.raises(ValueError, match="use a folder that all share, or save X"):
+        fit(problem, nngp.DaskEngine(client, 700, store=tmp_path))
+
+
+def elsewhere(folder, name, tile):
+    """As if this machine had another folder of that name."""
+    write_tile(folder + "-here", name, tile)
+    return Token(folder, name)
 
 
 def test_a_store_that_is_a_file_is_refused(client, tmp_path):

@@ -117,6 +117,26 @@ def test_the_low_rank_preconditioner_is_its_formula(engine, single):
         np.testing.assert_allclose(found(run, V), np.linalg.solve(P, V.T).T, rtol=tolerance)
 
 
+def test_squares_of_many_hands_are_summed_a_few_at_a_time(monkeypatch):
+    """All of them in one place would be too much for one worker of a large cluster."""
+    from nngp.linsolve import nystrom
+
+    engine, K, counts = CpuEngine(), smooth(), []
+
+    def counted(*terms):
+        counts.append(len(terms))
+        return sum(terms)
+
+    monkeypatch.setattr(nystrom, "_sum", counted)
+    with engine.run() as run:
+        run.width = 23
+        landmarks = landmarks_for(engine, K, np.arange(0, N, 6))
+        factored = factor_landmarks(run, landmarks, cut(N, 2), K.diagonal())
+        F = np.concatenate([run.fetch(part) for part in factored.parts])
+        np.testing.assert_allclose(run.fetch(factored.gram), F.T @ F, rtol=1e-12)
+    assert max(counts) <= nystrom.TERMS
+
+
 def test_duplicates_among_landmarks_do_no_harm():
     K = smooth(30)[np.ix_(np.arange(N) // 2, np.arange(N) // 2)]
     found = iteration_for(CpuEngine(), K, 1e-3, preconditioner="nystrom", rank=N)
@@ -217,7 +237,7 @@ def test_a_recurrence_that_drifts_is_taken_up_again_from_the_true_residual():
 
 
 def test_numbers_that_are_not_finite_are_an_error():
-    with pytest.raises(NotConvergedError) as caught:
+    with pytest.raises(NotConvergedError, match="too large for float64") as caught:
         plain(np.full((4, 4), np.inf) + np.eye(4), np.ones((1, 4)), tolerance=1e-8)
     assert caught.value.iterations == 1  # at once
 
@@ -377,6 +397,37 @@ def test_memory_decides_what_is_kept_and_the_rank():
     assert plans[0].room < plans[2].room
     asked = plan_cg(engine, n, 100, 1, CG(preconditioner="nystrom", rank=1000), 1e-2, 200e6)
     assert 16 <= asked.rank < 1000
+
+
+def test_landmarks_that_fit_a_task():
+    class Small(CpuEngine):
+        def task_room(self):
+            return 8.0 * 6 * 300**2
+
+    options = CG(preconditioner="nystrom", tolerance=1e-12)
+    usual, small = (plan_cg(e, 20_000, 100, 1, options, 1e-4) for e in (CpuEngine(), Small()))
+    assert usual.rank > 300 >= small.rank > 150
+    asked = plan_cg(Small(), 20_000, 100, 1, CG(rank=500), 1e-4)
+    assert 150 < asked.rank <= 300
+
+
+def test_one_float32_factor_at_a_time(monkeypatch):
+    """A second one, for more noise, would not fit beside the first."""
+    from nngp.linsolve import iterate
+
+    iteration = iteration_for(CpuEngine(), smooth(), 1e-3, preconditioner="single")
+    made = iterate.SingleFactor
+    held = []
+
+    def alone(*arguments):
+        held.append(iteration.is_ready)
+        return made(*arguments)
+
+    monkeypatch.setattr(iterate, "SingleFactor", alone)
+    with iteration.engine.run() as run:
+        iteration.prepare(run, 1e-2, None)
+    assert held == [False]
+    assert iteration.is_ready
 
 
 @pytest.mark.parametrize("options", [CG(), CG(preconditioner="single")])

@@ -78,7 +78,7 @@ class Killer:
 def is_alive(pid):
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        with open(f"/proc/{pid}/stat") as file:  # a zombie is dead
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
         return False
-    with open(f"/proc/{pid}/stat") as file:  # a zombie is dead
-        return file.read().rsplit(")", 1)[1].split()[0] != "Z"

@@ -196,6 +196,28 @@ def test_a_matrix_that_is_not_positive_definite_climbs_the_ladder(monkeypatch):
     assert posterior.noise_var > 0.9 * smallest
 
 
+def test_a_variance_that_cannot_be_had_says_why(monkeypatch):
+    from nngp.linsolve.product import Product
+
+    images, targets = digits(200)
+    solver = nngp.CG(rank=20, preconditioner="nystrom")
+    posterior = nngp.condition(NETS["relu"], images, targets, noise_var=1e-3, solver=solver)
+    monkeypatch.setattr(Product, "__call__", lambda self, run, V: -V)
+    with pytest.raises(nngp.NotPositiveDefiniteError, match="pass a larger noise_var") as caught:
+        posterior.variance(images[:3])
+    assert caught.value.noise_var == 1e-3
+
+
+def test_a_covariance_that_does_not_fit_this_machine(monkeypatch):
+    images, targets = digits(200)
+    posterior = nngp.condition(NETS["relu"], images, targets, noise_var=1e-2, solver="cg")
+    monkeypatch.setattr("nngp.linsolve.CpuEngine.free_memory", lambda self: 8 * (3 * 200 * 9 + 80))
+    with pytest.raises(MemoryError, match="covariance of 9 test points"):
+        posterior.covariance(images[:9])
+    monkeypatch.setattr("nngp.linsolve.CpuEngine.free_memory", lambda self: 8 * (3 * 200 * 9 + 81))
+    assert posterior.covariance(images[:9]).shape == (9, 9)
+
+
 # Which solver
 
 

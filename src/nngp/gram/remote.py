@@ -17,7 +17,7 @@ from nngp.architecture import Architecture
 from nngp.gram.blocks import Blocks, set_diagonal
 from nngp.gram.inputs import Inputs, as_inputs, input_vars
 from nngp.gram.plan import KernelPlan
-from nngp.gram.sources import Rows, source_of
+from nngp.gram.sources import LARGEST, sent, source_of
 from nngp.gram.split import Split
 
 Array = NDArray[np.float64]
@@ -230,7 +230,14 @@ def _inputs(parts: Sequence[Any], start: int, stop: int) -> Inputs:
 
 
 def remote_test(cluster: Any, inputs: Inputs) -> RemoteInputs:
-    """Test inputs, which are on the client, in blocks on the cluster."""
+    """Test inputs, which are on the client, in blocks on the cluster. They leave no files: there
+    may be any number of them in the life of a posterior."""
+    if inputs.X.nbytes > LARGEST:
+        most = int(LARGEST / (8 * inputs.shape[1]))
+        raise MemoryError(
+            f"{len(inputs)} points have {inputs.X.nbytes / 1e9:.1f} GB, too much to travel with "
+            f"the tasks; pass at most {most} at a time"
+        )
     edges = (*range(0, len(inputs), BLOCK), len(inputs))
-    parts = [Rows(inputs.X[a:b], "Xs").submit(cluster) for a, b in pairwise(edges)]
+    parts = [sent(cluster, inputs.X[a:b]) for a, b in pairwise(edges)]
     return RemoteInputs(cluster, parts, edges, inputs.var, inputs.shape[1])

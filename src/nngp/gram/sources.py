@@ -24,35 +24,34 @@ def source_of(cluster: Any, X: Any, name: str) -> Any:
         return File.of(cluster, Path(X), name)
     if hasattr(X, "to_delayed") and hasattr(X, "rechunk"):
         return DaskArray.of(cluster, X, name)
-    rows = Rows(as_inputs(X, name), name)
+    rows = Rows(cluster, as_inputs(X, name))
     if rows.X.nbytes > LARGEST and cluster.store is None:
         raise MemoryError(
             f"{name} has {rows.X.nbytes / 1e9:.1f} GB, too much to travel with the tasks; save it "
             "with numpy.save where all workers can read it and pass the path, or use store=FOLDER"
         )
-    rows.cluster = cluster
     return rows
+
+
+def sent(cluster: Any, X: Any, *, keep: bool = False) -> Any:
+    """Rows that travel with a task; with `keep` they go through the store, if there is one."""
+    X = np.ascontiguousarray(X)
+    return cluster.submit(Later(given, (X,), named("rows", X)), keep=keep)
 
 
 @dataclass
 class Rows:
     """An array on the client."""
 
+    cluster: Any
     X: Any
-    name: str
-    cluster: Any = None
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.X.shape
 
     def rows(self, rows: slice) -> Any:
-        return Rows(self.X[rows], self.name).submit(self.cluster)
-
-    def submit(self, cluster: Any) -> Any:
-        """All of it as one block."""
-        X = np.ascontiguousarray(self.X)
-        return cluster.submit(Later(given, (X,), named("rows", X)), keep=True)
+        return sent(self.cluster, self.X[rows], keep=True)
 
 
 @dataclass
@@ -126,7 +125,7 @@ def read_rows(path: str, start: int, stop: int, stamp: tuple[int, int]) -> Any:
         raise ValueError(
             f"{path} was changed while it was in use; leave it alone, and condition again"
         )
-    return np.array(_opened(path)[start:stop])
+    return np.array(_opened(path)[start:stop]).reshape(stop - start, -1)
 
 
 def _opened(path: str) -> Any:

@@ -157,7 +157,9 @@ def _step(product: Map, precondition: Map, old: State, moving: NDArray[np.bool_]
 def _missed(
     iterations: int, residual: float, tolerance: float, max_iterations: int
 ) -> NotConvergedError:
-    if residual >= 1:
+    if not np.isfinite(residual):
+        remedy = "something became too large for float64: rescale the network or the targets"
+    elif residual >= 1:
         remedy = "the matrix is nearly singular: pass a larger noise_var"
     elif iterations >= max_iterations:
         remedy = "allow more with max_iterations, or pass a larger noise_var or rank"

@@ -8,18 +8,20 @@ diagonal.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from nngp.linsolve.cholesky import Edges, cut, lower_size
 from nngp.linsolve.engine import Engine, product_size
 from nngp.linsolve.forecast import (
-    MEASURE_FROM,
     OVERHEAD,
     Forecast,
     available_memory,
     largest_fitting,
+    seconds_for,
 )
+from nngp.linsolve.nystrom import TERMS
 from nngp.linsolve.options import CG
 
 READ = 64.0  # operations in the time that one number is read from memory, and used twice
@@ -87,8 +89,8 @@ def plan_cg(
         _refuse(job, job.forecast(available))
     best = min(found, key=lambda plan: plan.work)
     kept = min(best.room, 8.0 * lower_size(job.edges))
-    seconds = best.work / engine.rate() if best.work > MEASURE_FROM else 0.0
     needed = int(job.least + best.held + kept)
+    seconds = seconds_for(engine, best.work)
     return replace(best, forecast=Forecast(n, needed, seconds, available, None))
 
 
@@ -129,12 +131,17 @@ class _Job:
     ) -> None:
         self.engine, self.n, self.d, self.vectors = engine, n, d, vectors
         self.options, self.noise = options, noise
-        self.edges = cut(n, product_size(engine, n))
+        self.edges, self.width = cut(n, product_size(engine, n)), engine.width
         tile = self.edges[1] - self.edges[0]
         # A device's program for a tile has intermediate arrays of its size.
-        many, on_device = (12, n * d) if engine.where == "device" else (3 + 2 * engine.width, 0)
+        many, on_device = (12, n * d) if engine.where == "device" else (3 + 2 * self.width, 0)
         in_flight = many * tile * tile
         self.least = 8.0 * (VECTORS * n * vectors + in_flight + on_device) + OVERHEAD
+
+    @cached_property
+    def task_room(self) -> float:
+        """Bytes that one task may take."""
+        return self.engine.task_room() if hasattr(self.engine, "task_room") else np.inf
 
     def forecast(self, available: int | None) -> Forecast:
         """The least that would do, and for how many points it would."""
@@ -160,8 +167,9 @@ class _Job:
         return 4.0 * lower_size(cut(self.n, self.engine.tile_size(self.n)))
 
     def _nystrom_bytes(self, rank: int, size: int) -> float:
-        in_flight = 2 * self.engine.width * rank * (self.edges[1] - self.edges[0])
-        return float(size) * self.n * rank + 8.0 * (5 * rank * rank + in_flight)
+        in_flight = 2 * self.width * rank * (self.edges[1] - self.edges[0])
+        squares = max(2, self.width) + 3  # terms that are summed, and factors
+        return float(size) * self.n * rank + 8.0 * (squares * rank * rank + in_flight)
 
     def can_single(self, room: float) -> bool:
         return hasattr(self.engine, "single") and self._single_bytes <= room
@@ -173,10 +181,15 @@ class _Job:
             asked = [min(self.options.rank, self.n)]
             while asked[-1] > LEAST_RANK:
                 asked.append(asked[-1] * 3 // 4)
-            return [rank for rank in asked if self._nystrom_bytes(rank, 4) <= room][:1]
+            return [rank for rank in asked if self._can_have(rank, room)][:1]
         steps = np.geomspace(min(LEAST_RANK, most), most, 24)
         ranks = sorted({int(step) for step in steps})
-        return [rank for rank in ranks if self._nystrom_bytes(rank, 4) <= room]
+        return [rank for rank in ranks if self._can_have(rank, room)]
+
+    def _can_have(self, rank: int, room: float) -> bool:
+        """Whether it fits, and the sum of a few squares fits where one task is done."""
+        squares = 8.0 * (TERMS + 2) * rank * rank
+        return self._nystrom_bytes(rank, 4) <= room and squares <= self.task_room
 
     def nystrom(self, rank: int, room: float) -> CgPlan:
         single_rows = self._nystrom_bytes(rank, 8) > room / 2

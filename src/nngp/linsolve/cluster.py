@@ -66,8 +66,8 @@ class DaskEngine:
     client_or_address : distributed.Client, a cluster object, or str
         The scheduler to work with, such as "tcp://head:8786".
     tile : int
-        Rows of a tile, at most. A task holds about ten tiles of 8 tile² bytes, and that must be
-        well below a worker's memory; it is refused otherwise.
+        Rows of a tile, at most (up to the next multiple of 16). A task holds about ten tiles of
+        8 tile² bytes, and that must be well below a worker's memory; it is refused otherwise.
     store : path, optional
         A folder that all workers see, where finished tiles are kept as files. A job whose client,
         scheduler and workers all died goes on from there when it is started again. Tiles of other
@@ -112,6 +112,7 @@ class DaskEngine:
         self.store = None if store is None else _folder(store)
         self.client = connected(client_or_address)
         self._own = self.client is not client_or_address
+        self._is_shared = False
         self.listener = Listener(self.client)
 
     def close(self) -> None:
@@ -166,28 +167,29 @@ class DaskEngine:
         return ROWS
 
     def free_memory(self) -> int | None:
-        """What workers can hold before they spill."""
+        """What workers can hold before they spill; not known as long as there are none."""
         limits = [worker["memory_limit"] for worker in self.workers()]
-        return int(0.6 * sum(limits)) if all(limits) else None
+        return int(0.6 * sum(limits)) if limits and all(limits) else None
+
+    def task_room(self) -> float:
+        """Bytes that one task may take on any worker."""
+        return min((_room(worker) for worker in self.workers()), default=np.inf)
 
     def check_room(self, n: int, d: int) -> None:
         """Refuse tiles that a worker cannot work on."""
-        crowd = [w for w in self.workers() if w["memory_limit"]]
-        if not crowd:
-            return
-        smallest = min(crowd, key=lambda worker: worker["memory_limit"] / worker["nthreads"])
-        room = SHARE * smallest["memory_limit"] / smallest["nthreads"]
+        smallest = min(self.workers(), key=_room, default=None)
         rows = self.tile_size(n)
-        if self._task_bytes(rows, d) > room:
-            fitting = rows
-            while fitting > 1 and self._task_bytes(fitting, d) > room:
-                fitting = int(fitting * 0.95)
-            raise MemoryError(
-                f"a task on tiles of {rows} rows takes {self._task_bytes(rows, d) / 1e6:.0f} MB "
-                f"and a worker of {smallest['memory_limit'] / 1e6:.0f} MB with "
-                f"{smallest['nthreads']} thread(s) has room for {room / 1e6:.0f} MB; use "
-                f"tile={fitting}, or workers with more memory"
-            )
+        if smallest is None or self._task_bytes(rows, d) <= _room(smallest):
+            return
+        fitting = rows // ALIGNED * ALIGNED
+        while fitting > ALIGNED and self._task_bytes(fitting, d) > _room(smallest):
+            fitting -= ALIGNED
+        raise MemoryError(
+            f"a task on tiles of {rows} rows takes {self._task_bytes(rows, d) / 1e6:.0f} MB "
+            f"and a worker of {smallest['memory_limit'] / 1e6:.0f} MB with "
+            f"{smallest['nthreads']} thread(s) has room for {_room(smallest) / 1e6:.0f} MB; use "
+            f"tile={fitting}, or workers with more memory"
+        )
 
     def _task_bytes(self, rows: int, d: int) -> float:
         """Of one task: its tiles, the kernel's workspace, two blocks of inputs."""
@@ -198,11 +200,14 @@ class DaskEngine:
         """From one product on every worker."""
         known = known_workers(self.client)
         futures = [
-            self.client.submit(_product_seconds, workers=[address], pure=False) for address in known
+            self.client.submit(
+                _product_seconds, workers=[address], allow_other_workers=True, pure=False
+            )
+            for address in known
         ]
         seconds = [result(self.client, future, self.patience) for future in futures]
         threads = [worker["nthreads"] for worker in known.values()]
-        return sum(2.0 * PRODUCT**3 / s * t for s, t in zip(seconds, threads, strict=True)) or 1.0
+        return sum(2.0 * PRODUCT**3 / s * t for s, t in zip(seconds, threads, strict=True))
 
     def arena(self) -> None:
         return None
@@ -229,9 +234,22 @@ class DaskEngine:
             token = find_tile(self.store, later.name)
             if token is None:
                 token = write_tile(self.store, later.name, call(later.function, later.arguments))
+            self._check_shared(token)
             return Remote(self, token, later.name)
         arguments = [_plain(self._in_pieces(argument)) for argument in later.arguments]
         return Remote(self, self.send(kind, call, later.function, arguments), later.name)
+
+    def _check_shared(self, token: Token) -> None:
+        """Once: a file that is written here must be there for the workers."""
+        if self._is_shared:
+            return
+        seen = self.send("seen", find_tile, token.folder, token.name)
+        if result(self.client, seen, self.patience) is None:
+            raise ValueError(
+                f"the workers do not see what this machine writes to store={self.store!r}; use a "
+                "folder that all share, or save X where they can read it and pass the path"
+            )
+        self._is_shared = True
 
     def _in_pieces(self, argument: Any) -> Any:
         """A large array as a list of its parts, each of which travels with a task of its own."""
@@ -382,6 +400,12 @@ class DaskRun:
 
     def copy(self, handle: Handle) -> Tile:
         return Later(copied, (handle,), handle.name)
+
+
+def _room(worker: dict[str, Any]) -> float:
+    """Bytes that one task may take there."""
+    limit, threads = worker["memory_limit"], worker["nthreads"]
+    return SHARE * limit / threads if limit else np.inf
 
 
 def _given(array: Any) -> Later:

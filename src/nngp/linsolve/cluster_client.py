@@ -53,9 +53,10 @@ def connected(client_or_address: Any) -> Any:
             "a Dask engine needs a Client, a cluster or an address such as 'tcp://host:8786', got "
             f"{type(client_or_address).__name__}"
         )
-    _check_address(address)
-    try:
-        return Client(address, timeout=CONNECT, set_as_default=False)
+    if isinstance(client_or_address, str):
+        _check_address(address)
+    try:  # a cluster has more than an address: certificates, for one
+        return Client(client_or_address, timeout=CONNECT, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(
             f"there is no Dask scheduler at {address} ({type(error).__name__}); start one with "
@@ -84,8 +85,11 @@ def check_open(client: Any) -> None:
 
 
 def known_workers(client: Any) -> dict[str, Any]:
-    """Workers by address, as the scheduler knows them; none while there is no scheduler."""
+    """Workers by address, as the scheduler knows them; none while there is no scheduler, though a
+    client remembers those of the last."""
     check_open(client)
+    if client.status != "running":
+        return {}
     found: dict[str, Any] = client.scheduler_info(n_workers=-1).get("workers", {})
     return found
 
@@ -104,9 +108,8 @@ class Listener:
 
     def begin(self) -> None:
         """Forget what was done for another job."""
-        self.done.clear()
-        self.found.clear()
-        self.pids.clear()
+        for heard in (self.done, self.found, self.pids, self.nearest):
+            heard.clear()
 
     def close(self) -> None:
         """Listen no more."""
@@ -141,7 +144,7 @@ def patient(client: Any, future: Any, patience: float, words: Words = TILES) -> 
 def check_ended(future: Any, words: Words = TILES) -> None:
     """Raise what the task of a future that has ended raised, or that it was lost."""
     if future.status == "error":
-        raise translated(future.exception(), words)
+        raise translated(future.exception(), words, by_task=True)
     if future.status != "finished":
         raise ClusterError(
             f"what was computed is no longer there: the connection to the scheduler was lost"
@@ -152,13 +155,14 @@ def check_ended(future: Any, words: Words = TILES) -> None:
 
 def result(client: Any, future: Any, patience: float, words: Words = TILES) -> Any:
     """What a future stands for, on the client."""
-    watch = Watch(client, patience, words)
+    watch, wait = Watch(client, patience, words), POLL
     while True:  # who held it may die between the end of its task and this
         patient(client, future, patience, words)
         try:
-            return future.result(timeout=POLL)
+            return future.result(timeout=wait)
         except TimeoutError:
             watch.look()
+            wait *= 2  # what takes long to travel begins anew every time
         except Exception as error:
             raise translated(error, words) from None
 
@@ -189,10 +193,11 @@ class Watch:
             )
 
 
-def translated(error: Any, words: Words = TILES) -> BaseException:
+def translated(error: Any, words: Words = TILES, *, by_task: bool = False) -> BaseException:
     """An error of Dask's in one sentence; of others a copy. Dask keeps the one that a task raised
     as long as its future lives: raised again, its traceback would hold on to that future, and to
-    all others on the way, for ever."""
+    all others on the way, for ever. A task may run out of time for reasons of its own, such as a
+    slow disk."""
     from distributed import CancelledError
     from distributed.comm import CommClosedError
     from distributed.scheduler import KilledWorker
@@ -203,7 +208,8 @@ def translated(error: Any, words: Words = TILES) -> BaseException:
             f"the reason {words.smaller}, otherwise raise "
             f"distributed.scheduler.allowed-failures{words.kept}"
         )
-    if isinstance(error, CancelledError | CommClosedError | TimeoutError):
+    lost = isinstance(error, CancelledError | CommClosedError)
+    if lost or (isinstance(error, TimeoutError) and not by_task):
         return ClusterError(
             f"the cluster gave up ({type(error).__name__}): its scheduler or data were lost; start "
             f"it and call again{words.kept}"

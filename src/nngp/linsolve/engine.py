@@ -4,9 +4,10 @@ The interface is small on purpose. Tiles are opaque to the algorithms; they are 
 engine's own kind, or handles of arrays that are still being computed. Arithmetic on a finished
 tile (`then=`, `apply`) uses array methods only, so that it is written once for all engines.
 
-Two methods an engine may do without: `product_size(n)`, the rows of a tile that is multiplied by
-and not factored (`tile_size` stands in for it), and `single()`, the same engine with float32 tiles,
-which serve as preconditioners.
+Three methods an engine may do without: `product_size(n)`, the rows of a tile that is multiplied by
+and not factored (`tile_size` stands in for it), `single()`, the same engine with float32 tiles,
+which serve as preconditioners, and `task_room()`, the bytes that one task may take where that is
+less than all there are.
 """
 
 import os

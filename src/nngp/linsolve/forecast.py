@@ -59,7 +59,6 @@ def forecast_factor(
     available = available_memory(engine, n, d, outputs, memory)
     edges = cut(n, engine.tile_size(n))
     work = flops(edges) + float(n) * n * d
-    seconds = work / engine.rate() if work > MEASURE_FROM else 0.0
 
     def needed(n: int) -> int:
         return factor_bytes(engine, n, d, outputs) + beside(n)
@@ -67,7 +66,13 @@ def forecast_factor(
     largest = None
     if available is not None:
         largest = largest_fitting(needed, available, int((available / 4) ** 0.5) + 1)
-    return Forecast(n, needed(n), seconds, available, largest)
+    return Forecast(n, needed(n), seconds_for(engine, work), available, largest)
+
+
+def seconds_for(engine: Engine, work: float) -> float:
+    """What so many operations take; 0 if that is little, or nobody is there to be measured."""
+    rate = engine.rate() if work > MEASURE_FROM else 0.0
+    return work / rate if rate > 0 else 0.0
 
 
 def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:

@@ -61,6 +61,7 @@ class Iteration:
     def prepare(self, run: Run, noise: float, landmarks: Callable[[int], Landmarks]) -> None:
         """Keep tiles, and make a preconditioner for this noise; what can be is used again."""
         start, self.noise = time.perf_counter(), noise
+        self._preconditioner = None  # there is room for one
         work = self.plan.operations
         with self.track("preconditioner", work, self.plan.seconds(work)) as progress:
             self._preconditioner = self._made(run, noise, landmarks, progress)

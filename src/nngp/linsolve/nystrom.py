@@ -25,6 +25,7 @@ from nngp.linsolve.product import TileSource
 
 Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
+TERMS = 4  # that are summed at once
 
 
 class Landmarks(NamedTuple):
@@ -48,8 +49,6 @@ class Factored(NamedTuple):
 
 class Nystrom:
     """P for one noise."""
-
-    name = "nystrom"
 
     def __init__(
         self, run: Run, factored: Factored, edges: Edges, noise: float, diagonal: float
@@ -101,13 +100,15 @@ def factor_landmarks(
 
 
 def _summed(run: Run, function: Any, arguments: list[tuple[Handle, ...]]) -> Handle:
-    """Σ function(...), as many terms at a time as the engine has hands."""
-    total: Handle = None
+    """Σ function(...), as many terms at a time as the engine has hands, and few of them in one
+    place."""
+    total: list[Handle] = []
     for group in _in_groups(arguments, max(2, run.width)):
-        terms = [run.apply(function, *some) for some in group]
-        before = [] if total is None else [total]
-        total = run.wait(run.apply(_sum, *before, *terms))
-    return total
+        terms = [*total, *(run.apply(function, *some) for some in group)]
+        while len(terms) > 1:
+            terms = [run.apply(_sum, *some) for some in _in_groups(terms, TERMS)]
+        total = [run.wait(terms[0])]
+    return total[0]
 
 
 def _in_groups(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

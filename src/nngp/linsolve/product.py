@@ -37,10 +37,6 @@ class Product:
         self._to_keep = _first_that_fit(edges, room)
 
     @property
-    def n(self) -> int:
-        return self.edges[-1]
-
-    @property
     def tiles(self) -> list[tuple[int, int]]:
         """The lower ones."""
         return [(i, j) for i in range(len(self.slices)) for j in range(i + 1)]

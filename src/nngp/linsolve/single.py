@@ -26,8 +26,6 @@ MOST = 0.1  # of the diagonal: what may be added to it
 class SingleFactor:
     """M + noise + a little, factored in float32 on `engine`, whose tiles are."""
 
-    name = "single"
-
     def __init__(
         self, engine: Engine, blocks: TileSource, edges: Edges, noise: float, progress: Progress
     ) -> None:

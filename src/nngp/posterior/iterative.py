@@ -23,6 +23,7 @@ from nngp.linsolve import (
     CG,
     CgPlan,
     Checkpoint,
+    CpuEngine,
     Engine,
     Forecast,
     Iteration,
@@ -172,8 +173,8 @@ class Iterative(Solved):
     def rows_at_a_time(self, engine: Engine) -> int:
         """Test points whose variance is computed in one block."""
         n, limits = self.edges[-1], [AT_ONCE]
-        allowed = engine.free_memory() if engine.where == "host" else None
-        limits += [limit / 32 for limit in (allowed, self.problem.place.memory) if limit]
+        here = CpuEngine().free_memory()  # where right-hand sides are, whatever the engine
+        limits += [limit / 32 for limit in (here, self.problem.place.memory) if limit]
         most = max(1, int(min(limits) / (8 * n * engine.width)))
         return min(engine.rows_at_a_time(n), most)
 
@@ -228,7 +229,11 @@ class Iterative(Solved):
         if not self._iteration.is_ready:
             landmarks = partial(self.problem.landmarks, self.split)
             self._iteration.prepare(run, self.noise.variance / self.split.scale, landmarks)
-        return self._iteration.solve(run, right)
+        try:
+            return self._iteration.solve(run, right)
+        except NotPositiveDefiniteError as error:
+            error.noise_var = self.noise.variance
+            raise _explained(error, self.problem, self._iteration.product.blocks) from None
 
 
 def _ends(parts: list[Array]) -> Array:
@@ -266,8 +271,7 @@ def solve_iteratively(
         solution, stated, failed = climb(attempt, noise.stated)
     except NotPositiveDefiniteError as error:
         error.noise_var *= noise.unit
-        error.args = (no_factor(problem.engine, blocks, error.noise_var),)
-        raise
+        raise _explained(error, problem, blocks) from None
     constant, alpha = _split_up(problem.engine, split, plan.edges, solution.x, right, middle)
     reached = Reached(
         solution.iterations,
@@ -281,6 +285,14 @@ def solve_iteratively(
         problem, plan.edges, split, used, constant, alpha, reached, failed, seconds, iteration
     )
     return system, plan.forecast
+
+
+def _explained(
+    error: NotPositiveDefiniteError, problem: Problem, blocks: Any
+) -> NotPositiveDefiniteError:
+    """The same error, with cause and remedy."""
+    error.args = (no_factor(problem.engine, blocks, error.noise_var),)
+    return error
 
 
 def _checkpoint(problem: Problem, split: Split, shift: float, right: Array) -> Checkpoint | None:

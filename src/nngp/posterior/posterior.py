@@ -123,11 +123,16 @@ class Posterior:
     def covariance(self, Xs: ArrayLike, *, noise: bool = False) -> Array:
         """Posterior covariance between test points, (m, m), exactly symmetric.
 
-        Holds K* or L⁻¹K* for all of them at once: m (n + m) numbers.
+        Holds K* or L⁻¹K* for all of them at once: m (n + m) numbers, and without a factor, on this
+        machine, m (3 n + m).
         """
         test = placed(self._engine, self._test_inputs(Xs))
         m = len(test)
-        self._check(8.0 * m * (self.n + m), f"the covariance of {m} test points")
+        what, numbers = f"the covariance of {m} test points", m * (self.n + m)
+        if isinstance(self._system, Iterative):
+            self._check(8.0 * (numbers + 2 * m * self.n), what, on_host=True)
+        else:
+            self._check(8.0 * numbers, what)
         rows = spans(cut(m, self._rows_at_a_time))
         operations = m * (float(self.n) ** 2 + float(self.n) * m)
         with self._place.track("covariance", operations) as progress, self._engine.run() as run:
@@ -366,8 +371,8 @@ class Posterior:
     def _shaped(self, columns: Array) -> Array:
         return columns[:, 0].copy() if self._single else np.ascontiguousarray(columns)
 
-    def _check(self, needed: float, what: str) -> None:
-        self._place.check(needed, self._system.bytes, what)
+    def _check(self, needed: float, what: str, *, on_host: bool = False) -> None:
+        self._place.check(needed, self._system.bytes, what, on_host=on_host)
 
 
 def _padded(test: Inputs, rows: slice, engine: Engine) -> Inputs:

@@ -29,9 +29,9 @@ class Workplace:
     progress: Any = None
     rate: float = 0.0  # operations a second, as the factorisation had them; 0 if unknown
 
-    def check(self, needed: float, held: int, what: str) -> None:
-        """Refuse what does not fit beside the `held` bytes."""
-        free = self.engine.free_memory()
+    def check(self, needed: float, held: int, what: str, *, on_host: bool = False) -> None:
+        """Refuse what does not fit beside the `held` bytes, on the engine or on this machine."""
+        free = (CpuEngine() if on_host else self.engine).free_memory()
         allowed = None if self.memory is None else self.memory - held
         limits = [limit for limit in (free, allowed) if limit is not None]
         if limits and needed > min(limits):

@@ -22,6 +22,7 @@ from nngp.linsolve.cluster_client import (
     Watch,
     Words,
     connected,
+    known_workers,
     result,
 )
 from nngp.reproduce.scope import Scope
@@ -101,7 +102,7 @@ class Workers:
 
     def _workers(self) -> list[dict[str, Any]]:
         with _noticing_loss():
-            return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
+            return list(known_workers(self.client).values())
 
 
 @contextmanager
