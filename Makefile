@@ -6,8 +6,9 @@ BIN := .venv/bin
 demo: .venv/.demo
 	$(BIN)/nngp demo
 
+# Two processes, each with one thread for BLAS: more would wait for each other.
 test: check
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: .venv/.dev
 	$(BIN)/ruff check .

@@ -12,14 +12,13 @@ DATA = Path(os.environ.get("NNGP_DATA") or Path(__file__).parents[2] / "shared" 
 
 def pytest_collection_modifyitems(items):
     """What takes long to compile, and tests on JAX what others test there as well, is slow; a
-    marker may name the parameters for which it is."""
+    marker may name the parameters for which it is, or their ids."""
     for item in items:
-        marker = item.get_closest_marker("slow_on_jax")
-        if marker is None or not hasattr(item, "callspec"):
-            continue
-        wanted = {"engine": "jax", **marker.kwargs}
-        if wanted.items() <= item.callspec.params.items():
-            item.add_marker(pytest.mark.slow)
+        for marker in list(item.iter_markers("slow_on_jax")):
+            wanted = {"engine": "jax", **marker.kwargs}
+            given, ids = item.callspec.params, item.callspec.id.split("-")
+            if all(given[name] == wanted[name] for name in wanted) and set(marker.args) <= set(ids):
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=["cpu", "jax"])

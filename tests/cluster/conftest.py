@@ -9,7 +9,7 @@ import nngp
 pytest.importorskip("distributed", reason="a cluster needs nngp[distributed]")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client():
     with processes() as client:
         yield client

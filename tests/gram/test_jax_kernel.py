@@ -13,7 +13,17 @@ jnp = jax.numpy
 RNG = np.random.default_rng(0)
 x, y = RNG.standard_normal((2, 5))
 # polynomials grow past what differences of step 1e-4 can follow
-NAMES = [n for n in nngp.activation_names() if n not in ("cube", "relu3", "square")]
+POLYNOMIALS = "cube", "relu3", "square"
+# long to compile, and computed as hard_tanh and tanh are
+ALIKE = "elu", "selu", "relu6", "softplus", "silu", "sigmoid"
+
+
+def names(*without):
+    return [
+        pytest.param(name, marks=pytest.mark.slow) if name in ALIKE else name
+        for name in nngp.activation_names()
+        if name not in (*POLYNOMIALS, *without)
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +43,7 @@ def numpy_kernel(name, depth, a, b, weight_var, bias_var):
     return nngp.kernel(nngp.Architecture(depth, name, weight_var, bias_var), a[None], b[None])[0, 0]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", names())
 def test_value_and_gradients(name):
     value, gradients = value_and_gradients(name)(x, y, 1.2, 0.1)
     assert value == pytest.approx(numpy_kernel(name, 2, x, y, 1.2, 0.1), rel=1e-11)
@@ -49,7 +59,7 @@ def test_value_and_gradients(name):
     np.testing.assert_allclose(got, np.array(differences) / (2 * h), rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("step", "sign")])
+@pytest.mark.parametrize("name", names("step", "sign"))
 def test_gradient_where_the_inputs_coincide(name):
     """K(x, x') has its symmetric maximum structure there: d/dx1 = half of d K(x, x) / dx."""
     net = nngp.Architecture(3, name, 1.2, 0.1)
@@ -64,7 +74,7 @@ def test_gradient_where_the_inputs_coincide(name):
     np.testing.assert_allclose(got, 0.5 * np.array(diagonal), rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("bias_var", [0.0, 0.1])
 @pytest.mark.parametrize(
     ("a", "b"),
@@ -130,7 +140,7 @@ def test_a_numpy_function_is_explained():
         jax.jit(nngp.jax_kernel(net))(x, y)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("bias_var", [0.0, 0.1])
 def test_gradients_are_finite_in_single_precision(name, bias_var):
     a = jnp.asarray(x, dtype=jnp.float32)

@@ -261,6 +261,7 @@ def test_too_little_memory_is_said_beforehand(monkeypatch):
         nngp.kernel(nngp.Architecture(1), EQUAL)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif((available_memory() or 0) < 6e9, reason="needs 6 GB of free memory")
 def test_more_points_than_a_whole_matrix_call_survives():
     X = nngp.normalize(RNG.standard_normal((16_000, 5)))

@@ -183,6 +183,7 @@ def test_solves(engine, options, room):
     assert not solution.x[2].any()
 
 
+@pytest.mark.slow_on_jax
 def test_kept_tiles_and_tiles_computed_anew_give_the_same_bits(engine):
     K, Y = smooth(), vectors(2)
     both = []
@@ -461,7 +462,7 @@ def test_an_engine_without_float32_tiles_is_told_so():
         single = property()
 
     with pytest.raises(ValueError, match="nystrom"):
-        plan_cg(Plain(), 100, 3, 1, CG(preconditioner="single"), 1e-2)
+        plan_cg(Plain(), 100, 3, 1, CG(preconditioner="single"), 1e-2, 1e9)
     assert plan_cg(Plain(), 100, 3, 1, CG(), 1e-2).preconditioner == "nystrom"
 
 

@@ -54,6 +54,8 @@ def conditioned(net, relative, engine="cpu"):
     )
 
 
+@pytest.mark.slow_on_jax(relative=True)
+@pytest.mark.slow_on_jax("relu 300 2.0")
 @pytest.mark.parametrize("relative", [True, False])
 @pytest.mark.parametrize("net", DEEP, ids=lambda net: f"{net[0]} {net[1]} {net[2]}")
 @pytest.mark.filterwarnings("ignore::nngp.ConstantKernelWarning")
@@ -75,7 +77,7 @@ def test_everything_against_mpmath(net, relative, engine):
 
 
 @pytest.mark.slow_on_jax
-@pytest.mark.parametrize("relative", [True, False])
+@pytest.mark.parametrize("relative", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("net", [DEEP[0], DEEP[1], DEEP[4]], ids=lambda net: f"{net[0]} {net[1]}")
 @pytest.mark.filterwarnings("ignore::nngp.ConstantKernelWarning")
 def test_gradients_against_mpmath(net, relative, engine):

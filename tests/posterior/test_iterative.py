@@ -57,6 +57,7 @@ def close(found, expected, tolerance=1e-8):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
 
 
+@pytest.mark.slow_on_jax("whole")
 @pytest.mark.parametrize("solver", [TIGHT, nngp.CG(tolerance=1e-11, preconditioner="single")])
 @pytest.mark.parametrize(
     ("net", "inputs", "test"),
@@ -248,6 +249,7 @@ def test_a_solver_that_there_is_none(wrong):
 # Data that come later, and interruptions
 
 
+@pytest.mark.slow_on_jax("whole")
 @pytest.mark.parametrize("inputs", [SPHERE, X], ids=["split", "whole"])
 def test_an_update_is_as_good_as_all_at_once(engine, inputs):
     posterior = nngp.condition(

@@ -61,6 +61,7 @@ def central(function, at, step):
     return (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * step)
 
 
+@pytest.mark.slow_on_jax(data="unequal norms")
 def test_gradient_against_differences(data, engine):
     X, _ = data
     gradient = nngp.condition(NET, X, Y, noise_var=NOISE, engine=engine).evidence_gradient()
@@ -90,10 +91,10 @@ def test_gradient_by_layer_against_differences(data, engine):
     assert shared["bias_var"] == pytest.approx(gradient["bias_var"].sum(), rel=1e-9)
 
 
-KINKED = pytest.param("hard_tanh", marks=pytest.mark.slow)
+TAKES_LONG, KINKED = (pytest.param(name, marks=pytest.mark.slow) for name in ("tanh", "hard_tanh"))
 
 
-@pytest.mark.parametrize("name", ["relu", "erf", "gelu", "tanh", KINKED])
+@pytest.mark.parametrize("name", ["relu", "erf", "gelu", TAKES_LONG, KINKED])
 def test_gradient_against_automatic_differentiation(name, data):
     jax = pytest.importorskip("jax")
     X = data[0][:12]
@@ -139,6 +140,7 @@ def test_gradient_at_extreme_scales(scale):
     assert np.isfinite(list(posterior.evidence_gradient().values())).all()
 
 
+@pytest.mark.slow_on_jax
 def test_parallel_inputs_are_not_duplicates(engine):
     x = np.array([0.5, 1.0, 2.0, -1.0, -3.0, 1.0, 4.0])
     targets = np.arange(7.0)[:, None]
@@ -151,7 +153,7 @@ def test_parallel_inputs_are_not_duplicates(engine):
     assert posterior.log_evidence == pytest.approx(evidence, rel=1e-7)
 
 
-@pytest.mark.slow_on_jax(name="erf")
+@pytest.mark.slow_on_jax
 @pytest.mark.parametrize(("name", "depth", "weight_var"), [("erf", 20, 20.0), ("step", 2, 1.6)])
 def test_networks_that_tear_near_inputs_apart(name, depth, weight_var, engine):
     """Chaos and jumps: near pairs are taken from the difference of their unit vectors."""
@@ -166,6 +168,7 @@ def test_networks_that_tear_near_inputs_apart(name, depth, weight_var, engine):
     assert posterior.report.kernel_error < 1e-9
 
 
+@pytest.mark.slow_on_jax
 def test_numeric_activation_and_unequal_norms_on_any_engine(engine):
     net, n, others = nngp.Architecture(1, "tanh", 1.6, 0.1), 16, UNEQUAL[N : N + 4]
     posterior = nngp.condition(net, UNEQUAL[:n], Y[:n], noise_var=NOISE, engine=engine)
@@ -177,6 +180,7 @@ def test_numeric_activation_and_unequal_norms_on_any_engine(engine):
     close(equal.mean(others), cross @ np.linalg.solve(K + NOISE * np.eye(n), Y[:n]))
 
 
+@pytest.mark.slow_on_jax(data="unequal norms")
 def test_leave_one_out_by_leaving_out(data, engine):
     X, _ = data
     posterior = nngp.condition(NET, X, Y, noise_var=NOISE, engine=engine)
