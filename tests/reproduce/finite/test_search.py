@@ -183,6 +183,7 @@ def test_killed_in_the_middle_nothing_is_lost_or_repeated(tmp_path):
         assert all(store.get(key).result == result for key, result in done.items())
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_work(tmp_path):
     path = tmp_path / "runs.db"
     workers = [start_worker(path, workers=2) for _ in range(2)]
