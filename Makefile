@@ -6,9 +6,10 @@ BIN := .venv/bin
 demo: .venv/.demo
 	$(BIN)/nngp demo
 
-# Two processes, each with one thread for BLAS: more would wait for each other.
+# Two processes, each with one thread for BLAS: more would wait for each other. Most of what JAX compiles
+# runs once, so little is done to make it fast; the slow tests have it as users do.
 test: check
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: .venv/.dev
 	$(BIN)/ruff check .

@@ -49,6 +49,7 @@ def test_mean_agrees_within_its_standard_error(name):
     assert np.any(np.abs(samples.mean(axis=0) - other) > 5 * standard_error + bias)
 
 
+@pytest.mark.slow
 def test_spread_falls_as_one_over_width():
     spread = [
         empirical_kernels("relu", width, 300, seed=3).var(axis=0).mean() for width in (30, 120, 480)
