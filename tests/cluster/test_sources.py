@@ -49,6 +49,15 @@ def test_a_large_array_travels_in_pieces(engine):
     assert np.array_equal(rows, X)
 
 
+def test_too_many_test_points_at_a_time(engine, problem, monkeypatch):
+    small = problem._replace(X=problem.X[:200], Y=problem.Y[:200])
+    posterior = fit(small, engine)
+    monkeypatch.setattr("nngp.gram.remote.LARGEST", 8 * 12 * 50)
+    assert posterior.mean(problem.Xs[:50]).shape == (50, 3)
+    with pytest.raises(MemoryError, match="pass at most 50 at a time"):
+        posterior.mean(problem.Xs[:51])
+
+
 def test_integers_become_float64(engine, tmp_path):
     X = np.random.default_rng(0).integers(0, 3, size=(300, 7)).astype(np.uint8)
     np.save(tmp_path / "X.npy", X)

@@ -128,11 +128,9 @@ class Posterior:
         """
         test = placed(self._engine, self._test_inputs(Xs))
         m = len(test)
-        what, numbers = f"the covariance of {m} test points", m * (self.n + m)
-        if isinstance(self._system, Iterative):
-            self._check(8.0 * (numbers + 2 * m * self.n), what, on_host=True)
-        else:
-            self._check(8.0 * numbers, what)
+        here = isinstance(self._system, Iterative)  # K*, what solves it, and what that misses
+        numbers = m * ((3 if here else 1) * self.n + m)
+        self._check(8.0 * numbers, f"the covariance of {m} test points", on_host=here)
         rows = spans(cut(m, self._rows_at_a_time))
         operations = m * (float(self.n) ** 2 + float(self.n) * m)
         with self._place.track("covariance", operations) as progress, self._engine.run() as run:
