@@ -37,7 +37,7 @@ import nngp
 from nngp.linsolve import Iteration, choose_engine, forecast_cg, forecast_factor
 from nngp.posterior.iterative import Problem
 from nngp.posterior.noise import Noise
-from nngp.posterior.workplace import Workplace
+from nngp.posterior.resources import Workplace
 
 TEST, PIECE = 1000, 10_000
 SIDE = 28
@@ -184,7 +184,7 @@ def largest(memory: int) -> dict[str, int | None]:
     """The most points that each method has room for, with d = 784 and ten outputs."""
     import jax
 
-    from nngp.linsolve.gpu import GpuEngine
+    from nngp.linsolve.engines.gpu import GpuEngine
 
     sizes = GpuEngine(jax.devices()[0]), 1000, SIDE * SIDE, 10
     found = {"factor": forecast_factor(*sizes, memory).largest}

@@ -24,15 +24,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from nngp import plots
-from nngp.reproduce import datasets
-from nngp.reproduce.finite import gap
-from nngp.reproduce.finite.cells import EXPERIMENT, Cell, best_of
-from nngp.reproduce.finite.infinite import EXPERIMENT as INFINITE, infinite
-from nngp.reproduce.finite.recipe import Plan
-from nngp.reproduce.finite.search import search
-from nngp.reproduce.published import published_row
-from nngp.reproduce.store import RunStore, pack, unpacked
+from nngp import datasets, plots
+from nngp.finite import gap
+from nngp.finite.cells import EXPERIMENT, Cell, best_of
+from nngp.finite.infinite_width import EXPERIMENT as INFINITE, infinite
+from nngp.finite.random_search import search
+from nngp.finite.recipe import Plan
+from nngp.paper.published import published_row
+from nngp.runs import RunStore, pack, unpacked
 
 ROWS = ("mnist", "cifar10"), (1000, 10_000), ("relu", "tanh")
 # depths and widths, those that matter most first: time may run out

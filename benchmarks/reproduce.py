@@ -15,14 +15,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from nngp.reproduce.readings.columns import write_csv
-from nngp.reproduce.readings.tables import table2
-from nngp.reproduce.scope import ACTIVATIONS, DEPTHS, GRID, Scope, default_sizes
-from nngp.reproduce.store import RunStore, pack, unpacked
-from nngp.reproduce.studies.doubt import doubt_study
-from nngp.reproduce.studies.grid import grid_studies
-from nngp.reproduce.studies.setting import setting_study
-from nngp.reproduce.study import Outcome, Study, carry_out
+from nngp.paper.readings.columns import write_csv
+from nngp.paper.readings.tables import table2
+from nngp.paper.scope import ACTIVATIONS, DEPTHS, GRID, Scope, default_sizes
+from nngp.paper.studies.doubt import doubt_study
+from nngp.paper.studies.grid import grid_studies
+from nngp.paper.studies.setting import setting_study
+from nngp.runs import RunStore, pack, unpacked
+from nngp.runs.study import Outcome, Study, carry_out
 
 
 def numbers(text: str) -> tuple[int, ...]:

@@ -8,101 +8,136 @@ ICLR 2018):
     net = nngp.Architecture(depth=10, activation="relu", weight_var=1.6, bias_var=0.1)
     K = nngp.kernel(net, nngp.normalize(X))
 
-The public names, in the order of the pipeline. The estimators are loaded when they are first asked
-for, as scikit-learn takes a while to import; so are `nngp.regimes` (phases and critical lines),
-`nngp.datasets`, `nngp.finite` and `FiniteNetwork` (networks of finite width), and `RunStore`.
+    model = nngp.NNGPRegressor().fit(X, y)
+    mean, std = model.predict(X_test, return_std=True)
+
+Modules beside these names: `nngp.regimes` (phases and critical lines), `nngp.datasets`,
+`nngp.finite` (networks of finite width), `nngp.runs` (experiments in one file), `nngp.plots`,
+`nngp.paper` (the paper's tables and figures), `nngp.errors` (all errors and warnings). Names that
+need scikit-learn, JAX or Dask are imported on first use.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from nngp import errors
+from nngp._lazy import lazy_attributes
 from nngp.architecture import (
-    Activation as Activation,
-    ActivationError as ActivationError,
-    Architecture as Architecture,
-    activation_names as activation_names,
-    leaky_relu as leaky_relu,
+    Activation,
+    Architecture,
+    activation_names,
+    leaky_relu,
 )
-from nngp.covariance import (
-    LookupTable as LookupTable,
-    layer_covariance as layer_covariance,
-    layer_derivatives as layer_derivatives,
-)
-from nngp.curve import (
-    AngularCurve as AngularCurve,
-    NoLimitError as NoLimitError,
-    ToleranceWarning as ToleranceWarning,
-    VarianceError as VarianceError,
-    compile_curve as compile_curve,
-    compile_curves as compile_curves,
+from nngp.covariance import LookupTable, layer_covariance, layer_derivatives
+from nngp.curve import AngularCurve, compile_curve, compile_curves
+from nngp.errors import (
+    ActivationError,
+    CheckpointWarning,
+    ClusterError,
+    ConstantKernelWarning,
+    ModelFileError,
+    NoFactorError,
+    NoiseWarning,
+    NoLimitError,
+    NotConvergedError,
+    NothingMeasuredError,
+    NotPositiveDefiniteError,
+    RunStoreError,
+    TileStoreError,
+    ToleranceWarning,
+    VarianceError,
 )
 from nngp.gram import (
-    KernelPlan as KernelPlan,
-    jax_kernel as jax_kernel,
-    kernel as kernel,
-    kernel_diag as kernel_diag,
-    normalize as normalize,
-    plan_kernel as plan_kernel,
+    KernelPlan,
+    jax_kernel,
+    kernel,
+    kernel_diag,
+    normalize,
+    plan_kernel,
 )
-from nngp.linsolve import (
-    CG as CG,
-    CheckpointWarning as CheckpointWarning,
-    NotConvergedError as NotConvergedError,
-    NotPositiveDefiniteError as NotPositiveDefiniteError,
-)
-from nngp.posterior import (
-    ConstantKernelWarning as ConstantKernelWarning,
-    NoFactorError as NoFactorError,
-    NoiseWarning as NoiseWarning,
-    Posterior as Posterior,
-    Sweep as Sweep,
-    condition as condition,
-    forecast as forecast,
-    sample_prior as sample_prior,
-)
+from nngp.linsolve import CG
+from nngp.posterior import Posterior, Sweep, condition, forecast, sample_prior
 
 if TYPE_CHECKING:
-    from nngp import datasets as datasets, finite as finite, regimes as regimes
-    from nngp.linsolve.cluster import DaskEngine as DaskEngine
-    from nngp.linsolve.cluster_client import ClusterError as ClusterError
-    from nngp.linsolve.tile_store import StoreError as StoreError
-    from nngp.predictors import (
-        ModelFileError as ModelFileError,
-        NNGPClassifier as NNGPClassifier,
-        NNGPKernel as NNGPKernel,
-        NNGPRegressor as NNGPRegressor,
-        load as load,
+    from nngp import (
+        datasets,
+        finite,
+        paper,
+        plots,
+        regimes,
+        runs,
     )
-    from nngp.reproduce.finite.network import FiniteNetwork as FiniteNetwork
-    from nngp.reproduce.store import RunStore as RunStore
-
-# names that are loaded when they are first asked for, and where they are; modules are themselves
-_LATER = {
-    **dict.fromkeys(
-        ("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "ModelFileError", "load"),
-        "nngp.predictors",
-    ),
-    "DaskEngine": "nngp.linsolve.cluster",
-    "ClusterError": "nngp.linsolve.cluster_client",
-    "StoreError": "nngp.linsolve.tile_store",
-    "FiniteNetwork": "nngp.reproduce.finite.network",
-    "RunStore": "nngp.reproduce.store",
-    "datasets": "",
-    "finite": "",
-    "regimes": "",
-}
-
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _LATER:
-        raise AttributeError(f"module 'nngp' has no attribute '{name}'")
-    home = _LATER[name]
-    return getattr(import_module(home), name) if home else import_module(f"nngp.{name}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
-
+    from nngp.finite.network import FiniteNetwork
+    from nngp.linsolve.engines.dask.engine import DaskEngine
+    from nngp.predictors import NNGPClassifier, NNGPKernel, NNGPRegressor, load
+    from nngp.runs import RunStore
 
 __version__ = "0.1.0.dev0"
+
+StoreError = TileStoreError  # its name before errors of run stores had a class of their own
+
+__all__ = [
+    "CG",
+    "Activation",
+    "ActivationError",
+    "AngularCurve",
+    "Architecture",
+    "CheckpointWarning",
+    "ClusterError",
+    "ConstantKernelWarning",
+    "DaskEngine",
+    "FiniteNetwork",
+    "KernelPlan",
+    "LookupTable",
+    "ModelFileError",
+    "NNGPClassifier",
+    "NNGPKernel",
+    "NNGPRegressor",
+    "NoFactorError",
+    "NoLimitError",
+    "NoiseWarning",
+    "NotConvergedError",
+    "NotPositiveDefiniteError",
+    "NothingMeasuredError",
+    "Posterior",
+    "RunStore",
+    "RunStoreError",
+    "StoreError",
+    "Sweep",
+    "TileStoreError",
+    "ToleranceWarning",
+    "VarianceError",
+    "__version__",
+    "activation_names",
+    "compile_curve",
+    "compile_curves",
+    "condition",
+    "datasets",
+    "errors",
+    "finite",
+    "forecast",
+    "jax_kernel",
+    "kernel",
+    "kernel_diag",
+    "layer_covariance",
+    "layer_derivatives",
+    "leaky_relu",
+    "load",
+    "normalize",
+    "paper",
+    "plan_kernel",
+    "plots",
+    "regimes",
+    "runs",
+    "sample_prior",
+]
+
+_LAZY = {
+    **dict.fromkeys(("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "load"), "nngp.predictors"),
+    "DaskEngine": "nngp.linsolve.engines.dask.engine",
+    "FiniteNetwork": "nngp.finite.network",
+    "RunStore": "nngp.runs",
+    **{
+        name: f"nngp.{name}" for name in ("datasets", "finite", "paper", "plots", "regimes", "runs")
+    },
+}
+__getattr__, __dir__ = lazy_attributes(__name__, _LAZY, public=__all__)

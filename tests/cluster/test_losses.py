@@ -8,7 +8,7 @@ import pytest
 from clusters import Killer, check_same, fit, is_alive, processes
 
 import nngp
-from nngp.linsolve.cluster_client import known_workers, result
+from nngp.linsolve.engines.dask.client import known_workers, result
 
 
 def test_a_killed_worker_costs_time_and_nothing_else(problem, local):
@@ -153,7 +153,7 @@ class Large(Lost):
 
 
 def test_a_result_that_takes_long_to_travel_arrives(client, monkeypatch):
-    monkeypatch.setattr("nngp.linsolve.cluster_client.POLL", 0.01)
+    monkeypatch.setattr("nngp.linsolve.engines.dask.client.POLL", 0.01)
     assert result(client, Large(), patience=60.0) < 10
 
 
@@ -176,14 +176,14 @@ def test_a_worker_that_dies_before_it_is_measured(monkeypatch):
         engine = nngp.DaskEngine(client)
         (known,) = engine.workers()
         gone = {"tcp://127.0.0.1:9": known}  # it was there a moment ago
-        monkeypatch.setattr("nngp.linsolve.cluster.known_workers", lambda client: gone)
+        monkeypatch.setattr("nngp.linsolve.engines.dask.engine.known_workers", lambda client: gone)
         assert engine.rate() > 1e6
 
 
 def test_without_workers_nothing_is_known_of_memory_and_time(monkeypatch):
     with processes(workers=1) as client:
         engine = nngp.DaskEngine(client)
-        monkeypatch.setattr("nngp.linsolve.cluster.known_workers", lambda client: {})
+        monkeypatch.setattr("nngp.linsolve.engines.dask.engine.known_workers", lambda client: {})
         forecast = nngp.forecast(50_000, 10, engine=engine, solver="auto")
         assert (forecast.seconds, forecast.available, forecast.fits) == (0.0, None, True)
 

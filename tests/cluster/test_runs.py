@@ -11,15 +11,15 @@ import pytest
 from clusters import is_alive, processes
 
 import nngp
-from nngp.reproduce import elsewhere
-from nngp.reproduce.elsewhere import Workers
-from nngp.reproduce.outlook import outlook
-from nngp.reproduce.scope import Scope
-from nngp.reproduce.store import RunStore
-from nngp.reproduce.studies import sweeps
-from nngp.reproduce.studies.doubt import doubt_study
-from nngp.reproduce.study import Outcome, Study, carry_out
-from nngp.reproduce.tasks import StudyTask
+from nngp.paper import on_dask as elsewhere
+from nngp.paper.cost import outlook
+from nngp.paper.on_dask import Workers
+from nngp.paper.scope import Scope
+from nngp.paper.studies import sweeps
+from nngp.paper.studies.doubt import doubt_study
+from nngp.paper.tasks import StudyTask
+from nngp.runs import RunStore
+from nngp.runs.study import Outcome, Study, carry_out
 
 SCOPE = Scope("digits", tuple(range(20, 120, 10)), activations=("relu", "tanh"), engine="cpu")
 SMALL = "--sizes 20,40 --depths 1,2 --grid 2 --activations relu --engine cpu"
@@ -86,7 +86,7 @@ def test_a_killed_worker_costs_nothing_but_time(tmp_path):
     with processes() as client:
         hands = Watched(client, SCOPE, then=kill)
         with RunStore(tmp_path / "there.db") as store:
-            keys = carry_out(store, doubt_study(SCOPE), hands=hands, progress=False)
+            keys = carry_out(store, doubt_study(SCOPE), executor=hands, progress=False)
             assert {store.get(key).attempts for key in keys} == {1}  # Dask did them again, not we
         assert hands.ended == len(keys) == 20
     assert not is_alive(killed[0])
@@ -102,7 +102,7 @@ def test_what_cannot_be_computed_is_written_down(client, tmp_path):
     with RunStore(tmp_path / "runs.db") as store:
         study = replace(study, configs=configs)
         failed, done = map(
-            store.get, carry_out(store, study, hands=Workers(client, SCOPE), progress=False)
+            store.get, carry_out(store, study, executor=Workers(client, SCOPE), progress=False)
         )
     assert (failed.status, done.status) == ("failed", "done")
     assert "nothing correlates" in failed.error
@@ -113,7 +113,7 @@ def test_other_errors_end_the_work_and_give_the_runs_back(client, tmp_path):
     scope = replace(SCOPE, dataset="mnist", sizes=(100,), data=tmp_path / "nowhere")
     with RunStore(tmp_path / "runs.db") as store:
         with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
-            carry_out(store, doubt_study(scope), hands=Workers(client, scope), progress=False)
+            carry_out(store, doubt_study(scope), executor=Workers(client, scope), progress=False)
         assert store.counts()["pending"] == 2
 
 
@@ -125,10 +125,10 @@ def test_an_interruption_gives_back_what_is_in_flight(client, tmp_path):
     hands = Watched(client, SCOPE, then=interrupt)
     with RunStore(tmp_path / "runs.db") as store:
         with pytest.raises(KeyboardInterrupt):
-            carry_out(store, doubt_study(SCOPE), hands=hands, progress=False)
+            carry_out(store, doubt_study(SCOPE), executor=hands, progress=False)
         counts = store.counts()
         assert (counts["done"], counts["pending"], counts["running"]) == (1, 19, 0)
-        carry_out(store, doubt_study(SCOPE), hands=Workers(client, SCOPE), progress=False)
+        carry_out(store, doubt_study(SCOPE), executor=Workers(client, SCOPE), progress=False)
         assert store.counts()["done"] == 20
 
 
@@ -136,10 +136,10 @@ def test_at_the_end_of_a_budget_what_is_in_flight_is_waited_for(client, tmp_path
     clock = iter([0.0] * 4 + [2.0] * 99)  # it strikes when four are in flight
     real = {"perf_counter": time.perf_counter, "sleep": time.sleep}
     watch = SimpleNamespace(monotonic=lambda: next(clock), **real)
-    monkeypatch.setattr("nngp.reproduce.study.time", watch)
+    monkeypatch.setattr("nngp.runs.study.time", watch)
     hands = Workers(client, SCOPE)
     with RunStore(tmp_path / "runs.db") as store:
-        carry_out(store, doubt_study(SCOPE), hands=hands, until=1.0, progress=False)
+        carry_out(store, doubt_study(SCOPE), executor=hands, until=1.0, progress=False)
         counts = store.counts()
         assert (counts["done"], counts["pending"], counts["running"]) == (4, 16, 0)
 
@@ -148,7 +148,7 @@ def test_no_workers_is_an_error_after_a_while(tmp_path):
     with processes(workers=0) as client, RunStore(tmp_path / "runs.db") as store:
         hands = Workers(client, SCOPE, patience=0.1)
         with pytest.raises(nngp.ClusterError, match=r"no worker for 0 seconds.*are in the store"):
-            carry_out(store, doubt_study(SCOPE), hands=hands, progress=False)
+            carry_out(store, doubt_study(SCOPE), executor=hands, progress=False)
         assert store.counts()["pending"] == 20
 
 
@@ -160,7 +160,7 @@ def test_a_scheduler_that_goes_away(tmp_path):
     with processes() as client, RunStore(tmp_path / "runs.db") as store:
         hands = Watched(client, SCOPE, then=stop)
         with pytest.raises(nngp.ClusterError, match="lost"):
-            carry_out(store, doubt_study(SCOPE), hands=hands, progress=False)
+            carry_out(store, doubt_study(SCOPE), executor=hands, progress=False)
         assert store.counts()["done"] == 2
         assert store.counts()["running"] == 0
 

@@ -5,8 +5,8 @@ import pytest
 from clusters import check_same, fit
 
 import nngp
-from nngp.gram.remote import RemoteInputs
-from nngp.gram.sources import _stamp
+from nngp.gram.cluster.blocks import RemoteInputs
+from nngp.gram.cluster.sources import _stamp
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_large_array_travels_in_pieces(engine):
 def test_too_many_test_points_at_a_time(engine, problem, monkeypatch):
     small = problem._replace(X=problem.X[:200], Y=problem.Y[:200])
     posterior = fit(small, engine)
-    monkeypatch.setattr("nngp.gram.remote.LARGEST", 8 * 12 * 50)
+    monkeypatch.setattr("nngp.gram.cluster.blocks.LARGEST", 8 * 12 * 50)
     assert posterior.mean(problem.Xs[:50]).shape == (50, 3)
     with pytest.raises(MemoryError, match="pass at most 50 at a time"):
         posterior.mean(problem.Xs[:51])

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 import nngp
-from nngp.gram.tiles import available_memory
+from nngp._machine import available_memory
 
 RNG = np.random.default_rng(0)
 EQUAL = nngp.normalize(RNG.standard_normal((60, 7)))
@@ -256,7 +256,7 @@ def test_the_choice_is_visible_and_can_be_forced():
 
 
 def test_too_little_memory_is_said_beforehand(monkeypatch):
-    monkeypatch.setattr("nngp.gram.tiles.available_memory", lambda: 10_000)
+    monkeypatch.setattr("nngp._machine.available_memory", lambda: 10_000)
     with pytest.raises(MemoryError, match="use at most 35 points at a time"):
         nngp.kernel(nngp.Architecture(1), EQUAL)
 

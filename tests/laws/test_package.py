@@ -31,7 +31,7 @@ def test_work_for_a_cluster_loads_no_dask_before_there_is_one():
     pytest.importorskip("polars")
     code = (
         "import sys, nngp.terminal.app, nngp.terminal.jobs, nngp.terminal.reproduce\n"
-        "import nngp.reproduce.elsewhere\n"
+        "import nngp.paper.on_dask\n"
         "nngp.DaskEngine, nngp.ClusterError\n"
         "print({'dask', 'distributed', 'zarr'} & set(sys.modules))"
     )
@@ -83,7 +83,7 @@ def test_missing_jax_is_said(monkeypatch):
 
 def test_a_bar_on_a_terminal(monkeypatch):
     pytest.importorskip("rich")
-    from nngp.linsolve import Progress, progress_for
+    from nngp._progress import Progress, progress_for
 
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     assert progress_for(None, expected=1.0) is None

@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import solve_triangular
 
 import nngp
-from nngp.linsolve import blas
+from nngp.linsolve.engines import blas
 
 RNG = np.random.default_rng(0)
 

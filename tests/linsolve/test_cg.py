@@ -8,25 +8,23 @@ import numpy as np
 import pytest
 from engines import SmallTiles
 
-from nngp._later import named
+from nngp._digest import digest
+from nngp.errors import CheckpointWarning, NotConvergedError, NotPositiveDefiniteError
 from nngp.linsolve import (
     CG,
     Checkpoint,
-    CheckpointWarning,
     CpuEngine,
     Iteration,
     Landmarks,
-    NotConvergedError,
-    NotPositiveDefiniteError,
     Progress,
     forecast_cg,
     plan_cg,
 )
-from nngp.linsolve.cg import conjugate_gradients
-from nngp.linsolve.cholesky import cut
-from nngp.linsolve.nystrom import Nystrom, factor_landmarks
-from nngp.linsolve.product import Product
-from nngp.linsolve.single import SingleFactor
+from nngp.linsolve.cg.gradients import conjugate_gradients
+from nngp.linsolve.cg.nystrom import Nystrom, factor_landmarks
+from nngp.linsolve.cg.product import Product
+from nngp.linsolve.cg.single import SingleFactor
+from nngp.linsolve.tiling import cut
 
 N = 60
 
@@ -159,7 +157,7 @@ def test_a_float32_factor_preconditions(engine):
 
 
 def test_a_float32_factor_that_breaks_down_gets_more_on_its_diagonal(monkeypatch):
-    monkeypatch.setattr("nngp.linsolve.single.EPS", 1e-14)  # too little to begin with
+    monkeypatch.setattr("nngp.linsolve.cg.single.EPS", 1e-14)  # too little to begin with
     K = np.ones((N, N)) + 1e-7 * smooth()  # float32 sees ones only
     progress = Progress("", 1.0, None)
     single = SingleFactor(SmallTiles().single(), Dense(K), cut(N, 7), 0.0, progress)
@@ -354,7 +352,7 @@ def test_a_damaged_checkpoint_is_noticed(tmp_path, damage):
 
 
 def test_a_checkpoint_that_cannot_be_written_does_not_end_the_solve(tmp_path, monkeypatch):
-    monkeypatch.setattr("nngp.linsolve.checkpoint.np.savez", full)
+    monkeypatch.setattr("nngp.linsolve.cg.checkpoint.np.savez", full)
     with pytest.warns(CheckpointWarning, match="cannot be written") as warned:
         found = solved(tmp_path, every=0.0)
     assert len(warned) == 1
@@ -380,9 +378,9 @@ def test_no_checkpoint_no_warning(tmp_path):
 
 def test_keys_tell_problems_apart():
     X = np.arange(6.0).reshape(2, 3)
-    keys = {named(X, 1), named(X, 2), named(X.T, 1), named(X + 1, 1)}
+    keys = {digest(X, 1), digest(X, 2), digest(X.T, 1), digest(X + 1, 1)}
     assert len(keys) == 4
-    assert named(X.copy(), 1) in keys
+    assert digest(X.copy(), 1) in keys
 
 
 # What it takes

@@ -4,17 +4,9 @@ import numpy as np
 import pytest
 from scipy.linalg import cholesky, solve_triangular
 
-from nngp.linsolve import (
-    Factor,
-    NotPositiveDefiniteError,
-    Progress,
-    backward,
-    factorise,
-    forward,
-    inverse_rows,
-    merge_last,
-)
-from nngp.linsolve.cholesky import cut, flops, spans
+from nngp.errors import NotPositiveDefiniteError
+from nngp.linsolve import Factor, Progress, backward, factorise, forward, inverse_rows, merge_last
+from nngp.linsolve.tiling import cut, flops, spans
 
 RNG = np.random.default_rng(1)
 EDGES = [(0, 1), (0, 30), (0, 7, 14, 21, 28, 30), (0, 1, 2, 30), (0, 13, 14, 30)]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from nngp.linsolve import LIMIT, NotPositiveDefiniteError, climb
+from nngp.errors import NotPositiveDefiniteError
+from nngp.linsolve import LIMIT, climb
 
 
 def needs(level):

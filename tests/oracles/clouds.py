@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nngp.reproduce.datasets import Split
+from nngp.datasets import Split
 
 
 def three_clouds(n=60, noise=0.3):

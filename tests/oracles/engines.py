@@ -15,7 +15,7 @@ class SmallTiles(CpuEngine):
 
 def jax_engine():
     jax = pytest.importorskip("jax")
-    from nngp.linsolve.gpu import GpuEngine
+    from nngp.linsolve.engines.gpu import GpuEngine
 
     class SmallJaxTiles(GpuEngine):
         def rows_at_a_time(self, n):

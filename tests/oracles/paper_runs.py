@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nngp.reproduce.scope import Scope
+from nngp.paper.scope import Scope
 
 MNIST = Scope("mnist", (1000, 10_000), (3, 50), ("relu", "tanh"), 3)
 DOUBT = {"correlation": 0.95, "points": 10_000}
@@ -59,7 +59,7 @@ def fill_grids(store):
 
 def fill_settings(store):
     """The paper's own numbers, less 0.1 points with the table, and 0.2 more with exact kernels."""
-    from nngp.reproduce.published import published_row
+    from nngp.paper.published import published_row
 
     rows = [published_row("mnist", n, a) for n in MNIST.sizes for a in MNIST.activations]
     accuracy = {(row.train, row.activation): row.test_accuracy for row in rows}
@@ -83,10 +83,10 @@ def fill_settings(store):
 
 
 def fill_small_studies(store, scope):
-    from nngp.reproduce.studies.angular import angular_study
-    from nngp.reproduce.studies.doubt import doubt_study
-    from nngp.reproduce.studies.prior import prior_study
-    from nngp.reproduce.studies.spread import spread_study
+    from nngp.paper.studies.angular import angular_study
+    from nngp.paper.studies.doubt import doubt_study
+    from nngp.paper.studies.prior import prior_study
+    from nngp.paper.studies.spread import spread_study
 
     bins = {"predicted": [0.1, 0.2, 0.3], "realised": [0.1, 0.2, 0.31]}
     fill(store, "doubt", doubt_study(scope).configs, lambda c: {**bins, **DOUBT})

@@ -100,13 +100,13 @@ def test_no_gpu_is_said():
 
 def test_no_jax_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
-    monkeypatch.delitem(sys.modules, "nngp.linsolve.gpu", raising=False)
+    monkeypatch.delitem(sys.modules, "nngp.linsolve.engines.gpu", raising=False)
     with pytest.raises(ImportError, match=r"pip install 'nngp\[jax\]'"):
         nngp.condition(NET, X, Y, engine="gpu")
 
 
 def test_too_little_memory_is_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("nngp.gram.blocks.Blocks.block", None)  # any work would fail
+    monkeypatch.setattr("nngp.gram.host.blocks.Blocks.block", None)  # any work would fail
     big = RNG.standard_normal((5000, 3))
     with pytest.raises(MemoryError, match=r"at most \d+ points would fit") as caught:
         nngp.condition(
@@ -119,7 +119,7 @@ def test_too_little_memory_is_refused_before_any_work(monkeypatch):
 
 def test_the_gradient_asks_for_memory_too(monkeypatch):
     posterior = nngp.condition(NET, X, Y)
-    monkeypatch.setattr("nngp.gram.tiles.available_memory", lambda: 100)
+    monkeypatch.setattr("nngp._machine.available_memory", lambda: 100)
     with pytest.raises(MemoryError, match="the gradient of the evidence needs"):
         posterior.evidence_gradient()
     with pytest.raises(MemoryError, match="the covariance of 30 test points"):
@@ -246,9 +246,9 @@ def test_a_poor_solution_is_said(monkeypatch):
 @pytest.fixture
 def pretended_gpu(monkeypatch):
     jax = pytest.importorskip("jax")
-    monkeypatch.setattr("nngp.linsolve.engine._gpu_in_sight", lambda: True)
-    monkeypatch.setattr("nngp.linsolve.engine.GPU_FROM", 10)
-    monkeypatch.setattr("nngp.linsolve.gpu.gpu_device", lambda: jax.devices()[0])
+    monkeypatch.setattr("nngp.linsolve.engines.engine._gpu_in_sight", lambda: True)
+    monkeypatch.setattr("nngp.linsolve.engines.engine.GPU_FROM", 10)
+    monkeypatch.setattr("nngp.linsolve.engines.gpu.gpu_device", lambda: jax.devices()[0])
 
 
 @pytest.mark.usefixtures("pretended_gpu")
@@ -257,7 +257,7 @@ def test_auto_takes_a_gpu_where_it_suits(monkeypatch):
     tanh = nngp.Architecture(1, "tanh")
     assert nngp.condition(tanh, X, Y, noise_var=0.01).report.engine == "cpu"
     assert nngp.condition(tanh, nngp.normalize(X), Y, noise_var=0.01).report.engine == "gpu"
-    monkeypatch.setattr("nngp.linsolve.gpu.GpuEngine.free_memory", lambda self: 1000)
+    monkeypatch.setattr("nngp.linsolve.engines.gpu.GpuEngine.free_memory", lambda self: 1000)
     assert nngp.condition(NET, X, Y, noise_var=0.01).report.engine == "cpu"
     with pytest.raises(MemoryError):
         nngp.condition(NET, X, Y, noise_var=0.01, engine="gpu")

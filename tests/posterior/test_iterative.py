@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 
 import nngp
 from nngp.linsolve import CpuEngine
-from nngp.linsolve.nystrom import Factored
+from nngp.linsolve.cg.nystrom import Factored
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((53, 4))
@@ -36,7 +36,7 @@ def engine(request):
 
 def jax_engine(tile):
     jax = pytest.importorskip("jax")
-    from nngp.linsolve.gpu import GpuEngine
+    from nngp.linsolve.engines.gpu import GpuEngine
 
     return GpuEngine(jax.devices()[0], tile=tile)
 
@@ -182,7 +182,7 @@ def test_without_a_factor_there_is_no_evidence():
 
 def test_a_matrix_that_is_not_positive_definite_climbs_the_ladder(monkeypatch):
     """K less a little: no network has such a kernel, rounding may."""
-    from nngp.linsolve.product import Product
+    from nngp.linsolve.cg.product import Product
 
     images, targets = digits(200)
     solver = nngp.CG(rank=20, preconditioner="nystrom")
@@ -199,7 +199,7 @@ def test_a_matrix_that_is_not_positive_definite_climbs_the_ladder(monkeypatch):
 
 
 def test_a_variance_that_cannot_be_had_says_why(monkeypatch):
-    from nngp.linsolve.product import Product
+    from nngp.linsolve.cg.product import Product
 
     images, targets = digits(200)
     solver = nngp.CG(rank=20, preconditioner="nystrom")

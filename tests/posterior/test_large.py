@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nngp
-from nngp.gram.tiles import available_memory
+from nngp._machine import available_memory
 
 
 def solved(n):

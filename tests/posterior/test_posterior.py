@@ -222,7 +222,7 @@ def test_the_report_follows_an_update():
 
 
 def test_update_computes_no_old_tile_again(monkeypatch):
-    from nngp.gram.blocks import Blocks
+    from nngp.gram.host.blocks import Blocks
 
     posterior = nngp.condition(NET, UNEQUAL[:N], Y, noise_var=NOISE)
     rows_seen, block = [], Blocks.block

@@ -26,7 +26,7 @@ NETS = [
 @pytest.fixture
 def device():
     jax = pytest.importorskip("jax")
-    from nngp.linsolve.gpu import GpuEngine
+    from nngp.linsolve.engines.gpu import GpuEngine
 
     return GpuEngine(jax.devices()[0])
 
@@ -161,8 +161,8 @@ def test_the_authors_table(device, monkeypatch):
 def test_duplicates_and_opposites_have_values_of_their_own(device):
     """An activation that jumps tears apart all but equal inputs, however near they are."""
     from nngp.curve import curve_at
-    from nngp.gram.device import DEEP
-    from nngp.gram.device_gaps import gap_values
+    from nngp.gram.device.blocks import DEEP
+    from nngp.gram.device.gaps import gap_values
 
     curve = curve_at(nngp.Architecture(6, "sign", 1.0, 0.0), 1.0)
     deficit, one = curve.profile.deficit, curve.variance

@@ -128,7 +128,7 @@ def test_what_is_only_strange_works():
 
 
 def test_too_little_memory(monkeypatch):
-    monkeypatch.setattr("nngp.gram.tiles.available_memory", lambda: 10_000)
+    monkeypatch.setattr("nngp._machine.available_memory", lambda: 10_000)
     rng = np.random.default_rng(0)
     with pytest.raises(MemoryError, match="GB"):
         Regressor(selection=None).fit(rng.normal(size=(3000, 2)), rng.normal(size=3000))

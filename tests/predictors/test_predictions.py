@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import nngp
+from nngp.paper.doubt import calibrations
 from nngp.predictors.probability import largest_probability
-from nngp.reproduce.doubt import calibrations
 
 
 @pytest.fixture(scope="module")

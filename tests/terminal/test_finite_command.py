@@ -45,9 +45,9 @@ def test_a_gap(run):
 def test_the_answer_is_about_what_was_asked(run):
     """Other activations and widths are in the store, too; all is done, so nothing is trained."""
     from nngp import datasets
-    from nngp.reproduce.finite.gap import EXPERIMENT, PLAN
-    from nngp.reproduce.finite.search import Cell, declare
-    from nngp.reproduce.store import RunStore
+    from nngp.finite.gap import EXPERIMENT, PLAN
+    from nngp.finite.random_search import Cell, declare
+    from nngp.runs import RunStore
 
     data = datasets.split("digits", 20)
     with RunStore("runs.db") as store:
@@ -63,7 +63,7 @@ def test_the_answer_is_about_what_was_asked(run):
 
 
 def test_steps_are_a_whole_number_of_looks(capsys):
-    from nngp.reproduce.finite.recipe import Plan
+    from nngp.finite.recipe import Plan
     from nngp.terminal.finite import _planned
 
     class Asked:
@@ -102,7 +102,7 @@ def test_what_cannot_be_is_said_and_nothing_is_left(run, words, code, said):
 def test_missing_packages_are_said(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "optax", None)
     monkeypatch.setattr(
-        "nngp.reproduce.finite.checks.find_spec", lambda name: None if name == "optax" else True
+        "nngp.finite.requirements.find_spec", lambda name: None if name == "optax" else True
     )
     code, _, err = run("finite")
     assert code == 4

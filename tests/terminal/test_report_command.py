@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from paper_runs import DOUBT, fill
 
-from nngp.reproduce.store import RunStore
+from nngp.runs import RunStore
 
 pytest.importorskip("matplotlib")
 

@@ -40,7 +40,7 @@ def test_a_part_is_done_drawn_and_resumed(run):
 
 
 def test_tables_are_printed_and_written(run, monkeypatch):
-    monkeypatch.setattr("nngp.reproduce.studies.sweeps.FEW", 0)  # JAX would compile programs
+    monkeypatch.setattr("nngp.paper.studies.sweeps.FEW", 0)  # JAX would compile programs
     code, out, err = run(f"reproduce table2 {SMALL.replace('--json', '--out tables')}")
     assert code == 0
     assert "Table 2: all training sizes (digits)" in out
@@ -67,7 +67,7 @@ def test_a_budget_stops_the_work_and_says_what_is_left(run):
 def test_memory_is_asked_for_only_where_a_kernel_is_factored(run, monkeypatch):
     """Draws from the prior fit on any machine, whatever the data set's size."""
     from nngp.linsolve import CpuEngine
-    from nngp.reproduce.studies import prior
+    from nngp.paper.studies import prior
 
     monkeypatch.setattr(CpuEngine, "free_memory", lambda self: 1)
     monkeypatch.setattr(prior, "CONFIG", {**prior.CONFIG, "points": 5, "draws": 1})
@@ -79,7 +79,7 @@ def test_memory_is_asked_for_only_where_a_kernel_is_factored(run, monkeypatch):
 
 
 def test_an_interruption_keeps_what_is_done(run, monkeypatch):
-    from nngp.reproduce.studies import doubt
+    from nngp.paper.studies import doubt
 
     real, calls = doubt.condition, []
 
@@ -128,10 +128,10 @@ def test_large_sets_alone_have_no_grid_and_it_is_said(run, monkeypatch):
 
 def test_all_ends_in_a_report(run, monkeypatch):
     """Nothing is done here; parts without data say so, and the report knows of one run."""
-    from nngp.reproduce.scope import Scope
-    from nngp.reproduce.store import RunStore
-    from nngp.reproduce.studies.doubt import doubt_study
-    from nngp.reproduce.studies.prior import prior_study
+    from nngp.paper.scope import Scope
+    from nngp.paper.studies.doubt import doubt_study
+    from nngp.paper.studies.prior import prior_study
+    from nngp.runs import RunStore
 
     bins = {"predicted": [0.1, 0.2], "realised": [0.1, 0.2], **DOUBT}
     draw = {"x": [0.0, 1.0], "values": [[0.0, 1.0]]}
@@ -163,7 +163,7 @@ def test_all_without_time_has_nothing_to_report(run, monkeypatch):
 )
 def test_budgets_are_times(text, seconds):
     pytest.importorskip("typer")
-    from nngp.terminal.asked import seconds_of
+    from nngp.terminal.request import seconds_of
 
     assert seconds_of(text) == seconds
     assert seconds_of(None) == math.inf
@@ -200,7 +200,7 @@ def test_what_cannot_be_is_said_and_nothing_is_left_behind(run, words, said):
 
 
 def test_digits_are_a_quick_look_and_others_the_papers_grid():
-    from nngp.terminal.asked import asked
+    from nngp.terminal.request import asked
 
     def scope(dataset, grid=None):
         nothing = (None,) * 2
@@ -240,7 +240,7 @@ class Clock:
 )
 def test_a_budget_is_shared_as_it_goes(monkeypatch, runs, guesses, budget, moments, left):
     pytest.importorskip("typer")
-    from nngp.reproduce.outlook import Outlook
+    from nngp.paper.cost import Outlook
     from nngp.terminal.reproduce import work
 
     monkeypatch.setattr(Clock, "now", 0.0)

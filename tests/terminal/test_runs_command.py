@@ -8,7 +8,7 @@ import pytest
 pl = pytest.importorskip("polars")
 pytest.importorskip("typer")
 
-from nngp.reproduce.store import RunStore  # noqa: E402
+from nngp.runs import RunStore  # noqa: E402
 
 
 @pytest.fixture

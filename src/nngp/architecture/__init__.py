@@ -2,7 +2,6 @@
 
 from nngp.architecture.activation import (
     Activation,
-    ActivationError,
     activation_names,
     as_activation,
     from_spec,
@@ -13,7 +12,6 @@ from nngp.architecture.architecture import Architecture
 
 __all__ = [
     "Activation",
-    "ActivationError",
     "Architecture",
     "activation_names",
     "as_activation",

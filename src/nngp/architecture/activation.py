@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-
-class ActivationError(ValueError):
-    """The activation cannot be used: wrong shape, NaN, or it grows too fast."""
+from nngp.errors import ActivationError
 
 
 @dataclass(frozen=True)

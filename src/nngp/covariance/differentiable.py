@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from nngp._safe import correlation
-from nngp.architecture import Activation, ActivationError
+from nngp.architecture import Activation
 from nngp.covariance.closed_form import closed_form
 from nngp.covariance.resolve import resolve
+from nngp.errors import ActivationError
 
 Expectation = Callable[[Any, Any, Any], Any]
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from nngp import _chebyshev
 from nngp._chebyshev import Piecewise
-from nngp.architecture import Activation, ActivationError
+from nngp.architecture import Activation
+from nngp.errors import ActivationError
 
 Array = NDArray[np.float64]
 

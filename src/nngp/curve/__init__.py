@@ -5,28 +5,16 @@ recursion of eq. 5 is a function of the cosine alone. It is composed once, at so
 and then read for every pair: any depth at the cost of one layer.
 """
 
-from nngp.curve.compile import (
-    AngularCurve,
-    ToleranceWarning,
-    compile_curve,
-    compile_curves,
-    curve_at,
-    is_kept,
-    keep,
-)
-from nngp.curve.limit import NoLimitError
+from nngp.curve.compile import AngularCurve, compile_curve, compile_curves, curve_at, is_kept, keep
 from nngp.curve.octaves import NEAR, FastTable, Profile, Workspace
-from nngp.curve.recursion import SMALLEST, VarianceError, output_variance
+from nngp.curve.recursion import SMALLEST, output_variance
 
 __all__ = [
     "NEAR",
     "SMALLEST",
     "AngularCurve",
     "FastTable",
-    "NoLimitError",
     "Profile",
-    "ToleranceWarning",
-    "VarianceError",
     "Workspace",
     "compile_curve",
     "compile_curves",

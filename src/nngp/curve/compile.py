@@ -19,6 +19,7 @@ from nngp.curve import octaves
 from nngp.curve.limit import find_limit, in_proportion, in_units_of_scale
 from nngp.curve.octaves import Octaves, Profile
 from nngp.curve.recursion import SMALLEST, State, after, propagate, propagate_tangents
+from nngp.errors import ToleranceWarning
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -26,10 +27,6 @@ EPS = float(np.finfo(np.float64).eps)
 OCTAVES = (56, 112, 224, 448, octaves.DEEPEST)  # tried in turn
 KEPT = 512  # curves from elsewhere
 FAST_ERROR = 2.3e-13  # of the cubics in FastTable: 4 rho^-4 with rho = 2^11, a bound
-
-
-class ToleranceWarning(UserWarning):
-    """A curve could not reach the tolerance that was asked for; `error` says what it reached."""
 
 
 class AngularCurve:

@@ -21,16 +21,13 @@ from numpy.typing import NDArray
 
 from nngp._safe import TINY
 from nngp.architecture import Architecture
-from nngp.curve.recursion import State, Tangents, VarianceError, propagate
+from nngp.curve.recursion import State, Tangents, propagate
+from nngp.errors import NoLimitError, VarianceError
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 MOST_LAYERS = 4000
 SETTLED = 1e-14  # relative change of all deficits in all the layers to come
-
-
-class NoLimitError(VarianceError):
-    """The infinitely deep network has no kernel that tells inputs apart."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from nngp._safe import TINY
 from nngp.architecture import Activation, Architecture
 from nngp.covariance import Layer, both_sides, layer_at
+from nngp.errors import VarianceError
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -27,10 +28,6 @@ LARGEST = 1e290  # above, the tables would
 
 
 Item = TypeVar("Item")
-
-
-class VarianceError(ValueError):
-    """The variance of a layer left the range of float64."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ Other inputs run the recursion for (q, q', c) in every pair (`pairwise`). `kerne
 place, and `plan_kernel` tells. `tiles` does the filling for both.
 """
 
-from nngp.gram.blocks import fits
-from nngp.gram.gradient import kernel_derivatives, scale_derivatives
+from nngp.gram.dispatch import cosine_blocks, device_can, kernel_blocks, kernel_gradient
+from nngp.gram.host.blocks import fits
+from nngp.gram.host.gradient import kernel_derivatives, scale_derivatives
 from nngp.gram.inputs import Inputs, as_inputs, normalize
 from nngp.gram.jax_kernel import jax_kernel
 from nngp.gram.kernel import (
@@ -19,16 +20,15 @@ from nngp.gram.kernel import (
     plan_kernel,
     warn_if_inexact,
 )
-from nngp.gram.places import cosine_blocks, device_can, kernel_blocks, kernel_gradient
 from nngp.gram.plan import KernelPlan
-from nngp.gram.split import WHOLE, Split
+from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
 __all__ = [
+    "TRIVIAL_SPLIT",
     "WARN_ABOVE",
-    "WHOLE",
     "Inputs",
     "KernelPlan",
-    "Split",
+    "KernelSplit",
     "as_inputs",
     "check_architecture",
     "cosine_blocks",

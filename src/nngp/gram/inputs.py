@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nngp._later import named
+from nngp._digest import digest
 
 Array = NDArray[np.float64]
 COPIED = 32_000_000  # bytes up to which inputs are copied to keep them
@@ -154,7 +154,7 @@ class Inputs:
     @property
     def name(self) -> str:
         """A digest of all rows."""
-        return named("rows", self.X)
+        return digest("rows", self.X)
 
     def duplicates(self) -> int:
         """How many rows repeat another."""
@@ -177,7 +177,7 @@ class Inputs:
     @cached_property
     def on_device(self) -> Any:
         """The unit vectors as a JAX array in double precision."""
-        from nngp.gram.device import unit_rows
+        from nngp.gram.device.blocks import unit_rows
 
         return unit_rows(self.X, self.inverse_norm)
 

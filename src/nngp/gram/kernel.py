@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
-from nngp.curve import ToleranceWarning, VarianceError, curve_at, output_variance
-from nngp.gram import tiles
-from nngp.gram.blocks import Blocks
+from nngp.curve import curve_at, output_variance
+from nngp.errors import ToleranceWarning, VarianceError
+from nngp.gram.host.blocks import Blocks
+from nngp.gram.host.fill import fill
+from nngp.gram.host.pairwise import layer_variances
 from nngp.gram.inputs import Inputs, common_var
-from nngp.gram.pairwise import layer_variances
 from nngp.gram.plan import KernelPlan, make_plan
 from nngp.gram.split import SMALLEST
 
@@ -83,7 +84,7 @@ def kernel(
     check_architecture(architecture)
     first, second = _inputs(X1, X2)
     blocks = Blocks(architecture, first, second, method=method, table=table)
-    out = tiles.fill(*blocks.shape, blocks.block, symmetric=blocks.symmetric)
+    out = fill(*blocks.shape, blocks.block, symmetric=blocks.symmetric)
     if blocks.plan.method != "lookup":
         warn_if_inexact(blocks.error(), stacklevel=3)
     return out

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nngp.architecture import Architecture
-from nngp.curve import NoLimitError, curve_at
-from nngp.gram.equal_norm import curve_error
+from nngp.curve import curve_at
+from nngp.errors import NoLimitError
+from nngp.gram.host.equal_norm import curve_error
 from nngp.gram.inputs import Inputs, common_var
 
 METHODS = ("auto", "curve", "pairwise", "lookup")

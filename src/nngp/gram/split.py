@@ -10,7 +10,7 @@ in the cosine with non-negative coefficients, and scale M is what is left of it 
 term, K(0). It has ones on its diagonal and is as well conditioned as the data allow, however small
 the scale and however large the offset; `posterior/constant.py` does the rest.
 
-The recursion for unequal norms carries no deficits; there M is K itself (`WHOLE`).
+The recursion for unequal norms carries no deficits; there M is K itself (`TRIVIAL_SPLIT`).
 """
 
 from dataclasses import dataclass
@@ -19,14 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from nngp.curve import AngularCurve, NoLimitError, Profile
+from nngp.curve import AngularCurve, Profile
+from nngp.errors import NoLimitError
 
 EPS = float(np.finfo(np.float64).eps)
 SMALLEST = 1e-290  # scale, relative to the variance: below, its inverse would leave float64
 
 
 @dataclass(frozen=True)
-class Split:
+class KernelSplit:
     """K = scale (M + offset); `input_var` is that of the inputs whose curve M comes from."""
 
     scale: float
@@ -34,10 +35,10 @@ class Split:
     input_var: float | None
 
     @classmethod
-    def of(cls, curve: AngularCurve) -> "Split":
+    def of(cls, curve: AngularCurve) -> "KernelSplit":
         """The split that suits a curve; none if there is nothing beside the constant."""
         if curve.scale <= SMALLEST * curve.variance:
-            return WHOLE
+            return TRIVIAL_SPLIT
         return cls(curve.scale, curve.offset, curve.input_var)
 
     @property
@@ -51,19 +52,19 @@ class Split:
         return self.scale + self.constant
 
     @property
-    def is_whole(self) -> bool:
+    def is_trivial(self) -> bool:
         """Whether M is K itself."""
         return self.input_var is None
 
     def derivative(self, profile: Profile) -> tuple[float, Profile]:
         """dK/dθ / scale as a constant, which a split keeps apart, and a profile."""
-        if self.is_whole:
+        if self.is_trivial:
             return 0.0, profile
         return profile.at_one / self.scale, profile.scaled(self.scale, 0.0)
 
     def profile(self, curve: AngularCurve) -> Profile:
         """M as a function of the cosine."""
-        return curve.profile if self.is_whole else _scaled(curve, self.scale)
+        return curve.profile if self.is_trivial else _scaled(curve, self.scale)
 
     def of_whole(self, K: Any) -> Any:
         """M from K, plainly: what is lost is `shift_error`."""
@@ -88,4 +89,4 @@ def _scaled(curve: AngularCurve, scale: float) -> Profile:
     return curve.profile.scaled(scale, 1.0)
 
 
-WHOLE = Split(1.0, 0.0, None)
+TRIVIAL_SPLIT = KernelSplit(1.0, 0.0, None)

@@ -18,10 +18,13 @@ matrix times vectors from lower tiles, kept or computed anew; `nystrom` and `sin
 `cg_plan` decides between them; `checkpoint` lets a long solve go on after an interruption.
 """
 
-from nngp.linsolve.cg import NotConvergedError
-from nngp.linsolve.cg_plan import CgPlan, forecast_cg, plan_cg
-from nngp.linsolve.checkpoint import Checkpoint, CheckpointWarning
-from nngp.linsolve.cholesky import (
+from nngp._progress import Progress, Step, progress_for
+from nngp.linsolve.cg.checkpoint import Checkpoint
+from nngp.linsolve.cg.iteration import Iteration
+from nngp.linsolve.cg.nystrom import Landmarks
+from nngp.linsolve.cg.options import CG
+from nngp.linsolve.cg.plan import CgPlan, forecast_cg, plan_cg
+from nngp.linsolve.cholesky.factor import (
     Factor,
     backward,
     factorise,
@@ -29,29 +32,22 @@ from nngp.linsolve.cholesky import (
     inverse_rows,
     merge_last,
 )
-from nngp.linsolve.cpu import CpuEngine
-from nngp.linsolve.engine import Engine, NotPositiveDefiniteError, Run, choose_engine
-from nngp.linsolve.forecast import Forecast, forecast_factor
-from nngp.linsolve.iterate import Iteration
-from nngp.linsolve.ladder import LIMIT, climb, next_noise
-from nngp.linsolve.nystrom import Landmarks
-from nngp.linsolve.options import CG
-from nngp.linsolve.progress import Progress, Step, progress_for
+from nngp.linsolve.cholesky.forecast import Forecast, forecast_factor
+from nngp.linsolve.cholesky.ladder import LIMIT, climb, next_noise
+from nngp.linsolve.engines.cpu import CpuEngine
+from nngp.linsolve.engines.engine import Engine, Run, choose_engine
 
 __all__ = [
     "CG",
     "LIMIT",
     "CgPlan",
     "Checkpoint",
-    "CheckpointWarning",
     "CpuEngine",
     "Engine",
     "Factor",
     "Forecast",
     "Iteration",
     "Landmarks",
-    "NotConvergedError",
-    "NotPositiveDefiniteError",
     "Progress",
     "Run",
     "Step",

@@ -9,17 +9,13 @@ spoiling it is derived in `constant`.
 
 from nngp.posterior.condition import condition, forecast
 from nngp.posterior.draws import sample_prior
-from nngp.posterior.iterative import NoFactorError
 from nngp.posterior.posterior import LeaveOneOut, Posterior
-from nngp.posterior.report import ConstantKernelWarning, NoiseWarning, Report
+from nngp.posterior.report import Report
 from nngp.posterior.sweep import Sweep
 from nngp.posterior.sweep_result import SweepResult
 
 __all__ = [
-    "ConstantKernelWarning",
     "LeaveOneOut",
-    "NoFactorError",
-    "NoiseWarning",
     "Posterior",
     "Report",
     "Sweep",

@@ -8,20 +8,20 @@ from numpy.typing import ArrayLike
 from nngp.architecture import Architecture
 from nngp.gram import check_architecture, kernel_blocks
 from nngp.linsolve import CG, Engine, Forecast, choose_engine, forecast_cg, forecast_factor
-from nngp.linsolve.cholesky import cut, flops
+from nngp.linsolve.tiling import cut, flops
 from nngp.posterior.iterative import Iterative, Problem, solve_iteratively
 from nngp.posterior.noise import Noise
 from nngp.posterior.posterior import Posterior
 from nngp.posterior.report import describe, warn
-from nngp.posterior.system import System, solve
-from nngp.posterior.targets import as_targets
-from nngp.posterior.workplace import (
+from nngp.posterior.resources import (
     Workplace,
     check_solver,
     choose_solver,
     find_engine,
     kept_inputs,
 )
+from nngp.posterior.system import System, solve
+from nngp.posterior.targets import as_targets
 
 
 def condition(

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.gram import Split
+from nngp.gram import KernelSplit
 
 Array = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 class Constant:
     """What the data say of the constant. Variances are in units of the split's scale."""
 
-    split: Split
+    split: KernelSplit
     beta: float
     sums: Array  # bᵀY, an entry for each output
     z: Sequence[Any] = ()  # L⁻¹1, as tiles (1, rows) of the engine
@@ -43,7 +43,7 @@ class Constant:
 
     @classmethod
     def solve(
-        cls, split: Split, beta: float, sums: Array, middle: Array
+        cls, split: KernelSplit, beta: float, sums: Array, middle: Array
     ) -> tuple["Constant", Array]:
         """From β and bᵀ(Y - middle); also μ - middle.
 

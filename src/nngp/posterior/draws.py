@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from nngp.architecture import Architecture
 from nngp.gram.kernel import kernel
 from nngp.linsolve import CpuEngine, Progress, climb, factorise
-from nngp.linsolve.cholesky import cut, spans
+from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.targets import as_noise
 
 Array = NDArray[np.float64]

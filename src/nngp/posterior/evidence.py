@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nngp.architecture import Architecture
-from nngp.curve import VarianceError
+from nngp.errors import VarianceError
 from nngp.gram import WARN_ABOVE, Inputs, kernel_gradient, scale_derivatives
 from nngp.linsolve import Engine, Factor, Progress, Run, inverse_rows
 from nngp.posterior.system import System
@@ -119,7 +119,7 @@ def _check_relevances(architecture: Architecture, system: System) -> None:
             "derivatives in the inputs (per_input=True) need absolute noise: its unit would move "
             "with the inputs; use relative_noise=False"
         )
-    if not system.split.is_whole and system.split.shift_error(architecture.depth) > WARN_ABOVE:
+    if not system.split.is_trivial and system.split.shift_error(architecture.depth) > WARN_ABOVE:
         raise VarianceError(
             "derivatives in the inputs (per_input=True) are lost to rounding in a network this "
             "deep; use a smaller depth"

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._digest import digest
 from nngp._files import usable_folder
-from nngp._later import named
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, Split, kernel_blocks
+from nngp.errors import NoFactorError, NotPositiveDefiniteError
+from nngp.gram import Inputs, KernelSplit, kernel_blocks
 from nngp.linsolve import (
     CG,
     CgPlan,
@@ -28,27 +29,22 @@ from nngp.linsolve import (
     Forecast,
     Iteration,
     Landmarks,
-    NotPositiveDefiniteError,
     Progress,
     Run,
     climb,
     plan_cg,
     progress_for,
 )
-from nngp.linsolve.cg import Solution
-from nngp.linsolve.cholesky import Edges, spans
+from nngp.linsolve.cg.gradients import Solution
+from nngp.linsolve.tiling import Edges, spans
 from nngp.posterior.constant import Constant
-from nngp.posterior.explain import no_factor
+from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
+from nngp.posterior.resources import Workplace, placed
 from nngp.posterior.system import Explained, KernelBlocks, Solved, check_noise, middle_of, with_ones
-from nngp.posterior.workplace import Workplace, placed
 
 Array = NDArray[np.float64]
 AT_ONCE = 4e8  # bytes of right-hand sides that are solved together
-
-
-class NoFactorError(RuntimeError):
-    """Something was asked for that needs a Cholesky factor, and there is none."""
 
 
 def needs_factor(what: str) -> NoFactorError:
@@ -71,12 +67,12 @@ class Problem:
     def engine(self) -> Engine:
         return self.place.engine
 
-    def blocks(self, split: Split | None, right: Inputs | None = None) -> Any:
+    def blocks(self, split: KernelSplit | None, right: Inputs | None = None) -> Any:
         with self.engine.run():  # device arrays made here are the engine's
             where = self.engine.where
             return kernel_blocks(where, self.architecture, self.inputs, right, split=split)
 
-    def landmarks(self, split: Split, rank: int) -> Landmarks:
+    def landmarks(self, split: KernelSplit, rank: int) -> Landmarks:
         """Kernel blocks of `rank` points, chosen at random."""
         rng = np.random.default_rng(self.options.seed)
         rows = np.sort(rng.choice(len(self.inputs), rank, replace=False))
@@ -99,12 +95,12 @@ class Problem:
         wanted = False if quiet and not callable(asked) else asked
         return Progress(phase, work, progress_for(wanted, expected), expected)
 
-    def key(self, split: Split, shift: float, right: Array) -> str:
+    def key(self, split: KernelSplit, shift: float, right: Array) -> str:
         """Of everything that a checkpoint depends on."""
         asked = self.options
         how = (asked.preconditioner, asked.rank, asked.seed)
         apart = split.scale, split.offset, split.input_var
-        return named(self.inputs, right, self.architecture.values, apart, shift, how)
+        return digest(self.inputs, right, self.architecture.values, apart, shift, how)
 
 
 @dataclass(frozen=True)
@@ -124,7 +120,7 @@ class Iterative(Solved):
 
     problem: Problem
     edges: Edges
-    split: Split
+    split: KernelSplit
     noise: Noise
     constant: Constant | None  # None where M is K itself
     alpha: Sequence[Any]
@@ -295,7 +291,9 @@ def _explained(
     return error
 
 
-def _checkpoint(problem: Problem, split: Split, shift: float, right: Array) -> Checkpoint | None:
+def _checkpoint(
+    problem: Problem, split: KernelSplit, shift: float, right: Array
+) -> Checkpoint | None:
     options = problem.options
     if options.checkpoint is None:
         return None
@@ -314,11 +312,11 @@ def _start(near: Iterative, shape: tuple[int, ...], middle: Array) -> Array:
 
 
 def _split_up(
-    engine: Engine, split: Split, edges: Edges, x: Array, right: Array, middle: Array
+    engine: Engine, split: KernelSplit, edges: Edges, x: Array, right: Array, middle: Array
 ) -> tuple[Constant | None, list[Any]]:
     """The constant, and α of Y - μ from that of Y - middle, with ones as the last row."""
     with engine.run() as run:
-        if split.is_whole:
+        if split.is_trivial:
             return None, run.columns(x, edges)
         targets, b = x[:-1], x[-1]
         found, apart = Constant.solve(split, float(b.sum()), right[:-1] @ b, middle)

@@ -8,23 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
+from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import Inputs, fits, inputs_diag, kernel_blocks, kernel_diag
-from nngp.linsolve import (
-    LIMIT,
-    Engine,
-    NotPositiveDefiniteError,
-    Run,
-    forecast_factor,
-    inverse_rows,
-    next_noise,
-)
-from nngp.linsolve.cholesky import cut, even_size, flops, spans
+from nngp.linsolve import LIMIT, Engine, Run, forecast_factor, inverse_rows, next_noise
+from nngp.linsolve.tiling import cut, even_size, flops, spans
 from nngp.posterior.draws import gaussian
 from nngp.posterior.evidence import evidence_gradient
-from nngp.posterior.explain import no_factor
+from nngp.posterior.failures import no_factor
 from nngp.posterior.iterative import Iterative, needs_factor, solve_iteratively
 from nngp.posterior.leave_one_out import density_gradient
 from nngp.posterior.report import Report, describe, warn
+from nngp.posterior.resources import Workplace, placed
 from nngp.posterior.system import (
     Explained,
     System,
@@ -35,7 +29,6 @@ from nngp.posterior.system import (
     solve,
 )
 from nngp.posterior.targets import as_targets
-from nngp.posterior.workplace import Workplace, placed
 
 Array = NDArray[np.float64]
 CHUNK = 16_384  # test points whose norms and the like are prepared at a time
@@ -154,7 +147,7 @@ class Posterior:
         outputs = self._targets.shape[1]
         # Rounding in k** - |v|² is relative to k**, however little of it is left.
         split = self._system.split
-        if split.is_whole:
+        if split.is_trivial:
             prior = float(kernel_diag(self.architecture, Xs).max())
         else:
             prior = split.scale + float(np.diagonal(covariance).max())
@@ -221,7 +214,7 @@ class Posterior:
         if not noise:  # where noise is nearly all of it, the difference is rounding
             split = self._system.split
             prior: Any = split.prior
-            if split.is_whole:
+            if split.is_trivial:
                 prior = inputs_diag(self.architecture, self._inputs)
             variance = np.clip(variance - self.noise_var, 0.0, prior)
         return LeaveOneOut(self._shaped(mean), variance)

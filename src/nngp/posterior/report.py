@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.curve import ToleranceWarning
+from nngp.errors import ConstantKernelWarning, NoiseWarning, ToleranceWarning
 from nngp.gram import warn_if_inexact
 from nngp.linsolve import Engine, Forecast
 from nngp.posterior.iterative import Iterative
@@ -145,7 +145,7 @@ def describe(
 def _spread(engine: Engine, blocks: KernelBlocks) -> tuple[float, float]:
     """K(x, x), and how much of it differs between inputs."""
     split = blocks.split
-    if not split.is_whole:
+    if not split.is_trivial:
         return split.scale * (1 + split.offset), split.scale
     diagonal = blocks.diagonal[:SAMPLE]
     some = slice(0, len(diagonal))
@@ -153,14 +153,6 @@ def _spread(engine: Engine, blocks: KernelBlocks) -> tuple[float, float]:
         K = run.fetch(run.chain(partial(blocks.block, some, some)))
     deficits = 0.5 * (diagonal[:, None] + diagonal) - K
     return float(np.max(blocks.diagonal)), max(float(deficits.max()), 0.0)
-
-
-class ConstantKernelWarning(UserWarning):
-    """Noise covers the little that still tells inputs apart, so predictions are constant."""
-
-
-class NoiseWarning(UserWarning):
-    """More noise was used than asked for, because the Cholesky factorisation failed."""
 
 
 def warn(report: Report, stacklevel: int) -> None:

@@ -15,10 +15,10 @@ from nngp.covariance import LookupTable
 from nngp.gram import Inputs, check_architecture
 from nngp.gram.inputs import common_var
 from nngp.linsolve import Engine
+from nngp.posterior.resources import find_engine
 from nngp.posterior.sweep_result import Points, SweepResult
 from nngp.posterior.sweep_tiled import TiledSweep
 from nngp.posterior.targets import as_noise, as_targets
-from nngp.posterior.workplace import find_engine
 
 if TYPE_CHECKING:
     from nngp.posterior.sweep_queued import QueuedSweep

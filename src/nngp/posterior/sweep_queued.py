@@ -21,14 +21,15 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from nngp.architecture import ActivationError, Architecture
-from nngp.curve import AngularCurve, VarianceError, curve_at
-from nngp.gram import Inputs, Split, kernel_blocks
-from nngp.gram.device import DEEP
-from nngp.gram.device_gaps import gap_values, signed_gaps
-from nngp.linsolve import CpuEngine, Engine, NotPositiveDefiniteError, climb
+from nngp.architecture import Architecture
+from nngp.curve import AngularCurve, curve_at
+from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
+from nngp.gram import Inputs, KernelSplit, kernel_blocks
+from nngp.gram.device.blocks import DEEP
+from nngp.gram.device.gaps import gap_values, signed_gaps
+from nngp.linsolve import CpuEngine, Engine, climb
 from nngp.posterior.constant import Constant
-from nngp.posterior.explain import no_factor
+from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
 from nngp.posterior.sweep_result import Points, SweepResult, scores
 from nngp.posterior.system import check_curve, check_noise, evidence
@@ -47,7 +48,7 @@ class _Asked:
 
     architecture: Architecture
     curve: AngularCurve
-    split: Split
+    split: KernelSplit
     noise: Noise
 
 
@@ -101,8 +102,8 @@ class QueuedSweep:
     def _asked(self, architecture: Architecture) -> _Asked | SweepResult:
         try:
             curve = curve_at(architecture, self._input_var)
-            split, noise = Split.of(curve), Noise.of(*self._noise, architecture, self._inputs)
-            if split.is_whole:
+            split, noise = KernelSplit.of(curve), Noise.of(*self._noise, architecture, self._inputs)
+            if split.is_trivial:
                 raise VarianceError(
                     "the kernel is constant to below 1e-290 of its variance; use a smaller depth"
                 )
@@ -168,7 +169,7 @@ class QueuedSweep:
             return {"error": str(error)}
         return {**fields, "noise_var": stated * noise.unit, "failed_attempts": failed}
 
-    def _fields(self, found: Array, split: Split) -> dict[str, Any]:
+    def _fields(self, found: Array, split: KernelSplit) -> dict[str, Any]:
         outputs = len(self._middle)
         (log_det, fit, beta), sums = found[:3], found[3 : 3 + outputs]
         constant = Constant(split, float(beta), sums + self._middle * beta)

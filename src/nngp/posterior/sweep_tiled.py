@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.architecture import ActivationError, Architecture
+from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
-from nngp.curve import VarianceError
+from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
 from nngp.gram import Inputs, cosine_blocks, kernel_blocks
-from nngp.linsolve import Engine, NotPositiveDefiniteError
-from nngp.linsolve.cholesky import cut, even_size, spans
+from nngp.linsolve import Engine
+from nngp.linsolve.tiling import cut, even_size, spans
 from nngp.posterior.noise import Noise
 from nngp.posterior.sweep_result import Points, SweepResult, scores
 from nngp.posterior.system import System, check_curve, check_shifted, means, solve

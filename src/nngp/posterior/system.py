@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from nngp._safe import TINY
 from nngp.architecture import Architecture
-from nngp.curve import VarianceError, curve_at
-from nngp.gram import Split
+from nngp.curve import curve_at
+from nngp.errors import NotPositiveDefiniteError, VarianceError
+from nngp.gram import KernelSplit
 from nngp.linsolve import (
     Engine,
     Factor,
-    NotPositiveDefiniteError,
     Progress,
     Run,
     backward,
@@ -31,9 +31,9 @@ from nngp.linsolve import (
     forward,
     merge_last,
 )
-from nngp.linsolve.cholesky import flops, spans
+from nngp.linsolve.tiling import flops, spans
 from nngp.posterior.constant import Constant, dot_row, sum_of_squares
-from nngp.posterior.explain import no_factor
+from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
 
 Array = NDArray[np.float64]
@@ -47,7 +47,7 @@ class KernelBlocks(Protocol):
     """Blocks of K on an engine (`gram.Blocks`, `gram.DeviceBlocks`)."""
 
     plan: Any
-    split: Split
+    split: KernelSplit
     is_exact: bool
     diagonal: Array
 
@@ -59,7 +59,7 @@ class KernelBlocks(Protocol):
 class Solved(ABC):
     """What a mean is read off, however it was solved: α in tiles, and the constant."""
 
-    split: Split
+    split: KernelSplit
     constant: Constant | None
     alpha: Sequence[Any]
 
@@ -93,7 +93,7 @@ class System(Solved):
     """The factor, and the targets solved with it, as tiles (outputs, rows) of the engine."""
 
     factor: Factor
-    split: Split
+    split: KernelSplit
     noise: Noise
     constant: Constant | None  # None where M is K itself
     z: Sequence[Any]
@@ -219,7 +219,7 @@ def solve(
         return _finish(run, factor, blocks.split, used, z, middle, failed, seconds)
 
 
-def check_noise(noise: Noise, split: Split) -> None:
+def check_noise(noise: Noise, split: KernelSplit) -> None:
     """Refuse noise that float64 cannot hold in units of the kernel's scale."""
     if noise.variance / split.scale > LARGEST:
         raise VarianceError(
@@ -243,7 +243,7 @@ def check_curve(architecture: Architecture, input_var: float | None) -> None:
 
 
 def evidence(
-    split: Split, constant: Constant | None, fit: float, log_det: float, n: int, outputs: int
+    split: KernelSplit, constant: Constant | None, fit: float, log_det: float, n: int, outputs: int
 ) -> float:
     """log p(Y) from the fit and log determinant of what was factored, of n points."""
     log_det = log_det + n * float(np.log(2 * np.pi * split.scale))
@@ -287,16 +287,16 @@ def middle_of(Y: Array) -> Array:
     return np.median(Y, axis=0)
 
 
-def with_ones(Y: Array, middle: Array, split: Split) -> Array:
+def with_ones(Y: Array, middle: Array, split: KernelSplit) -> Array:
     """The targets; where the constant function is kept apart, less their middle and with the
     constant as one more."""
-    return Y if split.is_whole else np.column_stack([Y - middle, np.ones(len(Y))])
+    return Y if split.is_trivial else np.column_stack([Y - middle, np.ones(len(Y))])
 
 
 def _finish(
     run: Run,
     factor: Factor,
-    split: Split,
+    split: KernelSplit,
     noise: Noise,
     z: list[Any],
     middle: Array,
@@ -307,7 +307,7 @@ def _finish(
     start = time.perf_counter()
     alpha = [run.wait(tile) for tile in backward(run, factor, z)]
     constant = None
-    if not split.is_whole:
+    if not split.is_trivial:
         z, alpha, constant = _kept_apart(run, factor, split, z, alpha, middle)
     squares = [run.apply(sum_of_squares, tile) for tile in z]
     fit = sum(float(run.fetch(part)) for part in squares)
@@ -317,7 +317,7 @@ def _finish(
 
 
 def _kept_apart(
-    run: Run, factor: Factor, split: Split, z: list[Any], alpha: list[Any], middle: Array
+    run: Run, factor: Factor, split: KernelSplit, z: list[Any], alpha: list[Any], middle: Array
 ) -> tuple[list[Any], list[Any], Constant]:
     """z and α of Y - μ, and the constant, from those of Y - middle with a last row for ones."""
     rows = [run.fetch(run.apply(_joined, *tiles)) for tiles in (z, alpha)]

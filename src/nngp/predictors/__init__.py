@@ -8,7 +8,7 @@ alone, for scikit-learn's own Gaussian processes. `saved` writes and reads model
 
 from nngp.predictors.classifier import NNGPClassifier
 from nngp.predictors.regressor import NNGPRegressor
-from nngp.predictors.saved import ModelFileError, load
+from nngp.predictors.saved import load
 from nngp.predictors.sklearn_kernel import NNGPKernel
 
 __all__ = ["ModelFileError", "NNGPClassifier", "NNGPKernel", "NNGPRegressor", "load"]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp.architecture import as_activation
 from nngp.posterior import Posterior, condition
-from nngp.posterior.workplace import check_solver
+from nngp.posterior.resources import check_solver
 from nngp.predictors.scaling import (
     INPUT_SCALINGS,
     InputScaling,

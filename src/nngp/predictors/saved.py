@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from nngp._files import DAMAGED, replaced
 from nngp.architecture import Activation, from_spec, spec_of
+from nngp.errors import ModelFileError
 from nngp.linsolve import CG, Engine, choose_engine
-from nngp.posterior.state import arrays_of, header_of, restore
+from nngp.posterior.serialize import arrays_of, header_of, restore
 from nngp.predictors.classifier import NNGPClassifier
 from nngp.predictors.estimator import NNGPEstimator
 from nngp.predictors.regressor import NNGPRegressor
@@ -34,10 +35,6 @@ HEADER = "header.json"
 # What reading a damaged archive can raise
 UNREADABLE = (*DAMAGED, OSError)
 KINDS = {"NNGPRegressor": NNGPRegressor, "NNGPClassifier": NNGPClassifier}
-
-
-class ModelFileError(ValueError):
-    """A file that is no model of ours, is damaged, or comes from a later version."""
 
 
 def save(

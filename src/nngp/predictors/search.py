@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from nngp.architecture import Activation, ActivationError, Architecture
-from nngp.curve import VarianceError
-from nngp.linsolve import Engine, NotPositiveDefiniteError, Progress, progress_for
+from nngp.architecture import Activation, Architecture
+from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
+from nngp.linsolve import Engine, Progress, progress_for
 from nngp.posterior import Posterior, Sweep, condition
 from nngp.predictors.space import STARTS, Candidate, Setting, Space
 

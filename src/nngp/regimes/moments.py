@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nngp._safe import TINY
 from nngp.architecture import Activation
 from nngp.covariance import ClosedForm, closed_form
-from nngp.curve import ToleranceWarning
+from nngp.errors import ToleranceWarning
 from nngp.regimes.table import DOUBTFUL, Table
 from nngp.regimes.trends import Growth, Values, growth_of
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
-from nngp.curve import VarianceError, curve_at
+from nngp.curve import curve_at
+from nngp.errors import VarianceError
 from nngp.gram import as_inputs
 
 Array = NDArray[np.float64]

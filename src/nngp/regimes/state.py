@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from nngp._safe import TINY
 from nngp.architecture import Activation
-from nngp.curve import ToleranceWarning
+from nngp.errors import ToleranceWarning
 from nngp.regimes.correlation import attractors, slopes
 from nngp.regimes.moments import HIGHEST, LOWEST, Moments, Values, moments_of
 from nngp.regimes.variance import unit_flow

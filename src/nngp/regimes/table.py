@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from nngp import _chebyshev
 from nngp._chebyshev import Piecewise
-from nngp.architecture import Activation, ActivationError
+from nngp.architecture import Activation
 from nngp.covariance.resolve import Resolved, resolve
+from nngp.errors import ActivationError
 from nngp.regimes.integrals import POINTS, Level, integrate, is_steep, noise_of
 from nngp.regimes.trends import FLAT, Growth, HighEnd, LowEnd, Values, growth_of
 

@@ -351,7 +351,7 @@ def demo(
 ) -> None:
     """The whole job on data that come with scikit-learn: fit, predict, evaluate, pictures."""
     with guarded():
-        from nngp.reproduce.demo import main as run
+        from nngp.terminal.demo import main as run
 
         run(str(folder))
 

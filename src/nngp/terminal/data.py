@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from nngp.reproduce.datasets import Place, where
-from nngp.reproduce.datasets.catalogue import IMAGE_SETS
-from nngp.reproduce.datasets.places import cache_folder, data_folder
-from nngp.reproduce.datasets.uci import COLLECTIONS, Collection
+from nngp.datasets import Place, where
+from nngp.datasets.catalogue import IMAGE_SETS
+from nngp.datasets.locations import cache_folder, data_folder
+from nngp.datasets.uci import COLLECTIONS, Collection
 from nngp.terminal.speech import answer
 
 WORDS = {

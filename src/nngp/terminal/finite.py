@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from nngp.architecture import as_activation
+from nngp.datasets import Split, split
+from nngp.finite.requirements import need_packages
 from nngp.linsolve import choose_engine
 from nngp.plots import need_matplotlib
-from nngp.reproduce.datasets import Split, split
-from nngp.reproduce.finite.checks import need_packages
-from nngp.reproduce.store import RunStore
+from nngp.runs import RunStore
 from nngp.terminal.listing import show_rows
 from nngp.terminal.speech import UsageError, answer, say
 from nngp.terminal.tables import PICTURES, check_writable
@@ -42,10 +42,10 @@ def finite(wanted: Wanted, loss: str, engine: str) -> None:
     """Random search over widths and depths, the infinite networks, a picture of both."""
     _check(wanted)
     _check_engine(engine)
-    from nngp.reproduce.figures.widths import draw_widths
-    from nngp.reproduce.finite.infinite import infinite
-    from nngp.reproduce.finite.recipe import Plan
-    from nngp.reproduce.finite.widths import widths
+    from nngp.finite.infinite_width import infinite
+    from nngp.finite.recipe import Plan
+    from nngp.finite.width_comparison import widths
+    from nngp.paper.figures.widths import draw_widths
 
     (activation,) = wanted.activations
     plan = _planned(wanted, Plan(), loss=loss)
@@ -65,8 +65,8 @@ def finite(wanted: Wanted, loss: str, engine: str) -> None:
 def gap(wanted: Wanted) -> None:
     """Figure 2 for a data set: train until all labels are learned, compare with the test set."""
     _check(wanted)
-    from nngp.reproduce.figures.gap import draw_gaps
-    from nngp.reproduce.finite.gap import EXPERIMENT, PLAN, gaps
+    from nngp.finite.gap import EXPERIMENT, PLAN, gaps
+    from nngp.paper.figures.gap import draw_gaps
 
     plan = _planned(wanted, PLAN)
     data = _data(wanted)
@@ -117,7 +117,7 @@ def _check(wanted: Wanted) -> None:
 def _search(
     store: RunStore, wanted: Wanted, data: Split, plan: Any, experiment: str
 ) -> Sequence[Any]:
-    from nngp.reproduce.finite.search import Cell, search
+    from nngp.finite.random_search import Cell, search
 
     shapes = product(wanted.activations, wanted.depths, wanted.widths)
     cells = [Cell(wanted.dataset, len(data.X), *shape) for shape in shapes]
@@ -140,8 +140,8 @@ def _data(wanted: Wanted) -> Split:
 
 
 def _forecast(wanted: Wanted, data: Split, plan: Any, cells: Sequence[Any]) -> str:
-    from nngp.reproduce.finite.cost import search_cost
-    from nngp.reproduce.finite.device import device_name
+    from nngp.finite.cost import search_cost
+    from nngp.finite.device import device_name
 
     cost = search_cost(cells, data, plan, wanted.trials, wanted.lanes)
     return (

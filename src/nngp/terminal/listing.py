@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nngp.reproduce.store import column_names
+from nngp.runs import column_names
 from nngp.terminal.speech import out, say
 
 SHOWN = 20  # rows, unless told otherwise

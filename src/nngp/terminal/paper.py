@@ -61,8 +61,8 @@ def reproduce(
     processes may share the work. With all, a report is written at the end.
     """
     with guarded("interrupted; finished runs are in the store, and the next call goes on"):
-        from nngp.terminal.asked import asked, seconds_of
         from nngp.terminal.reproduce import reproduce as work
+        from nngp.terminal.request import asked, seconds_of
 
         place = "cpu" if cluster is not None and engine == "auto" else engine
         wanted = asked(

@@ -20,7 +20,7 @@ def engine_at(
         return
     if engine == "gpu":
         raise UsageError("--cluster and --engine gpu contradict each other; leave one of them out")
-    from nngp.linsolve.cluster import TILE, DaskEngine
+    from nngp.linsolve.engines.dask.engine import TILE, DaskEngine
 
     with DaskEngine(cluster, TILE if tile is None else tile, store) as found:
         yield found

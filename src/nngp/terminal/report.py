@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from nngp.errors import NothingMeasuredError
+from nngp.paper.report import scopes_of, write_report
 from nngp.plots import need_matplotlib
-from nngp.reproduce.report import scopes_of, write_report
-from nngp.reproduce.store import RunStore, unpacked
-from nngp.reproduce.study import NothingMeasuredError
+from nngp.runs import RunStore, unpacked
 from nngp.terminal.speech import DataError, UsageError, answer
 from nngp.terminal.tables import check_writable, try_writing
 

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from nngp._files import replaced
+from nngp.errors import NothingMeasuredError
 from nngp.linsolve import Forecast
+from nngp.paper.cost import Outlook, memory, outlook, shares
+from nngp.paper.durations import spoken
+from nngp.paper.on_dask import Workers
+from nngp.paper.parts import PARTS, Showing, look_up
+from nngp.paper.scope import Scope
+from nngp.paper.studies.grid import LARGEST_FULL_GRID
+from nngp.paper.tasks import Task, tasks_for
 from nngp.plots import need_matplotlib
-from nngp.reproduce.elsewhere import Workers
-from nngp.reproduce.outlook import Outlook, memory, outlook, shares
-from nngp.reproduce.parts import PARTS, Showing, look_up
-from nngp.reproduce.scope import Scope
-from nngp.reproduce.spoken import spoken
-from nngp.reproduce.store import RunStore
-from nngp.reproduce.studies.grid import WHOLE
-from nngp.reproduce.study import NothingMeasuredError
-from nngp.reproduce.tasks import Task, tasks_for
-from nngp.terminal.asked import Asked
+from nngp.runs import RunStore
 from nngp.terminal.listing import show_rows
+from nngp.terminal.request import Asked
 from nngp.terminal.speech import UsageError, answer, say
 from nngp.terminal.tables import try_writing
 
@@ -49,12 +49,12 @@ def reproduce(wanted: Asked, budget: float, path: Path, folder: Path, as_json: b
     if path.suffix == ".gz":
         raise UsageError(f"{path} would be taken for a packed store, which can only be read")
     _make(folder)
-    with _hands(wanted) as hands, RunStore(path) as store:
-        tasks, problems = tasks_for(wanted.parts, wanted.scope, wanted.finite, hands)
+    with _executor(wanted) as executor, RunStore(path) as store:
+        tasks, problems = tasks_for(wanted.parts, wanted.scope, wanted.finite, executor)
         for sentence in problems:
             say(sentence)
         outlooks = [outlook(store, task) for task in tasks]
-        _say_outlook(outlooks, wanted.scope, budget, path, hands)
+        _say_outlook(outlooks, wanted.scope, budget, path, executor)
         work(store, tasks, outlooks, begun, budget)
         left = _say_left(store, tasks)
         shown = look_up(wanted.parts, store, wanted.scope)
@@ -70,7 +70,7 @@ def reproduce(wanted: Asked, budget: float, path: Path, folder: Path, as_json: b
 
 
 @contextmanager
-def _hands(wanted: Asked) -> Iterator[Workers | None]:
+def _executor(wanted: Asked) -> Iterator[Workers | None]:
     """Who does the runs: the workers of a cluster, or with None this process."""
     if wanted.cluster is None:
         yield None
@@ -113,15 +113,15 @@ def work(
 
 
 def _say_outlook(
-    outlooks: Sequence[Outlook], scope: Scope, budget: float, path: Path, hands: Workers | None
+    outlooks: Sequence[Outlook], scope: Scope, budget: float, path: Path, executor: Workers | None
 ) -> None:
     """How much there is to do, and about what it takes."""
     runs, left = sum(one.runs for one in outlooks), sum(one.left for one in outlooks)
     say(f"{runs} run{'s' * (runs != 1)} in {path}, {runs - left} of them done")
     if any(one.experiment == "grid" and not one.runs for one in outlooks):
         say(
-            f"no grid is tried: with more than {WHOLE} training points only networks are tried "
-            "that did best with fewer; add a smaller size to --sizes"
+            f"no grid is tried: with more than {LARGEST_FULL_GRID} training points only networks "
+            "are tried that did best with fewer; add a smaller size to --sizes"
         )
     if not left:
         return
@@ -133,16 +133,16 @@ def _say_outlook(
     limit = "" if math.isinf(budget) else f", within a budget of {spoken(budget)}"
     say(f"about {spoken(total)} in all{limit}")
     if points := max(one.points for one in outlooks):
-        say(_memory(scope, points, hands))
+        say(_memory(scope, points, executor))
 
 
-def _memory(scope: Scope, points: int, hands: Workers | None) -> str:
+def _memory(scope: Scope, points: int, executor: Workers | None) -> str:
     """What a training set of so many points needs, refused where there is less."""
     need = memory(scope, points)
     told = f"up to {need.bytes / 1e9:.1f} GB of memory, for {points:,} training points"
-    if hands is not None:
-        _check_workers(need, hands)
-        return f"{told}, on each of {hands.threads} threads of workers"
+    if executor is not None:
+        _check_workers(need, executor)
+        return f"{told}, on each of {executor.threads} threads of workers"
     if not need.fits and need.available is not None:
         raise MemoryError(
             f"{need.n} training points need {need.bytes / 1e9:.1f} GB of memory, and "
@@ -151,8 +151,8 @@ def _memory(scope: Scope, points: int, hands: Workers | None) -> str:
     return told
 
 
-def _check_workers(need: Forecast, hands: Workers) -> None:
-    free = hands.memory()
+def _check_workers(need: Forecast, executor: Workers) -> None:
+    free = executor.memory()
     if free is not None and need.bytes > free:
         raise MemoryError(
             f"{need.n} training points need {need.bytes / 1e9:.1f} GB for each thread of a worker, "
@@ -187,7 +187,7 @@ def _write(shown: Showing, folder: Path, quiet: bool) -> list[Path]:
 
 
 def _write_table(shown: Showing, file: Path, quiet: bool) -> Path:
-    from nngp.reproduce.readings.columns import as_columns, write_csv
+    from nngp.paper.readings.columns import as_columns, write_csv
 
     write_csv([shown.data], file)
     if not quiet:
@@ -202,7 +202,7 @@ def _any(rows: list[dict[str, Any]], name: str) -> bool:
 
 
 def _report(store: RunStore, folder: Path) -> Path | None:
-    from nngp.reproduce.report import write_report
+    from nngp.paper.report import write_report
 
     page = folder / "report.html"
     try:

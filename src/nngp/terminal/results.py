@@ -7,9 +7,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from nngp.paper.phases import Phases
 from nngp.predictors import NNGPClassifier
 from nngp.predictors.calibration import expected_calibration_error
-from nngp.reproduce.phases import Phases
 from nngp.terminal.speech import DataError, say
 from nngp.terminal.target import as_amounts, as_labels
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nngp.reproduce.store import (
+from nngp.runs import (
     STATUSES,
     RunStore,
     as_row,

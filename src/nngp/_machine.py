@@ -1,0 +1,64 @@
+"""Facts about this machine: cores, free memory, and the number of BLAS threads."""
+
+import os
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+
+def single_threaded_blas() -> AbstractContextManager[Any]:
+    """BLAS on one thread while tiles are computed, restored afterwards.
+
+    Only from the main thread: from any other, OpenBLAS ignores the call that would restore it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return nullcontext()
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    import scipy.linalg.blas  # noqa: F401  # has its own OpenBLAS, which must be found as well
+
+    return ThreadpoolController()
+
+
+def threads() -> int:
+    """How many threads this process may keep busy."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def available_memory() -> int | None:
+    """Bytes that can be taken without swapping, or past a container's limit, where known."""
+    known = [free for free in (_free_on_machine(), _free_in_container()) if free is not None]
+    return min(known, default=None)
+
+
+def _free_on_machine() -> int | None:
+    fields = _fields("/proc/meminfo")
+    return None if "MemAvailable:" not in fields else fields["MemAvailable:"] * 1024
+
+
+def _free_in_container() -> int | None:
+    """From the control group: its limit, less what is used and cannot be given up."""
+    folder = "/sys/fs/cgroup/"
+    try:
+        limit = int(Path(folder, "memory.max").read_text())
+        used = int(Path(folder, "memory.current").read_text())
+    except (OSError, ValueError):  # no such group, or "max": no limit
+        return None
+    return limit - used + _fields(folder + "memory.stat").get("inactive_file", 0)
+
+
+def _fields(path: str) -> dict[str, int]:
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return {}
+    return {words[0]: int(words[1]) for words in map(str.split, lines) if len(words) > 1}

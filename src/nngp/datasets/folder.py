@@ -1,0 +1,132 @@
+"""Finding a set of images in a folder, in any of the forms in which people have it.
+
+For digits and clothes: one .npz as Keras has it, or the four idx files, gzipped or not, as
+torchvision, Keras or the authors lay them out. For CIFAR-10: packed .npz batches, the binary or the
+pickled batches, or either archive. Original files must have the published checksums.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nngp.datasets.catalogue import (
+    BATCHES,
+    BINARY_TAR,
+    CIFAR10,
+    IDX_FILES,
+    IMAGE_SETS,
+    PYTHON_TARS,
+    ImageSet,
+)
+from nngp.datasets.integrity import md5_of, reading
+from nngp.datasets.readers import (
+    Parts,
+    read_binary,
+    read_binary_archive,
+    read_idx_files,
+    read_npz,
+    read_packed,
+    read_pickled,
+    read_pickled_archive,
+)
+
+Reader = Callable[[ImageSet, Sequence[Path]], Parts]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Files that make a whole: for each, the names below a folder that it may have."""
+
+    files: tuple[tuple[str, ...], ...]
+    read: Reader
+
+
+@dataclass(frozen=True)
+class Found:
+    """A set that is there, not read yet."""
+
+    entry: ImageSet
+    paths: tuple[Path, ...]
+    reader: Reader
+
+    def read(self) -> Parts:
+        return self.reader(self.entry, self.paths)
+
+
+def find(entry: ImageSet, folder: Path, *, partly: bool = False) -> Found | None:
+    """The first layout of which every file is in the folder. If there is none, but a part of one,
+    that is an error, unless the rest is still to come (`partly`)."""
+    complaint = ""
+    for layout in layouts(entry):
+        paths = [_first(folder, names) for names in layout.files]
+        there = [path for path in paths if path is not None]
+        if not there or _belongs_to_another(entry, there):
+            continue
+        if len(there) == len(paths):
+            return Found(entry, tuple(there), layout.read)
+        missing = layout.files[paths.index(None)][0]
+        complaint = complaint or (
+            f"{folder} has {there[0].relative_to(folder)} but not {missing}, which {entry.name} "
+            "needs too; put it there"
+        )
+    if complaint and not partly:
+        raise FileNotFoundError(complaint)
+    return None
+
+
+def layouts(entry: ImageSet) -> list[Layout]:
+    """The forms in which a set may lie in a folder, in the order of preference."""
+    if entry.name == CIFAR10.name:
+        return _batch_layouts()
+    idx = [
+        Layout(tuple((path, f"{path}.gz") for path in _below(place, IDX_FILES)), read_idx_files)
+        for place in entry.folders
+    ]
+    return [Layout(((f"{entry.name}.npz",),), read_npz), *idx]
+
+
+def _batch_layouts() -> list[Layout]:
+    keras = "cifar-10-batches-py-target/cifar-10-batches-py"
+    forms = (
+        (("cifar10", ""), ".npz", read_packed),
+        (("cifar-10-batches-bin", ""), ".bin", read_binary),
+        (("cifar-10-batches-py", keras), "", read_pickled),
+    )
+    loose = [
+        Layout(tuple((f"{path}{end}",) for path in _below(place, BATCHES)), read)
+        for places, end, read in forms
+        for place in places
+    ]
+    return [
+        *loose,
+        Layout(((BINARY_TAR,),), read_binary_archive),
+        Layout((PYTHON_TARS,), read_pickled_archive),
+    ]
+
+
+def _below(place: str, names: Sequence[str]) -> list[str]:
+    return [f"{place}/{name}" if place else name for name in names]
+
+
+def _first(folder: Path, names: Sequence[str]) -> Path | None:
+    for path in (folder / name for name in names):
+        if path.is_file():
+            return path
+        if os.path.lexists(path):
+            raise FileNotFoundError(
+                f"{path} is no file (a folder, or a link to nowhere); remove it"
+            )
+    return None
+
+
+def _belongs_to_another(entry: ImageSet, paths: Sequence[Path]) -> bool:
+    """MNIST and Fashion-MNIST name their files alike: the checksum of one tells them apart."""
+    path = min(paths, key=lambda path: path.stat().st_size)
+    others = [other for other in IMAGE_SETS.values() if other.name != entry.name]
+    if all(path.name not in other.md5 for other in others):
+        return False
+    with reading(path):
+        found = md5_of(path)
+    theirs = any(other.md5.get(path.name) == found for other in others)
+    return theirs and entry.md5.get(path.name) != found

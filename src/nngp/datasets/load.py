@@ -1,0 +1,168 @@
+"""A data set by its name, from the first of three places that has it: the user's folder, the cache,
+the set's own home."""
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp._progress import Callback
+from nngp.datasets.catalogue import IMAGE_SETS, SKLEARN_DIGITS, ImageSet
+from nngp.datasets.download import fetch
+from nngp.datasets.folder import find
+from nngp.datasets.locations import DATA, AnyPath, cache_folder, data_folder
+from nngp.datasets.readers import Parts
+from nngp.datasets.tables import Table, read_table
+from nngp.datasets.uci import COLLECTIONS, collection_of
+
+
+@dataclass(frozen=True)
+class Images:
+    """Labelled images as they come: uint8 (n, height, width) or (n, height, width, 3)."""
+
+    name: str
+    train_images: NDArray[np.uint8]
+    train_labels: NDArray[np.int64]
+    test_images: NDArray[np.uint8]
+    test_labels: NDArray[np.int64]
+    class_names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a set would come from: "folder", "cache", "download", "scikit-learn" or "nowhere"; and
+    its file, or the first of them, where there is one."""
+
+    kind: Literal["folder", "cache", "download", "scikit-learn", "nowhere"]
+    path: Path | None = None
+
+
+def names() -> tuple[str, ...]:
+    """The names that `load` knows."""
+    tables = [name for collection in COLLECTIONS for name in collection.names()]
+    return tuple(sorted([*IMAGE_SETS, *tables]))
+
+
+def load(
+    name: str,
+    data: AnyPath | None = None,
+    *,
+    download: bool = True,
+    progress: Callback | bool | None = None,
+) -> Images | Table:
+    """A data set: `Images`, or a `Table` for the UCI sets.
+
+    Parameters
+    ----------
+    name : str
+        One of `names()`.
+    data : path, optional
+        A folder that may hold the set; by default the one that the variable NNGP_DATA names.
+        After it comes the cache: NNGP_CACHE, or nngp in the user's cache folder.
+    download : bool
+        Whether to fetch a set of images that is in neither place from its home into the cache.
+        (UCI tables are read from a folder only: there are no published checksums for them.)
+    progress : callable or bool, optional
+        A function that is told how far the download is; or whether to show a bar on a terminal.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> nngp.datasets.load("digits").train_images.shape
+    (1297, 8, 8)
+    """
+    if name in IMAGE_SETS:
+        return load_images(name, data, download=download, progress=progress)
+    collection = collection_of(known(name))
+    assert collection is not None  # as the name is known
+    folder = data_folder(data)
+    path = None if folder is None else folder / collection.file(name)
+    if path is None or not path.is_file():
+        looked = "no folder was named" if path is None else f"{path} is not there"
+        raise FileNotFoundError(
+            f"{name} was not found ({looked}), and there is no home with published checksums to "
+            f"download it from; put it at {collection.file(name)} in a folder, and name that "
+            f"folder with data= (on the command line --data) or {DATA}"
+        )
+    return read_table(collection, name, path)
+
+
+def load_images(
+    name: str,
+    data: AnyPath | None = None,
+    *,
+    download: bool = True,
+    progress: Callback | bool | None = None,
+) -> Images:
+    """`load` for a set of images."""
+    entry = IMAGE_SETS[name]
+    parts = _digits() if entry is SKLEARN_DIGITS else _parts(entry, data, download, progress)
+    return Images(name, *parts, entry.class_names)
+
+
+def where(name: str, data: AnyPath | None = None) -> Place:
+    """Where a set would come from; nothing is read or downloaded."""
+    folder = data_folder(data)
+    collection = collection_of(known(name))
+    if collection is not None:
+        path = None if folder is None else folder / collection.file(name)
+        return Place("folder", path) if path is not None and path.is_file() else Place("nowhere")
+    entry = IMAGE_SETS[name]
+    if entry is SKLEARN_DIGITS:
+        return Place("scikit-learn")
+    if folder is not None and (found := find(entry, folder)):
+        return Place("folder", found.paths[0])
+    if found := find(entry, cache_folder() / name, partly=True):
+        return Place("cache", found.paths[0])
+    return Place("download")
+
+
+def known(name: str) -> str:
+    """The name, if there is a set of that name."""
+    if name in names():
+        return name
+    near = difflib.get_close_matches(str(name).lower(), names(), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(map(repr, near))}" if near else "see nngp.datasets.names()"
+    raise ValueError(f"there is no data set {name!r}; {hint}")
+
+
+def _parts(
+    entry: ImageSet, data: AnyPath | None, download: bool, progress: Callback | bool | None
+) -> Parts:
+    folder, cache = data_folder(data), cache_folder() / entry.name
+    found = None if folder is None else find(entry, folder)
+    found = found or find(entry, cache, partly=True)
+    if found is None:
+        looked = f"{entry.name} was not found in {f'{folder} or ' if folder else ''}{cache}"
+        remedy = (
+            f"put {_forms(entry)} into a folder, and name that folder with data= (on the command "
+            f"line --data) or {DATA}"
+        )
+        if not download:
+            raise FileNotFoundError(f"{looked}, and was not to be downloaded; {remedy}")
+        try:
+            fetch(entry, cache, progress)
+        except ConnectionError as reason:
+            raise ConnectionError(
+                f"{looked}, and could not be downloaded ({reason}); {remedy}"
+            ) from None
+        found = find(entry, cache)
+        assert found is not None  # as every file has just been fetched
+    return found.read()
+
+
+def _forms(entry: ImageSet) -> str:
+    return f"{', '.join(entry.downloads)} (or {entry.name} in another of its usual forms)"
+
+
+def _digits() -> Parts:
+    """In file order: the last 500 to test on."""
+    from sklearn.datasets import load_digits
+
+    stored = load_digits()
+    images, labels = stored.images.astype(np.uint8), stored.target.astype(np.int64)
+    n = SKLEARN_DIGITS.train
+    return images[:n], labels[:n], images[n:], labels[n:]

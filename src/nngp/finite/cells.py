@@ -1,0 +1,89 @@
+"""What a random search has found: the best trial of every cell, by validation. Needs no JAX.
+
+A cell is one shape of network on one training set; its trials are runs in the store.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from nngp.architecture import Architecture, as_activation
+from nngp.finite.recipe import Plan
+from nngp.finite.requirements import whole
+from nngp.runs import Run
+
+EXPERIMENT = "finite"
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One shape of network on one training set; `train` counts its points."""
+
+    dataset: str
+    train: int
+    activation: str
+    depth: int
+    width: int
+
+    def __post_init__(self) -> None:
+        for name, least in (("train", 1), ("depth", 0), ("width", 1)):
+            whole(name, getattr(self, name), least)
+        if not isinstance(self.activation, str):
+            raise TypeError("a search needs an activation by name, so that runs can be told apart")
+        as_activation(self.activation)
+
+    @property
+    def architecture(self) -> Architecture:
+        """Its depth and activation; the variances are the recipes'."""
+        return Architecture(self.depth, self.activation)
+
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.train}, {self.activation} {self.depth} x {self.width}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best of a cell by validation, and how many trials it was chosen from."""
+
+    cell: Cell
+    trials: int
+    best: Run
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What the best run reached."""
+        return self.best.result or {}
+
+
+def best_of(runs: Sequence[Run]) -> list[Found]:
+    """The best finished run of every cell among them, by validation; ties go to the lower error.
+    The runs should be those of one plan, as networks trained longer may do better."""
+    done = sorted((run for run in runs if run.status == "done"), key=_cell_of)
+    cells = [(cell, list(group)) for cell, group in groupby(done, key=_cell_of)]
+    return [Found(cell, len(group), max(group, key=rank)) for cell, group in cells]
+
+
+def shared_values(runs: Sequence[Run], *names: str) -> dict[str, Any]:
+    """What `names` are in runs that share them, and their plan: others are not to be compared."""
+    values = {
+        name: sorted({run.config[name] for run in runs})
+        for name in (*names, *Plan.__dataclass_fields__)
+    }
+    differ = [f"{name} {' and '.join(map(str, v))}" for name, v in values.items() if len(v) > 1]
+    if differ:
+        raise ValueError(
+            f"the runs differ ({'; '.join(differ)}), so they cannot be shown together; choose "
+            "those of one plan"
+        )
+    return {name: values[name][0] for name in names}
+
+
+def rank(run: Run) -> tuple[float, float]:
+    """What is larger in a better run: validation accuracy, then less error."""
+    result = run.result or {}
+    return result["val_accuracy"], -result["val_mse"]
+
+
+def _cell_of(run: Run) -> Cell:
+    return Cell(**{name: run.config[name] for name in Cell.__dataclass_fields__})

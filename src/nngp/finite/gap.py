@@ -1,0 +1,64 @@
+"""Figure 2: the generalisation gap against width.
+
+Networks of five hidden layers, cross entropy, random recipes, trained until every training label
+is learned; those that do not get there are left out, as in the paper. The gap is training accuracy
+minus test accuracy.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nngp.finite.cells import shared_values
+from nngp.finite.recipe import Plan
+from nngp.runs import Run
+
+EXPERIMENT = "gap"
+DEPTH = 5
+PLAN = Plan("cross_entropy", steps=6000, interval=300, patience=6, monitor="train")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One network that has learned its training set."""
+
+    activation: str
+    width: int
+    gap: float
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """All of them on one training set, and how many did not learn it."""
+
+    dataset: str
+    train: int
+    depth: int
+    learned: tuple[Gap, ...]
+    left_out: int
+
+    def by_width(self) -> dict[tuple[str, int], list[float]]:
+        """The gaps of each activation and width."""
+        shapes = sorted({(one.activation, one.width) for one in self.learned})
+        return {
+            shape: [one.gap for one in self.learned if (one.activation, one.width) == shape]
+            for shape in shapes
+        }
+
+
+def gaps(runs: Sequence[Run]) -> Gaps:
+    """Read finished runs of one training set, depth and plan."""
+    done = [run for run in runs if run.status == "done" and run.result]
+    if not done:
+        raise ValueError("the gap needs finished runs, and there are none; run nngp gap first")
+    shared = shared_values(done, "dataset", "train", "depth")
+    learned = tuple(
+        Gap(run.config["activation"], run.config["width"], 1.0 - run.result["test_accuracy"])
+        for run in done
+        if run.result and run.result["train_accuracy"] == 1.0
+    )
+    if not learned:
+        raise ValueError(
+            f"none of {len(done)} networks learned its training set; take wider ones, more trials, "
+            "more steps or fewer training points"
+        )
+    return Gaps(**shared, learned=learned, left_out=len(done) - len(learned))

@@ -1,0 +1,140 @@
+"""The paper's random search (app. D): every trial is a run in the store.
+
+A cell is one shape of network on one training set. Its trials are declared, claimed one by one by
+whoever works on the store, trained, and written down with what they reached on validation and test.
+The cell's answer is the trial that did best on validation.
+"""
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import groupby, islice
+from typing import Any
+
+from nngp._progress import Progress, progress_for
+from nngp.datasets import Split
+from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of
+from nngp.finite.device import device_name, most_lanes
+from nngp.finite.material import Material
+from nngp.finite.network import FiniteNetwork
+from nngp.finite.recipe import Plan, Recipe, random_recipes
+from nngp.finite.requirements import whole
+from nngp.finite.training import Trainer, Training
+from nngp.runs import POLL, Run, RunStore
+
+
+def search(
+    store: RunStore,
+    cells: Iterable[Cell],
+    data: Split,
+    plan: Plan | None = None,
+    trials: int = 50,
+    seed: int = 0,
+    *,
+    experiment: str = EXPERIMENT,
+    lanes: int | None = None,
+    until: float = math.inf,
+    wait: bool = True,
+    progress: Any = None,
+) -> list[Found]:
+    """Do what is left to do of the cells' trials, and give the best of each.
+
+    Other processes may work on the same store: what they have in hand is waited for, and done
+    here if they die, unless `wait` is False. Nothing new is begun after the time `until`, as
+    `time.monotonic` counts.
+    """
+    if isinstance(cells, Cell):
+        raise TypeError("cells must be a list of them; pass [cell] for one")
+    plan, material = plan or Plan(), Material.of(data)
+    lanes = None if lanes is None else whole("lanes", lanes)
+    tasks = {
+        cell: declare(store, cell, data, plan, trials, seed, experiment=experiment)
+        for cell in cells
+    }
+    keys = [key for of_cell in tasks.values() for key in of_cell]
+    with Progress("training", len(keys), progress_for(progress, math.inf)) as bar:
+        left = store.pending(keys)
+        bar.advance(len(keys) - left)
+        while left and time.monotonic() < until:
+            for cell, of_cell in tasks.items():
+                for group in _groups(store.runs(keys=of_cell, lists=False), lanes):
+                    trainer = _trainer(cell, material, plan, group, lanes)
+                    trainer.run(_Claims(store, group, until), bar)
+            before, left = left, store.pending(keys)
+            if not wait:
+                break
+            if left == before:
+                time.sleep(POLL)
+    return best_of(store.runs(keys=keys))
+
+
+def declare(
+    store: RunStore,
+    cell: Cell,
+    data: Split,
+    plan: Plan,
+    trials: int,
+    seed: int = 0,
+    *,
+    experiment: str = EXPERIMENT,
+) -> list[str]:
+    """The keys of a cell's runs. More trials later add to those that are there."""
+    if (cell.dataset, cell.train) != (data.name, len(data.X)):
+        raise ValueError(f"the cell is {cell}, and the data are {data.name} {len(data.X)}")
+    whole("trials", trials)
+    recipes = islice(random_recipes(seed, cell.depth, cell.width), trials)
+    sizes = {"validation": len(data.X_val), "test": len(data.X_test)}
+    shared = {**asdict(cell), **sizes, **plan.as_dict(), "search_seed": seed}
+    return store.declare(
+        experiment,
+        [{**shared, "trial": i, **recipe.as_dict()} for i, recipe in enumerate(recipes)],
+    )
+
+
+class _Claims:
+    """A group of runs as a source of recipes."""
+
+    def __init__(self, store: RunStore, group: list[Run], until: float) -> None:
+        self._store, self._keys, self._until = store, [run.key for run in group], until
+
+    def take(self, count: int) -> list[tuple[str, Recipe]]:
+        if time.monotonic() >= self._until:
+            return []
+        taken = self._store.claim_many(count, keys=self._keys)
+        return [(run.key, _recipe_of(run)) for run in taken]
+
+    def done(self, name: str, training: Training) -> None:
+        device, seconds = device_name(), training.seconds
+        self._store.finish(name, training.result(), seconds=seconds, device=device)
+
+    def release(self, names: list[str]) -> None:
+        self._store.release(names)
+
+
+def _trainer(
+    cell: Cell, material: Material, plan: Plan, group: list[Run], lanes: int | None
+) -> Trainer:
+    room = max(run.config["batch_size"] for run in group)
+    network = FiniteNetwork(cell.architecture, cell.width, material.data.n_classes)
+    return Trainer(network, material, plan, room, lanes, expected=len(group))
+
+
+def _groups(runs: Sequence[Run], lanes: int | None) -> Iterator[list[Run]]:
+    """What is left, to be trained in the same lanes. Where networks are trained one by one, those
+    of one batch size make a group, since a batch has room for the largest in its group."""
+    left = [run for run in runs if run.status in ("pending", "running")]
+    if (lanes or most_lanes()) > 1:
+        yield from [left] if left else []
+        return
+    by_batch = sorted(left, key=_batch_of)
+    for _, group in groupby(by_batch, key=_batch_of):
+        yield list(group)
+
+
+def _batch_of(run: Run) -> int:
+    return int(run.config["batch_size"])
+
+
+def _recipe_of(run: Run) -> Recipe:
+    return Recipe(**{name: run.config[name] for name in Recipe.__dataclass_fields__})

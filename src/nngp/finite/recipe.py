@@ -1,0 +1,137 @@
+"""What a training is: numbers that differ from trial to trial, and the plan that all share.
+
+The ranges are those of the paper's random search (app. D). Where the paper is silent: weight decay
+is the gradient of weight_decay/2 |W|², of weights and not of biases; Adam's other numbers are
+optax's defaults; the loss is the mean over batch and outputs.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import count
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+from nngp.architecture import Architecture
+from nngp.finite.requirements import whole
+
+LEARNING_RATE = 1e-4, 0.2  # log-uniform
+WEIGHT_DECAY = 1e-8, 1.0  # log-uniform
+SIGMA_W = 0.01, 2.5  # uniform
+SIGMA_B = 0.0, 1.5  # uniform
+BATCH_SIZES = 16, 32, 64, 128, 256
+LARGEST = 1e30  # what single precision can still multiply
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One training's own numbers: of the optimiser, of the weights it starts from (by default those
+    of the network's architecture), and the seed of weights and batches."""
+
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    weight_var: float | None = None
+    bias_var: float | None = None
+    batch_size: int = 64
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_number("learning_rate", self.learning_rate, zero=False)
+        _check_number("weight_decay", self.weight_decay, zero=True)
+        if self.weight_var is not None:
+            _check_number("weight_var", self.weight_var, zero=False)
+        if self.bias_var is not None:
+            _check_number("bias_var", self.bias_var, zero=True)
+        whole("batch_size", self.batch_size)
+        if whole("seed", self.seed, least=0) >= 2**32:
+            raise ValueError(f"seed must be below 2**32, got {self.seed}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a configuration."""
+        return asdict(self)
+
+    def of(self, net: Architecture) -> "Recipe":
+        """With the variances of the architecture where this has none."""
+        own = {"weight_var": net.weight_var, "bias_var": net.bias_var}
+        missing = {name: value for name, value in own.items() if getattr(self, name) is None}
+        if any(isinstance(value, tuple) for value in missing.values()):
+            raise ValueError(
+                "networks are trained from one weight_var and one bias_var for all layers; give "
+                "them in the recipe"
+            )
+        return replace(self, **missing)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How networks are trained.
+
+    Parameters
+    ----------
+    loss : "mse" or "cross_entropy"
+        The squared error on one-hot targets minus 1/classes, as in the paper, or the other choice.
+    steps : int
+        The most steps of Adam.
+    interval : int
+        After so many steps the network is looked at; batches are drawn anew, epoch by epoch.
+    patience : int
+        Training ends after so many looks without a better one. Better is a higher accuracy, or the
+        same with a lower loss. The best weights are the result.
+    monitor : "validation" or "train"
+        Where the network is looked at. On the training set it ends once all labels are learned,
+        which is how the generalisation gap is measured.
+    """
+
+    loss: Literal["mse", "cross_entropy"] = "mse"
+    steps: int = 3000
+    interval: int = 100
+    patience: int = 8
+    monitor: Literal["validation", "train"] = "validation"
+
+    def __post_init__(self) -> None:
+        if self.loss not in ("mse", "cross_entropy"):
+            raise ValueError(f"loss must be 'mse' or 'cross_entropy', got {self.loss!r}")
+        if self.monitor not in ("validation", "train"):
+            raise ValueError(f"monitor must be 'validation' or 'train', got {self.monitor!r}")
+        for name in ("steps", "interval", "patience"):
+            whole(name, getattr(self, name))
+        if self.steps % self.interval:
+            raise ValueError(
+                f"steps must be a multiple of interval, got {self.steps} and {self.interval}; the "
+                "network is looked at every so many steps, and at the end"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a configuration."""
+        return asdict(self)
+
+
+def random_recipes(*seeds: int) -> Iterator[Recipe]:
+    """Recipes from the paper's ranges, without end; the i-th is the same however many are taken."""
+    for seed in seeds:
+        whole("seed", seed, least=0)
+    for trial in count():
+        yield _random_recipe(np.random.default_rng([*seeds, trial]))
+
+
+def _random_recipe(rng: np.random.Generator) -> Recipe:
+    def log_uniform(low: float, high: float) -> float:
+        return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+    return Recipe(
+        learning_rate=log_uniform(*LEARNING_RATE),
+        weight_decay=log_uniform(*WEIGHT_DECAY),
+        weight_var=rng.uniform(*SIGMA_W) ** 2,
+        bias_var=rng.uniform(*SIGMA_B) ** 2,
+        batch_size=int(rng.choice(BATCH_SIZES)),
+        seed=int(rng.integers(2**31)),
+    )
+
+
+def _check_number(name: str, value: Any, zero: bool) -> None:
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or not 0 <= value < LARGEST or (value == 0 and not zero):
+        kind = "zero or a positive number" if zero else "a positive number"
+        raise ValueError(f"{name} must be {kind} below {LARGEST:g}, got {value!r}")

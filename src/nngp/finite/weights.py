@@ -1,0 +1,64 @@
+"""A network of finite width as pure functions of its weights.
+
+Weights of layer l are drawn with variance weight_var / fan-in and biases with bias_var (paper,
+sec. 2.1). The variances may be traced: networks that differ in them are drawn by one program.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from nngp.architecture import Activation
+from nngp.errors import ActivationError
+
+Layer = dict[str, Any]  # "w" (fan-in, fan-out), "b" (fan-out,)
+
+
+def count_weights(sizes: Sequence[int]) -> int:
+    """Weights and biases of a network; `sizes` runs from inputs to outputs."""
+    return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(sizes))
+
+
+def draw(key: Any, sizes: Sequence[int], weight_vars: Any, bias_vars: Any) -> list[Layer]:
+    """Weights of one network; the variances have one entry for each affine map, and their precision
+    is that of the weights. Random numbers are what is long to compile: all come from one call."""
+    normals = jax.random.normal(key, (count_weights(sizes),), weight_vars.dtype)
+    return cut(sizes, normals, weight_vars, bias_vars)
+
+
+def cut(sizes: Sequence[int], normals: Any, weight_vars: Any, bias_vars: Any) -> list[Layer]:
+    """The layers of one network from a row of numbers that are normal with variance 1."""
+    layers, at = [], 0
+    for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
+        middle, end = at + fan_in * fan_out, at + (fan_in + 1) * fan_out
+        w = normals[at:middle].reshape(fan_in, fan_out) * jnp.sqrt(weight_vars[i] / fan_in)
+        layers.append({"w": w, "b": normals[middle:end] * jnp.sqrt(bias_vars[i])})
+        at = end
+    return layers
+
+
+def preactivations(layers: Sequence[Layer], activation: Activation, X: Any) -> list[Any]:
+    """z^0 .. z^L for inputs in rows; the last is the network's output."""
+    z = [X @ layers[0]["w"] + layers[0]["b"]]
+    for layer in layers[1:]:
+        z.append(activation.fn(z[-1]) @ layer["w"] + layer["b"])
+    return z
+
+
+def forward(layers: Sequence[Layer], activation: Activation, X: Any) -> Any:
+    """The network's outputs for inputs in rows."""
+    return preactivations(layers, activation, X)[-1]
+
+
+def check_traceable(activation: Activation) -> None:
+    """A finite network needs an activation that JAX can trace; say so before any work."""
+    try:
+        jax.eval_shape(activation.fn, jax.ShapeDtypeStruct((2, 3), jnp.float32))
+    except Exception as cause:  # whatever a user's function does with a tracer
+        raise ActivationError(
+            f"activation '{activation.name}' does not work on JAX arrays, which finite networks "
+            "need; write it with jax.numpy, or use one of nngp.activation_names()"
+        ) from cause

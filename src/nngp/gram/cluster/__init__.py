@@ -1,0 +1,1 @@
+"""Blocks of the kernel matrix on the workers of a Dask cluster."""

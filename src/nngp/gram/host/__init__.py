@@ -1,0 +1,1 @@
+"""Blocks of the kernel matrix in host memory."""

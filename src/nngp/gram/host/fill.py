@@ -1,0 +1,65 @@
+"""Filling a matrix by tiles: a product by BLAS, then elementwise work while it is in the cache.
+
+Takes a function that computes any block; gives the matrix. Each thread does whole tiles with a
+single-threaded BLAS, so that nothing waits for anything and no call is large (the OpenBLAS in the
+NumPy wheels crashes on X @ X.T beyond 15,500 rows). Of a symmetric matrix the lower tiles are
+computed, and mirrored while they are in the cache.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp import _machine
+
+Array = NDArray[np.float64]
+
+TILE = 640
+STRIP = 32_768  # numbers transformed at a time: the temporaries fit the L2 cache
+
+
+def fill(
+    rows: int, columns: int, block: Callable[[slice, slice], Array], *, symmetric: bool
+) -> Array:
+    """The matrix whose blocks `block` computes."""
+    out = allocate(rows, columns)
+
+    def job(tile: tuple[slice, slice]) -> None:
+        part = block(*tile)
+        if symmetric and tile[0] == tile[1]:  # so far only up to the order of its sums
+            part = np.tril(part) + np.tril(part, -1).T
+        elif symmetric:
+            out[tile[1], tile[0]] = part.T
+        out[tile] = part
+
+    tiles = [
+        (down, across)
+        for down in _slices(rows)
+        for across in _slices(down.stop if symmetric else columns)
+    ]
+    with _machine.single_threaded_blas(), ThreadPoolExecutor(_machine.threads()) as pool:
+        list(pool.map(job, tiles))
+    return out
+
+
+def _slices(size: int) -> list[slice]:
+    return [slice(start, min(start + TILE, size)) for start in range(0, size, TILE)]
+
+
+def strips(rows: slice, columns: slice) -> list[slice]:
+    """`rows` in pieces whose block over `columns` has at most STRIP numbers."""
+    height = max(1, STRIP // (columns.stop - columns.start))
+    return [slice(s, min(s + height, rows.stop)) for s in range(rows.start, rows.stop, height)]
+
+
+def allocate(rows: int, columns: int) -> Array:
+    """An uninitialised matrix, refused with a sentence where memory cannot hold it."""
+    needed, free = rows * columns * 8, _machine.available_memory()
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"a {rows} x {columns} kernel matrix takes {needed / 1e9:.1f} GB and "
+            f"{free / 1e9:.1f} GB are free; use at most {int((free / 8) ** 0.5)} points at a time"
+        )
+    return np.empty((rows, columns))

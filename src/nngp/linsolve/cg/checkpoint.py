@@ -1,0 +1,81 @@
+"""The state of conjugate gradients in a file, so that an interrupted solve goes on where it was.
+
+One file for each problem in a folder, replaced as a whole every so many seconds and when the solve
+is interrupted, and removed once it is done. It carries the key of its problem; one that is damaged
+is passed over with a warning.
+"""
+
+import time
+import warnings
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from nngp._files import DAMAGED, replaced, usable_folder
+from nngp.errors import CheckpointWarning
+from nngp.linsolve.cg.gradients import State
+
+
+class Checkpoint:
+    """The file of one problem in `folder`, written every `every` seconds."""
+
+    def __init__(self, folder: Any, key: str, every: float) -> None:
+        self.path = usable_folder(folder, "checkpoint") / f"nngp-cg-{key[:12]}.npz"
+        self.key, self.every = key, every
+        self._last = time.monotonic()
+        self._state: State | None = None
+
+    def read(self, shape: tuple[int, int]) -> State | None:
+        """The state that was written for this problem, if there is one."""
+        if not self.path.exists():
+            return None
+        try:
+            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+                x, r, p, rz = (file[name] for name in ("x", "r", "p", "rz"))
+                if str(file["key"]) == self.key and x.shape == r.shape == p.shape == shape:
+                    return State(x, r, p, rz, int(file["count"]))
+        except (*DAMAGED, OSError):
+            pass
+        warnings.warn(
+            f"the checkpoint {self.path} is damaged, so the solve begins anew and will replace it",
+            CheckpointWarning,
+            stacklevel=2,
+        )
+        return None
+
+    def note(self, state: State) -> None:
+        """Remember a state; write it down if the last one is old enough."""
+        self._state = state
+        if time.monotonic() - self._last < self.every:
+            return
+        try:
+            self.write()
+        except OSError as error:  # a full disk is no reason to give up what is in memory
+            self.every = float("inf")
+            warnings.warn(
+                f"the checkpoint {self.path} cannot be written ({error}), and is not tried again",
+                CheckpointWarning,
+                stacklevel=2,
+            )
+
+    def write(self) -> None:
+        """The state that was last noted."""
+        state = self._state
+        if state is None:
+            return
+        with replaced(self.path) as part, part.open("wb") as file:
+            np.savez(
+                file,
+                key=self.key,
+                x=state.x,
+                r=state.r,
+                p=state.p,
+                rz=state.rz,
+                count=state.iteration,
+            )
+        self._last = time.monotonic()
+
+    def remove(self) -> None:
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)

@@ -1,0 +1,150 @@
+"""A low-rank preconditioner: P = F Fᵀ + δ with F = K_nS L_S⁻ᵀ, where K_SS = L_S L_Sᵀ.
+
+S are some of the points, the landmarks. F Fᵀ is what they say of K, and never more than K; what
+they do not say is K - F Fᵀ, of which P keeps the mean diagonal: δ = noise + (tr K - |F|²)/n. With
+δ = noise alone small eigenvalues of K would stay where they are, while P has none that large, and
+at small noise CG would take five times the iterations. P⁻¹ is applied by Woodbury's formula,
+
+    P⁻¹r = (r - F C⁻¹ Fᵀr) / δ,    C = δ + FᵀF = L_C L_Cᵀ,
+
+which loses eps |F|²/δ to cancellation. As |F|² is n at most, in units of the diagonal, δ is kept
+above 1000 eps n of them.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp.linsolve.cg.product import TileSource
+from nngp.linsolve.cholesky.ladder import climb
+from nngp.linsolve.engines.engine import Handle, Run, compiled
+from nngp.linsolve.tiling import Edges, spans
+
+Array = NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
+TERMS = 4  # that are summed at once
+
+
+class Landmarks(NamedTuple):
+    """Kernel blocks between all points and the landmarks, and of the landmarks themselves."""
+
+    cross: TileSource
+    own: TileSource
+
+    @property
+    def rank(self) -> int:
+        return len(self.own.diagonal)
+
+
+class Factored(NamedTuple):
+    """F in blocks of rows, and what does not depend on the noise."""
+
+    parts: list[Handle]
+    gram: Handle  # FᵀF
+    tail: float  # mean diagonal of what the landmarks leave
+
+
+class Nystrom:
+    """P for one noise."""
+
+    def __init__(
+        self, run: Run, factored: Factored, edges: Edges, noise: float, diagonal: float
+    ) -> None:
+        self.edges, self._F = edges, factored.parts
+        self.shift = max(noise + factored.tail, 1000 * EPS * edges[-1] * diagonal)
+        shift = run.put(np.array([self.shift]))
+        shifted = run.apply(_plus_diagonal, factored.gram, shift)
+        self._L = run.wait(run.chain(partial(run.copy, shifted), last="potrf"))
+
+    def __call__(self, run: Run, vectors: Array) -> Array:
+        """(P⁻¹ vectorsᵀ)ᵀ."""
+        parts = run.columns(vectors, self.edges)
+        seen = _summed(run, _times, list(zip(parts, self._F, strict=True)))
+        half = run.chain(partial(run.copy, seen), last=self._L)
+        solved = run.wait(run.chain(partial(run.copy, half), last=self._L, transposed=False))
+        rest = [run.apply(_without, r, solved, F) for r, F in zip(parts, self._F, strict=True)]
+        return np.concatenate([run.fetch(part) for part in rest], axis=1) / self.shift
+
+
+def factor_landmarks(
+    run: Run, landmarks: Landmarks, edges: Edges, diagonal: Array, *, single: bool = False
+) -> Factored:
+    """F of these landmarks; with `single` it is held in float32, and P is that of the rounded F."""
+    all_of_them = slice(0, landmarks.rank)
+
+    def attempt(jitter: float) -> Handle:
+        first = partial(landmarks.own.block, all_of_them, all_of_them, shift=jitter)
+        return run.wait(run.chain(first, last="potrf"))
+
+    # Duplicates among landmarks leave pivots that are rounding: a little on the diagonal covers it.
+    size = float(np.max(landmarks.own.diagonal))
+    L, _, _ = climb(attempt, 8 * EPS * landmarks.rank * size, limit=1e-3 * size)
+    parts: list[Handle] = []
+    for group in _in_groups(spans(edges), run.width):
+        chains = [
+            run.chain(
+                partial(landmarks.cross.block, rows, all_of_them),
+                last=L,
+                then=_rounded if single else None,
+            )
+            for rows in group
+        ]
+        parts.extend(run.wait(handle) for handle in chains)
+    squares = [run.apply(_squares, part) for part in parts]
+    said = sum(float(run.fetch(part)) for part in squares)
+    tail = max(float(diagonal.sum()) - said, 0.0) / len(diagonal)
+    return Factored(parts, _summed(run, _gram, [(part,) for part in parts]), tail)
+
+
+def _summed(run: Run, function: Any, arguments: list[tuple[Handle, ...]]) -> Handle:
+    """Σ function(...), as many terms at a time as the engine has hands, and few of them in one
+    place."""
+    total: list[Handle] = []
+    for group in _in_groups(arguments, max(2, run.width)):
+        terms = [*total, *(run.apply(function, *some) for some in group)]
+        while len(terms) > 1:
+            terms = [run.apply(_sum, *some) for some in _in_groups(terms, TERMS)]
+        total = [run.wait(terms[0])]
+    return total[0]
+
+
+def _in_groups(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+@compiled
+def _times(part: Any, F: Any) -> Any:
+    return part @ F.astype(part.dtype)
+
+
+@compiled
+def _without(part: Any, solved: Any, F: Any) -> Any:
+    return part - solved @ F.T.astype(part.dtype)
+
+
+@compiled
+def _gram(F: Any) -> Any:
+    return F.T.astype("float64") @ F.astype("float64")
+
+
+@compiled
+def _squares(F: Any) -> Any:
+    return (F.astype("float64") ** 2).sum()
+
+
+def _rounded(F: Any) -> Any:
+    return F.astype("float32")
+
+
+def _sum(*terms: Any) -> Any:
+    return sum(terms[1:], terms[0])
+
+
+@compiled
+def _plus_diagonal(matrix: Any, shift: Any) -> Any:
+    xp = matrix.__array_namespace__()
+    return matrix + shift * xp.eye(matrix.shape[0], dtype=matrix.dtype)

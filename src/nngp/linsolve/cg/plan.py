@@ -1,0 +1,231 @@
+"""What conjugate gradients will use: which preconditioner, of which rank, and how many tiles stay.
+
+Decided from operations. An iteration computes the tiles that are not kept, n²d operations for all
+of them, and reads the others; reading a number costs as much as some dozen operations. How many
+iterations there will be is a guess from counts on images: 25 for 3000 points, rank 500 and six
+digits; they grow like n^0.55, fall like rank^-0.6, and double at noise below a hundredth of the
+diagonal.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from nngp.linsolve.cg.nystrom import TERMS
+from nngp.linsolve.cg.options import CG
+from nngp.linsolve.cholesky.forecast import (
+    OVERHEAD,
+    Forecast,
+    available_memory,
+    largest_fitting,
+    seconds_for,
+)
+from nngp.linsolve.engines.engine import Engine, product_size
+from nngp.linsolve.tiling import Edges, cut, lower_size
+
+READ = 64.0  # operations in the time that one number is read from memory, and used twice
+TRANSFORM = 50.0  # operations for the kernel of one pair, beside its inner product
+MOST_RANK = {"host": 2048, "device": 20_480, "cluster": 2048}
+LEAST_RANK = 16
+SINGLE_ITERATIONS = 12.0
+SHARE = 0.85  # of what is left is filled with tiles: variances need room too, and pools have gaps
+USUAL_NOISE = 1e-2  # relative to the diagonal, for a forecast
+VECTORS = 10  # host arrays as large as the targets
+
+
+@dataclass(frozen=True)
+class CgPlan:
+    """`room` is the memory for kept tiles; `held` that of the preconditioner."""
+
+    preconditioner: str
+    rank: int
+    single_rows: bool  # F held in float32
+    held: float
+    room: float
+    operations: float  # of the preconditioner
+    iteration: float  # operations of one iteration
+    iterations: float  # a guess
+    forecast: Forecast
+    edges: Edges
+
+    @property
+    def work(self) -> float:
+        """Operations in all."""
+        return self.operations + self.iterations * self.iteration
+
+    def seconds(self, operations: float) -> float:
+        """What so many operations take, as far as it is known."""
+        return self.forecast.seconds * operations / self.work
+
+
+def plan_cg(
+    engine: Engine,
+    n: int,
+    d: int,
+    outputs: int,
+    options: CG,
+    noise: float,
+    memory: int | None = None,
+) -> CgPlan:
+    """For n points of d features; `noise` is relative to the kernel's diagonal.
+
+    Raises MemoryError if not even vectors, some tiles in flight and a small preconditioner fit.
+    """
+    if engine.dtype != np.float64:
+        raise ValueError(
+            "conjugate gradients need an engine with float64 tiles; float32 ones can only "
+            "precondition (preconditioner='single')"
+        )
+    available = available_memory(engine, n, d, outputs, memory)
+    job = _Job(engine, n, d, outputs + 1, options, noise)
+    room = np.inf if available is None else available - job.least
+    found = [job.nystrom(rank, room) for rank in job.ranks(room)]
+    landmarks = options.preconditioner == "nystrom" or options.rank is not None
+    if not landmarks and job.can_single(room):
+        single = job.single(room)
+        found = [single] if options.preconditioner == "single" else [*found, single]
+    if not found or (options.preconditioner == "single" and found[0].preconditioner != "single"):
+        _refuse(job, job.forecast(available))
+    best = min(found, key=lambda plan: plan.work)
+    kept = min(best.room, 8.0 * lower_size(job.edges))
+    needed = int(job.least + best.held + kept)
+    seconds = seconds_for(engine, best.work)
+    return replace(best, forecast=Forecast(n, needed, seconds, available, None))
+
+
+def forecast_cg(
+    engine: Engine, n: int, d: int, outputs: int, options: CG, memory: int | None = None
+) -> Forecast:
+    """What is planned for noise of a hundredth of the diagonal; `largest` is the n for which the
+    least that would do just fits."""
+    available = available_memory(engine, n, d, outputs, memory)
+    least = _Job(engine, n, d, outputs + 1, options, USUAL_NOISE).forecast(available)
+    if not least.fits:
+        return least
+    planned = plan_cg(engine, n, d, outputs, options, USUAL_NOISE, memory).forecast
+    return replace(planned, largest=least.largest)
+
+
+def _refuse(job: "_Job", least: Forecast) -> None:
+    if job.options.preconditioner == "single" and not hasattr(job.engine, "single"):
+        raise ValueError(
+            f"the engine {job.engine.name!r} has no float32 tiles; use preconditioner='nystrom'"
+        )
+    raise MemoryError(
+        f"conjugate gradients for {job.n} points need {least.bytes / 1e9:.2f} GB and "
+        f"{(least.available or 0) / 1e9:.2f} GB may be used (free, or the memory= asked for); "
+        f"{least.advice}"
+    )
+
+
+class _Job:
+    def __init__(
+        self,
+        engine: Engine,
+        n: int,
+        d: int,
+        vectors: int,
+        options: CG,
+        noise: float,
+    ) -> None:
+        self.engine, self.n, self.d, self.vectors = engine, n, d, vectors
+        self.options, self.noise = options, noise
+        self.edges, self.width = cut(n, product_size(engine, n)), engine.width
+        tile = self.edges[1] - self.edges[0]
+        # A device's program for a tile has intermediate arrays of its size.
+        many, on_device = (12, n * d) if engine.where == "device" else (3 + 2 * self.width, 0)
+        in_flight = many * tile * tile
+        self.least = 8.0 * (VECTORS * n * vectors + in_flight + on_device) + OVERHEAD
+
+    @cached_property
+    def task_room(self) -> float:
+        """Bytes that one task may take."""
+        return self.engine.task_room() if hasattr(self.engine, "task_room") else np.inf
+
+    def forecast(self, available: int | None) -> Forecast:
+        """The least that would do, and for how many points it would."""
+
+        def needed(n: int) -> float:
+            return _Job(self.engine, n, self.d, self.vectors, self.options, self.noise).smallest
+
+        largest = None
+        if available is not None:
+            most = int(available / (8 * VECTORS * self.vectors)) + 1
+            largest = largest_fitting(needed, available, most)
+        return Forecast(self.n, int(self.smallest), 0.0, available, largest)
+
+    @property
+    def smallest(self) -> float:
+        """The least that would do."""
+        if self.options.preconditioner == "single":
+            return self.least + self._single_bytes
+        return self.least + self._nystrom_bytes(min(LEAST_RANK, self.n), 4)
+
+    @property
+    def _single_bytes(self) -> float:
+        return 4.0 * lower_size(cut(self.n, self.engine.tile_size(self.n)))
+
+    def _nystrom_bytes(self, rank: int, size: int) -> float:
+        in_flight = 2 * self.width * rank * (self.edges[1] - self.edges[0])
+        squares = max(2, self.width) + 3  # terms that are summed, and factors
+        return float(size) * self.n * rank + 8.0 * (squares * rank * rank + in_flight)
+
+    def can_single(self, room: float) -> bool:
+        return hasattr(self.engine, "single") and self._single_bytes <= room
+
+    def ranks(self, room: float) -> list[int]:
+        """Those worth a thought that fit."""
+        most = min(self.n, MOST_RANK[self.engine.where])
+        if self.options.rank is not None:
+            asked = [min(self.options.rank, self.n)]
+            while asked[-1] > LEAST_RANK:
+                asked.append(asked[-1] * 3 // 4)
+            return [rank for rank in asked if self._can_have(rank, room)][:1]
+        steps = np.geomspace(min(LEAST_RANK, most), most, 24)
+        ranks = sorted({int(step) for step in steps})
+        return [rank for rank in ranks if self._can_have(rank, room)]
+
+    def _can_have(self, rank: int, room: float) -> bool:
+        """Whether it fits, and the sum of a few squares fits where one task is done."""
+        squares = 8.0 * (TERMS + 2) * rank * rank
+        return self._nystrom_bytes(rank, 4) <= room and squares <= self.task_room
+
+    def nystrom(self, rank: int, room: float) -> CgPlan:
+        single_rows = self._nystrom_bytes(rank, 8) > room / 2
+        held = self._nystrom_bytes(rank, 4 if single_rows else 8)
+        small = 2.0 if self.noise < 1e-2 else 1.0
+        digits = -np.log10(self.options.tolerance) / 6
+        count = 25 * digits * small * (self.n / 3000) ** 0.55 * (rank / 500) ** -0.6
+        build = 3.0 * self.n * rank**2 + 2.0 * self.n * rank * self.d
+        each = 2 * READ * self.n * rank
+        return self._plan("nystrom", rank, single_rows, held, room, build, each, max(count, 3.0))
+
+    def single(self, room: float) -> CgPlan:
+        build = self.n**3 / (3.0 if self.engine.where == "device" else 6.0) + self._kernel
+        held, each = self._single_bytes, READ / 2 * self.n**2
+        return self._plan("single", 0, False, held, room, build, each, SINGLE_ITERATIONS)
+
+    @property
+    def _kernel(self) -> float:
+        return float(self.n) ** 2 * (self.d + TRANSFORM)
+
+    def _plan(
+        self,
+        name: str,
+        rank: int,
+        single_rows: bool,
+        held: float,
+        room: float,
+        build: float,
+        each: float,
+        count: float,
+    ) -> CgPlan:
+        left = SHARE * max(room - held, 0.0)
+        kept = min(left / (8.0 * lower_size(self.edges)), 1.0)
+        iteration = each + READ * kept * self.n**2 + (1 - kept) * self._kernel
+        build += kept * self._kernel
+        nothing = Forecast(self.n, 0, 0.0, None, None)
+        return CgPlan(
+            name, rank, single_rows, held, left, build, iteration, count, nothing, self.edges
+        )

@@ -1,0 +1,1 @@
+"""Cholesky factorisation by tiles."""

@@ -1,0 +1,107 @@
+"""What a factorisation will take, before it is begun."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+from nngp.linsolve.engines.engine import Engine
+from nngp.linsolve.tiling import cut, flops, lower_size
+
+MEASURE_FROM = 2e11  # operations: below, it is done before a measurement would be
+ROWS = 256  # test points a chain of predictions has in flight, at least
+OVERHEAD = 64 * 2**20  # bytes of tables, buffers and the like
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Bytes beyond the data and seconds; `largest` is the n that would just fit."""
+
+    n: int
+    bytes: int
+    seconds: float
+    available: int | None
+    largest: int | None
+
+    @property
+    def fits(self) -> bool:
+        return self.available is None or self.bytes <= self.available
+
+    def check(self) -> None:
+        """Refuse what cannot fit."""
+        if not self.fits and self.available is not None:
+            raise MemoryError(
+                f"{self.n} points need {self.bytes / 1e9:.2f} GB and {self.available / 1e9:.2f} GB "
+                f"may be used (free, or the memory= asked for); {self.advice}"
+            )
+
+    @property
+    def advice(self) -> str:
+        if not self.largest:
+            return "that is too little for any number of points; allow more"
+        return f"at most {self.largest} points would fit"
+
+    def __str__(self) -> str:
+        return f"{self.bytes / 1e9:.1f} GB, about {self.seconds:.0f} s"
+
+
+def forecast_factor(
+    engine: Engine,
+    n: int,
+    d: int,
+    outputs: int,
+    memory: int | None = None,
+    beside: Callable[[int], int] = lambda n: 0,
+) -> Forecast:
+    """For the factor of an n x n kernel matrix of d features, and predictions with it.
+
+    `memory` is the most bytes that may be used; `beside` what else will be held for n points.
+    """
+    available = available_memory(engine, n, d, outputs, memory)
+    edges = cut(n, engine.tile_size(n))
+    work = flops(edges) + float(n) * n * d
+
+    def needed(n: int) -> int:
+        return factor_bytes(engine, n, d, outputs) + beside(n)
+
+    largest = None
+    if available is not None:
+        largest = largest_fitting(needed, available, int((available / 4) ** 0.5) + 1)
+    return Forecast(n, needed(n), seconds_for(engine, work), available, largest)
+
+
+def seconds_for(engine: Engine, work: float) -> float:
+    """What so many operations take; 0 if that is little, or nobody is there to be measured."""
+    rate = engine.rate() if work > MEASURE_FROM else 0.0
+    return work / rate if rate > 0 else 0.0
+
+
+def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:
+    """The lower tiles, what is in flight, and on a device the data too."""
+    tile = engine.tile_size(n)
+    in_flight = (2 + 2 * engine.width) * tile * tile + engine.width * ROWS * n
+    in_flight += 4 * n * (outputs + 1)
+    data = n * d if engine.where == "device" else 0
+    return 8 * (lower_size(cut(n, tile)) + in_flight + data) + OVERHEAD
+
+
+def available_memory(
+    engine: Engine, n: int, d: int, outputs: int, memory: int | None
+) -> int | None:
+    """What may be used, free or asked for; None if that is not known. Sizes are checked too."""
+    for name, value in (("n", n), ("d", d), ("outputs", outputs)):
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    if memory is not None and (not isinstance(memory, Real) or not memory > 0):
+        raise ValueError(f"memory must be a positive number of bytes, got {memory!r}")
+    free = engine.free_memory()
+    return free if memory is None else memory if free is None else min(memory, free)
+
+
+def largest_fitting(needed: Callable[[int], float], available: float, high: int) -> int:
+    """The largest n up to `high` that needs no more than is available."""
+    low = 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = needed(middle) <= available
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low

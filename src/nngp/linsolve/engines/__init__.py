@@ -1,0 +1,1 @@
+"""Engines: where tiles are stored and who computes them (cpu, gpu, dask)."""

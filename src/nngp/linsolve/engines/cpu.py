@@ -1,0 +1,210 @@
+"""The CPU engine: a few threads, each doing whole chains with a single-threaded BLAS.
+
+Chains are started in the order given and wait inside for what they need. As they only need
+earlier ones this cannot lock up, and the updates of the next column run while a diagonal tile is
+being finished.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from copy import copy
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp import _machine
+from nngp.linsolve.engines import blas
+from nngp.linsolve.engines.engine import Handle, Tile
+from nngp.linsolve.tiling import even_size
+
+Array = NDArray[np.float64]
+TILE, SMALLEST_TILE, ALIGNED = 768, 192, 16
+ROWS = 192
+
+
+class CpuEngine:
+    """Tiles in host memory."""
+
+    name = "cpu"
+    where: Literal["host", "device", "cluster"] = "host"
+    spills = has_store = False
+    dtype: Any = np.float64
+
+    def single(self) -> "CpuEngine":
+        """The same with float32 tiles."""
+        out = copy(self)
+        out.dtype = np.float32
+        return out
+
+    def tile_size(self, n: int) -> int:
+        """Even tiles of at most 768 rows; smaller if many cores would otherwise starve."""
+        wanted = min(TILE, max(SMALLEST_TILE, n // (4 * _machine.threads())))
+        return even_size(n, wanted, ALIGNED)
+
+    @property
+    def width(self) -> int:
+        return _machine.threads()
+
+    whole_size: int = 0
+
+    def rows_at_a_time(self, n: int) -> int:
+        return ROWS
+
+    def free_memory(self) -> int | None:
+        return _machine.available_memory()
+
+    def rate(self) -> float:
+        """From one product of tiles on every thread."""
+        A = np.ones((TILE, TILE))
+
+        def product() -> None:
+            blas.update(np.zeros((TILE, TILE)), A, A)
+
+        with self.run() as run:
+            for _ in range(3):  # the first rounds wake things up
+                start = time.perf_counter()
+                for job in [run.apply(product) for _ in range(run.width)]:
+                    run.wait(job)
+                spent = time.perf_counter() - start
+        return run.width * 2.0 * TILE**3 / spent
+
+    def arena(self) -> "Arena | None":
+        return Arena() if self.dtype is np.float64 else None  # kernel blocks are float64
+
+    def facts(self) -> dict[str, int]:
+        return {}
+
+    def run(self) -> "CpuRun":
+        return CpuRun(self.dtype)
+
+
+class Arena:
+    """Memory for lower tiles, one array for each row of tiles: large enough for huge pages, and
+    used again by the next factor of the same shape."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Array] = {}
+        self._lock = threading.Lock()
+
+    def tile(self, rows: slice, columns: slice) -> Array:
+        """Where tile (rows, columns) goes."""
+        height = rows.stop - rows.start
+        with self._lock:
+            if rows.start not in self._rows:
+                self._rows[rows.start] = np.empty(height * rows.stop)
+            flat = self._rows[rows.start]
+        return flat[height * columns.start : height * columns.stop].reshape(height, -1)
+
+
+class _StoppedError(Exception):
+    """Raised inside chains when the job is given up."""
+
+
+class CpuRun:
+    """A thread pool for the length of one job."""
+
+    ahead = 1
+
+    def __init__(self, dtype: Any = np.float64) -> None:
+        self._dtype = dtype
+        # From another thread than the main one BLAS keeps its own threads: one chain at a time.
+        main = threading.current_thread() is threading.main_thread()
+        self.width = _machine.threads() if main else 1
+        self._stop = threading.Event()
+        self._stack = ExitStack()
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> "CpuRun":
+        self._pool = ThreadPoolExecutor(
+            self.width, thread_name_prefix="nngp", initializer=self._register
+        )
+        self._stack.enter_context(_machine.single_threaded_blas())
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stop.set()
+        try:
+            self._pool.shutdown(wait=error[0] is None, cancel_futures=True)
+            self._outlast()
+        finally:
+            self._stack.close()
+
+    def _register(self) -> None:
+        self._threads.append(threading.current_thread())
+
+    def _outlast(self) -> None:
+        """Wait for the threads, even while the user is pressing Ctrl-C again and again.
+
+        Not by joining: a join that is interrupted takes its thread for dead.
+        """
+        while True:
+            try:
+                while any(thread.is_alive() for thread in self._threads):
+                    time.sleep(0.002)
+                return
+            except KeyboardInterrupt:
+                continue  # the first one is already on its way
+
+    def chain(
+        self,
+        first: Callable[[], Tile],
+        left: Sequence[Handle] = (),
+        right: Sequence[Handle] = (),
+        last: Handle | Literal["potrf"] | None = None,
+        *,
+        transposed: bool = True,
+        then: Callable[..., Any] | None = None,
+        beside: Sequence[Handle] = (),
+        keep: bool = False,
+    ) -> Handle:
+        pairs = list(zip(left, right, strict=True))
+
+        def job() -> Any:
+            C = first().astype(self._dtype, copy=False)
+            for a, b in pairs:
+                self._go_on()
+                if a is b and last == "potrf":
+                    blas.update_lower(C, self.wait(a))
+                else:
+                    blas.update(C, self.wait(a), self.wait(b), transposed=transposed)
+            self._go_on()
+            if isinstance(last, str):
+                blas.potrf(C)
+            elif last is not None:
+                blas.trsm(self.wait(last), C, transposed=transposed)
+            return C if then is None else then(C, *(self.wait(h) for h in beside))
+
+        return self._pool.submit(job)
+
+    def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
+        def job() -> Any:
+            self._go_on()
+            return function(*(self.wait(h) for h in handles))
+
+        return self._pool.submit(job)
+
+    def wait(self, handle: Handle) -> Any:
+        return handle.result() if isinstance(handle, Future) else handle
+
+    def fetch(self, handle: Handle) -> Array:
+        return np.asarray(self.wait(handle))
+
+    def put(self, array: Array) -> Tile:
+        return np.ascontiguousarray(array, dtype=self._dtype)
+
+    def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
+        return [self.put(part) for part in np.split(array, edges[1:-1], axis=1)]
+
+    def zeros(self, rows: int, columns: int) -> Tile:
+        return np.zeros((rows, columns), dtype=self._dtype)
+
+    def copy(self, handle: Handle) -> Tile:
+        return self.wait(handle).copy()
+
+    def _go_on(self) -> None:
+        if self._stop.is_set():
+            raise _StoppedError

@@ -1,0 +1,1 @@
+"""The Dask engine: tiles on the workers of a cluster."""

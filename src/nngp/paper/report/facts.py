@@ -1,0 +1,103 @@
+"""What the runs of a store say about themselves: data sets, times, devices, versions."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nngp.datasets.catalogue import IMAGE_SETS
+from nngp.paper.scope import ACTIVATIONS, BEYOND, GRID, Scope
+from nngp.runs import Run, RunStore
+
+ORDER = ("mnist", "cifar10", "fashion_mnist", "digits")  # the paper's first
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Runs of one experiment: how many, for how long, where, between which days."""
+
+    experiment: str
+    dataset: str | None
+    done: int
+    failed: int
+    left: int
+    seconds: float
+    devices: tuple[str, ...]
+    first: str
+    last: str
+
+
+def scopes_of(store: RunStore) -> list[Scope]:
+    """One for each data set that has finished runs, with everything that they are about."""
+    groups: dict[str, list[Run]] = {name: [] for name in ORDER}
+    for run in store.runs(status="done", lists=False):
+        if run.config.get("dataset") in groups:
+            groups[run.config["dataset"]].append(run)
+    return [_scope(name, runs) for name, runs in groups.items() if runs]
+
+
+def short_title(dataset: str) -> str:
+    """A data set's name as people write it."""
+    return IMAGE_SETS[dataset].title.split(",")[0]
+
+
+def full_title(dataset: str) -> str:
+    """Its name and what it is, as the beginning of a sentence."""
+    title = IMAGE_SETS[dataset].title
+    return title[0].upper() + title[1:]
+
+
+def efforts(store: RunStore) -> list[Effort]:
+    """Of all experiments and data sets, in the order in which they were begun."""
+    groups: dict[tuple[str, str | None], list[Run]] = {}
+    for run in store.runs(lists=False):
+        groups.setdefault((run.experiment, run.config.get("dataset")), []).append(run)
+    return [_effort(*name, runs) for name, runs in groups.items()]
+
+
+def versions(store: RunStore) -> dict[str, list[str]]:
+    """Of Python and packages, all that runs were done with."""
+    found: dict[str, set[str]] = {}
+    for run in store.runs(status="done", lists=False):
+        for package, version in run.versions.items():
+            found.setdefault(package, set()).add(version)
+    return {package: sorted(known) for package, known in sorted(found.items())}
+
+
+def _effort(experiment: str, dataset: str | None, runs: Sequence[Run]) -> Effort:
+    done = [run for run in runs if run.status == "done"]
+    days = sorted(run.finished[:10] for run in done if run.finished)
+    failed = sum(run.status == "failed" for run in runs)
+    return Effort(
+        experiment,
+        dataset,
+        len(done),
+        failed,
+        len(runs) - len(done) - failed,
+        sum(run.seconds or 0.0 for run in done),
+        tuple(sorted({run.device for run in done if run.device})),
+        days[0] if days else "",
+        days[-1] if days else "",
+    )
+
+
+def _scope(name: str, runs: Sequence[Run]) -> Scope:
+    """Sizes and activations of all its runs; depths and the grid of its grids where there are."""
+    grids = [run for run in runs if run.experiment == "grid"]
+    known = _values(runs, "activation")
+    usual = [name for name in ACTIVATIONS + BEYOND if name in known]
+    return Scope(
+        name,
+        tuple(sorted(_values(runs, "train"))),
+        tuple(sorted(_values(grids or runs, "depth"))),
+        tuple(usual + sorted(known - set(usual))),
+        _grid(grids),
+    )
+
+
+def _grid(runs: Sequence[Run]) -> int:
+    """The finest grid that there is: the most bias variances in a strip, as grids are square."""
+    return max((len(run.config["bias_vars"]) for run in runs), default=GRID)
+
+
+def _values(runs: Iterable[Run], name: str) -> set[Any]:
+    return {run.config[name] for run in runs if name in run.config}

@@ -1,0 +1,30 @@
+"""Experiments as a list of runs in one SQLite file.
+
+A run is named by its full configuration (`key.py`), so it is declared once however often a program
+is started, and done once however many processes share the work:
+
+    with RunStore("runs.db") as store:
+        keys = store.declare("width", [{"width": width} for width in (64, 128, 256, 512)])
+        while run := store.claim(keys):
+            began = time.perf_counter()
+            result = train(**run.config)
+            store.finish(run.key, result, seconds=time.perf_counter() - began)
+
+`claim` hands each run to one taker. A process that dies loses the runs it had claimed and nothing
+else: they are handed out again (`owner.py`). Of two results for one run the first is kept, and a
+result replaces a failure. `schema.py` has the tables and their versions, `database.py` the
+connection (threads, forks, transactions), `export.py` the way to CSV and Parquet.
+"""
+
+from nngp.runs.claims import POLL as POLL
+from nngp.runs.export import (
+    as_row as as_row,
+    column_names as column_names,
+    export_rows as export_rows,
+    export_runs as export_runs,
+)
+from nngp.runs.flat import flat as flat
+from nngp.runs.key import key_of as key_of
+from nngp.runs.packed import pack as pack, unpacked as unpacked
+from nngp.runs.run import STATUSES as STATUSES, Run as Run
+from nngp.runs.store import RunStore as RunStore

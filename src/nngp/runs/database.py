@@ -1,0 +1,139 @@
+"""One connection to a store's file, for all threads of a process.
+
+Threads take turns. Before a fork every connection is closed, and parent and child open their own at
+the next use: SQLite's locks do not survive a fork, not even in connections that are only kept.
+A commit is synced to the disk (synchronous = FULL): a finished run outlives a power cut, not only
+`kill -9`, for a few milliseconds a commit.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from weakref import WeakSet
+
+from nngp.errors import RunStoreError
+from nngp.runs.faults import said
+from nngp.runs.schema import PATIENCE, prepare
+
+SMALLEST = 512  # bytes in a database that is not empty; less is taken for an empty one
+
+
+class Database:
+    """The file at `path`, created if `create`; its folder must exist."""
+
+    def __init__(self, path: str | os.PathLike[str], create: bool) -> None:
+        self.path = Path(path)
+        self.file = Path(os.path.abspath(path))  # whatever becomes the working directory
+        self.lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._closed = False
+        self._check_place(create)
+        with NO_FORK, said(self.path):
+            self._connection = self._connect(create)
+            self._identity = self._look()
+            _OPEN.add(self)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for statements that change nothing."""
+        with self.lock, said(self.path):
+            yield self._ready()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The connection in a transaction of its own: all of the block, or nothing of it."""
+        with self.lock, said(self.path):
+            connection = self._ready()
+            try:  # an interrupt may come right after BEGIN, too
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        with self.lock:
+            self._closed = True
+            self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close the connection; the next use opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _ready(self) -> sqlite3.Connection:
+        if self._closed:
+            raise ValueError(f"the store {self.path} is closed; open it again")
+        if self._look() != self._identity:  # else results would go to a file without a name
+            raise RunStoreError(
+                f"the store {self.path} was removed or replaced while in use; open it again"
+            )
+        if self._connection is None:
+            self._connection = self._connect(create=False)
+        return self._connection
+
+    def _connect(self, create: bool) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self.file.as_uri()}?mode={'rwc' if create else 'rw'}",
+            uri=True,
+            timeout=PATIENCE,
+            isolation_level=None,  # transactions are begun and ended in so many words
+            check_same_thread=False,
+        )
+        try:
+            prepare(connection, self.path, create)
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check_place(self, create: bool) -> None:
+        if self.file.is_dir():
+            raise IsADirectoryError(f"{self.path} is a folder; give the name of a file")
+        if not self.file.parent.is_dir():
+            folder = self.path.parent
+            raise FileNotFoundError(f"the folder {folder} does not exist; create it first")
+        if not create and not self.file.exists():
+            raise FileNotFoundError(f"there is no store {self.path}; check the name")
+        if self.file.exists() and 0 < self.file.stat().st_size < SMALLEST:
+            raise RunStoreError(f"{self.path} is not a store of runs; choose another name")
+
+    def _look(self) -> tuple[int, int] | None:
+        try:
+            seen = self.file.stat()
+        except FileNotFoundError:
+            return None
+        return seen.st_dev, seen.st_ino
+
+
+NO_FORK = threading.RLock()  # taken before a database's own lock, never after
+_OPEN: WeakSet[Database] = WeakSet()
+_FORKING: list[Database] = []
+
+
+def _before_fork() -> None:
+    """No other thread is in the middle of something, and no connection goes along."""
+    NO_FORK.acquire()
+    _FORKING.extend(sorted(_OPEN, key=id))
+    for database in _FORKING:
+        database.lock.acquire()
+        database.disconnect()
+
+
+def _after_fork() -> None:
+    while _FORKING:
+        _FORKING.pop().lock.release()
+    NO_FORK.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )

@@ -1,0 +1,55 @@
+"""Stores as they are published: the finished runs, packed with gzip, a sixth of the size."""
+
+import gzip
+import shutil
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from nngp._files import replaced
+from nngp.errors import RunStoreError
+from nngp.runs.store import RunStore
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """A store's file: `path` itself, or of one that ends in .gz a copy that is gone afterwards."""
+    if path.suffix != ".gz":
+        yield path
+        return
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / path.stem
+        try:
+            with gzip.open(path, "rb") as packed, copy.open("wb") as file:
+                shutil.copyfileobj(packed, file)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"there is no store {path}") from None
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise RunStoreError(
+                f"{path} is damaged, or not packed with gzip ({error}); get it again"
+            ) from None
+        try:
+            yield copy
+        except RunStoreError as error:  # nobody knows the copy by its name
+            raise RunStoreError(str(error).replace(str(copy), str(path))) from None
+
+
+def pack(stores: Sequence[Path], target: Path) -> int:
+    """The finished runs of stores in one packed file; gives how many."""
+    with TemporaryDirectory() as folder:
+        together = Path(folder) / "runs.db"
+        with RunStore(together) as store:
+            for path in stores:
+                with unpacked(path) as file:
+                    store.merge(file)
+            done = store.counts()["done"]
+        with (
+            replaced(target) as part,
+            part.open("wb") as raw,
+            gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed,  # without name and time
+            together.open("rb") as file,
+        ):
+            shutil.copyfileobj(file, packed)
+    return done

@@ -1,0 +1,304 @@
+"""Training: against Adam in NumPy, in lanes as alone, early stopping, and what is reported."""
+
+from dataclasses import replace
+
+import numpy as np
+import plain_training
+import pytest
+from clouds import three_clouds
+
+pytest.importorskip("jax")
+pytest.importorskip("optax")
+
+import nngp
+import nngp.plots
+from nngp.finite import device, lanes as side_by_side
+from nngp.finite.lanes import Score
+from nngp.finite.material import Material
+from nngp.finite.recipe import Plan, Recipe
+from nngp.finite.training import Trainer, shape_of, train
+from nngp.finite.training_state import Seat
+from nngp.linsolve import Progress
+
+NETWORK = nngp.FiniteNetwork(nngp.Architecture(1, "tanh"), 7, 3)
+
+
+DATA = three_clouds()
+
+
+def started(shape, recipe):
+    """The weights that a training starts from."""
+    numbers = side_by_side.numbers_of([recipe])
+    nothing = side_by_side.empty(shape.sizes, numbers)
+    lanes = side_by_side.fill(shape.sizes, nothing, np.ones(1, bool), numbers)
+    return [{name: part[0] for name, part in layer.items()} for layer in lanes.layers]
+
+
+@pytest.mark.parametrize("loss", ["mse", "cross_entropy"])
+def test_full_batches_are_adam_with_weight_decay(loss):
+    recipe = Recipe(0.01, 0.03, 1.5, 0.2, batch_size=len(DATA.X), seed=5)
+    plan = Plan(loss, steps=20, interval=20)
+    trained = train(NETWORK, DATA, recipe, plan)
+    shape = shape_of(NETWORK, DATA, plan, recipe.batch_size)
+    start = [tuple(np.asarray(one[name], float) for name in "wb") for one in started(shape, recipe)]
+    Y = DATA.targets(DATA.labels)
+    wanted = plain_training.adam(start, DATA.X, Y, loss, 0.01, 0.03, 20)
+    got = [layer[name] for layer in trained.weights for name in "wb"]
+    for ours, theirs in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+def test_a_batch_is_the_training_set_at_most():
+    plan = Plan(steps=20, interval=20)
+    all_points, more = (train(NETWORK, DATA, Recipe(0.01, batch_size=b), plan) for b in (60, 256))
+    assert all_points.curve == more.curve
+
+
+def test_the_start_is_a_draw_from_the_prior():
+    network = nngp.FiniteNetwork(nngp.Architecture(2, "relu"), 300, 3)
+    recipe = Recipe(weight_var=2.0, bias_var=0.5, seed=1)
+    shape = shape_of(network, DATA, Plan(), 60)
+    layers = started(shape, recipe)
+    assert np.asarray(layers[1]["w"]).var() * 300 == pytest.approx(2.0, rel=0.02)
+    assert np.asarray(layers[1]["b"]).var() == pytest.approx(0.5, rel=0.3)
+
+
+def test_lanes_are_filled_again_and_change_nothing():
+    rates = (0.003, 0.01, 0.03)
+    sizes = (4, 11, 60)
+    pairs = enumerate(zip(rates, sizes, strict=True))
+    recipes = [Recipe(rate, batch_size=size, seed=i) for i, (rate, size) in pairs]
+    plan = Plan(steps=60, interval=20)
+    together = train(NETWORK, DATA, recipes, plan, lanes=2)
+    one_by_one = train(NETWORK, DATA, recipes, plan, lanes=1)
+    for recipe, one, alone in zip(recipes, together, one_by_one, strict=True):
+        assert one.recipe == recipe.of(NETWORK.architecture)
+        np.testing.assert_allclose(one.curve["loss"], alone.curve["loss"], rtol=1e-3)
+        np.testing.assert_allclose(one.weights[0]["w"], alone.weights[0]["w"], atol=1e-3)
+    room_of_its_own = train(NETWORK, DATA, recipes[0], plan)
+    np.testing.assert_allclose(room_of_its_own.curve["loss"], together[0].curve["loss"], rtol=1e-3)
+
+
+def test_an_epoch_of_batches_is_the_whole_training_set():
+    recipe = Recipe(1e-12, 0.0, 1.6, 0.1, batch_size=10, seed=3)  # the weights stay as they are
+    plan = Plan(steps=6, interval=6)
+    trained = train(NETWORK, DATA, recipe, plan)
+    layers = started(shape_of(NETWORK, DATA, plan, 10), recipe)
+    outputs = NETWORK.forward(layers, DATA.X)
+    error = np.mean((outputs - DATA.targets(DATA.labels)) ** 2)
+    assert trained.curve["train_loss"] == pytest.approx([error], rel=1e-4)
+
+
+def test_batches_are_drawn_anew_after_every_look():
+    recipe = Recipe(1e-12, batch_size=10, seed=3)
+    losses = train(NETWORK, DATA, recipe, Plan(steps=10, interval=5)).curve["train_loss"]
+    assert len(set(losses)) == 2  # of 50 of the 60 points
+
+
+def test_progress_ends_at_one():
+    steps = []
+    recipes = [Recipe(1e-6, seed=seed) for seed in range(3)]
+    train(NETWORK, DATA, recipes, Plan(steps=60, interval=20), lanes=2, progress=steps.append)
+    done = [step.done for step in steps]
+    assert done == sorted(done)
+    assert done[0] == pytest.approx(1 / 9)
+    assert done[-1] == pytest.approx(1.0)
+
+
+def test_a_seed_fixes_everything():
+    plan = Plan(steps=40, interval=20)
+    first, again, other = (
+        train(NETWORK, DATA, Recipe(0.01, seed=seed), plan) for seed in (0, 0, 1)
+    )
+    assert first.curve == again.curve
+    assert first.curve != other.curve
+
+
+def test_what_is_reported_is_what_the_best_weights_do():
+    trained = train(NETWORK, DATA, Recipe(0.05), Plan(steps=200, interval=20))
+    outputs = NETWORK.forward(trained.weights, DATA.X_test)
+    assert trained.test_accuracy == np.mean(outputs.argmax(axis=1) == DATA.labels_test)
+    error = np.mean((outputs - DATA.targets(DATA.labels_test)) ** 2)
+    assert trained.test_mse == pytest.approx(error, rel=1e-4)
+    best = trained.curve["step"].index(trained.best_step)
+    assert trained.curve["accuracy"][best] == max(trained.curve["accuracy"])
+    assert trained.val_accuracy == pytest.approx(max(trained.curve["accuracy"]), abs=1e-6)
+    assert trained.val_mse == pytest.approx(trained.curve["loss"][best], rel=1e-4)
+    assert trained.test_accuracy > 0.8
+    pytest.importorskip("matplotlib")
+    figure = nngp.plots.learning_curve(trained)
+    assert list(figure.axes[1].lines[0].get_ydata()) == trained.curve["accuracy"]
+
+
+def test_training_ends_when_all_labels_are_learned():
+    plan = Plan("cross_entropy", steps=2000, interval=50, monitor="train", patience=40)
+    network = nngp.FiniteNetwork(nngp.Architecture(2, "relu"), 64, 3)
+    trained = train(network, three_clouds(20), Recipe(0.01), plan)
+    assert trained.train_accuracy == 1.0
+    assert trained.steps < 2000
+
+
+def test_overflow_is_said_and_leaves_numbers():
+    network = nngp.FiniteNetwork(nngp.Architecture(1, "relu"), 7, 3)
+    trained = train(network, DATA, Recipe(1e29), Plan(steps=100, interval=20))
+    assert trained.overflowed
+    assert trained.steps == 20
+    values = [value for name, value in trained.result().items() if name.endswith(("racy", "mse"))]
+    assert np.isfinite(values).all()
+    assert trained.curve["accuracy"] == [None]
+
+
+def test_better_is_more_labels_right_or_as_many_with_a_lower_loss():
+    best = Score(30, 1.0)
+    for score, better in (
+        (Score(31, 9.0), True),
+        (Score(30, 0.9), True),
+        (Score(30, 1.1), False),
+        (Score(29, 0.1), False),
+        (Score(-1, np.inf), False),
+    ):
+        assert bool(side_by_side._is_better(score, best)) == better
+
+
+def test_patience_counts_looks_without_a_better_one():
+    plan, seat = Plan(steps=1000, interval=10, patience=2), Seat("x", Recipe())
+    for accuracy, better, ended in (
+        (0.5, True, False),
+        (0.5, False, False),
+        (0.5, True, False),
+        (0.4, False, False),
+        (0.45, False, True),
+    ):
+        seat.look(10, 0.0, accuracy, 1.0, better)
+        assert seat.ended(plan) == ended
+    assert (seat.best_step, seat.best) == (30, 0.5)
+    full, long = Seat("y", Recipe()), Seat("z", Recipe())
+    full.look(10, 0.0, 1.0, 0.3, True)
+    assert full.ended(plan)
+    long.look(1000, 0.0, 0.1, 1.0, True)
+    assert long.ended(plan)
+
+
+def test_all_right_is_seen_whatever_the_number_of_points():
+    """The mean of 94 ones in single precision is below 1."""
+    data = three_clouds(94, noise=0.01)
+    plan = Plan(steps=400, interval=20, monitor="train", patience=20)
+    trained = train(NETWORK, data, Recipe(0.05, batch_size=60), plan)
+    assert trained.train_accuracy == 1.0
+    assert trained.steps < 400
+
+
+def test_the_part_that_is_monitored_decides():
+    wrong = replace(DATA, labels_val=(DATA.labels_val + 1) % 3)
+    plan = Plan(steps=100, interval=20)
+    on_validation = train(NETWORK, wrong, Recipe(0.05), plan)
+    on_training = train(NETWORK, wrong, Recipe(0.05), replace(plan, monitor="train"))
+    assert max(on_validation.curve["accuracy"]) < 0.5 < max(on_training.curve["accuracy"])
+
+
+def test_as_many_lanes_as_the_device_holds(monkeypatch):
+    shape = shape_of(NETWORK, DATA, Plan(), 60)
+
+    class Gpu:
+        platform, device_kind = "gpu", "a large one"
+
+        def memory_stats(self):
+            return {"bytes_limit": self.limit}
+
+    gpu = Gpu()
+    monkeypatch.setattr(device.jax, "devices", lambda: [gpu])
+    for lanes in (1, 5, 64):
+        gpu.limit = shape.lane_bytes() * (lanes + 0.5) / device.SHARE
+        assert device.lanes_that_fit(shape) == lanes
+    gpu.limit = 1
+    assert device.lanes_that_fit(shape) == 1
+    gpu.limit = 10**15
+    assert device.lanes_that_fit(shape) == device.MOST_LANES
+
+
+def test_a_device_without_memory_is_said():
+    with pytest.raises(MemoryError, match="7 networks side by side"), device.memory_sentence(7):
+        raise RuntimeError("RESOURCE_EXHAUSTED: out of memory")
+    with pytest.raises(RuntimeError, match="something else"), device.memory_sentence(7):
+        raise RuntimeError("something else")
+
+
+@pytest.mark.parametrize("lanes", [0, -1, 2.5, True])
+def test_lanes_that_cannot_be(lanes):
+    with pytest.raises(ValueError, match="lanes must be a whole number of at least 1"):
+        train(NETWORK, DATA, Recipe(), lanes=lanes)
+
+
+def test_recipes_are_recipes():
+    with pytest.raises(TypeError, match="recipes must be a Recipe or a list of them"):
+        train(NETWORK, DATA, [Plan()])
+
+
+def test_an_epoch_has_every_row_once():
+    import jax
+
+    order = np.asarray(side_by_side._epochs(jax.random.key(0), 10, 25))
+    assert len(order) == 30
+    for epoch in order.reshape(3, 10):
+        assert sorted(epoch) == list(range(10))
+    assert (order[:10] != order[10:20]).any()
+
+
+def test_outputs_and_classes_must_agree():
+    with pytest.raises(ValueError, match="2 outputs and clouds has 3 classes; take n_out=3"):
+        train(nngp.FiniteNetwork(nngp.Architecture(1), 5, 2), DATA, Recipe())
+
+
+def test_a_network_brings_its_own_variances():
+    network = nngp.FiniteNetwork(nngp.Architecture(1, "tanh", 0.7, 0.05), 7, 3)
+    plan = Plan(steps=20, interval=20)
+    for recipe, variances in (
+        (None, (0.7, 0.05)),
+        (Recipe(0.01), (0.7, 0.05)),
+        (Recipe(0.01, bias_var=0.3), (0.7, 0.3)),
+        (Recipe(0.01, weight_var=2.0, bias_var=0.3), (2.0, 0.3)),
+    ):
+        used = train(network, DATA, recipe, plan).recipe
+        assert (used.weight_var, used.bias_var) == variances
+    assert train(network, DATA, []) == []
+    layered = nngp.FiniteNetwork(nngp.Architecture(1, "tanh", (1.0, 2.0)), 7, 3)
+    with pytest.raises(ValueError, match="one weight_var and one bias_var for all layers"):
+        train(layered, DATA)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"X": np.full((60, 2), np.nan)}, "the training inputs hold values that are not finite"),
+        ({"X_test": np.full((60, 2), np.inf)}, "the test inputs hold values that are not finite"),
+        ({"X_val": np.zeros((0, 2)), "labels_val": np.zeros(0, int)}, "at least one point"),
+        ({"labels_test": np.zeros(59, int)}, "the test part has inputs .* and 59 labels"),
+        ({"X_test": np.zeros((60, 3))}, "and 2 features"),
+        ({"labels": np.full(60, 3)}, "training labels must be whole numbers from 0 to 2"),
+        ({"labels": np.zeros(60)}, "training labels must be whole numbers"),
+    ],
+)
+def test_data_that_cannot_be(change, said):
+    with pytest.raises(ValueError, match=said):
+        train(NETWORK, replace(DATA, **change), Recipe())
+
+
+def test_what_was_taken_is_given_back_when_something_goes_wrong():
+    class Source:
+        released = ()
+
+        def take(self, count):
+            return [(name, Recipe(weight_var=1.0, bias_var=0.1)) for name in "ab"][:count]
+
+        def done(self, name, training):
+            raise KeyboardInterrupt
+
+        def release(self, names):
+            self.released = names
+
+    source = Source()
+    material = Material.of(DATA)
+    trainer = Trainer(NETWORK, material, Plan(steps=20, interval=20), 64, lanes=2)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run(source, Progress("training", 2, None))
+    assert source.released == ["a", "b"]
