@@ -150,7 +150,7 @@ def test_other_blocks_are_python_at_least():
     ],
 )
 def test_what_cannot_be(run, tmp_path, monkeypatch, options, code, sentence):
-    from nngp.linsolve import cluster_client
+    from nngp.linsolve.engines.dask import client as cluster_client
 
     monkeypatch.setattr(cluster_client, "CONNECT", 0.5)
     (tmp_path / "train.csv").write_text("a,y\n1,2\n2,3\n")
@@ -163,7 +163,7 @@ def test_what_cannot_be(run, tmp_path, monkeypatch, options, code, sentence):
     "command", ["predict m.nngp t.csv", "evaluate m.nngp t.csv", "reproduce fig3"]
 )
 def test_no_scheduler_no_dask(run, monkeypatch, command):
-    from nngp.linsolve import cluster_client
+    from nngp.linsolve.engines.dask import client as cluster_client
 
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(cluster_client, "CONNECT", 0.5)

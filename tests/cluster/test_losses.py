@@ -70,7 +70,7 @@ def test_a_scheduler_that_goes_away(problem):
 
 
 def test_no_scheduler_at_all(monkeypatch):
-    from nngp.linsolve import cluster_client
+    from nngp.linsolve.engines.dask import client as cluster_client
 
     monkeypatch.setattr(cluster_client, "CONNECT", 0.5)
     with pytest.raises(nngp.ClusterError, match="no Dask scheduler at tcp://127"):

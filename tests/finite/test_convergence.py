@@ -201,7 +201,7 @@ def test_no_word_is_cut_off_or_too_small(figure):
 
 
 def test_the_picture_is_written(study, tmp_path):
-    draw = pytest.importorskip("nngp.paper.figures.convergence").draw_convergence
+    draw = pytest.importorskip("nngp.plots.convergence_figure").draw_convergence
     for name in ("a.png", "a.svg"):
         draw(study, tmp_path / name)
         assert (tmp_path / name).stat().st_size > 10_000

@@ -47,7 +47,7 @@ with RunStore(sys.argv[1]) as store:
 
 
 def start_worker(path, workers=1):
-    places = [Path(__file__).parents[2] / "oracles", Path(module.__file__).parents[3]]
+    places = [Path(__file__).parents[1] / "oracles", Path(module.__file__).parents[2]]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, places)),

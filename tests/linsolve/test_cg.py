@@ -117,7 +117,7 @@ def test_the_low_rank_preconditioner_is_its_formula(engine, single):
 
 def test_squares_of_many_hands_are_summed_a_few_at_a_time(monkeypatch):
     """All of them in one place would be too much for one worker of a large cluster."""
-    from nngp.linsolve import nystrom
+    from nngp.linsolve.cg import nystrom
 
     engine, K, counts = CpuEngine(), smooth(), []
 
@@ -412,7 +412,7 @@ def test_landmarks_that_fit_a_task():
 
 def test_one_float32_factor_at_a_time(monkeypatch):
     """A second one, for more noise, would not fit beside the first."""
-    from nngp.linsolve import iterate
+    from nngp.linsolve.cg import iteration as iterate
 
     iteration = iteration_for(CpuEngine(), smooth(), 1e-3, preconditioner="single")
     made = iterate.SingleFactor

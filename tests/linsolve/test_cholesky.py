@@ -100,7 +100,7 @@ def test_operations_add_up():
 def test_stacked_solves_on_a_device(monkeypatch):
     """Solves are collected until they fill the device; here after every other tile."""
     jax = pytest.importorskip("jax")
-    from nngp.linsolve import gpu
+    from nngp.linsolve.engines import gpu
 
     monkeypatch.setattr(gpu, "STACK", 14)
     K = matrix(60)

@@ -7,8 +7,8 @@ import pytest
 import nngp
 from nngp import plots, regimes
 from nngp.architecture import as_activation
-from nngp.paper import phases as module
-from nngp.paper.phases import phases
+from nngp.plots import phases as module
+from nngp.plots.phases import phases
 
 
 @pytest.fixture(autouse=True, scope="module")

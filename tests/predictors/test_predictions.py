@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import nngp
-from nngp.paper.doubt import calibrations
+from nngp.plots.uncertainty import calibrations
 from nngp.predictors.probability import largest_probability
 
 

@@ -124,7 +124,7 @@ def test_kernel(run):
 def coarse(monkeypatch):
     """Pictures of phases on a grid that is quick to compute."""
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr("nngp.paper.phases.GRID", (12, 9))
+    monkeypatch.setattr("nngp.plots.phases.GRID", (12, 9))
 
 
 def test_phase(run, coarse):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import nngp
-from nngp.paper.angular import angular_structure
-from nngp.paper.doubt import intervals
+from nngp.plots.angular import angular_structure
+from nngp.plots.uncertainty import intervals
 from nngp.terminal import demo
 
 

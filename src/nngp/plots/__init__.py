@@ -25,8 +25,8 @@ PathLike = str | Path | None
 def angular_structure(architecture: Architecture, path: PathLike = None) -> "Figure":
     """The kernel against the angle for depths 0 .. depth, look-up table beside exact curve."""
     need_matplotlib()
-    from nngp.paper import angular
-    from nngp.paper.figures.angular import draw_angular_structure
+    from nngp.plots import angular
+    from nngp.plots.angular_figure import draw_angular_structure
 
     return draw_angular_structure(angular.angular_structure(architecture), path)
 
@@ -41,8 +41,8 @@ def accuracy_by_depth(
     """Test accuracy on digits against depth: plain float64, our arithmetic, the infinitely deep
     network. The network must be in the ordered phase."""
     need_matplotlib()
-    from nngp.paper import depth
-    from nngp.paper.figures.depth import draw_depth
+    from nngp.plots import depth
+    from nngp.plots.depth_figure import draw_depth
 
     study = depth.depth_study(depth.digits(), "digits", activation, weight_var, bias_var)
     return draw_depth(study, path)
@@ -53,8 +53,8 @@ def intervals(
 ) -> "Figure":
     """A fitted `NNGPRegressor` on data it has not seen: means, intervals, observations."""
     need_matplotlib()
-    from nngp.paper import doubt
-    from nngp.paper.figures.doubt import draw_intervals
+    from nngp.plots import uncertainty as doubt
+    from nngp.plots.uncertainty_figure import draw_intervals
 
     return draw_intervals(doubt.intervals(model, X, y, coverage), path)
 
@@ -63,8 +63,8 @@ def reliability(model: Any, X: ArrayLike, y: ArrayLike, path: PathLike = None) -
     """A fitted `NNGPClassifier` on data it has not seen: how often it is right when it says so,
     beside a softmax of its means."""
     need_matplotlib()
-    from nngp.paper import doubt
-    from nngp.paper.figures.doubt import draw_reliability
+    from nngp.plots import uncertainty as doubt
+    from nngp.plots.uncertainty_figure import draw_reliability
 
     return draw_reliability(doubt.calibrations(model, X, y), path)
 
@@ -83,8 +83,8 @@ def phase_diagram(
     0.1. The figure is returned, and written to `path` if there is one.
     """
     need_matplotlib()
-    from nngp.paper import phases
-    from nngp.paper.figures.phases import draw_phases
+    from nngp.plots import phases
+    from nngp.plots.phases_figure import draw_phases
 
     return draw_phases(phases.phases(activation, weight_var, bias_var), path)
 
@@ -108,7 +108,7 @@ def convergence(
     """
     need_matplotlib()
     from nngp.finite import width_convergence as study
-    from nngp.paper.figures.convergence import draw_convergence
+    from nngp.plots.convergence_figure import draw_convergence
 
     inputs = study.three_inputs() if X is None else X
     sizes = study.WIDTHS if widths is None else widths
@@ -132,7 +132,7 @@ def accuracy_by_width(
     not shown together: if the store has several, say which."""
     need_matplotlib()
     from nngp.finite.width_comparison import widths
-    from nngp.paper.figures.widths import draw_widths
+    from nngp.plots.widths_figure import draw_widths
 
     return draw_widths(widths(store, dataset, train, activation, depths, plan), path)
 
@@ -150,7 +150,7 @@ def generalisation_gap(
     training labels; read from a store that `nngp gap` has filled."""
     need_matplotlib()
     from nngp.finite.gap import EXPERIMENT, gaps
-    from nngp.paper.figures.gap import draw_gaps
+    from nngp.plots.gap_figure import draw_gaps
 
     where = {"dataset": dataset, "train": train, "depth": depth, **(plan.as_dict() if plan else {})}
     return draw_gaps(gaps(store.runs(experiment=EXPERIMENT, status="done", where=where)), path)
@@ -159,7 +159,7 @@ def generalisation_gap(
 def learning_curve(training: "Training", path: PathLike = None) -> "Figure":
     """Loss and accuracy by step of what `nngp.finite.train` gives."""
     need_matplotlib()
-    from nngp.paper.figures.learning import draw_learning
+    from nngp.plots.learning_figure import draw_learning
 
     return draw_learning(training.curve, training.best_step, path)
 

@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 
 from nngp import plots
 from nngp.architecture import Architecture
-from nngp.paper.doubt import calibrations
+from nngp.plots.uncertainty import calibrations
 from nngp.predictors import NNGPClassifier, load
 
 

@@ -45,7 +45,7 @@ def finite(wanted: Wanted, loss: str, engine: str) -> None:
     from nngp.finite.infinite_width import infinite
     from nngp.finite.recipe import Plan
     from nngp.finite.width_comparison import widths
-    from nngp.paper.figures.widths import draw_widths
+    from nngp.plots.widths_figure import draw_widths
 
     (activation,) = wanted.activations
     plan = _planned(wanted, Plan(), loss=loss)
@@ -66,7 +66,7 @@ def gap(wanted: Wanted) -> None:
     """Figure 2 for a data set: train until all labels are learned, compare with the test set."""
     _check(wanted)
     from nngp.finite.gap import EXPERIMENT, PLAN, gaps
-    from nngp.paper.figures.gap import draw_gaps
+    from nngp.plots.gap_figure import draw_gaps
 
     plan = _planned(wanted, PLAN)
     data = _data(wanted)

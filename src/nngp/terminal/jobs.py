@@ -12,8 +12,8 @@ from nngp._files import replaced
 from nngp.architecture import Architecture
 from nngp.gram import kernel as kernel_matrix, normalize as normalized, plan_kernel
 from nngp.linsolve import choose_engine
-from nngp.paper.phases import phases
 from nngp.plots import need_matplotlib
+from nngp.plots.phases import phases
 from nngp.predictors import NNGPClassifier, NNGPRegressor, load
 from nngp.predictors.saved import read_header
 from nngp.terminal.columns import Columns
@@ -171,7 +171,7 @@ def phase(
         try_writing(table.parent)
     net = network(1, activation, 1.0 if weight_var is None else weight_var, bias_var)
     need_matplotlib()
-    from nngp.paper.figures.phases import draw_phases
+    from nngp.plots.phases_figure import draw_phases
 
     try:
         data = phases(net.activation, weight_var, bias_var)

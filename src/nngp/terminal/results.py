@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from nngp.paper.phases import Phases
+from nngp.plots.phases import Phases
 from nngp.predictors import NNGPClassifier
 from nngp.predictors.calibration import expected_calibration_error
 from nngp.terminal.speech import DataError, say

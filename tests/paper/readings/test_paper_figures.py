@@ -321,7 +321,7 @@ def test_grids_that_are_given_serve_all_figures(store, monkeypatch):
 
 def test_named_accuracies_are_round_and_apart():
     pytest.importorskip("matplotlib")
-    from nngp.paper.figures.style import accuracy_ticks
+    from nngp.plots.style import accuracy_ticks
 
     assert accuracy_ticks(0.012, 0.25) == [0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.985]
     named = accuracy_ticks(0.001, 0.9)

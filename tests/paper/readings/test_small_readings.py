@@ -92,7 +92,7 @@ def test_draws_are_read_and_drawn(store, pyplot, tmp_path):
 
 
 def test_angular_structure_is_read_and_drawn(store, pyplot):
-    from nngp.paper.figures.angular import draw_angular_structure
+    from nngp.plots.angular_figure import draw_angular_structure
 
     curves = {
         "theta": [0.0, 1.0, 3.0],

@@ -78,7 +78,7 @@ def test_networks_without_a_kernel_are_gaps_with_a_sentence(tmp_path):
 
 
 def test_larger_sets_try_the_best_of_the_next_smaller(store, monkeypatch):
-    monkeypatch.setattr(grid, "WHOLE", 100)
+    monkeypatch.setattr(grid, "LARGEST_FULL_GRID", 100)
     monkeypatch.setattr(grid, "BEST", ((150, 5), (10**9, 2)))
     scope = replace(SCOPE, sizes=(100, 150, 500))
     first, second = list(grid_studies(store, scope))[:2]

@@ -8,7 +8,6 @@ import pytest
 
 import nngp
 from nngp.finite import requirements as checks
-from nngp.paper.angular import angular_structure
 from nngp.paper.scope import Scope
 from nngp.paper.studies import angular as angular_module
 from nngp.paper.studies.angular import angular_study
@@ -16,6 +15,7 @@ from nngp.paper.studies.critical import critical_study
 from nngp.paper.studies.prior import prior_study
 from nngp.paper.studies.rounding import rounded
 from nngp.paper.studies.spread import spread_study
+from nngp.plots.angular import angular_structure
 from nngp.runs import RunStore
 from nngp.runs.study import carry_out
 

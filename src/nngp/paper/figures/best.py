@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from nngp.paper.figures.style import save, variance_panels
 from nngp.paper.readings.best import Best
+from nngp.plots.style import save, variance_panels
 
 WIDTH, POINTS = 7.2, 9
 COLOURS = "plasma"

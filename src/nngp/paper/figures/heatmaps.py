@@ -17,10 +17,10 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
-from nngp.paper.figures.phases import LOOKS
-from nngp.paper.figures.style import accuracy_ticks, save, variance_panels
 from nngp.paper.readings.heatmaps import HeatMap, HeatMaps
 from nngp.paper.readings.lines import Theory
+from nngp.plots.phases_figure import LOOKS
+from nngp.plots.style import accuracy_ticks, save, variance_panels
 
 WIDTH, POINTS = 7.2, 9
 COLOURS = "cividis_r"

@@ -6,8 +6,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from nngp.paper.figures.style import COLOURS, plain, save
 from nngp.paper.readings.prior import Prior
+from nngp.plots.style import COLOURS, plain, save
 
 SIZE, POINTS = (6.0, 3.8), 10
 DASHES = ("-", "--")  # a second round of the colours looks different from the first

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
-from nngp.paper.figures.style import COLOURS, accuracy_ticks, plain, save, width_axis
 from nngp.paper.readings.sizes import Point, Sizes
+from nngp.plots.style import COLOURS, accuracy_ticks, plain, save, width_axis
 
 WIDTH, HEIGHT, POINTS = 7.2, 2.6, 9  # height of a row
 MARKS = "osD^v<>"  # with the colours, they tell activations apart

@@ -6,10 +6,10 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from nngp.paper.figures.decay import draw_decay, network_words
 from nngp.paper.figures.graph import draw_graph
-from nngp.paper.figures.style import save
 from nngp.paper.readings.spread import Spread
+from nngp.plots.decay_figure import draw_decay, network_words
+from nngp.plots.style import save
 
 SIZE, POINTS = (7.2, 3.6), 9
 

@@ -6,9 +6,9 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from nngp.paper.figures.style import COLOURS, plain, save
 from nngp.paper.readings.doubt import Doubt, DoubtCurve
 from nngp.paper.scope import ACTIVATIONS
+from nngp.plots.style import COLOURS, plain, save
 
 WIDTH, POINTS = 7.0, 9
 ALONE = (5.2, 4.2)  # inches of a picture with one panel

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from nngp.paper.angular import AngularStructure
 from nngp.paper.readings.finished import finished, result_of
 from nngp.paper.scope import Scope
 from nngp.paper.studies.angular import CURVES, angular_study
 from nngp.paper.studies.network import network_of
+from nngp.plots.angular import AngularStructure
 from nngp.runs import RunStore
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from nngp.paper.angular import angular_structure
 from nngp.paper.scope import Scope
 from nngp.paper.studies.network import network_of
 from nngp.paper.studies.rounding import rounded
+from nngp.plots.angular import angular_structure
 from nngp.runs.study import Outcome, Study
 
 EXPERIMENT = "angular"

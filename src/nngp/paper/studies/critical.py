@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from nngp.paper.phases import limiting_depth_scale
 from nngp.paper.scope import BIAS_VARS, WEIGHT_VARS, Scope, values
 from nngp.paper.studies.rounding import rounded
+from nngp.plots.phases import limiting_depth_scale
 from nngp.regimes import phase_diagram
 from nngp.runs.study import Outcome, Study
 

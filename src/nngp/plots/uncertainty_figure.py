@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from nngp.paper.doubt import Calibration, Intervals
-from nngp.paper.figures.angular import EXACT, LOOKUP
-from nngp.paper.figures.style import plain, save
+from nngp.plots.angular_figure import EXACT, LOOKUP
+from nngp.plots.style import plain, save
+from nngp.plots.uncertainty import Calibration, Intervals
 from nngp.predictors.calibration import Reliability
 
 BAND = "#56B4E9"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from nngp.finite.width_convergence import Convergence
-from nngp.paper.figures.decay import (
+from nngp.plots.decay_figure import (
     GREY,
     LAYERS,
     LEGEND,
@@ -24,7 +24,7 @@ from nngp.paper.figures.decay import (
     network_words,
     shown_layers,
 )
-from nngp.paper.figures.style import plain, save
+from nngp.plots.style import plain, save
 
 Array = NDArray[np.float64]
 SIZE, POINTS = (7.0, 5.8), 9

@@ -15,8 +15,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 
-from nngp.paper.figures.style import plain, save
-from nngp.paper.phases import LAYERS, Phases, Propagation
+from nngp.plots.phases import LAYERS, Phases, Propagation
+from nngp.plots.style import plain, save
 
 Array = NDArray[np.float64]
 SIZE, POINTS = (5.0, 4.8), 9

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nngp.finite.width_comparison import WidthCurve, Widths
-from nngp.paper.figures.style import COLOURS, save, width_axis
+from nngp.plots.style import COLOURS, save, width_axis
 
 MARKERS = "os^Dv<>P"  # with the colours, they tell depths apart
 SIZE, POINTS = (7.2, 3.4), 9

@@ -9,7 +9,7 @@ from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 from nngp.architecture import Architecture
 from nngp.finite.decay import Decay
-from nngp.paper.figures.style import plain
+from nngp.plots.style import plain
 
 LAYERS = ("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^")  # Okabe-Ito
 GREY = "0.45"

@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from nngp.paper.depth import DepthStudy
-from nngp.paper.figures.style import plain, save
+from nngp.plots.depth import DepthStudy
+from nngp.plots.style import plain, save
 
 KEPT, PLAIN, LIMIT, SCALE = "#0072B2", "#D55E00", "#000000", "#009E73"  # Okabe-Ito
 SIZE, POINTS = (5.0, 3.9), 9  # readable at one column's width

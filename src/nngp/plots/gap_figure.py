@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nngp.finite.gap import Gaps
-from nngp.paper.figures.style import COLOURS, save, width_axis
+from nngp.plots.style import COLOURS, save, width_axis
 
 SIZE, POINTS = (3.4, 3.3), 9
 ASIDE = 0.03  # of the width: networks of one width side by side

@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from nngp.paper.angular import AngularStructure
-from nngp.paper.figures.style import plain, save
+from nngp.plots.angular import AngularStructure
+from nngp.plots.style import plain, save
 
 EXACT, LOOKUP = "#D55E00", "#0072B2"  # of the Okabe-Ito palette, safe for colour-blind readers
 

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nngp.finite.training_state import Curve
-from nngp.paper.figures.style import COLOURS, plain, save
+from nngp.plots.style import COLOURS, plain, save
 
 TRAIN, SEEN = COLOURS[:2]
 SIZE, POINTS = (7.2, 2.9), 9
