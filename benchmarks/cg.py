@@ -34,10 +34,10 @@ from typing import Any
 import numpy as np
 
 import nngp
-from nngp.linsolve import Iteration, choose_engine, forecast_cg, forecast_factor
-from nngp.posterior.iterative import Problem
+from nngp.linsolve import choose_engine, forecast_cg, forecast_factor
+from nngp.posterior.by_cg import CGProblem
 from nngp.posterior.noise import Noise
-from nngp.posterior.resources import Workplace
+from nngp.posterior.resources import Resources
 
 TEST, PIECE = 1000, 10_000
 SIDE = 28
@@ -151,14 +151,14 @@ def timed(net: Any, X: Any, Y: Any, engine: Any, asked: Any) -> dict[str, Any]:
         tolerance=asked.tolerance, preconditioner=asked.preconditioner, rank=asked.rank
     )
     inputs = nngp.gram.Inputs.kept(X)
-    problem = Problem(net, inputs, Workplace(engine), options)
-    blocks = problem.blocks(None)
-    plan = problem.plan(blocks, Y.shape[1], Noise(asked.noise))
-    iteration = Iteration.begin(engine, options, plan, blocks, problem.track)
-    shift = asked.noise / blocks.split.scale
+    problem = CGProblem(net, inputs, Resources(engine), options)
+    matrix = problem.matrix()
+    plan = problem.plan(matrix, Y.shape[1], Noise(asked.noise))
+    iteration = problem.begin(matrix, plan)
+    shift = asked.noise / matrix.split.scale
     V, took = np.random.default_rng(0).standard_normal((Y.shape[1] + 1, len(X))), []
     with engine.run() as run:
-        iteration.prepare(run, shift, partial(problem.landmarks, blocks.split))
+        iteration.prepare(run, shift, partial(problem.landmarks, matrix.split))
         for _ in range(asked.iterations):
             start = time.perf_counter()
             product = iteration._times(run, V)

@@ -5,7 +5,7 @@ import pytest
 from clusters import check_same, fit
 
 import nngp
-from nngp.gram.cluster.blocks import RemoteInputs
+from nngp.gram.cluster.inputs import ClusterInputs
 from nngp.gram.cluster.sources import _stamp
 
 
@@ -45,14 +45,14 @@ def test_a_large_array_travels_in_pieces(engine):
     with engine.run() as run:
         for array in (X, X[:3], X[:1]):
             assert np.array_equal(run.fetch(run.put(array)), array)
-    rows = RemoteInputs.of(engine, X)
+    rows = ClusterInputs.of(engine, X)
     assert np.array_equal(rows, X)
 
 
 def test_too_many_test_points_at_a_time(engine, problem, monkeypatch):
     small = problem._replace(X=problem.X[:200], Y=problem.Y[:200])
     posterior = fit(small, engine)
-    monkeypatch.setattr("nngp.gram.cluster.blocks.LARGEST", 8 * 12 * 50)
+    monkeypatch.setattr("nngp.gram.cluster.inputs.LARGEST", 8 * 12 * 50)
     assert posterior.mean(problem.Xs[:50]).shape == (50, 3)
     with pytest.raises(MemoryError, match="pass at most 50 at a time"):
         posterior.mean(problem.Xs[:51])

@@ -333,12 +333,11 @@ def test_what_cannot_be_is_said_in_a_sentence():
 def test_the_residual_sees_a_wrong_constant():
     from dataclasses import replace
 
-    from nngp.posterior.system import residual
+    from nngp.posterior.by_cholesky import residual
 
     posterior = conditioned(DEEP[4], False)
-    system = posterior._system
-    with posterior._engine.run():
-        blocks = nngp.gram.kernel_blocks("host", posterior.architecture, posterior._inputs)
+    system = posterior._solution
+    blocks = posterior._problem.matrix()
     constant = system.constant
     moved = replace(constant, sums=constant.sums + 1.0)
     more = moved.mean - constant.mean

@@ -106,7 +106,7 @@ def test_no_jax_is_said(monkeypatch):
 
 
 def test_too_little_memory_is_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("nngp.gram.host.blocks.Blocks.block", None)  # any work would fail
+    monkeypatch.setattr("nngp.gram.host.matrix.HostMatrix.block", None)  # any work would fail
     big = RNG.standard_normal((5000, 3))
     with pytest.raises(MemoryError, match=r"at most \d+ points would fit") as caught:
         nngp.condition(
@@ -206,7 +206,7 @@ def test_an_update_does_not_climb_past_the_limit(monkeypatch):
     def fails(*arguments):
         raise nngp.NotPositiveDefiniteError("a pivot")
 
-    monkeypatch.setattr("nngp.posterior.posterior.extend", fails)
+    monkeypatch.setattr("nngp.posterior.by_cholesky._extend", fails)
     with pytest.raises(nngp.NotPositiveDefiniteError, match=r"even with noise_var 0\.1"):
         posterior.update(X, Y)
     assert posterior.n == 30
@@ -238,7 +238,7 @@ def test_inputs_changed_later_are_noticed_where_they_are_not_copied(monkeypatch)
 
 
 def test_a_poor_solution_is_said(monkeypatch):
-    monkeypatch.setattr("nngp.posterior.system.residual", lambda *arguments: 0.5)
+    monkeypatch.setattr("nngp.posterior.by_cholesky.residual", lambda *arguments: 0.5)
     with pytest.warns(nngp.ToleranceWarning, match="residual of 5.0e-01"):
         nngp.condition(NET, X, Y, noise_var=0.01)
 
@@ -246,8 +246,8 @@ def test_a_poor_solution_is_said(monkeypatch):
 @pytest.fixture
 def pretended_gpu(monkeypatch):
     jax = pytest.importorskip("jax")
-    monkeypatch.setattr("nngp.linsolve.engines.engine._gpu_in_sight", lambda: True)
-    monkeypatch.setattr("nngp.linsolve.engines.engine.GPU_FROM", 10)
+    monkeypatch.setattr("nngp.linsolve.engines.choose._gpu_in_sight", lambda: True)
+    monkeypatch.setattr("nngp.linsolve.engines.choose.GPU_FROM", 10)
     monkeypatch.setattr("nngp.linsolve.engines.gpu.gpu_device", lambda: jax.devices()[0])
 
 

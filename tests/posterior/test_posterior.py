@@ -222,17 +222,17 @@ def test_the_report_follows_an_update():
 
 
 def test_update_computes_no_old_tile_again(monkeypatch):
-    from nngp.gram.host.blocks import Blocks
+    from nngp.gram.host.matrix import HostMatrix
 
     posterior = nngp.condition(NET, UNEQUAL[:N], Y, noise_var=NOISE)
-    rows_seen, block = [], Blocks.block
+    rows_seen, block = [], HostMatrix.block
 
     def watched(self, rows, columns, **keywords):
         if "out" in keywords:  # a tile of the factor, not of the check
             rows_seen.append(rows)
         return block(self, rows, columns, **keywords)
 
-    monkeypatch.setattr(Blocks, "block", watched)
+    monkeypatch.setattr(HostMatrix, "block", watched)
     posterior.update(UNEQUAL[N:], RNG.standard_normal((M, OUTPUTS)))
     assert rows_seen
     assert all(rows.start >= N for rows in rows_seen)

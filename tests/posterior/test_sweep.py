@@ -32,7 +32,7 @@ def test_against_condition(equal, engine):
 def test_a_second_network_allocates_no_tile():
     sweep = nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:], engine="cpu")
     list(sweep.run(NETS[:1]))
-    rows = sweep._tiled._arena._rows
+    rows = sweep._in_tiles._memory._rows
     before = [id(row) for row in rows.values()]
     list(sweep.run(NETS[1:]))
     assert [id(row) for row in rows.values()] == before

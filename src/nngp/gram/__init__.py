@@ -1,14 +1,15 @@
 """Stage 4, the matrix: from inputs to blocks of K.
 
-Inputs of equal norm read the compiled curve, one look-up per pair at any depth (`equal_norm`).
-Other inputs run the recursion for (q, q', c) in every pair (`pairwise`). `kernel` decides, in one
-place, and `plan_kernel` tells. `tiles` does the filling for both.
+Inputs of equal norm read the compiled curve, one look-up per pair at any depth
+(`host/equal_norm.py`). Other inputs run the recursion for (q, q', c) in every pair
+(`host/pairwise.py`). `plan.py` decides, in one place, and `plan_kernel` tells. `kernel_matrix.py`
+is the seam to the stages that follow: blocks of K on any engine, made by one of three backends
+(`host/`, `device/`, `cluster/`).
 """
 
-from nngp.gram.dispatch import cosine_blocks, device_can, kernel_blocks, kernel_gradient
-from nngp.gram.host.blocks import fits
-from nngp.gram.host.gradient import kernel_derivatives, scale_derivatives
-from nngp.gram.inputs import Inputs, as_inputs, normalize
+from nngp.gram.host.backend import HostBackend
+from nngp.gram.host.gradient import kernel_derivatives
+from nngp.gram.inputs import Inputs, InputSet, as_inputs, common_var, normalize
 from nngp.gram.jax_kernel import jax_kernel
 from nngp.gram.kernel import (
     WARN_ABOVE,
@@ -20,30 +21,36 @@ from nngp.gram.kernel import (
     plan_kernel,
     warn_if_inexact,
 )
-from nngp.gram.plan import KernelPlan
+from nngp.gram.kernel_matrix import Gradient, GradientSums, KernelBackend, KernelMatrix, Tile
+from nngp.gram.plan import KernelPlan, split_fits
+from nngp.gram.sensitivities import scale_derivatives
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
 __all__ = [
     "TRIVIAL_SPLIT",
     "WARN_ABOVE",
+    "Gradient",
+    "GradientSums",
+    "HostBackend",
+    "InputSet",
     "Inputs",
+    "KernelBackend",
+    "KernelMatrix",
     "KernelPlan",
     "KernelSplit",
+    "Tile",
     "as_inputs",
     "check_architecture",
-    "cosine_blocks",
-    "device_can",
-    "fits",
+    "common_var",
     "inputs_diag",
     "jax_kernel",
     "kernel",
-    "kernel_blocks",
     "kernel_derivatives",
     "kernel_diag",
-    "kernel_gradient",
     "kernel_scale",
     "normalize",
     "plan_kernel",
     "scale_derivatives",
+    "split_fits",
     "warn_if_inexact",
 ]

@@ -3,9 +3,10 @@
 Takes whatever the user calls data; gives an array (n, d) and the input variances x·x/d.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -108,6 +109,37 @@ def input_vars(X: Array) -> Array:
     return out
 
 
+class InputSet(Protocol):
+    """Inputs, in memory or in blocks on the workers of a cluster."""
+
+    @property
+    def var(self) -> Array:
+        """x·x/d of every row."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def name(self) -> str:
+        """A digest of all rows."""
+
+    def __len__(self) -> int: ...
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]: ...
+
+    def check_unchanged(self) -> None:
+        """Raise ValueError if the data were changed since they were passed."""
+
+    def duplicates(self) -> int:
+        """Number of rows that repeat another."""
+
+    def joined(self, other: "Inputs") -> "InputSet":
+        """These rows, then the others."""
+
+    def take(self, index: NDArray[np.intp]) -> "Inputs":
+        """Some rows, in memory."""
+
+
 @dataclass(frozen=True)
 class Inputs:
     """One set of inputs: the data, x·x/d of each row, and the sum of all if it is watched."""
@@ -175,18 +207,21 @@ class Inputs:
         return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
 
     @cached_property
-    def on_device(self) -> Any:
-        """The unit vectors as a JAX array in double precision."""
-        from nngp.gram.device.blocks import unit_rows
+    def _derived(self) -> dict[str, Any]:
+        return {}
 
-        return unit_rows(self.X, self.inverse_norm)
+    def derived(self, name: str, compute: Callable[["Inputs"], Any]) -> Any:
+        """compute(self), computed once: the rows as a device has them, for one."""
+        if name not in self._derived:
+            self._derived[name] = compute(self)
+        return self._derived[name]
 
     def unit(self, index: NDArray[np.intp] | slice) -> Array:
         """Some rows as unit vectors."""
         return self.X[index] * self.inverse_norm[index][:, None]
 
 
-def common_var(*sets: Inputs) -> float | None:
+def common_var(*sets: InputSet) -> float | None:
     """The input variance that all rows share up to rounding, or None. What `normalize` made is
     exactly 1, so that curves can be shared between data sets."""
     low = min(float(s.var.min()) for s in sets)

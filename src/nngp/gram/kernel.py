@@ -4,6 +4,7 @@ Takes an architecture and inputs; gives K as a dense float64 array.
 """
 
 import warnings
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,10 +13,10 @@ from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
 from nngp.curve import curve_at, output_variance
 from nngp.errors import ToleranceWarning, VarianceError
-from nngp.gram.host.blocks import Blocks
 from nngp.gram.host.fill import fill
-from nngp.gram.host.pairwise import layer_variances
-from nngp.gram.inputs import Inputs, common_var
+from nngp.gram.host.matrix import HostMatrix
+from nngp.gram.inputs import Inputs, InputSet, common_var
+from nngp.gram.pair_recursion import layer_variances
 from nngp.gram.plan import KernelPlan, make_plan
 from nngp.gram.split import SMALLEST
 
@@ -83,7 +84,8 @@ def kernel(
     """
     check_architecture(architecture)
     first, second = _inputs(X1, X2)
-    blocks = Blocks(architecture, first, second, method=method, table=table)
+    plan = make_plan(architecture, first, second or first, method)
+    blocks = HostMatrix(architecture, first, second, plan=plan, table=table)
     out = fill(*blocks.shape, blocks.block, symmetric=blocks.symmetric)
     if blocks.plan.method != "lookup":
         warn_if_inexact(blocks.error(), stacklevel=3)
@@ -115,17 +117,18 @@ def kernel_diag(architecture: Architecture, X: ArrayLike) -> Array:
     return inputs_diag(architecture, Inputs.of(X))
 
 
-def inputs_diag(architecture: Architecture, inputs: Inputs) -> Array:
-    """K^L(x, x) of inputs that have been looked at."""
-    shared = common_var(inputs)
-    if shared is not None and not architecture.is_infinite:
-        return np.full(len(inputs), output_variance(architecture, shared))
+def inputs_diag(architecture: Architecture, inputs: InputSet) -> Array:
+    """K^L(x, x) of inputs that are checked already."""
     if architecture.is_infinite:
-        return Blocks(architecture, inputs).diagonal
+        var = cast(float, make_plan(architecture, inputs, inputs).input_var)
+        return np.full(len(inputs), curve_at(architecture, var).profile.at_one)
+    shared = common_var(inputs)
+    if shared is not None:
+        return np.full(len(inputs), output_variance(architecture, shared))
     return layer_variances(architecture, inputs.var)[-1]
 
 
-def kernel_scale(architecture: Architecture, inputs: Inputs) -> tuple[float, float]:
+def kernel_scale(architecture: Architecture, inputs: InputSet) -> tuple[float, float]:
     """The deficit of orthogonal inputs, K(1) - K(0), at the norm that all inputs share or the
     middle one; and that norm, as x·x/d."""
     shared = common_var(inputs)

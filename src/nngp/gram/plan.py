@@ -7,8 +7,9 @@ import numpy as np
 from nngp.architecture import Architecture
 from nngp.curve import curve_at
 from nngp.errors import NoLimitError
-from nngp.gram.host.equal_norm import curve_error
-from nngp.gram.inputs import Inputs, common_var
+from nngp.gram.error_bounds import curve_error
+from nngp.gram.inputs import EQUAL, InputSet, common_var
+from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
 METHODS = ("auto", "curve", "pairwise", "lookup")
 
@@ -28,7 +29,7 @@ class KernelPlan:
 
 
 def make_plan(
-    architecture: Architecture, left: Inputs, right: Inputs, method: str = "auto"
+    architecture: Architecture, left: InputSet, right: InputSet, method: str = "auto"
 ) -> KernelPlan:
     """The plan for K(left, right)."""
     if method not in METHODS:
@@ -54,7 +55,7 @@ def make_plan(
     return KernelPlan(method, reason, shared, error)
 
 
-def _automatic(shared: float | None, left: Inputs, right: Inputs) -> tuple[str, str]:
+def _automatic(shared: float | None, left: InputSet, right: InputSet) -> tuple[str, str]:
     if shared is not None:
         return "curve", "all inputs share one norm"
     both = np.concatenate([left.var, right.var])
@@ -63,3 +64,17 @@ def _automatic(shared: float | None, left: Inputs, right: Inputs) -> tuple[str, 
     if spread < 1e-5:
         reason += "; nngp.normalize in float64 would make them equal"
     return "pairwise", reason
+
+
+def own_split(architecture: Architecture, plan: KernelPlan) -> KernelSplit:
+    """The split that suits these inputs."""
+    if plan.method != "curve" or plan.input_var is None:
+        return TRIVIAL_SPLIT
+    return KernelSplit.of(curve_at(architecture, plan.input_var))
+
+
+def split_fits(split: KernelSplit, plan: KernelPlan) -> bool:
+    """Whether the plan's own curve gives the M of a split: the inputs have its norm."""
+    if split.input_var is None or plan.input_var is None:
+        return split.is_trivial
+    return abs(plan.input_var - split.input_var) <= EQUAL * split.input_var

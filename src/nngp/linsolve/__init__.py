@@ -34,8 +34,9 @@ from nngp.linsolve.cholesky.factor import (
 )
 from nngp.linsolve.cholesky.forecast import Forecast, forecast_factor
 from nngp.linsolve.cholesky.ladder import LIMIT, climb, next_noise
+from nngp.linsolve.engines.choose import choose_engine
 from nngp.linsolve.engines.cpu import CpuEngine
-from nngp.linsolve.engines.engine import Engine, Run, choose_engine
+from nngp.linsolve.engines.engine import Engine, EngineRun
 
 __all__ = [
     "CG",
@@ -44,12 +45,12 @@ __all__ = [
     "Checkpoint",
     "CpuEngine",
     "Engine",
+    "EngineRun",
     "Factor",
     "Forecast",
     "Iteration",
     "Landmarks",
     "Progress",
-    "Run",
     "Step",
     "backward",
     "choose_engine",

@@ -2,7 +2,7 @@
 
 One factorisation of K + noise serves everything: mean and variance, covariance and draws, the
 evidence and its gradient, leave-one-out, and new rows appended later (`Posterior`). Where no
-factor fits, conjugate gradients give means, variances, covariance and draws (`iterative`). `Sweep`
+factor fits, conjugate gradients give means, variances, covariance and draws (`by_cg`). `Sweep`
 runs many networks over one data set and computes its inner products once. How depth is kept from
 spoiling it is derived in `constant`.
 """
@@ -11,8 +11,8 @@ from nngp.posterior.condition import condition, forecast
 from nngp.posterior.draws import sample_prior
 from nngp.posterior.posterior import LeaveOneOut, Posterior
 from nngp.posterior.report import Report
-from nngp.posterior.sweep import Sweep
-from nngp.posterior.sweep_result import SweepResult
+from nngp.posterior.sweep import Sweep, sweep_bytes
+from nngp.posterior.sweep_scores import SweepResult
 
 __all__ = [
     "LeaveOneOut",
@@ -23,4 +23,5 @@ __all__ = [
     "condition",
     "forecast",
     "sample_prior",
+    "sweep_bytes",
 ]

@@ -1,26 +1,28 @@
 """Conditioning on data: checks, forecast, factorisation, solve, and a report of it all."""
 
 from dataclasses import replace
-from typing import Any
 
 from numpy.typing import ArrayLike
 
+from nngp._progress import Callback
 from nngp.architecture import Architecture
-from nngp.gram import check_architecture, kernel_blocks
+from nngp.gram import check_architecture
 from nngp.linsolve import CG, Engine, Forecast, choose_engine, forecast_cg, forecast_factor
 from nngp.linsolve.tiling import cut, flops
-from nngp.posterior.iterative import Iterative, Problem, solve_iteratively
+from nngp.posterior.by_cg import CGProblem, solve_by_cg
+from nngp.posterior.by_cholesky import solve_by_cholesky
 from nngp.posterior.noise import Noise
 from nngp.posterior.posterior import Posterior
+from nngp.posterior.problem import Problem
 from nngp.posterior.report import describe, warn
 from nngp.posterior.resources import (
-    Workplace,
+    Resources,
     check_solver,
     choose_solver,
     find_engine,
-    kept_inputs,
+    kernels_of,
 )
-from nngp.posterior.system import System, solve
+from nngp.posterior.solution import Solution
 from nngp.posterior.targets import as_targets
 
 
@@ -34,7 +36,7 @@ def condition(
     solver: str | CG = "auto",
     engine: str | Engine = "auto",
     memory: int | None = None,
-    progress: Any = None,
+    progress: Callback | bool | None = None,
 ) -> Posterior:
     """Condition the network's Gaussian process on data (paper, sec. 2.4).
 
@@ -103,27 +105,27 @@ def condition(
     """
     check_architecture(architecture)
     check_solver(solver)
-    inputs = kept_inputs(engine, X)
+    inputs = kernels_of(engine).inputs(X)
     targets, single = as_targets(Y, len(inputs))
-    asked = Noise.of(noise_var, relative_noise, architecture, inputs)
+    noise = Noise.of(noise_var, relative_noise, architecture, inputs)
     outputs = targets.shape[1]
     chosen, expected = find_engine(engine, inputs, outputs, memory, architecture, solver=solver)
-    options = choose_solver(solver, expected)
     edges = cut(len(inputs), chosen.tile_size(len(inputs)))
-    place = Workplace(chosen, memory, progress, flops(edges) / max(expected.seconds, 1e-9))
-    with chosen.run():  # device arrays made here are the engine's
-        blocks = kernel_blocks(chosen.where, architecture, inputs)
-    system: System | Iterative
+    rate = flops(edges) / max(expected.seconds, 1e-9)
+    problem = Problem(architecture, inputs, Resources(chosen, memory, progress, rate))
+    matrix = problem.matrix()
+    options = choose_solver(solver, expected)
+    solution: Solution
     if options is not None:
-        problem = Problem(architecture, inputs, place, options)
-        system, expected = solve_iteratively(problem, blocks, targets, asked)
+        with_options = CGProblem(architecture, inputs, problem.resources, options)
+        solution, expected = solve_by_cg(with_options, matrix, targets, noise)
     else:
-        with place.track(f"factor ({expected})", flops(edges)) as tracker:
-            system = solve(chosen, blocks, edges, targets, asked, tracker)
-    report = describe(chosen, blocks, system, targets, inputs.shape[1], asked, expected)
+        with problem.resources.track(f"factor ({expected})", flops(edges)) as tracker:
+            solution = solve_by_cholesky(chosen, matrix, edges, targets, noise, tracker)
+    report = describe(chosen, matrix, solution, targets, inputs.shape[1], noise, expected)
     warn(report, stacklevel=3)
-    place = replace(place, rate=system.rate)
-    return Posterior(architecture, inputs, targets, single, place, system, report)
+    problem = replace(problem, resources=replace(problem.resources, rate=solution.rate))
+    return Posterior(problem, targets, single, solution, report)
 
 
 def forecast(

@@ -26,20 +26,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.gram import KernelSplit
+from nngp.errors import VarianceError
+from nngp.gram import KernelSplit, Tile
 
 Array = NDArray[np.float64]
+Number = Any  # a float, or an array of NumPy or JAX
 
 
 @dataclass(frozen=True)
 class Constant:
-    """What the data say of the constant. Variances are in units of the split's scale."""
+    """The posterior of the constant. Variances are in units of the split's scale."""
 
     split: KernelSplit
     beta: float
     sums: Array  # bᵀY, an entry for each output
-    z: Sequence[Any] = ()  # L⁻¹1, as tiles (1, rows) of the engine
-    alpha: Sequence[Any] = ()  # b, likewise
+    z: Sequence[Tile] = ()  # L⁻¹1, as tiles (1, rows) of the engine
+    alpha: Sequence[Tile] = ()  # b, likewise
 
     @classmethod
     def solve(
@@ -50,8 +52,9 @@ class Constant:
         The latter without subtracting: κ bᵀ(Y - middle) - middle / (1 + gβ). So targets that are
         all the same leave nothing but what the prior of the constant resists.
         """
-        out = cls(split, beta, sums + middle * beta)
-        return out, out.variance * sums - middle * (split.scale / out.weight)
+        out = cls(split, beta, uncentred_sums(sums, middle, beta))
+        resisted = middle * (split.scale / out.weight)
+        return out, shift_from_middle(out.variance, sums, resisted)
 
     @cached_property
     def vector(self) -> Array:
@@ -61,7 +64,7 @@ class Constant:
     @property
     def variance(self) -> float:
         """κ, the posterior variance."""
-        return 1.0 / (1.0 / self.split.offset + self.beta) if self.split.offset > 0 else 0.0
+        return posterior_variance(self.split.offset, self.beta) if self.split.offset > 0 else 0.0
 
     @property
     def mean(self) -> Array:
@@ -118,11 +121,33 @@ class Constant:
         return float(np.abs(apart).max()) / self.beta
 
 
-def sum_of_squares(tile: Any) -> Any:
-    """Of all entries."""
-    return (tile * tile).sum()
+def posterior_variance(offset: Number, beta: Number) -> Number:
+    """κ, for a positive prior variance g; of floats, NumPy or JAX arrays, like what follows."""
+    return 1.0 / (1.0 / offset + beta)
 
 
-def dot_row(rows: Any, one: Any) -> Any:
-    """Rows times a vector that is held as a tile of one row."""
-    return rows @ one[0]
+def uncentred_sums(sums: Number, middle: Number, beta: Number) -> Number:
+    """bᵀY from bᵀ(Y - middle)."""
+    return sums + middle * beta
+
+
+def shift_from_middle(variance: Number, sums: Number, resisted: Number) -> Number:
+    """μ - middle = κ bᵀ(Y - middle) - middle / (1 + gβ), the last term being `resisted`."""
+    return variance * sums - resisted
+
+
+def log_evidence(
+    split: KernelSplit, constant: Constant | None, fit: float, log_det: float, n: int, outputs: int
+) -> float:
+    """log p(Y) from the fit and log determinant of what was factored, of n points."""
+    log_det = log_det + n * float(np.log(2 * np.pi * split.scale))
+    if constant is not None:
+        fit, log_det = fit + constant.fit, log_det + constant.log_det
+    with np.errstate(over="ignore"):
+        found = float(-0.5 * (np.float64(fit) / split.scale + outputs * log_det))
+    if not np.isfinite(found):
+        raise VarianceError(
+            f"the targets are too large beside the scale {split.scale:.0e} of this kernel: their "
+            "squares overflow; rescale Y, or use a smaller depth"
+        )
+    return found

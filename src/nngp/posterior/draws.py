@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
-from nngp.gram.kernel import kernel
+from nngp.gram import kernel
 from nngp.linsolve import CpuEngine, Progress, climb, factorise
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.targets import as_noise

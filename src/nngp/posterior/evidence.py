@@ -7,33 +7,33 @@ kernel is split, tiles are in units of its scale, and the constant's part is add
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from nngp._progress import Progress
 from nngp.architecture import Architecture
 from nngp.errors import VarianceError
-from nngp.gram import WARN_ABOVE, Inputs, kernel_gradient, scale_derivatives
-from nngp.linsolve import Engine, Factor, Progress, Run, inverse_rows
-from nngp.posterior.system import System
+from nngp.gram import WARN_ABOVE, Gradient, GradientSums, Tile, scale_derivatives
+from nngp.linsolve import EngineRun, Factor, inverse_rows
+from nngp.linsolve.engines.engine import Handle
+from nngp.posterior.problem import Problem
+from nngp.posterior.solution import Factored
 
 
 def evidence_gradient(
-    engine: Engine,
-    architecture: Architecture,
-    inputs: Inputs,
-    system: System,
+    problem: Problem,
+    system: Factored,
     progress: Progress,
     *,
     per_layer: bool,
     per_input: bool,
-) -> dict[str, Any]:
+) -> Gradient:
     """d log_evidence / d(weight_var, bias_var, noise_var)."""
     factor, scale = system.factor, system.split.scale
     slices, count = factor.slices, len(factor.rows)
     outputs = system.weights.shape[1]
 
-    def contract(i: int, j: int, minus_inverse: Any) -> Any:
+    def contract(i: int, j: int, minus_inverse: Tile) -> Tile:
         minus_inverse = without_constant(system, i, j, minus_inverse)
         G = system.alpha[i].T @ (system.alpha[j] / scale) + outputs * minus_inverse
         if i == j:  # tiles off the diagonal stand for their mirror images too
@@ -41,19 +41,17 @@ def evidence_gradient(
         gradient.contract(G, slices[i], slices[j])
         return G.trace() if i == j else 0.0
 
-    with engine.run() as run:
-        gradient = begin_gradient(
-            engine, architecture, inputs, system, per_layer=per_layer, per_input=per_input
-        )
+    with problem.engine.run() as run:
+        gradient = begin_gradient(problem, system, per_layer=per_layer, per_input=per_input)
         W = inverse_rows(run, factor, range(count))
         trace = over_lower_tiles(
             run, factor, lambda i, j: (W[i], W[j][i - j :]), contract, progress, progress.total
         )
     by_name = gradient.result(_sum_of_all(system, outputs))
-    return with_noise(architecture, system, by_name, trace, per_layer=per_layer)
+    return with_noise(problem.architecture, system, by_name, trace, per_layer=per_layer)
 
 
-def _sum_of_all(system: System, outputs: int) -> float:
+def _sum_of_all(system: Factored, outputs: int) -> float:
     """½ 1ᵀ(α αᵀ - outputs K⁻¹)1, times the scale."""
     constant = system.constant
     if constant is None:
@@ -63,7 +61,7 @@ def _sum_of_all(system: System, outputs: int) -> float:
     return 0.5 * (of_targets - outputs * constant.beta * share)
 
 
-def without_constant(system: System, i: int, j: int, minus_inverse: Any) -> Any:
+def without_constant(system: Factored, i: int, j: int, minus_inverse: Tile) -> Tile:
     """A tile of κ bbᵀ - B⁻¹, from that of -B⁻¹."""
     constant = system.constant
     if constant is None:
@@ -75,12 +73,12 @@ def without_constant(system: System, i: int, j: int, minus_inverse: Any) -> Any:
 
 def with_noise(
     architecture: Architecture,
-    system: System,
-    by_name: dict[str, Any],
+    system: Factored,
+    by_name: Gradient,
     trace: float,
     *,
     per_layer: bool,
-) -> dict[str, Any]:
+) -> Gradient:
     """The derivatives with that in the noise as it was stated. If it was stated in units of the
     kernel's scale, it moves with the network."""
     noise, scale = system.noise, system.split.scale
@@ -93,27 +91,22 @@ def with_noise(
 
 
 def begin_gradient(
-    engine: Engine,
-    architecture: Architecture,
-    inputs: Inputs,
-    system: System,
-    *,
-    per_layer: bool,
-    per_input: bool,
-) -> Any:
+    problem: Problem, system: Factored, *, per_layer: bool, per_input: bool
+) -> GradientSums:
     """The sums Σ G dK/dθ of this system, all zero as yet."""
-    if engine.where == "cluster":
-        raise ValueError(
-            "derivatives are computed on one machine; use engine='cpu' or 'gpu', with fewer points"
-        )
     if per_input:
-        _check_relevances(architecture, system)
-    options = {"per_layer": per_layer, "per_input": per_input}
-    return kernel_gradient(engine.where, architecture, inputs, split=system.split, **options)
+        _check_relevances(problem.architecture, system)
+    return problem.engine.kernels.gradient(
+        problem.architecture,
+        problem.inputs,
+        split=system.split,
+        per_layer=per_layer,
+        per_input=per_input,
+    )
 
 
-def _check_relevances(architecture: Architecture, system: System) -> None:
-    """Refuse derivatives in the inputs where they would be wrong."""
+def _check_relevances(architecture: Architecture, system: Factored) -> None:
+    """Raise an error for derivatives in the inputs where they would be wrong."""
     if system.noise.input_var is not None:
         raise ValueError(
             "derivatives in the inputs (per_input=True) need absolute noise: its unit would move "
@@ -127,10 +120,10 @@ def _check_relevances(architecture: Architecture, system: System) -> None:
 
 
 def over_lower_tiles(
-    run: Run,
+    run: EngineRun,
     factor: Factor,
-    sides: Callable[[int, int], tuple[Sequence[Any], Sequence[Any]]],
-    contract: Callable[[int, int, Any], Any],
+    sides: Callable[[int, int], tuple[Sequence[Handle], Sequence[Handle]]],
+    contract: Callable[[int, int, Tile], Tile],
     progress: Progress,
     work: float,
 ) -> float:

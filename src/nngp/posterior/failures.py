@@ -1,20 +1,20 @@
-"""Why a kernel matrix has no Cholesky factor, and what to do."""
+"""The cause of a failed Cholesky factorisation, and its remedy."""
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from nngp.gram import KernelMatrix
 from nngp.linsolve import Engine
 
 
-def no_factor(engine: Engine, blocks: Any, noise_var: float) -> str:
+def no_factor(engine: Engine, matrix: KernelMatrix, noise_var: float) -> str:
     """One sentence: the largest noise tried, the likely cause, the remedy."""
     head = f"the kernel matrix is not positive definite even with noise_var {noise_var:.1g}: "
-    inputs, architecture = blocks.left, blocks.architecture
+    inputs, architecture = matrix.left, matrix.architecture
     sample = slice(0, min(len(inputs), 200))
     with engine.run() as run:
-        M, split = run.fetch(run.chain(partial(blocks.block, sample, sample))), blocks.split
+        M, split = run.fetch(run.chain(partial(matrix.block, sample, sample))), matrix.split
     spread, size = float(M.max() - M.min()), float(np.abs(M).max())
     if spread <= 1e-12 * size:
         return head + (

@@ -7,21 +7,22 @@ kernel is split (`constant`), what is computed is scale P = B⁻¹ - κ bbᵀ, a
 """
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.architecture import Architecture
-from nngp.gram import Inputs
-from nngp.linsolve import Engine, Progress, Run, inverse_rows
+from nngp._progress import Progress
+from nngp.gram import Gradient, Tile
+from nngp.linsolve import EngineRun, inverse_rows
+from nngp.linsolve.engines.engine import Handle
 from nngp.posterior.evidence import (
     begin_gradient,
     over_lower_tiles,
     with_noise,
     without_constant,
 )
-from nngp.posterior.system import System
+from nngp.posterior.problem import Problem
+from nngp.posterior.solution import Factored
 
 Array = NDArray[np.float64]
 
@@ -34,22 +35,18 @@ def log_density(alpha: Array, precision: Array) -> float:
 
 
 def density_gradient(
-    engine: Engine,
-    architecture: Architecture,
-    inputs: Inputs,
-    system: System,
+    problem: Problem,
+    system: Factored,
     progress: Progress,
     *,
     per_layer: bool,
     per_input: bool,
-) -> tuple[float, dict[str, Any]]:
+) -> tuple[float, Gradient]:
     """The density and its derivatives in weight_var, bias_var, noise_var and the relevances."""
     slices, count = system.factor.slices, len(system.factor.rows)
     alpha, outputs, scale = system.weights, system.weights.shape[1], system.split.scale
-    with engine.run() as run:
-        gradient = begin_gradient(
-            engine, architecture, inputs, system, per_layer=per_layer, per_input=per_input
-        )
+    with problem.engine.run() as run:
+        gradient = begin_gradient(problem, system, per_layer=per_layer, per_input=per_input)
         minus_P = _minus_inverse(run, system)
         progress.advance(progress.total / 2)
         precision = -np.concatenate([run.fetch(minus_P[i][i]).diagonal() for i in range(count)])
@@ -74,7 +71,7 @@ def density_gradient(
 
         weights = alpha / scale
 
-        def contract(i: int, j: int, minus_PCP: Any) -> Any:
+        def contract(i: int, j: int, minus_PCP: Tile) -> Tile:
             rows, columns = slices[i], slices[j]
             G = np.array(minus_PCP)
             G -= 0.5 * (u[rows] @ weights[columns].T + weights[rows] @ u[columns].T)
@@ -92,10 +89,10 @@ def density_gradient(
             progress.total / 2,
         )
     by_name = gradient.result(_sum_of_all(system, c, d))
-    return value, with_noise(architecture, system, by_name, trace, per_layer=per_layer)
+    return value, with_noise(problem.architecture, system, by_name, trace, per_layer=per_layer)
 
 
-def _sum_of_all(system: System, c: Array, d: Array) -> float:
+def _sum_of_all(system: Factored, c: Array, d: Array) -> float:
     """1ᵀ(-P C P - ½(u αᵀ + α uᵀ))1 times the scale, from P1 = b/weight; `c` is C over the scale."""
     constant = system.constant
     if constant is None:
@@ -105,7 +102,7 @@ def _sum_of_all(system: System, c: Array, d: Array) -> float:
     return -share * (share * float((c * b) @ b) + of_targets)
 
 
-def _minus_inverse(run: Run, system: System) -> list[list[Any]]:
+def _minus_inverse(run: EngineRun, system: Factored) -> list[list[Handle]]:
     """All tiles of -K⁻¹ (times the scale), both triangles."""
     factor = system.factor
     count, widths = len(factor.rows), np.diff(factor.edges)
@@ -128,7 +125,7 @@ def _minus_inverse(run: Run, system: System) -> list[list[Any]]:
     ]
 
 
-def _product(run: Run, tiles: list[list[Any]], parts: list[Any]) -> Array:
+def _product(run: EngineRun, tiles: list[list[Handle]], parts: list[Tile]) -> Array:
     """The matrix of tiles times the rows in `parts`, on the host."""
     products = [
         [run.apply(_times, tile, part) for tile, part in zip(row, parts, strict=True)]
@@ -137,13 +134,13 @@ def _product(run: Run, tiles: list[list[Any]], parts: list[Any]) -> Array:
     return np.concatenate([np.sum([run.fetch(part) for part in row], axis=0) for row in products])
 
 
-def _transposed(tile: Any) -> Any:
+def _transposed(tile: Tile) -> Tile:
     return tile.T.copy()
 
 
-def _times(tile: Any, other: Any) -> Any:
+def _times(tile: Tile, other: Tile) -> Tile:
     return tile @ other
 
 
-def _times_row(tile: Any, row: Any) -> Any:
+def _times_row(tile: Tile, row: Tile) -> Tile:
     return tile * row

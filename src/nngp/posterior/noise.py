@@ -5,8 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nngp.architecture import Architecture
-from nngp.gram import Inputs, kernel_scale
+from nngp.errors import VarianceError
+from nngp.gram import InputSet, KernelSplit, kernel_scale
 from nngp.posterior.targets import as_noise
+
+LARGEST = 1e300  # noise in units of the kernel's scale
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Noise:
 
     @classmethod
     def of(
-        cls, noise_var: float, relative: bool, architecture: Architecture, inputs: Inputs
+        cls, noise_var: float, relative: bool, architecture: Architecture, inputs: InputSet
     ) -> "Noise":
         """As `nngp.condition` was asked."""
         if not isinstance(relative, bool | np.bool_):
@@ -32,6 +35,14 @@ class Noise:
     def variance(self) -> float:
         return self.stated * self.unit
 
+    def check(self, split: KernelSplit) -> None:
+        """Raise VarianceError for noise that float64 cannot hold in units of the kernel's scale."""
+        if self.variance / split.scale > LARGEST:
+            raise VarianceError(
+                f"noise_var {self.variance:.0e} is out of proportion to this kernel, whose scale "
+                f"is {split.scale:.0e}; use less noise or a smaller depth"
+            )
+
     def raised_to(self, stated: float) -> "Noise":
-        """The same unit, another number of it."""
+        """The same unit, with another number of it."""
         return replace(self, stated=stated)

@@ -1,4 +1,4 @@
-"""What was done, as a plain record."""
+"""The report of one conditioning: a plain record of what was done, and its warnings."""
 
 import warnings
 from dataclasses import asdict, dataclass, field
@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp.errors import ConstantKernelWarning, NoiseWarning, ToleranceWarning
-from nngp.gram import warn_if_inexact
+from nngp.gram import KernelMatrix, warn_if_inexact
 from nngp.linsolve import Engine, Forecast
-from nngp.posterior.iterative import Iterative
 from nngp.posterior.noise import Noise
-from nngp.posterior.system import KernelBlocks, System
+from nngp.posterior.solution import Solution
 
 Array = NDArray[np.float64]
 CONSTANT = 1e-6  # of the variance: a kernel that differs less is nearly constant
@@ -106,57 +105,57 @@ class Report:
 
 def describe(
     engine: Engine,
-    blocks: KernelBlocks,
-    system: System | Iterative,
+    matrix: KernelMatrix,
+    solution: Solution,
     Y: Array,
     d: int,
-    asked: Noise,
+    noise: Noise,
     expected: Forecast,
 ) -> Report:
     """The report on a solved system, with a look at its residual."""
-    variance, spread = _spread(engine, blocks)
+    variance, spread = _spread(engine, matrix)
     return Report(
         n=len(Y),
         d=d,
         outputs=Y.shape[1],
         engine=engine.name,
         tile=engine.tile_size(len(Y)),
-        method=blocks.plan.method,
-        reason=blocks.plan.reason,
-        scale=system.split.scale,
-        offset=system.split.offset,
+        method=matrix.plan.method,
+        reason=matrix.plan.reason,
+        scale=solution.split.scale,
+        offset=solution.split.offset,
         variance=variance,
         spread=spread,
-        noise_var_asked=asked.stated,
-        noise_unit=asked.unit,
-        noise_var=system.noise.variance,
-        failed_attempts=system.failed_attempts,
-        residual=system.missed(engine, blocks, Y),
-        kernel_error=blocks.error(),
-        factor_bytes=system.bytes,
+        noise_var_asked=noise.stated,
+        noise_unit=noise.unit,
+        noise_var=solution.noise.variance,
+        failed_attempts=solution.failed_attempts,
+        residual=solution.residual(engine, matrix, Y),
+        kernel_error=matrix.error(),
+        factor_bytes=solution.bytes,
         forecast_bytes=expected.bytes,
         forecast_seconds=expected.seconds,
-        seconds=system.seconds,
-        cluster=engine.facts(),
-        **system.facts,
+        seconds=solution.seconds,
+        cluster=dict(engine.facts()),
+        **solution.facts,
     )
 
 
-def _spread(engine: Engine, blocks: KernelBlocks) -> tuple[float, float]:
+def _spread(engine: Engine, matrix: KernelMatrix) -> tuple[float, float]:
     """K(x, x), and how much of it differs between inputs."""
-    split = blocks.split
+    split = matrix.split
     if not split.is_trivial:
         return split.scale * (1 + split.offset), split.scale
-    diagonal = blocks.diagonal[:SAMPLE]
+    diagonal = matrix.diagonal[:SAMPLE]
     some = slice(0, len(diagonal))
     with engine.run() as run:
-        K = run.fetch(run.chain(partial(blocks.block, some, some)))
+        K = run.fetch(run.chain(partial(matrix.block, some, some)))
     deficits = 0.5 * (diagonal[:, None] + diagonal) - K
-    return float(np.max(blocks.diagonal)), max(float(deficits.max()), 0.0)
+    return float(np.max(matrix.diagonal)), max(float(deficits.max()), 0.0)
 
 
 def warn(report: Report, stacklevel: int) -> None:
-    """Say what the user should not overlook."""
+    """Warn of everything in a report that users should not overlook."""
     unit = "the variance" if report.offset == 0 and report.scale == 1 else "the kernel's scale"
     warn_if_inexact(report.kernel_error, stacklevel + 1, unit)
     almost_constant = report.spread <= CONSTANT * report.variance

@@ -4,24 +4,19 @@ Then a network costs one look-up and one factorisation, in buffers that are used
 what the paper's grids over depth, weight and bias variance are made of (sec. 3, appendix D).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
-from nngp.gram import Inputs, check_architecture
-from nngp.gram.inputs import common_var
+from nngp.gram import Inputs, check_architecture, common_var
 from nngp.linsolve import Engine
-from nngp.posterior.resources import find_engine
-from nngp.posterior.sweep_result import Points, SweepResult
-from nngp.posterior.sweep_tiled import TiledSweep
+from nngp.posterior.resources import find_engine, kernels_of
+from nngp.posterior.sweep_in_tiles import TiledSweep
+from nngp.posterior.sweep_scores import LabelledInputs, SweepData, SweepMethod, SweepResult
 from nngp.posterior.targets import as_noise, as_targets
-
-if TYPE_CHECKING:
-    from nngp.posterior.sweep_queued import QueuedSweep
 
 
 class Sweep:
@@ -65,32 +60,30 @@ class Sweep:
     ) -> None:
         if (X_test is None) != (Y_test is None):
             raise ValueError("X_test and Y_test go together; give both or neither")
-        if not isinstance(engine, str) and engine.where == "cluster":
+        if not kernels_of(engine).is_local:
             raise TypeError(
                 "a sweep computes on one machine; use engine='auto', and on a cluster one sweep "
                 "for each of several parts of the networks"
             )
         inputs = Inputs.kept(X)
-        points = Points(inputs, as_targets(Y, len(inputs))[0])
-        asked = [_points(X_val, Y_val, "val", points)]
+        train = LabelledInputs(inputs, as_targets(Y, len(inputs))[0])
+        scored = [_labelled(X_val, Y_val, "val", train)]
         if X_test is not None and Y_test is not None:
-            asked.append(_points(X_test, Y_test, "test", points))
-        m = sum(len(other.inputs) for other in asked)
-        noise = as_noise(noise_var), relative_noise
+            scored.append(_labelled(X_test, Y_test, "test", train))
+        others = sum(len(points.inputs) for points in scored)
         chosen, expected = find_engine(
             engine,
             inputs,
-            points.targets.shape[1],
+            train.targets.shape[1],
             memory,
-            beside=lambda n: 4 * n * (n + 2 * m),  # the cosines
+            beside=lambda n: tiled_bytes(n, others),
         )
-        self._inputs = inputs
-        self._queued = _queued(chosen, points, asked, noise, expected.available)
-        self._parts = chosen, *points, asked, noise
+        data = SweepData(chosen, train, scored, as_noise(noise_var), relative_noise)
+        self._data, self._in_one_piece = data, _in_one_piece(data, expected.available)
 
     @cached_property
-    def _tiled(self) -> TiledSweep:
-        return TiledSweep(*self._parts)
+    def _in_tiles(self) -> TiledSweep:
+        return TiledSweep(self._data)
 
     def run(
         self, architectures: Iterable[Architecture], *, table: LookupTable | None = None
@@ -103,12 +96,12 @@ class Sweep:
         """
         if isinstance(architectures, Architecture):
             raise TypeError("run takes many networks; pass [architecture] for one")
-        self._inputs.check_unchanged()
+        self._data.train.inputs.check_unchanged()
         nets = _checked(architectures)
-        if table is not None or self._queued is None:
-            yield from self._tiled.run(nets, table)
+        if table is not None or self._in_one_piece is None:
+            yield from self._in_tiles.run(nets, table)
         else:
-            yield from self._queued.run(nets)
+            yield from self._in_one_piece.run(nets)
 
 
 def _checked(architectures: Iterable[Architecture]) -> Iterator[Architecture]:
@@ -117,7 +110,7 @@ def _checked(architectures: Iterable[Architecture]) -> Iterator[Architecture]:
         yield architecture
 
 
-def _points(X: ArrayLike, Y: ArrayLike, name: str, train: Points) -> Points:
+def _labelled(X: ArrayLike, Y: ArrayLike, name: str, train: LabelledInputs) -> LabelledInputs:
     inputs = Inputs.kept(X, f"X_{name}")
     features = train.inputs.X.shape[1]
     if features != inputs.X.shape[1]:
@@ -125,24 +118,33 @@ def _points(X: ArrayLike, Y: ArrayLike, name: str, train: Points) -> Points:
     targets, _ = as_targets(Y, len(inputs), f"Y_{name}")
     if train.targets.shape[1] != targets.shape[1]:
         raise ValueError(f"Y and Y_{name} must have the same number of outputs")
-    return Points(inputs, targets)
+    return LabelledInputs(inputs, targets)
 
 
-def _queued(
-    engine: Engine,
-    train: Points,
-    asked: Sequence[Points],
-    noise: tuple[float, bool],
-    available: int | None,
-) -> "QueuedSweep | None":
-    """One program a network, where norms are equal and a device has room for the square."""
-    n, m = len(train.inputs), sum(len(other.inputs) for other in asked)
-    input_var = common_var(train.inputs, *(other.inputs for other in asked))
-    if n > engine.whole_size or input_var is None:
+def tiled_bytes(n: int, others: int) -> int:
+    """Cosines that a sweep in tiles holds beside a factor: n training points, and others."""
+    return 4 * n * (n + 2 * others)
+
+
+def one_piece_bytes(n: int, others: int) -> int:
+    """All that a sweep in one piece holds: gaps, kernels, and the factor with its copies."""
+    return 8 * (5 * n * n + 3 * n * others)
+
+
+def sweep_bytes(engine: Engine, n: int, others: int) -> int:
+    """Bytes that a sweep over inputs of one norm holds beside one factor in tiles."""
+    return (one_piece_bytes if n <= engine.largest_whole_matrix else tiled_bytes)(n, others)
+
+
+def _in_one_piece(data: SweepData, available: int | None) -> SweepMethod | None:
+    """One program for some networks, where norms are equal and a device has room for the square."""
+    n, others = len(data.train.inputs), [points.inputs for points in data.scored]
+    input_var = common_var(data.train.inputs, *others)
+    if n > data.engine.largest_whole_matrix or input_var is None:
         return None
-    from nngp.posterior.sweep_queued import QueuedSweep
-
-    if available is not None and QueuedSweep.bytes(n, m) > available:
+    if available is not None and one_piece_bytes(n, sum(map(len, others))) > available:
         return None
-    sweep = QueuedSweep(engine, *train, asked, noise, input_var)
+    from nngp.posterior.sweep_in_one_piece import OnePieceSweep  # needs JAX
+
+    sweep = OnePieceSweep(data, input_var)
     return sweep if sweep.suits else None

@@ -5,6 +5,8 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nngp.gram import KernelSplit
+
 Array = NDArray[np.float64]
 LARGEST = 1e140
 
@@ -34,6 +36,17 @@ def as_targets(Y: ArrayLike, n: int, name: str = "Y") -> tuple[Array, bool]:
     if np.abs(out).max() > LARGEST:
         raise ValueError(f"{name} holds numbers above {LARGEST:g}, whose squares overflow; rescale")
     return np.ascontiguousarray(out), single
+
+
+def middle_of(Y: Array) -> Array:
+    """A constant near the targets of each output: exactly theirs if they are all the same."""
+    return np.median(Y, axis=0)
+
+
+def with_ones(Y: Array, middle: Array, split: KernelSplit) -> Array:
+    """The targets; where the constant function is kept apart, less their middle and with the
+    constant as one more."""
+    return Y if split.is_trivial else np.column_stack([Y - middle, np.ones(len(Y))])
 
 
 def as_noise(noise_var: float) -> float:

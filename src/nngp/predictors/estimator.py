@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp.architecture import as_activation
 from nngp.posterior import Posterior, condition
-from nngp.posterior.resources import check_solver
+from nngp.posterior.resources import check_solver, kernels_of
 from nngp.predictors.scaling import (
     INPUT_SCALINGS,
     InputScaling,
@@ -115,7 +115,7 @@ class NNGPEstimator(BaseEstimator):
     @property
     def _engine_for_few(self) -> Any:
         """For some thousand points, which a cluster is not worth: it has only the last word."""
-        return "auto" if getattr(self.engine, "where", None) == "cluster" else self.engine
+        return self.engine if kernels_of(self.engine).is_local else "auto"
 
     @property
     def _relevance_is_given(self) -> bool:

@@ -1,31 +1,42 @@
-"""Where rows come from: an array here, a file that all workers see, or a dask array.
+"""Sources of rows: an array on the client, a file that all workers see, or a dask array.
 
-A source says its shape and gives handles of blocks of rows. What a handle stands for is computed
-by a task that can be done again (a file is read again, an array travels with its task), so that no
-row is lost with the worker that held it.
+A source has a shape and gives handles of blocks of rows. A task that can be repeated makes each
+block (a file is read again, an array travels with its task), so no row is lost with a worker.
 """
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nngp._digest import digest
-from nngp.gram.cluster.task import Task, own_copy
+from nngp.gram.cluster.task import Cluster, RowsHandle, Task, own_copy
 from nngp.gram.inputs import as_inputs
 
+Array = NDArray[np.float64]
 LARGEST = 4e9  # bytes of an array that may travel with tasks, which the scheduler keeps
 
 
-def source_of(cluster: Any, X: Any, name: str) -> Any:
-    """The source that suits X."""
+class RowsSource(Protocol):
+    """Rows of known shape."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    def rows(self, rows: slice) -> RowsHandle:
+        """The handle of a block of rows."""
+
+
+def rows_source(cluster: Cluster, X: Any, name: str) -> RowsSource:
+    """The source of the rows of X."""
     if isinstance(X, str | os.PathLike):
-        return File.of(cluster, Path(X), name)
+        return FileRows.of(cluster, Path(X), name)
     if hasattr(X, "to_delayed") and hasattr(X, "rechunk"):
-        return DaskArray.of(cluster, X, name)
-    rows = Rows(cluster, as_inputs(X, name))
+        return DaskRows.of(cluster, X, name)
+    rows = ArrayRows(cluster, as_inputs(X, name))
     if rows.X.nbytes > LARGEST and cluster.store is None:
         raise MemoryError(
             f"{name} has {rows.X.nbytes / 1e9:.1f} GB, too much to travel with the tasks; save it "
@@ -34,42 +45,42 @@ def source_of(cluster: Any, X: Any, name: str) -> Any:
     return rows
 
 
-def sent(cluster: Any, X: Any, *, keep: bool = False) -> Any:
+def send_rows(cluster: Cluster, X: Array, *, keep: bool = False) -> RowsHandle:
     """Rows that travel with a task; with `keep` they go through the store, if there is one."""
     X = np.ascontiguousarray(X)
     return cluster.submit(Task(own_copy, (X,), digest("rows", X)), keep=keep)
 
 
 @dataclass
-class Rows:
+class ArrayRows:
     """An array on the client."""
 
-    cluster: Any
-    X: Any
+    cluster: Cluster
+    X: Array
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.X.shape
 
-    def rows(self, rows: slice) -> Any:
-        return sent(self.cluster, self.X[rows], keep=True)
+    def rows(self, rows: slice) -> RowsHandle:
+        return send_rows(self.cluster, self.X[rows], keep=True)
 
 
 @dataclass
-class File:
+class FileRows:
     """A .npy file or a zarr array; `stamp` is its size and time, to notice a change."""
 
-    cluster: Any
+    cluster: Cluster
     path: str
     shape: tuple[int, int]
     stamp: tuple[int, int]
 
     @classmethod
-    def of(cls, cluster: Any, path: Path, name: str) -> "File":
+    def of(cls, cluster: Cluster, path: Path, name: str) -> "FileRows":
         if path.suffix not in (".npy", ".zarr"):
             raise ValueError(f"{name} must be an array, or the path of a .npy or .zarr, got {path}")
         where = str(path.absolute())
-        shape, stamp, problem = cluster.fetch(cluster.submit(Task(seen, (where,), "")))
+        shape, stamp, problem = cluster.fetch(cluster.submit(Task(inspect_file, (where,), "")))
         if problem:
             raise ValueError(f"{name} cannot be read by the workers: {problem}")
         if 0 in shape:
@@ -78,22 +89,22 @@ class File:
             raise ValueError(f"{name} must be two-dimensional (points, features), got {shape}")
         return cls(cluster, where, (shape[0], shape[1] if len(shape) == 2 else 1), stamp)
 
-    def rows(self, rows: slice) -> Any:
+    def rows(self, rows: slice) -> RowsHandle:
         return self.cluster.submit(
             Task(read_rows, (self.path, rows.start, rows.stop, self.stamp), "")
         )
 
 
 @dataclass
-class DaskArray:
+class DaskRows:
     """A dask array, whose chunks become blocks of rows on the workers."""
 
-    cluster: Any
+    cluster: Cluster
     X: Any
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, cluster: Any, X: Any, name: str) -> "DaskArray":
+    def of(cls, cluster: Cluster, X: Any, name: str) -> "DaskRows":
         if X.ndim == 1:
             X = X[:, None]
         if 0 in X.shape:
@@ -107,29 +118,29 @@ class DaskArray:
             )
         return cls(cluster, X, (int(X.shape[0]), int(X.shape[1])))
 
-    def rows(self, rows: slice) -> Any:
+    def rows(self, rows: slice) -> RowsHandle:
         block = self.X[rows].rechunk((rows.stop - rows.start, self.shape[1]))
         return self.cluster.compute(block.to_delayed()[0, 0])
 
 
-def seen(path: str) -> tuple[tuple[int, ...], tuple[int, int], str]:
-    """On a worker: shape and stamp of a file, or why there are none."""
+def inspect_file(path: str) -> tuple[tuple[int, ...], tuple[int, int], str]:
+    """On a worker: shape and stamp of a file, or the problem with it."""
     try:
-        return tuple(_opened(path).shape), _stamp(path), ""
+        return tuple(_open(path).shape), _stamp(path), ""
     except (OSError, ValueError, ImportError, KeyError, EOFError) as error:
         return (), (0, 0), f"{path}: {error}"
 
 
-def read_rows(path: str, start: int, stop: int, stamp: tuple[int, int]) -> Any:
+def read_rows(path: str, start: int, stop: int, stamp: tuple[int, int]) -> Array:
     """On a worker: some rows of a file that has not changed meanwhile."""
     if _stamp(path) != stamp:
         raise ValueError(
             f"{path} was changed while it was in use; leave it alone, and condition again"
         )
-    return np.array(_opened(path)[start:stop]).reshape(stop - start, -1)
+    return np.array(_open(path)[start:stop]).reshape(stop - start, -1)
 
 
-def _opened(path: str) -> Any:
+def _open(path: str) -> Any:
     if path.endswith(".npy"):
         return np.load(path, mmap_mode="r", allow_pickle=False)
     try:

@@ -4,22 +4,24 @@ Unlike a cosine a gap needs no second look, so that a kernel is one look-up for 
 """
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from nngp.curve import NEAR
 from nngp.curve.octaves import cell_cubics, first_bits
-from nngp.gram.device.blocks import DEEP, cell_values, near_gap, redo
+from nngp.gram.device.arrays import DeviceArray
+from nngp.gram.device.profiles import DEEP, cell_values, near_gap, recompute
 
 
 @partial(jax.jit, static_argnames="symmetric")
-def signed_gaps(x: Any, y: Any, *, symmetric: bool) -> tuple[Any, Any]:
+def signed_gaps(
+    x: DeviceArray, y: DeviceArray, *, symmetric: bool
+) -> tuple[DeviceArray, DeviceArray]:
     """1 - |c| of all pairs of unit vectors with the sign of c, exact for near pairs; and the
     smallest that is not zero, if it is below 2^-16. Unlike c it needs no second look."""
 
-    def pair(i: Any, j: Any, old: Any) -> tuple[Any, Any]:
+    def pair(i: DeviceArray, j: DeviceArray, old: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
         m, negative = near_gap(x[i], y[j])
         return jnp.where(negative, -m, m), m
 
@@ -27,13 +29,15 @@ def signed_gaps(x: Any, y: Any, *, symmetric: bool) -> tuple[Any, Any]:
     near = jnp.abs(c) > 1 - NEAR
     if symmetric:
         near &= ~jnp.eye(len(x), dtype=bool)
-    gaps, nearest = redo(jnp.copysign(1 - jnp.abs(c), c), near, pair)
+    gaps, nearest = recompute(jnp.copysign(1 - jnp.abs(c), c), near, pair)
     if symmetric:
         gaps = jnp.where(jnp.eye(len(x), dtype=bool), 0.0, gaps)
     return gaps, nearest
 
 
-def gap_values(coefs: Any, at_one: Any, at_minus_one: Any, gaps: Any) -> Any:
+def gap_values(
+    coefs: DeviceArray, at_one: DeviceArray, at_minus_one: DeviceArray, gaps: DeviceArray
+) -> DeviceArray:
     """at_one - deficit at signed gaps, none below 2^-54; `coefs` are those of the deficit's first
     54 octaves."""
     cubics = cell_cubics(coefs)

@@ -5,15 +5,14 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp._safe import TINY
 from nngp.curve import NEAR, AngularCurve, Profile, Workspace
+from nngp.gram.error_bounds import curve_error
 from nngp.gram.host.fill import STRIP
 from nngp.gram.inputs import Inputs
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
 Array = NDArray[np.float64]
 PAIRS = 4096  # near pairs handled at a time
-EPS = float(np.finfo(np.float64).eps)
 
 
 class ProfileTransform:
@@ -59,7 +58,7 @@ class ProfileTransform:
         return min(self._gaps)
 
     def met(self, gap: float) -> None:
-        """A gap that was met elsewhere."""
+        """Count a gap of 1 - |c| that another machine has met."""
         self._gaps.append(gap)
 
     def _workspace(self, size: int) -> Workspace:
@@ -88,27 +87,11 @@ class CurveTransform:
         return self._look_up.nearest
 
     def met(self, gap: float) -> None:
-        """A gap of 1 - |c| that was met elsewhere."""
         self._look_up.met(gap)
 
     @property
     def noise(self) -> float:
-        """The part of the error that is relative to K(x, x), whatever the pair."""
         return self.curve.error
 
     def error(self) -> float:
-        """Of the entries computed so far, relative to the diagonal."""
         return curve_error(self.curve, self._look_up.nearest, self.split)
-
-
-def curve_error(curve: AngularCurve, nearest: float, split: KernelSplit = TRIVIAL_SPLIT) -> float:
-    """Of the entries of a matrix whose nearest pair of inputs has 1 - |c| = nearest.
-
-    Rounding moves a cosine by some eps, and 1 - |c| of near pairs by sqrt of it times eps;
-    as the deficit D is concave, that moves K by at most D(m) times the relative change of m.
-    """
-    gaps = [(NEAR, 4 * EPS / NEAR), (nearest, 4 * EPS / nearest**0.5)]
-    moved = [float(curve.deficit(one_minus=m)) * change for m, change in gaps]
-    if split.is_trivial:
-        return curve.error + max(moved) / max(curve.variance, TINY)
-    return curve.deficit_error + max(moved) / split.scale

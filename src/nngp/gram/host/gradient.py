@@ -9,44 +9,37 @@ pass.
 
 import threading
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nngp.architecture import Architecture
 from nngp.covariance import closed_form, derivatives
-from nngp.curve import Profile, curve_at
 from nngp.errors import VarianceError
-from nngp.gram.host.blocks import Cosines, in_strips
 from nngp.gram.host.equal_norm import ProfileTransform
 from nngp.gram.host.fill import fill
-from nngp.gram.host.pairwise import EPS, TOLERANCE, PairwiseTransform
+from nngp.gram.host.matrix import Cosines, in_strips
+from nngp.gram.host.pairwise import TOLERANCE, PairwiseTransform
 from nngp.gram.inputs import Inputs
+from nngp.gram.kernel_matrix import Gradient
+from nngp.gram.pair_recursion import EPS
+from nngp.gram.sensitivities import CurveSensitivities, by_name
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
 Array = NDArray[np.float64]
 
 
 class CurveGradient:
-    """Equal norms: one look-up for each variance that can move."""
+    """`GradientSums` of equal-norm inputs: one look-up for each variance that can move."""
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        inputs: Inputs,
-        input_var: float,
-        per_layer: bool,
-        split: KernelSplit,
-    ) -> None:
-        self.cosines, self.per_layer = Cosines(inputs, inputs), per_layer
-        self._at_one, moved = split_sensitivities(architecture, input_var, per_layer, split)
-        self._transforms = [ProfileTransform(profile, inputs, inputs) for profile in moved]
-        self._total, self._lock = np.zeros(len(moved)), threading.Lock()
+    def __init__(self, sensitivities: CurveSensitivities, inputs: Inputs) -> None:
+        self._sensitivities, self._cosines = sensitivities, Cosines(inputs, inputs)
+        profiles = sensitivities.profiles
+        self._transforms = [ProfileTransform(profile, inputs, inputs) for profile in profiles]
+        self._total, self._lock = np.zeros(len(profiles)), threading.Lock()
 
     def contract(self, G: Array, rows: slice, columns: slice) -> None:
-        """Add Σ G dK/dθ over one block."""
-        block = self.cosines.block(rows, columns)
+        block = self._cosines.block(rows, columns)
         out = np.zeros_like(self._total)
         parts = zip(in_strips(block, rows, columns), in_strips(G, rows, columns), strict=True)
         for (cosines, strip), (weights, _) in parts:
@@ -57,13 +50,13 @@ class CurveGradient:
         with self._lock:
             self._total += out
 
-    def result(self, sum_of_all: float) -> dict[str, Any]:
-        """The sums, by the name of the variance, given that of all entries of scale G."""
-        return by_name(total_of(self._total, self._at_one, sum_of_all), self.per_layer)
+    def result(self, sum_of_all: float) -> Gradient:
+        return self._sensitivities.by_parameter(self._total, sum_of_all)
 
 
 class PairwiseGradient:
-    """Any norms: the recursion of eq. 5 backwards, block by block, then along the variances."""
+    """`GradientSums` of inputs of any norms: the recursion of eq. 5 backwards, block by block, then
+    along the variances."""
 
     def __init__(
         self,
@@ -86,7 +79,6 @@ class PairwiseGradient:
         self._lock = threading.Lock()
 
     def contract(self, G: Array, rows: slice, columns: slice) -> None:
-        """Add Σ G dK/dθ over one block."""
         block, G = self.cosines.block(rows, columns), np.array(G)  # from a device too
         parts = zip(in_strips(block, rows, columns), in_strips(G, rows, columns), strict=True)
         for (cosines, strip), (weights, _) in parts:
@@ -199,8 +191,8 @@ class PairwiseGradient:
             out.append(direct + scale * self._radial_moment(layer - 1, below) / below * out[-1])
         return out
 
-    def result(self, sum_of_all: float = 0.0) -> dict[str, Any]:
-        """The sums, by the name of the variance; the recursion has met all entries of G itself."""
+    def result(self, sum_of_all: float = 0.0) -> Gradient:
+        """The sums; `sum_of_all` has no part in them, as the recursion meets all entries of G."""
         architecture, in_var = self.architecture, self._in_var.copy()
         to_weights, to_biases = self._weights.copy(), self._biases.copy()
         variances = [q for q, _ in self.forward.variances]
@@ -229,44 +221,3 @@ def kernel_derivatives(architecture: Architecture, inputs: Inputs) -> dict[str, 
         name: fill(n, n, partial(source.moved, name == "weight_var"), symmetric=True)
         for name in ("weight_var", "bias_var")
     }
-
-
-def total_of(deficits: Array, at_one: Array, sum_of_all: float) -> Array:
-    """Σ G dK from its two parts; infinite where they leave float64."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = deficits + sum_of_all * at_one
-    return np.where(np.isnan(total), np.inf, total)
-
-
-def flat_sensitivities(
-    architecture: Architecture, input_var: float, per_layer: bool
-) -> list[Profile]:
-    """dK/dθ as functions of the cosine: the weight variances, then the bias variances."""
-    profiles = curve_at(architecture, input_var).sensitivities(per_layer=per_layer)
-    return [*profiles["weight_var"], *profiles["bias_var"]]
-
-
-def split_sensitivities(
-    architecture: Architecture, input_var: float, per_layer: bool, split: KernelSplit
-) -> tuple[Array, list[Profile]]:
-    """The same over the scale: constants, which a split keeps apart, and profiles."""
-    flat = flat_sensitivities(architecture, input_var, per_layer)
-    at_one, moved = zip(*(split.derivative(profile) for profile in flat), strict=True)
-    return np.array(at_one), list(moved)
-
-
-def scale_derivatives(
-    architecture: Architecture, input_var: float, *, per_layer: bool
-) -> dict[str, Any]:
-    """Derivatives of the curve's scale, the deficit of orthogonal inputs."""
-    right_angle = np.array(False), np.array(1.0)
-    flat = flat_sensitivities(architecture, input_var, per_layer)
-    return by_name(np.array([float(p.deficit(*right_angle)) for p in flat]), per_layer)
-
-
-def by_name(total: Array, per_layer: bool) -> dict[str, Any]:
-    """Sums for the weight variances, then the bias variances, as a dictionary."""
-    weights, biases = np.split(total, 2)
-    if per_layer:
-        return {"weight_var": weights, "bias_var": biases}
-    return {"weight_var": float(weights[0]), "bias_var": float(biases[0])}

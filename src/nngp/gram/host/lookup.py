@@ -42,6 +42,17 @@ class LookupTransform:
         """K^L(x, x) according to the table."""
         return np.full(self.size, self.variances[-1])
 
+    @property
+    def nearest(self) -> float:
+        return 1.0  # near pairs are interpolated like all others
+
+    def met(self, gap: float) -> None:
+        """Nothing depends on it."""
+
+    @property
+    def noise(self) -> float:
+        return self.table.error
+
     def error(self) -> float:
         """Of one interpolation in the table; the paper's method states no other."""
         return self.table.error

@@ -8,52 +8,19 @@ Putting the inputs on one norm (`nngp.normalize`) avoids all of it.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp._safe import correlation
 from nngp.architecture import Architecture
-from nngp.covariance import Expansions, by_quadrature, closed_form, second_moment
-from nngp.curve import SMALLEST, curve_at
-from nngp.errors import VarianceError
+from nngp.covariance import Expansions, by_quadrature, closed_form
+from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
 from nngp.gram.inputs import Inputs
+from nngp.gram.pair_recursion import EPS, SNAP, layer_variances
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-12
-FAR_ENOUGH = 1e-6  # 1 - c of pairs that rounding cannot harm by more than 1e-9
-EPS = float(np.finfo(np.float64).eps)
-SNAP = 1 - 8 * EPS  # correlations beyond are those of parallel inputs
-
-
-def layer_variances(architecture: Architecture, input_var: Array) -> list[Array]:
-    """K^l(x, x) of every point for l = 0 .. depth."""
-    phi, weights, biases = architecture.activation, architecture.weight_vars, architecture.bias_vars
-    out = [biases[0] + weights[0] * input_var]
-    for weight, bias in zip(weights[1:], biases[1:], strict=True):
-        if phi.closed_form is not None:
-            form = closed_form(phi.closed_form)
-            moment = np.asarray(form.value(np, out[-1], out[-1], np.where(out[-1] > 0, 1.0, 0.0)))
-        else:
-            moment = second_moment(phi, out[-1])
-        with np.errstate(over="ignore"):
-            out.append(bias + weight * moment)
-        lost = (out[-1] < SMALLEST) & (out[-2] > 0) | ~np.isfinite(out[-1])
-        if lost.any():
-            raise VarianceError(
-                f"the variance of layer {len(out) - 1} is {out[-1][lost][0]:.3g} for input "
-                f"{int(np.argmax(lost))}, past the range of float64; use a smaller depth, or a "
-                "weight_var nearer to where the variance stays put"
-            )
-    return out
-
-
-def snapped_correlation(xp: Any, cov: Any, q1: Any, q2: Any) -> Any:
-    """The correlation, exactly ±1 for parallel inputs: rounding alone keeps them from it, and an
-    activation that jumps would see the root of that."""
-    corr = correlation(xp, cov, q1, q2)
-    return xp.where(xp.abs(corr) > SNAP, xp.sign(corr), corr)
 
 
 def _inverse_root(q: Array) -> Array:
@@ -61,7 +28,7 @@ def _inverse_root(q: Array) -> Array:
     return np.divide(1.0, np.sqrt(q), out=np.zeros_like(q), where=q > 0)
 
 
-class Step(NamedTuple):
+class LayerStep(NamedTuple):
     """One layer of a block: the correlation that enters, F_phi of it (in layer 0 the scaled inner
     product), and the covariance that leaves."""
 
@@ -104,18 +71,18 @@ class PairwiseTransform:
             cov[same] = self.variances[-1][0][rows][same[0]]
         block[...] = cov
 
-    def steps(self, block: Array, rows: slice, columns: slice) -> Iterator[Step]:
+    def steps(self, block: Array, rows: slice, columns: slice) -> Iterator[LayerStep]:
         """Every layer for one block of cosines, from the input to the output."""
         weights, biases = self.architecture.weight_vars, self.architecture.bias_vars
         scale = np.sqrt(self.left.var[rows])[:, None] * np.sqrt(self.right.var[columns])
         value = scale * block
-        step = Step(value, value, biases[0] + weights[0] * value)
+        step = LayerStep(value, value, biases[0] + weights[0] * value)
         yield step
         for layer in range(1, self.architecture.depth + 1):
             q1, q2 = self.entering(layer, rows, columns)
             corr = self._correlation(layer, step.cov, rows, columns)
             value = self._layer(layer - 1, q1, q2, corr, rows, columns)
-            step = Step(corr, value, biases[layer] + weights[layer] * value)
+            step = LayerStep(corr, value, biases[layer] + weights[layer] * value)
             yield step
 
     def _correlation(self, layer: int, cov: Array, rows: slice, columns: slice) -> Array:
@@ -130,17 +97,14 @@ class PairwiseTransform:
         return corr
 
     def error(self) -> float:
-        """Of the entries computed so far, relative to the variance."""
         near = pairwise_error(self.architecture, self.left.var, self.nearest)
         return self.noise + near
 
     @property
     def nearest(self) -> float:
-        """The smallest 1 - c met so far, if it is so small that it matters."""
         return min(self._nearest)
 
     def met(self, gap: float) -> None:
-        """A gap that was met elsewhere."""
         self._nearest.append(gap)
 
     @property
@@ -180,19 +144,3 @@ class PairwiseTransform:
             near = block[i[~equal], j[~equal]]
             self._nearest.append(max(float(1 - near.max()), EPS))
         return i[equal], j[equal]
-
-
-def pairwise_error(architecture: Architecture, input_var: Array, nearest: float) -> float:
-    """Of the entries of a matrix whose nearest pair of inputs has 1 - |c| = nearest.
-
-    Correlations are carried with an absolute error of some eps. For the nearest pair that moves
-    K by at most D(m) eps / m in a network of equal norms, which stands in for this one at the
-    smallest, the middle and the largest norm.
-    """
-    rounding = 8 * EPS * (architecture.depth + 1)
-    if nearest > FAR_ENOUGH:
-        return rounding + 4 * EPS / FAR_ENOUGH
-    middle = np.quantile(input_var, [0.0, 0.5, 1.0], method="nearest")
-    curves = [curve_at(architecture, float(v)) for v in middle if v > 0]
-    moved = [float(c.deficit(one_minus=nearest)) / c.variance * 4 * EPS / nearest for c in curves]
-    return rounding + min(max(moved, default=0.0), 2.0)

@@ -14,7 +14,7 @@ import numpy as np
 
 from nngp._files import DAMAGED, replaced, usable_folder
 from nngp.errors import CheckpointWarning
-from nngp.linsolve.cg.gradients import State
+from nngp.linsolve.cg.gradients import CGState
 
 
 class Checkpoint:
@@ -24,9 +24,9 @@ class Checkpoint:
         self.path = usable_folder(folder, "checkpoint") / f"nngp-cg-{key[:12]}.npz"
         self.key, self.every = key, every
         self._last = time.monotonic()
-        self._state: State | None = None
+        self._state: CGState | None = None
 
-    def read(self, shape: tuple[int, int]) -> State | None:
+    def read(self, shape: tuple[int, int]) -> CGState | None:
         """The state that was written for this problem, if there is one."""
         if not self.path.exists():
             return None
@@ -34,7 +34,7 @@ class Checkpoint:
             with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 x, r, p, rz = (file[name] for name in ("x", "r", "p", "rz"))
                 if str(file["key"]) == self.key and x.shape == r.shape == p.shape == shape:
-                    return State(x, r, p, rz, int(file["count"]))
+                    return CGState(x, r, p, rz, int(file["count"]))
         except (*DAMAGED, OSError):
             pass
         warnings.warn(
@@ -44,7 +44,7 @@ class Checkpoint:
         )
         return None
 
-    def note(self, state: State) -> None:
+    def note(self, state: CGState) -> None:
         """Remember a state; write it down if the last one is old enough."""
         self._state = state
         if time.monotonic() - self._last < self.every:

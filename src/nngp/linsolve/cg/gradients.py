@@ -24,7 +24,7 @@ GAIN = 4.0  # by which a restart must lessen the residual, or rounding is all th
 
 
 @dataclass
-class State:
+class CGState:
     """Where an iteration stands: solutions, residuals, directions, and rᵀz of each row."""
 
     x: Array
@@ -38,7 +38,7 @@ class State:
         return norms(self.r)
 
 
-class Solution(NamedTuple):
+class RowSolutions(NamedTuple):
     """X, the iterations it took, the largest relative residual, and the residuals themselves, both
     computed anew."""
 
@@ -63,9 +63,9 @@ def conjugate_gradients(
     tolerance: float,
     max_iterations: int,
     start: Array | None = None,
-    state: State | None = None,
-    told: Callable[[State, float], None] = lambda state, residual: None,
-) -> Solution:
+    state: CGState | None = None,
+    told: Callable[[CGState, float], None] = lambda state, residual: None,
+) -> RowSolutions:
     """The rows of X from those of `right`; from `start`, or from the `state` of an earlier call.
 
     `told` is called after every iteration with the state, which is never changed afterwards, and
@@ -81,7 +81,7 @@ def conjugate_gradients(
         missed = right - product(state.x)
         residual = float((norms(missed) / sizes).max())
         if residual <= tolerance:
-            return Solution(state.x, state.iteration, residual, missed)
+            return RowSolutions(state.x, state.iteration, residual, missed)
         if state.iteration >= max_iterations or not residual < best / GAIN:
             break
         best = residual
@@ -97,26 +97,26 @@ def _dots(a: Array, b: Array) -> Array:
     return np.einsum("ij,ij->i", a, b)
 
 
-def _begin(product: Map, precondition: Map, right: Array, start: Array | None) -> State:
+def _begin(product: Map, precondition: Map, right: Array, start: Array | None) -> CGState:
     if start is None:
         return _from(precondition, np.zeros_like(right), right, 0)
     return _from(precondition, start, right - product(start), 0)
 
 
-def _from(precondition: Map, x: Array, r: Array, iteration: int) -> State:
+def _from(precondition: Map, x: Array, r: Array, iteration: int) -> CGState:
     z = precondition(r)
-    return State(x, r, z, _dots(r, z), iteration)
+    return CGState(x, r, z, _dots(r, z), iteration)
 
 
 def _iterate(
     product: Map,
     precondition: Map,
-    state: State,
+    state: CGState,
     sizes: Array,
     tolerance: float,
     max_iterations: int,
-    told: Callable[[State, float], None],
-) -> State:
+    told: Callable[[CGState, float], None],
+) -> CGState:
     """Until the recurrence says that all rows have arrived, or there are no iterations left."""
     residual = state.residual / sizes
     while not (residual <= tolerance).all() and state.iteration < max_iterations:
@@ -128,7 +128,7 @@ def _iterate(
     return state
 
 
-def _step(product: Map, precondition: Map, old: State, moving: NDArray[np.bool_]) -> State:
+def _step(product: Map, precondition: Map, old: CGState, moving: NDArray[np.bool_]) -> CGState:
     """One step of the rows that move. Nothing of `old` is changed: it may yet be written down."""
     q = product(old.p)
     curvature = _dots(old.p, q)
@@ -141,7 +141,7 @@ def _step(product: Map, precondition: Map, old: State, moving: NDArray[np.bool_]
     rz = np.where(moving, _dots(r, z), old.rz)
     b = -a * (_dots(q, z) / np.where(old.rz != 0, old.rz, 1.0))[:, None]
     p = np.where(moving[:, None], z + b * old.p, old.p)
-    return State(x, r, p, rz, old.iteration + 1)
+    return CGState(x, r, p, rz, old.iteration + 1)
 
 
 def _missed(

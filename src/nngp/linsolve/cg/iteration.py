@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from nngp._progress import Progress
 from nngp.errors import NotPositiveDefiniteError
+from nngp.gram import KernelMatrix
 from nngp.linsolve.cg.checkpoint import Checkpoint
-from nngp.linsolve.cg.gradients import Solution, State, conjugate_gradients
+from nngp.linsolve.cg.gradients import CGState, RowSolutions, conjugate_gradients
 from nngp.linsolve.cg.nystrom import Factored, Landmarks, Nystrom, factor_landmarks
 from nngp.linsolve.cg.options import CG
 from nngp.linsolve.cg.plan import CgPlan
-from nngp.linsolve.cg.product import Product, TileSource
+from nngp.linsolve.cg.product import Product
 from nngp.linsolve.cg.single import SingleFactor
-from nngp.linsolve.engines.engine import Engine, Run
+from nngp.linsolve.engines.engine import Engine, EngineRun
 from nngp.linsolve.tiling import cut, flops
 
 Array = NDArray[np.float64]
@@ -46,7 +47,7 @@ class Iteration:
 
     @classmethod
     def begin(
-        cls, engine: Engine, options: CG, plan: CgPlan, blocks: TileSource, track: Tracker
+        cls, engine: Engine, options: CG, plan: CgPlan, blocks: KernelMatrix, track: Tracker
     ) -> "Iteration":
         """Nothing is computed yet."""
         return cls(engine, options, plan, Product(blocks, plan.edges, plan.room), track)
@@ -59,7 +60,7 @@ class Iteration:
     def is_ready(self) -> bool:
         return self._preconditioner is not None
 
-    def prepare(self, run: Run, noise: float, landmarks: Callable[[int], Landmarks]) -> None:
+    def prepare(self, run: EngineRun, noise: float, landmarks: Callable[[int], Landmarks]) -> None:
         """Keep tiles, and make a preconditioner for this noise; what can be is used again."""
         start, self.noise = time.perf_counter(), noise
         self._preconditioner = None  # there is room for one
@@ -73,14 +74,17 @@ class Iteration:
         self._spent("kernel", start)
 
     def _made(
-        self, run: Run, noise: float, landmarks: Callable[[int], Landmarks], progress: Progress
+        self,
+        run: EngineRun,
+        noise: float,
+        landmarks: Callable[[int], Landmarks],
+        progress: Progress,
     ) -> Any:
         blocks, edges = self.product.blocks, self.plan.edges
         if self.plan.preconditioner == "single":
             tiles = cut(edges[-1], self.engine.tile_size(edges[-1]))
             progress.total = max(flops(tiles), 1.0)
-            engine: Any = self.engine
-            return SingleFactor(engine.single(), blocks, tiles, noise, progress)
+            return SingleFactor(self.engine.single(), blocks, tiles, noise, progress)
         if self._factored is None:
             self._factored = factor_landmarks(
                 run,
@@ -94,12 +98,12 @@ class Iteration:
 
     def solve(
         self,
-        run: Run,
+        run: EngineRun,
         right: Array,
         *,
         start: Array | None = None,
         checkpoint: Checkpoint | None = None,
-    ) -> Solution:
+    ) -> RowSolutions:
         """Rows of B⁻¹ times the rows of `right`, to the tolerance or not at all."""
         state = None if checkpoint is None else checkpoint.read(right.shape)
         began, plan = time.perf_counter(), self.plan
@@ -129,7 +133,7 @@ class Iteration:
         self._spent("cg", began)
         return found
 
-    def _times(self, run: Run, vectors: Array) -> Array:
+    def _times(self, run: EngineRun, vectors: Array) -> Array:
         return self.product(run, vectors) + self.noise * vectors
 
     def _spent(self, phase: str, start: float) -> None:
@@ -143,7 +147,7 @@ class _Teller:
         self._progress, self._checkpoint, self._tolerance = progress, checkpoint, tolerance
         self._done = 0.0
 
-    def __call__(self, state: State, residual: float) -> None:
+    def __call__(self, state: CGState, residual: float) -> None:
         if self._checkpoint is not None:
             self._checkpoint.note(state)
         done = float(np.clip(np.log(residual + 1e-300) / np.log(self._tolerance), 0.0, 1.0))

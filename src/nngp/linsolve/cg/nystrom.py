@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.linsolve.cg.product import TileSource
+from nngp.gram import KernelMatrix
 from nngp.linsolve.cholesky.ladder import climb
-from nngp.linsolve.engines.engine import Handle, Run, compiled
+from nngp.linsolve.engines.engine import EngineRun, Handle, compiled
 from nngp.linsolve.tiling import Edges, spans
 
 Array = NDArray[np.float64]
@@ -31,8 +31,8 @@ TERMS = 4  # that are summed at once
 class Landmarks(NamedTuple):
     """Kernel blocks between all points and the landmarks, and of the landmarks themselves."""
 
-    cross: TileSource
-    own: TileSource
+    cross: KernelMatrix
+    own: KernelMatrix
 
     @property
     def rank(self) -> int:
@@ -51,7 +51,7 @@ class Nystrom:
     """P for one noise."""
 
     def __init__(
-        self, run: Run, factored: Factored, edges: Edges, noise: float, diagonal: float
+        self, run: EngineRun, factored: Factored, edges: Edges, noise: float, diagonal: float
     ) -> None:
         self.edges, self._F = edges, factored.parts
         self.shift = max(noise + factored.tail, 1000 * EPS * edges[-1] * diagonal)
@@ -59,7 +59,7 @@ class Nystrom:
         shifted = run.apply(_plus_diagonal, factored.gram, shift)
         self._L = run.wait(run.chain(partial(run.copy, shifted), last="potrf"))
 
-    def __call__(self, run: Run, vectors: Array) -> Array:
+    def __call__(self, run: EngineRun, vectors: Array) -> Array:
         """(P⁻¹ vectorsᵀ)ᵀ."""
         parts = run.columns(vectors, self.edges)
         seen = _summed(run, _times, list(zip(parts, self._F, strict=True)))
@@ -70,7 +70,7 @@ class Nystrom:
 
 
 def factor_landmarks(
-    run: Run, landmarks: Landmarks, edges: Edges, diagonal: Array, *, single: bool = False
+    run: EngineRun, landmarks: Landmarks, edges: Edges, diagonal: Array, *, single: bool = False
 ) -> Factored:
     """F of these landmarks; with `single` it is held in float32, and P is that of the rounded F."""
     all_of_them = slice(0, landmarks.rank)
@@ -99,7 +99,7 @@ def factor_landmarks(
     return Factored(parts, _summed(run, _gram, [(part,) for part in parts]), tail)
 
 
-def _summed(run: Run, function: Any, arguments: list[tuple[Handle, ...]]) -> Handle:
+def _summed(run: EngineRun, function: Any, arguments: list[tuple[Handle, ...]]) -> Handle:
     """Σ function(...), as many terms at a time as the engine has hands, and few of them in one
     place."""
     total: list[Handle] = []

@@ -21,12 +21,11 @@ from nngp.linsolve.cholesky.forecast import (
     largest_fitting,
     seconds_for,
 )
-from nngp.linsolve.engines.engine import Engine, product_size
+from nngp.linsolve.engines.engine import Engine
 from nngp.linsolve.tiling import Edges, cut, lower_size
 
 READ = 64.0  # operations in the time that one number is read from memory, and used twice
 TRANSFORM = 50.0  # operations for the kernel of one pair, beside its inner product
-MOST_RANK = {"host": 2048, "device": 20_480, "cluster": 2048}
 LEAST_RANK = 16
 SINGLE_ITERATIONS = 12.0
 SHARE = 0.85  # of what is left is filled with tiles: variances need room too, and pools have gaps
@@ -108,10 +107,6 @@ def forecast_cg(
 
 
 def _refuse(job: "_Job", least: Forecast) -> None:
-    if job.options.preconditioner == "single" and not hasattr(job.engine, "single"):
-        raise ValueError(
-            f"the engine {job.engine.name!r} has no float32 tiles; use preconditioner='nystrom'"
-        )
     raise MemoryError(
         f"conjugate gradients for {job.n} points need {least.bytes / 1e9:.2f} GB and "
         f"{(least.available or 0) / 1e9:.2f} GB may be used (free, or the memory= asked for); "
@@ -131,17 +126,16 @@ class _Job:
     ) -> None:
         self.engine, self.n, self.d, self.vectors = engine, n, d, vectors
         self.options, self.noise = options, noise
-        self.edges, self.width = cut(n, product_size(engine, n)), engine.width
+        self.edges, self.width = cut(n, engine.product_size(n)), engine.width
         tile = self.edges[1] - self.edges[0]
-        # A device's program for a tile has intermediate arrays of its size.
-        many, on_device = (12, n * d) if engine.where == "device" else (3 + 2 * self.width, 0)
-        in_flight = many * tile * tile
-        self.least = 8.0 * (VECTORS * n * vectors + in_flight + on_device) + OVERHEAD
+        in_flight = engine.product_tiles_in_flight * tile * tile
+        data = n * d if engine.copies_inputs else 0
+        self.least = 8.0 * (VECTORS * n * vectors + in_flight + data) + OVERHEAD
 
     @cached_property
     def task_room(self) -> float:
         """Bytes that one task may take."""
-        return self.engine.task_room() if hasattr(self.engine, "task_room") else np.inf
+        return self.engine.task_room()
 
     def forecast(self, available: int | None) -> Forecast:
         """The least that would do, and for how many points it would."""
@@ -172,11 +166,11 @@ class _Job:
         return float(size) * self.n * rank + 8.0 * (squares * rank * rank + in_flight)
 
     def can_single(self, room: float) -> bool:
-        return hasattr(self.engine, "single") and self._single_bytes <= room
+        return self._single_bytes <= room
 
     def ranks(self, room: float) -> list[int]:
         """Those worth a thought that fit."""
-        most = min(self.n, MOST_RANK[self.engine.where])
+        most = min(self.n, self.engine.largest_rank)
         if self.options.rank is not None:
             asked = [min(self.options.rank, self.n)]
             while asked[-1] > LEAST_RANK:
@@ -202,7 +196,7 @@ class _Job:
         return self._plan("nystrom", rank, single_rows, held, room, build, each, max(count, 3.0))
 
     def single(self, room: float) -> CgPlan:
-        build = self.n**3 / (3.0 if self.engine.where == "device" else 6.0) + self._kernel
+        build = self.n**3 / (3.0 / self.engine.single_cost) + self._kernel
         held, each = self._single_bytes, READ / 2 * self.n**2
         return self._plan("single", 0, False, held, room, build, each, SINGLE_ITERATIONS)
 

@@ -7,12 +7,13 @@ than a group of them is under way at a time, and their products are summed where
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.linsolve.engines.engine import Handle, Run, compiled
+from nngp.gram import KernelMatrix
+from nngp.linsolve.engines.engine import EngineRun, Handle, compiled
 from nngp.linsolve.tiling import Edges, spans
 
 Array = NDArray[np.float64]
@@ -20,18 +21,10 @@ UNDER_WAY = 2**28  # bytes of products that wait to be summed
 GROUP = 64  # tiles under way at most
 
 
-class TileSource(Protocol):
-    """Blocks of a matrix that is never there as a whole."""
-
-    diagonal: Array
-
-    def block(self, rows: slice, columns: slice, *, shift: float = 0.0, out: Any = None) -> Any: ...
-
-
 class Product:
     """M times vectors. `room` is how many bytes of tiles may be kept."""
 
-    def __init__(self, blocks: TileSource, edges: Edges, room: float = 0.0) -> None:
+    def __init__(self, blocks: KernelMatrix, edges: Edges, room: float = 0.0) -> None:
         self.blocks, self.edges, self.slices = blocks, edges, spans(edges)
         self._kept: dict[tuple[int, int], Handle] = {}
         self._to_keep = _first_that_fit(edges, room)
@@ -50,7 +43,7 @@ class Product:
     def kept_bytes(self) -> int:
         return 8 * sum(_numbers(self.edges, i, j) for i, j in self._to_keep)
 
-    def keep(self, run: Run, told: Callable[[float], None] = lambda share: None) -> None:
+    def keep(self, run: EngineRun, told: Callable[[float], None] = lambda share: None) -> None:
         """Compute the tiles that are kept."""
         missing = [tile for tile in self._to_keep if tile not in self._kept]
         for some in _groups(missing, 2 * run.width):
@@ -58,7 +51,7 @@ class Product:
             self._kept |= dict(zip(some, (run.wait(handle) for handle in found), strict=True))
             told(len(some) / len(self.tiles))
 
-    def __call__(self, run: Run, vectors: Array) -> Array:
+    def __call__(self, run: EngineRun, vectors: Array) -> Array:
         """(M vectorsᵀ)ᵀ."""
         count, parts = len(vectors), run.columns(vectors, self.edges)
         totals: list[Handle] = [run.zeros(count, s.stop - s.start) for s in self.slices]
@@ -72,7 +65,11 @@ class Product:
         return np.concatenate([run.fetch(total) for total in totals], axis=1)
 
     def _add(
-        self, run: Run, parts: list[Handle], totals: list[Handle], some: Sequence[tuple[int, int]]
+        self,
+        run: EngineRun,
+        parts: list[Handle],
+        totals: list[Handle],
+        some: Sequence[tuple[int, int]],
     ) -> set[int]:
         """Add the products of some tiles; gives which totals they went to."""
         found: dict[int, list[tuple[int, Handle]]] = {}
@@ -88,7 +85,7 @@ class Product:
             totals[i] = run.apply(partial(_sum, which), totals[i], *handles)
         return set(found)
 
-    def _do(self, run: Run, i: int, j: int, then: Any, *beside: Handle) -> Handle:
+    def _do(self, run: EngineRun, i: int, j: int, then: Any, *beside: Handle) -> Handle:
         if (i, j) in self._kept:
             return run.apply(then, self._kept[i, j], *beside)
         return run.chain(self._first(i, j), then=then, beside=beside)

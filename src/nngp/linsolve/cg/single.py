@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp._progress import Progress
-from nngp.linsolve.cg.product import TileSource
+from nngp.gram import KernelMatrix
 from nngp.linsolve.cholesky.factor import Factor, backward, factorise, forward
 from nngp.linsolve.cholesky.ladder import climb
-from nngp.linsolve.engines.engine import Engine, Run, Tile
+from nngp.linsolve.engines.engine import Engine, EngineRun, Tile
 from nngp.linsolve.tiling import Edges, spans
 
 Array = NDArray[np.float64]
@@ -28,7 +28,7 @@ class SingleFactor:
     """M + noise + a little, factored in float32 on `engine`, whose tiles are."""
 
     def __init__(
-        self, engine: Engine, blocks: TileSource, edges: Edges, noise: float, progress: Progress
+        self, engine: Engine, blocks: KernelMatrix, edges: Edges, noise: float, progress: Progress
     ) -> None:
         self._engine = engine
         self._slices = spans(edges)
@@ -44,7 +44,7 @@ class SingleFactor:
         self._factor, more, _ = climb(attempt, start, limit=MOST * size)
         self.shift = noise + more
 
-    def __call__(self, run: Run, vectors: Array) -> Array:
+    def __call__(self, run: EngineRun, vectors: Array) -> Array:
         """(P⁻¹ vectorsᵀ)ᵀ. Rows are scaled to length one: residuals may be small."""
         size = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
         scaled = vectors / np.where(size > 0, size, 1.0)
@@ -56,9 +56,9 @@ class SingleFactor:
         return out * size
 
 
-def _first(blocks: TileSource, slices: list[slice], shift: float, i: int, j: int) -> Tile:
+def _first(blocks: KernelMatrix, slices: list[slice], shift: float, i: int, j: int) -> Tile:
     return blocks.block(slices[i], slices[j], shift=shift)
 
 
-def _part(run: Run, parts: list[Any], j: int) -> Tile:
+def _part(run: EngineRun, parts: list[Any], j: int) -> Tile:
     return run.copy(parts[j])

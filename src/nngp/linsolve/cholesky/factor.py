@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nngp._progress import Progress
-from nngp.linsolve.engines.engine import Handle, Run, Tile
+from nngp.linsolve.engines.engine import EngineRun, Handle, Tile
 from nngp.linsolve.tiling import Edges, chain_flops, lower_size, spans
 
 Rows = list[list[Handle]]
@@ -46,7 +46,7 @@ def _below(edges: Edges, j: int, begin: int) -> range:
 
 
 def factorise(
-    run: Run,
+    run: EngineRun,
     first: Callable[[int, int], Tile],
     edges: Edges,
     progress: Progress,
@@ -83,7 +83,7 @@ def factorise(
     return rows, _log_det(run, rows), [run.wait(tile) for tile in solved]
 
 
-def _log_det(run: Run, rows: Rows) -> float:
+def _log_det(run: EngineRun, rows: Rows) -> float:
     diagonals = [run.apply(_pivots, row[-1]) for row in rows]
     return 2.0 * sum(float(np.log(run.fetch(d)).sum()) for d in diagonals)
 
@@ -92,7 +92,7 @@ def _pivots(tile: Any) -> Any:
     return tile.diagonal().astype("float64")
 
 
-def merge_last(run: Run, factor: Factor, size: int) -> Factor:
+def merge_last(run: EngineRun, factor: Factor, size: int) -> Factor:
     """The last two tile rows as one, as long as that has at most `size` rows.
 
     Many small updates would otherwise leave many small tiles.
@@ -120,7 +120,7 @@ def _corner(upper: Any, below: Any, lower: Any) -> Any:
 
 
 def forward(
-    run: Run,
+    run: EngineRun,
     factor: Factor,
     firsts: Sequence[Callable[[int], Tile]],
     begins: Sequence[int] | None = None,
@@ -139,7 +139,7 @@ def forward(
     return out
 
 
-def backward(run: Run, factor: Factor, tiles: Sequence[Handle]) -> list[Handle]:
+def backward(run: EngineRun, factor: Factor, tiles: Sequence[Handle]) -> list[Handle]:
     """Tiles of B L⁻¹ for one block of rows B."""
     rows, out = factor.rows, list(tiles)
     for j in reversed(range(len(rows))):
@@ -149,7 +149,7 @@ def backward(run: Run, factor: Factor, tiles: Sequence[Handle]) -> list[Handle]:
     return out
 
 
-def inverse_rows(run: Run, factor: Factor, which: Sequence[int]) -> Rows:
+def inverse_rows(run: EngineRun, factor: Factor, which: Sequence[int]) -> Rows:
     """Tile rows of L⁻ᵀ: row i has the tiles (i, i), (i, i + 1), ..."""
     widths = np.diff(factor.edges)
 

@@ -80,7 +80,7 @@ def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:
     tile = engine.tile_size(n)
     in_flight = (2 + 2 * engine.width) * tile * tile + engine.width * ROWS * n
     in_flight += 4 * n * (outputs + 1)
-    data = n * d if engine.where == "device" else 0
+    data = n * d if engine.copies_inputs else 0
     return 8 * (lower_size(cut(n, tile)) + in_flight + data) + OVERHEAD
 
 

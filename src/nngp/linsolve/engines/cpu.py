@@ -7,18 +7,18 @@ being finished.
 
 import threading
 import time
-from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from copy import copy
-from typing import Any, Literal
+from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nngp import _machine
+from nngp.gram import HostBackend, KernelBackend, Tile
 from nngp.linsolve.engines import blas
-from nngp.linsolve.engines.engine import Handle, Tile
+from nngp.linsolve.engines.engine import Chain, Engine, EngineRun, Handle, TileFunction, TileType
 from nngp.linsolve.tiling import even_size
 
 Array = NDArray[np.float64]
@@ -26,18 +26,17 @@ TILE, SMALLEST_TILE, ALIGNED = 768, 192, 16
 ROWS = 192
 
 
-class CpuEngine:
+class CpuEngine(Engine):
     """Tiles in host memory."""
 
     name = "cpu"
-    where: Literal["host", "device", "cluster"] = "host"
-    spills = has_store = False
-    dtype: Any = np.float64
+    kernels: KernelBackend = HostBackend()
+    dtype: TileType = np.dtype(np.float64)
 
     def single(self) -> "CpuEngine":
         """The same with float32 tiles."""
         out = copy(self)
-        out.dtype = np.float32
+        out.dtype = np.dtype(np.float32)
         return out
 
     def tile_size(self, n: int) -> int:
@@ -48,8 +47,6 @@ class CpuEngine:
     @property
     def width(self) -> int:
         return _machine.threads()
-
-    whole_size: int = 0
 
     def rows_at_a_time(self, n: int) -> int:
         return ROWS
@@ -72,11 +69,8 @@ class CpuEngine:
                 spent = time.perf_counter() - start
         return run.width * 2.0 * TILE**3 / spent
 
-    def arena(self) -> "Arena | None":
-        return Arena() if self.dtype is np.float64 else None  # kernel blocks are float64
-
-    def facts(self) -> dict[str, int]:
-        return {}
+    def factor_memory(self) -> "Arena | None":
+        return Arena() if self.dtype == np.float64 else None  # kernel blocks are float64
 
     def run(self) -> "CpuRun":
         return CpuRun(self.dtype)
@@ -104,12 +98,12 @@ class _StoppedError(Exception):
     """Raised inside chains when the job is given up."""
 
 
-class CpuRun:
+class CpuRun(EngineRun):
     """A thread pool for the length of one job."""
 
     ahead = 1
 
-    def __init__(self, dtype: Any = np.float64) -> None:
+    def __init__(self, dtype: TileType) -> None:
         self._dtype = dtype
         # From another thread than the main one BLAS keeps its own threads: one chain at a time.
         main = threading.current_thread() is threading.main_thread()
@@ -125,18 +119,23 @@ class CpuRun:
         self._stack.enter_context(_machine.single_threaded_blas())
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self._stop.set()
         try:
-            self._pool.shutdown(wait=error[0] is None, cancel_futures=True)
-            self._outlast()
+            self._pool.shutdown(wait=kind is None, cancel_futures=True)
+            self._join_threads()
         finally:
             self._stack.close()
 
     def _register(self) -> None:
         self._threads.append(threading.current_thread())
 
-    def _outlast(self) -> None:
+    def _join_threads(self) -> None:
         """Wait for the threads, even while the user is pressing Ctrl-C again and again.
 
         Not by joining: a join that is interrupted takes its thread for dead.
@@ -149,45 +148,32 @@ class CpuRun:
             except KeyboardInterrupt:
                 continue  # the first one is already on its way
 
-    def chain(
-        self,
-        first: Callable[[], Tile],
-        left: Sequence[Handle] = (),
-        right: Sequence[Handle] = (),
-        last: Handle | Literal["potrf"] | None = None,
-        *,
-        transposed: bool = True,
-        then: Callable[..., Any] | None = None,
-        beside: Sequence[Handle] = (),
-        keep: bool = False,
-    ) -> Handle:
-        pairs = list(zip(left, right, strict=True))
+    def begin(self, chain: Chain) -> Handle:
+        return self._pool.submit(self._compute, chain)
 
-        def job() -> Any:
-            C = first().astype(self._dtype, copy=False)
-            for a, b in pairs:
-                self._go_on()
-                if a is b and last == "potrf":
-                    blas.update_lower(C, self.wait(a))
-                else:
-                    blas.update(C, self.wait(a), self.wait(b), transposed=transposed)
-            self._go_on()
-            if isinstance(last, str):
-                blas.potrf(C)
-            elif last is not None:
-                blas.trsm(self.wait(last), C, transposed=transposed)
-            return C if then is None else then(C, *(self.wait(h) for h in beside))
+    def _compute(self, chain: Chain) -> Tile:
+        C = chain.first().astype(self._dtype, copy=False)
+        for a, b in chain.pairs:
+            self._check_stopped()
+            if a is b and chain.ends_in_potrf:
+                blas.update_lower(C, self.wait(a))
+            else:
+                blas.update(C, self.wait(a), self.wait(b), transposed=chain.transposed)
+        self._check_stopped()
+        if chain.ends_in_potrf:
+            blas.potrf(C)
+        elif chain.last is not None:
+            blas.trsm(self.wait(chain.last), C, transposed=chain.transposed)
+        return C if chain.then is None else chain.then(C, *map(self.wait, chain.beside))
 
-        return self._pool.submit(job)
-
-    def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
-        def job() -> Any:
-            self._go_on()
+    def apply(self, function: TileFunction, *handles: Handle) -> Handle:
+        def job() -> Tile:
+            self._check_stopped()
             return function(*(self.wait(h) for h in handles))
 
         return self._pool.submit(job)
 
-    def wait(self, handle: Handle) -> Any:
+    def wait(self, handle: Handle) -> Tile:
         return handle.result() if isinstance(handle, Future) else handle
 
     def fetch(self, handle: Handle) -> Array:
@@ -196,15 +182,12 @@ class CpuRun:
     def put(self, array: Array) -> Tile:
         return np.ascontiguousarray(array, dtype=self._dtype)
 
-    def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
-        return [self.put(part) for part in np.split(array, edges[1:-1], axis=1)]
-
     def zeros(self, rows: int, columns: int) -> Tile:
         return np.zeros((rows, columns), dtype=self._dtype)
 
     def copy(self, handle: Handle) -> Tile:
         return self.wait(handle).copy()
 
-    def _go_on(self) -> None:
+    def _check_stopped(self) -> None:
         if self._stop.is_set():
             raise _StoppedError

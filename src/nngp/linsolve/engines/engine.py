@@ -1,50 +1,71 @@
-"""What an engine is: it runs chains of tile operations, somewhere.
+"""The interface of an engine: it stores tiles somewhere and runs chains of tile operations.
 
-The interface is small on purpose. Tiles are opaque to the algorithms; they are arrays of the
-engine's own kind, or handles of arrays that are still being computed. Arithmetic on a finished
-tile (`then=`, `apply`) uses array methods only, so that it is written once for all engines.
-
-Three methods an engine may do without: `product_size(n)`, the rows of a tile that is multiplied by
-and not factored (`tile_size` stands in for it), `single()`, the same engine with float32 tiles,
-which serve as preconditioners, and `task_room()`, the bytes that one task may take where that is
-less than all there are.
+Tiles are opaque to the algorithms; they are arrays of the engine's own kind, or handles of arrays
+that are still being computed. Arithmetic on a finished tile (`then=`, `apply`) uses array methods
+only, so that it is written once for all engines.
 """
 
-import os
-import sys
-from collections.abc import Callable, Sequence
-from importlib.util import find_spec
-from typing import Any, Literal, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-Tile = Any  # the engine's array
+from nngp.gram import KernelBackend, Tile
+
+Array = NDArray[np.float64]
 Handle = Any  # a Tile, or the promise of one
-GPU_FROM = 1500  # points from which engine="auto" looks for a GPU
-Function = TypeVar("Function", bound=Callable[..., Any])
+TileType = np.dtype[Any]  # float64, or float32 for a preconditioner
+TileFunction = Callable[..., Any]  # of tiles, by array methods; gives a tile or a tuple of tiles
+Function = TypeVar("Function", bound=TileFunction)
 
 
 def compiled(function: Function) -> Function:
-    """Marks a function of tiles alone, which an engine may compile into one program."""
+    """Mark a function of tiles alone, which an engine may compile into one program."""
     function.compiled = True  # type: ignore[attr-defined]
     return function
 
 
-def product_size(engine: "Engine", n: int) -> int:
-    """Rows of a tile that vectors are multiplied by."""
-    return int(getattr(engine, "product_size", engine.tile_size)(n))
+@dataclass(frozen=True)
+class Chain:
+    """C = first(); C -= Σ left_k right_kᵀ; potrf or C last⁻ᵀ; then(C, *beside).
+
+    `first` gives an array that the chain may overwrite. With transposed=False neither the right
+    factors nor `last` are transposed. With `keep` an engine that has a store puts the tile there.
+    """
+
+    first: Callable[[], Tile]
+    pairs: Sequence[tuple[Handle, Handle]]
+    last: Handle | Literal["potrf"] | None
+    transposed: bool
+    then: TileFunction | None
+    beside: Sequence[Handle]
+    keep: bool
+
+    @property
+    def ends_in_potrf(self) -> bool:
+        return isinstance(self.last, str)
 
 
-class Run(Protocol):
+class EngineRun(ABC):
     """One job on an engine: a context manager that leaves nothing running behind."""
 
-    width: int  # chains worked on side by side
+    width: int  # chains computed side by side
     ahead: int  # columns of chains begun before one is waited for
 
-    def __enter__(self) -> "Run": ...
+    @abstractmethod
+    def __enter__(self) -> Self: ...
 
-    def __exit__(self, *error: Any) -> None: ...
+    @abstractmethod
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
 
     def chain(
         self,
@@ -54,121 +75,122 @@ class Run(Protocol):
         last: Handle | Literal["potrf"] | None = None,
         *,
         transposed: bool = True,
-        then: Callable[..., Any] | None = None,
+        then: TileFunction | None = None,
         beside: Sequence[Handle] = (),
         keep: bool = False,
     ) -> Handle:
-        """C = first(); C -= Σ left_k right_kᵀ; potrf or C last⁻ᵀ; then(C, *beside).
+        """Begin a `Chain`. Chains may only depend on earlier ones."""
+        pairs = list(zip(left, right, strict=True))
+        return self.begin(Chain(first, pairs, last, transposed, then, beside, keep))
 
-        `first` hands over an array that the chain may overwrite. With transposed=False neither
-        the right factors nor `last` are transposed. Chains may only depend on earlier ones. With
-        `keep` an engine that has a store puts the tile there.
-        """
+    @abstractmethod
+    def begin(self, chain: Chain) -> Handle:
+        """Compute a chain now, or queue it."""
 
-    def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
-        """function(*tiles), when they are there."""
+    @abstractmethod
+    def apply(self, function: TileFunction, *handles: Handle) -> Handle:
+        """function(*tiles), once they are computed."""
 
+    @abstractmethod
     def wait(self, handle: Handle) -> Handle:
         """The same tile, finished, where it is; raises what its chain raised."""
 
-    def fetch(self, handle: Handle) -> NDArray[np.float64]:
+    @abstractmethod
+    def fetch(self, handle: Handle) -> Array:
         """The finished tile on the host."""
 
-    def put(self, array: NDArray[np.float64]) -> Tile:
+    @abstractmethod
+    def put(self, array: Array) -> Tile:
         """A host array as a tile."""
 
-    def columns(self, array: NDArray[np.float64], edges: Sequence[int]) -> list[Tile]:
-        """A host array as tiles, cut between its columns."""
-
+    @abstractmethod
     def zeros(self, rows: int, columns: int) -> Tile:
         """A tile of zeros."""
 
+    @abstractmethod
     def copy(self, handle: Handle) -> Tile:
         """A tile that a chain may begin with and overwrite."""
 
+    def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
+        """A host array as tiles, cut between its columns."""
+        return [self.put(part) for part in np.split(array, edges[1:-1], axis=1)]
 
-class Engine(Protocol):
-    """Where tiles live."""
+
+class FactorMemory(Protocol):
+    """Memory for the tiles of one factor, which the next factor of that shape may use again."""
+
+    def tile(self, rows: slice, columns: slice) -> Array:
+        """The memory of tile (rows, columns)."""
+
+
+class Engine(ABC):
+    """Where tiles are stored, and who computes them."""
 
     name: str
-    where: Literal["host", "device", "cluster"]  # of the kernel blocks it wants
+    spills = False  # to disk what its memory cannot hold
+    has_store = False  # tiles can be kept as files
+    copies_inputs = False  # the data take memory beside the tiles
+    largest_rank = 2048  # of a Nyström preconditioner
+    single_cost = 0.5  # of an operation in float32, relative to float64
+    largest_whole_matrix = 0  # rows of a matrix that is better not cut into tiles
 
-    spills: bool  # to disk what its memory cannot hold
-    dtype: Any  # of the tiles
+    dtype: TileType
 
     @property
-    def has_store(self) -> bool:
-        """Whether tiles can be kept as files."""
+    @abstractmethod
+    def kernels(self) -> KernelBackend:
+        """Makes the kernel matrices whose blocks this engine takes as tiles."""
 
     @property
+    @abstractmethod
     def width(self) -> int:
-        """Chains worked on side by side."""
+        """Chains computed side by side."""
 
+    @property
+    def product_tiles_in_flight(self) -> int:
+        """Tiles held at a time while a matrix is multiplied by vectors."""
+        return 3 + 2 * self.width
+
+    @abstractmethod
     def tile_size(self, n: int) -> int:
         """Rows of a tile for an n x n matrix."""
 
-    @property
-    def whole_size(self) -> int:
-        """The most rows of a matrix that is better not cut into tiles; 0 if tiles serve all."""
+    def product_size(self, n: int) -> int:
+        """Rows of a tile that vectors are multiplied by."""
+        return self.tile_size(n)
 
+    def padded_size(self, n: int) -> int:
+        """Rows to fill up a block of n test points to, where each new size is compiled anew."""
+        return n
+
+    @abstractmethod
     def rows_at_a_time(self, n: int) -> int:
         """Test points in one streamed block, with the memory that is free now."""
 
+    @abstractmethod
     def free_memory(self) -> int | None:
         """Bytes that tiles can take, where known."""
 
+    def task_room(self) -> float:
+        """Bytes that one task may take, where that is less than all there are."""
+        return np.inf
+
+    @abstractmethod
     def rate(self) -> float:
         """Multiply-adds a second, measured now, times two."""
 
-    def arena(self) -> Any:
-        """Memory for a factor, with a method tile(rows, columns); None where that has no use."""
+    @abstractmethod
+    def single(self) -> "Engine":
+        """The same engine with float32 tiles."""
 
-    def facts(self) -> dict[str, int]:
-        """What there is to tell of what it has done so far."""
+    def factor_memory(self) -> FactorMemory | None:
+        """Memory for a factor; None where the engine manages its own."""
+        return None
 
-    def run(self) -> Run:
+    def facts(self) -> Mapping[str, int]:
+        """Counts of the work done so far, for the report."""
+        return {}
+
+    @abstractmethod
+    def run(self) -> EngineRun:
         """Begin a job."""
-
-
-def choose_engine(engine: "str | Engine", n: int) -> Engine:
-    """The engine of that name; "auto" takes a GPU if there is one and n is worth it."""
-    from nngp.linsolve.engines.cpu import CpuEngine
-
-    if not isinstance(engine, str):
-        if not hasattr(engine, "tile_size"):
-            raise TypeError(
-                "engine must be 'auto', 'cpu', 'gpu' or an engine, such as "
-                f"nngp.DaskEngine(client), got {type(engine).__name__}"
-            )
-        return engine
-    if engine not in ("auto", "cpu", "gpu"):
-        raise ValueError(
-            f"engine must be 'auto', 'cpu' or 'gpu', got {engine!r}; a cluster is "
-            "nngp.DaskEngine(address)"
-        )
-    if engine == "gpu" or (engine == "auto" and n >= GPU_FROM and _gpu_in_sight()):
-        try:
-            from nngp.linsolve.engines.gpu import GpuEngine, gpu_device
-        except ImportError:
-            if engine == "auto":
-                return CpuEngine()
-            raise ImportError(
-                "engine='gpu' needs JAX; install it with: pip install 'nngp[jax]'"
-            ) from None
-        device = gpu_device()
-        if device is not None:
-            return GpuEngine(device)
-        if engine == "gpu":
-            raise RuntimeError(
-                "engine='gpu' needs JAX with a GPU, and JAX sees none; install the JAX build for "
-                "your GPU, or use engine='cpu'"
-            )
-    return CpuEngine()
-
-
-def _gpu_in_sight() -> bool:
-    """Cheap signs of a GPU, so that JAX is not imported in vain."""
-    if find_spec("jax") is None:
-        return False
-    nodes = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-    return "jax" in sys.modules or any(os.path.exists(node) for node in nodes)

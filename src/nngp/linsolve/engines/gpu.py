@@ -6,11 +6,12 @@ which is how it is tested without a GPU.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from copy import copy
 from functools import cache, partial
-from typing import Any, Literal
+from types import TracebackType
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +20,14 @@ from jax import lax
 from numpy.typing import NDArray
 
 from nngp.errors import NotPositiveDefiniteError
-from nngp.linsolve.engines.engine import Handle, Tile
+from nngp.gram import KernelBackend, Tile
+from nngp.gram.device.arrays import DeviceArray
+from nngp.gram.device.backend import DeviceBackend
+from nngp.linsolve.engines.engine import Chain, Engine, EngineRun, Handle, TileFunction, TileType
 from nngp.linsolve.tiling import even_size
 
 Array = NDArray[np.float64]
+DOUBLE = np.dtype(np.float64)
 TILE, SMALL_TILE, SMALL_N = 3072, 2048, 60_000
 LARGEST_WHOLE_MATRIX = 24_576
 ALIGNED = 16  # rows of a tile are a multiple of this: products are much slower otherwise
@@ -31,41 +36,41 @@ STACK = 8192  # rows solved at a time: a triangular solve of one tile leaves the
 
 
 @partial(jax.jit, donate_argnums=0, static_argnames="transposed")
-def _update(C: Any, A: Any, B: Any, *, transposed: bool) -> Any:
+def _update(C: DeviceArray, A: DeviceArray, B: DeviceArray, *, transposed: bool) -> DeviceArray:
     # float32 products would be rounded to 10 bits on the way
     precision = lax.Precision.HIGHEST if C.dtype == jnp.float32 else None
     return C - jnp.matmul(A, B.T if transposed else B, precision=precision)
 
 
 @partial(jax.jit, donate_argnums=0)
-def _potrf(C: Any) -> tuple[Any, Any]:
+def _potrf(C: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
     L = lax.linalg.cholesky(C, symmetrize_input=False)
     return L, jnp.isfinite(jnp.diagonal(L)).all()
 
 
 @partial(jax.jit, donate_argnums=1, static_argnames="transposed")
-def _trsm(L: Any, tiles: tuple[Any, ...], *, transposed: bool) -> list[Any]:
+def _trsm(L: DeviceArray, tiles: tuple[DeviceArray, ...], *, transposed: bool) -> list[DeviceArray]:
     C = jnp.concatenate(tiles)
     X = lax.linalg.triangular_solve(L, C, left_side=False, lower=True, transpose_a=transposed)
     return jnp.split(X, np.cumsum([len(tile) for tile in tiles])[:-1])
 
 
 @partial(jax.jit, static_argnames="cuts")
-def _columns(X: Any, cuts: tuple[int, ...]) -> list[Any]:
+def _columns(X: DeviceArray, cuts: tuple[int, ...]) -> list[DeviceArray]:
     return jnp.split(X, cuts, axis=1)
 
 
 @cache
-def _jitted(function: Callable[..., Any]) -> Callable[..., Any]:
+def _jitted(function: TileFunction) -> TileFunction:
     return jax.jit(function)
 
 
-def _program(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as one program, if it is marked as one that can be."""
+def _program(function: TileFunction) -> TileFunction:
+    """The function as one compiled program, if it is marked so."""
     return _jitted(function) if getattr(function, "compiled", False) else function
 
 
-def gpu_device() -> Any | None:
+def gpu_device() -> jax.Device | None:
     """The first GPU that JAX sees, or None."""
     try:
         return jax.devices("gpu")[0]
@@ -73,18 +78,22 @@ def gpu_device() -> Any | None:
         return None
 
 
-class GpuEngine:
+class GpuEngine(Engine):
     """Tiles on one JAX device."""
 
     name = "gpu"
-    where: Literal["host", "device", "cluster"] = "device"
-    spills = has_store = False
+    kernels: KernelBackend = DeviceBackend()
+    copies_inputs = True
+    largest_rank = 20_480
+    single_cost = 1.0
     width: int = 1
-    dtype: Any = np.float64
+    product_tiles_in_flight: int = 12  # a program for a tile has intermediate arrays of its size
+    dtype: TileType = DOUBLE
 
-    def __init__(self, device: Any = None, tile: int | None = None) -> None:
+    def __init__(self, device: jax.Device | None = None, tile: int | None = None) -> None:
         self.device: Any = device or gpu_device()
         self._tile = tile
+        self.largest_whole_matrix = tile or LARGEST_WHOLE_MATRIX
 
     def tile_size(self, n: int) -> int:
         """Even tiles of at most 3072 rows, or 2048 for a smaller matrix."""
@@ -101,13 +110,12 @@ class GpuEngine:
     def single(self) -> "GpuEngine":
         """The same with float32 tiles; what kernel blocks are computed in stays float64."""
         out = copy(self)
-        out.dtype = np.float32
+        out.dtype = np.dtype(np.float32)
         return out
 
-    @property
-    def whole_size(self) -> int:
-        """The most rows of a matrix that is better not cut into tiles."""
-        return self._tile or LARGEST_WHOLE_MATRIX
+    def padded_size(self, n: int) -> int:
+        """A power of two up to 1,024 rows, a multiple of 1,024 beyond."""
+        return max(64, 1 << (n - 1).bit_length()) if n < 1024 else -(-n // 1024) * 1024
 
     def rows_at_a_time(self, n: int) -> int:
         """As many as fill a quarter of what is free, or 4.5 GB."""
@@ -117,7 +125,7 @@ class GpuEngine:
 
     def free_memory(self) -> int | None:
         """What JAX's pool has left; XLA_PYTHON_CLIENT_MEM_FRACTION makes the pool larger."""
-        stats: dict[str, Any] = self.device.memory_stats() or {}
+        stats: dict[str, int] = self.device.memory_stats() or {}
         if "bytes_limit" not in stats:
             return None
         return int(stats["bytes_limit"] - stats["bytes_in_use"])
@@ -125,18 +133,12 @@ class GpuEngine:
     def rate(self) -> float:
         return _measured_rate(self.device)
 
-    def arena(self) -> None:
-        return None  # JAX has its own pool
-
-    def facts(self) -> dict[str, int]:
-        return {}
-
     def run(self) -> "GpuRun":
         return GpuRun(self.device, self.dtype)
 
 
 @cache
-def _measured_rate(device: Any) -> float:
+def _measured_rate(device: jax.Device) -> float:
     """From a few products of tiles, once compiled."""
     size = SMALL_TILE
     with GpuRun(device) as run:
@@ -152,18 +154,18 @@ def _measured_rate(device: Any) -> float:
 class _Unsolved:
     """A tile whose triangular solve waits for company."""
 
-    tile: Any = None
+    tile: DeviceArray = None
 
 
-class GpuRun:
+class GpuRun(EngineRun):
     """Double precision and the device, for the length of one job."""
 
     width = ahead = 1
 
-    def __init__(self, device: Any, dtype: Any = np.float64) -> None:
+    def __init__(self, device: jax.Device, dtype: TileType = DOUBLE) -> None:
         self._device, self._dtype, self._stack = device, dtype, ExitStack()
-        self._pivots: dict[int, Any] = {}
-        self._queue: list[tuple[_Unsolved, Any]] = []
+        self._pivots: dict[int, DeviceArray] = {}
+        self._queue: list[tuple[_Unsolved, DeviceArray]] = []
         self._queue_with, self._diagonal = (0, True), None
 
     def __enter__(self) -> "GpuRun":
@@ -171,40 +173,34 @@ class GpuRun:
         self._stack.enter_context(jax.default_device(self._device))
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self._stack.close()
-        if isinstance(error[1], RuntimeError) and "RESOURCE_EXHAUSTED" in str(error[1]):
+        if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error):
             raise MemoryError(
                 "the GPU ran out of memory; use fewer points or engine='cpu', or give JAX more of "
                 "the GPU with XLA_PYTHON_CLIENT_MEM_FRACTION=0.95"
-            ) from error[1]
+            ) from error
 
-    def chain(
-        self,
-        first: Callable[[], Tile],
-        left: Sequence[Handle] = (),
-        right: Sequence[Handle] = (),
-        last: Handle | Literal["potrf"] | None = None,
-        *,
-        transposed: bool = True,
-        then: Callable[..., Any] | None = None,
-        beside: Sequence[Handle] = (),
-        keep: bool = False,
-    ) -> Handle:
-        C = first().astype(self._dtype)
-        for a, b in zip(left, right, strict=True):
-            C = _update(C, self._value(a), self._value(b), transposed=transposed)
-        if isinstance(last, str):
+    def begin(self, chain: Chain) -> Handle:
+        C = chain.first().astype(self._dtype)
+        for a, b in chain.pairs:
+            C = _update(C, self._value(a), self._value(b), transposed=chain.transposed)
+        if chain.ends_in_potrf:
             C, positive = _potrf(C)
             self._pivots[id(C)] = positive
-        elif last is not None:
-            C = self._solve(self._value(last), C, transposed)
-        return C if then is None else self.apply(then, C, *beside)
+        elif chain.last is not None:
+            C = self._solve(self._value(chain.last), C, chain.transposed)
+        return C if chain.then is None else self.apply(chain.then, C, *chain.beside)
 
-    def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
+    def apply(self, function: TileFunction, *handles: Handle) -> Handle:
         return _program(function)(*(self._value(h) for h in handles))
 
-    def wait(self, handle: Handle) -> Any:
+    def wait(self, handle: Handle) -> DeviceArray:
         positive = self._pivots.pop(id(handle), None)
         if positive is not None and not bool(positive):
             raise NotPositiveDefiniteError("a pivot of the Cholesky factorisation is not positive")
@@ -244,7 +240,7 @@ class GpuRun:
             handle.tile = tile
         self._queue = []
 
-    def _value(self, handle: Handle) -> Any:
+    def _value(self, handle: Handle) -> DeviceArray:
         if not isinstance(handle, _Unsolved):
             return handle
         if handle.tile is None:

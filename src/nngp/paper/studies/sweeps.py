@@ -58,7 +58,7 @@ class Sweeps:
         """Where there is no GPU, small sets are done by JAX on the CPU if it is installed: what
         takes long there are the look-ups, and JAX compiles them into one loop."""
         engine = choose_engine(self.scope.engine, train)
-        if engine.where == "device" or train > FEW or find_spec("jax") is None:
+        if engine.name == "gpu" or train > FEW or find_spec("jax") is None:
             return engine
         import jax
 

@@ -14,7 +14,8 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, Literal
+from types import TracebackType
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -22,7 +23,10 @@ from numpy.typing import NDArray
 
 from nngp._digest import digest
 from nngp._files import usable_folder
+from nngp.gram import Tile
+from nngp.gram.cluster.backend import ClusterBackend
 from nngp.gram.cluster.task import Task, own_copy
+from nngp.linsolve.engines import blas
 from nngp.linsolve.engines.dask.client import (
     Listener,
     check_open,
@@ -33,7 +37,7 @@ from nngp.linsolve.engines.dask.client import (
 )
 from nngp.linsolve.engines.dask.tasks import Link, call, copied, link, whole
 from nngp.linsolve.engines.dask.tile_store import Token, find_tile, write_tile
-from nngp.linsolve.engines.engine import Handle, Tile
+from nngp.linsolve.engines.engine import Chain, Engine, EngineRun, Handle, TileFunction
 from nngp.linsolve.tiling import even_size
 
 Array = NDArray[np.float64]
@@ -59,7 +63,7 @@ class Remote:
         return np.asarray(self.engine.fetch(self), dtype=dtype)
 
 
-class DaskEngine:
+class DaskEngine(Engine):
     """Tiles on the workers of a Dask cluster.
 
     Parameters
@@ -89,9 +93,7 @@ class DaskEngine:
     """
 
     name = "dask"
-    where: Literal["host", "device", "cluster"] = "cluster"
     spills = True
-    whole_size: int = 0
 
     def __init__(
         self,
@@ -111,6 +113,7 @@ class DaskEngine:
             raise ValueError(f"patience must be a number of seconds, got {patience!r}")
         self.tile, self.patience = int(tile), float(patience)
         self.store = None if store is None else _folder(store)
+        self.has_store = self.store is not None
         self.client = connected(client_or_address)
         self._own = self.client is not client_or_address
         self._is_shared = False
@@ -148,12 +151,12 @@ class DaskEngine:
         return out
 
     def workers(self) -> list[dict[str, Any]]:
-        """What the scheduler knows of its workers."""
+        """The scheduler's records of its workers."""
         return list(known_workers(self.client).values())
 
     @property
-    def has_store(self) -> bool:
-        return self.store is not None
+    def kernels(self) -> ClusterBackend:
+        return ClusterBackend(self)
 
     @property
     def width(self) -> int:
@@ -168,7 +171,7 @@ class DaskEngine:
         return ROWS
 
     def free_memory(self) -> int | None:
-        """What workers can hold before they spill; not known as long as there are none."""
+        """Bytes that workers hold before they spill; unknown while there are no workers."""
         limits = [worker["memory_limit"] for worker in self.workers()]
         return int(0.6 * sum(limits)) if limits and all(limits) else None
 
@@ -177,7 +180,7 @@ class DaskEngine:
         return min((_room(worker) for worker in self.workers()), default=np.inf)
 
     def check_room(self, n: int, d: int) -> None:
-        """Refuse tiles that a worker cannot work on."""
+        """Raise MemoryError if a task on these tiles does not fit the smallest worker."""
         smallest = min(self.workers(), key=_room, default=None)
         rows = self.tile_size(n)
         if smallest is None or self._task_bytes(rows, d) <= _room(smallest):
@@ -210,9 +213,6 @@ class DaskEngine:
         threads = [worker["nthreads"] for worker in known.values()]
         return sum(2.0 * PRODUCT**3 / s * t for s, t in zip(seconds, threads, strict=True))
 
-    def arena(self) -> None:
-        return None
-
     def facts(self) -> dict[str, int]:
         heard, workers = self.listener, self.workers()
         known = [worker.get("metrics", {}) for worker in workers]
@@ -229,16 +229,16 @@ class DaskEngine:
     def run(self) -> "DaskRun":
         return DaskRun(self)
 
-    def submit(self, later: Task, *, kind: str = "rows", keep: bool = False) -> Remote:
-        """Have it computed by some worker; with `keep` and a store, through a file."""
+    def submit(self, task: Task, *, kind: str = "rows", keep: bool = False) -> Remote:
+        """Compute a task on a worker; with `keep` and a store, through a file."""
         if keep and self.store is not None:
-            token = find_tile(self.store, later.name)
+            token = find_tile(self.store, task.name)
             if token is None:
-                token = write_tile(self.store, later.name, call(later.function, later.arguments))
+                token = write_tile(self.store, task.name, call(task.function, task.arguments))
             self._check_shared(token)
-            return Remote(self, token, later.name)
-        arguments = [_plain(self._in_pieces(argument)) for argument in later.arguments]
-        return Remote(self, self.send(kind, call, later.function, arguments), later.name)
+            return Remote(self, token, task.name)
+        arguments = [_plain(self._in_pieces(argument)) for argument in task.arguments]
+        return Remote(self, self.send(kind, call, task.function, arguments), task.name)
 
     def _check_shared(self, token: Token) -> None:
         """Once: a file that is written here must be there for the workers."""
@@ -257,21 +257,21 @@ class DaskEngine:
         if not isinstance(argument, np.ndarray) or argument.nbytes <= PIECE or len(argument) < 2:
             return argument
         count = min(len(argument), -(-argument.nbytes // PIECE))
-        return [self.submit(_given(part)) for part in np.array_split(argument, count)]
+        return [self.submit(_copy_task(part)) for part in np.array_split(argument, count)]
 
     def compute(self, delayed: Any) -> Remote:
-        """Something of Dask's own."""
+        """Compute a delayed object of Dask's own."""
         check_open(self.client)
         return Remote(self, self.client.compute(delayed), "")
 
     def send(self, kind: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """A task, under a key of its own."""
+        """Submit a function call to the scheduler under a unique key."""
         check_open(self.client)
         key = f"nngp-{kind}-{secrets.token_hex(8)}"
         return self.client.submit(function, *arguments, key=key, pure=False)
 
     def wait(self, handle: Remote) -> Remote:
-        """Until it is there; raises what its task raised."""
+        """Wait until it is computed; raises what its task raised."""
         if not isinstance(handle.future, Token):
             patient(self.client, handle.future, self.patience)
         return handle
@@ -286,7 +286,7 @@ class DaskEngine:
         return found
 
 
-class DaskRun:
+class DaskRun(EngineRun):
     """One job on the cluster; what it has begun is let go of if it fails."""
 
     ahead = AHEAD
@@ -298,40 +298,35 @@ class DaskRun:
     def __enter__(self) -> "DaskRun":
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        if error[0] is None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
             return
         # Not by cancelling: of keys that depend on each other that can cost the connection.
         for future in list(self._begun):
             if future.status == "pending":
                 future.release()
 
-    def chain(
-        self,
-        first: Callable[[], Any],
-        left: Sequence[Handle] = (),
-        right: Sequence[Handle] = (),
-        last: Handle | Literal["potrf"] | None = None,
-        *,
-        transposed: bool = True,
-        then: Callable[..., Any] | None = None,
-        beside: Sequence[Handle] = (),
-        keep: bool = False,
-    ) -> Handle:
-        start = first()
+    def begin(self, chain: Chain) -> Handle:
+        start = chain.first()
         if isinstance(start, Remote):
             start = Task(copied, (start,), start.name)
-        engine, pairs = self.engine, list(zip(left, right, strict=True))
-        name = digest("chain", start, pairs, last, transposed, engine.dtype.str)
-        *before, final = self._groups(start, pairs, last)
-        how = Link("", engine.listener.topic, engine.dtype.str, transposed, isinstance(last, str))
+        engine, pairs = self.engine, list(chain.pairs)
+        name = digest("chain", start, pairs, chain.last, chain.transposed, engine.dtype.str)
+        *before, final = self._groups(start, pairs, chain.last)
+        potrf, topic = chain.ends_in_potrf, engine.listener.topic
+        how = Link("", topic, engine.dtype.str, chain.transposed, lower=potrf)
         for group in before:
             start = Task(copied, (self._send("update", how, start, group),), name)
-        if then is None:  # it has a name, and may be kept
-            how = how._replace(name=name, store=(engine.store or "") if keep else "")
-        how, solve = how._replace(potrf=how.lower), None if how.lower else last
-        future = self._send("chain", how, start, final, solve, then, beside)
-        return Remote(engine, future.future, name if then is None else digest(future.future.key))
+        if chain.then is None:  # it has a name, and may be kept
+            how = how._replace(name=name, store=(engine.store or "") if chain.keep else "")
+        how, last = how._replace(potrf=potrf), None if potrf else chain.last
+        sent = self._send("chain", how, start, final, last, chain.then, chain.beside)
+        return Remote(engine, sent.future, name if chain.then is None else digest(sent.future.key))
 
     def _groups(self, start: Task, pairs: list[Any], last: Any) -> list[list[Any]]:
         """The updates of one task after the other. Where tiles are files one task does them all, as
@@ -350,7 +345,7 @@ class DaskRun:
         start: Task,
         group: list[Any],
         last: Handle | None = None,
-        then: Callable[..., Any] | None = None,
+        then: TileFunction | None = None,
         beside: Sequence[Handle] = (),
     ) -> Remote:
         """One task of a chain."""
@@ -364,36 +359,33 @@ class DaskRun:
             [_plain(b) for _, b in group],
             _plain(last),
             then,
-            [_plain(self._there(handle)) for handle in beside],
+            [_plain(self._submitted(handle)) for handle in beside],
         )
         self._begun.add(future)
         return Remote(self.engine, future, how.name)
 
-    def apply(self, function: Callable[..., Any], *handles: Handle) -> Handle:
-        arguments = [_plain(self._there(handle)) for handle in handles]
+    def apply(self, function: TileFunction, *handles: Handle) -> Handle:
+        arguments = [_plain(self._submitted(handle)) for handle in handles]
         future = self.engine.send("apply", call, function, arguments)
         self._begun.add(future)
         return Remote(self.engine, future, digest(future.key))
 
     def wait(self, handle: Handle) -> Handle:
-        there = self._there(handle)
+        there = self._submitted(handle)
         return self.engine.wait(there) if isinstance(there, Remote) else there
 
     def fetch(self, handle: Handle) -> Any:
-        there = self._there(handle)
+        there = self._submitted(handle)
         return self.engine.fetch(there) if isinstance(there, Remote) else np.asarray(there)
 
-    def _there(self, handle: Handle) -> Handle:
-        """What was only described is computed, for those who want no chain of it."""
+    def _submitted(self, handle: Handle) -> Handle:
+        """The handle of a task that has not been submitted yet; any other handle as it is."""
         return self.engine.submit(handle, kind="put") if isinstance(handle, Task) else handle
 
     def put(self, array: Array) -> Tile:
         return self.engine.submit(
-            _given(np.ascontiguousarray(array, self.engine.dtype)), kind="put"
+            _copy_task(np.ascontiguousarray(array, self.engine.dtype)), kind="put"
         )
-
-    def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
-        return [self.put(part) for part in np.split(array, edges[1:-1], axis=1)]
 
     def zeros(self, rows: int, columns: int) -> Tile:
         shape = int(rows), int(columns)
@@ -409,7 +401,7 @@ def _room(worker: dict[str, Any]) -> float:
     return SHARE * limit / threads if limit else np.inf
 
 
-def _given(array: Any) -> Task:
+def _copy_task(array: Any) -> Task:
     return Task(own_copy, (array,), digest("given", array))
 
 
@@ -433,8 +425,6 @@ def _rebuilt(
 
 
 def _product_seconds() -> float:
-    from nngp.linsolve.engines import blas
-
     A = np.ones((PRODUCT, PRODUCT))
     for _ in range(2):
         start = time.perf_counter()

@@ -38,7 +38,7 @@ OTHERS = X[40:70], Y[40:70], X[70:], Y[70:]
 
 def sweep_of(device, **more):
     sweep = nngp.Sweep(X[:40], Y[:40], *OTHERS, engine=device, **more)
-    assert sweep._queued is not None
+    assert sweep._in_one_piece is not None
     return sweep
 
 
@@ -88,7 +88,7 @@ def test_order_and_failures(device):
 
 
 def test_a_kernel_that_is_not_known_is_an_error(device, monkeypatch):
-    from nngp.posterior import system
+    from nngp.posterior import sweep_scores as system
 
     net = nngp.Architecture(50, "gelu", 5.0, 0.0)  # nearly relu, and known to 4e-5
     for limit, sentence in ((1e-5, "known to 4e-05 of its scale only"), (system.UNKNOWN, "")):
@@ -101,10 +101,10 @@ def test_a_kernel_that_is_not_known_is_an_error(device, monkeypatch):
 
 def test_unequal_norms_and_large_data_take_tiles(device):
     sets = 2 * X[:40], Y[:40], X[40:], Y[40:]
-    assert nngp.Sweep(*sets, engine=device)._queued is None
+    assert nngp.Sweep(*sets, engine=device)._in_one_piece is None
     small = type(device)(device.device, tile=16)
     sweep = nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:], engine=small)
-    assert sweep._queued is None
+    assert sweep._in_one_piece is None
 
 
 def test_pairs_nearer_than_the_table_take_tiles(device):
@@ -112,7 +112,7 @@ def test_pairs_nearer_than_the_table_take_tiles(device):
     data[1] = data[0]
     data[1, 0] = np.nextafter(data[1, 0], 9)
     sweep = nngp.Sweep(data[:40], Y[:40], data[40:], Y[40:], engine=device)
-    assert sweep._queued is None
+    assert sweep._in_one_piece is None
 
 
 def test_test_points_on_the_host_too():
@@ -127,12 +127,14 @@ def test_test_points_on_the_host_too():
 def test_the_solve_by_blocks(device, monkeypatch):
     import jax
 
-    from nngp.posterior import sweep_queued
+    from nngp.posterior import sweep_in_one_piece
 
     rng = np.random.default_rng(1)
     for n, size in ((12, 4), (13, 4), (5, 4), (3, 4)):
-        solve = jax.jit(lambda L, z: sweep_queued._by_blocks(L, z))  # one program instead of many
-        monkeypatch.setattr(sweep_queued, "BLOCK", size)
+        solve = jax.jit(
+            lambda L, z: sweep_in_one_piece._by_blocks(L, z)
+        )  # one program instead of many
+        monkeypatch.setattr(sweep_in_one_piece, "BLOCK", size)
         L, z = np.tril(rng.standard_normal((n, n))) + 3 * np.eye(n), rng.standard_normal((2, n))
         with device.run() as run:
             found = np.asarray(solve(run.put(L), run.put(z)))
@@ -147,10 +149,10 @@ def test_the_authors_table(device, monkeypatch):
     cross = nngp.kernel(net, X[40:70], X[:40], method="lookup", table=table)
     mean = cross @ np.linalg.solve(K, Y[:40])
     small = type(device)(device.device, tile=32)
-    monkeypatch.setattr(type(device), "whole_size", 40)
+    monkeypatch.setattr(small, "largest_whole_matrix", 40)
     for engine in (small, "cpu"):
         sweep = nngp.Sweep(X[:40], Y[:40], *OTHERS[:2], noise_var=0.1, engine=engine)
-        assert (sweep._queued is None) == (engine == "cpu")
+        assert (sweep._in_one_piece is None) == (engine == "cpu")
         result = next(sweep.run([net], table=table))
         assert result.mse == pytest.approx(np.mean((mean - Y[40:70]) ** 2), rel=1e-7)
         assert result.accuracy == np.mean(mean.argmax(1) == Y[40:70].argmax(1))
@@ -161,8 +163,8 @@ def test_the_authors_table(device, monkeypatch):
 def test_duplicates_and_opposites_have_values_of_their_own(device):
     """An activation that jumps tears apart all but equal inputs, however near they are."""
     from nngp.curve import curve_at
-    from nngp.gram.device.blocks import DEEP
     from nngp.gram.device.gaps import gap_values
+    from nngp.gram.device.profiles import DEEP
 
     curve = curve_at(nngp.Architecture(6, "sign", 1.0, 0.0), 1.0)
     deficit, one = curve.profile.deficit, curve.variance

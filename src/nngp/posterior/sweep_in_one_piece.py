@@ -1,15 +1,15 @@
 """A sweep's networks some at a time, as one program on a device: data whose kernel is one square.
 
-Tiles are for matrices that fill a device. Below that, what costs is asking: the device is idle
-whenever the host waits for an answer before it says what comes next. So here a group of networks
-is one program (look-up, factor, solve, means, scores, one network after the other), the next group
-is queued before the last is read, and the host reads a handful of numbers of each network. What is
-kept of the data is the signed gap of every pair, so that one look-up serves all pairs, near ones
-included. The algebra is that of `constant`.
+Tiles are for matrices that fill a device. Below that, the device is idle whenever the host waits
+for an answer before it says what comes next. So here a group of networks is one program (look-up,
+factor, solve, means, scores, one network after the other), the next group is queued before the
+last is read, and the host reads a handful of numbers of each network. The data are kept as the
+signed gap of every pair, so that one look-up serves all pairs, near ones included. The algebra is
+that of `constant.py`.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -24,15 +24,29 @@ from numpy.typing import NDArray
 from nngp.architecture import Architecture
 from nngp.curve import AngularCurve, curve_at
 from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
-from nngp.gram import Inputs, KernelSplit, kernel_blocks
-from nngp.gram.device.blocks import DEEP
+from nngp.gram import HostBackend, Inputs, KernelSplit
+from nngp.gram.device.arrays import DeviceArray, unit_rows
 from nngp.gram.device.gaps import gap_values, signed_gaps
-from nngp.linsolve import CpuEngine, Engine, climb
-from nngp.posterior.constant import Constant
+from nngp.gram.device.profiles import DEEP
+from nngp.linsolve import CpuEngine, climb
+from nngp.posterior.constant import (
+    Constant,
+    log_evidence,
+    posterior_variance,
+    shift_from_middle,
+    uncentred_sums,
+)
 from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
-from nngp.posterior.sweep_result import Points, SweepResult, scores
-from nngp.posterior.system import check_curve, check_noise, evidence
+from nngp.posterior.sweep_scores import (
+    SweepData,
+    SweepMethod,
+    SweepResult,
+    check_curve,
+    failure_fields,
+    score_fields,
+)
+from nngp.posterior.targets import middle_of
 
 Array = NDArray[np.float64]
 GROUP = 10  # networks in a program
@@ -43,8 +57,8 @@ BORDER = 1e100  # diagonal below the targets: larger than any |L⁻¹y|²
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A network and what it is asked with."""
+class _Network:
+    """A network, its curve, and the noise to begin with."""
 
     architecture: Architecture
     curve: AngularCurve
@@ -52,38 +66,27 @@ class _Asked:
     noise: Noise
 
 
-Group = list[_Asked | SweepResult]  # the latter for a network that cannot be asked, and why
+Group = list[_Network | SweepResult]  # the latter for a network that cannot be computed, and why
 
 
-class QueuedSweep:
+class OnePieceSweep(SweepMethod):
     """The gaps on the device, and programs on them. Inputs share the norm `input_var`."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        inputs: Inputs,
-        Y: Array,
-        asked: Sequence[Points],
-        noise: tuple[float, bool],
-        input_var: float,
-    ) -> None:
-        self._engine, self._inputs, self._noise = engine, inputs, noise
-        self._points, self._input_var = asked, input_var
-        self._middle = np.median(Y, axis=0)
-        self._ends = tuple(np.cumsum([len(points.inputs) for points in asked]).tolist())
-        with engine.run() as run:
-            own, near = signed_gaps(inputs.on_device, inputs.on_device, symmetric=True)
+    def __init__(self, data: SweepData, input_var: float) -> None:
+        inputs, Y = data.train
+        self._data, self._engine, self._input_var = data, data.engine, input_var
+        self._middle = middle_of(Y)
+        sizes = [len(points.inputs) for points in data.scored]
+        self._ends = tuple(np.cumsum(sizes).tolist())
+        with self._engine.run() as run:
+            rows = unit_rows(inputs)
+            own, near = signed_gaps(rows, rows, symmetric=True)
             self._own = _bordered(own, len(self._middle) + 1)
-            found = [_gaps(points.inputs, inputs) for points in asked]
+            found = [_gaps(points.inputs, inputs) for points in data.scored]
             self._cross = jnp.concatenate([gaps for gaps, _ in found])
             self._targets = run.put(np.column_stack([Y - self._middle, np.ones(len(Y))]))
-            self._answers = run.put(np.concatenate([points.targets for points in asked]))
+            self._answers = run.put(np.concatenate([points.targets for points in data.scored]))
             self._nearest = min(float(gap) for gap in (near, *(gap for _, gap in found)))
-
-    @staticmethod
-    def bytes(n: int, m: int) -> int:
-        """For n training and m other points: gaps, kernels, and the factor with its copies."""
-        return 8 * (5 * n * n + 3 * n * m)
 
     @property
     def suits(self) -> bool:
@@ -91,31 +94,31 @@ class QueuedSweep:
         return self._nearest > 2.0**-DEEP
 
     def run(self, architectures: Iterable[Architecture]) -> Iterator[SweepResult]:
-        """The results in order, a group at a time, when the next one is queued."""
+        """A group at a time, when the next one is queued."""
         left, before = iter(architectures), (Group(), None)
-        while group := [self._asked(architecture) for architecture in islice(left, GROUP)]:
+        while group := [self._prepared(architecture) for architecture in islice(left, GROUP)]:
             now = group, self._begin(group)
             yield from self._results(*before)
             before = now
         yield from self._results(*before)
 
-    def _asked(self, architecture: Architecture) -> _Asked | SweepResult:
+    def _prepared(self, architecture: Architecture) -> _Network | SweepResult:
         try:
             curve = curve_at(architecture, self._input_var)
-            split, noise = KernelSplit.of(curve), Noise.of(*self._noise, architecture, self._inputs)
+            split, noise = KernelSplit.of(curve), self._data.noise_of(architecture)
             if split.is_trivial:
                 raise VarianceError(
                     "the kernel is constant to below 1e-290 of its variance; use a smaller depth"
                 )
-            check_noise(noise, split)
+            noise.check(split)
             check_curve(architecture, self._input_var)
         except (ActivationError, VarianceError) as error:
-            return SweepResult(architecture, error=str(error))
-        return _Asked(architecture, curve, split, noise)
+            return SweepResult(architecture, **failure_fields(error))
+        return _Network(architecture, curve, split, noise)
 
-    def _begin(self, group: Group, noise_var: float | None = None) -> Any:
+    def _begin(self, group: Group, noise_var: float | None = None) -> DeviceArray:
         """Queue the networks of a group; there is always room for all of one."""
-        nets = [_as_numbers(asked, noise_var) for asked in group if isinstance(asked, _Asked)]
+        nets = [_as_numbers(one, noise_var) for one in group if isinstance(one, _Network)]
         if not nets:
             return None
         size = 1 if len(nets) == 1 else GROUP
@@ -132,74 +135,72 @@ class QueuedSweep:
                 ends=self._ends,
             )
 
-    def _results(self, group: Group, numbers: Any) -> Iterator[SweepResult]:
+    def _results(self, group: Group, numbers: DeviceArray) -> Iterator[SweepResult]:
         start, found = time.perf_counter(), iter(() if numbers is None else np.asarray(numbers))
-        for asked in group:
-            if isinstance(asked, SweepResult):
-                yield asked
+        for one in group:
+            if isinstance(one, SweepResult):
+                yield one
                 continue
-            fields = self._climbed(asked, next(found))
+            fields = self._climbed(one, next(found))
             now = time.perf_counter()
-            yield SweepResult(asked.architecture, seconds=now - start, **fields)
+            yield SweepResult(one.architecture, seconds=now - start, **fields)
             start = time.perf_counter()
 
-    def _climbed(self, asked: _Asked, first: Array) -> dict[str, Any]:
+    def _climbed(self, network: _Network, first: Array) -> dict[str, Any]:
         """The fields of a result, with more noise if need be."""
-        noise = asked.noise
+        noise = network.noise
 
         def attempt(stated: float) -> Array:
             more = stated * noise.unit
-            found = first if stated == noise.stated else np.asarray(self._begin([asked], more))[0]
+            found = first if stated == noise.stated else np.asarray(self._begin([network], more))[0]
             if not np.isfinite(found).all():
                 raise NotPositiveDefiniteError
             return found
 
         try:
             found, stated, failed = climb(attempt, noise.stated)
-            fields = self._fields(found, asked.split)
+            fields = self._fields(found, network.split)
         except NotPositiveDefiniteError as error:
-            noise_var = error.noise_var * noise.unit
-            blocks = kernel_blocks("host", asked.architecture, self._inputs)
-            return {
-                "noise_var": noise_var,
-                "failed_attempts": error.failed_attempts,
-                "error": no_factor(CpuEngine(), blocks, noise_var),
-            }
+            error.noise_var *= noise.unit
+            matrix = HostBackend().matrix(network.architecture, self._data.train.inputs)
+            error.args = (no_factor(CpuEngine(), matrix, error.noise_var),)
+            return failure_fields(error)
         except VarianceError as error:
-            return {"error": str(error)}
+            return failure_fields(error)
         return {**fields, "noise_var": stated * noise.unit, "failed_attempts": failed}
 
     def _fields(self, found: Array, split: KernelSplit) -> dict[str, Any]:
-        outputs = len(self._middle)
+        outputs, n = len(self._middle), len(self._data.train.inputs)
         (log_det, fit, beta), sums = found[:3], found[3 : 3 + outputs]
-        constant = Constant(split, float(beta), sums + self._middle * beta)
-        wrong, right = np.split(found[3 + outputs :], 2)
-        log_evidence = evidence(split, constant, fit, log_det, len(self._inputs), outputs)
-        return {"log_evidence": log_evidence, **scores(self._points, wrong, right)}
+        constant = Constant(split, float(beta), uncentred_sums(sums, self._middle, beta))
+        errors, agreements = np.split(found[3 + outputs :], 2)
+        evidence = log_evidence(split, constant, fit, log_det, n, outputs)
+        return {"log_evidence": evidence, **score_fields(self._data.scored, errors, agreements)}
 
 
-def _as_numbers(asked: _Asked, noise_var: float | None) -> tuple[Any, ...]:
+def _as_numbers(network: _Network, noise_var: float | None) -> tuple[DeviceArray, ...]:
     """A network as its program takes it: M as a function of the gap, noise, offset."""
-    profile = asked.split.profile(asked.curve)
-    noise_var = asked.noise.variance if noise_var is None else noise_var
+    profile = network.split.profile(network.curve)
+    noise_var = network.noise.variance if noise_var is None else noise_var
     return (
         profile.deficit.coefs[:, :DEEP],
         profile.at_one - profile.deficit.ends[1],
-        noise_var / asked.split.scale,
-        asked.split.offset,
+        noise_var / network.split.scale,
+        network.split.offset,
     )
 
 
-def _bordered(own: Any, rows: int) -> Any:
+def _bordered(own: DeviceArray, rows: int) -> DeviceArray:
     """Room below the matrix for the targets: what is factored there is L⁻¹Y."""
     more = rows + -(len(own) + rows) % ALIGNED
     return jnp.pad(own, (0, more), constant_values=1.0)  # a right angle: M is 0
 
 
-def _gaps(other: Inputs, inputs: Inputs) -> tuple[Any, Any]:
+def _gaps(other: Inputs, inputs: Inputs) -> tuple[DeviceArray, DeviceArray]:
     """Between two sets, and the smallest."""
+    rows = unit_rows(other)
     parts = [
-        signed_gaps(other.on_device[start : start + ROWS], inputs.on_device, symmetric=False)
+        signed_gaps(rows[start : start + ROWS], unit_rows(inputs), symmetric=False)
         for start in range(0, len(other), ROWS)
     ]
     gaps, nearest = zip(*parts, strict=True)
@@ -208,30 +209,30 @@ def _gaps(other: Inputs, inputs: Inputs) -> tuple[Any, Any]:
 
 @partial(jax.jit, static_argnames="ends")
 def _scores(
-    own: Any,
-    cross: Any,
-    targets: Any,
-    answers: Any,
-    middle: Any,
-    networks: list[Any],
+    own: DeviceArray,
+    cross: DeviceArray,
+    targets: DeviceArray,
+    answers: DeviceArray,
+    middle: DeviceArray,
+    networks: list[DeviceArray],
     *,
     ends: tuple[int, ...],
-) -> Any:
+) -> DeviceArray:
     """For each network log det of M + shift, the fit, β, bᵀ(Y - middle), squared errors and right
     classes; not finite where there is no factor."""
 
-    def score(network: list[Any]) -> Any:
+    def score(network: list[DeviceArray]) -> DeviceArray:
         coefs, at_minus_one, shift, offset = network
         M = gap_values(coefs, 1.0, at_minus_one, own)
         log_det, z, alpha = _solved(M, shift, targets)
         one = z[:, -1]
         beta, sums = one @ one, one @ z[:, :-1]
-        variance = 1.0 / (1.0 / offset + beta)
-        apart = variance * sums - middle / (1.0 + offset * beta)
+        variance = posterior_variance(offset, beta)
+        apart = shift_from_middle(variance, sums, middle / (1.0 + offset * beta))
         weights = alpha[:, :-1] - alpha[:, -1:] * apart
         rest = z[:, :-1] - one[:, None] * apart
         mean = gap_values(coefs, 1.0, at_minus_one, cross) @ weights
-        mean = mean + variance * (sums + middle * beta)
+        mean = mean + variance * uncentred_sums(sums, middle, beta)
         wrong = ((mean - answers) ** 2).sum(axis=1)
         right = (mean.argmax(axis=1) == answers.argmax(axis=1)).astype(wrong.dtype)
         parts = [jnp.split(rows, ends[:-1]) for rows in (wrong, right)]
@@ -241,7 +242,9 @@ def _scores(
     return lax.map(score, networks)
 
 
-def _solved(M: Any, shift: Any, targets: Any) -> tuple[Any, Any, Any]:
+def _solved(
+    M: DeviceArray, shift: DeviceArray, targets: DeviceArray
+) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
     """log det of M + shift, L⁻¹Y and its solution; M has room for the targets below it, so that
     the factorisation solves for them on its way."""
     n, more = len(targets), len(M) - len(targets)
@@ -253,12 +256,12 @@ def _solved(M: Any, shift: Any, targets: Any) -> tuple[Any, Any, Any]:
     return 2.0 * jnp.log(jnp.diagonal(own)).sum(), z.T, solve(own, z).T
 
 
-def _at_once(L: Any, z: Any) -> Any:
+def _at_once(L: DeviceArray, z: DeviceArray) -> DeviceArray:
     """z L⁻¹."""
     return lax.linalg.triangular_solve(L, z, left_side=False, lower=True)
 
 
-def _by_blocks(L: Any, z: Any) -> Any:
+def _by_blocks(L: DeviceArray, z: DeviceArray) -> DeviceArray:
     """z L⁻¹ from the inverses of diagonal blocks, the last first: a few rows in z leave a device
     idle in a plain solve. Where blocks do not divide n, the first two overlap."""
     n, count = len(L), -(-len(L) // BLOCK)
@@ -268,7 +271,7 @@ def _by_blocks(L: Any, z: Any) -> Any:
     ones = jnp.broadcast_to(jnp.eye(size), blocks.shape)
     inverses = lax.linalg.triangular_solve(blocks, ones, left_side=True, lower=True)
 
-    def step(solved: Any, block: Any) -> tuple[Any, None]:
+    def step(solved: DeviceArray, block: DeviceArray) -> tuple[DeviceArray, None]:
         start, inverse = block
         solved = lax.dynamic_update_slice_in_dim(solved, nothing, start, axis=1)
         known = solved @ lax.dynamic_slice_in_dim(L, start, size, axis=1)

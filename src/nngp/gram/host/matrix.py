@@ -1,11 +1,11 @@
-"""Blocks of K, computed when they are asked for: the matrix itself need not exist.
+"""Blocks of a kernel matrix in host memory, computed when they are asked for.
 
-`Cosines` gives the cosines of any block of pairs from the data; `Blocks` makes kernel values of
-them in place, strip by strip, while they are in the cache.
+`Cosines` computes the cosines of any block of pairs from the data; `HostMatrix` turns them into
+kernel values in place, strip by strip, while they are in the cache.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,9 @@ from nngp.gram.host.equal_norm import CurveTransform
 from nngp.gram.host.fill import strips
 from nngp.gram.host.lookup import LookupTransform
 from nngp.gram.host.pairwise import PairwiseTransform
-from nngp.gram.inputs import EQUAL, Inputs
-from nngp.gram.plan import KernelPlan, make_plan
+from nngp.gram.inputs import Inputs
+from nngp.gram.kernel_matrix import StoredBlocks
+from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
 Array = NDArray[np.float64]
@@ -64,7 +65,7 @@ def in_strips(block: Array, rows: slice, columns: slice) -> Iterator[tuple[Array
 class StoredCosines:
     """Blocks of cosines that were computed before, by where they begin."""
 
-    def __init__(self, stored: dict[tuple[int, int], Any]) -> None:
+    def __init__(self, stored: StoredBlocks) -> None:
         self.stored = stored
 
     def products(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
@@ -79,11 +80,10 @@ class StoredCosines:
         """Stored cosines are cosines already."""
 
 
-class Blocks:
-    """K(left, right) of one network; `right` None means left, with the exact diagonal.
+class HostMatrix:
+    """`KernelMatrix` in host memory.
 
-    `cosines` may be a store of them. With `split` the blocks are those of its M; None is the split
-    that suits the inputs. A `plan` is that of inputs of which these are a part.
+    `cosines` may be a store of them. A `plan` is that of inputs of which these are a part.
     """
 
     def __init__(
@@ -92,36 +92,29 @@ class Blocks:
         left: Inputs,
         right: Inputs | None = None,
         *,
-        method: str = "auto",
+        plan: KernelPlan | None = None,
         table: LookupTable | None = None,
         cosines: Cosines | StoredCosines | None = None,
         split: KernelSplit | None = TRIVIAL_SPLIT,
-        plan: KernelPlan | None = None,
     ) -> None:
         self.symmetric, other = right is None, left if right is None else right
-        self.architecture, self.left, self.right = architecture, left, other
+        self.architecture, self.left = architecture, left
         self.shape = len(left), len(other)
-        self.plan = make_plan(architecture, left, other, method) if plan is None else plan
+        self.plan = make_plan(architecture, left, other) if plan is None else plan
         if table is not None and self.plan.method != "lookup":
             raise ValueError("a table is used only with method='lookup'")
         self.split = own_split(architecture, self.plan) if split is None else split
-        self._transform = _transform(self.plan, architecture, left, other, table, self.split)
+        self.is_exact = split_fits(self.split, self.plan)
+        self._transform = make_transform(self.plan, architecture, left, other, self.split, table)
         self._cosines = Cosines(left, other) if cosines is None else cosines
 
     @property
     def diagonal(self) -> Array:
-        """K(x, x) of the left inputs, or M(x, x)."""
         return self._transform.diagonal
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the split is that of these inputs, so that nothing large is subtracted."""
-        return fits(self.split, self.plan)
 
     def block(
         self, rows: slice, columns: slice, *, shift: float = 0.0, out: Array | None = None
     ) -> Array:
-        """K of these rows and columns, with `shift` on its diagonal; in `out` if given."""
         block = self._cosines.products(rows, columns, out)
         for part, strip in in_strips(block, rows, columns):
             self._cosines.scale(part, strip, columns)
@@ -133,10 +126,9 @@ class Blocks:
     @property
     def nearest(self) -> float:
         """The smallest 1 - |c| met so far, if it is so small that it matters."""
-        return float(self._transform.nearest)
+        return self._transform.nearest
 
     def error(self) -> float:
-        """Largest error of the entries computed so far, relative to the diagonal."""
         return self._transform.error()
 
 
@@ -146,17 +138,42 @@ def set_diagonal(block: Array, rows: slice, columns: slice, values: Array) -> No
     block[both - rows.start, both - columns.start] = values[both - rows.start]
 
 
-def _transform(
+class Transform(Protocol):
+    """Cosines to values of M, in place on blocks."""
+
+    @property
+    def diagonal(self) -> Array:
+        """M(x, x) of the left inputs."""
+
+    @property
+    def nearest(self) -> float:
+        """The smallest 1 - |c| met so far, if it is so small that it matters."""
+
+    def met(self, gap: float) -> None:
+        """Count a gap of 1 - |c| that another machine has met."""
+
+    @property
+    def noise(self) -> float:
+        """The part of the error that is relative to K(x, x), whatever the pair."""
+
+    def __call__(self, block: Array, rows: slice, columns: slice) -> None: ...
+
+    def error(self) -> float:
+        """Of the entries computed so far, relative to the diagonal."""
+
+
+def make_transform(
     plan: KernelPlan,
     architecture: Architecture,
     left: Inputs,
     right: Inputs,
-    table: LookupTable | None,
     split: KernelSplit,
-) -> Any:
+    table: LookupTable | None = None,
+) -> Transform:
+    """The transform that a plan asks for."""
     if plan.method == "curve" and plan.input_var is not None:
         curve = curve_at(architecture, plan.input_var)
-        if fits(split, plan):
+        if split_fits(split, plan):
             return CurveTransform(curve, left, right, split)
         return ShiftedTransform(architecture, CurveTransform(curve, left, right), split)
     if plan.method == "pairwise" or plan.input_var is None:
@@ -166,24 +183,10 @@ def _transform(
     return LookupTransform(architecture, plan.input_var, chosen, len(left))
 
 
-def own_split(architecture: Architecture, plan: KernelPlan) -> KernelSplit:
-    """The split that suits these inputs."""
-    if plan.method != "curve" or plan.input_var is None:
-        return TRIVIAL_SPLIT
-    return KernelSplit.of(curve_at(architecture, plan.input_var))
-
-
-def fits(split: KernelSplit, plan: KernelPlan) -> bool:
-    """Whether the plan's own curve gives the M of a split: the inputs have its norm."""
-    if split.input_var is None or plan.input_var is None:
-        return split.is_trivial
-    return abs(plan.input_var - split.input_var) <= EQUAL * split.input_var
-
-
 class ShiftedTransform:
     """The M of a split made for inputs of another norm: K / scale - offset, plainly subtracted."""
 
-    def __init__(self, architecture: Architecture, whole: Any, split: KernelSplit) -> None:
+    def __init__(self, architecture: Architecture, whole: Transform, split: KernelSplit) -> None:
         split.check_shift()
         self.architecture, self.whole, self.split = architecture, whole, split
 
@@ -193,17 +196,19 @@ class ShiftedTransform:
 
     @property
     def nearest(self) -> float:
-        return float(self.whole.nearest)
+        return self.whole.nearest
 
     def met(self, gap: float) -> None:
-        """As that of the whole kernel."""
         self.whole.met(gap)
 
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:
         self.whole(block, rows, columns)
         block[...] = self.split.of_whole(block)
 
+    @property
+    def noise(self) -> float:
+        return self.whole.noise
+
     def error(self) -> float:
-        """Of the entries computed so far, relative to the scale."""
         rounding = self.split.shift_error(self.architecture.depth)
         return self.whole.error() + self.whole.noise * self.split.offset + rounding

@@ -1,0 +1,111 @@
+"""Blocks of a kernel matrix as tasks for the workers of a cluster.
+
+A worker computes a block from its own rows by `HostMatrix`, as one machine does.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp._digest import digest
+from nngp.architecture import Architecture
+from nngp.gram.cluster.inputs import ClusterInputs
+from nngp.gram.cluster.task import BlockWithGap, Task
+from nngp.gram.host.matrix import HostMatrix, make_transform, set_diagonal
+from nngp.gram.inputs import Inputs, as_inputs, input_vars
+from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
+from nngp.gram.split import KernelSplit
+
+Array = NDArray[np.float64]
+
+
+class Kernel(NamedTuple):
+    """The part of a block's task that all blocks of a matrix share; `id` is a digest of it."""
+
+    id: str
+    architecture: Architecture
+    plan: KernelPlan
+    split: KernelSplit
+
+
+class ClusterMatrix:
+    """`KernelMatrix` whose blocks are tasks; the client computes the diagonal and nothing else."""
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        left: ClusterInputs,
+        right: ClusterInputs | None = None,
+        *,
+        split: KernelSplit | None = None,
+    ) -> None:
+        self.architecture, self.left = architecture, left
+        self._symmetric, self._right = right is None, left if right is None else right
+        self.plan = make_plan(architecture, left, self._right)
+        self.split = own_split(architecture, self.plan) if split is None else split
+        self.is_exact = split_fits(self.split, self.plan)
+        # Of inputs the client's transform reads norms only: it transforms no block.
+        sides = cast(Inputs, left), cast(Inputs, self._right)
+        self._transform = make_transform(self.plan, architecture, *sides, self.split)
+        split_values = self.split.scale, self.split.offset, self.split.input_var
+        kernel_id = digest(architecture.values, self.plan.method, self.plan.input_var, split_values)
+        self._kernel = Kernel(kernel_id, architecture, self.plan, self.split)
+
+    @property
+    def diagonal(self) -> Array:
+        return self._transform.diagonal
+
+    def block(
+        self, rows: slice, columns: slice, *, shift: float = 0.0, out: Array | None = None
+    ) -> Task:
+        """The task that computes the block."""
+        left, right = self.left.rows(rows), self._right.rows(columns)
+        diagonal = (rows.start - columns.start, shift) if self._symmetric else None
+        name = digest("block", self._kernel.id, left, right, diagonal)
+        arguments = self._kernel, diagonal, *left, *right
+        return Task(compute_block, arguments, name, heavy=True)
+
+    def error(self) -> float:
+        self._transform.met(self.left.cluster.listener.nearest.get(self._kernel.id, 1.0))
+        return self._transform.error()
+
+
+@lru_cache(maxsize=64)
+def _cached(kernel_id: str) -> list[Kernel]:
+    """On a worker: a place for one kernel, so that all its blocks share the compiled curve."""
+    return []
+
+
+def compute_block(
+    kernel: Kernel,
+    diagonal: tuple[int, float] | None,
+    left: Sequence[Array],
+    start: int,
+    stop: int,
+    right: Sequence[Array],
+    begin: int,
+    end: int,
+) -> BlockWithGap:
+    """On a worker: one block, from blocks of rows. `diagonal` is how far its first row is below
+    its first column, and the shift."""
+    met = _cached(kernel.id)
+    if not met:
+        met.append(kernel)
+    kernel = met[0]
+    sides = [_inputs(left, start, stop), _inputs(right, begin, end)]
+    blocks = HostMatrix(kernel.architecture, *sides, plan=kernel.plan, split=kernel.split)
+    rows, columns = slice(0, stop - start), slice(0, end - begin)
+    block = blocks.block(rows, columns)
+    if diagonal is not None:
+        below, shift = diagonal
+        rows = slice(below, below + stop - start)
+        set_diagonal(block, rows, columns, blocks.diagonal + shift)
+    return BlockWithGap(block, kernel.id, blocks.nearest)
+
+
+def _inputs(parts: Sequence[Array], start: int, stop: int) -> Inputs:
+    X = as_inputs((parts[0] if len(parts) == 1 else np.concatenate(parts))[start:stop])
+    return Inputs(X, input_vars(X))

@@ -1,0 +1,125 @@
+"""The seam between kernels and solvers: a kernel matrix in blocks, and who makes one.
+
+`KernelMatrix` is all that `linsolve` and `posterior` know of a kernel: any block of it, computed
+when it is asked for, as an array of an engine's own kind. `KernelBackend` makes kernel matrices
+for one kind of engine; there are three: in host memory, on a device, on a cluster.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nngp.architecture import Architecture
+from nngp.covariance import LookupTable
+from nngp.gram.inputs import Inputs, InputSet
+from nngp.gram.plan import KernelPlan
+from nngp.gram.split import KernelSplit
+
+Array = NDArray[np.float64]
+Tile = Any  # an array of an engine's kind: NumPy, JAX, or the description of a task
+StoredBlocks = Mapping[tuple[int, int], Tile]  # by the indices of their first row and column
+Gradient = dict[str, Any]  # by parameter: a number, or an array with an entry a layer or an input
+
+
+class KernelMatrix(Protocol):
+    """K = scale (M + offset) of two sets of inputs; blocks are those of M."""
+
+    @property
+    def architecture(self) -> Architecture: ...
+
+    @property
+    def left(self) -> InputSet: ...
+
+    @property
+    def plan(self) -> KernelPlan: ...
+
+    @property
+    def split(self) -> KernelSplit: ...
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the split is that of these inputs, so that nothing large is subtracted."""
+
+    @property
+    def diagonal(self) -> Array:
+        """M(x, x) of the left inputs."""
+
+    def block(
+        self, rows: slice, columns: slice, *, shift: float = 0.0, out: Array | None = None
+    ) -> Tile:
+        """M of these rows and columns, with `shift` on the matrix's diagonal. `out` is memory that
+        may be used for the result."""
+
+    def error(self) -> float:
+        """Largest error of the entries computed so far, relative to the diagonal."""
+
+
+class CosineMatrix(Protocol):
+    """Cosines between two sets of inputs."""
+
+    def block(self, rows: slice, columns: slice) -> Tile:
+        """The cosines of these rows with these columns."""
+
+
+class GradientSums(Protocol):
+    """Sums Σ G dK/dθ over blocks of a matrix G."""
+
+    def contract(self, G: Tile, rows: slice, columns: slice) -> None:
+        """Add Σ G dK/dθ over one block."""
+
+    def result(self, sum_of_all: float) -> Gradient:
+        """The sums by parameter, given the sum of all entries of scale G."""
+
+
+class KernelBackend(ABC):
+    """Makes kernel matrices for one kind of engine."""
+
+    is_local = True  # False where blocks are computed by other machines
+
+    @abstractmethod
+    def inputs(self, X: ArrayLike) -> InputSet:
+        """Training inputs, checked, where this backend computes."""
+
+    def test_inputs(self, inputs: Inputs) -> InputSet:
+        """Further inputs, from memory to where this backend computes."""
+        return inputs
+
+    def supports(self, architecture: Architecture, inputs: InputSet) -> bool:
+        """Whether this backend computes these blocks itself, at its full speed."""
+        return True
+
+    @abstractmethod
+    def matrix(
+        self,
+        architecture: Architecture,
+        left: InputSet,
+        right: InputSet | None = None,
+        *,
+        split: KernelSplit | None = None,
+        stored: StoredBlocks | None = None,
+        table: LookupTable | None = None,
+    ) -> KernelMatrix:
+        """K(left, right); `right` None means left.
+
+        `split` is by default the one that suits the inputs. `stored` are blocks of cosines that
+        were computed before. With `table` K is read from the paper's look-up table, and not split.
+        """
+
+    @abstractmethod
+    def cosines(self, left: InputSet, right: InputSet) -> CosineMatrix:
+        """Cosines between two sets of inputs."""
+
+    @abstractmethod
+    def gradient(
+        self,
+        architecture: Architecture,
+        inputs: InputSet,
+        *,
+        split: KernelSplit,
+        per_layer: bool,
+        per_input: bool = False,
+    ) -> GradientSums:
+        """Sums of derivatives of K(inputs, inputs), all zero as yet."""

@@ -1,0 +1,45 @@
+"""The recursion of eq. 5 for inputs of any norms: variances of points, correlations of pairs."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp._safe import correlation
+from nngp.architecture import Architecture
+from nngp.covariance import closed_form, second_moment
+from nngp.curve import SMALLEST
+from nngp.errors import VarianceError
+
+Array = NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
+SNAP = 1 - 8 * EPS  # correlations beyond are those of parallel inputs
+
+
+def layer_variances(architecture: Architecture, input_var: Array) -> list[Array]:
+    """K^l(x, x) of every point for l = 0 .. depth."""
+    phi, weights, biases = architecture.activation, architecture.weight_vars, architecture.bias_vars
+    out = [biases[0] + weights[0] * input_var]
+    for weight, bias in zip(weights[1:], biases[1:], strict=True):
+        if phi.closed_form is not None:
+            form = closed_form(phi.closed_form)
+            moment = np.asarray(form.value(np, out[-1], out[-1], np.where(out[-1] > 0, 1.0, 0.0)))
+        else:
+            moment = second_moment(phi, out[-1])
+        with np.errstate(over="ignore"):
+            out.append(bias + weight * moment)
+        lost = (out[-1] < SMALLEST) & (out[-2] > 0) | ~np.isfinite(out[-1])
+        if lost.any():
+            raise VarianceError(
+                f"the variance of layer {len(out) - 1} is {out[-1][lost][0]:.3g} for input "
+                f"{int(np.argmax(lost))}, past the range of float64; use a smaller depth, or a "
+                "weight_var nearer to where the variance stays put"
+            )
+    return out
+
+
+def snapped_correlation(xp: Any, cov: Any, q1: Any, q2: Any) -> Any:
+    """The correlation, exactly ±1 for parallel inputs: rounding alone keeps them from it, and an
+    activation that jumps would see the root of that."""
+    corr = correlation(xp, cov, q1, q2)
+    return xp.where(xp.abs(corr) > SNAP, xp.sign(corr), corr)

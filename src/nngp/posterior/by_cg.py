@@ -1,0 +1,350 @@
+"""(K + noise) α = Y by conjugate gradients: no factor, any size.
+
+Variances need B⁻¹ times blocks of test points. Of mᵀB⁻¹m an x near B⁻¹m gives 2mᵀx - xᵀBx, which is
+never more than it: so a variance is never too small, and its error is the square of that of x.
+Where the kernel is split (`constant.py`), the ones are solved as one more target.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp._digest import digest
+from nngp._files import usable_folder
+from nngp._progress import Progress, progress_for
+from nngp.errors import NoFactorError, NotPositiveDefiniteError
+from nngp.gram import InputSet, KernelMatrix, KernelSplit, Tile
+from nngp.linsolve import (
+    CG,
+    CgPlan,
+    Checkpoint,
+    CpuEngine,
+    Engine,
+    EngineRun,
+    Forecast,
+    Iteration,
+    Landmarks,
+    climb,
+    plan_cg,
+)
+from nngp.linsolve.cg.gradients import RowSolutions
+from nngp.linsolve.tiling import Edges, spans
+from nngp.posterior.constant import Constant
+from nngp.posterior.failures import no_factor
+from nngp.posterior.noise import Noise
+from nngp.posterior.problem import Problem
+from nngp.posterior.resources import Resources
+from nngp.posterior.solution import ArrayReader, Explained, Solution
+from nngp.posterior.targets import middle_of, with_ones
+
+Array = NDArray[np.float64]
+AT_ONCE = 4e8  # bytes of right-hand sides that are solved together
+
+
+@dataclass(frozen=True)
+class CGProblem(Problem):
+    """A problem with the options of conjugate gradients."""
+
+    options: CG
+
+    def landmarks(self, split: KernelSplit, rank: int) -> Landmarks:
+        """Kernel matrices of `rank` points, chosen at random."""
+        rng = np.random.default_rng(self.options.seed)
+        rows = np.sort(rng.choice(len(self.inputs), rank, replace=False))
+        some = self.upload(self.inputs.take(rows))
+        kernels = self.engine.kernels
+        with self.engine.run():
+            own = self.among(some, split)
+            cross = kernels.matrix(self.architecture, self.inputs, some, split=split)
+        return Landmarks(cross, own)
+
+    def plan(self, matrix: KernelMatrix, outputs: int, noise: Noise) -> CgPlan:
+        n, d = self.inputs.shape
+        relative = (
+            noise.variance / matrix.split.scale / max(float(np.mean(matrix.diagonal)), 1e-300)
+        )
+        memory = self.resources.memory
+        return plan_cg(self.engine, n, d, outputs, self.options, relative, memory)
+
+    def track(self, phase: str, work: float, expected: float, *, quiet: bool = False) -> Progress:
+        """Progress of a phase; `quiet` where a bar is being shown already."""
+        wanted = self.resources.progress
+        if quiet and not callable(wanted):
+            wanted = False
+        return Progress(phase, work, progress_for(wanted, expected), expected)
+
+    def checkpoint(self, split: KernelSplit, shift: float, right: Array) -> Checkpoint | None:
+        """The file of this very system, named by a digest of everything that it depends on."""
+        options = self.options
+        if options.checkpoint is None:
+            return None
+        how = (options.preconditioner, options.rank, options.seed)
+        apart = split.scale, split.offset, split.input_var
+        key = digest(self.inputs, right, self.architecture.values, apart, shift, how)
+        return Checkpoint(options.checkpoint, key, options.checkpoint_seconds)
+
+    def begin(self, matrix: KernelMatrix, plan: CgPlan) -> Iteration:
+        return Iteration.begin(self.engine, self.options, plan, matrix, self.track)
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How the targets were solved for."""
+
+    iterations: int
+    residual: float  # the largest of a right-hand side, relative to it, computed anew
+    preconditioner: str
+    rank: int
+    kept: float  # share of the tiles
+
+
+@dataclass
+class CGSolution(Solution):
+    """The targets solved for, as tiles (outputs, rows) of the engine; and how to solve for more."""
+
+    problem: CGProblem
+    edges: Edges
+    split: KernelSplit
+    noise: Noise
+    constant: Constant | None
+    alpha: Sequence[Tile]
+    reached: Convergence
+    failed_attempts: int
+    seconds: dict[str, float]
+    _iteration: Iteration | None = field(default=None, repr=False)
+
+    solver = "cg"
+    covariance_on_host = True
+    rate = 0.0  # an iteration's arithmetic is not a factorisation's
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_iteration": None}  # it is made again when it is needed
+
+    @property
+    def slices(self) -> list[slice]:
+        return spans(self.edges)
+
+    @property
+    def bytes(self) -> int:
+        return 0 if self._iteration is None else self._iteration.bytes
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return {
+            "solver": self.solver,
+            "tolerance": self.problem.options.tolerance,
+            "iterations": self.reached.iterations,
+            "preconditioner": self.reached.preconditioner,
+            "rank": self.reached.rank,
+            "kept": self.reached.kept,
+        }
+
+    @property
+    def summary(self) -> str:
+        return "solver='cg'"
+
+    def factored(self, purpose: str) -> NoReturn:
+        raise NoFactorError(
+            f"{purpose} needs a Cholesky factor, and this posterior was solved by conjugate "
+            "gradients; condition with solver='cholesky'"
+        )
+
+    def residual(self, engine: Engine, matrix: KernelMatrix, Y: Array) -> float:
+        return self.reached.residual
+
+    def rows_at_a_time(self, engine: Engine) -> int:
+        n, limits = self.edges[-1], [AT_ONCE]
+        here = CpuEngine().free_memory()  # where right-hand sides are, whatever the engine
+        limits += [limit / 32 for limit in (here, self.problem.resources.memory) if limit]
+        most = max(1, int(min(limits) / (8 * n * engine.width)))
+        return min(engine.rows_at_a_time(n), most)
+
+    def explained(
+        self, run: EngineRun, cross: KernelMatrix, rows: Sequence[slice]
+    ) -> Iterator[Explained]:
+        blocks = [self._rows(run, cross, part) for part in rows]
+        right = np.concatenate(blocks)
+        forms = self._solve(run, right).forms(right)
+        ends = np.cumsum([len(block) for block in blocks])[:-1]
+        for M, form in zip(blocks, np.split(forms, ends), strict=True):
+            known = None if self.constant is None else M @ self.constant.vector
+            yield Explained(M @ self.weights + self.mean, form, known)
+
+    def joint(
+        self,
+        run: EngineRun,
+        cross: KernelMatrix,
+        own: KernelMatrix,
+        rows: Sequence[slice],
+        advance: Callable[[slice], None],
+    ) -> Array:
+        M = np.concatenate([self._rows(run, cross, part) for part in rows])
+        out, x, missed = np.empty((len(M), len(M))), np.empty_like(M), np.empty_like(M)
+        for part in rows:
+            tiles = [run.chain(partial(own.block, part, other)) for other in rows]
+            out[part] = np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
+            found = self._solve(run, M[part])
+            x[part], missed[part] = found.x, found.missed
+            advance(part)
+        # As in `RowSolutions.forms`, the difference is never too small.
+        out -= x @ (M + missed).T
+        out = 0.5 * (out + out.T)
+        if self.constant is not None:
+            deviation = np.sqrt(self.constant.variance) * (1.0 - M @ self.constant.vector)
+            out += np.outer(deviation, deviation)
+        return out
+
+    def joint_bytes(self, m: int) -> float:
+        """Of M*, its solution and its residual, on this machine."""
+        return 8.0 * (m * (3 * self.edges[-1] + m))
+
+    def update_bytes(self, new: int) -> float:
+        return 0.0  # the plan of the new solve says what it takes
+
+    def updated(
+        self, matrix: KernelMatrix, inputs: InputSet, Y: Array, resources: Resources
+    ) -> tuple["CGSolution", Forecast]:
+        """Solve anew, from where the old weights are."""
+        self._iteration = None  # or both would be held; it is made again if this one is asked
+        problem = replace(self.problem, inputs=inputs)
+        return solve_by_cg(problem, matrix, Y, self.noise, near=self)
+
+    def header(self, *, factor: bool) -> dict[str, Any]:
+        """There is no factor to keep, whatever `factor` says; checkpoints stay where they were."""
+        return {
+            "solver": self.solver,
+            "edges": list(self.edges),
+            "options": asdict(replace(self.problem.options, checkpoint=None)),
+            "reached": asdict(self.reached),
+            "factor": False,
+        }
+
+    def arrays(self, run: EngineRun, *, factor: bool) -> Iterator[tuple[str, Array]]:
+        yield "alpha", np.concatenate([run.fetch(tile) for tile in self.alpha], axis=1)
+        if self.constant is not None:
+            tiles = [run.fetch(tile) for tile in self.constant.alpha]
+            yield "constant/alpha", np.concatenate(tiles, axis=1)
+            yield "constant/sums", self.constant.sums
+
+    def _rows(self, run: EngineRun, cross: KernelMatrix, rows: slice) -> Array:
+        """Some rows of M on the host."""
+        tiles = [run.chain(partial(cross.block, rows, columns)) for columns in self.slices]
+        return np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
+
+    def _solve(self, run: EngineRun, right: Array) -> RowSolutions:
+        """Rows of B⁻¹ times these; product and preconditioner are made again if not kept."""
+        if self._iteration is None:
+            matrix = self.problem.matrix(self.split)
+            plan = self.problem.plan(matrix, len(right), self.noise)
+            self._iteration = self.problem.begin(matrix, plan)
+        self._iteration.track = partial(self.problem.track, quiet=True)
+        if not self._iteration.is_ready:
+            landmarks = partial(self.problem.landmarks, self.split)
+            self._iteration.prepare(run, self.noise.variance / self.split.scale, landmarks)
+        try:
+            return self._iteration.solve(run, right)
+        except NotPositiveDefiniteError as error:
+            error.noise_var = self.noise.variance
+            raise _with_cause(error, self.problem, self._iteration.product.blocks) from None
+
+
+def read_cg(
+    header: Mapping[str, Any],
+    read: ArrayReader,
+    problem: Problem,
+    split: KernelSplit,
+    noise: Noise,
+) -> CGSolution:
+    """The solution from a saved model; nothing is computed until a variance is asked for."""
+    edges = tuple(header["edges"])
+    resources = replace(problem.resources, rate=0.0)
+    own = CGProblem(problem.architecture, problem.inputs, resources, CG(**header["options"]))
+    with problem.engine.run() as run:
+        alpha, constant = run.columns(read("alpha"), edges), None
+        if not split.is_trivial:
+            ones = run.columns(read("constant/alpha"), edges)
+            constant = Constant(split, header["beta"], read("constant/sums"), (), ones)
+    reached, failed = Convergence(**header["reached"]), header["failed_attempts"]
+    seconds = header["seconds"]
+    return CGSolution(own, edges, split, noise, constant, alpha, reached, failed, seconds)
+
+
+def solve_by_cg(
+    problem: CGProblem,
+    matrix: KernelMatrix,
+    Y: Array,
+    noise: Noise,
+    near: CGSolution | None = None,
+) -> tuple[CGSolution, Forecast]:
+    """Solve for the targets, with more noise if the matrix is not positive definite.
+
+    `near` solved the leading rows: the iteration begins there.
+    """
+    split, middle = matrix.split, middle_of(Y)
+    noise.check(split)
+    if problem.options.checkpoint is not None:  # before there is work to lose
+        usable_folder(problem.options.checkpoint, "checkpoint")
+    right = np.ascontiguousarray(with_ones(Y, middle, split).T)
+    start = None if near is None or near.split != split else _start(near, right.shape, middle)
+    plan = problem.plan(matrix, Y.shape[1], noise)
+    iteration = problem.begin(matrix, plan)
+
+    def attempt(stated: float) -> RowSolutions:
+        shift = stated * noise.unit / split.scale
+        with problem.engine.run() as run:
+            iteration.prepare(run, shift, partial(problem.landmarks, split))
+            checkpoint = problem.checkpoint(split, shift, right)
+            return iteration.solve(run, right, start=start, checkpoint=checkpoint)
+
+    try:
+        solved, stated, failed = climb(attempt, noise.stated)
+    except NotPositiveDefiniteError as error:
+        error.noise_var *= noise.unit
+        raise _with_cause(error, problem, matrix) from None
+    constant, alpha = _keep_constant_apart(
+        problem.engine, split, plan.edges, solved.x, right, middle
+    )
+    reached = Convergence(
+        solved.iterations, solved.residual, plan.preconditioner, plan.rank, iteration.product.kept
+    )
+    used, seconds = noise.raised_to(stated), dict(iteration.seconds)
+    solution = CGSolution(
+        problem, plan.edges, split, used, constant, alpha, reached, failed, seconds, iteration
+    )
+    return solution, plan.forecast
+
+
+def _with_cause(
+    error: NotPositiveDefiniteError, problem: Problem, matrix: KernelMatrix
+) -> NotPositiveDefiniteError:
+    """The same error, with cause and remedy."""
+    error.args = (no_factor(problem.engine, matrix, error.noise_var),)
+    return error
+
+
+def _start(near: CGSolution, shape: tuple[int, ...], middle: Array) -> Array:
+    """The guess of `near` for the new right-hand sides: B⁻¹(Y - middle) from B⁻¹(Y - μ) and b."""
+    out, known = np.zeros(shape), near.weights.T
+    if near.constant is not None:
+        b = near.constant.vector
+        known = np.vstack([known + np.outer(near.constant.mean - middle, b), b])
+    out[:, : known.shape[1]] = known
+    return out
+
+
+def _keep_constant_apart(
+    engine: Engine, split: KernelSplit, edges: Edges, x: Array, right: Array, middle: Array
+) -> tuple[Constant | None, list[Tile]]:
+    """The constant, and α of Y - μ from that of Y - middle, with ones as the last row."""
+    with engine.run() as run:
+        if split.is_trivial:
+            return None, run.columns(x, edges)
+        targets, b = x[:-1], x[-1]
+        found, apart = Constant.solve(split, float(b.sum()), right[:-1] @ b, middle)
+        ones = run.columns(b[None], edges)
+        alpha = run.columns(targets - np.outer(apart, b), edges)
+    return Constant(split, found.beta, found.sums, (), ones), alpha

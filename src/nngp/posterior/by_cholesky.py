@@ -1,0 +1,394 @@
+"""(K + noise) α = Y by Cholesky: the factor, z = L⁻¹Y and α.
+
+Takes a kernel matrix, targets and noise; gives `CholeskySolution`, which `Posterior` reads and
+`Sweep` computes for every network.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp._progress import Progress
+from nngp.errors import NotPositiveDefiniteError
+from nngp.gram import InputSet, KernelMatrix, KernelSplit, Tile
+from nngp.linsolve import (
+    LIMIT,
+    Engine,
+    EngineRun,
+    Factor,
+    Forecast,
+    backward,
+    climb,
+    factorise,
+    forecast_factor,
+    forward,
+    merge_last,
+    next_noise,
+)
+from nngp.linsolve.engines.engine import FactorMemory, TileFunction
+from nngp.linsolve.tiling import Edges, cut, flops, spans
+from nngp.posterior.constant import Constant, log_evidence
+from nngp.posterior.failures import no_factor
+from nngp.posterior.noise import Noise
+from nngp.posterior.resources import Resources
+from nngp.posterior.solution import (
+    ArrayReader,
+    Explained,
+    Factored,
+    times_transposed,
+    times_weights,
+)
+from nngp.posterior.targets import middle_of, with_ones
+
+Array = NDArray[np.float64]
+CHECKED_ROWS = 64  # of K, computed anew for the residual
+
+
+@dataclass(frozen=True)
+class CholeskySolution(Factored):
+    """The factor, and the targets solved with it, as tiles (outputs, rows) of the engine."""
+
+    factor: Factor
+    split: KernelSplit
+    noise: Noise
+    constant: Constant | None
+    z: Sequence[Tile]
+    alpha: Sequence[Tile]
+    log_evidence: float
+    failed_attempts: int
+    seconds: dict[str, float]
+
+    solver = "cholesky"
+
+    @property
+    def slices(self) -> list[slice]:
+        return self.factor.slices
+
+    @property
+    def bytes(self) -> int:
+        return self.factor.bytes
+
+    @property
+    def rate(self) -> float:
+        """Kernel tiles included."""
+        return flops(self.factor.edges) / max(self.seconds["factor"], 1e-9)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return {"solver": self.solver}
+
+    @property
+    def summary(self) -> str:
+        return f"log_evidence={self.log_evidence:.6g}"
+
+    def factored(self, purpose: str) -> "CholeskySolution":
+        return self
+
+    def residual(self, engine: Engine, matrix: KernelMatrix, Y: Array) -> float:
+        return residual(engine, matrix, self, Y)
+
+    def rows_at_a_time(self, engine: Engine) -> int:
+        return engine.rows_at_a_time(self.factor.n)
+
+    def explained(
+        self, run: EngineRun, cross: KernelMatrix, rows: Sequence[slice]
+    ) -> Iterator[Explained]:
+        firsts = [partial(_cross_tile, cross, part, self.slices) for part in rows]
+        for tiles in forward(run, self.factor, firsts):
+            solved = [run.wait(tile) for tile in tiles]
+            mean = _sum_over_tiles(run, times_transposed, solved, self.z) + self.mean
+            known = None
+            if self.constant is not None:
+                known = _sum_over_tiles(run, _times_vector, solved, self.constant.z)
+            yield Explained(mean, _sum_over_tiles(run, row_squares, solved), known)
+
+    def joint(
+        self,
+        run: EngineRun,
+        cross: KernelMatrix,
+        own: KernelMatrix,
+        rows: Sequence[slice],
+        advance: Callable[[slice], None],
+    ) -> Array:
+        """Holds L⁻¹M* of all test points."""
+        m = len(own.diagonal)
+        out = np.empty((m, m))
+        firsts = [partial(_cross_tile, cross, part, self.slices) for part in rows]
+        solved = forward(run, self.factor, firsts)
+        deviation = np.zeros(m)
+        if self.constant is not None:
+            deviation = np.concatenate([self._deviation(run, tiles) for tiles in solved])
+        for i, part in enumerate(rows):
+            tiles = [
+                run.chain(partial(own.block, part, other), solved[i], solved[j])
+                for j, other in enumerate(rows[: i + 1])
+            ]
+            for other, handle in zip(rows, tiles, strict=False):
+                tile = run.fetch(handle) + np.outer(deviation[part], deviation[other])
+                out[part, other], out[other, part] = tile, tile.T
+            lower = np.tril(out[part, part])
+            out[part, part] = lower + np.tril(lower, -1).T
+            advance(part)
+        return out
+
+    def _deviation(self, run: EngineRun, solved: Sequence[Tile]) -> Array:
+        """The deviation that the constant leaves at each test point: √κ (1 - mᵀb)."""
+        assert self.constant is not None
+        known = _sum_over_tiles(run, _times_vector, solved, self.constant.z)
+        return np.sqrt(self.constant.variance) * (1.0 - known)
+
+    def joint_bytes(self, m: int) -> float:
+        return 8.0 * (m * (self.factor.n + m))
+
+    def update_bytes(self, new: int) -> float:
+        return 8.0 * (self.factor.n + new) * new
+
+    def updated(
+        self, matrix: KernelMatrix, inputs: InputSet, Y: Array, resources: Resources
+    ) -> tuple["CholeskySolution", Forecast]:
+        """Extend the factor; factor anew, with more noise, if the new rows leave no factor."""
+        (n, d), outputs = inputs.shape, Y.shape[1]
+        found = _extended_or_anew(self, matrix, Y, resources)
+        return found, forecast_factor(resources.engine, n, d, outputs, resources.memory)
+
+    def header(self, *, factor: bool) -> dict[str, Any]:
+        return {
+            "solver": self.solver,
+            "edges": list(self.factor.edges),
+            "log_det": self.factor.log_det,
+            "log_evidence": self.log_evidence,
+            "factor": factor,
+        }
+
+    def arrays(self, run: EngineRun, *, factor: bool) -> Iterator[tuple[str, Array]]:
+        yield "z", _joined_on_host(run, self.z)
+        yield "alpha", _joined_on_host(run, self.alpha)
+        if self.constant is not None:
+            yield "constant/z", _joined_on_host(run, self.constant.z)
+            yield "constant/alpha", _joined_on_host(run, self.constant.alpha)
+            yield "constant/sums", self.constant.sums
+        for i, row in enumerate(self.factor.rows if factor else []):
+            for j, tile in enumerate(row):
+                yield f"factor/{i}/{j}", run.fetch(tile)
+
+
+def read_cholesky(
+    header: Mapping[str, Any], read: ArrayReader, engine: Engine, split: KernelSplit, noise: Noise
+) -> CholeskySolution:
+    """The solution from a saved model that holds the factor."""
+    edges = tuple(header["edges"])
+    with engine.run() as run:
+        rows = [
+            [run.put(read(f"factor/{i}/{j}")) for j in range(i + 1)] for i in range(len(edges) - 1)
+        ]
+        constant = None
+        z, alpha = (run.columns(read(name), edges) for name in ("z", "alpha"))
+        if not split.is_trivial:
+            one_z, one_alpha = (run.columns(read(f"constant/{k}"), edges) for k in ("z", "alpha"))
+            constant = Constant(split, header["beta"], read("constant/sums"), one_z, one_alpha)
+    factor = Factor(edges, rows, noise.variance / split.scale, header["log_det"])
+    more = (header[name] for name in ("log_evidence", "failed_attempts", "seconds"))
+    return CholeskySolution(factor, split, noise, constant, z, alpha, *more)
+
+
+def solve_by_cholesky(
+    engine: Engine,
+    matrix: KernelMatrix,
+    edges: Edges,
+    Y: Array,
+    noise: Noise,
+    progress: Progress | None = None,
+    memory: FactorMemory | None = None,
+) -> CholeskySolution:
+    """Factor K + noise, up the noise ladder if need be, and solve for the targets.
+
+    With `memory` the tiles go where those of an earlier factor were.
+    """
+    progress = progress or Progress("factor", 1.0, None)
+    memory = memory or engine.factor_memory()
+    middle = middle_of(Y)
+    targets = with_ones(Y, middle, matrix.split)
+    noise.check(matrix.split)
+
+    def attempt(stated: float) -> tuple[Factor, list[Tile]]:
+        progress.begin(f"noise {stated:.0e}")
+        shift = stated * noise.unit / matrix.split.scale
+        with engine.run() as run:
+            first = partial(_kernel_tile, matrix, spans(edges), shift, memory)
+            border = partial(_target_tile, run, spans(edges), targets)
+            rows, log_det, z = factorise(run, first, edges, progress, border=border)
+        return Factor(edges, rows, shift, log_det), z
+
+    start = time.perf_counter()
+    try:
+        (factor, z), stated, failed = climb(attempt, noise.stated)
+    except NotPositiveDefiniteError as error:
+        error.noise_var *= noise.unit
+        error.args = (no_factor(engine, matrix, error.noise_var),)
+        raise
+    seconds = {"factor": time.perf_counter() - start}
+    with engine.run() as run:
+        used = noise.raised_to(stated)
+        return _finish(run, factor, matrix.split, used, z, middle, failed, seconds)
+
+
+def _extended_or_anew(
+    known: CholeskySolution, matrix: KernelMatrix, Y: Array, resources: Resources
+) -> CholeskySolution:
+    engine, old = resources.engine, known.factor
+    noise, failed = known.noise, known.failed_attempts
+    tile = engine.tile_size(len(Y))
+    if matrix.split == known.split:
+        edges = (*old.edges[:-1], *cut(len(Y), tile, old.n))
+        try:
+            with resources.track("update", flops(edges, len(old.rows))) as progress:
+                return _extend(engine, matrix, edges, Y, known, progress)
+        except NotPositiveDefiniteError as error:
+            stated = next_noise(noise.stated)
+            if stated > LIMIT:
+                error.args = (no_factor(engine, matrix, noise.variance),)
+                raise
+            noise, failed = noise.raised_to(stated), failed + 1
+    edges = cut(len(Y), tile)
+    resources.check(4.0 * len(Y) ** 2, known.bytes, "factoring anew")
+    with resources.track("factor", flops(edges)) as progress:
+        found = solve_by_cholesky(engine, matrix, edges, Y, noise, progress)
+    return replace(found, failed_attempts=found.failed_attempts + failed)
+
+
+def _extend(
+    engine: Engine,
+    matrix: KernelMatrix,
+    edges: Edges,
+    Y: Array,
+    known: CholeskySolution,
+    progress: Progress,
+) -> CholeskySolution:
+    """The solution of more data: `known` solved the leading rows, and its tiles are kept."""
+    shift, middle, start = known.factor.shift, middle_of(Y), time.perf_counter()
+    with engine.run() as run:
+        first = partial(_kernel_tile, matrix, spans(edges), shift, engine.factor_memory())
+        rows, log_det, _ = factorise(run, first, edges, progress, known.factor.rows)
+        factor = Factor(edges, rows, shift, log_det)
+        factor = merge_last(run, factor, engine.tile_size(factor.n))
+        targets = with_ones(Y, middle, known.split)
+        border = partial(_target_tile, run, factor.slices, targets)
+        z = [run.wait(tile) for tile in forward(run, factor, [border])[0]]
+        seconds = {"factor": time.perf_counter() - start}
+        failed = known.failed_attempts
+        return _finish(run, factor, known.split, known.noise, z, middle, failed, seconds)
+
+
+def _finish(
+    run: EngineRun,
+    factor: Factor,
+    split: KernelSplit,
+    noise: Noise,
+    z: list[Tile],
+    middle: Array,
+    failed: int,
+    seconds: dict[str, float],
+) -> CholeskySolution:
+    """α = L⁻ᵀz, the constant, and the evidence."""
+    start = time.perf_counter()
+    alpha = [run.wait(tile) for tile in backward(run, factor, z)]
+    constant = None
+    if not split.is_trivial:
+        z, alpha, constant = _keep_constant_apart(run, factor, split, z, alpha, middle)
+    squares = [run.apply(_sum_of_squares, tile) for tile in z]
+    fit = sum(float(run.fetch(part)) for part in squares)
+    evidence = log_evidence(split, constant, fit, factor.log_det, factor.n, len(middle))
+    seconds = {**seconds, "solve": time.perf_counter() - start}
+    return CholeskySolution(factor, split, noise, constant, z, alpha, evidence, failed, seconds)
+
+
+def _keep_constant_apart(
+    run: EngineRun,
+    factor: Factor,
+    split: KernelSplit,
+    z: list[Tile],
+    alpha: list[Tile],
+    middle: Array,
+) -> tuple[list[Tile], list[Tile], Constant]:
+    """z and α of Y - μ, and the constant, from those of Y - middle with a last row for ones."""
+    rows = [run.fetch(run.apply(_joined, *tiles)) for tiles in (z, alpha)]
+    z_ones, z_targets = rows[0][-1], rows[0][:-1]
+    constant, apart = Constant.solve(split, float(z_ones @ z_ones), z_targets @ z_ones, middle)
+    z, alpha = (run.columns(row[:-1] - apart[:, None] * row[-1], factor.edges) for row in rows)
+    ones_z, ones_alpha = (run.columns(row[-1:], factor.edges) for row in rows)
+    return z, alpha, replace(constant, z=ones_z, alpha=ones_alpha)
+
+
+def residual(
+    engine: Engine, matrix: KernelMatrix, solution: CholeskySolution, targets: Array
+) -> float:
+    """max |(K + noise) α - Y| over some rows of K computed anew, relative to max |Y|; and by how
+    much the constant contradicts α, which those rows cannot see."""
+    n, factor = len(targets), solution.factor
+    count = min(CHECKED_ROWS, n)
+    start = int(np.random.default_rng(0).integers(0, n - count + 1))
+    rows = slice(start, start + count)
+    with engine.run() as run:
+        handles = [
+            times_weights(run, matrix, rows, columns, alpha, factor.shift)
+            for columns, alpha in zip(solution.slices, solution.alpha, strict=True)
+        ]
+        fitted = np.sum([run.fetch(handle) for handle in handles], axis=0) + solution.mean
+    missed = float(np.abs(fitted - targets[rows]).max())
+    if solution.constant is not None:
+        missed = max(missed, solution.constant.contradiction(solution.weights))
+    largest = float(np.abs(targets).max())
+    return missed / (largest if largest > 0 else 1.0)
+
+
+def _kernel_tile(
+    matrix: KernelMatrix,
+    slices: list[slice],
+    shift: float,
+    memory: FactorMemory | None,
+    i: int,
+    j: int,
+) -> Tile:
+    out = None if memory is None else memory.tile(slices[i], slices[j])
+    return matrix.block(slices[i], slices[j], shift=shift, out=out)
+
+
+def _target_tile(run: EngineRun, slices: list[slice], Y: Array, j: int) -> Tile:
+    return run.put(Y[slices[j]].T.copy())
+
+
+def _cross_tile(cross: KernelMatrix, rows: slice, slices: list[slice], j: int) -> Tile:
+    return cross.block(rows, slices[j])
+
+
+def _sum_over_tiles(run: EngineRun, function: TileFunction, *tiles: Sequence[Tile]) -> Array:
+    """The sum of function(...) over tiles, on the host."""
+    parts = [run.apply(function, *some) for some in zip(*tiles, strict=True)]
+    return np.sum([run.fetch(part) for part in parts], axis=0)
+
+
+def _joined_on_host(run: EngineRun, tiles: Sequence[Tile]) -> Array:
+    return np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
+
+
+def row_squares(tile: Tile) -> Tile:
+    """The sum of squares of each row."""
+    return (tile * tile).sum(axis=1)
+
+
+def _sum_of_squares(tile: Tile) -> Tile:
+    return (tile * tile).sum()
+
+
+def _times_vector(rows: Tile, one: Tile) -> Tile:
+    """Rows times a vector that is held as a tile of one row."""
+    return rows @ one[0]
+
+
+def _joined(*tiles: Tile) -> Tile:
+    return tiles[0].__array_namespace__().concat(tiles, axis=1)

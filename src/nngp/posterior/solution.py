@@ -1,0 +1,191 @@
+"""The interface of a solved system (K + noise) α = Y, by Cholesky or by conjugate gradients.
+
+`Posterior` reads everything from a `Solution` and does not know how it was computed. Where the
+kernel is split (`constant.py`), B = M + noise / scale stands for the matrix, and α is that of
+Y - μ.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp._safe import TINY
+from nngp.errors import VarianceError
+from nngp.gram import InputSet, KernelMatrix, KernelSplit, Tile
+from nngp.linsolve import Engine, EngineRun, Factor, Forecast
+from nngp.linsolve.engines.engine import Handle
+from nngp.posterior.constant import Constant
+from nngp.posterior.noise import Noise
+from nngp.posterior.resources import Resources
+
+Array = NDArray[np.float64]
+ArrayReader = Callable[[str], Array]  # an array of a saved model, by its name
+UNUSABLE = 1e-3  # error of a mean, relative to the largest target
+
+
+class Explained(NamedTuple):
+    """Predictions at test points: the mean, the part of M(x, x) that the data explain, and mᵀb,
+    that part of the constant, where it is kept apart."""
+
+    mean: Array
+    variance: Array
+    constant: Array | None
+
+
+class Solution(ABC):
+    """The weights α as tiles (outputs, rows) of the engine, and what can be computed from them."""
+
+    solver: str
+    covariance_on_host = False  # whether `joint` holds its arrays on this machine
+
+    split: KernelSplit
+    noise: Noise
+    constant: Constant | None  # None where M is K itself
+    alpha: Sequence[Tile]
+    failed_attempts: int
+    seconds: dict[str, float]  # by phase
+
+    @property
+    @abstractmethod
+    def slices(self) -> list[slice]:
+        """The index range of every tile."""
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """Memory held on the engine."""
+
+    @property
+    @abstractmethod
+    def rate(self) -> float:
+        """Operations a second that the factorisation had; 0 if there was none."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> Mapping[str, Any]:
+        """Fields of the report that this solver fills."""
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """The part of the posterior's repr that depends on the solver."""
+
+    @abstractmethod
+    def residual(self, engine: Engine, matrix: KernelMatrix, Y: Array) -> float:
+        """The residual of the solution, relative to the targets, as the report has it."""
+
+    @abstractmethod
+    def rows_at_a_time(self, engine: Engine) -> int:
+        """Test points whose variance is computed in one block."""
+
+    @abstractmethod
+    def explained(
+        self, run: EngineRun, cross: KernelMatrix, rows: Sequence[slice]
+    ) -> Iterator[Explained]:
+        """Predictions for each block of test points, given M between them and the data."""
+
+    @abstractmethod
+    def joint(
+        self,
+        run: EngineRun,
+        cross: KernelMatrix,
+        own: KernelMatrix,
+        rows: Sequence[slice],
+        advance: Callable[[slice], None],
+    ) -> Array:
+        """The posterior covariance between test points over the scale, (m, m)."""
+
+    @abstractmethod
+    def joint_bytes(self, m: int) -> float:
+        """Memory that `joint` takes for m test points."""
+
+    @abstractmethod
+    def factored(self, purpose: str) -> "Factored":
+        """The solution with its Cholesky factor; raises NoFactorError if there is none."""
+
+    @abstractmethod
+    def update_bytes(self, new: int) -> float:
+        """Memory that `updated` takes for so many new points."""
+
+    @abstractmethod
+    def updated(
+        self, matrix: KernelMatrix, inputs: InputSet, Y: Array, resources: Resources
+    ) -> tuple["Solution", Forecast]:
+        """The solution of more data, of which these were the first rows."""
+
+    @abstractmethod
+    def header(self, *, factor: bool) -> dict[str, Any]:
+        """Plain values for a saved model, beside those that all solutions have."""
+
+    @abstractmethod
+    def arrays(self, run: EngineRun, *, factor: bool) -> Iterator[tuple[str, Array]]:
+        """Arrays for a saved model by name, one at a time: a factor may be large."""
+
+    @property
+    def mean(self) -> Array | float:
+        """The constant part of every prediction: μ of each output, or nothing."""
+        return 0.0 if self.constant is None else self.constant.mean
+
+    @cached_property
+    def weights(self) -> Array:
+        """α on the host, (n, outputs), times the split's scale."""
+        return np.concatenate([np.asarray(tile) for tile in self.alpha], axis=1).T
+
+
+class Factored(Solution):
+    """A solution with a Cholesky factor, for all that needs the inverse of the matrix."""
+
+    factor: Factor
+    log_evidence: float
+
+
+def means(
+    run: EngineRun, cross: KernelMatrix, solution: Solution, rows: Sequence[slice]
+) -> list[Handle]:
+    """The posterior mean for each block of rows, as handles."""
+
+    def mean(part: slice) -> Handle:
+        known = zip(solution.slices, solution.alpha, strict=True)
+        parts = [times_weights(run, cross, part, columns, alpha) for columns, alpha in known]
+        return run.apply(partial(_total, solution.mean), *parts)
+
+    return [mean(part) for part in rows]
+
+
+def times_weights(
+    run: EngineRun,
+    matrix: KernelMatrix,
+    rows: slice,
+    columns: slice,
+    alpha: Tile,
+    shift: float = 0.0,
+) -> Handle:
+    """A block of the matrix times a tile of α, as a handle."""
+    first = partial(matrix.block, rows, columns, shift=shift)
+    return run.chain(first, then=times_transposed, beside=(alpha,))
+
+
+def times_transposed(block: Tile, alpha: Tile) -> Tile:
+    return block @ alpha.T
+
+
+def _total(start: Array | float, *parts: Tile) -> Tile:
+    return sum(parts, start)
+
+
+def check_shifted(cross: KernelMatrix, solution: Solution, Y: Array) -> None:
+    """Raise VarianceError for test inputs of another norm than the training inputs, where little
+    but rounding would be left of a deep network's kernel: it moves a mean by Σ|α| times the error
+    of an entry of M."""
+    if cross.is_exact:
+        return
+    moved = float(np.abs(solution.weights).sum(axis=0).max()) / max(float(np.abs(Y).max()), TINY)
+    if not solution.split.shift_error(cross.architecture.depth) * moved < UNUSABLE:
+        raise VarianceError(
+            "a network this deep tells apart inputs of one norm only, in training and test alike; "
+            "use nngp.normalize on both, or a smaller depth"
+        )
