@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
+
+from nngp._npy import names_in, read_member
 
 DAMAGE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, tarfile.TarError)
 
@@ -85,9 +86,9 @@ def arrays(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
     with reading(path), path.open("rb") as file:
         if not zipfile.is_zipfile(file):
             raise ValueError("it is cut short, or no .npz archive")
-        file.seek(0)
-        with np.load(file, allow_pickle=False) as stored:
+        with zipfile.ZipFile(file) as archive:
+            stored = names_in(archive)
             missing = [key for key in keys if key not in stored]
             if missing:
                 raise ValueError(f"it has no array '{missing[0]}' (it has {', '.join(stored)})")
-            return {key: stored[key] for key in keys}
+            return {key: read_member(archive, f"{key}.npy") for key in keys}
