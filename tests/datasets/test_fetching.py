@@ -23,7 +23,7 @@ def server(grey, monkeypatch):
     """The home of the small MNIST."""
     with small_sets.home(dict(grey["mnist"][2])) as server:
         entry = IMAGE_SETS["mnist"]
-        monkeypatch.setitem(IMAGE_SETS, "mnist", replace(entry, homes=(server.url,)))
+        monkeypatch.setitem(IMAGE_SETS, "mnist", replace(entry, servers=(server.url,)))
         yield server
 
 
@@ -172,16 +172,16 @@ def test_a_server_in_trouble_is_asked_again(server, cache):
     assert there(cache) == []
 
 
-def test_the_second_home_is_asked_if_the_first_is_silent(server, grey, monkeypatch):
-    homes = ("http://127.0.0.1:9/", server.url)
-    monkeypatch.setitem(IMAGE_SETS, "mnist", replace(IMAGE_SETS["mnist"], homes=homes))
+def test_the_second_server_is_asked_if_the_first_is_silent(server, grey, monkeypatch):
+    servers = ("http://127.0.0.1:9/", server.url)
+    monkeypatch.setitem(IMAGE_SETS, "mnist", replace(IMAGE_SETS["mnist"], servers=servers))
     images = datasets.load("mnist")
     assert np.array_equal(images.train_images, grey["mnist"][0][0])
 
 
 def test_offline(grey, monkeypatch, cache):
-    homes = ("http://127.0.0.1:9/", "http://127.0.0.1:9/other/")
-    monkeypatch.setitem(IMAGE_SETS, "mnist", replace(IMAGE_SETS["mnist"], homes=homes))
+    servers = ("http://127.0.0.1:9/", "http://127.0.0.1:9/other/")
+    monkeypatch.setitem(IMAGE_SETS, "mnist", replace(IMAGE_SETS["mnist"], servers=servers))
     message = said(ConnectionError)
     assert f"mnist was not found in {cache / 'mnist'}, and could not be downloaded (" in message
     assert message.count("no connection (") == 2
@@ -230,7 +230,7 @@ fetch(replace(MNIST, **told), Path(sys.argv[2]))
 
 def test_processes_that_download_at_once_wait_for_each_other(server, cache):
     entry = IMAGE_SETS["mnist"]
-    told = {"homes": [server.url], "downloads": entry.downloads, "md5": entry.md5}
+    told = {"servers": [server.url], "downloads": entry.downloads, "md5": entry.md5}
     server.faults[FIRST] = [(1000,)]
     server.delay = 0.2  # seconds before every answer: time enough to get into each other's way
     command = [sys.executable, "-c", FETCH, json.dumps(told), str(cache / "mnist")]
@@ -245,12 +245,12 @@ def test_processes_that_download_at_once_wait_for_each_other(server, cache):
     assert there(cache) == sorted(ZIPPED)
 
 
-def test_tables_have_no_home(folder):
+def test_tables_have_no_server(folder):
     with pytest.raises(FileNotFoundError) as caught:
         datasets.load("uci/boston", folder)
     assert str(caught.value) == (
         f"uci/boston was not found ({folder / 'uci_regression/boston.npz'} is not there), and "
-        "there is no home with published checksums to download it from; put it at "
+        "there is no server with published checksums to download it from; put it at "
         "uci_regression/boston.npz in a folder, and name that folder with data= (on the command "
         "line --data) or NNGP_DATA"
     )

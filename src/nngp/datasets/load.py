@@ -1,5 +1,5 @@
-"""A data set by its name, from the first of three places that has it: the user's folder, the cache,
-the set's own home."""
+"""Loading a data set by its name, from the first place that has it: the user's folder, the cache,
+or a server."""
 
 import difflib
 from dataclasses import dataclass
@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from nngp._progress import Callback
 from nngp.datasets.catalogue import IMAGE_SETS, SKLEARN_DIGITS, ImageSet
 from nngp.datasets.download import fetch
+from nngp.datasets.files import DATA, AnyPath, cache_folder, data_folder
 from nngp.datasets.folder import find
-from nngp.datasets.locations import DATA, AnyPath, cache_folder, data_folder
 from nngp.datasets.readers import Parts
-from nngp.datasets.tables import Table, read_table
-from nngp.datasets.uci import COLLECTIONS, collection_of
+from nngp.datasets.tables import COLLECTIONS, Table, collection_of, read_table
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,8 @@ class Images:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a set would come from: "folder", "cache", "download", "scikit-learn" or "nowhere"; and
-    its file, or the first of them, where there is one."""
+    """The origin of a set: "folder", "cache", "download", "scikit-learn" or "nowhere"; and its
+    file, or the first of them, where there is one."""
 
     kind: Literal["folder", "cache", "download", "scikit-learn", "nowhere"]
     path: Path | None = None
@@ -63,10 +62,11 @@ def load(
         A folder that may hold the set; by default the one that the variable NNGP_DATA names.
         After it comes the cache: NNGP_CACHE, or nngp in the user's cache folder.
     download : bool
-        Whether to fetch a set of images that is in neither place from its home into the cache.
+        Whether to download a set of images that is in neither place into the cache.
         (UCI tables are read from a folder only: there are no published checksums for them.)
     progress : callable or bool, optional
-        A function that is told how far the download is; or whether to show a bar on a terminal.
+        A function that is called with the progress of the download; or whether to show a bar on
+        a terminal.
 
     Examples
     --------
@@ -76,14 +76,14 @@ def load(
     """
     if name in IMAGE_SETS:
         return load_images(name, data, download=download, progress=progress)
-    collection = collection_of(known(name))
+    collection = collection_of(checked_name(name))
     assert collection is not None  # as the name is known
     folder = data_folder(data)
     path = None if folder is None else folder / collection.file(name)
     if path is None or not path.is_file():
-        looked = "no folder was named" if path is None else f"{path} is not there"
+        reason = "no folder was named" if path is None else f"{path} is not there"
         raise FileNotFoundError(
-            f"{name} was not found ({looked}), and there is no home with published checksums to "
+            f"{name} was not found ({reason}), and there is no server with published checksums to "
             f"download it from; put it at {collection.file(name)} in a folder, and name that "
             f"folder with data= (on the command line --data) or {DATA}"
         )
@@ -99,14 +99,16 @@ def load_images(
 ) -> Images:
     """`load` for a set of images."""
     entry = IMAGE_SETS[name]
-    parts = _digits() if entry is SKLEARN_DIGITS else _parts(entry, data, download, progress)
+    parts = (
+        _digits() if entry is SKLEARN_DIGITS else _find_or_download(entry, data, download, progress)
+    )
     return Images(name, *parts, entry.class_names)
 
 
 def where(name: str, data: AnyPath | None = None) -> Place:
-    """Where a set would come from; nothing is read or downloaded."""
+    """Find where a set would come from, without reading or downloading it."""
     folder = data_folder(data)
-    collection = collection_of(known(name))
+    collection = collection_of(checked_name(name))
     if collection is not None:
         path = None if folder is None else folder / collection.file(name)
         return Place("folder", path) if path is not None and path.is_file() else Place("nowhere")
@@ -115,13 +117,13 @@ def where(name: str, data: AnyPath | None = None) -> Place:
         return Place("scikit-learn")
     if folder is not None and (found := find(entry, folder)):
         return Place("folder", found.paths[0])
-    if found := find(entry, cache_folder() / name, partly=True):
+    if found := find(entry, cache_folder() / name, partial=True):
         return Place("cache", found.paths[0])
     return Place("download")
 
 
-def known(name: str) -> str:
-    """The name, if there is a set of that name."""
+def checked_name(name: str) -> str:
+    """Return the name, or raise ValueError with similar names if no set has it."""
     if name in names():
         return name
     near = difflib.get_close_matches(str(name).lower(), names(), n=3, cutoff=0.5)
@@ -129,12 +131,12 @@ def known(name: str) -> str:
     raise ValueError(f"there is no data set {name!r}; {hint}")
 
 
-def _parts(
+def _find_or_download(
     entry: ImageSet, data: AnyPath | None, download: bool, progress: Callback | bool | None
 ) -> Parts:
     folder, cache = data_folder(data), cache_folder() / entry.name
     found = None if folder is None else find(entry, folder)
-    found = found or find(entry, cache, partly=True)
+    found = found or find(entry, cache, partial=True)
     if found is None:
         looked = f"{entry.name} was not found in {f'{folder} or ' if folder else ''}{cache}"
         remedy = (
@@ -159,7 +161,7 @@ def _forms(entry: ImageSet) -> str:
 
 
 def _digits() -> Parts:
-    """In file order: the last 500 to test on."""
+    """The digits of scikit-learn in their order; the last 500 are the test set."""
     from sklearn.datasets import load_digits
 
     stored = load_digits()
