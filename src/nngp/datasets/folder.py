@@ -8,6 +8,7 @@ pickled batches, or either archive. Original files must have the published check
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from nngp.datasets.catalogue import (
@@ -20,15 +21,14 @@ from nngp.datasets.catalogue import (
     ImageSet,
 )
 from nngp.datasets.files import md5_of, readable_errors
+from nngp.datasets.formats import from_pickle, from_records
 from nngp.datasets.readers import (
     Parts,
-    read_binary,
-    read_binary_archive,
+    read_archive,
+    read_batches,
     read_idx_files,
     read_one_npz,
     read_packed,
-    read_pickled,
-    read_pickled_archive,
 )
 
 Reader = Callable[[ImageSet, Sequence[Path]], Parts]
@@ -54,9 +54,9 @@ class ImageFiles:
         return self.reader(self.entry, self.paths)
 
 
-def find(entry: ImageSet, folder: Path, *, partial: bool = False) -> ImageFiles | None:
+def find(entry: ImageSet, folder: Path, *, incomplete: bool = False) -> ImageFiles | None:
     """Find the first layout of which every file is in the folder, or None. Raises FileNotFoundError
-    if some files of a layout are there and others are missing, unless `partial`."""
+    if some files of a layout are there and others are missing, unless `incomplete`."""
     problem = ""
     for layout in layouts(entry):
         paths = [_first(folder, names) for names in layout.files]
@@ -70,7 +70,7 @@ def find(entry: ImageSet, folder: Path, *, partial: bool = False) -> ImageFiles 
             f"{folder} has {there[0].relative_to(folder)} but not {missing}, which {entry.name} "
             "needs too; put it there"
         )
-    if problem and not partial:
+    if problem and not incomplete:
         raise FileNotFoundError(problem)
     return None
 
@@ -87,21 +87,25 @@ def layouts(entry: ImageSet) -> list[Layout]:
 
 
 def _batch_layouts() -> list[Layout]:
-    keras = "cifar-10-batches-py-target/cifar-10-batches-py"
-    forms = (
+    """The layouts of CIFAR-10."""
+    binary, pickled = "cifar-10-batches-bin", "cifar-10-batches-py"
+    forms: tuple[tuple[tuple[str, ...], str, Reader], ...] = (
         (("cifar10", ""), ".npz", read_packed),
-        (("cifar-10-batches-bin", ""), ".bin", read_binary),
-        (("cifar-10-batches-py", keras), "", read_pickled),
+        ((binary, ""), ".bin", partial(read_batches, decode=from_records)),
+        ((pickled, f"{pickled}-target/{pickled}"), "", partial(read_batches, decode=from_pickle)),
     )
-    loose = [
+    batches = [
         Layout(tuple((f"{path}{end}",) for path in _paths(below, BATCHES)), read)
         for folders, end, read in forms
         for below in folders
     ]
-    return [
-        *loose,
-        Layout(((BINARY_TAR,),), read_binary_archive),
-        Layout((PYTHON_TARS,), read_pickled_archive),
+    archives = (
+        ((BINARY_TAR,), [f"{binary}/{batch}.bin" for batch in BATCHES], from_records),
+        (PYTHON_TARS, [f"{pickled}/{batch}" for batch in BATCHES], from_pickle),
+    )
+    return batches + [
+        Layout((names,), partial(read_archive, members=members, decode=decode))
+        for names, members, decode in archives
     ]
 
 

@@ -117,7 +117,7 @@ def where(name: str, data: AnyPath | None = None) -> Place:
         return Place("scikit-learn")
     if folder is not None and (found := find(entry, folder)):
         return Place("folder", found.paths[0])
-    if found := find(entry, cache_folder() / name, partial=True):
+    if found := find(entry, cache_folder() / name, incomplete=True):
         return Place("cache", found.paths[0])
     return Place("download")
 
@@ -136,7 +136,7 @@ def _find_or_download(
 ) -> Parts:
     folder, cache = data_folder(data), cache_folder() / entry.name
     found = None if folder is None else find(entry, folder)
-    found = found or find(entry, cache, partial=True)
+    found = found or find(entry, cache, incomplete=True)
     if found is None:
         looked = f"{entry.name} was not found in {f'{folder} or ' if folder else ''}{cache}"
         remedy = (

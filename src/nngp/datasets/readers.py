@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 
 from nngp.datasets.catalogue import BATCHES, ImageSet
 from nngp.datasets.files import read_npz, read_original, read_tar, readable_errors
-from nngp.datasets.formats import (
-    Batch,
-    Bytes,
-    from_idx,
-    from_pickle,
-    from_planes,
-    from_records,
-)
+from nngp.datasets.formats import Batch, Bytes, from_idx, from_planes
 
 Labels = NDArray[np.int64]
 Parts = tuple[Bytes, Labels, Bytes, Labels]  # training images and labels, test images and labels
@@ -57,29 +50,9 @@ def read_packed(entry: ImageSet, paths: Sequence[Path]) -> Parts:
     return _join(entry, paths, batch)
 
 
-def read_binary(entry: ImageSet, paths: Sequence[Path]) -> Parts:
-    """Read six files of binary records."""
-    return _read_originals(entry, paths, from_records)
+def read_batches(entry: ImageSet, paths: Sequence[Path], *, decode: Decoder) -> Parts:
+    """Read six original files of CIFAR-10."""
 
-
-def read_pickled(entry: ImageSet, paths: Sequence[Path]) -> Parts:
-    """Read six pickled batches."""
-    return _read_originals(entry, paths, from_pickle)
-
-
-def read_binary_archive(entry: ImageSet, paths: Sequence[Path]) -> Parts:
-    """Read the archive of the binary batches."""
-    names = [f"cifar-10-batches-bin/{batch}.bin" for batch in BATCHES]
-    return _read_archive(entry, paths[0], names, from_records)
-
-
-def read_pickled_archive(entry: ImageSet, paths: Sequence[Path]) -> Parts:
-    """Read the archive of the pickled batches."""
-    names = [f"cifar-10-batches-py/{batch}" for batch in BATCHES]
-    return _read_archive(entry, paths[0], names, from_pickle)
-
-
-def _read_originals(entry: ImageSet, paths: Sequence[Path], decode: Decoder) -> Parts:
     def batch(path: Path) -> Batch:
         data = read_original(path, entry.md5[path.name])
         with readable_errors(path):
@@ -88,15 +61,19 @@ def _read_originals(entry: ImageSet, paths: Sequence[Path], decode: Decoder) -> 
     return _join(entry, paths, batch)
 
 
-def _read_archive(entry: ImageSet, path: Path, names: Sequence[str], decode: Decoder) -> Parts:
-    members = [path / name for name in names]
-    data = dict(zip(members, read_tar(path, names, entry.md5[path.name]), strict=True))
+def read_archive(
+    entry: ImageSet, paths: Sequence[Path], *, members: Sequence[str], decode: Decoder
+) -> Parts:
+    """Read a .tar.gz archive with six original files of CIFAR-10."""
+    (path,) = paths
+    inside = [path / name for name in members]
+    data = dict(zip(inside, read_tar(path, members, entry.md5[path.name]), strict=True))
 
     def batch(member: Path) -> Batch:
         with readable_errors(member):
             return decode(data[member])
 
-    return _join(entry, members, batch)
+    return _join(entry, inside, batch)
 
 
 def _join(entry: ImageSet, paths: Sequence[Path], read: Callable[[Path], Batch]) -> Parts:
