@@ -1,4 +1,4 @@
-"""What can be wrong with a file: one sentence each, and nothing is lost."""
+"""Faulty files of a store give one clear sentence each, and nothing is lost."""
 
 import os
 import shutil
@@ -221,7 +221,7 @@ def test_a_file_that_vanishes_in_use(path, tmp_path, replaced):
 
 
 class Hesitant:
-    """A connection that fails some times before it does what it is told."""
+    """A connection that fails a number of times before it executes a statement."""
 
     def __init__(self, times, code):
         self.times, self.code, self.done = times, code, []

@@ -13,7 +13,7 @@ from nngp._progress import Callback
 from nngp.datasets.catalogue import IMAGE_SETS, SKLEARN_DIGITS, ImageSet
 from nngp.datasets.download import fetch
 from nngp.datasets.files import DATA, AnyPath, cache_folder, data_folder
-from nngp.datasets.folder import find
+from nngp.datasets.folder import ImageFiles, find
 from nngp.datasets.readers import Parts
 from nngp.datasets.tables import COLLECTIONS, Table, collection_of, read_table
 
@@ -40,7 +40,7 @@ class Place:
 
 
 def names() -> tuple[str, ...]:
-    """The names that `load` knows."""
+    """The names of all data sets, in alphabetical order."""
     tables = [name for collection in COLLECTIONS for name in collection.names()]
     return tuple(sorted([*IMAGE_SETS, *tables]))
 
@@ -52,7 +52,7 @@ def load(
     download: bool = True,
     progress: Callback | bool | None = None,
 ) -> Images | Table:
-    """A data set: `Images`, or a `Table` for the UCI sets.
+    """Load a data set: `Images`, or a `Table` for the UCI sets.
 
     Parameters
     ----------
@@ -97,12 +97,17 @@ def load_images(
     download: bool = True,
     progress: Callback | bool | None = None,
 ) -> Images:
-    """`load` for a set of images."""
+    """Load a set of images; the parameters are those of `load`."""
     entry = IMAGE_SETS[name]
-    parts = (
-        _digits() if entry is SKLEARN_DIGITS else _find_or_download(entry, data, download, progress)
-    )
-    return Images(name, *parts, entry.class_names)
+    if entry is SKLEARN_DIGITS:
+        return Images(name, *_digits(), entry.class_names)
+    folder = data_folder(data)
+    found = _find(entry, folder)
+    if found is None:
+        _download(entry, folder, download, progress)
+        found = _find(entry, folder)
+        assert found is not None  # as every file has just been downloaded
+    return Images(name, *found[1].read(), entry.class_names)
 
 
 def where(name: str, data: AnyPath | None = None) -> Place:
@@ -115,11 +120,8 @@ def where(name: str, data: AnyPath | None = None) -> Place:
     entry = IMAGE_SETS[name]
     if entry is SKLEARN_DIGITS:
         return Place("scikit-learn")
-    if folder is not None and (found := find(entry, folder)):
-        return Place("folder", found.paths[0])
-    if found := find(entry, cache_folder() / name, incomplete=True):
-        return Place("cache", found.paths[0])
-    return Place("download")
+    found = _find(entry, folder)
+    return Place("download") if found is None else Place(found[0], found[1].paths[0])
 
 
 def checked_name(name: str) -> str:
@@ -131,33 +133,34 @@ def checked_name(name: str) -> str:
     raise ValueError(f"there is no data set {name!r}; {hint}")
 
 
-def _find_or_download(
-    entry: ImageSet, data: AnyPath | None, download: bool, progress: Callback | bool | None
-) -> Parts:
-    folder, cache = data_folder(data), cache_folder() / entry.name
-    found = None if folder is None else find(entry, folder)
-    found = found or find(entry, cache, incomplete=True)
-    if found is None:
-        looked = f"{entry.name} was not found in {f'{folder} or ' if folder else ''}{cache}"
-        remedy = (
-            f"put {_forms(entry)} into a folder, and name that folder with data= (on the command "
-            f"line --data) or {DATA}"
-        )
-        if not download:
-            raise FileNotFoundError(f"{looked}, and was not to be downloaded; {remedy}")
-        try:
-            fetch(entry, cache, progress)
-        except ConnectionError as reason:
-            raise ConnectionError(
-                f"{looked}, and could not be downloaded ({reason}); {remedy}"
-            ) from None
-        found = find(entry, cache)
-        assert found is not None  # as every file has just been fetched
-    return found.read()
+def _find(
+    entry: ImageSet, folder: Path | None
+) -> tuple[Literal["folder", "cache"], ImageFiles] | None:
+    """Find the files of a set in the user's folder, else in the cache."""
+    if folder is not None and (found := find(entry, folder)):
+        return "folder", found
+    cached = find(entry, cache_folder() / entry.name, incomplete=True)
+    return None if cached is None else ("cache", cached)
 
 
-def _forms(entry: ImageSet) -> str:
-    return f"{', '.join(entry.downloads)} (or {entry.name} in another of its usual forms)"
+def _download(
+    entry: ImageSet, folder: Path | None, allowed: bool, progress: Callback | bool | None
+) -> None:
+    """Download a set that was not found, or raise OSError with the files to get by hand."""
+    cache = cache_folder() / entry.name
+    missing = f"{entry.name} was not found in {f'{folder} or ' if folder else ''}{cache}"
+    remedy = (
+        f"put {', '.join(entry.downloads)} (or {entry.name} in another of its usual forms) into a "
+        f"folder, and name that folder with data= (on the command line --data) or {DATA}"
+    )
+    if not allowed:
+        raise FileNotFoundError(f"{missing}, and was not to be downloaded; {remedy}")
+    try:
+        fetch(entry, cache, progress)
+    except ConnectionError as reason:
+        raise ConnectionError(
+            f"{missing}, and could not be downloaded ({reason}); {remedy}"
+        ) from None
 
 
 def _digits() -> Parts:
