@@ -1,4 +1,4 @@
-"""SQL statements of the store: selecting, claiming, giving back and copying runs.
+"""SQL queries of the store: selecting, claiming and copying runs.
 
 Every function takes a connection; those that change something are called in a transaction.
 """
@@ -124,44 +124,6 @@ def free_abandoned(connection: sqlite3.Connection, owner: Owner, now: float) -> 
     connection.execute(
         f"{TO_PENDING} WHERE status = 'running' AND owner NOT IN (SELECT id FROM owners)"
     )
-
-
-def release(connection: sqlite3.Connection, owner: Owner, keys: Iterable[str]) -> int:
-    """Make runs of this owner pending again; returns how many."""
-    released = connection.executemany(
-        f"{TO_PENDING} WHERE status = 'running' AND owner = ? AND key = ?",
-        [(owner.id, key) for key in keys],
-    )
-    return max(released.rowcount, 0)
-
-
-def remove_owner(connection: sqlite3.Connection, owner: Owner) -> None:
-    """Make all runs of an owner pending again, and forget the owner."""
-    connection.execute(f"{TO_PENDING} WHERE status = 'running' AND owner = ?", (owner.id,))
-    connection.execute("DELETE FROM owners WHERE id = ?", (owner.id,))
-
-
-def renew_heartbeat(connection: sqlite3.Connection, owner: Owner, now: float) -> None:
-    """Write the time of an owner that has claimed something."""
-    connection.execute(
-        "UPDATE owners SET beat = ? WHERE id = ? "
-        "AND EXISTS (SELECT 1 FROM runs WHERE status = 'running' AND owner = owners.id)",
-        (now, owner.id),
-    )
-
-
-def retry(connection: sqlite3.Connection, failed: Selection) -> int:
-    """Make failed runs pending again; returns how many."""
-    found = select(connection, "key", failed)
-    connection.executemany(f"{TO_PENDING}, error = NULL, finished = NULL WHERE key = ?", found)
-    return len(found)
-
-
-def end_run(connection: sqlite3.Connection, key: str, values: dict[str, Json]) -> bool:
-    """Write a result or a failure, unless the run has a result; returns whether it was written."""
-    assigned = ", ".join(f"{name} = :{name}" for name in values)
-    query = f"UPDATE runs SET {assigned} WHERE key = :key AND status != 'done'"
-    return bool(connection.execute(query, values | {"key": key}).rowcount)
 
 
 def finished_rows(connection: sqlite3.Connection, lists: bool) -> Iterator[tuple[Json, ...]]:

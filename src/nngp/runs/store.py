@@ -21,7 +21,7 @@ from nngp.runs.key import (
     plain_key,
 )
 from nngp.runs.owner import Heartbeat, Owner
-from nngp.runs.queries import Selection
+from nngp.runs.queries import TO_PENDING, Selection
 from nngp.runs.run import Run, current_versions, utc_text, without_lists
 
 Keys = Iterable[str] | None
@@ -126,13 +126,21 @@ class RunStore:
         """Give back runs that this store claimed and has not finished; returns how many."""
         given = checked_keys(keys) or ()
         with self._database.writing() as connection:
-            return queries.release(connection, self._current_owner(), given)
+            released = connection.executemany(
+                f"{TO_PENDING} WHERE status = 'running' AND owner = ? AND key = ?",
+                [(self._current_owner().id, key) for key in given],
+            )
+        return max(released.rowcount, 0)
 
     def retry(self, keys: Keys = None, experiment: str | None = None) -> int:
         """Make failed runs pending again; returns how many."""
         failed = Selection(experiment, "failed", None, keys)
         with self._database.writing() as connection:
-            return queries.retry(connection, failed)
+            found = queries.select(connection, "key", failed)
+            connection.executemany(
+                f"{TO_PENDING}, error = NULL, finished = NULL WHERE key = ?", found
+            )
+        return len(found)
 
     def get(self, key: str) -> Run:
         """One run."""
@@ -187,7 +195,9 @@ class RunStore:
         try:
             if claimed:
                 with self._database.writing() as connection:
-                    queries.remove_owner(connection, self._current_owner())
+                    me = (self._current_owner().id,)
+                    connection.execute(f"{TO_PENDING} WHERE status = 'running' AND owner = ?", me)
+                    connection.execute("DELETE FROM owners WHERE id = ?", me)
         finally:
             self._database.close()
 
@@ -202,16 +212,16 @@ class RunStore:
 
     def _end(self, key: str, outcome: dict[str, Json]) -> bool:
         """Write a result or a failure; the first result stays."""
-        outcome |= {
-            "versions": json.dumps(current_versions()),
-            "finished": utc_text(self._clock()),
-        }
+        outcome["versions"] = json.dumps(current_versions())
+        outcome["finished"] = utc_text(self._clock())
         with self._database.writing() as connection:
             outcome["owner"] = self._current_owner().id
-            written = queries.end_run(connection, key, outcome)
+            assigned = ", ".join(f"{name} = :{name}" for name in outcome)
+            query = f"UPDATE runs SET {assigned} WHERE key = :key AND status != 'done'"
+            written = connection.execute(query, outcome | {"key": key}).rowcount
             if not written:
                 queries.get_run(connection, key, self.path)  # raises if there is no such run
-            return written
+            return bool(written)
 
     def _current_owner(self) -> Owner:
         """This store in this process: a child of a fork is another owner."""
@@ -220,8 +230,13 @@ class RunStore:
         return self._owner
 
     def _beat(self) -> None:
+        """Renew the heartbeat of an owner that has claimed something."""
         with self._database.writing() as connection:
-            queries.renew_heartbeat(connection, self._current_owner(), self._clock())
+            connection.execute(
+                "UPDATE owners SET beat = ? WHERE id = ? "
+                "AND EXISTS (SELECT 1 FROM runs WHERE status = 'running' AND owner = owners.id)",
+                (self._clock(), self._current_owner().id),
+            )
 
 
 def _finished(
