@@ -12,15 +12,15 @@ import numpy as np
 FORMAT = b"nngp tiles 1"  # changes when the same digest would mean another result
 
 
-def digest(*parts: Any) -> str:
-    """The digest of values, arrays, and objects that have a digest as their `name`."""
+def digest(*parts: object) -> str:
+    """The digest of plain values, arrays, and objects whose `name` is a digest."""
     state = hashlib.blake2b(FORMAT, digest_size=20)
     for part in parts:
         _feed(state, part)
     return state.hexdigest()
 
 
-def _feed(state: Any, part: Any) -> None:
+def _feed(state: hashlib.blake2b, part: Any) -> None:
     if isinstance(part, np.ndarray):
         state.update(f"array {part.dtype.str} {part.shape};".encode())
         state.update(np.ascontiguousarray(part).data.cast("B") if part.size else b"")

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all."""
+"""Writing files completely or not at all, and folders for output."""
 
 import os
 import secrets
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# What reading a damaged archive of arrays can raise, beside the errors of the disk
+# Errors of reading a damaged archive of arrays, beside those of the disk
 DAMAGED = (KeyError, TypeError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new file beside `path`, to be written to; it takes its place once the block is done, and
-    vanishes if the block fails. What was there before stays until then."""
+    """Write to a new file beside `path`, which replaces `path` at the end of the block. If the
+    block fails, the new file is deleted and `path` stays as it was."""
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
@@ -31,7 +31,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def usable_folder(path: str | os.PathLike[str], option: str) -> Path:
-    """The folder that was named by an option, made if need be."""
+    """Create the folder that an option names, unless it exists. Raises ValueError if that fails."""
     folder = Path(path).expanduser().absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Names of a package that are imported on first use, so that importing the package is fast."""
+"""Lazy attributes of a package: names that are imported on first use."""
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
@@ -12,11 +12,11 @@ def lazy_attributes(
     public: Iterable[str] | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The functions `__getattr__` and `__dir__` of a package.
+    """Make the functions `__getattr__` and `__dir__` of a package.
 
-    `homes` maps each name to the module that defines it; a name whose home is its own module,
-    such as "plots": "nngp.plots", is that module. `public` are all names to list, by default those
-    of `homes`. `check` raises ImportError with a sentence where an optional package is missing.
+    `homes` maps each name to the module that defines it; "plots": "nngp.plots" is that module
+    itself. `public` are all names to list, by default those of `homes`. `check` raises ImportError
+    if an optional package is missing.
     """
     listed = sorted({*(homes if public is None else public), "__all__", "__doc__", "__name__"})
 

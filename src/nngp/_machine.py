@@ -5,15 +5,14 @@ import threading
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 
-def single_threaded_blas() -> AbstractContextManager[Any]:
-    """BLAS on one thread while tiles are computed, restored afterwards.
+def single_threaded_blas() -> AbstractContextManager[object]:
+    """Limit BLAS to one thread inside a block, for code that has threads of its own.
 
-    Only from the main thread: from any other, OpenBLAS ignores the call that would restore it.
+    Outside the main thread this does nothing: OpenBLAS ignores the call that would undo it.
     """
     if threading.current_thread() is not threading.main_thread():
         return nullcontext()
@@ -22,20 +21,20 @@ def single_threaded_blas() -> AbstractContextManager[Any]:
 
 @cache
 def _blas() -> ThreadpoolController:
-    import scipy.linalg.blas  # noqa: F401  # has its own OpenBLAS, which must be found as well
+    import scipy.linalg.blas  # noqa: F401  # loads its own OpenBLAS, which must be limited as well
 
     return ThreadpoolController()
 
 
 def threads() -> int:
-    """How many threads this process may keep busy."""
+    """The number of threads that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def available_memory() -> int | None:
-    """Bytes that can be taken without swapping, or past a container's limit, where known."""
+    """Bytes that can be allocated without swapping or passing a container's limit, if known."""
     known = [free for free in (_free_on_machine(), _free_in_container()) if free is not None]
     return min(known, default=None)
 
@@ -46,7 +45,7 @@ def _free_on_machine() -> int | None:
 
 
 def _free_in_container() -> int | None:
-    """From the control group: its limit, less what is used and cannot be given up."""
+    """The limit of the control group, less the memory in use that cannot be reclaimed."""
     folder = "/sys/fs/cgroup/"
     try:
         limit = int(Path(folder, "memory.max").read_text())

@@ -1,4 +1,4 @@
-"""How far a long job is: a bar on a terminal, or a callback for programs."""
+"""Progress of long jobs: a bar on a terminal, or a callback for programs."""
 
 import sys
 import time
@@ -12,7 +12,7 @@ SHOW_FROM = 3.0  # seconds: shorter jobs show no bar
 
 @dataclass(frozen=True)
 class Step:
-    """What a callback is told: the phase, how much of it is done, and about how long it takes."""
+    """The argument of a progress callback: phase, fraction done, estimated time, and a message."""
 
     phase: str
     done: float  # in [0, 1]
@@ -35,20 +35,21 @@ class Progress:
     def __enter__(self) -> "Progress":
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         if isinstance(self.report, _Bar):
             self.report.close()
 
     def begin(self, message: str = "") -> None:
-        """Start again from nothing."""
+        """Reset to zero, with a new start time."""
         self._done, self._start = 0.0, time.perf_counter()
-        self._tell(message)
+        self._report(message)
 
     def advance(self, work: float, message: str = "") -> None:
+        """Add work done since the last call."""
         self._done += work
-        self._tell(message)
+        self._report(message)
 
-    def _tell(self, message: str = "") -> None:
+    def _report(self, message: str = "") -> None:
         if self.report is None:
             return
         done = min(self._done / self.total, 1.0)
@@ -58,19 +59,19 @@ class Progress:
 
 
 def progress_for(progress: Callback | bool | None, expected: float) -> Callback | None:
-    """The callback to use: the caller's, a bar on a terminal, or none."""
+    """Choose the callback: the caller's, a bar on a terminal, or None."""
     if callable(progress):
         return progress
     if progress is not None and not isinstance(progress, bool):
         raise TypeError("progress must be a callable, True, False or None")
-    wanted = progress if progress is not None else expected > SHOW_FROM
-    if wanted and sys.stderr.isatty() and find_spec("rich") is not None:
+    show = progress if progress is not None else expected > SHOW_FROM
+    if show and sys.stderr.isatty() and find_spec("rich") is not None:
         return _Bar()
     return None
 
 
 class _Bar:
-    """A bar of rich's, on stderr, gone when the phase is done."""
+    """A progress bar of rich on stderr, removed when the phase is done."""
 
     def __init__(self) -> None:
         self._bar: Any = None

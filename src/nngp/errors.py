@@ -20,13 +20,13 @@ class NoLimitError(VarianceError):
 
 
 class ToleranceWarning(UserWarning):
-    """A curve could not reach the tolerance that was asked for; `error` says what it reached."""
+    """A curve did not reach the requested tolerance; its `error` is the tolerance reached."""
 
 
 class NotPositiveDefiniteError(np.linalg.LinAlgError):
     """The matrix has no Cholesky factor in float64.
 
-    `noise_var` is the largest noise that was tried, `failed_attempts` how often it failed.
+    `noise_var` is the largest noise tried, `failed_attempts` the number of failures.
     """
 
     noise_var = float("nan")
@@ -36,7 +36,7 @@ class NotPositiveDefiniteError(np.linalg.LinAlgError):
 class NotConvergedError(RuntimeError):
     """Conjugate gradients did not reach the tolerance.
 
-    `iterations` is how many were done, `residual` the relative residual they ended with.
+    `iterations` is their number, `residual` the last relative residual.
     """
 
     iterations = 0
@@ -44,7 +44,7 @@ class NotConvergedError(RuntimeError):
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be used, so the solve begins anew; or none can be written."""
+    """A checkpoint cannot be read, so the solve starts again; or it cannot be written."""
 
 
 class ClusterError(RuntimeError):
@@ -52,28 +52,28 @@ class ClusterError(RuntimeError):
 
 
 class TileStoreError(RuntimeError):
-    """A tile that was in the store is gone or damaged."""
+    """A tile of the store was removed or damaged while it was in use."""
 
 
 class NoFactorError(RuntimeError):
-    """Something was asked for that needs a Cholesky factor, and there is none."""
+    """The quantity needs a Cholesky factor, and the system was solved without one."""
 
 
 class NoiseWarning(UserWarning):
-    """More noise was used than asked for, because the Cholesky factorisation failed."""
+    """More noise than requested was used, because the Cholesky factorisation failed."""
 
 
 class ConstantKernelWarning(UserWarning):
-    """Noise covers the little that still tells inputs apart, so predictions are constant."""
+    """The kernel is constant up to the noise, so predictions are constant, too."""
 
 
 class ModelFileError(ValueError):
-    """A file that is no model of ours, is damaged, or comes from a later version."""
+    """A file is no saved nngp model, is damaged, or was written by a later version."""
 
 
 class RunStoreError(ValueError):
-    """A file that is no store of ours, is damaged, or comes from a later version."""
+    """A file is no store of runs, is damaged, or was written by a later version."""
 
 
 class NothingMeasuredError(LookupError):
-    """The store has no finished runs of what is to be shown."""
+    """The store has no finished runs for a figure or table."""

@@ -50,8 +50,8 @@ class Watched(Workers):
         super().__init__(*arguments, **more)
         self._then, self.ended = then, 0
 
-    def next(self):
-        found = super().next()
+    def next_ended(self):
+        found = super().next_ended()
         self.ended += 1
         self._then(self)
         return found

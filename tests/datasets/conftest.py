@@ -11,7 +11,7 @@ from nngp.datasets.catalogue import CIFAR10, FASHION_MNIST, IMAGE_SETS, MNIST
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """Where downloads go; the user's own folders are out of sight."""
+    """The folder of downloads; the user's own folders are not used."""
     monkeypatch.delenv("NNGP_DATA", raising=False)
     monkeypatch.setenv("NNGP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "*")

@@ -112,7 +112,7 @@ def write(folder, files):
     return folder
 
 
-class Home(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     """Serves `server.files`; `server.faults` maps names to lists of faults, one for each request:
     a status code, "silence" for no answer, or (bytes, ) after which the connection breaks; it is
     torn down with "reset" as well, and closed politely otherwise."""
@@ -121,7 +121,7 @@ class Home(BaseHTTPRequestHandler):
         name = self.path.rpartition("/")[2]
         start = int((self.headers.get("Range") or "bytes=0-")[6:-1])
         start = 0 if self.server.whole_only else start
-        self.server.asked.append((name, start))
+        self.server.requests.append((name, start))
         time.sleep(self.server.delay)
         fault = self.server.faults.get(name, [])
         fault = fault.pop(0) if fault else None
@@ -146,10 +146,10 @@ class Home(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def home(files):
+def serve(files):
     """A server of these files on this machine; its address is `server.url`."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Home)
-    server.files, server.faults, server.asked, server.whole_only = files, {}, [], False
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.files, server.faults, server.requests, server.whole_only = files, {}, [], False
     server.delay = 0.0
     server.url = f"http://127.0.0.1:{server.server_port}/"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from nngp.errors import RunStoreError
-from nngp.runs import RunStore, export_runs
-from nngp.runs.flat import flat
+from nngp.runs import RunStore, export_runs, flat
 
 
 @pytest.fixture

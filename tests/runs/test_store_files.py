@@ -1,4 +1,4 @@
-"""What can be wrong with a file: one sentence each, and nothing is lost."""
+"""Faulty files of a store give one clear sentence each, and nothing is lost."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def test_one_file_is_left_and_it_says_whose_it_is(path):
     assert [other.name for other in path.parent.iterdir()] == ["runs.db"]
     head = path.read_bytes()[:100]
     assert head[68:72] == b"nngp"  # SQLite's application_id
-    assert int.from_bytes(head[60:64], "big") == len(schema.STEPS)  # its user_version
+    assert int.from_bytes(head[60:64], "big") == len(schema.MIGRATIONS)  # its user_version
     assert head[18:20] == b"\x02\x02"  # WAL
 
 
@@ -42,7 +42,7 @@ def test_commits_are_synced(path):
 def test_an_older_file_is_brought_up_to_date(path, monkeypatch):
     before = content(path)
     step = ("ALTER TABLE runs ADD COLUMN note TEXT", "UPDATE runs SET note = 'old'")
-    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, step))
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, step))
     with RunStore(path) as store, store._database.reading() as connection:
         assert connection.execute("SELECT DISTINCT note FROM runs").fetchall() == [("old",)]
         assert connection.execute("PRAGMA user_version").fetchone() == (2,)
@@ -55,7 +55,7 @@ def test_an_older_file_is_brought_up_to_date(path, monkeypatch):
 
 def test_an_empty_file_goes_through_all_steps(tmp_path, monkeypatch):
     (tmp_path / "runs.db").touch()
-    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, ("CREATE TABLE notes (n)",)))
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, ("CREATE TABLE notes (n)",)))
     with RunStore(tmp_path / "runs.db") as store, store._database.reading() as connection:
         assert connection.execute("SELECT count(*) FROM notes").fetchone() == (0,)
         assert connection.execute("PRAGMA user_version").fetchone() == (2,)
@@ -64,7 +64,7 @@ def test_an_empty_file_goes_through_all_steps(tmp_path, monkeypatch):
 def test_a_step_that_fails_changes_nothing(path, monkeypatch):
     before, whole = content(path), path.read_bytes()
     step = ("ALTER TABLE runs ADD COLUMN note TEXT", "SELECT nonsense")
-    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, step))
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, step))
     with pytest.raises(sqlite3.OperationalError, match="nonsense"):
         RunStore(path)
     monkeypatch.undo()
@@ -73,7 +73,7 @@ def test_a_step_that_fails_changes_nothing(path, monkeypatch):
 
 def test_a_newer_file_is_refused(path, monkeypatch):
     whole = path.read_bytes()
-    monkeypatch.setattr(schema, "STEPS", ())
+    monkeypatch.setattr(schema, "MIGRATIONS", ())
     with pytest.raises(RunStoreError, match=r"later nngp \(format 1, .* up to 0\); update nngp"):
         RunStore(path)
     assert path.read_bytes() == whole
@@ -221,7 +221,7 @@ def test_a_file_that_vanishes_in_use(path, tmp_path, replaced):
 
 
 class Hesitant:
-    """A connection that fails some times before it does what it is told."""
+    """A connection that fails a number of times before it executes a statement."""
 
     def __init__(self, times, code):
         self.times, self.code, self.done = times, code, []
@@ -237,13 +237,13 @@ class Hesitant:
 
 def test_a_new_file_that_others_are_making_is_waited_for(monkeypatch):
     busy = Hesitant(3, sqlite3.SQLITE_BUSY_RECOVERY)
-    schema._write_ahead(busy)
+    schema._enable_write_ahead_log(busy)
     assert busy.done == ["PRAGMA journal_mode = WAL"]
     with pytest.raises(sqlite3.OperationalError, match="not now"):
-        schema._write_ahead(Hesitant(1, sqlite3.SQLITE_READONLY))
+        schema._enable_write_ahead_log(Hesitant(1, sqlite3.SQLITE_READONLY))
     monkeypatch.setattr(schema, "PATIENCE", 0.02)
     with pytest.raises(sqlite3.OperationalError, match="not now"):
-        schema._write_ahead(Hesitant(10**6, sqlite3.SQLITE_BUSY))
+        schema._enable_write_ahead_log(Hesitant(10**6, sqlite3.SQLITE_BUSY))
 
 
 def test_names_that_mean_something_in_addresses(tmp_path):

@@ -112,7 +112,7 @@ def test_a_process_on_another_host_counts_by_its_heartbeat(claimed, clock):
 
 def test_where_signals_are_no_question_only_the_heartbeat_counts(claimed, clock, monkeypatch):
     first, second, keys = claimed
-    monkeypatch.setattr(owners, "SIGNAL_ASKS", False)
+    monkeypatch.setattr(owners, "SIGNAL_0_CHECKS", False)
     pretend(first, pid=gone_process())
     assert second.claim([keys[0]]) is None
     clock.now += STALE + 1

@@ -47,8 +47,8 @@ def work_logged(folder):
 
 def finish_all(workers):
     for worker in workers:
-        _, said = worker.communicate(timeout=60)
-        assert (worker.returncode, said) == (0, b"")
+        _, errors = worker.communicate(timeout=60)
+        assert (worker.returncode, errors) == (0, b"")
 
 
 @pytest.mark.parametrize("processes", [2, 4])
@@ -202,8 +202,8 @@ def test_a_store_that_is_pickled_opens_the_file_itself(tmp_path, monkeypatch):
         store.declare("e", [{"i": 0}, {"i": 1}])
         run = store.claim()
         text = pickle.dumps(store)
-        (tmp_path / "elsewhere").mkdir()
-        monkeypatch.chdir(tmp_path / "elsewhere")
+        (tmp_path / "other").mkdir()
+        monkeypatch.chdir(tmp_path / "other")
         with pickle.loads(text) as copy:
             assert copy.claim().key != run.key
             assert store.counts()["running"] == 2

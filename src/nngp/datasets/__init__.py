@@ -5,9 +5,9 @@ nngp.datasets.load("mnist", "data")   # as they come; from a folder, a cache, or
 nngp.datasets.split("mnist", 1000)    # the paper's training, validation and test sets
 nngp.datasets.where("mnist", "data")  # where they would come from
 
-`catalogue` and `uci` list the sets; `locations` names the folders to look in; `folder` finds the
-files in any of their forms; `download` fetches them if there are none; `integrity` checks that they
-are whole; `readers` and `tables` turn them into arrays, by `formats` and `pickled`; `load` joins
+`catalogue` lists the image sets and `tables` the UCI tables; `folder` finds the files of an image
+set in any of their layouts; `download` gets them from a server if there are none; `files` reads
+files and checks that they are complete; `formats` and `readers` turn them into arrays; `load` joins
 these steps, and `split` makes the paper's training, validation and test sets.
 """
 

@@ -1,4 +1,4 @@
-"""What each set of images is: its sizes, its classes, its home, and the checksums of its files.
+"""Catalogue of the image sets: sizes, classes, servers, and the checksums of their files.
 
 The MD5 sums are those that the authors, torchvision and Keras publish. MD5 guards against damage,
 not against a forger; so nothing that is read here can run code, whatever its sum.
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class ImageSet:
-    """One set of images. `downloads` are the files that `homes` (tried in this order) have, with
-    their bytes; `md5` has the sum of every original file by its name."""
+    """One set of images. `downloads` are the files on each of `servers` (tried in this order), with
+    their sizes in bytes; `md5` has the sum of every original file by its name."""
 
     name: str
     title: str
@@ -22,7 +22,7 @@ class ImageSet:
     validation: int  # of the training images
     validation_first: bool  # the first of them, or the last
     folders: tuple[str, ...] = ()  # below a data folder, where the original files may lie
-    homes: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
     downloads: Mapping[str, int] = field(default_factory=dict)
     md5: Mapping[str, str] = field(default_factory=dict)
 
@@ -35,6 +35,10 @@ IDX_FILES = (
 )
 BATCHES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
 DIGITS = tuple("0123456789")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(", "))
 
 
 def _idx_sums(packed: str, raw: str) -> dict[str, str]:
@@ -56,7 +60,7 @@ MNIST = ImageSet(
     validation=10_000,
     validation_first=True,
     folders=("MNIST/raw", "mnist", ""),
-    homes=(
+    servers=(
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
         "https://storage.googleapis.com/cvdf-datasets/mnist/",
     ),
@@ -75,22 +79,13 @@ FASHION_MNIST = ImageSet(
     shape=(28, 28),
     train=60_000,
     test=10_000,
-    class_names=(
-        "T-shirt/top",
-        "trouser",
-        "pullover",
-        "dress",
-        "coat",
-        "sandal",
-        "shirt",
-        "sneaker",
-        "bag",
-        "ankle boot",
+    class_names=_names(
+        "T-shirt/top, trouser, pullover, dress, coat, sandal, shirt, sneaker, bag, ankle boot"
     ),
     validation=10_000,
     validation_first=True,
     folders=("FashionMNIST/raw", "fashion-mnist", "fashion_mnist", ""),
-    homes=(
+    servers=(
         "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
     ),
@@ -126,21 +121,10 @@ CIFAR10 = ImageSet(
     shape=(32, 32, 3),
     train=50_000,
     test=10_000,
-    class_names=(
-        "airplane",
-        "automobile",
-        "bird",
-        "cat",
-        "deer",
-        "dog",
-        "frog",
-        "horse",
-        "ship",
-        "truck",
-    ),
+    class_names=_names("airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck"),
     validation=5_000,
     validation_first=False,
-    homes=("https://www.cs.toronto.edu/~kriz/",),
+    servers=("https://www.cs.toronto.edu/~kriz/",),
     downloads={BINARY_TAR: 170_052_171},
     md5={
         **{f"{b}.bin": s for b, s in zip(BATCHES, _BINARY.split(), strict=True)},

@@ -1,4 +1,4 @@
-"""Finding a set of images in a folder, in any of the forms in which people have it.
+"""Layouts in which an image set may lie in a folder, and the search for them.
 
 For digits and clothes: one .npz as Keras has it, or the four idx files, gzipped or not, as
 torchvision, Keras or the authors lay them out. For CIFAR-10: packed .npz batches, the binary or the
@@ -8,6 +8,7 @@ pickled batches, or either archive. Original files must have the published check
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from nngp.datasets.catalogue import (
@@ -19,16 +20,15 @@ from nngp.datasets.catalogue import (
     PYTHON_TARS,
     ImageSet,
 )
-from nngp.datasets.integrity import md5_of, reading
+from nngp.datasets.files import md5_of, readable_errors
+from nngp.datasets.formats import from_pickle, from_records
 from nngp.datasets.readers import (
     Parts,
-    read_binary,
-    read_binary_archive,
+    read_archive,
+    read_batches,
     read_idx_files,
-    read_npz,
+    read_one_npz,
     read_packed,
-    read_pickled,
-    read_pickled_archive,
 )
 
 Reader = Callable[[ImageSet, Sequence[Path]], Parts]
@@ -36,15 +36,15 @@ Reader = Callable[[ImageSet, Sequence[Path]], Parts]
 
 @dataclass(frozen=True)
 class Layout:
-    """Files that make a whole: for each, the names below a folder that it may have."""
+    """Files that make up a set: for each, the names below a folder that it may have."""
 
     files: tuple[tuple[str, ...], ...]
     read: Reader
 
 
 @dataclass(frozen=True)
-class Found:
-    """A set that is there, not read yet."""
+class ImageFiles:
+    """Files of an image set in a folder, not read yet."""
 
     entry: ImageSet
     paths: tuple[Path, ...]
@@ -54,59 +54,63 @@ class Found:
         return self.reader(self.entry, self.paths)
 
 
-def find(entry: ImageSet, folder: Path, *, partly: bool = False) -> Found | None:
-    """The first layout of which every file is in the folder. If there is none, but a part of one,
-    that is an error, unless the rest is still to come (`partly`)."""
-    complaint = ""
+def find(entry: ImageSet, folder: Path, *, incomplete: bool = False) -> ImageFiles | None:
+    """Find the first layout of which every file is in the folder, or None. Raises FileNotFoundError
+    if some files of a layout are there and others are missing, unless `incomplete`."""
+    problem = ""
     for layout in layouts(entry):
         paths = [_first(folder, names) for names in layout.files]
         there = [path for path in paths if path is not None]
         if not there or _belongs_to_another(entry, there):
             continue
         if len(there) == len(paths):
-            return Found(entry, tuple(there), layout.read)
+            return ImageFiles(entry, tuple(there), layout.read)
         missing = layout.files[paths.index(None)][0]
-        complaint = complaint or (
+        problem = problem or (
             f"{folder} has {there[0].relative_to(folder)} but not {missing}, which {entry.name} "
             "needs too; put it there"
         )
-    if complaint and not partly:
-        raise FileNotFoundError(complaint)
+    if problem and not incomplete:
+        raise FileNotFoundError(problem)
     return None
 
 
 def layouts(entry: ImageSet) -> list[Layout]:
-    """The forms in which a set may lie in a folder, in the order of preference."""
+    """The layouts of a set, in the order of preference."""
     if entry.name == CIFAR10.name:
         return _batch_layouts()
     idx = [
-        Layout(tuple((path, f"{path}.gz") for path in _below(place, IDX_FILES)), read_idx_files)
-        for place in entry.folders
+        Layout(tuple((path, f"{path}.gz") for path in _paths(below, IDX_FILES)), read_idx_files)
+        for below in entry.folders
     ]
-    return [Layout(((f"{entry.name}.npz",),), read_npz), *idx]
+    return [Layout(((f"{entry.name}.npz",),), read_one_npz), *idx]
 
 
 def _batch_layouts() -> list[Layout]:
-    keras = "cifar-10-batches-py-target/cifar-10-batches-py"
-    forms = (
+    """The layouts of CIFAR-10."""
+    binary, pickled = "cifar-10-batches-bin", "cifar-10-batches-py"
+    forms: tuple[tuple[tuple[str, ...], str, Reader], ...] = (
         (("cifar10", ""), ".npz", read_packed),
-        (("cifar-10-batches-bin", ""), ".bin", read_binary),
-        (("cifar-10-batches-py", keras), "", read_pickled),
+        ((binary, ""), ".bin", partial(read_batches, decode=from_records)),
+        ((pickled, f"{pickled}-target/{pickled}"), "", partial(read_batches, decode=from_pickle)),
     )
-    loose = [
-        Layout(tuple((f"{path}{end}",) for path in _below(place, BATCHES)), read)
-        for places, end, read in forms
-        for place in places
+    batches = [
+        Layout(tuple((f"{path}{end}",) for path in _paths(below, BATCHES)), read)
+        for folders, end, read in forms
+        for below in folders
     ]
-    return [
-        *loose,
-        Layout(((BINARY_TAR,),), read_binary_archive),
-        Layout((PYTHON_TARS,), read_pickled_archive),
+    archives = (
+        ((BINARY_TAR,), [f"{binary}/{batch}.bin" for batch in BATCHES], from_records),
+        (PYTHON_TARS, [f"{pickled}/{batch}" for batch in BATCHES], from_pickle),
+    )
+    return batches + [
+        Layout((names,), partial(read_archive, members=members, decode=decode))
+        for names, members, decode in archives
     ]
 
 
-def _below(place: str, names: Sequence[str]) -> list[str]:
-    return [f"{place}/{name}" if place else name for name in names]
+def _paths(below: str, names: Sequence[str]) -> list[str]:
+    return [f"{below}/{name}" if below else name for name in names]
 
 
 def _first(folder: Path, names: Sequence[str]) -> Path | None:
@@ -121,12 +125,13 @@ def _first(folder: Path, names: Sequence[str]) -> Path | None:
 
 
 def _belongs_to_another(entry: ImageSet, paths: Sequence[Path]) -> bool:
-    """MNIST and Fashion-MNIST name their files alike: the checksum of one tells them apart."""
+    """Whether the checksum of one file is that of another set: MNIST and Fashion-MNIST share their
+    file names."""
     path = min(paths, key=lambda path: path.stat().st_size)
     others = [other for other in IMAGE_SETS.values() if other.name != entry.name]
     if all(path.name not in other.md5 for other in others):
         return False
-    with reading(path):
+    with readable_errors(path):
         found = md5_of(path)
     theirs = any(other.md5.get(path.name) == found for other in others)
     return theirs and entry.md5.get(path.name) != found

@@ -1,5 +1,5 @@
-"""A data set by its name, from the first of three places that has it: the user's folder, the cache,
-the set's own home."""
+"""Loading a data set by its name, from the first place that has it: the user's folder, the cache,
+or a server."""
 
 import difflib
 from dataclasses import dataclass
@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from nngp._progress import Callback
 from nngp.datasets.catalogue import IMAGE_SETS, SKLEARN_DIGITS, ImageSet
 from nngp.datasets.download import fetch
-from nngp.datasets.folder import find
-from nngp.datasets.locations import DATA, AnyPath, cache_folder, data_folder
+from nngp.datasets.files import DATA, AnyPath, cache_folder, data_folder
+from nngp.datasets.folder import ImageFiles, find
 from nngp.datasets.readers import Parts
-from nngp.datasets.tables import Table, read_table
-from nngp.datasets.uci import COLLECTIONS, collection_of
+from nngp.datasets.tables import COLLECTIONS, Table, collection_of, read_table
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,15 @@ class Images:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a set would come from: "folder", "cache", "download", "scikit-learn" or "nowhere"; and
-    its file, or the first of them, where there is one."""
+    """The origin of a set: "folder", "cache", "download", "scikit-learn" or "nowhere"; and its
+    file, or the first of them, where there is one."""
 
     kind: Literal["folder", "cache", "download", "scikit-learn", "nowhere"]
     path: Path | None = None
 
 
 def names() -> tuple[str, ...]:
-    """The names that `load` knows."""
+    """The names of all data sets, in alphabetical order."""
     tables = [name for collection in COLLECTIONS for name in collection.names()]
     return tuple(sorted([*IMAGE_SETS, *tables]))
 
@@ -53,7 +52,7 @@ def load(
     download: bool = True,
     progress: Callback | bool | None = None,
 ) -> Images | Table:
-    """A data set: `Images`, or a `Table` for the UCI sets.
+    """Load a data set: `Images`, or a `Table` for the UCI sets.
 
     Parameters
     ----------
@@ -63,10 +62,11 @@ def load(
         A folder that may hold the set; by default the one that the variable NNGP_DATA names.
         After it comes the cache: NNGP_CACHE, or nngp in the user's cache folder.
     download : bool
-        Whether to fetch a set of images that is in neither place from its home into the cache.
+        Whether to download a set of images that is in neither place into the cache.
         (UCI tables are read from a folder only: there are no published checksums for them.)
     progress : callable or bool, optional
-        A function that is told how far the download is; or whether to show a bar on a terminal.
+        A function that is called with the progress of the download; or whether to show a bar on
+        a terminal.
 
     Examples
     --------
@@ -76,14 +76,14 @@ def load(
     """
     if name in IMAGE_SETS:
         return load_images(name, data, download=download, progress=progress)
-    collection = collection_of(known(name))
+    collection = collection_of(checked_name(name))
     assert collection is not None  # as the name is known
     folder = data_folder(data)
     path = None if folder is None else folder / collection.file(name)
     if path is None or not path.is_file():
-        looked = "no folder was named" if path is None else f"{path} is not there"
+        reason = "no folder was named" if path is None else f"{path} is not there"
         raise FileNotFoundError(
-            f"{name} was not found ({looked}), and there is no home with published checksums to "
+            f"{name} was not found ({reason}), and there is no server with published checksums to "
             f"download it from; put it at {collection.file(name)} in a folder, and name that "
             f"folder with data= (on the command line --data) or {DATA}"
         )
@@ -97,31 +97,35 @@ def load_images(
     download: bool = True,
     progress: Callback | bool | None = None,
 ) -> Images:
-    """`load` for a set of images."""
+    """Load a set of images; the parameters are those of `load`."""
     entry = IMAGE_SETS[name]
-    parts = _digits() if entry is SKLEARN_DIGITS else _parts(entry, data, download, progress)
-    return Images(name, *parts, entry.class_names)
+    if entry is SKLEARN_DIGITS:
+        return Images(name, *_digits(), entry.class_names)
+    folder = data_folder(data)
+    found = _find(entry, folder)
+    if found is None:
+        _download(entry, folder, download, progress)
+        found = _find(entry, folder)
+        assert found is not None  # as every file has just been downloaded
+    return Images(name, *found[1].read(), entry.class_names)
 
 
 def where(name: str, data: AnyPath | None = None) -> Place:
-    """Where a set would come from; nothing is read or downloaded."""
+    """Find where a set would come from, without reading or downloading it."""
     folder = data_folder(data)
-    collection = collection_of(known(name))
+    collection = collection_of(checked_name(name))
     if collection is not None:
         path = None if folder is None else folder / collection.file(name)
         return Place("folder", path) if path is not None and path.is_file() else Place("nowhere")
     entry = IMAGE_SETS[name]
     if entry is SKLEARN_DIGITS:
         return Place("scikit-learn")
-    if folder is not None and (found := find(entry, folder)):
-        return Place("folder", found.paths[0])
-    if found := find(entry, cache_folder() / name, partly=True):
-        return Place("cache", found.paths[0])
-    return Place("download")
+    found = _find(entry, folder)
+    return Place("download") if found is None else Place(found[0], found[1].paths[0])
 
 
-def known(name: str) -> str:
-    """The name, if there is a set of that name."""
+def checked_name(name: str) -> str:
+    """Return the name, or raise ValueError with similar names if no set has it."""
     if name in names():
         return name
     near = difflib.get_close_matches(str(name).lower(), names(), n=3, cutoff=0.5)
@@ -129,37 +133,38 @@ def known(name: str) -> str:
     raise ValueError(f"there is no data set {name!r}; {hint}")
 
 
-def _parts(
-    entry: ImageSet, data: AnyPath | None, download: bool, progress: Callback | bool | None
-) -> Parts:
-    folder, cache = data_folder(data), cache_folder() / entry.name
-    found = None if folder is None else find(entry, folder)
-    found = found or find(entry, cache, partly=True)
-    if found is None:
-        looked = f"{entry.name} was not found in {f'{folder} or ' if folder else ''}{cache}"
-        remedy = (
-            f"put {_forms(entry)} into a folder, and name that folder with data= (on the command "
-            f"line --data) or {DATA}"
-        )
-        if not download:
-            raise FileNotFoundError(f"{looked}, and was not to be downloaded; {remedy}")
-        try:
-            fetch(entry, cache, progress)
-        except ConnectionError as reason:
-            raise ConnectionError(
-                f"{looked}, and could not be downloaded ({reason}); {remedy}"
-            ) from None
-        found = find(entry, cache)
-        assert found is not None  # as every file has just been fetched
-    return found.read()
+def _find(
+    entry: ImageSet, folder: Path | None
+) -> tuple[Literal["folder", "cache"], ImageFiles] | None:
+    """Find the files of a set in the user's folder, else in the cache."""
+    if folder is not None and (found := find(entry, folder)):
+        return "folder", found
+    cached = find(entry, cache_folder() / entry.name, incomplete=True)
+    return None if cached is None else ("cache", cached)
 
 
-def _forms(entry: ImageSet) -> str:
-    return f"{', '.join(entry.downloads)} (or {entry.name} in another of its usual forms)"
+def _download(
+    entry: ImageSet, folder: Path | None, allowed: bool, progress: Callback | bool | None
+) -> None:
+    """Download a set that was not found, or raise OSError with the files to get by hand."""
+    cache = cache_folder() / entry.name
+    missing = f"{entry.name} was not found in {f'{folder} or ' if folder else ''}{cache}"
+    remedy = (
+        f"put {', '.join(entry.downloads)} (or {entry.name} in another of its usual forms) into a "
+        f"folder, and name that folder with data= (on the command line --data) or {DATA}"
+    )
+    if not allowed:
+        raise FileNotFoundError(f"{missing}, and was not to be downloaded; {remedy}")
+    try:
+        fetch(entry, cache, progress)
+    except ConnectionError as reason:
+        raise ConnectionError(
+            f"{missing}, and could not be downloaded ({reason}); {remedy}"
+        ) from None
 
 
 def _digits() -> Parts:
-    """In file order: the last 500 to test on."""
+    """The digits of scikit-learn in their order; the last 500 are the test set."""
     from sklearn.datasets import load_digits
 
     stored = load_digits()

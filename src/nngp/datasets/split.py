@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp._progress import Callback
 from nngp.datasets.catalogue import IMAGE_SETS, ImageSet
-from nngp.datasets.load import known, load_images
-from nngp.datasets.locations import AnyPath
+from nngp.datasets.files import AnyPath
+from nngp.datasets.load import checked_name, load_images
 from nngp.gram import normalize
 
 Array = NDArray[np.float64]
@@ -35,12 +35,12 @@ class Split:
         return len(self.class_names)
 
     def first(self, n: int) -> "Split":
-        """With n of the training images only, those that `split` takes."""
+        """This split with n training images, those that `split` takes."""
         rows = balanced(self.labels, n)
         return replace(self, X=self.X[rows], labels=self.labels[rows])
 
     def targets(self, labels: ArrayLike) -> Array:
-        """What is regressed on: one-hot minus 1/n_classes (0.9 and -0.1 for ten classes)."""
+        """Regression targets: one-hot minus 1/n_classes (0.9 and -0.1 for ten classes)."""
         rows = np.asarray(labels)
         if rows.dtype.kind not in "iu" or rows.ndim != 1:
             raise TypeError(f"labels must be whole numbers in a row, got {rows.dtype} {rows.shape}")
@@ -93,7 +93,7 @@ def split(
     n = _count("train", train, len(entry.class_names), entry.train - entry.validation, name)
     m = _count("test", test, 1, entry.test, name)
     images = load_images(name, data, download=download, progress=progress)
-    kept, held_out = _apart(entry)
+    kept, held_out = _hold_out(entry)
     rows = kept[balanced(images.train_labels[kept], n)]
 
     def inputs(part: str, pixels: NDArray[np.uint8]) -> Array:
@@ -123,8 +123,8 @@ def balanced(labels: NDArray[np.integer], n: int) -> NDArray[np.intp]:
     return np.sort(np.lexsort((labels, turn))[:n])
 
 
-def _apart(entry: ImageSet) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Training images that are trained on, and those held out for validation."""
+def _hold_out(entry: ImageSet) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows of the training images to train on, and of those held out for validation."""
     rows = np.arange(entry.train)
     if entry.validation_first:
         return rows[entry.validation :], rows[: entry.validation]
@@ -132,7 +132,7 @@ def _apart(entry: ImageSet) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _image_set(name: str) -> ImageSet:
-    if known(name) not in IMAGE_SETS:
+    if checked_name(name) not in IMAGE_SETS:
         raise ValueError(
             f"{name} is a table with splits of its own; use nngp.datasets.load({name!r}).splits"
         )

@@ -53,7 +53,7 @@ class Workers:
         return max(1, self._threads)
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         return PER_THREAD * self.threads
 
     def memory(self) -> int | None:
@@ -61,7 +61,7 @@ class Workers:
         limits = [w["memory_limit"] // w["nthreads"] for w in self._workers() if w["memory_limit"]]
         return min(limits, default=None)
 
-    def take(self, study: Study, run: Run) -> None:
+    def submit(self, study: Study, run: Run) -> None:
         task = f"nngp-run-{secrets.token_hex(8)}"
         arguments = study.experiment, self.scope, run.config
         with _noticing_loss():
@@ -69,13 +69,13 @@ class Workers:
         self._began[task] = run.key, future
         future.add_done_callback(self._ended.put)
 
-    def next(self) -> tuple[str, Ended]:
+    def next_ended(self) -> tuple[str, Ended]:
         future = self._first()
         ended = result(self.client, future, self.patience, RUNS)
         key, _ = self._began.pop(future.key)
         return key, ended
 
-    def drop(self) -> None:
+    def cancel(self) -> None:
         futures = [future for _, future in self._began.values()]
         self._began.clear()
         with suppress(Exception):  # the connection may be what failed

@@ -10,21 +10,21 @@ is started, and done once however many processes share the work:
             result = train(**run.config)
             store.finish(run.key, result, seconds=time.perf_counter() - began)
 
-`claim` hands each run to one taker. A process that dies loses the runs it had claimed and nothing
-else: they are handed out again (`owner.py`). Of two results for one run the first is kept, and a
-result replaces a failure. `schema.py` has the tables and their versions, `database.py` the
-connection (threads, forks, transactions), `export.py` the way to CSV and Parquet.
+`claim` gives each run to one process. If that process dies, its claimed runs are given to others
+(`owner.py`), and nothing else is lost. Of two results for one run the first is kept, and a result
+replaces a failure. `schema.py` has the tables and their versions, `database.py` the connection
+(threads, forks, transactions), `queries.py` the SQL, `store.py` the class `RunStore`, `export.py`
+CSV and Parquet files, `packed.py` compressed stores, `study.py` the loop above for a list of runs
+on this machine or on a cluster.
 """
 
-from nngp.runs.claims import POLL as POLL
 from nngp.runs.export import (
     as_row as as_row,
     column_names as column_names,
     export_rows as export_rows,
     export_runs as export_runs,
 )
-from nngp.runs.flat import flat as flat
 from nngp.runs.key import key_of as key_of
 from nngp.runs.packed import pack as pack, unpacked as unpacked
-from nngp.runs.run import STATUSES as STATUSES, Run as Run
-from nngp.runs.store import RunStore as RunStore
+from nngp.runs.run import STATUSES as STATUSES, Run as Run, flat as flat
+from nngp.runs.store import POLL as POLL, RunStore as RunStore

@@ -1,4 +1,4 @@
-"""One connection to a store's file, for all threads of a process.
+"""Connection to a store's file, one for all threads of a process.
 
 Threads take turns. Before a fork every connection is closed, and parent and child open their own at
 the next use: SQLite's locks do not survive a fork, not even in connections that are only kept.
@@ -15,8 +15,7 @@ from pathlib import Path
 from weakref import WeakSet
 
 from nngp.errors import RunStoreError
-from nngp.runs.faults import said
-from nngp.runs.schema import PATIENCE, prepare
+from nngp.runs.schema import PATIENCE, PRIMARY, prepare, transaction
 
 SMALLEST = 512  # bytes in a database that is not empty; less is taken for an empty one
 
@@ -30,31 +29,23 @@ class Database:
         self.lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._closed = False
-        self._check_place(create)
-        with NO_FORK, said(self.path):
+        self._check_path(create)
+        with NO_FORK, readable_errors(self.path):
             self._connection = self._connect(create)
-            self._identity = self._look()
+            self._identity = self._current_identity()
             _OPEN.add(self)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """The connection, for statements that change nothing."""
-        with self.lock, said(self.path):
-            yield self._ready()
+        with self.lock, readable_errors(self.path):
+            yield self._open_connection()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """The connection in a transaction of its own: all of the block, or nothing of it."""
-        with self.lock, said(self.path):
-            connection = self._ready()
-            try:  # an interrupt may come right after BEGIN, too
-                connection.execute("BEGIN IMMEDIATE")
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        """The connection in a transaction: all of the block happens, or nothing."""
+        with self.reading() as connection, transaction(connection):
+            yield connection
 
     def close(self) -> None:
         with self.lock:
@@ -67,10 +58,10 @@ class Database:
             self._connection.close()
             self._connection = None
 
-    def _ready(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         if self._closed:
             raise ValueError(f"the store {self.path} is closed; open it again")
-        if self._look() != self._identity:  # else results would go to a file without a name
+        if self._current_identity() != self._identity:  # results would go to a file without a name
             raise RunStoreError(
                 f"the store {self.path} was removed or replaced while in use; open it again"
             )
@@ -83,7 +74,7 @@ class Database:
             f"{self.file.as_uri()}?mode={'rwc' if create else 'rw'}",
             uri=True,
             timeout=PATIENCE,
-            isolation_level=None,  # transactions are begun and ended in so many words
+            isolation_level=None,  # transactions are begun and ended explicitly
             check_same_thread=False,
         )
         try:
@@ -94,7 +85,7 @@ class Database:
             raise
         return connection
 
-    def _check_place(self, create: bool) -> None:
+    def _check_path(self, create: bool) -> None:
         if self.file.is_dir():
             raise IsADirectoryError(f"{self.path} is a folder; give the name of a file")
         if not self.file.parent.is_dir():
@@ -103,14 +94,58 @@ class Database:
         if not create and not self.file.exists():
             raise FileNotFoundError(f"there is no store {self.path}; check the name")
         if self.file.exists() and 0 < self.file.stat().st_size < SMALLEST:
-            raise RunStoreError(f"{self.path} is not a store of runs; choose another name")
+            raise RunStoreError(NO_STORE.format(path=self.path))
 
-    def _look(self) -> tuple[int, int] | None:
+    def _current_identity(self) -> tuple[int, int] | None:
         try:
-            seen = self.file.stat()
+            facts = self.file.stat()
         except FileNotFoundError:
             return None
-        return seen.st_dev, seen.st_ino
+        return facts.st_dev, facts.st_ino
+
+
+NO_STORE = "{path} is not a store of runs; choose another name"
+LOCKED = "the store {path} stayed locked by another program; try again when that has finished"
+READ_ONLY = "the store {path} or its folder is read-only; change permissions, or work on a copy"
+MEANINGS: dict[int, tuple[type[Exception], str]] = {
+    sqlite3.SQLITE_BUSY: (TimeoutError, LOCKED),
+    sqlite3.SQLITE_LOCKED: (TimeoutError, LOCKED),
+    sqlite3.SQLITE_READONLY: (PermissionError, READ_ONLY),
+    sqlite3.SQLITE_PERM: (PermissionError, READ_ONLY),
+    sqlite3.SQLITE_CANTOPEN: (
+        PermissionError,
+        "the store {path} cannot be opened; both the file and its folder must be writable, as "
+        "SQLite keeps a file beside it",
+    ),
+    sqlite3.SQLITE_FULL: (
+        OSError,
+        "there is no room left to write to the store {path}; make room and start again: finished "
+        "runs are kept",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        OSError,
+        "the disk with the store {path} fails ({error}); finished runs are kept",
+    ),
+    sqlite3.SQLITE_NOTADB: (RunStoreError, NO_STORE),
+    sqlite3.SQLITE_CORRUPT: (
+        RunStoreError,
+        "the store {path} is damaged ({error}); take a copy from before, or save what can be read "
+        "with: sqlite3 {path} .recover",
+    ),
+}
+
+
+@contextmanager
+def readable_errors(path: Path) -> Iterator[None]:
+    """Replace SQLite's errors by ones that name the file and the remedy."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & PRIMARY
+        if code not in MEANINGS:
+            raise
+        kind, message = MEANINGS[code]
+        raise kind(message.format(path=path, error=error)) from error
 
 
 NO_FORK = threading.RLock()  # taken before a database's own lock, never after
@@ -119,7 +154,7 @@ _FORKING: list[Database] = []
 
 
 def _before_fork() -> None:
-    """No other thread is in the middle of something, and no connection goes along."""
+    """Wait until no thread uses a connection, and close all connections."""
     NO_FORK.acquire()
     _FORKING.extend(sorted(_OPEN, key=id))
     for database in _FORKING:

@@ -1,4 +1,4 @@
-"""Runs as a table: CSV with the standard library, Parquet with polars.
+"""Runs as tables in files: CSV with the standard library, Parquet with polars.
 
 A row is a run, a column a field of it: configurations and results by dotted names
 ("config.optimizer.rate", "result.accuracy"), versions and lists as JSON. A column of numbers is one
@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from nngp._files import replaced
-from nngp.runs.flat import flat
-from nngp.runs.run import Run
+from nngp.runs.key import Json
+from nngp.runs.run import Run, flat
 
 AFTER = ("seconds", "device", "jitter", "error", "versions", "started", "finished")
 NUMBERS = ("seconds", "jitter")  # even where all are missing
-Row = dict[str, Any]
-Table = dict[str, list[Any]]
+Row = dict[str, Json]
+Columns = dict[str, list[Json]]
 
 
 def export_runs(runs: Iterable[Run], path: str | os.PathLike[str], lists: bool = False) -> int:
     """Write runs to a .csv or .parquet file, which is there as a whole or not at all; lists in
-    results, such as learning curves, are left out unless `lists`. Gives the number of rows."""
+    results, such as learning curves, are left out unless `lists`. Returns the number of rows."""
     return export_rows([as_row(run, lists) for run in runs], path)
 
 
 def export_rows(rows: list[Row], path: str | os.PathLike[str]) -> int:
-    """The same for runs that are rows already."""
+    """Write rows to a .csv or .parquet file; returns their number."""
     write = _writer(Path(path))
     columns = {name: [row.get(name) for row in rows] for name in column_names(rows)}
     with replaced(path) as part:
@@ -39,7 +39,7 @@ def export_rows(rows: list[Row], path: str | os.PathLike[str]) -> int:
 
 
 def as_row(run: Run, lists: bool = False) -> Row:
-    """One run by the names of the columns."""
+    """One run as a row: values by the names of the columns."""
     result = flat(run.result or {})
     kept = {name: value for name, value in result.items() if lists or not isinstance(value, list)}
     return {
@@ -53,14 +53,14 @@ def as_row(run: Run, lists: bool = False) -> Row:
 
 
 def column_names(rows: list[Row]) -> list[str]:
-    """All columns that occur, configurations before results, each in the order first met."""
+    """All columns of some rows, configurations before results, in the order of appearance."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     first = ["key", "experiment", "status"]
     inner = [name for part in ("config.", "result.") for name in names if name.startswith(part)]
     return [*first, *inner, *AFTER]
 
 
-def _writer(path: Path) -> Callable[[Table, Path], None]:
+def _writer(path: Path) -> Callable[[Columns, Path], None]:
     kind = path.suffix.lower()
     if kind == ".csv":
         return _write_csv
@@ -75,7 +75,7 @@ def _writer(path: Path) -> Callable[[Table, Path], None]:
     return _write_parquet
 
 
-def _write_csv(columns: Table, path: Path) -> None:
+def _write_csv(columns: Columns, path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
@@ -84,14 +84,14 @@ def _write_csv(columns: Table, path: Path) -> None:
         )
 
 
-def _write_parquet(columns: Table, path: Path) -> None:
+def _write_parquet(columns: Columns, path: Path) -> None:
     import polars as pl
 
     frame = pl.DataFrame([_series(name, values) for name, values in columns.items()])
     frame.write_parquet(path)
 
 
-def _series(name: str, values: list[Any]) -> Any:
+def _series(name: str, values: list[Json]) -> Any:
     import polars as pl
 
     kinds = {type(value) for value in values if value is not None}
@@ -105,12 +105,12 @@ def _series(name: str, values: list[Any]) -> Any:
     return pl.Series(name, texts, pl.String)
 
 
-def _fit(values: list[Any], limit: int) -> bool:
-    """Whether whole numbers are such as the column holds exactly."""
+def _fit(values: list[Json], limit: int) -> bool:
+    """Whether all whole numbers are within the range that a column holds exactly."""
     return all(-limit <= value < limit for value in values if type(value) is int)
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: Json) -> str:
     if value is None:
         return ""
     if isinstance(value, str):

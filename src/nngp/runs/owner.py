@@ -1,8 +1,8 @@
-"""Who holds a claimed run, and whether they are still there.
+"""Owners of claimed runs, and whether they are alive.
 
-An owner is a process: its place (host, and on Linux the namespace in which its number counts), its
+An owner is a process: its place (host, and on Linux the namespace of its process number), its
 number, and when it started, because numbers are used again. It is alive as long as it renews its
-heartbeat, and, where this process can look, as long as it exists.
+heartbeat, and, where this process can check that, as long as it exists.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 
 BEAT = 10.0  # seconds between heartbeats
 STALE = 90.0  # seconds after which a silent owner counts as dead
-SIGNAL_ASKS = os.name == "posix"  # elsewhere signal 0 is no question, and does something
+SIGNAL_0_CHECKS = os.name == "posix"  # elsewhere signal 0 does something to the process
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Owner:
         return cls(name, _place(), pid, _start(pid))
 
     def is_alive(self, silent: float) -> bool:
-        """Whether the process is there, having been silent for so many seconds."""
+        """Whether the process exists, `silent` seconds after its last heartbeat."""
         if silent > STALE:
             return False
         return self.place != _place() or _exists(self.pid, self.start)
@@ -51,25 +51,25 @@ class Heartbeat:
         self._stopped = threading.Event()
 
     def start(self) -> None:
-        """Begin, unless it has begun; threads do not follow a fork, so a child begins anew."""
-        if not self._goes_on():
+        """Start the thread unless it runs; after a fork, the child starts a thread of its own."""
+        if not self._is_running():
             self._stopped = threading.Event()
-            self._thread = threading.Thread(target=self._go_on, args=(self._stopped,), daemon=True)
+            self._thread = threading.Thread(target=self._run, args=(self._stopped,), daemon=True)
             self._thread.start()
 
     def stop(self) -> bool:
-        """End; says whether it had begun in this process."""
-        begun = self._goes_on()
+        """Stop the thread; returns whether it ran in this process."""
+        was_running = self._is_running()
         self._stopped.set()
         self._thread = None
-        return begun
+        return was_running
 
-    def _goes_on(self) -> bool:
+    def _is_running(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def _go_on(self, stopped: threading.Event) -> None:
+    def _run(self, stopped: threading.Event) -> None:
         while not stopped.wait(BEAT):
-            with suppress(Exception):  # the worker will meet it, and say it
+            with suppress(Exception):  # the worker meets the same error, and reports it
                 self._beat()
 
 
@@ -81,20 +81,20 @@ def _place() -> str:
 
 
 def _exists(pid: int, start: str) -> bool:
-    if not SIGNAL_ASKS:
+    if not SIGNAL_0_CHECKS:
         return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it is there, and another user's
+        pass  # it exists, and is another user's
     return _start(pid) == start
 
 
 def _start(pid: int) -> str:
-    """When the process started, in ticks since the machine did; "dead" if it only waits to be
-    buried."""
+    """When the process started, in ticks since the machine did; "dead" for a zombie; "" if the
+    system does not tell."""
     try:
         after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

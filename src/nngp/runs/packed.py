@@ -1,4 +1,4 @@
-"""Stores as they are published: the finished runs, packed with gzip, a sixth of the size."""
+"""Published stores: the finished runs, compressed with gzip to a sixth of the size."""
 
 import gzip
 import shutil
@@ -15,7 +15,7 @@ from nngp.runs.store import RunStore
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """A store's file: `path` itself, or of one that ends in .gz a copy that is gone afterwards."""
+    """The file of a store: `path` itself, or a temporary copy of one that ends in .gz."""
     if path.suffix != ".gz":
         yield path
         return
@@ -32,12 +32,12 @@ def unpacked(path: Path) -> Iterator[Path]:
             ) from None
         try:
             yield copy
-        except RunStoreError as error:  # nobody knows the copy by its name
+        except RunStoreError as error:  # the user knows the file, not the copy
             raise RunStoreError(str(error).replace(str(copy), str(path))) from None
 
 
 def pack(stores: Sequence[Path], target: Path) -> int:
-    """The finished runs of stores in one packed file; gives how many."""
+    """Write the finished runs of some stores to one compressed file; returns how many."""
     with TemporaryDirectory() as folder:
         together = Path(folder) / "runs.db"
         with RunStore(together) as store:

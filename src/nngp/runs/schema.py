@@ -1,19 +1,21 @@
-"""The tables of a store, and how files of earlier versions are brought up to date.
+"""Tables of a store's file, and its version.
 
 The file says whose it is (`application_id`) and which version its tables have (`user_version`).
-Step i of `STEPS` takes version i to i + 1; version 0 is an empty file. To change the tables, append
-a step; never change one.
+Step i of `MIGRATIONS` takes version i to i + 1; version 0 is an empty file. To change the tables,
+append a step; never change one.
 """
 
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from nngp.errors import RunStoreError
-from nngp.runs.faults import PRIMARY
 
 PATIENCE = 30.0  # seconds to wait for other processes
 APPLICATION = int.from_bytes(b"nngp", "big")
+PRIMARY = 0xFF  # the low byte of SQLite's extended error codes
 
 # `result` comes last, and `scalars` repeats it without its lists where it has any: so a listing of
 # many runs does not read their learning curves.
@@ -45,7 +47,7 @@ OWNERS = """CREATE TABLE owners (
     beat REAL NOT NULL
 )"""
 
-STEPS: tuple[tuple[str, ...], ...] = (
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         RUNS,
         OWNERS,
@@ -56,20 +58,28 @@ STEPS: tuple[tuple[str, ...], ...] = (
 
 
 def prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
-    """See that the file is a store, of this version; make it one if it is empty and `create`."""
-    if _is_empty(connection):
+    """Check that the file is a store, and bring its tables to the current version; an empty file
+    becomes a store if `create`."""
+    if not _stored_version(connection, path):
         if not create:
             raise RunStoreError(f"{path} is empty: there is no store of runs in it")
-        _write_ahead(connection)
-    if _is_current(connection, path):
+        _enable_write_ahead_log(connection)
+    if _stored_version(connection, path) == len(MIGRATIONS):
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for step in STEPS[_version(connection) :]:  # somebody may have been first: look again
+    with transaction(connection):
+        for step in MIGRATIONS[_pragma(connection, "user_version") :]:  # others may have been first
             for statement in step:
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {len(STEPS)}")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """A transaction that takes the write lock at once: all of the block happens, or nothing."""
+    try:  # an interrupt may come right after BEGIN, too
+        connection.execute("BEGIN IMMEDIATE")
+        yield
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -77,43 +87,38 @@ def prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
         raise
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Let readers go on while somebody writes. SQLite does not wait for others who are about to do
-    the same to a new file, so this does."""
-    patience = time.monotonic() + PATIENCE
+def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Let readers go on while another process writes. SQLite does not wait for processes that do
+    the same to a new file, so this function does."""
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
             busy = error.sqlite_errorcode & PRIMARY == sqlite3.SQLITE_BUSY
-            if not busy or time.monotonic() > patience:
+            if not busy or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
 
 
-def _is_current(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether nothing is to be done; what must be left alone is refused."""
-    if _is_empty(connection):
-        return False
-    if _pragma(connection, "application_id") != APPLICATION:
+def _stored_version(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of the tables, 0 for an empty file. Raises RunStoreError for other databases."""
+    version, application = (
+        _pragma(connection, "user_version"),
+        _pragma(connection, "application_id"),
+    )
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not (version or application or tables):
+        return 0
+    if application != APPLICATION:
         raise RunStoreError(f"{path} is the database of another program; choose another name")
-    version = _version(connection)
-    if version > len(STEPS):
+    if version > len(MIGRATIONS):
         raise RunStoreError(
             f"the store {path} was written by a later nngp (format {version}, this one knows up to "
-            f"{len(STEPS)}); update nngp"
+            f"{len(MIGRATIONS)}); update nngp"
         )
-    return version == len(STEPS)
-
-
-def _is_empty(connection: sqlite3.Connection) -> bool:
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return not tables and not _version(connection) and not _pragma(connection, "application_id")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return _pragma(connection, "user_version")
+    return version
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -1,22 +1,31 @@
-"""The store: declare runs, claim them, finish them, look at them."""
+"""The store: declare runs, claim them, finish them, read them."""
 
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nngp.runs import claims, reading
-from nngp.runs.checks import checked_amount, checked_count, checked_text, wanted_keys
-from nngp.runs.database import Database
-from nngp.runs.key import digest, plain
-from nngp.runs.merge import merge
+from nngp.runs import queries
+from nngp.runs.database import NO_FORK, Database
+from nngp.runs.key import (
+    Config,
+    Json,
+    checked_amount,
+    checked_count,
+    checked_keys,
+    checked_text,
+    plain,
+    plain_key,
+)
 from nngp.runs.owner import Heartbeat, Owner
-from nngp.runs.run import Run, stamp, versions_here, without_lists
+from nngp.runs.queries import TO_PENDING, Selection
+from nngp.runs.run import Run, current_versions, utc_text, without_lists
 
 Keys = Iterable[str] | None
+POLL = 0.5  # seconds between two looks at runs that another process has claimed
 
 
 class RunStore:
@@ -41,8 +50,8 @@ class RunStore:
         """The file, as it was named."""
         return self._database.path
 
-    def declare(self, experiment: str, configs: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Runs to be done, in this order; those already known are left alone. Gives their keys."""
+    def declare(self, experiment: str, configs: Sequence[Config]) -> list[str]:
+        """Add runs to be done, in this order, and return their keys; known runs do not change."""
         experiment = checked_text(experiment, "experiment")
         if isinstance(configs, str | Mapping):
             raise TypeError("configs must be a list of mappings, one for each run")
@@ -51,7 +60,9 @@ class RunStore:
             if not isinstance(config, Mapping):
                 raise TypeError(f"configs[{i}] is a {type(config).__name__}; give a mapping")
             values = plain(config, f"configs[{i}]")
-            rows.append((digest(experiment, values, f"configs[{i}]"), experiment, _json(values)))
+            rows.append(
+                (plain_key(experiment, values, f"configs[{i}]"), experiment, json.dumps(values))
+            )
         with self._database.writing() as connection:
             connection.executemany(
                 "INSERT INTO runs (key, experiment, config) VALUES (?, ?, ?) "
@@ -68,11 +79,11 @@ class RunStore:
 
     def claim_many(self, count: int, keys: Keys = None, experiment: str | None = None) -> list[Run]:
         """Take up to `count` runs at once, in the order in which they were declared."""
-        number, wanted = checked_count(count), wanted_keys(keys)
+        number, pending = checked_count(count), Selection(experiment, "pending", None, keys)
         with self._database.writing() as connection:
-            now, me = self._clock(), self._me()
-            claims.free_the_abandoned(connection, me, now)
-            runs = claims.take(connection, me, now, number, wanted, experiment)
+            now, owner = self._clock(), self._current_owner()
+            queries.free_abandoned(connection, owner, now)
+            runs = queries.claim(connection, owner, now, number, pending)
             if runs:
                 self._heartbeat.start()
         return runs
@@ -86,16 +97,16 @@ class RunStore:
         device: str = "",
         jitter: float | None = None,
     ) -> bool:
-        """Keep the result of a run. If somebody else has finished it already, theirs is kept, and
-        this says False. A result may hold NaN and infinities; they come back as such."""
+        """Keep the result of a run. If another process has finished it, that result stays, and this
+        returns False. A result may hold NaN and infinities; they come back as such."""
         if not isinstance(result, Mapping):
             raise TypeError(f"the result is a {type(result).__name__}; give a mapping")
         values = plain(result, "result")
         short = without_lists(values)
         outcome = {
             "status": "done",
-            "result": _json(values),
-            "scalars": None if short == values else _json(short),
+            "result": json.dumps(values),
+            "scalars": None if short == values else json.dumps(short),
             "error": None,
             "device": checked_text(device, "device", empty=True),
             "seconds": checked_amount(seconds, "seconds"),
@@ -104,74 +115,89 @@ class RunStore:
         return self._end(key, outcome)
 
     def fail(self, key: str, error: str, seconds: float = 0.0) -> bool:
-        """Say why a run has no result; it is not claimed again before `retry`. False, and nothing
-        changed, if somebody else has finished it."""
+        """Record why a run has no result; it is not claimed again before `retry`. Returns False,
+        and changes nothing, if another process has finished it."""
         if isinstance(error, str):  # a name of a file in it may be half a character
             error = error.encode("utf-8", "replace").decode()
         outcome = {"status": "failed", "error": checked_text(error, "error")}
         return self._end(key, outcome | {"seconds": checked_amount(seconds, "seconds")})
 
     def release(self, keys: Iterable[str]) -> int:
-        """Give back runs that this store claimed and has not finished; gives how many."""
-        given = wanted_keys(keys) or ()
+        """Give back runs that this store claimed and has not finished; returns how many."""
+        given = checked_keys(keys) or ()
         with self._database.writing() as connection:
-            return claims.give_back(connection, self._me(), given)
+            released = connection.executemany(
+                f"{TO_PENDING} WHERE status = 'running' AND owner = ? AND key = ?",
+                [(self._current_owner().id, key) for key in given],
+            )
+        return max(released.rowcount, 0)
 
     def retry(self, keys: Keys = None, experiment: str | None = None) -> int:
-        """Make failed runs pending again; gives how many."""
-        wanted = wanted_keys(keys)
+        """Make failed runs pending again; returns how many."""
+        failed = Selection(experiment, "failed", None, keys)
         with self._database.writing() as connection:
-            return claims.revive(connection, wanted, experiment)
+            found = queries.select(connection, "key", failed)
+            connection.executemany(
+                f"{TO_PENDING}, error = NULL, finished = NULL WHERE key = ?", found
+            )
+        return len(found)
 
     def get(self, key: str) -> Run:
         """One run."""
         with self._database.reading() as connection:
-            return reading.one(connection, key, self.path)
+            return queries.get_run(connection, key, self.path)
 
     def runs(
         self,
         experiment: str | None = None,
         status: str | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Config | None = None,
         keys: Keys = None,
         lists: bool = True,
     ) -> list[Run]:
         """Runs in the order in which they were declared: of an experiment, with a status, with some
         values in their configurations, with these keys. Without `lists` the results come
         without their lists, such as learning curves, which is faster."""
-        chosen = reading.Choice(experiment, status, where, keys)
+        selection = Selection(experiment, status, where, keys)
         with self._database.reading() as connection:
-            return reading.runs(connection, chosen, lists)
+            return queries.select_runs(connection, selection, lists)
 
     def counts(
-        self,
-        experiment: str | None = None,
-        where: Mapping[str, Any] | None = None,
-        keys: Keys = None,
+        self, experiment: str | None = None, where: Config | None = None, keys: Keys = None
     ) -> dict[str, int]:
-        """How many runs there are of each status."""
-        chosen = reading.Choice(experiment, None, where, keys)
+        """The number of runs of each status."""
+        selection = Selection(experiment, None, where, keys)
         with self._database.reading() as connection:
-            return reading.counts(connection, chosen)
+            return queries.count_by_status(connection, selection)
 
     def pending(self, keys: Keys = None) -> int:
-        """How many runs are neither done nor failed, those that others are doing included."""
+        """The number of runs neither done nor failed, those of other processes included."""
         found = self.counts(keys=keys)
         return found["pending"] + found["running"]
 
     def merge(self, other: str | os.PathLike[str], keys: Keys = None, lists: bool = True) -> int:
-        """Take over the finished runs of another store, or those with these keys; gives how many
-        were new. A run finished in both keeps the result that is here. Without `lists` results
-        come without their lists, such as learning curves, which is much smaller."""
-        return merge(self._database, Database(other, create=False), wanted_keys(keys), lists)
+        """Copy the finished runs of another store, or those with these keys; returns how many were
+        new. A run finished in both keeps the result that is here. Without `lists` results come
+        without their lists, such as learning curves, which is much smaller."""
+        wanted, theirs = checked_keys(keys), Database(other, create=False)
+        try:
+            if os.path.samefile(self._database.file, theirs.file):
+                raise ValueError(f"{theirs.path} is this store; name another one")
+            # a fork would take the locks of both files, in any order
+            with NO_FORK, self._database.writing() as connection:
+                return queries.insert_finished(connection, _finished(theirs, wanted, lists))
+        finally:
+            theirs.close()
 
     def close(self) -> None:
-        """Give back what is claimed, and close the file."""
+        """Give back claimed runs, and close the file."""
         claimed = self._heartbeat.stop()
         try:
             if claimed:
                 with self._database.writing() as connection:
-                    claims.leave(connection, self._me())
+                    me = (self._current_owner().id,)
+                    connection.execute(f"{TO_PENDING} WHERE status = 'running' AND owner = ?", me)
+                    connection.execute("DELETE FROM owners WHERE id = ?", me)
         finally:
             self._database.close()
 
@@ -184,30 +210,40 @@ class RunStore:
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(RunStore, create=False), (str(self._database.file),)
 
-    def _end(self, key: str, outcome: dict[str, Any]) -> bool:
-        """A result or a failure; the first result stays."""
-        outcome |= {"versions": _json(versions_here()), "finished": stamp(self._clock())}
+    def _end(self, key: str, outcome: dict[str, Json]) -> bool:
+        """Write a result or a failure; the first result stays."""
+        outcome["versions"] = json.dumps(current_versions())
+        outcome["finished"] = utc_text(self._clock())
         with self._database.writing() as connection:
-            outcome["owner"] = self._me().id
-            places = ", ".join(f"{name} = :{name}" for name in outcome)
-            done = connection.execute(
-                f"UPDATE runs SET {places} WHERE key = :key AND status != 'done'",
-                outcome | {"key": key},
-            )
-            if not done.rowcount:
-                reading.one(connection, key, self.path)
-            return bool(done.rowcount)
+            outcome["owner"] = self._current_owner().id
+            assigned = ", ".join(f"{name} = :{name}" for name in outcome)
+            query = f"UPDATE runs SET {assigned} WHERE key = :key AND status != 'done'"
+            written = connection.execute(query, outcome | {"key": key}).rowcount
+            if not written:
+                queries.get_run(connection, key, self.path)  # raises if there is no such run
+            return bool(written)
 
-    def _me(self) -> Owner:
+    def _current_owner(self) -> Owner:
         """This store in this process: a child of a fork is another owner."""
         if self._owner is None or self._owner.pid != os.getpid():
             self._owner = Owner.this()
         return self._owner
 
     def _beat(self) -> None:
+        """Renew the heartbeat of an owner that has claimed something."""
         with self._database.writing() as connection:
-            claims.renew(connection, self._me(), self._clock())
+            connection.execute(
+                "UPDATE owners SET beat = ? WHERE id = ? "
+                "AND EXISTS (SELECT 1 FROM runs WHERE status = 'running' AND owner = owners.id)",
+                (self._clock(), self._current_owner().id),
+            )
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value)
+def _finished(
+    store: Database, keys: frozenset[str] | None, lists: bool
+) -> Iterator[tuple[Json, ...]]:
+    """Rows to copy. Errors of this file name this file, so it is read in a block of its own."""
+    with store.reading() as connection:
+        for row in queries.finished_rows(connection, lists):
+            if keys is None or row[0] in keys:
+                yield row

@@ -1,103 +1,106 @@
-"""Work on the paper as runs in a store: what there is to do, and doing what is left of it.
+"""Studies: lists of runs that any number of processes do together, each run once.
 
-A study names its runs by their configurations and knows how to do one. Whoever works on the store,
-now or later, here or in another process, does what nobody has done yet.
+A study names its runs by their configurations and can do one of them. `carry_out` does those runs
+that nobody has done yet; it can be interrupted and called again, here or in another process.
 """
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from nngp._progress import Progress, progress_for
-from nngp.runs import POLL, Run, RunStore
+from nngp._progress import Callback, Progress, progress_for
+from nngp.runs.key import Config
+from nngp.runs.run import Run
+from nngp.runs.store import POLL, RunStore
 
 WINDOW = 64  # runs
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run: its result, where it was done, and the noise that it took."""
+    """The result of a run, the device that computed it, and the noise that the kernel needed."""
 
-    result: Mapping[str, Any]
+    result: Config
     device: str = "cpu"
     jitter: float | None = None
 
 
 @dataclass(frozen=True)
 class Study:
-    """Runs of one experiment, in the order in which they should be done, and how one is done.
+    """Runs of one experiment, in the order in which they should be done, and how to do one.
 
-    `work` takes a configuration. An ArithmeticError that it raises is a result too: such a
-    network cannot be computed, and the run is written down as failed with that sentence. `close`
-    lets go of what it holds; it may be asked for more afterwards.
+    `work` takes a configuration. If it raises an ArithmeticError, such a network cannot be
+    computed, and the run is recorded as failed with that message. `close` frees what `work` holds;
+    `work` may be called again afterwards.
     """
 
     experiment: str
-    configs: Sequence[Mapping[str, Any]]
-    work: Callable[[Mapping[str, Any]], Outcome]
+    configs: Sequence[Config]
+    work: Callable[[Config], Outcome]
     close: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that was tried: what came of it, or the sentence that says why nothing can."""
+    """A run that was attempted: its outcome, or None and the message of the error."""
 
     outcome: Outcome | None
     error: str
     seconds: float
 
 
-def attempt(study: Study, config: Mapping[str, Any]) -> Ended:
-    """Do a run."""
+def attempt(study: Study, config: Config) -> Ended:
+    """Do one run of a study."""
     start = time.perf_counter()
     try:
-        outcome, problem = study.work(config), ""
+        outcome, message = study.work(config), ""
     except ArithmeticError as error:
-        outcome, problem = None, str(error)
-    return Ended(outcome, problem, time.perf_counter() - start)
+        outcome, message = None, str(error)
+    return Ended(outcome, message, time.perf_counter() - start)
 
 
 class Executor(Protocol):
-    """Who does the runs: this process, or the workers of a cluster."""
+    """Something that does runs: this process, or the workers of a cluster."""
 
     @property
     def threads(self) -> int:
-        """How many runs are worked on side by side."""
+        """The number of runs that are computed at the same time."""
 
     @property
-    def room(self) -> int:
-        """How many runs may be in hand."""
+    def capacity(self) -> int:
+        """The number of runs that may be submitted and not ended."""
 
-    def take(self, study: Study, run: Run) -> None:
-        """Have a run done, now or later."""
+    def submit(self, study: Study, run: Run) -> None:
+        """Accept a run, to be done now or later."""
 
-    def next(self) -> tuple[str, Ended]:
-        """The key of a run that has ended, and how; raises what ended it otherwise."""
+    def next_ended(self) -> tuple[str, Ended]:
+        """Wait for a run to end; returns its key and outcome. Raises errors other than those that
+        `attempt` records."""
 
-    def drop(self) -> None:
-        """Leave what is in hand."""
+    def cancel(self) -> None:
+        """Drop all runs that have not ended."""
 
 
 class LocalExecutor:
     """This process: one run at a time."""
 
-    threads = room = 1
+    threads = capacity = 1
 
     def __init__(self) -> None:
-        self._held: list[tuple[Study, Run]] = []
+        self._submitted: list[tuple[Study, Run]] = []
 
-    def take(self, study: Study, run: Run) -> None:
-        self._held.append((study, run))
+    def submit(self, study: Study, run: Run) -> None:
+        self._submitted.append((study, run))
 
-    def next(self) -> tuple[str, Ended]:
-        study, run = self._held.pop()
+    def next_ended(self) -> tuple[str, Ended]:
+        study, run = self._submitted.pop()
         return run.key, attempt(study, run.config)
 
-    def drop(self) -> None:
-        self._held.clear()
+    def cancel(self) -> None:
+        self._submitted.clear()
 
 
 def carry_out(
@@ -106,66 +109,63 @@ def carry_out(
     *,
     until: float = math.inf,
     wait: bool = True,
-    progress: Any = None,
+    progress: Callback | bool | None = None,
     executor: Executor | None = None,
 ) -> list[str]:
-    """Do what is left of a study, here or by other executor; gives the keys of its runs.
+    """Do all runs of a study that are not done yet; returns the keys of all its runs.
 
-    Nothing new is begun after the time `until`, as `time.monotonic` counts. What other processes
-    have in hand is waited for, and done here if they die, unless `wait` is False.
+    No run is started after the time `until`, as `time.monotonic` counts. Runs that other processes
+    have claimed are waited for, and done here if those processes die, unless `wait` is False.
     """
     keys = store.declare(study.experiment, study.configs)
-    with (
-        closing(study),
-        Progress(study.experiment, len(keys), progress_for(progress, math.inf)) as bar,
-    ):
+    by = executor or LocalExecutor()
+    report = progress_for(progress, math.inf)
+    with closing(study), Progress(study.experiment, len(keys), report) as bar:
         bar.advance(len(keys) - store.pending(keys))
         while True:
-            with closing(
-                _ended(store, study, keys, until, executor or LocalExecutor())
-            ) as all_ended:
+            with closing(_do_claimed(store, study, keys, until, by)) as all_ended:
                 for key, ended in all_ended:
-                    _write(store, key, ended)
+                    _record(store, key, ended)
                     bar.advance(1)
             if not wait or time.monotonic() >= until or not store.pending(keys):
                 return keys
             time.sleep(POLL)
 
 
-def _ended(
+def _do_claimed(
     store: RunStore, study: Study, keys: list[str], until: float, executor: Executor
 ) -> Generator[tuple[str, Ended]]:
-    """Runs that nobody has, claimed as there is room for them, as they end."""
-    claims, held = _claims(store, keys), set[str]()
+    """Claim pending runs as the executor has capacity for them, and yield them as they end."""
+    claims, submitted = _claims(store, keys), set[str]()
     try:
         while True:
             while (
-                len(held) < executor.room
+                len(submitted) < executor.capacity
                 and time.monotonic() < until
                 and (run := next(claims, None))
             ):
-                held.add(run.key)
-                executor.take(study, run)
-            if not held:
+                submitted.add(run.key)
+                executor.submit(study, run)
+            if not submitted:
                 return
-            key, ended = executor.next()
-            held.discard(key)
+            key, ended = executor.next_ended()
+            submitted.discard(key)
             yield key, ended
     finally:
-        if held:
-            executor.drop()
-            store.release(held)
+        if submitted:
+            executor.cancel()
+            store.release(submitted)
 
 
 def _claims(store: RunStore, keys: list[str]) -> Iterator[Run]:
-    """Some at a time: a claim looks at all that it is given."""
+    """Claim runs one by one, from a window of keys: the time of a claim grows with their number."""
     for start in range(0, len(keys), WINDOW):
-        some = keys[start : start + WINDOW]
-        while run := store.claim(keys=some):
+        window = keys[start : start + WINDOW]
+        while run := store.claim(keys=window):
             yield run
 
 
-def _write(store: RunStore, key: str, ended: Ended) -> None:
+def _record(store: RunStore, key: str, ended: Ended) -> None:
     out = ended.outcome
     if out is None:
         store.fail(key, ended.error, ended.seconds)

@@ -5,8 +5,8 @@ from typing import Any
 
 from nngp.datasets import Place, where
 from nngp.datasets.catalogue import IMAGE_SETS
-from nngp.datasets.locations import cache_folder, data_folder
-from nngp.datasets.uci import COLLECTIONS, Collection
+from nngp.datasets.files import cache_folder, data_folder
+from nngp.datasets.tables import COLLECTIONS, Collection
 from nngp.terminal.speech import answer
 
 WORDS = {

@@ -1,0 +1,128 @@
+"""Folders and files of data sets: the folders to look in, and files read whole or not at all.
+
+Whatever is wrong with a file becomes one sentence that names the file, the fault and the remedy.
+"""
+
+import gzip
+import hashlib
+import os
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from nngp._npy import names_in, read_member
+
+AnyPath = str | os.PathLike[str]
+DATA, CACHE = "NNGP_DATA", "NNGP_CACHE"
+DAMAGE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, tarfile.TarError)
+
+
+def data_folder(data: AnyPath | None = None) -> Path | None:
+    """The user's folder: the one given, or the one that NNGP_DATA names, or None. Raises OSError if
+    it does not exist or may not be read."""
+    given = data if data is not None else os.environ.get(DATA)
+    if not given:
+        return None
+    folder = Path(given).expanduser()
+    origin = "" if data is not None else f" (which {DATA} names)"
+    if not folder.is_dir():
+        kind = "is a file" if folder.exists() else "does not exist"
+        raise FileNotFoundError(
+            f"the data folder {folder}{origin} {kind}; name a folder that holds the data"
+        )
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise PermissionError(
+            f"the data folder {folder}{origin} may not be read (permission denied); change its "
+            "permissions, or use a copy"
+        )
+    return folder
+
+
+def cache_folder() -> Path:
+    """The folder for downloads, which may not exist: NNGP_CACHE, or nngp in the user's cache."""
+    own = os.environ.get(CACHE)
+    if own:
+        return Path(own).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "nngp"
+
+
+@contextmanager
+def readable_errors(path: Path) -> Iterator[None]:
+    """Replace errors of reading a file by one sentence. A parser that fails in any way has met a
+    damaged file, so every error but a lack of memory is replaced."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except PermissionError:
+        raise PermissionError(
+            f"{path} may not be read (permission denied); change its permissions, or use a copy"
+        ) from None
+    except DAMAGE as cause:
+        raise _unusable(path, f"it is cut short or damaged ({cause})") from cause
+    except OSError as cause:
+        raise OSError(f"{path} could not be read ({cause.strerror or cause})") from cause
+    except ValueError as cause:
+        raise _unusable(path, str(cause)) from cause
+    except Exception as cause:
+        raise _unusable(path, f"it is damaged ({type(cause).__name__}: {cause})") from cause
+
+
+def _unusable(path: Path, cause: str) -> ValueError:
+    return ValueError(
+        f"{path} cannot be used: {cause}; delete it, or put a whole copy in its place"
+    )
+
+
+def md5_of(path: Path) -> str:
+    """The MD5 sum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def read_original(path: Path, md5: str) -> bytes:
+    """Read a file of the published checksum, decompressed if its name ends in .gz."""
+    with readable_errors(path):
+        stored = path.read_bytes()
+        data = gzip.decompress(stored) if path.suffix == ".gz" else stored
+        _check_md5(hashlib.md5(stored, usedforsecurity=False).hexdigest(), md5)
+        return data
+
+
+def read_tar(path: Path, names: Sequence[str], md5: str) -> list[bytes]:
+    """Read members of a .tar.gz archive of the published checksum into memory."""
+    found = {}
+    with readable_errors(path):
+        with tarfile.open(path, "r:gz") as archive:
+            for member in archive:  # in one pass, as going back would unzip it all again
+                if member.name in names and (file := archive.extractfile(member)):
+                    found[member.name] = file.read()
+        _check_md5(md5_of(path), md5)
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise ValueError(f"it has no member {missing[0]}")
+        return [found[name] for name in names]
+
+
+def _check_md5(found: str, published: str) -> None:
+    if found != published:
+        raise ValueError(f"it is not the published file (MD5 {found}, published {published})")
+
+
+def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Read arrays of a .npz archive by name."""
+    with readable_errors(path), path.open("rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is cut short, or no .npz archive")
+        with zipfile.ZipFile(file) as archive:
+            stored = names_in(archive)
+            missing = [name for name in names if name not in stored]
+            if missing:
+                raise ValueError(f"it has no array '{missing[0]}' (it has {', '.join(stored)})")
+            return {name: read_member(archive, f"{name}.npy") for name in names}

@@ -1,0 +1,226 @@
+"""The reader of .npy files agrees with NumPy, refuses objects, and is safe with threads."""
+
+import gc
+import io
+import re
+import sys
+import threading
+import zipfile
+
+import numpy as np
+import pytest
+from numpy.lib import format as npy
+
+from nngp import _npy
+
+DTYPES = ["?", "i1", "u1", "<i2", ">i4", "<i8", ">u2", "<u8", "<f2", "<f4", ">f4", "<f8", ">f8"]
+OTHERS = ["<U1", "<U7", ">U3", "S1", "S12", "<M8[D]", ">m8[ns]"]
+SHAPES = [(), (0,), (1,), (7,), (3, 4), (0, 5), (5, 0, 2), (2, 3, 4), (1, 1, 1, 6)]
+HEAD = "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }"
+
+
+def sample(dtype, shape, order="C"):
+    values = np.arange(np.prod(shape, dtype=int)).reshape(shape) % 11
+    return np.asarray(values.astype(dtype), order=order)
+
+
+def npy_bytes(array, version=None):
+    file = io.BytesIO()
+    npy.write_array(file, array, version=version)
+    return file.getvalue()
+
+
+def with_header(text, data=b"", version=1):
+    """A .npy file with any header."""
+    length = len(text).to_bytes(2 if version == 1 else 4, "little")
+    return npy.magic(version, 0) + length + text.encode() + data
+
+
+def zipped(data, compression=zipfile.ZIP_DEFLATED):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        archive.writestr("a.npy", data)
+    return file
+
+
+def assert_same(read, expected):
+    assert read.dtype == expected.dtype
+    assert read.shape == expected.shape
+    assert read.flags.c_contiguous == expected.flags.c_contiguous
+    assert read.flags.f_contiguous == expected.flags.f_contiguous
+    assert np.array_equal(read, expected)
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [*DTYPES, *OTHERS])
+def test_it_agrees_with_numpy(tmp_path, dtype, order, version):
+    for shape in SHAPES:
+        data = npy_bytes(sample(dtype, shape, order), version)
+        expected = np.load(io.BytesIO(data), allow_pickle=False)
+        assert_same(_npy.read_array(io.BytesIO(data)), expected)
+        for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            file = zipped(data, compression)
+            assert_same(_npy.read_npz(file, ["a"])["a"], expected)
+        path = tmp_path / "a.npy"
+        path.write_bytes(data)
+        mapped = _npy.open_memmap(path)
+        assert isinstance(mapped, np.memmap)
+        assert not mapped.flags.writeable
+        assert_same(mapped, np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def test_an_array_larger_than_a_chunk(tmp_path):
+    large = np.random.default_rng(0).normal(size=(3, _npy.CHUNK // 16))
+    with (tmp_path / "a.npz").open("wb") as file:
+        np.savez_compressed(file, a=large, b=large.T)
+    read = _npy.read_npz(tmp_path / "a.npz", ["a", "b"])
+    assert_same(read["a"], large)
+    assert_same(read["b"], large.T)
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        assert _npy.names_in(archive) == ["a", "b"]
+
+
+def test_arrays_one_after_the_other():
+    file = io.BytesIO(npy_bytes(np.arange(3)) + npy_bytes(np.ones((2, 2))))
+    assert_same(_npy.read_array(file), np.arange(3))
+    assert_same(_npy.read_array(file), np.ones((2, 2)))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        HEAD.replace(", }", "}"),
+        HEAD.replace(": ", ":").replace(", ", ","),
+        HEAD.replace("'<f8'", "'=f8'"),
+        HEAD + 30 * " " + "\n",
+        HEAD.replace("(3, 4)", "(12,)"),
+    ],
+)
+def test_headers_of_other_writers(header):
+    data = with_header(header, np.arange(12.0).tobytes())
+    assert_same(_npy.read_array(io.BytesIO(data)), np.load(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        HEAD.replace("'<f8'", "'|O'"),
+        HEAD.replace("'<f8'", "[('a', '<f8')]"),
+        HEAD.replace("'<f8'", "'<c16'"),
+        HEAD.replace("'<f8'", "'<M4[ns]'"),
+        HEAD.replace("'<f8'", "'|V8'"),
+        HEAD.replace("'<f8'", "'<U0'"),
+        HEAD.replace("(3, 4)", "(-3, 4)"),
+        HEAD.replace("(3, 4)", "(3L, 4L)"),
+        HEAD.replace("(3, 4)", "(12)"),
+        HEAD.replace("(3, 4)", "(3, 4"),
+        HEAD.replace("(3, 4)", f"({'9' * 5000},)"),
+        HEAD.replace("False", "0"),
+        HEAD.replace("'shape'", "'size'"),
+        "{" + HEAD,
+        HEAD + "; import os",
+        "",
+    ],
+)
+def test_other_headers_are_refused(header):
+    with pytest.raises(ValueError, match=r"^its .npy header .* does not describe an array of real"):
+        _npy.read_array(io.BytesIO(with_header(header, bytes(96))))
+
+
+@pytest.mark.parametrize("descr", ["<f3", "<i16", "<b7", "<U999999999", "<M8[x]"])
+def test_types_that_numpy_does_not_have_are_refused(descr):
+    with pytest.raises(ValueError, match=f"^NumPy has no data type '{re.escape(descr)}'$"):
+        _npy.read_array(io.BytesIO(with_header(HEAD.replace("<f8", descr), bytes(96))))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_file_that_is_cut_short_is_refused_wherever_it_ends(tmp_path, version):
+    whole = npy_bytes(sample("<f8", (3, 4)), (version, 0))
+    for length in range(len(whole)):
+        with pytest.raises(ValueError, match="cut short"):
+            _npy.read_array(io.BytesIO(whole[:length]))
+        with pytest.raises(ValueError, match="cut short"):
+            _npy.read_npz(zipped(whole[:length]), ["a"])
+    (tmp_path / "a.npy").write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match=r"float64 \(3, 4\) has 96 bytes, but 95 are there"):
+        _npy.open_memmap(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("shape", ["(4000000000000000000,)", "(3000000000, 3000000000, 3)"])
+def test_nothing_is_allocated_for_a_shape_that_the_file_cannot_have(shape):
+    data = with_header(HEAD.replace("(3, 4)", shape), bytes(96))
+    with pytest.raises(ValueError, match=r"it is cut short: an array float64 .* but 96 are there"):
+        _npy.read_array(io.BytesIO(data))
+    with pytest.raises(ValueError, match="it is cut short"):
+        _npy.read_npz(zipped(data), ["a"])
+
+
+def test_other_files_are_refused():
+    with pytest.raises(ValueError, match=r"it is no \.npy file"):
+        _npy.read_array(io.BytesIO(b"PK\3\4 something else"))
+    with pytest.raises(ValueError, match=r"it has \.npy format 4\.0, and 1\.0 to 3\.0 can be read"):
+        _npy.read_array(io.BytesIO(b"\x93NUMPY\4\0" + bytes(100)))
+    with pytest.raises(ValueError, match=r"header is longer than 10000 bytes, with 10001$"):
+        _npy.read_array(io.BytesIO(with_header(HEAD.ljust(10001))))
+
+
+def test_members_are_read_to_their_end():
+    array = npy_bytes(np.arange(5))
+    with pytest.raises(ValueError, match=r"a\.npy has 3 bytes after its array"):
+        _npy.read_npz(zipped(array + b"abc"), ["a"])
+    with pytest.raises(KeyError, match=r"b\.npy"):
+        _npy.read_npz(zipped(array), ["b"])
+    for data in (array, npy_bytes(np.empty((0, 3)))):
+        file = zipped(data, zipfile.ZIP_STORED)
+        changed = bytearray(file.getvalue())
+        changed[changed.index(b"\n")] = ord(" ")  # the header ends in blanks just as well
+        with pytest.raises(zipfile.BadZipFile, match="Bad CRC-32"):
+            _npy.read_npz(io.BytesIO(changed), ["a"])
+
+
+class Finalized:
+    """A ring of references, whose finalizer lets another thread run when it is collected."""
+
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        for _ in range(100):
+            pass
+
+
+def errors_of_threads(read, *, rounds):
+    """Errors of eight threads that read at once. The collector runs every few allocations, so
+    that threads are switched also within functions written in C: `ast` fails only then."""
+    errors = []
+
+    def work():
+        for _ in range(rounds):
+            Finalized()
+            try:
+                read()
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    try:
+        sys.setswitchinterval(1e-6)
+        gc.set_threshold(10)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*thresholds)
+    return errors
+
+
+def test_many_threads_at_once():
+    """With np.load in the place of read_array: SystemError, "AST constructor recursion depth
+    mismatch", in CPython 3.11."""
+    data = npy_bytes(np.arange(12.0).reshape(3, 4))
+    assert errors_of_threads(lambda: _npy.read_array(io.BytesIO(data)), rounds=300) == []
