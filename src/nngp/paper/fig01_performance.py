@@ -173,7 +173,8 @@ def _compared_depths(tried: Sequence[frozenset[int]]) -> tuple[int, ...]:
         widths = sum(own >= depths for own in tried)
         return widths * len(depths), widths
 
-    return tuple(sorted(max(tried, key=left, default=frozenset[int]())))
+    most = max(tried, key=left, default=frozenset[int]())
+    return tuple(sorted(most))
 
 
 def finding(data: Performance) -> str:

@@ -8,7 +8,7 @@ limits as width^(-1/2).
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -180,13 +180,12 @@ def _arrow(axes: "Axes", start: Point, end: Point) -> None:
 
     length = ((end[0] - start[0]) ** 2 + (end[1] - start[1]) ** 2) ** 0.5
     part = RADIUS / length
-    ends = (
+    first, last = (
         (start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1]))
         for share in (part, 1 - part)
     )
-    line = {"lw": 0.9, "color": "black", "zorder": 2}
-    head = {"arrowstyle": "-|>", "mutation_scale": 9, "shrinkA": 0, "shrinkB": 0}
-    axes.add_patch(FancyArrowPatch(*ends, **head, **line))
+    look: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "shrinkA": 0, "shrinkB": 0}
+    axes.add_patch(FancyArrowPatch(first, last, lw=0.9, color="black", zorder=2, **look))
 
 
 PART = Part("fig7", CLAIM, (SPREAD_RUNS,), read, finding, draw, about_data=False)

@@ -1,6 +1,6 @@
 """Figure 10: the variances of the best networks beside the critical line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,7 +106,7 @@ COLOURS = "plasma"
 SMALLEST, LARGEST = 3.2, 8.0  # marks, in points: networks that differ in depth only are rings
 BRIGHTEST = 0.88  # of the colours: brighter ones are not seen on white
 MARGIN = 0.07  # of the ranges, so that marks at their ends are whole
-Looks = Mapping[int, dict[str, Any]]  # of marks, by depth
+Looks = dict[int, dict[str, Any]]  # of marks, by depth
 
 
 def draw(data: Best, path: str | Path | None = None) -> "Figure":
@@ -137,16 +137,16 @@ def _draw_panel(axes: "Axes", data: Best, name: str, train: int, looks: Looks) -
     chosen = data.chosen.get((name, train), ())
     if not chosen:
         write_note(axes, "not run")
-    for depth in reversed(looks):
+    for depth, look in reversed(looks.items()):
         own = [(one.weight_var, one.bias_var) for one in chosen if one.depth == depth]
         if own:
-            axes.plot(*zip(*own, strict=True), **looks[depth])
+            axes.plot(*zip(*own, strict=True), **look)
     for direction, (first, last) in (("x", data.weight_range), ("y", data.bias_range)):
         beyond = MARGIN * (last - first)
         axes.set(**{f"{direction}lim": (first - beyond, last + beyond)})
 
 
-def _looks(depths: Sequence[int]) -> dict[int, dict[str, Any]]:
+def _looks(depths: Sequence[int]) -> Looks:
     """The mark of each depth, the shallowest first."""
     import matplotlib.pyplot as plt
 

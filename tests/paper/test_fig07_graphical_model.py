@@ -1,17 +1,12 @@
-"""Figures 5, 6 and 7 from a store filled by hand."""
+"""Figure 7: kernels spread as moments say; the graph is the chain of moments."""
 
 import numpy as np
 import pytest
 
-from nngp.errors import NothingMeasuredError
-from nngp.paper.readings.angular import angular
-from nngp.paper.readings.finished import finished
-from nngp.paper.readings.prior import prior
-from nngp.paper.readings.spread import spread
+from nngp.finite import requirements
+from nngp.paper import fig07_graphical_model
+from nngp.paper.part import Results
 from nngp.paper.scope import Scope
-from nngp.paper.studies.angular import angular_study
-from nngp.paper.studies.prior import prior_study
-from nngp.paper.studies.spread import spread_study
 from nngp.runs import RunStore
 from nngp.runs.study import Outcome, Study, carry_out
 
@@ -20,99 +15,56 @@ WIDTHS = [4, 16, 64, 256]
 SLOPES = {1: 0.4, 2: 0.5, 3: 0.6}
 
 
-@pytest.fixture
-def store(tmp_path):
-    with RunStore(tmp_path / "runs.db") as store:
-        yield store
-
-
 def put(store, study, result):
     carry_out(store, Study(study.experiment, study.configs, lambda _: Outcome(result)))
 
 
-def put_prior(store):
-    x = np.linspace(-2, 2, 9)
-    values = [(slope * x).tolist() for slope in range(12)]
-    put(store, prior_study(SCOPE), {"x": x.tolist(), "values": values})
+def test_kernels_of_one_layer_spread_as_moments_say():
+    pytest.importorskip("jax")
+    (config,) = fig07_graphical_model.study(SCOPE).configs
+    assert config["inputs"] == 3
+    network = {"depth": 1, "weight_var": 1.6, "bias_var": 0.1}
+    small = {"widths": [8, 32], "networks": 1500, "inputs": 1, "seed": 3}
+    outcome = fig07_graphical_model.study(SCOPE).work({**config, **network, **small})
+    result = outcome.result
+    assert result["widths"] == [8, 32]
+    q = 1.7  # of the units, whose relu² has the variance 5 q² / 4
+    theory = 1.6 * q * np.sqrt(5 / 4 / np.array([8, 32])) / (0.1 + 0.8 * q)
+    error, error_of_error = (
+        np.array(result["error"])[:, 0],
+        np.array(result["error_of_error"])[:, 0],
+    )
+    assert np.all(np.abs(error - theory) < 4 * error_of_error)
+    assert np.all(error_of_error < 0.05 * theory)  # 1500 networks
+    slope = np.log(error[1] / error[0]) / np.log(4)
+    assert result["slope"] == pytest.approx([slope], abs=1e-6)
+    relative = np.hypot(*(error_of_error / error)) / np.log(4)
+    assert result["slope_error"] == pytest.approx([relative], rel=1e-5)
+    assert outcome.device
+
+
+def test_without_jax_the_spread_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr(requirements, "find_spec", lambda name: None)
+    with RunStore(tmp_path / "runs.db") as store:
+        with pytest.raises(ImportError, match=r"need jax; install it with: pip install 'nngp\[fi"):
+            carry_out(store, fig07_graphical_model.study(SCOPE))
+        assert store.counts()["pending"] == 1
 
 
 def put_spread(store):
     error = [[2.0 * layer / width ** SLOPES[layer] for layer in (1, 2, 3)] for width in WIDTHS]
-    doubt = [[0.01 * value for value in row] for row in error]
-    result = {"widths": WIDTHS, "error": error, "error_of_error": doubt}
-    put(store, spread_study(SCOPE), {**result, "slope": [-0.5] * 3, "slope_error": [0.01] * 3})
-
-
-@pytest.fixture
-def pyplot():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    yield pyplot
-    pyplot.close("all")
-
-
-@pytest.mark.parametrize("read", [prior, angular, spread])
-def test_where_nothing_is_finished_a_sentence_says_so(store, read):
-    with pytest.raises(NothingMeasuredError, match=f"no finished run of '{read.__name__}'"):
-        read(store, SCOPE)
-
-
-def test_finished_runs_come_in_the_order_of_the_study(store):
-    def work(config):
-        if config["x"] == 2:
-            raise ArithmeticError("two fails")
-        return Outcome({"y": config["x"]})
-
-    carry_out(store, Study("some", [{"x": x} for x in (3, 1, 2)], work))
-    store.declare("some", [{"x": 5}])
-    carry_out(store, Study("other", [{"x": 4}], work))
-    asked = Study("some", [{"x": x} for x in range(6)], work)
-    assert [run.result for run in finished(store, asked)] == [{"y": 1}, {"y": 3}]
-    with pytest.raises(NothingMeasuredError, match="no finished run of 'some' with these options"):
-        finished(store, Study("some", [{"x": 0}, {"x": 2}, {"x": 5}], work))
-
-
-def test_draws_are_read_and_drawn(store, pyplot, tmp_path):
-    from nngp.paper.figures.prior import draw_prior
-
-    put_prior(store)
-    data = prior(store, SCOPE)
-    assert (data.architecture.depth, data.architecture.weight_var) == (10, 1.8)
-    assert (data.x[0], data.values.shape) == (-2.0, (12, 9))
-    (axes,) = draw_prior(data).axes
-    assert len(axes.lines) == 12
-    for slope, line in enumerate(axes.lines):
-        np.testing.assert_allclose(line.get_xdata(), data.x)
-        np.testing.assert_allclose(line.get_ydata(), slope * data.x)
-    looks = {(line.get_color(), line.get_linestyle()) for line in axes.lines}
-    assert len(looks) == 12
-    assert axes.get_title() == "12 draws: relu, depth 10, weight_var 1.8, bias_var 0.01"
-    for name in ("a.png", "a.svg"):
-        draw_prior(data, tmp_path / name)
-        assert (tmp_path / name).stat().st_size > 10_000
-
-
-def test_angular_structure_is_read_and_drawn(store, pyplot):
-    from nngp.plots.angular_figure import draw_angular_structure
-
-    curves = {
-        "theta": [0.0, 1.0, 3.0],
-        "exact": [[3.0, 2.0, 1.0], [2.5, 2.0, 1.5]],
-        "sparse_theta": [0.0, 3.0],
-        "lookup": [[3.1, 1.1], [2.6, 1.6]],
-    }
-    put(store, angular_study(SCOPE), curves)
-    data = angular(store, SCOPE)
-    assert data.architecture.activation.name == "relu"
-    assert (data.architecture.depth, data.architecture.bias_var) == (9, 0.1)
-    for name, values in curves.items():
-        np.testing.assert_array_equal(getattr(data, name), values)
-    (axes,) = draw_angular_structure(data).axes
-    np.testing.assert_array_equal(axes.lines[3].get_ydata(), [2.6, 1.6])
+    error_of_error = [[0.01 * value for value in row] for row in error]
+    result = {"widths": WIDTHS, "error": error, "error_of_error": error_of_error}
+    put(
+        store,
+        fig07_graphical_model.study(SCOPE),
+        {**result, "slope": [-0.5] * 3, "slope_error": [0.01] * 3},
+    )
 
 
 def test_the_spread_is_read_with_its_slopes(store):
     put_spread(store)
-    data = spread(store, SCOPE)
+    data = fig07_graphical_model.read(Results(store, SCOPE))
     assert (data.networks, data.decay.widths) == (2000, tuple(WIDTHS))
     assert (data.architecture.depth, data.architecture.weight_var) == (3, 1.6)
     np.testing.assert_allclose(data.decay.slope, [-0.4, -0.5, -0.6])
@@ -122,10 +74,8 @@ def test_the_spread_is_read_with_its_slopes(store):
 
 @pytest.fixture
 def picture(store, pyplot):
-    from nngp.paper.figures.spread import draw_spread
-
     put_spread(store)
-    return draw_spread(spread(store, SCOPE))
+    return fig07_graphical_model.draw(fig07_graphical_model.read(Results(store, SCOPE)))
 
 
 def test_the_chain_goes_from_the_inputs_to_the_output(picture):

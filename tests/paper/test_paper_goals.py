@@ -3,14 +3,18 @@
 import pytest
 from stored_grids import put, put_setting
 
+from nngp.paper import goals as module, table2
+from nngp.paper.grids.arrays import SCORES
+from nngp.paper.part import Results
 from nngp.paper.published import published_row
-from nngp.paper.readings.goals import goals
-from nngp.paper.readings.grids import SCORES
-from nngp.paper.readings.tables import table2
 from nngp.paper.scope import Scope
 
 MNIST = Scope("mnist", (1000, 2000), depths=(1,), activations=("relu", "tanh", "erf"), grid=2)
 CIFAR = Scope("cifar10", (1000,), depths=(1,), activations=("relu",), grid=2)
+
+
+def goals(store, scope, rows=None):
+    return module.goals(Results(store, scope), rows)
 
 
 def put_best(store, scope, train, activation, accuracy):
@@ -22,7 +26,7 @@ def put_best(store, scope, train, activation, accuracy):
     put(store, "grid", config, result | {"test_accuracy": [accuracy]})
 
 
-def put_doubt(store, train, activation, correlation, depth=3):
+def put_uncertainty(store, train, activation, correlation, depth=3):
     config = {
         **{"dataset": "mnist", "train": train, "test": 10_000, "activation": activation},
         **{"depth": depth, "weight_var": 2.0, "bias_var": 0.2, "bin": 100},
@@ -69,7 +73,7 @@ def test_mnist_may_lose_a_tenth(store, off, verdict):
 def test_rows_that_are_known_are_not_read_again(store):
     put_best(store, CIFAR, 1000, "relu", 0.5)
     assert goals(store, CIFAR, ())[0].verdict == "not measured"
-    assert goals(store, CIFAR, table2(store, CIFAR).rows) == goals(store, CIFAR)
+    assert goals(store, CIFAR, table2.read(Results(store, CIFAR)).rows) == goals(store, CIFAR)
 
 
 @pytest.mark.parametrize(("accuracy", "verdict"), [(0.3609, "met"), (0.3608, "missed")])
@@ -79,12 +83,12 @@ def test_cifar_must_be_above(store, accuracy, verdict):
 
 
 @pytest.mark.parametrize(("correlation", "verdict"), [(0.91, "met"), (0.9, "missed")])
-def test_doubt_correlates_with_error(store, correlation, verdict):
-    put_doubt(store, 1000, "relu", 0.99)
-    put_doubt(store, 2000, "tanh", correlation)
-    put_doubt(store, 500, "relu", 0.0)  # not of the scope
-    put_doubt(store, 1000, "gelu", 0.0)
-    put_doubt(store, 1000, "relu", 0.0, depth=7)  # nor is another network
+def test_uncertainty_correlates_with_error(store, correlation, verdict):
+    put_uncertainty(store, 1000, "relu", 0.99)
+    put_uncertainty(store, 2000, "tanh", correlation)
+    put_uncertainty(store, 500, "relu", 0.0)  # not of the scope
+    put_uncertainty(store, 1000, "gelu", 0.0)
+    put_uncertainty(store, 1000, "relu", 0.0, depth=7)  # nor is another network
     goal = goals(store, MNIST)[-1]
     assert goal.verdict == verdict
     assert goal.sentence == f"2 networks run; the worst is {correlation:.3f} (2000 tanh)"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from stored_grids import SIZES, put, put_grid, scores
 
-from nngp.paper.readings.choice import by_evidence, by_validation
-from nngp.paper.readings.grids import SCORES, read_grids
+from nngp.paper.grids.arrays import SCORES, read_grids
+from nngp.paper.grids.choice import by_evidence, by_validation
 from nngp.paper.scope import Scope
 
 SCOPE = Scope("mnist", (1000, 2000), depths=(1, 3), activations=("relu", "tanh"), grid=4)

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import nngp
+from nngp.paper import settings
+from nngp.paper.grids import curves as curves_module, study as grid, sweeps
+from nngp.paper.grids.curves import Curves
+from nngp.paper.grids.study import grid_studies, grid_study, promising_study
 from nngp.paper.published import Published
 from nngp.paper.scope import Scope
-from nngp.paper.studies import curves as curves_module, grid, setting, sweeps
-from nngp.paper.studies.curves import Curves
-from nngp.paper.studies.doubt import doubt_study
-from nngp.paper.studies.grid import grid_studies, grid_study, promising_study
-from nngp.paper.studies.setting import setting_study
+from nngp.paper.settings import setting_study
+from nngp.paper.uncertainty import uncertainty_study
 from nngp.runs import RunStore
 from nngp.runs.study import carry_out
 
@@ -133,8 +134,8 @@ def test_published_settings_with_both_kernels(tmp_path, monkeypatch):
         Published("digits", 60, "relu", 60, None, 5.0, 0.2, 0.9),
     )
     table = nngp.LookupTable("relu", 51, 51, 50, 20.0)
-    monkeypatch.setattr(setting, "published", lambda: rows)
-    monkeypatch.setattr(setting, "_authors", lambda activation: table)
+    monkeypatch.setattr(settings, "published", lambda: rows)
+    monkeypatch.setattr(settings, "_authors_table", lambda activation: table)
     with RunStore(tmp_path / "runs.db") as store:
         carry_out(store, setting_study(SCOPE))
         runs = store.runs("setting", "done", where={"depth": 2})
@@ -157,17 +158,17 @@ def test_data_that_cannot_be_read_are_no_result(tmp_path, monkeypatch):
     def damaged(*arguments, **more):
         raise ValueError("the file is damaged")
 
-    monkeypatch.setattr("nngp.paper.studies.sweeps.split", damaged)
+    monkeypatch.setattr("nngp.paper.grids.sweeps.split", damaged)
     rows = (Published("digits", 60, "relu", 2, None, 1.5, 0.2, 0.9),)
-    monkeypatch.setattr(setting, "published", lambda: rows)
-    monkeypatch.setattr(setting, "_authors", lambda activation: None)
+    monkeypatch.setattr(settings, "published", lambda: rows)
+    monkeypatch.setattr(settings, "_authors_table", lambda activation: None)
     with RunStore(tmp_path / "runs.db") as store:
         with pytest.raises(ValueError, match="the file is damaged"):
             carry_out(store, setting_study(SCOPE))
         assert store.counts()["pending"] == 2
 
 
-@pytest.mark.parametrize("module", ["sweeps", "doubt"])
+@pytest.mark.parametrize("module", ["grids.sweeps", "uncertainty"])
 def test_data_are_let_go_of_when_a_study_is_done(tmp_path, monkeypatch, module):
     kept, real = [], nngp.datasets.split
 
@@ -176,9 +177,9 @@ def test_data_are_let_go_of_when_a_study_is_done(tmp_path, monkeypatch, module):
         kept.append(weakref.ref(data))
         return data
 
-    monkeypatch.setattr(f"nngp.paper.studies.{module}.split", remembered)
+    monkeypatch.setattr(f"nngp.paper.{module}.split", remembered)
     scope = replace(SCOPE, sizes=(30,), depths=(1,), activations=("relu",), grid=2)
-    study = {"sweeps": grid_study, "doubt": doubt_study}[module](scope)
+    study = {"grids.sweeps": grid_study, "uncertainty": uncertainty_study}[module](scope)
     with RunStore(tmp_path / "runs.db") as store:
         carry_out(store, study)
     gc.collect()

@@ -9,14 +9,23 @@ import pytest
 from stored_grids import SIZES, put, put_grid, put_setting, put_trial
 
 from nngp.errors import NothingMeasuredError
+from nngp.paper import table1 as first, table2 as second
+from nngp.paper.columns import as_columns, write_csv
+from nngp.paper.grids.arrays import SCORES
+from nngp.paper.part import Results
 from nngp.paper.published import published, published_row
-from nngp.paper.readings.columns import as_columns, write_csv
-from nngp.paper.readings.grids import SCORES, read_grids
-from nngp.paper.readings.tables import table1, table2
 from nngp.paper.scope import Scope
 
 SCOPE = Scope("mnist", (1000, 2000), depths=(1, 3), activations=("relu", "gelu"), grid=5)
 PAPER = published_row("mnist", 1000, "relu")
+
+
+def table1(store, scope):
+    return first.read(Results(store, scope))
+
+
+def table2(store, scope):
+    return second.read(Results(store, scope))
 
 
 def rows_of(table):
@@ -161,15 +170,14 @@ def test_nothing_measured_is_an_error_that_says_so(store):
     assert {row.train for row in table1(store, other).rows} == {100, 2000}
 
 
-def test_grids_that_are_given_are_not_read_again(store, monkeypatch):
+def test_grids_are_read_once(store, monkeypatch):
     put_grid(store, SCOPE, 1000, "relu", 1)
-    grids = read_grids(store, SCOPE)
-    read, runs = [], store.runs
+    results, read, runs = Results(store, SCOPE), [], store.runs
     monkeypatch.setattr(
         store, "runs", lambda *a, **more: read.append(more["experiment"]) or runs(*a, **more)
     )
-    assert table2(store, SCOPE, grids) == table2(store, SCOPE)
-    assert read.count("grid") == 1
+    assert second.read(results) == second.read(results) == table2(store, SCOPE)
+    assert read.count("grid") == 2
 
 
 def test_a_csv_file_has_all_rows_and_short_numbers(store, tmp_path):

@@ -7,8 +7,8 @@ CODE = """
 import sys
 for name in ("jax", "optax", "matplotlib"):
     sys.modules[name] = None  # importing it fails
-from nngp.paper.readings import best, columns, gap, goals, heatmaps, sizes, tables
-print(len(tables.published_row("mnist", 1000, "relu").setting))
+from nngp.paper import columns, cost, goals, on_dask, parts, published, report, tables, workloads
+print(len(published.published_row("mnist", 1000, "relu").setting))
 """
 
 
