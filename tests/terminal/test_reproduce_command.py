@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from paper_runs import DOUBT, fill
+from paper_runs import UNCERTAINTY, fill
 
 pytest.importorskip("matplotlib")
 
@@ -133,7 +133,7 @@ def test_all_ends_in_a_report(run, monkeypatch):
     from nngp.paper.uncertainty import uncertainty_study
     from nngp.runs import RunStore
 
-    bins = {"predicted": [0.1, 0.2], "realised": [0.1, 0.2], **DOUBT}
+    bins = {"predicted": [0.1, 0.2], "realised": [0.1, 0.2], **UNCERTAINTY}
     draw = {"x": [0.0, 1.0], "values": [[0.0, 1.0]]}
     with RunStore("runs.db") as store:
         fill(
