@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from nngp.paper import table2
-from nngp.paper.columns import write_csv
 from nngp.paper.grids.study import grid_studies
 from nngp.paper.part import Results
 from nngp.paper.scope import ACTIVATIONS, DEPTHS, GRID, Scope, default_sizes
 from nngp.paper.settings import setting_study
+from nngp.paper.tables import write_csv
 from nngp.paper.uncertainty import uncertainty_study
 from nngp.runs import RunStore, pack, unpacked
 from nngp.runs.study import Outcome, Study, carry_out

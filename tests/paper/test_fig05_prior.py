@@ -5,7 +5,7 @@ import pytest
 
 from nngp.errors import NothingMeasuredError
 from nngp.paper import fig05_prior, fig06_angular, fig07_graphical_model
-from nngp.paper.experiment import finished_runs, rounded
+from nngp.paper.experiment import rounded
 from nngp.paper.part import Results
 from nngp.paper.scope import Scope
 from nngp.runs.study import Outcome, Study, carry_out
@@ -82,9 +82,10 @@ def test_finished_runs_come_in_the_order_of_the_study(store):
     store.declare("some", [{"x": 5}])
     carry_out(store, Study("other", [{"x": 4}], work))
     asked = Study("some", [{"x": x} for x in range(6)], work)
-    assert [run.result for run in finished_runs(store, asked)] == [{"y": 1}, {"y": 3}]
+    results = Results(store, SCOPE)
+    assert results.finished(asked) == [({"x": 1}, {"y": 1}), ({"x": 3}, {"y": 3})]
     with pytest.raises(NothingMeasuredError, match="no finished run of 'some' with these options"):
-        finished_runs(store, Study("some", [{"x": 0}, {"x": 2}, {"x": 5}], work))
+        results.finished(Study("some", [{"x": 0}, {"x": 2}, {"x": 5}], work))
 
 
 def test_draws_are_read_and_drawn(store, pyplot, tmp_path):

@@ -7,7 +7,7 @@ CODE = """
 import sys
 for name in ("jax", "optax", "matplotlib"):
     sys.modules[name] = None  # importing it fails
-from nngp.paper import columns, cost, goals, on_dask, parts, published, report, tables, workloads
+from nngp.paper import cost, goals, on_dask, parts, published, report, tables, workloads
 print(len(published.published_row("mnist", 1000, "relu").setting))
 """
 

@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp.architecture import Architecture
-from nngp.errors import NothingMeasuredError
 from nngp.paper.scope import Scope
 from nngp.runs import Run, RunStore
-from nngp.runs.key import key_of
 from nngp.runs.study import Study
 
 Array = NDArray[np.float64]
@@ -47,18 +45,6 @@ def rounded(values: ArrayLike) -> Any:
     array = np.asarray(values, dtype=float)
     short = np.array([float(f"{value:.{DIGITS}g}") for value in array.ravel()])
     return short.reshape(array.shape).tolist()
-
-
-def finished_runs(store: RunStore, study: Study) -> list[Run]:
-    """The finished runs of a study, in its order; raises NothingMeasuredError if there are none."""
-    keys = [key_of(study.experiment, config) for config in study.configs]
-    found = {run.key: run for run in store.runs(study.experiment, "done", keys=keys)}
-    if not found:
-        raise NothingMeasuredError(
-            f"{store.path} has no finished run of {study.experiment!r} with these options; "
-            "run nngp reproduce with this part first"
-        )
-    return [found[key] for key in keys if key in found]
 
 
 def result_of(run: Run) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from nngp.paper.experiment import Array, result_of
 from nngp.paper.grids.arrays import judged_on
 from nngp.paper.grids.choice import by_validation
 from nngp.paper.grids.study import GRID_RUNS
-from nngp.paper.part import Claim, Part, Results
+from nngp.paper.part import Axes, Claim, Figure, Part, Results
 from nngp.paper.published import published_row
 from nngp.paper.scope import Scope
 from nngp.paper.searches import FINITE_RUNS, best_shape, best_trial, finished_trials, is_of
@@ -23,8 +23,6 @@ from nngp.paper.words import percent, sentence
 from nngp.runs import Run
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 CLAIM = Claim(
@@ -215,7 +213,7 @@ Look = Mapping[str, Any]
 Looks = Mapping[str, Look]  # by activation
 
 
-def draw(data: Performance, path: str | Path | None = None) -> "Figure":
+def draw(data: Performance, path: str | Path | None = None) -> Figure:
     """A colour and mark is an activation. Infinite networks are dashed, finite ones are on a whole
     line, and the paper's numbers are hollow. Without finite networks there is no lower row."""
     import matplotlib.pyplot as plt
@@ -247,7 +245,7 @@ def draw(data: Performance, path: str | Path | None = None) -> "Figure":
     return figure
 
 
-def _draw_sizes(axes: "Axes", data: Performance, score: str, looks: Looks) -> None:
+def _draw_sizes(axes: Axes, data: Performance, score: str, looks: Looks) -> None:
     from nngp.plots.style import plain
 
     for i, curve in enumerate(data.curves):
@@ -264,7 +262,7 @@ def _draw_sizes(axes: "Axes", data: Performance, score: str, looks: Looks) -> No
     plain(axes)
 
 
-def _draw_widths(axes: "Axes", data: Performance, score: str, looks: Looks) -> None:
+def _draw_widths(axes: Axes, data: Performance, score: str, looks: Looks) -> None:
     from nngp.plots.style import width_axis
 
     for line in data.widths:
@@ -275,7 +273,7 @@ def _draw_widths(axes: "Axes", data: Performance, score: str, looks: Looks) -> N
     width_axis(axes, sorted({point.at for line in data.widths for point in line.points}))
 
 
-def _line(axes: "Axes", points: Points, score: str, look: Look, beside: float = 1.0) -> None:
+def _line(axes: Axes, points: Points, score: str, look: Look, beside: float = 1.0) -> None:
     """The points that have this score: the paper prints no errors."""
     known = [(point.at, value) for point in points if (value := getattr(point, score)) is not None]
     if known:
@@ -283,7 +281,7 @@ def _line(axes: "Axes", points: Points, score: str, look: Look, beside: float = 
         axes.plot(np.array(places) * beside, values, **look)
 
 
-def _space_by_error(axes: "Axes") -> None:
+def _space_by_error(axes: Axes) -> None:
     """Space accuracies by the logarithm of the error: 0.97 and 0.98 differ as 0.7 and 0.8 do."""
     from nngp.plots.style import accuracy_ticks
 

@@ -1,16 +1,12 @@
 """Figure 2: the generalisation gap against the width of networks that learned all labels."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nngp.errors import NothingMeasuredError
 from nngp.finite.gap import EXPERIMENT, Gaps, gaps
-from nngp.paper.part import Claim, Part, Results
+from nngp.paper.part import Claim, Figure, Part, Results
 from nngp.paper.searches import GAP_RUNS, SHARED, finished_trials
 from nngp.paper.words import sentence
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CLAIM = Claim(
     title="generalisation gap against width",
@@ -46,7 +42,7 @@ def finding(data: Gaps) -> str:
     return sentence([*parts, f"{len(data.learned)} of {tried} networks learned all labels"])
 
 
-def draw(data: Gaps, path: str | Path | None = None) -> "Figure":
+def draw(data: Gaps, path: str | Path | None = None) -> Figure:
     """A dot for each network, a panel for each activation."""
     from nngp.plots.gap_figure import draw_gaps
 

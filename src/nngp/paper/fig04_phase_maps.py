@@ -1,34 +1,17 @@
 """Figure 4: test accuracy over the two variances, and the phase diagram beside it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp.paper import heat_maps
 from nngp.paper.critical import CRITICAL_RUNS, Theory, critical_weight_var
 from nngp.paper.grids.arrays import no_grids
 from nngp.paper.grids.study import GRID_RUNS
-from nngp.paper.heat_maps import (
-    POINTS,
-    WIDTH,
-    HeatMaps,
-    best_sentence,
-    data_words,
-    draw_colour_bar,
-    draw_legend,
-    draw_map,
-    error_scale,
-    line_look,
-    read_heat_maps,
-    write_note,
-)
-from nngp.paper.part import Claim, Part, Results
+from nngp.paper.heat_maps import POINTS, WIDTH, HeatMaps, read_heat_maps
+from nngp.paper.part import Axes, Claim, Figure, Part, Results
 from nngp.paper.words import percent
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CLAIM = Claim(
     title="accuracy over the two variances, and the phase diagram",
@@ -59,10 +42,10 @@ def finding(data: HeatMaps) -> str:
             critical = critical_weight_var(data.theories.get(name), one.best.bias_var)
             note = "" if critical is None else f" (critical there: {critical:.2f})"
             parts.append(f"{name} {percent(one.best.test_accuracy)} at {place}{note}")
-    return best_sentence(data, ", ", parts)
+    return heat_maps.best_sentence(data, ", ", parts)
 
 
-def draw(data: HeatMaps, path: str | Path | None = None) -> "Figure":
+def draw(data: HeatMaps, path: str | Path | None = None) -> Figure:
     """A row for each activation, its heat map on the left, its phases on the right."""
     import matplotlib.pyplot as plt
 
@@ -78,17 +61,17 @@ def draw(data: HeatMaps, path: str | Path | None = None) -> "Figure":
             squeeze=False,
             layout="constrained",
         )
-        norm = error_scale(data)
+        norm = heat_maps.error_scale(data)
         for (left, right), name in zip(axes, data.activations, strict=True):
-            draw_map(left, data, name, depth, norm)
+            heat_maps.draw_map(left, data, name, depth, norm)
             _draw_phases(right, data.theories.get(name))
             left.set(ylabel="bias variance", title=f"{name}: test accuracy")
             right.set(title=f"{name}: phases")
         for below in axes[-1]:
             below.set_xlabel("weight variance")
-        draw_colour_bar(figure, axes[:, 0].tolist(), norm)
-        figure.suptitle(f"{data_words(data)}, {depth} hidden layers", fontsize=POINTS + 1)
-        draw_legend(figure, data)
+        heat_maps.draw_colour_bar(figure, axes[:, 0].tolist(), norm)
+        figure.suptitle(f"{heat_maps.data_words(data)}, {depth} hidden layers", fontsize=POINTS + 1)
+        heat_maps.draw_legend(figure, data)
         save(figure, path)
     return figure
 
@@ -96,11 +79,11 @@ def draw(data: HeatMaps, path: str | Path | None = None) -> "Figure":
 LABEL_WIDTH = 0.25  # part of a panel's width that the name of a phase takes
 
 
-def _draw_phases(axes: "Axes", theory: Theory | None) -> None:
+def _draw_phases(axes: Axes, theory: Theory | None) -> None:
     from nngp.plots.phases_figure import LOOKS
 
     if theory is None:
-        write_note(axes, "not computed")
+        heat_maps.write_note(axes, "not computed")
         return
     # What holds at bias_var = 0 only has no area: the lowest row is drawn as the one above it.
     phase = theory.phase[np.maximum(np.arange(len(theory.bias_vars)), 1)]
@@ -109,11 +92,11 @@ def _draw_phases(axes: "Axes", theory: Theory | None) -> None:
         colour = LOOKS[name].tint
         axes.contourf(theory.weight_vars, theory.bias_vars, area, levels=(0.5, 1), colors=colour)
         _name_area(axes, theory, area, name)
-    axes.plot(*theory.line_within(theory.weight_vars), **line_look())
+    axes.plot(*theory.line_within(theory.weight_vars), **heat_maps.line_look())
     axes.set(xlim=theory.weight_vars[[0, -1]], ylim=theory.bias_vars[[0, -1]])
 
 
-def _name_area(axes: "Axes", theory: Theory, area: NDArray[np.bool_], name: str) -> None:
+def _name_area(axes: Axes, theory: Theory, area: NDArray[np.bool_], name: str) -> None:
     """The phase's name where the phase is widest, if there is room."""
     row = int(area.sum(axis=1).argmax())
     weights = theory.weight_vars[area[row]]

@@ -7,27 +7,15 @@ functions are seen: the bends near 0, where biases matter, and the nearly straig
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nngp.architecture import Architecture
-from nngp.paper.experiment import (
-    Array,
-    Config,
-    Experiment,
-    finished_runs,
-    network_of,
-    result_of,
-    rounded,
-)
-from nngp.paper.part import Claim, Part, Results
+from nngp.paper.experiment import Array, Config, Experiment, network_of, rounded
+from nngp.paper.part import Claim, Figure, Part, Results
 from nngp.paper.scope import Scope
 from nngp.posterior import sample_prior
 from nngp.runs.study import Outcome, Study
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CLAIM = Claim(
     title="functions drawn from the prior",
@@ -67,9 +55,8 @@ class Prior:
 
 def read(results: Results) -> Prior:
     """The draws of the paper's network."""
-    (run,) = finished_runs(results.store, study(results.scope))
-    result = result_of(run)
-    return Prior(network_of(run.config), np.array(result["x"]), np.array(result["values"]))
+    ((config, result),) = results.finished(study(results.scope))
+    return Prior(network_of(config), np.array(result["x"]), np.array(result["values"]))
 
 
 def finding(data: Prior) -> str:
@@ -85,7 +72,7 @@ SIZE, POINTS = (6.0, 3.8), 10
 DASHES = ("-", "--")  # a second round of the colours looks different from the first
 
 
-def draw(data: Prior, path: str | Path | None = None) -> "Figure":
+def draw(data: Prior, path: str | Path | None = None) -> Figure:
     """One line for each draw; colours only tell them apart."""
     import matplotlib.pyplot as plt
 

@@ -1,25 +1,14 @@
 """Figure 6: the kernel against the angle between inputs, layer by layer (app. B)."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nngp.paper.experiment import (
-    Config,
-    Experiment,
-    finished_runs,
-    network_of,
-    result_of,
-    rounded,
-)
-from nngp.paper.part import Claim, Part, Results
+from nngp.paper.experiment import Config, Experiment, network_of, rounded
+from nngp.paper.part import Claim, Figure, Part, Results
 from nngp.paper.scope import Scope
 from nngp.plots.angular import AngularStructure, angular_structure
 from nngp.runs.study import Outcome, Study
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CLAIM = Claim(
     title="the kernel against the angle",
@@ -46,9 +35,8 @@ def _work(config: Config) -> Outcome:
 
 def read(results: Results) -> AngularStructure:
     """The paper's network, from the exact curve and from the look-up table."""
-    (run,) = finished_runs(results.store, study(results.scope))
-    curves = {name: np.array(result_of(run)[name]) for name in CURVES}
-    return AngularStructure(network_of(run.config), **curves)
+    ((config, result),) = results.finished(study(results.scope))
+    return AngularStructure(network_of(config), *(np.array(result[name]) for name in CURVES))
 
 
 def finding(data: AngularStructure) -> str:
@@ -59,7 +47,7 @@ def finding(data: AngularStructure) -> str:
     return f"Table and exact kernel differ by at most {100 * apart:.2f}% of the variance."
 
 
-def draw(data: AngularStructure, path: str | Path | None = None) -> "Figure":
+def draw(data: AngularStructure, path: str | Path | None = None) -> Figure:
     """A curve for each layer, marks for the look-up table."""
     from nngp.plots.angular_figure import draw_angular_structure
 

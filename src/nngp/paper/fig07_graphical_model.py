@@ -8,28 +8,17 @@ limits as width^(-1/2).
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nngp.architecture import Architecture
 from nngp.finite.decay import Decay
 from nngp.finite.width_convergence import convergence, three_inputs
-from nngp.paper.experiment import (
-    Config,
-    Experiment,
-    finished_runs,
-    network_of,
-    result_of,
-    rounded,
-)
-from nngp.paper.part import Claim, Part, Results
+from nngp.paper.experiment import Config, Experiment, network_of, rounded
+from nngp.paper.part import Axes, Claim, Figure, Part, Results
 from nngp.paper.scope import Scope
 from nngp.runs.study import Outcome, Study
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CLAIM = Claim(
     title="a network as a chain of kernels",
@@ -79,11 +68,10 @@ class Spread:
 
 def read(results: Results) -> Spread:
     """The networks that the study drew."""
-    (run,) = finished_runs(results.store, study(results.scope))
-    result = result_of(run)
+    ((config, result),) = results.finished(study(results.scope))
     errors = np.array(result["error"]), np.array(result["error_of_error"])
     decay = Decay(tuple(result["widths"]), *errors)
-    return Spread(network_of(run.config), run.config["networks"], decay)
+    return Spread(network_of(config), config["networks"], decay)
 
 
 def finding(data: Spread) -> str:
@@ -96,7 +84,7 @@ def finding(data: Spread) -> str:
 SIZE, POINTS = (7.2, 3.6), 9
 
 
-def draw(data: Spread, path: str | Path | None = None) -> "Figure":
+def draw(data: Spread, path: str | Path | None = None) -> Figure:
     """Left the graphical model, right the measured error of G(K) against width."""
     import matplotlib.pyplot as plt
 
@@ -134,7 +122,7 @@ EQUATIONS = (
 )
 
 
-def _draw_graph(axes: "Axes") -> None:
+def _draw_graph(axes: Axes) -> None:
     """From x to the output, moments below and units above, and their equations."""
     for column, moment, unit, count in zip(COLUMNS, MOMENTS, UNITS, COUNTS, strict=True):
         _draw_layer(axes, column, moment, unit, count)
@@ -152,7 +140,7 @@ def _draw_graph(axes: "Axes") -> None:
     axes.set_axis_off()
 
 
-def _draw_layer(axes: "Axes", column: float, moment: str, unit: str, count: str) -> None:
+def _draw_layer(axes: Axes, column: float, moment: str, unit: str, count: str) -> None:
     """The moments of a layer, and its units in their plate, with their number."""
     from matplotlib.patches import Circle, FancyBboxPatch
 
@@ -167,14 +155,14 @@ def _draw_layer(axes: "Axes", column: float, moment: str, unit: str, count: str)
     _arrow(axes, (column, LOW), (column, HIGH))
 
 
-def _node(axes: "Axes", at: Point, name: str, filling: str) -> None:
+def _node(axes: Axes, at: Point, name: str, filling: str) -> None:
     from matplotlib.patches import Circle
 
     axes.add_patch(Circle(at, RADIUS, fc=filling, ec="black", lw=0.9, zorder=3))
     axes.text(*at, name, ha="center", va="center", size=NODE, zorder=4)
 
 
-def _arrow(axes: "Axes", start: Point, end: Point) -> None:
+def _arrow(axes: Axes, start: Point, end: Point) -> None:
     """An arrow between the rims of two nodes."""
     from matplotlib.patches import FancyArrowPatch
 

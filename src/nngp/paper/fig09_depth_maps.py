@@ -1,28 +1,14 @@
 """Figure 9: test accuracy over the two variances, at several depths."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from nngp.paper import heat_maps
 from nngp.paper.critical import CRITICAL_RUNS
 from nngp.paper.grids.arrays import no_grids
 from nngp.paper.grids.study import GRID_RUNS
-from nngp.paper.heat_maps import (
-    POINTS,
-    WIDTH,
-    HeatMaps,
-    best_sentence,
-    data_words,
-    draw_colour_bar,
-    draw_legend,
-    draw_map,
-    error_scale,
-    read_heat_maps,
-)
-from nngp.paper.part import Claim, Part, Results
+from nngp.paper.heat_maps import POINTS, WIDTH, HeatMaps, read_heat_maps
+from nngp.paper.part import Claim, Figure, Part, Results
 from nngp.paper.words import percent
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CLAIM = Claim(
     title="accuracy over the two variances at many depths",
@@ -50,10 +36,10 @@ def finding(data: HeatMaps) -> str:
     for name in data.activations:
         known = [data.maps[name, depth].best for depth in data.depths if (name, depth) in data.maps]
         parts.append(f"{name} {', '.join(percent(best.test_accuracy) for best in known if best)}")
-    return best_sentence(data, " and ", parts)
+    return heat_maps.best_sentence(data, " and ", parts)
 
 
-def draw(data: HeatMaps, path: str | Path | None = None) -> "Figure":
+def draw(data: HeatMaps, path: str | Path | None = None) -> Figure:
     """Rows are activations, columns depths; one scale of colours for all."""
     import matplotlib.pyplot as plt
 
@@ -63,13 +49,13 @@ def draw(data: HeatMaps, path: str | Path | None = None) -> "Figure":
         titles = [f"depth {depth}" for depth in data.depths]
         size = (WIDTH, 1.0 + 1.6 * len(data.activations))
         figure, axes = variance_panels(data.activations, titles, size)
-        norm = error_scale(data)
+        norm = heat_maps.error_scale(data)
         for row, name in zip(axes, data.activations, strict=True):
             for panel, depth in zip(row, data.depths, strict=True):
-                draw_map(panel, data, name, depth, norm)
-        draw_colour_bar(figure, axes.ravel().tolist(), norm)
-        figure.suptitle(f"test accuracy: {data_words(data)}", fontsize=POINTS + 1)
-        draw_legend(figure, data)
+                heat_maps.draw_map(panel, data, name, depth, norm)
+        heat_maps.draw_colour_bar(figure, axes.ravel().tolist(), norm)
+        figure.suptitle(f"test accuracy: {heat_maps.data_words(data)}", fontsize=POINTS + 1)
+        heat_maps.draw_legend(figure, data)
         save(figure, path)
     return figure
 

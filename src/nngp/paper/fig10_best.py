@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,13 +18,9 @@ from nngp.paper.grids.arrays import no_grids
 from nngp.paper.grids.choice import Chosen, by_validation
 from nngp.paper.grids.study import GRID_RUNS
 from nngp.paper.heat_maps import write_note
-from nngp.paper.part import Claim, Part, Results
+from nngp.paper.part import Axes, Claim, Figure, Part, Results
 from nngp.paper.scope import BIAS_VARS, WEIGHT_VARS
 from nngp.paper.words import by_size
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CLAIM = Claim(
     title="where the best networks are",
@@ -109,7 +105,7 @@ MARGIN = 0.07  # of the ranges, so that marks at their ends are whole
 Looks = dict[int, dict[str, Any]]  # of marks, by depth
 
 
-def draw(data: Best, path: str | Path | None = None) -> "Figure":
+def draw(data: Best, path: str | Path | None = None) -> Figure:
     """Rows are activations, columns training sets; each mark is a network, its colour the depth,
     and deeper ones are larger and lie below."""
     import matplotlib.pyplot as plt
@@ -130,7 +126,7 @@ def draw(data: Best, path: str | Path | None = None) -> "Figure":
     return figure
 
 
-def _draw_panel(axes: "Axes", data: Best, name: str, train: int, looks: Looks) -> None:
+def _draw_panel(axes: Axes, data: Best, name: str, train: int, looks: Looks) -> None:
     if name in data.theories:
         theory = data.theories[name]
         axes.plot(*theory.line_within(np.array(data.weight_range)), color="0.4", lw=1.1, ls="--")
@@ -163,7 +159,7 @@ def _looks(depths: Sequence[int]) -> Looks:
     }
 
 
-def _draw_legend(figure: "Figure", looks: Looks) -> None:
+def _draw_legend(figure: Figure, looks: Looks) -> None:
     from matplotlib.lines import Line2D
 
     marks = [Line2D([], [], label=f"{depth}", **look) for depth, look in looks.items()]

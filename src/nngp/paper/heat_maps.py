@@ -15,13 +15,11 @@ from nngp.paper.critical import NO_LINE, Theory, read_theories
 from nngp.paper.experiment import Array
 from nngp.paper.grids.arrays import Grid, Grids
 from nngp.paper.grids.choice import Chosen, by_validation
-from nngp.paper.part import Results
+from nngp.paper.part import Axes, Figure, Results
 from nngp.paper.words import sentence
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ def error_scale(data: HeatMaps) -> "LogNorm":
     return LogNorm(lowest, max(highest, 1.01 * lowest))
 
 
-def draw_map(axes: "Axes", data: HeatMaps, name: str, depth: int, norm: "LogNorm") -> None:
+def draw_map(axes: Axes, data: HeatMaps, name: str, depth: int, norm: "LogNorm") -> None:
     """The cell of a network lies around it: grey without a kernel, white if it was not run."""
     from matplotlib.colors import ListedColormap
 
@@ -136,12 +134,12 @@ def draw_map(axes: "Axes", data: HeatMaps, name: str, depth: int, norm: "LogNorm
     axes.set(xlim=weights[[0, -1]], ylim=biases[[0, -1]])
 
 
-def write_note(axes: "Axes", text: str) -> None:
+def write_note(axes: Axes, text: str) -> None:
     """A word in the middle of an empty panel."""
     axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes, color="0.35")
 
 
-def draw_colour_bar(figure: "Figure", axes: list["Axes"], norm: "LogNorm") -> None:
+def draw_colour_bar(figure: Figure, axes: list[Axes], norm: "LogNorm") -> None:
     """A bar whose colours go by the logarithm of the error, and its ticks by accuracy."""
     from matplotlib.cm import ScalarMappable
 
@@ -154,7 +152,7 @@ def draw_colour_bar(figure: "Figure", axes: list["Axes"], norm: "LogNorm") -> No
     bar.minorticks_off()
 
 
-def draw_legend(figure: "Figure", data: HeatMaps) -> None:
+def draw_legend(figure: Figure, data: HeatMaps) -> None:
     """The marks that are there."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch

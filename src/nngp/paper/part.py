@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from nngp.errors import NothingMeasuredError
-from nngp.paper.experiment import Experiment
+from nngp.paper.experiment import Config, Experiment, result_of
 from nngp.paper.grids.arrays import Grids, read_grids
 from nngp.paper.scope import Scope
 from nngp.runs import RunStore
+from nngp.runs.key import key_of
+from nngp.runs.study import Study
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # names for annotations only: matplotlib is imported by drawings
+    Axes = Figure = Any
 
 Data = TypeVar("Data")
 Shown = TypeVar("Shown", contravariant=True)
@@ -27,6 +32,18 @@ class Results:
     store: RunStore
     scope: Scope
 
+    def finished(self, study: Study) -> list[tuple[Config, dict[str, Any]]]:
+        """Configurations and results of the finished runs of a study, in its order; raises
+        NothingMeasuredError if there are none."""
+        keys = [key_of(study.experiment, config) for config in study.configs]
+        runs = {run.key: run for run in self.store.runs(study.experiment, "done", keys=keys)}
+        if not runs:
+            raise NothingMeasuredError(
+                f"{self.store.path} has no finished run of {study.experiment!r} with these "
+                "options; run nngp reproduce with this part first"
+            )
+        return [(runs[key].config, result_of(runs[key])) for key in keys if key in runs]
+
     @cached_property
     def grids(self) -> Grids:
         """The grids over the two variances."""
@@ -36,7 +53,7 @@ class Results:
 class Drawing(Protocol[Shown]):
     """A function that draws data and computes nothing; with a path the figure is saved."""
 
-    def __call__(self, data: Shown, path: str | Path | None = None, /) -> "Figure": ...
+    def __call__(self, data: Shown, path: str | Path | None = None, /) -> Figure: ...
 
 
 @dataclass(frozen=True)

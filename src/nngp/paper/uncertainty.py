@@ -10,30 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nngp.datasets import Split, split
-from nngp.paper.experiment import (
-    Array,
-    Config,
-    Experiment,
-    finished_runs,
-    network_of,
-    result_of,
-    rounded,
-)
-from nngp.paper.part import Results
+from nngp.paper.experiment import Array, Config, Experiment, network_of, rounded
+from nngp.paper.part import Axes, Figure, Results
 from nngp.paper.scope import ACTIVATIONS, Scope
 from nngp.paper.words import by_size
 from nngp.posterior import condition
-from nngp.runs import Run
 from nngp.runs.study import Outcome, Study
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 EXPERIMENT = "doubt"
 NETWORK = {"depth": 3, "weight_var": 2.0, "bias_var": 0.2}  # the paper's
@@ -132,12 +118,11 @@ class Uncertainty:
 def read_all_sizes(results: Results) -> Uncertainty:
     """The curves of all training sets."""
     study = uncertainty_study(results.scope)
-    curves = tuple(_curve(run) for run in finished_runs(results.store, study))
+    curves = tuple(_curve(config, result) for config, result in results.finished(study))
     return Uncertainty(results.scope.dataset, curves, len(curves), len(study.configs))
 
 
-def _curve(run: Run) -> UncertaintyCurve:
-    config, result = run.config, result_of(run)
+def _curve(config: Config, result: Config) -> UncertaintyCurve:
     return UncertaintyCurve(
         config["train"],
         config["activation"],
@@ -164,7 +149,7 @@ GREY = "0.4"
 ROOM = 1.06  # scales beyond the largest error
 
 
-def draw(data: Uncertainty, path: str | Path | None = None) -> "Figure":
+def draw(data: Uncertainty, path: str | Path | None = None) -> Figure:
     """A panel for each training set. A mark stands for a bin of test points; on the dashed line
     errors would be as large as predicted."""
     import matplotlib.pyplot as plt
@@ -189,7 +174,7 @@ def draw(data: Uncertainty, path: str | Path | None = None) -> "Figure":
     return figure
 
 
-def _draw_panel(axes: "Axes", data: Uncertainty, curves: Sequence[UncertaintyCurve]) -> None:
+def _draw_panel(axes: Axes, data: Uncertainty, curves: Sequence[UncertaintyCurve]) -> None:
     from nngp.plots.style import plain
 
     for curve in curves:
@@ -213,7 +198,7 @@ def _look(activation: str) -> tuple[str, str]:
     return COLOURS[place], MARKS[place]
 
 
-def _name(figure: "Figure", data: Uncertainty) -> None:
+def _name(figure: Figure, data: Uncertainty) -> None:
     """Title, legend and vertical label; the title counts finished runs if some are missing."""
     from matplotlib.lines import Line2D
 

@@ -192,7 +192,7 @@ def _write(shown: PartResult, folder: Path, quiet: bool) -> list[Path]:
 
 
 def _write_table(shown: PartResult, file: Path, quiet: bool) -> Path:
-    from nngp.paper.columns import as_columns, write_csv
+    from nngp.paper.tables import as_columns, write_csv
 
     write_csv([shown.data], file)
     if not quiet:

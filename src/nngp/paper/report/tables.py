@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from nngp.paper.columns import as_columns
 from nngp.paper.report.html import Html, element, joined, table
-from nngp.paper.tables import Row, accuracy_of, points
+from nngp.paper.tables import Row, accuracy_of, as_columns, points
 
 NOTHING = element("span", "–", class_="none", aria_label="none")
 SIGNS = {"met": ("good", "✓ "), "missed": ("bad", "✗ ")}
