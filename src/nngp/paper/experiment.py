@@ -14,6 +14,7 @@ from nngp.runs.study import Study
 
 Array = NDArray[np.float64]
 Config = Mapping[str, Any]  # of a run: JSON values by name
+Result = Mapping[str, Any]  # likewise
 DIGITS = 8  # significant, of stored numbers
 
 
@@ -47,7 +48,7 @@ def rounded(values: ArrayLike) -> Any:
     return short.reshape(array.shape).tolist()
 
 
-def result_of(run: Run) -> dict[str, Any]:
+def result_of(run: Run) -> Result:
     """The result of a finished run."""
     assert run.result is not None
     return run.result

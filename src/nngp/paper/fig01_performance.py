@@ -1,9 +1,9 @@
 """Figure 1: accuracy and error against the number of training points, and against the width."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from nngp.paper.experiment import Array, result_of
 from nngp.paper.grids.arrays import judged_on
 from nngp.paper.grids.choice import by_validation
 from nngp.paper.grids.study import GRID_RUNS
-from nngp.paper.part import Axes, Claim, Figure, Part, Results
+from nngp.paper.part import Axes, Claim, Figure, Part, Results, Style
 from nngp.paper.published import published_row
 from nngp.paper.scope import Scope
 from nngp.paper.searches import FINITE_RUNS, best_shape, best_trial, finished_trials, is_of
@@ -206,11 +206,10 @@ def _compared(curve: SizeCurve) -> str:
 WIDTH, HEIGHT, POINTS = 7.2, 2.6, 9  # height of a row
 MARKS = "osD^v<>"  # with the colours, they tell activations apart
 INFINITE, FINITE = "--", "-"
-PAPER: dict[str, Any] = {"mfc": "none", "lw": 0.7, "ms": 6.5, "zorder": 1.5}
+PAPER: Style = {"mfc": "none", "lw": 0.7, "ms": 6.5, "zorder": 1.5}
 ASIDE = 1.03  # between two activations, so that their marks lie side by side
 MARGIN = 0.06  # of the height
-Look = Mapping[str, Any]
-Looks = Mapping[str, Look]  # by activation
+Looks = dict[str, Style]  # by activation
 
 
 def draw(data: Performance, path: str | Path | None = None) -> Figure:
@@ -273,7 +272,7 @@ def _draw_widths(axes: Axes, data: Performance, score: str, looks: Looks) -> Non
     width_axis(axes, sorted({point.at for line in data.widths for point in line.points}))
 
 
-def _line(axes: Axes, points: Points, score: str, look: Look, beside: float = 1.0) -> None:
+def _line(axes: Axes, points: Points, score: str, look: Style, beside: float = 1.0) -> None:
     """The points that have this score: the paper prints no errors."""
     known = [(point.at, value) for point in points if (value := getattr(point, score)) is not None]
     if known:

@@ -36,7 +36,8 @@ def _work(config: Config) -> Outcome:
 def read(results: Results) -> AngularStructure:
     """The paper's network, from the exact curve and from the look-up table."""
     ((config, result),) = results.finished(study(results.scope))
-    return AngularStructure(network_of(config), *(np.array(result[name]) for name in CURVES))
+    curves = {name: np.array(result[name]) for name in CURVES}
+    return AngularStructure(network_of(config), **curves)
 
 
 def finding(data: AngularStructure) -> str:

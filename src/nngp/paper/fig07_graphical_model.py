@@ -8,7 +8,6 @@ limits as width^(-1/2).
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from nngp.architecture import Architecture
 from nngp.finite.decay import Decay
 from nngp.finite.width_convergence import convergence, three_inputs
 from nngp.paper.experiment import Config, Experiment, network_of, rounded
-from nngp.paper.part import Axes, Claim, Figure, Part, Results
+from nngp.paper.part import Axes, Claim, Figure, Part, Results, Style
 from nngp.paper.scope import Scope
 from nngp.runs.study import Outcome, Study
 
@@ -172,7 +171,7 @@ def _arrow(axes: Axes, start: Point, end: Point) -> None:
         (start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1]))
         for share in (part, 1 - part)
     )
-    look: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "shrinkA": 0, "shrinkB": 0}
+    look: Style = {"arrowstyle": "-|>", "mutation_scale": 9, "shrinkA": 0, "shrinkB": 0}
     axes.add_patch(FancyArrowPatch(first, last, lw=0.9, color="black", zorder=2, **look))
 
 

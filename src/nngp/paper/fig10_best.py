@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from nngp.paper.grids.arrays import no_grids
 from nngp.paper.grids.choice import Chosen, by_validation
 from nngp.paper.grids.study import GRID_RUNS
 from nngp.paper.heat_maps import write_note
-from nngp.paper.part import Axes, Claim, Figure, Part, Results
+from nngp.paper.part import Axes, Claim, Figure, Part, Results, Style
 from nngp.paper.scope import BIAS_VARS, WEIGHT_VARS
 from nngp.paper.words import by_size
 
@@ -102,7 +101,7 @@ COLOURS = "plasma"
 SMALLEST, LARGEST = 3.2, 8.0  # marks, in points: networks that differ in depth only are rings
 BRIGHTEST = 0.88  # of the colours: brighter ones are not seen on white
 MARGIN = 0.07  # of the ranges, so that marks at their ends are whole
-Looks = dict[int, dict[str, Any]]  # of marks, by depth
+Looks = dict[int, Style]  # of marks, by depth
 
 
 def draw(data: Best, path: str | Path | None = None) -> Figure:

@@ -15,7 +15,7 @@ from nngp.paper.uncertainty import UncertaintyCurve, read_all_sizes
 
 LOOKUP_WITHIN = 0.3  # points
 LOOKUP_DATASETS = ("mnist",)  # which images of CIFAR-10 the authors trained on is not known
-# Points that a re-tuned network may be worse; elsewhere it must be better.
+# Points that a re-tuned network may be worse; on other data sets it must be better.
 MAY_LOSE = {"mnist": 0.1}
 CORRELATION = 0.9
 CLASSES = 10  # of every set of images

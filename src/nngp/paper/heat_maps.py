@@ -6,7 +6,7 @@ read alike by readers with and without colour blindness, and prints well in grey
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from nngp.paper.critical import NO_LINE, Theory, read_theories
 from nngp.paper.experiment import Array
 from nngp.paper.grids.arrays import Grid, Grids
 from nngp.paper.grids.choice import Chosen, by_validation
-from nngp.paper.part import Axes, Figure, Results
+from nngp.paper.part import Axes, Figure, Results, Style
 from nngp.paper.words import sentence
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ def best_sentence(data: HeatMaps, between: str, parts: Sequence[str]) -> str:
 WIDTH, POINTS = 7.2, 9
 COLOURS = "cividis_r"
 NO_KERNEL = "0.75"
-STAR: dict[str, Any] = {"marker": "*", "ms": 10, "mfc": "white", "mec": "black", "mew": 0.9}
+STAR: Style = {"marker": "*", "ms": 10, "mfc": "white", "mec": "black", "mew": 0.9}
 
 
-def line_look() -> dict[str, Any]:
+def line_look() -> Style:
     """Look of the critical line: seen on dark and bright alike."""
     from matplotlib.patheffects import withStroke
 
@@ -121,7 +121,7 @@ def draw_map(axes: Axes, data: HeatMaps, name: str, depth: int, norm: "LogNorm")
         write_note(axes, "not run")
         return
     weights, biases = _edges(one.grid.weight_vars), _edges(one.grid.bias_vars)
-    cells: dict[str, Any] = {"rasterized": True}
+    cells: Style = {"rasterized": True}
     if (grey := _without_kernel(one)).any():
         hidden = np.ma.masked_equal(grey.T, False)
         axes.pcolormesh(weights, biases, hidden, cmap=ListedColormap([NO_KERNEL]), **cells)
@@ -154,10 +154,11 @@ def draw_colour_bar(figure: Figure, axes: list[Axes], norm: "LogNorm") -> None:
 
 def draw_legend(figure: Figure, data: HeatMaps) -> None:
     """The marks that are there."""
+    from matplotlib.artist import Artist
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    marks: list[Any] = [Line2D([], [], ls="none", label="best by validation", **STAR)]
+    marks: list[Artist] = [Line2D([], [], ls="none", label="best by validation", **STAR)]
     if data.theories:
         marks.append(Line2D([], [], label="critical line", **line_look()))
     if any(_without_kernel(one).any() for one in data.maps.values()):

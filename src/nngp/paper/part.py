@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from nngp.errors import NothingMeasuredError
-from nngp.paper.experiment import Config, Experiment, result_of
+from nngp.paper.experiment import Config, Experiment, Result, result_of
 from nngp.paper.grids.arrays import Grids, read_grids
 from nngp.paper.scope import Scope
 from nngp.runs import RunStore
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 else:  # names for annotations only: matplotlib is imported by drawings
     Axes = Figure = Any
 
+Style = dict[str, Any]  # keywords of matplotlib's functions
 Data = TypeVar("Data")
 Shown = TypeVar("Shown", contravariant=True)
 
@@ -32,7 +33,7 @@ class Results:
     store: RunStore
     scope: Scope
 
-    def finished(self, study: Study) -> list[tuple[Config, dict[str, Any]]]:
+    def finished(self, study: Study) -> list[tuple[Config, Result]]:
         """Configurations and results of the finished runs of a study, in its order; raises
         NothingMeasuredError if there are none."""
         keys = [key_of(study.experiment, config) for config in study.configs]
@@ -88,11 +89,14 @@ class Part(Generic[Data]):
         return f"{self.name}-{scope.dataset}" if self.about_data else self.name
 
 
+AnyPart = Part[Any]
+
+
 @dataclass(frozen=True)
 class PartResult:
     """The data of a part as a store has them, or a sentence that says why there are none."""
 
-    part: Part[Any]
+    part: AnyPart
     scope: Scope
     data: Any = None
     problem: str = ""
@@ -103,13 +107,13 @@ class PartResult:
         return f"Missing: {self.problem}." if self.problem else self.part.finding(self.data)
 
 
-def read_parts(parts: Sequence[Part[Any]], store: RunStore, scope: Scope) -> list[PartResult]:
+def read_parts(parts: Sequence[AnyPart], store: RunStore, scope: Scope) -> list[PartResult]:
     """Read parts from a store."""
     results = Results(store, scope)
     return [_read(part, results) for part in parts]
 
 
-def _read(part: Part[Any], results: Results) -> PartResult:
+def _read(part: AnyPart, results: Results) -> PartResult:
     """Missing runs or packages become the `problem`; other errors are raised."""
     try:
         return PartResult(part, results.scope, part.read(results))

@@ -1,7 +1,6 @@
 """The paper's tables and figures in its order."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from nngp.paper import (
     fig01_performance,
@@ -17,9 +16,9 @@ from nngp.paper import (
     table1,
     table2,
 )
-from nngp.paper.part import Part
+from nngp.paper.part import AnyPart
 
-PARTS: tuple[Part[Any], ...] = (
+PARTS: tuple[AnyPart, ...] = (
     table1.PART,
     table2.PART,
     fig01_performance.PART,
@@ -35,7 +34,7 @@ PARTS: tuple[Part[Any], ...] = (
 )
 
 
-def parts_named(names: Sequence[str]) -> list[Part[Any]]:
+def parts_named(names: Sequence[str]) -> list[AnyPart]:
     """Parts by name, in the paper's order; "all" is all of them."""
     known = {part.name: part for part in PARTS}
     for name in names:

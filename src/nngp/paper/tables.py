@@ -28,6 +28,7 @@ from nngp.paper.words import percent
 from nngp.runs import Run
 
 TOP = 25  # networks; how far apart the best are on test says what a choice among them is worth
+Columns = dict[str, Any]  # numbers and texts by column, None where there is none
 PRINTED = 0.0051  # the paper prints variances with two decimals
 
 
@@ -148,7 +149,7 @@ def finding(data: AccuracyTable) -> str:
     )
 
 
-def as_columns(row: Row) -> dict[str, Any]:
+def as_columns(row: Row) -> Columns:
     """Plain values by column, None where there is none. Accuracies are fractions; differences and
     the standard error are points (hundredths). `nn` is a finite network, `nngp` an infinite one."""
     return {
@@ -200,7 +201,7 @@ def accuracy_of(run: Run | None) -> float | None:
     return run.result["test_accuracy"] if run and run.result else None
 
 
-def _finite(found: Found | None) -> dict[str, Any]:
+def _finite(found: Found | None) -> Columns:
     names = ("nn", "nn_mse", "nn_setting", "nn_trials")
     if found is None:
         return dict.fromkeys(names)
@@ -212,7 +213,7 @@ def _finite(found: Found | None) -> dict[str, Any]:
     return dict(zip(names, values, strict=True))
 
 
-def _infinite(name: str, chosen: Chosen | None) -> dict[str, Any]:
+def _infinite(name: str, chosen: Chosen | None) -> Columns:
     return {
         name: chosen and chosen.test_accuracy,
         f"{name}_mse": chosen and chosen.test_mse,
@@ -220,7 +221,7 @@ def _infinite(name: str, chosen: Chosen | None) -> dict[str, Any]:
     }
 
 
-def _short(value: Any) -> Any:
+def _short(value: object) -> object:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 

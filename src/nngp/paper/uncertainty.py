@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from nngp.datasets import Split, split
-from nngp.paper.experiment import Array, Config, Experiment, network_of, rounded
+from nngp.paper.experiment import Array, Config, Experiment, Result, network_of, rounded
 from nngp.paper.part import Axes, Figure, Results
 from nngp.paper.scope import ACTIVATIONS, Scope
 from nngp.paper.words import by_size
@@ -122,7 +122,7 @@ def read_all_sizes(results: Results) -> Uncertainty:
     return Uncertainty(results.scope.dataset, curves, len(curves), len(study.configs))
 
 
-def _curve(config: Config, result: Config) -> UncertaintyCurve:
+def _curve(config: Config, result: Result) -> UncertaintyCurve:
     return UncertaintyCurve(
         config["train"],
         config["activation"],

@@ -5,7 +5,7 @@ Parts share experiments; each is done once, cheap ones first.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from nngp._progress import Callback
 from nngp.finite.requirements import need_packages
@@ -16,7 +16,7 @@ from nngp.paper.fig05_prior import PRIOR_RUNS
 from nngp.paper.fig06_angular import ANGULAR_RUNS
 from nngp.paper.fig07_graphical_model import SPREAD_RUNS
 from nngp.paper.grids.study import GRID_RUNS
-from nngp.paper.part import Part
+from nngp.paper.part import AnyPart
 from nngp.paper.scope import Scope
 from nngp.paper.searches import FINITE_RUNS, GAP_RUNS, SearchSize, search_workload
 from nngp.paper.settings import SETTING_RUNS
@@ -124,7 +124,7 @@ class StudyWorkload:
 
 
 def workloads_for(
-    parts: Sequence[Part[Any]], scope: Scope, search: SearchSize, executor: Executor | None = None
+    parts: Sequence[AnyPart], scope: Scope, search: SearchSize, executor: Executor | None = None
 ) -> tuple[list[Workload], list[str]]:
     """The workloads that parts need, each once; and a sentence for each that has to be left out.
     Studies are done by `executor`; searches over finite networks in this process: their trials

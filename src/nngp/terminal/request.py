@@ -4,12 +4,11 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from nngp.architecture import as_activation
 from nngp.datasets.catalogue import IMAGE_SETS
 from nngp.linsolve import choose_engine
-from nngp.paper.part import Part
+from nngp.paper.part import AnyPart
 from nngp.paper.parts import parts_named
 from nngp.paper.scope import DEPTHS, GRID, Scope, default_sizes
 from nngp.paper.searches import TRIALS, WIDTHS, SearchSize
@@ -25,7 +24,7 @@ class Asked:
     """What is to be reproduced, how much is spent on finite networks, and whose workers do the
     runs; without a cluster this process does."""
 
-    parts: list[Part[Any]]
+    parts: list[AnyPart]
     scope: Scope
     finite: SearchSize
     cluster: str | None = None

@@ -29,7 +29,7 @@ class Chosen:
 
     @property
     def setting(self) -> str:
-        """As the paper writes it: depth, weight and bias variance."""
+        """Depth, weight and bias variance, as the paper writes them."""
         return f"{self.depth}-{self.weight_var:.2f}-{self.bias_var:.2f}"
 
 
