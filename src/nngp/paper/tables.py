@@ -9,7 +9,7 @@ Rows are also given as named columns and as a CSV file.
 import csv
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,26 +127,30 @@ def finding(data: AccuracyTable) -> str:
         if row.difference is not None
     }
     if changes:
-        above = sum(change >= 0 for change in changes.values())
-        mean = float(np.mean(list(changes.values())))
-        low, high = min(changes, key=changes.__getitem__), max(changes, key=changes.__getitem__)
-        return (
-            f"Chosen by validation, {above} of {len(changes)} measured rows reach the paper's "
-            f"accuracy; "
-            f"differences go from {_signed(changes[low])} ({low}) to {_signed(changes[high])} "
-            f"({high}), {_signed(mean)} in the mean."
-        )
-    best = max(
-        ((row.chosen.test_accuracy, row) for row in data.rows if row.chosen is not None),
-        key=lambda pair: pair[0],
-        default=None,
-    )
-    if best is None:
+        return _differences_sentence(changes)
+    found = [(row.chosen.test_accuracy, row) for row in data.rows if row.chosen is not None]
+    if not found:
         return "No grid has been begun."
+    accuracy, best = max(found, key=lambda pair: pair[0])
     return (
-        f"The paper has no such rows. The best is {best[1].activation} with {best[1].train:,} "
-        f"training points, {percent(best[0])}."
+        f"The paper has no such rows. The best is {best.activation} with {best.train:,} training "
+        f"points, {percent(accuracy)}."
     )
+
+
+def _differences_sentence(changes: Mapping[str, float]) -> str:
+    above = sum(change >= 0 for change in changes.values())
+    mean = float(np.mean(list(changes.values())))
+    low, high = min(changes, key=changes.__getitem__), max(changes, key=changes.__getitem__)
+    return (
+        f"Chosen by validation, {above} of {len(changes)} measured rows reach the paper's "
+        f"accuracy; differences go from {_signed(changes[low])} ({low}) to "
+        f"{_signed(changes[high])} ({high}), {_signed(mean)} in the mean."
+    )
+
+
+def _signed(change: float) -> str:
+    return f"{change:+.2f}".replace("-", "−") + " points"
 
 
 def as_columns(row: Row) -> Columns:
@@ -223,10 +227,6 @@ def _infinite(name: str, chosen: Chosen | None) -> Columns:
 
 def _short(value: object) -> object:
     return float(f"{value:.6g}") if isinstance(value, float) else value
-
-
-def _signed(change: float) -> str:
-    return f"{change:+.2f}".replace("-", "−") + " points"
 
 
 def _row(

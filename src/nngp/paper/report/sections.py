@@ -99,9 +99,9 @@ def _reasons(goal: str, reasons: Sequence[str]) -> list[Html]:
     if not reasons:
         return []
     items = [element("li", reason) for reason in reasons]
-    said = element("summary", f"Missed, row by row: {goal} (accuracies in per cent)")
-    # open, as paper has no clicks
-    return [element("details", said, element("ul", *items), open="")]
+    head = element("summary", f"Missed, row by row: {goal} (accuracies in per cent)")
+    # Open, as a printed page has no clicks.
+    return [element("details", head, element("ul", *items), open="")]
 
 
 def _claims(shown: Sequence[PartResult]) -> Html:
