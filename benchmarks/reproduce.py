@@ -15,12 +15,13 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from nngp.paper.readings.columns import write_csv
-from nngp.paper.readings.tables import table2
+from nngp.paper import table2
+from nngp.paper.grids.study import grid_studies
+from nngp.paper.part import Results
 from nngp.paper.scope import ACTIVATIONS, DEPTHS, GRID, Scope, default_sizes
-from nngp.paper.studies.doubt import doubt_study
-from nngp.paper.studies.grid import grid_studies
-from nngp.paper.studies.setting import setting_study
+from nngp.paper.settings import setting_study
+from nngp.paper.tables import write_csv
+from nngp.paper.uncertainty import uncertainty_study
 from nngp.runs import RunStore, pack, unpacked
 from nngp.runs.study import Outcome, Study, carry_out
 
@@ -70,7 +71,7 @@ def arguments() -> argparse.Namespace:
 def write_tables(store: Path, datasets: Sequence[str]) -> None:
     """Table 2 of every data set, from a packed store."""
     with unpacked(store) as file, RunStore(file) as runs:
-        tables = [table2(runs, Scope(name, default_sizes(name))) for name in datasets]
+        tables = [table2.read(Results(runs, Scope(name, default_sizes(name)))) for name in datasets]
     write_csv(tables, store.with_name("table2.csv"))
 
 
@@ -85,7 +86,7 @@ def main() -> None:
             if experiment == "grid":
                 stages = zip(*(grid_studies(store, scope) for scope in scopes), strict=True)
             else:
-                known = {"setting": setting_study, "doubt": doubt_study}[experiment]
+                known = {"setting": setting_study, "doubt": uncertainty_study}[experiment]
                 stages = zip(*([known(scope)] for scope in scopes), strict=True)
             for stage in stages:
                 study = together(stage)

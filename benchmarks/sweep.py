@@ -16,14 +16,15 @@ import numpy as np
 from large import command, load, machine
 
 import nngp
+from nngp.paper.scope import BIAS_VARS, WEIGHT_VARS
 
 
 def grid(size: int, depth: int, activation: str) -> list[nngp.Architecture]:
-    """weight_var 0.1 to 5, bias_var 0 to 2 (appendix D)."""
+    """Networks over the paper's ranges of the two variances (appendix D)."""
     return [
         nngp.Architecture(depth, activation, float(w), float(b))
-        for w in np.linspace(0.1, 5.0, size)
-        for b in np.linspace(0.0, 2.0, size)
+        for w in np.linspace(*WEIGHT_VARS, size)
+        for b in np.linspace(*BIAS_VARS, size)
     ]
 
 

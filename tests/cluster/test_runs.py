@@ -11,13 +11,14 @@ import pytest
 from clusters import is_alive, processes
 
 import nngp
-from nngp.paper import on_dask as elsewhere
-from nngp.paper.cost import outlook
+from nngp.paper import on_dask
+from nngp.paper.cost import cost_of
+from nngp.paper.experiment import Experiment
+from nngp.paper.grids import sweeps
 from nngp.paper.on_dask import Workers
 from nngp.paper.scope import Scope
-from nngp.paper.studies import sweeps
-from nngp.paper.studies.doubt import doubt_study
-from nngp.paper.tasks import StudyTask
+from nngp.paper.uncertainty import uncertainty_study
+from nngp.paper.workloads import StudyWorkload
 from nngp.runs import RunStore
 from nngp.runs.study import Outcome, Study, carry_out
 
@@ -86,18 +87,18 @@ def test_a_killed_worker_costs_nothing_but_time(tmp_path):
     with processes() as client:
         hands = Watched(client, SCOPE, then=kill)
         with RunStore(tmp_path / "there.db") as store:
-            keys = carry_out(store, doubt_study(SCOPE), executor=hands, progress=False)
+            keys = carry_out(store, uncertainty_study(SCOPE), executor=hands, progress=False)
             assert {store.get(key).attempts for key in keys} == {1}  # Dask did them again, not we
         assert hands.ended == len(keys) == 20
     assert not is_alive(killed[0])
     with RunStore(tmp_path / "here.db") as store:
-        carry_out(store, doubt_study(SCOPE), progress=False)
+        carry_out(store, uncertainty_study(SCOPE), progress=False)
     assert results(tmp_path / "there.db") == results(tmp_path / "here.db")
 
 
 def test_what_cannot_be_computed_is_written_down(client, tmp_path):
     """A configuration that no network has; what cannot be is a result too."""
-    study = doubt_study(replace(SCOPE, sizes=(20,)))
+    study = uncertainty_study(replace(SCOPE, sizes=(20,)))
     configs = [{**study.configs[0], "bin": 1000}, study.configs[1]]  # one bin correlates with none
     with RunStore(tmp_path / "runs.db") as store:
         study = replace(study, configs=configs)
@@ -113,7 +114,9 @@ def test_other_errors_end_the_work_and_give_the_runs_back(client, tmp_path):
     scope = replace(SCOPE, dataset="mnist", sizes=(100,), data=tmp_path / "nowhere")
     with RunStore(tmp_path / "runs.db") as store:
         with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
-            carry_out(store, doubt_study(scope), executor=Workers(client, scope), progress=False)
+            carry_out(
+                store, uncertainty_study(scope), executor=Workers(client, scope), progress=False
+            )
         assert store.counts()["pending"] == 2
 
 
@@ -125,10 +128,10 @@ def test_an_interruption_gives_back_what_is_in_flight(client, tmp_path):
     hands = Watched(client, SCOPE, then=interrupt)
     with RunStore(tmp_path / "runs.db") as store:
         with pytest.raises(KeyboardInterrupt):
-            carry_out(store, doubt_study(SCOPE), executor=hands, progress=False)
+            carry_out(store, uncertainty_study(SCOPE), executor=hands, progress=False)
         counts = store.counts()
         assert (counts["done"], counts["pending"], counts["running"]) == (1, 19, 0)
-        carry_out(store, doubt_study(SCOPE), executor=Workers(client, SCOPE), progress=False)
+        carry_out(store, uncertainty_study(SCOPE), executor=Workers(client, SCOPE), progress=False)
         assert store.counts()["done"] == 20
 
 
@@ -139,7 +142,7 @@ def test_at_the_end_of_a_budget_what_is_in_flight_is_waited_for(client, tmp_path
     monkeypatch.setattr("nngp.runs.study.time", watch)
     hands = Workers(client, SCOPE)
     with RunStore(tmp_path / "runs.db") as store:
-        carry_out(store, doubt_study(SCOPE), executor=hands, until=1.0, progress=False)
+        carry_out(store, uncertainty_study(SCOPE), executor=hands, until=1.0, progress=False)
         counts = store.counts()
         assert (counts["done"], counts["pending"], counts["running"]) == (4, 16, 0)
 
@@ -148,7 +151,7 @@ def test_no_workers_is_an_error_after_a_while(tmp_path):
     with processes(workers=0) as client, RunStore(tmp_path / "runs.db") as store:
         hands = Workers(client, SCOPE, patience=0.1)
         with pytest.raises(nngp.ClusterError, match=r"no worker for 0 seconds.*are in the store"):
-            carry_out(store, doubt_study(SCOPE), executor=hands, progress=False)
+            carry_out(store, uncertainty_study(SCOPE), executor=hands, progress=False)
         assert store.counts()["pending"] == 20
 
 
@@ -160,21 +163,26 @@ def test_a_scheduler_that_goes_away(tmp_path):
     with processes() as client, RunStore(tmp_path / "runs.db") as store:
         hands = Watched(client, SCOPE, then=stop)
         with pytest.raises(nngp.ClusterError, match="lost"):
-            carry_out(store, doubt_study(SCOPE), executor=hands, progress=False)
+            carry_out(store, uncertainty_study(SCOPE), executor=hands, progress=False)
         assert store.counts()["done"] == 2
         assert store.counts()["running"] == 0
+
+
+def workload(study, *executor):
+    scope = replace(SCOPE, engine="cpu")
+    return StudyWorkload(Experiment(study.experiment, lambda scope: study), scope, *executor)
 
 
 def test_a_forecast_counts_the_threads(client, tmp_path):
     configs = [{"train": 1000, "i": i} for i in range(4)]
     study = Study("grid", configs, lambda config: Outcome({}))
     with RunStore(tmp_path / "runs.db") as store:
-        alone = outlook(store, StudyTask(study, "cpu"))
-        two = outlook(store, StudyTask(study, "cpu", Workers(client, SCOPE)))
+        alone = cost_of(store, workload(study))
+        two = cost_of(store, workload(study, Workers(client, SCOPE)))
         assert two.seconds == pytest.approx(alone.seconds / 2)
         store.finish(store.declare("grid", configs)[0], {}, seconds=8.0, device="cpu")
         pair = replace(study, configs=configs[:2])
-        last = outlook(store, StudyTask(pair, "cpu", Workers(client, SCOPE)))
+        last = cost_of(store, workload(pair, Workers(client, SCOPE)))
         assert last.seconds == pytest.approx(8.0)  # one run is not done by two
 
 
@@ -194,9 +202,9 @@ def test_a_study_is_made_once_for_the_runs_of_a_thread(monkeypatch):
         work, close = lambda config: Outcome(config), lambda: closed.append(name)
         return Study(name, [], work, close)
 
-    monkeypatch.setattr(elsewhere, "study_named", study)
+    monkeypatch.setattr(on_dask, "study_named", study)
     for name in ("a", "a", "b", "b"):
-        assert elsewhere.do_run(name, SCOPE, {"x": 1}).outcome.result == {"x": 1}
+        assert on_dask.do_run(name, SCOPE, {"x": 1}).outcome.result == {"x": 1}
     assert (made, closed) == (["a", "b"], ["a"])
-    elsewhere.do_run("b", replace(SCOPE, grid=3), {})
+    on_dask.do_run("b", replace(SCOPE, grid=3), {})
     assert made == ["a", "b", "b"]

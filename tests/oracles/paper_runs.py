@@ -5,7 +5,7 @@ import numpy as np
 from nngp.paper.scope import Scope
 
 MNIST = Scope("mnist", (1000, 10_000), (3, 50), ("relu", "tanh"), 3)
-DOUBT = {"correlation": 0.95, "points": 10_000}
+UNCERTAINTY = {"correlation": 0.95, "points": 10_000}
 BEST = 0.98  # test accuracy of the network that validation chooses
 
 
@@ -83,26 +83,24 @@ def fill_settings(store):
 
 
 def fill_small_studies(store, scope):
-    from nngp.paper.studies.angular import angular_study
-    from nngp.paper.studies.doubt import doubt_study
-    from nngp.paper.studies.prior import prior_study
-    from nngp.paper.studies.spread import spread_study
+    from nngp.paper import fig05_prior, fig06_angular, fig07_graphical_model
+    from nngp.paper.uncertainty import uncertainty_study
 
     bins = {"predicted": [0.1, 0.2, 0.3], "realised": [0.1, 0.2, 0.31]}
-    fill(store, "doubt", doubt_study(scope).configs, lambda c: {**bins, **DOUBT})
+    fill(store, "doubt", uncertainty_study(scope).configs, lambda c: {**bins, **UNCERTAINTY})
     line = {"x": [-1.0, 1.0], "values": [[0.0, 1.0], [1.0, 0.0]]}
-    fill(store, "prior", prior_study(scope).configs, lambda c: line)
+    fill(store, "prior", fig05_prior.study(scope).configs, lambda c: line)
     theta = [0.0, 1.0, 2.0]
     curve = [[2.0, 1.0, 0.5]] * 10
     angular = {"theta": theta, "exact": curve, "sparse_theta": [1.0], "lookup": [[1.02]] * 10}
-    fill(store, "angular", angular_study(scope).configs, lambda c: angular)
+    fill(store, "angular", fig06_angular.study(scope).configs, lambda c: angular)
 
     def spread(config):
         error = [[width**-0.5] * config["depth"] for width in config["widths"]]
-        doubt = (0.01 * np.array(error)).tolist()
-        return {"widths": config["widths"], "error": error, "error_of_error": doubt}
+        of_error = (0.01 * np.array(error)).tolist()
+        return {"widths": config["widths"], "error": error, "error_of_error": of_error}
 
-    fill(store, "spread", spread_study(scope).configs, spread)
+    fill(store, "spread", fig07_graphical_model.study(scope).configs, spread)
 
 
 def fill_searches(store):

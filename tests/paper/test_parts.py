@@ -7,7 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from nngp.errors import NothingMeasuredError
-from nngp.paper.parts import PARTS, Part, chosen, look_up
+from nngp.paper.experiment import Experiment
+from nngp.paper.grids.study import GRID_RUNS
+from nngp.paper.part import Claim, Part, read_parts
+from nngp.paper.parts import PARTS, parts_named
 from nngp.paper.scope import Scope
 
 SCOPE = Scope("digits", (50,))
@@ -21,10 +24,10 @@ def test_all_parts_are_there_in_the_papers_order():
 
 
 def test_parts_are_chosen_in_order_and_once():
-    assert [part.name for part in chosen(["fig10", "table1", "fig10"])] == ["table1", "fig10"]
-    assert chosen(["all"]) == chosen(["fig2", "all"]) == list(PARTS)
+    assert [part.name for part in parts_named(["fig10", "table1", "fig10"])] == ["table1", "fig10"]
+    assert parts_named(["all"]) == parts_named(["fig2", "all"]) == list(PARTS)
     with pytest.raises(ValueError, match="no part 'fig11' of the paper; use all, table1, table2"):
-        chosen(["fig11"])
+        parts_named(["fig11"])
 
 
 def test_headings_and_names():
@@ -35,51 +38,49 @@ def test_headings_and_names():
     assert by_name["fig6"].named(SCOPE) == "fig6"
 
 
-def test_readers_and_drawings_exist():
-    """They are imported when they are called, so nothing else would notice a wrong name."""
-    pytest.importorskip("matplotlib")
+def test_readers_sentences_and_drawings_have_the_same_arguments():
     for part in PARTS:
-        assert len(signature(part.read.found()).parameters) == 2 + ("grid" in part.needs)
+        assert len(signature(part.read).parameters) == len(signature(part.finding).parameters) == 1
         if part.draw is not None:
-            assert list(signature(part.draw.found()).parameters)[1] == "path"
+            assert list(signature(part.draw).parameters) == ["data", "path"]
 
 
-def reader(outcome):
-    def read(*arguments):
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome if outcome else arguments
+def part_with(read, *experiments):
+    return Part("fig6", Claim("t", "c", "l"), experiments, read, str)
+
+
+def raising(error):
+    def read(results):
+        raise error
 
     return read
 
 
 @pytest.mark.parametrize("error", [NothingMeasuredError, ImportError, ValueError])
 def test_what_is_not_there_is_said(error):
-    part = Part("fig6", "t", "c", "l", ("angular",), reader(error("nothing in a/runs.db.")))
-    (one,) = look_up([part], SimpleNamespace(path=Path("a/runs.db")), SCOPE)
+    part = part_with(raising(error("nothing in a/runs.db.")))
+    (one,) = read_parts([part], SimpleNamespace(path=Path("a/runs.db")), SCOPE)
     assert (one.data, one.part, one.scope) == (None, part, SCOPE)
     assert one.problem == "nothing in the store"
 
 
 def test_an_error_of_ours_is_not_hidden():
-    part = Part("fig6", "t", "c", "l", ("angular",), reader(KeyError("x")))
+    part = part_with(raising(KeyError("x")))
     with pytest.raises(KeyError):
-        look_up([part], None, SCOPE)
+        read_parts([part], None, SCOPE)
 
 
 def test_grids_are_read_once_for_those_that_need_them(monkeypatch):
-    from nngp.paper.readings import grids
-
     calls = []
-    monkeypatch.setattr(grids, "read_grids", lambda *a: calls.append(a) or "grids")
-    with_grid = Part("fig4", "t", "c", "l", ("grid",), reader(None))
-    without = Part("fig3", "t", "c", "l", ("doubt",), reader(None))
-    shown = look_up([with_grid, without, with_grid], "store", SCOPE)
+    monkeypatch.setattr("nngp.paper.part.read_grids", lambda *a: calls.append(a) or "grids")
+    with_grid = part_with(lambda results: (results.store, results.scope, results.grids), GRID_RUNS)
+    without = part_with(lambda results: (results.store, results.scope), Experiment("doubt"))
+    shown = read_parts([with_grid, without, with_grid], "store", SCOPE)
     assert [one.data for one in shown] == [
         ("store", SCOPE, "grids"),
         ("store", SCOPE),
         ("store", SCOPE, "grids"),
     ]
     assert calls == [("store", SCOPE)]
-    look_up([without], "store", SCOPE)
+    read_parts([without], "store", SCOPE)
     assert len(calls) == 1

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from paper_runs import DOUBT, fill
+from paper_runs import UNCERTAINTY, fill
 
 from nngp.runs import RunStore
 
@@ -18,7 +18,7 @@ def doubt(path, dataset, test, size):
     }
     bins = {"predicted": [0.1, 0.2], "realised": [0.1, 0.2]}
     with RunStore(path) as store:
-        fill(store, "doubt", [config], lambda config: {**bins, **DOUBT})
+        fill(store, "doubt", [config], lambda config: {**bins, **UNCERTAINTY})
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from paper_runs import DOUBT, fill
+from paper_runs import UNCERTAINTY, fill
 
 pytest.importorskip("matplotlib")
 
@@ -40,7 +40,7 @@ def test_a_part_is_done_drawn_and_resumed(run):
 
 
 def test_tables_are_printed_and_written(run, monkeypatch):
-    monkeypatch.setattr("nngp.paper.studies.sweeps.FEW", 0)  # JAX would compile programs
+    monkeypatch.setattr("nngp.paper.grids.sweeps.FEW", 0)  # JAX would compile programs
     code, out, err = run(f"reproduce table2 {SMALL.replace('--json', '--out tables')}")
     assert code == 0
     assert "Table 2: all training sizes (digits)" in out
@@ -67,7 +67,7 @@ def test_a_budget_stops_the_work_and_says_what_is_left(run):
 def test_memory_is_asked_for_only_where_a_kernel_is_factored(run, monkeypatch):
     """Draws from the prior fit on any machine, whatever the data set's size."""
     from nngp.linsolve import CpuEngine
-    from nngp.paper.studies import prior
+    from nngp.paper import fig05_prior as prior
 
     monkeypatch.setattr(CpuEngine, "free_memory", lambda self: 1)
     monkeypatch.setattr(prior, "CONFIG", {**prior.CONFIG, "points": 5, "draws": 1})
@@ -79,9 +79,9 @@ def test_memory_is_asked_for_only_where_a_kernel_is_factored(run, monkeypatch):
 
 
 def test_an_interruption_keeps_what_is_done(run, monkeypatch):
-    from nngp.paper.studies import doubt
+    from nngp.paper import uncertainty
 
-    real, calls = doubt.condition, []
+    real, calls = uncertainty.condition, []
 
     def once(*arguments, **more):
         calls.append(1)
@@ -89,7 +89,7 @@ def test_an_interruption_keeps_what_is_done(run, monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments, **more)
 
-    monkeypatch.setattr(doubt, "condition", once)
+    monkeypatch.setattr(uncertainty, "condition", once)
     code, _, err = run(f"reproduce fig3 {SMALL}")
     assert code == 130
     assert "finished runs are in the store, and the next call goes on" in err
@@ -128,17 +128,22 @@ def test_large_sets_alone_have_no_grid_and_it_is_said(run, monkeypatch):
 
 def test_all_ends_in_a_report(run, monkeypatch):
     """Nothing is done here; parts without data say so, and the report knows of one run."""
+    from nngp.paper import fig05_prior
     from nngp.paper.scope import Scope
-    from nngp.paper.studies.doubt import doubt_study
-    from nngp.paper.studies.prior import prior_study
+    from nngp.paper.uncertainty import uncertainty_study
     from nngp.runs import RunStore
 
-    bins = {"predicted": [0.1, 0.2], "realised": [0.1, 0.2], **DOUBT}
+    bins = {"predicted": [0.1, 0.2], "realised": [0.1, 0.2], **UNCERTAINTY}
     draw = {"x": [0.0, 1.0], "values": [[0.0, 1.0]]}
     with RunStore("runs.db") as store:
-        fill(store, "doubt", doubt_study(Scope("digits", (20, 40))).configs, lambda config: bins)
-        fill(store, "prior", prior_study(None).configs, lambda config: draw)
-    monkeypatch.setattr("nngp.terminal.reproduce.tasks_for", lambda *a: ([], ["left out: a"]))
+        fill(
+            store,
+            "doubt",
+            uncertainty_study(Scope("digits", (20, 40))).configs,
+            lambda config: bins,
+        )
+        fill(store, "prior", fig05_prior.study(None).configs, lambda config: draw)
+    monkeypatch.setattr("nngp.terminal.reproduce.workloads_for", lambda *a: ([], ["left out: a"]))
     code, out, err = run(f"reproduce all {SMALL}")
     assert code == 0
     told = json.loads(out)
@@ -150,7 +155,7 @@ def test_all_ends_in_a_report(run, monkeypatch):
 
 
 def test_all_without_time_has_nothing_to_report(run, monkeypatch):
-    monkeypatch.setattr("nngp.terminal.reproduce.tasks_for", lambda *a: ([], []))
+    monkeypatch.setattr("nngp.terminal.reproduce.workloads_for", lambda *a: ([], []))
     code, out, err = run(f"reproduce all {SMALL}")
     assert (code, json.loads(out)["report"]) == (0, None)
     assert "the store has no finished runs on any data set" in err
@@ -240,14 +245,14 @@ class Clock:
 )
 def test_a_budget_is_shared_as_it_goes(monkeypatch, runs, guesses, budget, moments, left):
     pytest.importorskip("typer")
-    from nngp.paper.cost import Outlook
+    from nngp.paper.cost import WorkloadCost
     from nngp.terminal.reproduce import work
 
     monkeypatch.setattr(Clock, "now", 0.0)
     monkeypatch.setattr(time, "monotonic", lambda: Clock.now)
     log = []
     tasks = [Clock(i, count) for i, count in enumerate(runs)]
-    work(log, tasks, [Outlook("", 1, 1, s, False) for s in guesses], 0.0, budget)
+    work(log, tasks, [WorkloadCost("", 1, 1, s, False) for s in guesses], 0.0, budget)
     assert log[:3] == list(enumerate(moments))
     assert [task.runs for task in tasks] == left
     assert Clock.now <= budget

@@ -1,27 +1,26 @@
-"""What work on a store will take, before it is begun: runs, seconds, memory.
+"""Estimates of work on a store before it is begun: runs, seconds, memory.
 
-Seconds are guessed from the size of a run, and the guess is corrected by the runs of its experiment
-that are finished, on the same kind of device: those of the same size if there are any.
+Seconds are estimated from the size of a run, and corrected by the finished runs of its experiment
+on the same kind of device: those of the same training size if there are any.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
-from nngp.datasets.catalogue import IMAGE_SETS
 from nngp.linsolve import Forecast, choose_engine, forecast_factor
+from nngp.paper.experiment import Config
+from nngp.paper.grids.sweeps import FEW
 from nngp.paper.scope import Scope
-from nngp.paper.studies.sweeps import FEW
-from nngp.paper.tasks import Task
+from nngp.paper.workloads import Workload
 from nngp.runs import Run, RunStore
 
 
 @dataclass(frozen=True)
-class Outlook:
-    """One task: its runs as far as they are known, those that are left, about how long these and
-    later ones take, and whether that is measured or a guess; `points` is the largest training set
-    whose kernel they factor, 0 if there is none."""
+class WorkloadCost:
+    """One workload: its runs as far as they are known, those that are left, about how long these
+    and later ones take, and whether that is measured or a guess; `points` is the largest training
+    set whose kernel they factor, 0 if there is none."""
 
     experiment: str
     runs: int
@@ -31,35 +30,32 @@ class Outlook:
     points: int = 0
 
 
-def outlook(store: RunStore, task: Task) -> Outlook:
-    """Declare a task's runs and look at what is left of them."""
-    keys = task.declare(store)
+def cost_of(store: RunStore, workload: Workload) -> WorkloadCost:
+    """Declare a workload's runs, and estimate those that are left."""
+    keys = workload.declare(store)
     runs = store.runs(keys=keys, lists=False)
     left = [run for run in runs if run.status in ("pending", "running")]
-    done = [run for run in runs if run.status == "done" and _done_here(run, task)]
+    done = [run for run in runs if run.status == "done" and _same_device(run, workload)]
     known = {run.config.get("train") for run in runs}
-    later = [config for config in task.later() if runs and config["train"] not in known]
-    rates, ahead = _Rates(task, done), [*(run.config for run in left), *later]
-    return Outlook(
-        task.experiment,
+    later = [config for config in workload.later() if runs and config["train"] not in known]
+    rates, ahead = _Rates(workload, done), [*(run.config for run in left), *later]
+    seconds = [rates.seconds(config) for config in ahead]
+    return WorkloadCost(
+        workload.experiment,
         len(runs),
         len(left),
-        _together([rates.seconds(config) for config in ahead], task.threads),
+        # Side by side: an even share of all, and no less than the longest.
+        max(sum(seconds) / workload.threads, max(seconds, default=0.0)),
         bool(done) or not left,
         max(map(_points, ahead), default=0),
     )
 
 
-def _together(seconds: Sequence[float], threads: int) -> float:
-    """Of runs done side by side: an even share of all, and no less than the longest."""
-    return max(sum(seconds) / threads, max(seconds, default=0.0))
-
-
 def memory(scope: Scope, points: int) -> Forecast:
-    """Of training sets up to so many points: the factor of the largest kernel, and what is held of
-    every pair of all sizes, which take turns. Small sets are done in one piece (`Sweeps`)."""
-    entry = IMAGE_SETS[scope.dataset]
-    others = entry.validation + entry.test
+    """Memory for training sets up to so many points: the factor of the largest kernel, and what is
+    kept for every pair of all sizes, which take turns. Small sets are done in one piece."""
+    images = scope.images
+    others = images.validation + images.test
 
     def held(n: int) -> int:
         return 8 * n * (5 * n + 3 * others) if n <= FEW else 4 * n * (n + 2 * others)
@@ -68,49 +64,50 @@ def memory(scope: Scope, points: int) -> Forecast:
     return forecast_factor(
         choose_engine(scope.engine, points),
         points,
-        prod(entry.shape),
-        len(entry.class_names),
+        prod(images.shape),
+        len(images.class_names),
         beside=lambda n: held(n) + smaller,
     )
 
 
-def shares(outlooks: Sequence[Outlook], budget: float) -> list[float]:
-    """Seconds for each task. If all fit into the budget, it is theirs; otherwise the short ones get
-    what they need and the long ones the same each, so that every part has something to show."""
-    if sum(one.seconds for one in outlooks) <= budget:
-        return [budget] * len(outlooks)
-    found = [0.0] * len(outlooks)
-    order = sorted(range(len(outlooks)), key=lambda i: outlooks[i].seconds)
+def shares(costs: Sequence[WorkloadCost], budget: float) -> list[float]:
+    """Seconds for each workload. If all fit into the budget, each may use all of it; otherwise the
+    short ones get what they need and the long ones the same each, so that every part has something
+    to show."""
+    if sum(one.seconds for one in costs) <= budget:
+        return [budget] * len(costs)
+    found = [0.0] * len(costs)
+    order = sorted(range(len(costs)), key=lambda i: costs[i].seconds)
     for behind, i in enumerate(order):
-        found[i] = min(outlooks[i].seconds, budget / (len(order) - behind))
+        found[i] = min(costs[i].seconds, budget / (len(order) - behind))
         budget -= found[i]
     return found
 
 
 class _Rates:
-    """How much longer runs took than was guessed, by training size."""
+    """Ratios of measured to estimated seconds, by training size."""
 
-    def __init__(self, task: Task, done: Sequence[Run]) -> None:
-        self._task = task
-        self._sums: dict[Any, list[float]] = {}
+    def __init__(self, workload: Workload, done: Sequence[Run]) -> None:
+        self._workload = workload
+        self._sums: dict[int | str | None, list[float]] = {}
         for run in done:
             for size in (run.config.get("train"), "any"):
                 sums = self._sums.setdefault(size, [0.0, 0.0])
                 sums[0] += run.seconds or 0.0
-                sums[1] += task.guess(run.config)
+                sums[1] += workload.seconds(run.config)
 
-    def seconds(self, config: Mapping[str, Any]) -> float:
-        """Of a run that is to be done."""
+    def seconds(self, config: Config) -> float:
+        """The corrected estimate of a run."""
         size = config.get("train")
         taken, guessed = self._sums.get(size) or self._sums.get("any") or (1.0, 1.0)
-        return self._task.guess(config) * taken / guessed
+        return self._workload.seconds(config) * taken / guessed
 
 
-def _points(config: Mapping[str, Any]) -> int:
-    """In the kernel of a run; networks of finite width have none."""
+def _points(config: Config) -> int:
+    """Training points in the kernel of a run; networks of finite width have none."""
     return 0 if "width" in config else config.get("train", 0)
 
 
-def _done_here(run: Run, task: Task) -> bool:
-    """On the kind of device that the task would use: others say nothing about it."""
-    return ("cpu" if run.device.startswith("cpu") else "gpu") == task.device(run.config)
+def _same_device(run: Run, workload: Workload) -> bool:
+    """Whether a run was done on the kind of device that the workload would use."""
+    return ("cpu" if run.device.startswith("cpu") else "gpu") == workload.device(run.config)

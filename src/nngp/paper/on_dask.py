@@ -1,16 +1,16 @@
 """Runs as tasks on the workers of a Dask cluster.
 
-The client claims runs in the store, keeps a few for each thread of a worker in flight and writes
-what comes back; workers see no store. What travels is the experiment's name, the scope and the
-configuration of the run: a worker makes the study of them, reads the data itself and keeps both
-for the runs that follow. A run is a pure function of these, so Dask may do it again elsewhere when
-its worker dies.
+The client claims runs in the store, keeps a few in flight for each thread of a worker, and stores
+the results; workers see no store. A worker gets the experiment's name, the scope and the
+configuration of a run: it makes the study of them, reads the data itself and keeps both for the
+runs that follow. A run is a pure function of these, so Dask may repeat it on another worker when
+one dies.
 """
 
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -18,14 +18,15 @@ from typing import Any
 
 from nngp.errors import ClusterError
 from nngp.linsolve.engines.dask.client import Watch, Words, connected, known_workers, result
+from nngp.paper.experiment import Config
 from nngp.paper.scope import Scope
-from nngp.paper.studies import study_named
+from nngp.paper.workloads import study_named
 from nngp.runs import POLL, Run
 from nngp.runs.study import Ended, Study, attempt
 
 PER_THREAD = 2  # runs in flight: one that is done and one that waits
 PATIENCE = 60.0  # seconds without any worker
-LOOK = 5.0  # seconds between looks at how many workers there are
+COUNT_AGE = 5.0  # seconds after which workers are counted again
 RUNS = Words(
     lost="",
     kept="; finished runs are in the store",
@@ -34,7 +35,7 @@ RUNS = Words(
 
 
 class Workers:
-    """The workers of a cluster as executor for the runs of a scope."""
+    """Executor of a scope's runs on the workers of a cluster."""
 
     def __init__(self, client_or_address: Any, scope: Scope, patience: float = PATIENCE) -> None:
         self.client, self.patience = connected(client_or_address), patience
@@ -46,9 +47,9 @@ class Workers:
 
     @property
     def threads(self) -> int:
-        """Of all workers that there are now, or were a moment ago."""
+        """Number of threads of all workers, at most some seconds old."""
         now = time.monotonic()
-        if now - self._counted > LOOK:
+        if now - self._counted > COUNT_AGE:
             self._counted, self._threads = now, sum(w["nthreads"] for w in self._workers())
         return max(1, self._threads)
 
@@ -64,7 +65,7 @@ class Workers:
     def submit(self, study: Study, run: Run) -> None:
         task = f"nngp-run-{secrets.token_hex(8)}"
         arguments = study.experiment, self.scope, run.config
-        with _noticing_loss():
+        with _lost_scheduler_as_error():
             future = self.client.submit(do_run, *arguments, key=task, pure=False)
         self._began[task] = run.key, future
         future.add_done_callback(self._ended.put)
@@ -82,7 +83,7 @@ class Workers:
             self.client.cancel(futures)
 
     def _first(self) -> Any:
-        """The first of those begun to end; those that were dropped do not count."""
+        """The next future to end; those that were dropped do not count."""
         watch = Watch(self.client, self.patience, RUNS)
         while True:
             try:
@@ -94,13 +95,13 @@ class Workers:
                 return future
 
     def _workers(self) -> list[dict[str, Any]]:
-        with _noticing_loss():
+        with _lost_scheduler_as_error():
             return list(known_workers(self.client).values())
 
 
 @contextmanager
-def _noticing_loss() -> Iterator[None]:
-    """Errors of a client that has lost its scheduler, which are of many kinds, in one sentence."""
+def _lost_scheduler_as_error() -> Iterator[None]:
+    """Raise ClusterError for the many errors of a client that has lost its scheduler."""
     try:
         yield
     except Exception as error:
@@ -110,13 +111,13 @@ def _noticing_loss() -> Iterator[None]:
         ) from error
 
 
-_here = threading.local()  # on a worker: the study that each thread is at
+_of_thread = threading.local()  # on a worker: the study of each thread
 
 
-def do_run(experiment: str, scope: Scope, config: Mapping[str, Any]) -> Ended:
-    """On a worker: one run. Threads share nothing, as studies are not made for that."""
-    if getattr(_here, "asked", None) != (experiment, scope):
-        if hasattr(_here, "study"):
-            _here.study.close()
-        _here.study, _here.asked = study_named(experiment, scope), (experiment, scope)
-    return attempt(_here.study, config)
+def do_run(experiment: str, scope: Scope, config: Config) -> Ended:
+    """Do one run, on a worker. Threads share nothing, as studies are not made for that."""
+    if getattr(_of_thread, "made_for", None) != (experiment, scope):
+        if hasattr(_of_thread, "study"):
+            _of_thread.study.close()
+        _of_thread.study, _of_thread.made_for = study_named(experiment, scope), (experiment, scope)
+    return attempt(_of_thread.study, config)

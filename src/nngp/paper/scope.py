@@ -1,4 +1,4 @@
-"""What of the paper is to be reproduced: a data set, training sizes, networks and their grid."""
+"""The paper's ranges of sizes, depths and variances (app. D), and the part of them to reproduce."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,23 +6,23 @@ from pathlib import Path
 
 import numpy as np
 
-from nngp.datasets.catalogue import IMAGE_SETS
+from nngp.datasets.catalogue import IMAGE_SETS, ImageSet
 
-DEPTHS = (1, 2, 3, 5, 7, 10, 20, 50, 100)  # app. D
+DEPTHS = (1, 2, 3, 5, 7, 10, 20, 50, 100)
 ACTIVATIONS = ("relu", "tanh")  # the paper's
-BEYOND = ("gelu", "erf")  # ours
-WEIGHT_VARS, BIAS_VARS, GRID = (0.1, 5.0), (0.0, 2.0), 30  # app. D
-SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 45_000, 50_000)  # app. D, table 2
+MORE_ACTIVATIONS = ("gelu", "erf")  # not in the paper
+WEIGHT_VARS, BIAS_VARS, GRID = (0.1, 5.0), (0.0, 2.0), 30
+SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 45_000, 50_000)
 
 
 @dataclass(frozen=True)
 class Scope:
-    """One data set and what is asked of it; `grid` values of each of the two variances."""
+    """One data set, training sizes and networks; `grid` values of each of the two variances."""
 
     dataset: str
     sizes: tuple[int, ...]
     depths: tuple[int, ...] = DEPTHS
-    activations: tuple[str, ...] = ACTIVATIONS + BEYOND
+    activations: tuple[str, ...] = ACTIVATIONS + MORE_ACTIVATIONS
     grid: int = GRID
     data: Path | None = None
     engine: str = "auto"
@@ -30,21 +30,36 @@ class Scope:
     @cached_property
     def weight_vars(self) -> tuple[float, ...]:
         """The grid's weight variances."""
-        return values(WEIGHT_VARS, self.grid)
+        return evenly_spaced(WEIGHT_VARS, self.grid)
 
     @cached_property
     def bias_vars(self) -> tuple[float, ...]:
         """The grid's bias variances."""
-        return values(BIAS_VARS, self.grid)
+        return evenly_spaced(BIAS_VARS, self.grid)
+
+    @property
+    def paper_activations(self) -> tuple[str, ...]:
+        """The paper's activations in the scope; all of the scope if it has none of the paper's."""
+        return tuple(n for n in ACTIVATIONS if n in self.activations) or self.activations
+
+    @property
+    def images(self) -> ImageSet:
+        """The catalogue's entry of the data set."""
+        return IMAGE_SETS[self.dataset]
+
+    @property
+    def held_out(self) -> dict[str, int]:
+        """Numbers of validation and test points, as they stand in configurations of runs."""
+        return {"validation": self.images.validation, "test": self.images.test}
 
 
-def values(ends: tuple[float, float], count: int) -> tuple[float, ...]:
-    """Evenly spaced, as short decimals: they are names of runs as well as numbers."""
+def evenly_spaced(ends: tuple[float, float], count: int) -> tuple[float, ...]:
+    """Values from end to end, rounded to four decimals: they are part of the keys of runs."""
     return tuple(float(value) for value in np.linspace(*ends, count).round(4))
 
 
 def default_sizes(dataset: str) -> tuple[int, ...]:
-    """The sizes of the paper's table that the data set has; its largest is all there is."""
+    """The sizes of the paper's table that the data set has; the largest is the whole set."""
     entry = IMAGE_SETS[dataset]
     most = entry.train - entry.validation
     below = tuple(size for size in SIZES if size < most and size not in (45_000, 50_000))

@@ -11,13 +11,14 @@ from typing import Any
 from nngp._files import replaced
 from nngp.errors import NothingMeasuredError
 from nngp.linsolve import Forecast
-from nngp.paper.cost import Outlook, memory, outlook, shares
-from nngp.paper.durations import spoken
+from nngp.paper.cost import WorkloadCost, cost_of, memory, shares
+from nngp.paper.grids.study import LARGEST_FULL_GRID
 from nngp.paper.on_dask import Workers
-from nngp.paper.parts import PARTS, Showing, look_up
+from nngp.paper.part import PartResult, read_parts
+from nngp.paper.parts import PARTS
 from nngp.paper.scope import Scope
-from nngp.paper.studies.grid import LARGEST_FULL_GRID
-from nngp.paper.tasks import Task, tasks_for
+from nngp.paper.words import duration
+from nngp.paper.workloads import Workload, workloads_for
 from nngp.plots import need_matplotlib
 from nngp.runs import RunStore
 from nngp.terminal.listing import show_rows
@@ -50,14 +51,14 @@ def reproduce(wanted: Asked, budget: float, path: Path, folder: Path, as_json: b
         raise UsageError(f"{path} would be taken for a packed store, which can only be read")
     _make(folder)
     with _executor(wanted) as executor, RunStore(path) as store:
-        tasks, problems = tasks_for(wanted.parts, wanted.scope, wanted.finite, executor)
+        tasks, problems = workloads_for(wanted.parts, wanted.scope, wanted.finite, executor)
         for sentence in problems:
             say(sentence)
-        outlooks = [outlook(store, task) for task in tasks]
+        outlooks = [cost_of(store, task) for task in tasks]
         _say_outlook(outlooks, wanted.scope, budget, path, executor)
         work(store, tasks, outlooks, begun, budget)
         left = _say_left(store, tasks)
-        shown = look_up(wanted.parts, store, wanted.scope)
+        shown = read_parts(wanted.parts, store, wanted.scope)
         files = {one.part.name: _write(one, folder, quiet=as_json) for one in shown}
         whole = {part.name for part in wanted.parts} == {part.name for part in PARTS}
         page = _report(store, folder) if whole else None
@@ -95,8 +96,8 @@ def _make(folder: Path) -> None:
 
 def work(
     store: RunStore,
-    tasks: Sequence[Task],
-    outlooks: Sequence[Outlook],
+    tasks: Sequence[Workload],
+    outlooks: Sequence[WorkloadCost],
     begun: float,
     budget: float,
 ) -> None:
@@ -113,7 +114,11 @@ def work(
 
 
 def _say_outlook(
-    outlooks: Sequence[Outlook], scope: Scope, budget: float, path: Path, executor: Workers | None
+    outlooks: Sequence[WorkloadCost],
+    scope: Scope,
+    budget: float,
+    path: Path,
+    executor: Workers | None,
 ) -> None:
     """How much there is to do, and about what it takes."""
     runs, left = sum(one.runs for one in outlooks), sum(one.left for one in outlooks)
@@ -128,10 +133,10 @@ def _say_outlook(
     for one in outlooks:
         if one.left:
             basis = "measured on those done" if one.measured else "a guess"
-            say(f"  {one.experiment}: {one.left} left, about {spoken(one.seconds)} ({basis})")
+            say(f"  {one.experiment}: {one.left} left, about {duration(one.seconds)} ({basis})")
     total = sum(one.seconds for one in outlooks)
-    limit = "" if math.isinf(budget) else f", within a budget of {spoken(budget)}"
-    say(f"about {spoken(total)} in all{limit}")
+    limit = "" if math.isinf(budget) else f", within a budget of {duration(budget)}"
+    say(f"about {duration(total)} in all{limit}")
     if points := max(one.points for one in outlooks):
         say(_memory(scope, points, executor))
 
@@ -161,7 +166,7 @@ def _check_workers(need: Forecast, executor: Workers) -> None:
         )
 
 
-def _say_left(store: RunStore, tasks: Sequence[Task]) -> dict[str, int]:
+def _say_left(store: RunStore, tasks: Sequence[Workload]) -> dict[str, int]:
     """The runs of each task that nobody has done, and what to do about them."""
     left = {task.experiment: store.pending(task.declare(store)) for task in tasks}
     rest = {name: count for name, count in left.items() if count}
@@ -171,7 +176,7 @@ def _say_left(store: RunStore, tasks: Sequence[Task]) -> dict[str, int]:
     return rest
 
 
-def _write(shown: Showing, folder: Path, quiet: bool) -> list[Path]:
+def _write(shown: PartResult, folder: Path, quiet: bool) -> list[Path]:
     """A figure as PNG and SVG, a table as CSV and on the terminal; gives the files."""
     part, name = shown.part, shown.part.named(shown.scope)
     if shown.problem:
@@ -186,8 +191,8 @@ def _write(shown: Showing, folder: Path, quiet: bool) -> list[Path]:
     return files
 
 
-def _write_table(shown: Showing, file: Path, quiet: bool) -> Path:
-    from nngp.paper.readings.columns import as_columns, write_csv
+def _write_table(shown: PartResult, file: Path, quiet: bool) -> Path:
+    from nngp.paper.tables import as_columns, write_csv
 
     write_csv([shown.data], file)
     if not quiet:
@@ -215,7 +220,7 @@ def _report(store: RunStore, folder: Path) -> Path | None:
 
 
 def _facts(
-    shown: Sequence[Showing],
+    shown: Sequence[PartResult],
     files: dict[str, list[Path]],
     left: dict[str, int],
     path: Path,

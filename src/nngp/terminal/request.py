@@ -8,9 +8,10 @@ from pathlib import Path
 from nngp.architecture import as_activation
 from nngp.datasets.catalogue import IMAGE_SETS
 from nngp.linsolve import choose_engine
-from nngp.paper.parts import Part, chosen
+from nngp.paper.part import AnyPart
+from nngp.paper.parts import parts_named
 from nngp.paper.scope import DEPTHS, GRID, Scope, default_sizes
-from nngp.paper.searches import TRIALS, WIDTHS, FiniteWork
+from nngp.paper.searches import TRIALS, WIDTHS, SearchSize
 from nngp.terminal.finite import numbers
 from nngp.terminal.speech import UsageError, nearest
 
@@ -23,9 +24,9 @@ class Asked:
     """What is to be reproduced, how much is spent on finite networks, and whose workers do the
     runs; without a cluster this process does."""
 
-    parts: list[Part]
+    parts: list[AnyPart]
     scope: Scope
-    finite: FiniteWork
+    finite: SearchSize
     cluster: str | None = None
 
 
@@ -51,14 +52,14 @@ def asked(
         for name in names:
             as_activation(name)
         choose_engine(engine, 0)
-        wanted = chosen(parts)
+        wanted = parts_named(parts)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from None
     usual, side = (QUICK_DEPTHS, QUICK_GRID) if dataset == "digits" else (DEPTHS, GRID)
     layers = usual if depths is None else tuple(numbers("--depths", depths))
     scope = Scope(dataset, _sizes(dataset, sizes), layers, names, grid or side, data, engine)
     units = WIDTHS if widths is None else tuple(numbers("--widths", widths))
-    return Asked(wanted, scope, FiniteWork(units, trials or TRIALS), cluster)
+    return Asked(wanted, scope, SearchSize(units, trials or TRIALS), cluster)
 
 
 def _sizes(dataset: str, text: str | None) -> tuple[int, ...]:

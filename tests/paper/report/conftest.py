@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 from paper_runs import (
-    DOUBT,
     MNIST,
+    UNCERTAINTY,
     fill,
     fill_grids,
     fill_searches,
@@ -20,7 +20,7 @@ from nngp.runs import RunStore
 
 @pytest.fixture(scope="session")
 def paper_store(tmp_path_factory):
-    """All of MNIST; of digits, one failed grid strip and the doubt of one size."""
+    """All of MNIST; of digits, one failed grid strip and the uncertainty of one size."""
     path = tmp_path_factory.mktemp("paper") / "runs.db"
     with RunStore(path) as store:
         fill_grids(store)
@@ -30,12 +30,12 @@ def paper_store(tmp_path_factory):
         digits = {"dataset": "digits", "train": 100, "activation": "relu", "depth": 1}
         (key,) = store.declare("grid", [{**digits, "bias_vars": [0.0], "weight_var": 1.0}])
         store.fail(key, "there is no such kernel", 1.0)
-        doubt = {"weight_var": 2.0, "bias_var": 0.2, "test": 500, "bin": 20}
+        network = {"weight_var": 2.0, "bias_var": 0.2, "test": 500, "bin": 20}
         fill(
             store,
             "doubt",
-            [{**digits, "depth": 3, **doubt}],
-            lambda c: {"predicted": [0.1, 0.2], "realised": [0.1, 0.2], **DOUBT},
+            [{**digits, "depth": 3, **network}],
+            lambda c: {"predicted": [0.1, 0.2], "realised": [0.1, 0.2], **UNCERTAINTY},
         )
     return path
 

@@ -7,14 +7,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from paper_runs import BEST, DOUBT
+from paper_runs import BEST, UNCERTAINTY
 
-from nngp.paper.parts import PARTS, Showing, chosen, look_up
+from nngp.paper.part import PartResult, read_parts
+from nngp.paper.parts import PARTS, parts_named
 from nngp.paper.report.facts import efforts, scopes_of, short_title, versions
-from nngp.paper.report.findings import FINDINGS, finding
-from nngp.paper.report.html import Html, element, joined
+from nngp.paper.report.html import Html, element, joined, table
 from nngp.paper.report.sections import _times
-from nngp.paper.report.tables import _count, accuracies, difference, table, verdict
+from nngp.paper.report.tables import _count, accuracies, difference, verdict
 from nngp.paper.scope import Scope
 from nngp.runs import RunStore
 
@@ -73,7 +73,7 @@ def figure():
 def test_a_picture_is_svg_with_ids_of_its_own(figure):
     import matplotlib.pyplot as plt
 
-    from nngp.paper.report.picture import inline
+    from nngp.paper.report.pictures import inline
 
     text = inline(figure, "fig4-mnist", 'words & "more"')
     assert not plt.fignum_exists(figure.number)
@@ -94,14 +94,14 @@ def test_a_picture_is_svg_with_ids_of_its_own(figure):
 
 
 def test_an_id_that_comes_again_is_dropped():
-    from nngp.paper.report.picture import _named_once
+    from nngp.paper.report.pictures import _named_once
 
     assert _named_once('<a id="x"/><b id="y"/><c id="x"/>') == '<a id="x"/><b id="y"/><c/>'
 
 
 def test_a_picture_is_the_same_each_time():
     plt = pytest.importorskip("matplotlib.pyplot")
-    from nngp.paper.report.picture import inline
+    from nngp.paper.report.pictures import inline
 
     texts = []
     for _ in range(2):
@@ -112,10 +112,10 @@ def test_a_picture_is_the_same_each_time():
 
 
 def test_a_heavy_picture_is_png(figure, monkeypatch):
-    from nngp.paper.report import picture
+    from nngp.paper.report import pictures
 
-    monkeypatch.setattr(picture, "HEAVIEST", 1000)
-    text = picture.inline(figure, "a", "say <b>")
+    monkeypatch.setattr(pictures, "HEAVIEST", 1000)
+    text = pictures.inline(figure, "a", "say <b>")
     assert text.startswith('<img src="data:image/png;base64,iVBOR')
     assert text.endswith('alt="say &lt;b&gt;">')
 
@@ -148,12 +148,12 @@ def test_efforts_count_and_add_up(paper_store):
 def findings(paper_store):
     pytest.importorskip("jax")
     with RunStore(paper_store) as store:
-        shown = look_up(PARTS, store, scopes_of(store)[0])
-    return {one.part.name: finding(one) for one in shown}
+        shown = read_parts(PARTS, store, scopes_of(store)[0])
+    return {one.part.name: one.finding for one in shown}
 
 
 def test_every_part_has_a_finding(findings):
-    assert set(FINDINGS) == {part.name for part in PARTS}
+    assert set(findings) == {part.name for part in PARTS}
     assert not any(text.startswith("Missing") for text in findings.values())
     assert all(text.endswith(".") for text in findings.values())
 
@@ -184,7 +184,7 @@ def test_every_part_has_a_finding(findings):
 def test_findings_have_their_numbers(findings, name, said):
     assert said in findings[name]
     assert BEST == 0.98
-    assert DOUBT["correlation"] == 0.95
+    assert UNCERTAINTY["correlation"] == 0.95
 
 
 def points(**values):
@@ -192,8 +192,8 @@ def points(**values):
 
 
 def told(name, **data):
-    part = chosen([name])[0]
-    return finding(Showing(part, Scope("digits", (100,)), SimpleNamespace(**data)))
+    part = parts_named([name])[0]
+    return PartResult(part, Scope("digits", (100,)), SimpleNamespace(**data)).finding
 
 
 def test_widths_are_compared_on_the_largest_set_that_both_have():
@@ -260,9 +260,9 @@ def test_numbers_stand_in_the_order_of_sizes():
 
 
 def test_columns_without_numbers_are_left_out(paper_store):
-    part = chosen(["table2"])[0]
+    part = parts_named(["table2"])[0]
     with RunStore(paper_store) as store:
-        (shown,) = look_up([part], store, scopes_of(store)[0])
+        (shown,) = read_parts([part], store, scopes_of(store)[0])
     bare = dict.fromkeys(("paper", "paper_finite", "finite", "lookup", "exact"))
     text = accuracies([replace(row, **bare) for row in shown.data.rows], "name")
     heads = re.findall(r'<th scope="col">(.*?)</th>', text)
@@ -279,9 +279,9 @@ def test_a_table_without_published_rows_tells_its_best():
     class Table:
         rows = (Row,)
 
-    part = chosen(["table1"])[0]
-    said = finding(Showing(part, Scope("digits", (100,)), Table))
+    part = parts_named(["table1"])[0]
+    said = PartResult(part, Scope("digits", (100,)), Table).finding
     assert "The best is relu with 100 training points, 90.00%." in said
     Row.chosen = None
-    assert finding(Showing(part, Scope("digits", (100,)), Table)) == "No grid has been begun."
-    assert finding(Showing(part, Scope("digits", (100,)), problem="why")) == "Missing: why."
+    assert PartResult(part, Scope("digits", (100,)), Table).finding == "No grid has been begun."
+    assert PartResult(part, Scope("digits", (100,)), problem="why").finding == "Missing: why."

@@ -1,6 +1,6 @@
 """The numbers that the paper prints: `accuracy.csv`, all 72 rows of its appendix table (table 2).
 
-The file lies in the package, so that whoever has installed nngp has it; there is no other copy.
+The file lies in the package, so that an installed nngp has it; there is no other copy.
 """
 
 import csv
@@ -25,7 +25,7 @@ class Published:
 
     @property
     def setting(self) -> str:
-        """As the paper writes it: depth, width if finite, weight and bias variance."""
+        """Depth, width if finite, weight and bias variance, as the paper writes them."""
         shape = f"{self.depth}" if self.width is None else f"{self.depth}-{self.width}"
         return f"{shape}-{self.weight_var:.2f}-{self.bias_var:.2f}"
 

@@ -1,11 +1,11 @@
-"""What the runs of a store say about themselves: data sets, times, devices, versions."""
+"""Facts about the runs of a store: data sets, times, devices, versions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nngp.datasets.catalogue import IMAGE_SETS
-from nngp.paper.scope import ACTIVATIONS, BEYOND, GRID, Scope
+from nngp.paper.scope import ACTIVATIONS, GRID, MORE_ACTIVATIONS, Scope
 from nngp.runs import Run, RunStore
 
 ORDER = ("mnist", "cifar10", "fashion_mnist", "digits")  # the paper's first
@@ -27,7 +27,7 @@ class Effort:
 
 
 def scopes_of(store: RunStore) -> list[Scope]:
-    """One for each data set that has finished runs, with everything that they are about."""
+    """The sizes, depths and activations of finished runs, for each data set that has any."""
     groups: dict[str, list[Run]] = {name: [] for name in ORDER}
     for run in store.runs(status="done", lists=False):
         if run.config.get("dataset") in groups:
@@ -36,18 +36,18 @@ def scopes_of(store: RunStore) -> list[Scope]:
 
 
 def short_title(dataset: str) -> str:
-    """A data set's name as people write it."""
+    """A data set's usual name."""
     return IMAGE_SETS[dataset].title.split(",")[0]
 
 
 def full_title(dataset: str) -> str:
-    """Its name and what it is, as the beginning of a sentence."""
+    """A data set's name and description, as the beginning of a sentence."""
     title = IMAGE_SETS[dataset].title
     return title[0].upper() + title[1:]
 
 
 def efforts(store: RunStore) -> list[Effort]:
-    """Of all experiments and data sets, in the order in which they were begun."""
+    """The efforts of all experiments and data sets, in the order in which they were begun."""
     groups: dict[tuple[str, str | None], list[Run]] = {}
     for run in store.runs(lists=False):
         groups.setdefault((run.experiment, run.config.get("dataset")), []).append(run)
@@ -55,7 +55,7 @@ def efforts(store: RunStore) -> list[Effort]:
 
 
 def versions(store: RunStore) -> dict[str, list[str]]:
-    """Of Python and packages, all that runs were done with."""
+    """All versions of Python and of packages that runs were done with."""
     found: dict[str, set[str]] = {}
     for run in store.runs(status="done", lists=False):
         for package, version in run.versions.items():
@@ -81,23 +81,19 @@ def _effort(experiment: str, dataset: str | None, runs: Sequence[Run]) -> Effort
 
 
 def _scope(name: str, runs: Sequence[Run]) -> Scope:
-    """Sizes and activations of all its runs; depths and the grid of its grids where there are."""
+    """Sizes and activations of all runs of a data set; depths and grid from its grids, if any."""
     grids = [run for run in runs if run.experiment == "grid"]
     known = _values(runs, "activation")
-    usual = [name for name in ACTIVATIONS + BEYOND if name in known]
+    usual = [name for name in ACTIVATIONS + MORE_ACTIVATIONS if name in known]
     return Scope(
         name,
         tuple(sorted(_values(runs, "train"))),
         tuple(sorted(_values(grids or runs, "depth"))),
         tuple(usual + sorted(known - set(usual))),
-        _grid(grids),
+        # The finest grid: the most bias variances in a strip, as grids are square.
+        max((len(run.config["bias_vars"]) for run in grids), default=GRID),
     )
 
 
-def _grid(runs: Sequence[Run]) -> int:
-    """The finest grid that there is: the most bias variances in a strip, as grids are square."""
-    return max((len(run.config["bias_vars"]) for run in runs), default=GRID)
-
-
-def _values(runs: Iterable[Run], name: str) -> set[Any]:
+def _values(runs: Sequence[Run], name: str) -> set[Any]:
     return {run.config[name] for run in runs if name in run.config}

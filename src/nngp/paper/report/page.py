@@ -8,7 +8,8 @@ from importlib.resources import files
 import nngp
 from nngp._files import replaced
 from nngp.errors import NothingMeasuredError
-from nngp.paper.parts import PARTS, Showing, look_up
+from nngp.paper.part import PartResult, read_parts
+from nngp.paper.parts import PARTS
 from nngp.paper.report.facts import scopes_of, short_title
 from nngp.paper.report.html import Html, element, joined
 from nngp.paper.report.sections import done_how, part_section, summary
@@ -24,7 +25,7 @@ PAPER = (
 
 def write_report(
     store: RunStore, path: str | os.PathLike[str], scopes: Sequence[Scope] | None = None
-) -> list[Showing]:
+) -> list[PartResult]:
     """Write the page for these scopes, by default all data sets of the store; gives what was shown
     and what is missing."""
     own = scopes_of(store) if scopes is None else list(scopes)
@@ -33,16 +34,16 @@ def write_report(
             "the store has no finished runs on any data set; run nngp reproduce first"
         )
     about_data = [part for part in PARTS if part.about_data]
-    shown = look_up(PARTS, store, own[0])
+    shown = read_parts(PARTS, store, own[0])
     for scope in own[1:]:
-        shown += look_up(about_data, store, scope)
+        shown += read_parts(about_data, store, scope)
     page = _page(store, own, shown)
     with replaced(path) as half:
         half.write_text(page, encoding="utf-8")
     return shown
 
 
-def _page(store: RunStore, scopes: Sequence[Scope], shown: Sequence[Showing]) -> str:
+def _page(store: RunStore, scopes: Sequence[Scope], shown: Sequence[PartResult]) -> str:
     by_part = [[one for one in shown if one.part == part] for part in PARTS]
     head = element(
         "head",

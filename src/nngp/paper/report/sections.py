@@ -2,18 +2,16 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from nngp.datasets.catalogue import IMAGE_SETS
-from nngp.paper.durations import spoken
-from nngp.paper.parts import Showing
+from nngp.paper.goals import goals
+from nngp.paper.part import PartResult, Results
 from nngp.paper.published import published
 from nngp.paper.report.facts import efforts, full_title, short_title, versions
-from nngp.paper.report.findings import finding
-from nngp.paper.report.html import Html, element, joined
-from nngp.paper.report.picture import inline
-from nngp.paper.report.tables import accuracies, definitions, table, verdict
+from nngp.paper.report.html import Html, definitions, element, joined, table
+from nngp.paper.report.pictures import inline
+from nngp.paper.report.tables import accuracies, verdict
 from nngp.paper.scope import Scope
+from nngp.paper.words import duration
 from nngp.runs import RunStore
 
 VERDICTS = ("met", "met so far", "missed", "not measured")
@@ -34,8 +32,8 @@ DIFFERENCES = (
 )
 
 
-def summary(store: RunStore, scopes: Sequence[Scope], shown: Sequence[Showing]) -> Html:
-    """What was wanted, what the paper says, and what was found."""
+def summary(store: RunStore, scopes: Sequence[Scope], shown: Sequence[PartResult]) -> Html:
+    """Goals and verdicts, claims and findings."""
     return element(
         "section",
         element("h2", "Summary"),
@@ -52,14 +50,14 @@ def _compares(scopes: Sequence[Scope]) -> bool:
     return bool({scope.dataset for scope in scopes} & {row.dataset for row in published()})
 
 
-def part_section(group: Sequence[Showing]) -> Html:
+def part_section(group: Sequence[PartResult]) -> Html:
     """One table or figure, for every data set."""
     part = group[0].part
     return element(
         "section",
         element("h2", part.heading),
-        element("p", element("strong", "The paper: "), part.claim, class_="claim"),
-        element("p", part.look) if part.draw is None else Html(),
+        element("p", element("strong", "The paper: "), part.claim.paper, class_="claim"),
+        element("p", part.claim.look) if part.draw is None else Html(),
         *(_shown(one, titled=part.about_data) for one in group),
         id=part.name,
     )
@@ -81,13 +79,13 @@ def done_how(store: RunStore, scopes: Sequence[Scope]) -> Html:
     )
 
 
-def _goals(store: RunStore, scopes: Sequence[Scope], shown: Sequence[Showing]) -> Html:
-    """Judged by the rows of table 2, which are not read again."""
-    from nngp.paper.readings.goals import goals
-
+def _goals(store: RunStore, scopes: Sequence[Scope], shown: Sequence[PartResult]) -> Html:
+    """Goals and verdicts, from the rows of table 2 that have been read."""
     tables = [one for one in shown if one.part.name == "table2"]
     known = {one.scope.dataset: () if one.problem else one.data.rows for one in tables}
-    judged = [goal for scope in scopes for goal in goals(store, scope, known[scope.dataset])]
+    judged = [
+        goal for scope in scopes for goal in goals(Results(store, scope), known[scope.dataset])
+    ]
     counts = Counter(goal.verdict for goal in judged)
     words = ", ".join(f"{counts[word]} {word}" for word in VERDICTS if counts[word])
     rows = [(goal.name, verdict(goal.verdict), goal.sentence) for goal in judged]
@@ -97,21 +95,21 @@ def _goals(store: RunStore, scopes: Sequence[Scope], shown: Sequence[Showing]) -
 
 
 def _reasons(goal: str, reasons: Sequence[str]) -> list[Html]:
-    """What is known of every number that missed a goal."""
+    """The sentences about the numbers that missed a goal."""
     if not reasons:
         return []
     items = [element("li", reason) for reason in reasons]
-    said = element("summary", f"Missed, row by row: {goal} (accuracies in per cent)")
-    # open, as paper has no clicks
-    return [element("details", said, element("ul", *items), open="")]
+    head = element("summary", f"Missed, row by row: {goal} (accuracies in per cent)")
+    # Open, as a printed page has no clicks.
+    return [element("details", head, element("ul", *items), open="")]
 
 
-def _claims(shown: Sequence[Showing]) -> Html:
+def _claims(shown: Sequence[PartResult]) -> Html:
     parts = dict.fromkeys(one.part for one in shown)
     rows = [
         (
             element("a", part.heading, href=f"#{part.name}"),
-            part.claim,
+            part.claim.paper,
             joined(*(_found(one) for one in shown if one.part == part)),
         )
         for part in parts
@@ -120,40 +118,41 @@ def _claims(shown: Sequence[Showing]) -> Html:
     return table(heads, rows, "Claims and findings.", "Claims and findings", "claims")
 
 
-def _found(one: Showing) -> Html:
+def _found(one: PartResult) -> Html:
     """A finding, after the name of its data set."""
     if not one.part.about_data:
         return element("div", _result(one))
     return element("div", element("strong", short_title(one.scope.dataset), ": "), _result(one))
 
 
-def _result(one: Showing) -> Html:
-    return element("span", "not measured.", class_="none") if one.problem else joined(finding(one))
+def _result(one: PartResult) -> Html:
+    return element("span", "not measured.", class_="none") if one.problem else joined(one.finding)
 
 
-def _shown(one: Showing, titled: bool) -> Html:
+def _shown(one: PartResult, titled: bool) -> Html:
     place = one.part.named(one.scope)
     head = element("h3", full_title(one.scope.dataset)) if titled else Html()
     return element("div", head, _body(one, place), id=place if titled else None)
 
 
-def _body(one: Showing, place: str) -> Html:
+def _body(one: PartResult, place: str) -> Html:
     if one.problem:
         return element("p", "Missing: ", one.problem, ".", class_="missing")
     if one.part.draw is None:
-        return joined(element("p", finding(one)), accuracies(one.data.rows, _label(one)))
-    picture = inline(one.part.draw(one.data), place, f"{_label(one)}. {one.part.look}")
-    words = joined(element("strong", _label(one), ". "), one.part.look, " ", finding(one))
+        return joined(element("p", one.finding), accuracies(one.data.rows, _label(one)))
+    look = one.part.claim.look
+    picture = inline(one.part.draw(one.data), place, f"{_label(one)}. {look}")
+    words = joined(element("strong", _label(one), ". "), look, " ", one.finding)
     return element("figure", picture, element("figcaption", words))
 
 
-def _label(one: Showing) -> str:
+def _label(one: PartResult) -> str:
     data = f", {short_title(one.scope.dataset)}" if one.part.about_data else ""
     return one.part.heading.split(":")[0] + data
 
 
-def _settings(scope: Scope) -> dict[str, Any]:
-    entry = IMAGE_SETS[scope.dataset]
+def _settings(scope: Scope) -> dict[str, str]:
+    entry = scope.images
     return {
         "data set": f"{full_title(scope.dataset)}; {entry.validation:,} images to choose networks "
         f"with, {entry.test:,} to test them",
@@ -175,7 +174,7 @@ def _times(store: RunStore) -> Html:
             "runs": f"{one.done:,}",
             "failed": f"{one.failed:,}",
             "left": f"{one.left:,}",
-            "time": spoken(one.seconds),
+            "time": duration(one.seconds),
             "device": ", ".join(one.devices),
             "when": one.first if one.first == one.last else f"{one.first} to {one.last}",
         }

@@ -1,0 +1,52 @@
+"""Figure 2: the generalisation gap against the width of networks that learned all labels."""
+
+from pathlib import Path
+
+from nngp.errors import NothingMeasuredError
+from nngp.finite.gap import EXPERIMENT, Gaps, gaps
+from nngp.paper.part import Claim, Figure, Part, Results
+from nngp.paper.searches import GAP_RUNS, SHARED, finished_trials
+from nngp.paper.words import sentence
+
+CLAIM = Claim(
+    title="generalisation gap against width",
+    paper="Among networks that have learned all training labels, the widest generalise best.",
+    look="Each dot is a network; the line joins the smallest gap of each width, and should fall.",
+)
+
+
+def read(results: Results) -> Gaps:
+    """The networks that learned their training set, on the largest one that any learned."""
+    runs = finished_trials(results.store, results.scope, EXPERIMENT, ("depth", *SHARED))
+    for train in sorted({run.config["train"] for run in runs}, reverse=True):
+        own = [run for run in runs if run.config["train"] == train]
+        if any(run.result and run.result["train_accuracy"] == 1.0 for run in own):
+            return gaps(own)
+    tried = f"none of {len(runs)} networks learned its training set" if runs else "there are none"
+    raise NothingMeasuredError(
+        f"the gap on {results.scope.dataset} needs networks that learned their training set, and "
+        f"{tried}; run nngp gap"
+    )
+
+
+def finding(data: Gaps) -> str:
+    """The smallest gaps of the narrowest and the widest networks."""
+    best = {shape: min(found) for shape, found in data.by_width().items()}
+    parts = []
+    for name in dict.fromkeys(activation for activation, _ in best):
+        widths = [width for activation, width in best if activation == name]
+        ends = sorted({min(widths), max(widths)})
+        smallest = [f"{best[name, width]:.3f} at width {width:,}" for width in ends]
+        parts.append(f"{name}: smallest gap {' and '.join(smallest)}")
+    tried = len(data.learned) + data.left_out
+    return sentence([*parts, f"{len(data.learned)} of {tried} networks learned all labels"])
+
+
+def draw(data: Gaps, path: str | Path | None = None) -> Figure:
+    """A dot for each network, a panel for each activation."""
+    from nngp.plots.gap_figure import draw_gaps
+
+    return draw_gaps(data, path)
+
+
+PART = Part("fig2", CLAIM, (GAP_RUNS,), read, finding, draw)

@@ -1,0 +1,21 @@
+"""Figure 3: predicted and realised error with the largest training set."""
+
+from nngp.paper.part import Claim, Part, Results
+from nngp.paper.uncertainty import UNCERTAINTY_RUNS, Uncertainty, draw, finding, read_all_sizes
+
+CLAIM = Claim(
+    title="predicted and realised error",
+    paper="The uncertainty that the process gives with every prediction is highly correlated with "
+    "the error it makes.",
+    look="Each mark is the mean of a bin of test points, sorted by predicted error. Along the line "
+    "the prediction is right; a rising cloud knows which points are hard.",
+)
+
+
+def read(results: Results) -> Uncertainty:
+    """The largest training set that is finished."""
+    found = read_all_sizes(results)
+    return found.only(found.sizes[-1:])
+
+
+PART = Part("fig3", CLAIM, (UNCERTAINTY_RUNS,), read, finding, draw)

@@ -1,0 +1,25 @@
+"""Figure 8: predicted and realised error with fewer training points than in figure 3."""
+
+from nngp.errors import NothingMeasuredError
+from nngp.paper.part import Claim, Part, Results
+from nngp.paper.uncertainty import UNCERTAINTY_RUNS, Uncertainty, draw, finding, read_all_sizes
+
+CLAIM = Claim(
+    title="predicted and realised error with fewer points",
+    paper="Predicted and realised error stay correlated with fewer training points.",
+    look="As Figure 3, one panel for each training size.",
+)
+
+
+def read(results: Results) -> Uncertainty:
+    """All training sets that are finished but the largest, which is figure 3's."""
+    found = read_all_sizes(results)
+    if len(found.sizes) == 1:
+        raise NothingMeasuredError(
+            f"{results.store.path} has the error of one training size on {results.scope.dataset} "
+            "only, which is figure 3's; measure smaller ones with nngp reproduce fig8 first"
+        )
+    return found.only(found.sizes[:-1])
+
+
+PART = Part("fig8", CLAIM, (UNCERTAINTY_RUNS,), read, finding, draw)

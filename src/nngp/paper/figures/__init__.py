@@ -1,1 +1,0 @@
-"""Pictures of stored numbers. They compute nothing, and matplotlib is imported only here."""

@@ -1,0 +1,123 @@
+"""The type of a table or figure of the paper, and reading parts from a store of runs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from nngp.errors import NothingMeasuredError
+from nngp.paper.experiment import Config, Experiment, Result, result_of
+from nngp.paper.grids.arrays import Grids, read_grids
+from nngp.paper.scope import Scope
+from nngp.runs import RunStore
+from nngp.runs.key import key_of
+from nngp.runs.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # names for annotations only: matplotlib is imported by drawings
+    Axes = Figure = Any
+
+Style = dict[str, Any]  # keywords of matplotlib's functions
+Data = TypeVar("Data")
+Shown = TypeVar("Shown", contravariant=True)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The runs of a store that are about one scope. Grids take longest to read: they are read on
+    first use, and once for all parts."""
+
+    store: RunStore
+    scope: Scope
+
+    def finished(self, study: Study) -> list[tuple[Config, Result]]:
+        """Configurations and results of the finished runs of a study, in its order; raises
+        NothingMeasuredError if there are none."""
+        keys = [key_of(study.experiment, config) for config in study.configs]
+        runs = {run.key: run for run in self.store.runs(study.experiment, "done", keys=keys)}
+        if not runs:
+            raise NothingMeasuredError(
+                f"{self.store.path} has no finished run of {study.experiment!r} with these "
+                "options; run nngp reproduce with this part first"
+            )
+        return [(runs[key].config, result_of(runs[key])) for key in keys if key in runs]
+
+    @cached_property
+    def grids(self) -> Grids:
+        """The grids over the two variances."""
+        return read_grids(self.store, self.scope)
+
+
+class Drawing(Protocol[Shown]):
+    """A function that draws data and computes nothing; with a path the figure is saved."""
+
+    def __call__(self, data: Shown, path: str | Path | None = None, /) -> Figure: ...
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The title of a part, what the paper says with it, and what to look for in ours."""
+
+    title: str
+    paper: str
+    look: str
+
+
+@dataclass(frozen=True)
+class Part(Generic[Data]):
+    """One table or figure; a part without a drawing is a table."""
+
+    name: str
+    claim: Claim
+    experiments: tuple[Experiment, ...]
+    read: Callable[[Results], Data]
+    finding: Callable[[Data], str]
+    draw: Drawing[Data] | None = None
+    about_data: bool = True  # or about networks alone, the same for every data set
+
+    @property
+    def heading(self) -> str:
+        """Number and title, as in the paper."""
+        kind = "Table" if self.name.startswith("table") else "Figure"
+        return f"{kind} {self.name.removeprefix('table').removeprefix('fig')}: {self.claim.title}"
+
+    def named(self, scope: Scope) -> str:
+        """The name of its files, and of its place in the report."""
+        return f"{self.name}-{scope.dataset}" if self.about_data else self.name
+
+
+AnyPart = Part[Any]
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """The data of a part as a store has them, or a sentence that says why there are none."""
+
+    part: AnyPart
+    scope: Scope
+    data: Any = None
+    problem: str = ""
+
+    @property
+    def finding(self) -> str:
+        """The sentence of the report, with its numbers."""
+        return f"Missing: {self.problem}." if self.problem else self.part.finding(self.data)
+
+
+def read_parts(parts: Sequence[AnyPart], store: RunStore, scope: Scope) -> list[PartResult]:
+    """Read parts from a store."""
+    results = Results(store, scope)
+    return [_read(part, results) for part in parts]
+
+
+def _read(part: AnyPart, results: Results) -> PartResult:
+    """Missing runs or packages become the `problem`; other errors are raised."""
+    try:
+        return PartResult(part, results.scope, part.read(results))
+    except (NothingMeasuredError, ImportError, ValueError) as error:
+        # The store may be a temporary file, so its path is not shown.
+        sentence = str(error).replace(str(results.store.path), "the store").rstrip(".")
+        return PartResult(part, results.scope, problem=sentence)

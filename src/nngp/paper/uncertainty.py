@@ -1,0 +1,219 @@
+"""Predicted and realised error (figures 3 and 8): whether the process knows where it errs.
+
+One network, the paper's, on every training set: the mean squared error that it predicts at a test
+point beside the realised one. The prediction is the variance of an observation, noise included, as
+a test target is one. Points are binned in the order of their predicted error, as one squared error
+says little.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from nngp.datasets import Split, split
+from nngp.paper.experiment import Array, Config, Experiment, Result, network_of, rounded
+from nngp.paper.part import Axes, Figure, Results
+from nngp.paper.scope import ACTIVATIONS, Scope
+from nngp.paper.words import by_size
+from nngp.posterior import condition
+from nngp.runs.study import Outcome, Study
+
+EXPERIMENT = "doubt"
+NETWORK = {"depth": 3, "weight_var": 2.0, "bias_var": 0.2}  # the paper's
+BIN = 100  # test points of a bin, the paper's
+BINS = 25  # about so many, where there are too few test points for the paper's
+MANY = 5000  # test points from which on there are enough
+
+
+def uncertainty_study(scope: Scope) -> Study:
+    """The paper's activations on each of the sizes, by size; the data are read once a size."""
+    load = lru_cache(maxsize=1)(partial(split, scope.dataset, data=scope.data))
+    test = scope.images.test
+    configs = [
+        {
+            "dataset": scope.dataset,
+            "train": train,
+            "test": test,
+            "activation": activation,
+            **NETWORK,
+            "bin": BIN if test >= MANY else max(1, test // BINS),
+        }
+        for train in sorted(scope.sizes)
+        for activation in ACTIVATIONS
+        if activation in scope.activations
+    ]
+    return Study(EXPERIMENT, configs, partial(_work, load, scope.engine), load.cache_clear)
+
+
+UNCERTAINTY_RUNS = Experiment(EXPERIMENT, uncertainty_study)
+
+
+def _work(load: Callable[[int], Split], engine: str, config: Config) -> Outcome:
+    data = load(config["train"])
+    posterior = condition(network_of(config), data.X, data.targets(data.labels), engine=engine)
+    mean, variance = posterior.predict(data.X_test, noise=True)
+    errors = np.mean((mean - data.targets(data.labels_test)) ** 2, axis=1)
+    predicted, realised = binned(variance, errors, config["bin"])
+    result = {
+        "predicted": rounded(predicted),
+        "realised": rounded(realised),
+        "correlation": rounded(correlation(predicted, realised)),
+        "points": len(errors),
+    }
+    return Outcome(result, posterior.report.engine, posterior.noise_var)
+
+
+def binned(predicted: Array, errors: Array, size: int) -> tuple[Array, Array]:
+    """Means over bins of `size` points, or a few more, in the order of the predicted error."""
+    bins = np.array_split(np.argsort(predicted, kind="stable"), max(1, len(predicted) // size))
+    return (
+        np.array([predicted[rows].mean() for rows in bins]),
+        np.array([errors[rows].mean() for rows in bins]),
+    )
+
+
+def correlation(predicted: Array, realised: Array) -> float:
+    """Pearson's correlation over bins."""
+    if min(np.ptp(predicted), np.ptp(realised)) == 0:
+        raise ArithmeticError("all bins expect the same error, or have it: nothing correlates")
+    return float(np.corrcoef(predicted, realised)[0, 1])
+
+
+@dataclass(frozen=True)
+class UncertaintyCurve:
+    """One network on one training set: mean squared errors by bin of test points."""
+
+    train: int
+    activation: str
+    predicted: Array
+    realised: Array
+    correlation: float
+    points: int  # test points in all
+    bin: int  # test points of a bin
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """The curves of a figure; `done` of `wanted` runs of both figures are finished."""
+
+    dataset: str
+    curves: tuple[UncertaintyCurve, ...]  # by size, then by activation
+    done: int
+    wanted: int
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The training sets that are shown."""
+        return tuple(dict.fromkeys(curve.train for curve in self.curves))
+
+    def only(self, sizes: Sequence[int]) -> "Uncertainty":
+        """The curves of some training sets."""
+        curves = tuple(curve for curve in self.curves if curve.train in sizes)
+        return Uncertainty(self.dataset, curves, self.done, self.wanted)
+
+
+def read_all_sizes(results: Results) -> Uncertainty:
+    """The curves of all training sets."""
+    study = uncertainty_study(results.scope)
+    curves = tuple(_curve(config, result) for config, result in results.finished(study))
+    return Uncertainty(results.scope.dataset, curves, len(curves), len(study.configs))
+
+
+def _curve(config: Config, result: Result) -> UncertaintyCurve:
+    return UncertaintyCurve(
+        config["train"],
+        config["activation"],
+        np.array(result["predicted"]),
+        np.array(result["realised"]),
+        result["correlation"],
+        result["points"],
+        config["bin"],
+    )
+
+
+def finding(data: Uncertainty) -> str:
+    """Correlations by activation and training size."""
+    values = {(curve.activation, curve.train): curve.correlation for curve in data.curves}
+    return f"Correlation over bins with {by_size(values, '.3f')}"
+
+
+WIDTH, POINTS = 7.0, 9
+ALONE = (5.2, 4.2)  # inches of a picture with one panel
+ROW = 2.1  # inches of a row of panels
+MOST = 3  # panels in a row
+MARKS = "os"  # of the paper's activations
+GREY = "0.4"
+ROOM = 1.06  # scales beyond the largest error
+
+
+def draw(data: Uncertainty, path: str | Path | None = None) -> Figure:
+    """A panel for each training set. A mark stands for a bin of test points; on the dashed line
+    errors would be as large as predicted."""
+    import matplotlib.pyplot as plt
+
+    from nngp.plots.style import save
+
+    columns = min(len(data.sizes), MOST)
+    rows = -(-len(data.sizes) // columns)
+    size = ALONE if len(data.sizes) == 1 else (WIDTH, 1.0 + ROW * rows)
+    with plt.rc_context({"font.size": POINTS, "axes.titlesize": POINTS}):
+        figure = plt.figure(figsize=size, layout="constrained")
+        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+        for axes, train in zip(panels, data.sizes, strict=False):
+            _draw_panel(axes, data, [curve for curve in data.curves if curve.train == train])
+        for axes in panels[len(data.sizes) :]:
+            axes.set_axis_off()
+        for axes in panels[: len(data.sizes)][-columns:]:  # the lowest of each column
+            axes.set_xlabel("expected mean squared error")
+            axes.tick_params(labelbottom=True)
+        _name(figure, data)
+        save(figure, path)
+    return figure
+
+
+def _draw_panel(axes: Axes, data: Uncertainty, curves: Sequence[UncertaintyCurve]) -> None:
+    from nngp.plots.style import plain
+
+    for curve in curves:
+        colour, mark = _look(curve.activation)
+        size = 4.5 if len(data.sizes) == 1 else 3.5
+        axes.plot(curve.predicted, curve.realised, mark, color=colour, ms=size, mec="w", mew=0.3)
+    axes.axline((0, 0), slope=1, color=GREY, lw=1.0, ls="--", zorder=1)
+    found = ", ".join(f"{curve.activation} r = {curve.correlation:.3f}" for curve in curves)
+    axes.set_title(f"n = {curves[0].train:,}\n{found}")
+    axes.set_xlim(0, ROOM * max(curve.predicted.max() for curve in data.curves))
+    axes.set_ylim(0, ROOM * max(curve.realised.max() for curve in data.curves))
+    axes.locator_params(nbins=5)
+    plain(axes)
+
+
+def _look(activation: str) -> tuple[str, str]:
+    """Colour and mark of an activation."""
+    from nngp.plots.style import COLOURS
+
+    place = ACTIVATIONS.index(activation)
+    return COLOURS[place], MARKS[place]
+
+
+def _name(figure: Figure, data: Uncertainty) -> None:
+    """Title, legend and vertical label; the title counts finished runs if some are missing."""
+    from matplotlib.lines import Line2D
+
+    title = (
+        f"{data.dataset}: each mark the mean of {data.curves[0].bin} test points, "
+        "r the correlation of marks"
+    )
+    if data.done < data.wanted:
+        title += f"\n({data.done} of {data.wanted} runs are finished)"
+    figure.suptitle(title, fontsize=POINTS)
+    figure.supylabel("realised mean squared error", fontsize=POINTS)
+    shown = {curve.activation for curve in data.curves}
+    handles = []
+    for name in (name for name in ACTIVATIONS if name in shown):
+        colour, mark = _look(name)
+        handles.append(Line2D([], [], ls="", marker=mark, color=colour, ms=5, label=name))
+    line = Line2D([], [], color=GREY, lw=1.0, ls="--", label="as large as expected")
+    figure.legend(handles=[*handles, line], loc="outside lower center", ncols=4, frameon=False)

@@ -1,0 +1,37 @@
+"""Figure 2: the generalisation gap of the largest training set that networks learned."""
+
+import pytest
+from stored_grids import SIZES, put
+
+from nngp.errors import NothingMeasuredError
+from nngp.paper import fig02_gap
+from nngp.paper.part import Results
+from nngp.paper.scope import Scope
+
+SCOPE = Scope("mnist", (100, 1000, 2000))
+
+
+def learned(store, train, width, accuracy, **more):
+    config = {
+        **{"dataset": "mnist", "train": train, **SIZES, "activation": "relu", "depth": 5},
+        **{"width": width, "loss": "cross_entropy", "steps": 6000, "interval": 300},
+        **{"patience": 6, "monitor": "train", **more},
+    }
+    put(store, "gap", config, {"train_accuracy": accuracy, "test_accuracy": 0.75})
+
+
+def test_the_gap_of_the_largest_set_that_was_learned(store):
+    with pytest.raises(NothingMeasuredError, match="there are none; run nngp gap"):
+        fig02_gap.read(Results(store, SCOPE))
+    learned(store, 2000, 8, 0.99)
+    with pytest.raises(NothingMeasuredError, match="none of 1 networks learned"):
+        fig02_gap.read(Results(store, SCOPE))
+    learned(store, 100, 8, 1.0)
+    learned(store, 1000, 8, 1.0)
+    learned(store, 1000, 16, 1.0)
+    learned(store, 1000, 32, 1.0, depth=3)
+    learned(store, 1000, 64, 1.0, steps=7)
+    learned(store, 10_000, 8, 1.0)  # not of the scope
+    data = fig02_gap.read(Results(store, SCOPE))
+    assert (data.train, data.depth, data.left_out) == (1000, 5, 0)
+    assert [(one.width, one.gap) for one in data.learned] == [(8, 0.25), (16, 0.25)]

@@ -1,0 +1,247 @@
+"""Strips of the grid, and what is tried on larger sets, against networks conditioned one by one."""
+
+import gc
+import weakref
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import nngp
+from nngp.paper import settings
+from nngp.paper.grids import curves as curves_module, study as grid, sweeps
+from nngp.paper.grids.curves import Curves
+from nngp.paper.grids.study import grid_studies, grid_study, promising_study
+from nngp.paper.published import Published
+from nngp.paper.scope import Scope
+from nngp.paper.settings import setting_study
+from nngp.paper.uncertainty import uncertainty_study
+from nngp.runs import RunStore
+from nngp.runs.study import carry_out
+
+SCOPE = Scope("digits", (60, 100), (1, 3), ("relu", "erf"), 3, engine="cpu")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def in_tiles():
+    """JAX would compile a program for every training size; its sweeps have tests of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweeps, "FEW", 0)
+        yield
+
+
+@pytest.fixture(scope="module")
+def store(in_tiles, tmp_path_factory):
+    with RunStore(tmp_path_factory.mktemp("grid") / "runs.db") as store:
+        carry_out(store, grid_study(SCOPE))
+        yield store
+
+
+def test_there_is_a_run_for_each_strip(store):
+    runs = store.runs("grid", "done")
+    assert len(runs) == 2 * 2 * 2 * 3
+    assert {run.config["weight_var"] for run in runs} == {0.1, 2.55, 5.0}
+    assert {tuple(run.config["bias_vars"]) for run in runs} == {(0.0, 1.0, 2.0)}
+    assert {(run.config["validation"], run.config["test"]) for run in runs} == {(297, 500)}
+    assert {run.device for run in runs} == {"cpu"}
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf"])
+def test_scores_are_those_of_single_networks(store, activation):
+    where = {"train": 100, "activation": activation, "depth": 3, "weight_var": 2.55}
+    (run,) = store.runs("grid", where=where)
+    data = nngp.datasets.split("digits", 100)
+    Y = data.targets(data.labels)
+    for i, bias_var in enumerate(run.config["bias_vars"]):
+        net = nngp.Architecture(3, activation, 2.55, bias_var)
+        posterior = nngp.condition(net, data.X, Y, engine="cpu")
+        for name, X, labels in (
+            ("val", data.X_val, data.labels_val),
+            ("test", data.X_test, data.labels_test),
+        ):
+            mean = posterior.mean(X)
+            right = np.mean(mean.argmax(axis=1) == labels)
+            error = np.mean((mean - data.targets(labels)) ** 2)
+            assert run.result[f"{name}_accuracy"][i] == pytest.approx(right, rel=1e-7)
+            assert run.result[f"{name}_mse"][i] == pytest.approx(error, rel=1e-6)
+        assert run.result["log_evidence"][i] == pytest.approx(posterior.log_evidence, rel=1e-6)
+        assert run.result["noise_var"][i] == 1e-10
+    assert run.jitter == 1e-10
+
+
+def test_networks_without_a_kernel_are_gaps_with_a_sentence(tmp_path):
+    scope = Scope("digits", (20,), (1500,), ("relu",), 2, engine="cpu")
+    with RunStore(tmp_path / "runs.db") as store:
+        carry_out(store, grid_study(scope))
+        steep = store.runs("grid", where={"weight_var": 5.0})[0].result
+    assert steep["test_accuracy"] == steep["log_evidence"] == [None, None]
+    assert all("past the range of float64" in sentence for sentence in steep["errors"])
+
+
+def test_larger_sets_try_the_best_of_the_next_smaller(store, monkeypatch):
+    monkeypatch.setattr(grid, "LARGEST_FULL_GRID", 100)
+    monkeypatch.setattr(grid, "BEST", ((150, 5), (10**9, 2)))
+    scope = replace(SCOPE, sizes=(100, 150, 500))
+    first, second = list(grid_studies(store, scope))[:2]
+    assert {config["train"] for config in first.configs} == {100}
+    tried = {
+        (c["activation"], c["depth"], c["weight_var"], b)
+        for c in second.configs
+        for b in c["bias_vars"]
+    }
+    for activation in SCOPE.activations:
+        assert tried >= _best(store, 100, activation, 4)  # the fifth may be a tie
+    assert len(tried) == 10
+    assert {config["train"] for config in second.configs} == {150}
+
+
+def test_each_activation_has_a_next_smaller_set_of_its_own(tmp_path, store):
+    """relu has been tried on more points than erf, which is not left out for it."""
+    with RunStore(tmp_path / "runs.db") as other:
+        other.merge(store.path)
+        scope = replace(SCOPE, sizes=(200,), depths=(1,), activations=("relu",))
+        carry_out(other, grid_study(scope))
+        found = promising_study(other, replace(SCOPE, sizes=(200, 500)), 500)
+    shapes = [(c["activation"], c["weight_var"], c["depth"]) for c in found.configs]
+    assert {name for name, _, _ in shapes} == {"relu", "erf"}
+    assert {depth for name, _, depth in shapes if name == "relu"} == {1}  # the set of 200
+    assert {depth for name, _, depth in shapes if name == "erf"} == {1, 3}
+    erf = [shape for shape in shapes if shape[0] == "erf"]
+    assert erf == sorted(erf)  # depths of a weight variance share their curves
+
+
+def test_nothing_smaller_is_nothing_to_try(tmp_path):
+    with RunStore(tmp_path / "runs.db") as store:
+        assert promising_study(store, SCOPE, 500).configs == []
+
+
+def _best(store, train, activation, count):
+    found = []
+    for run in store.runs("grid", where={"train": train, "activation": activation}):
+        config, result = run.config, run.result
+        for i, bias_var in enumerate(config["bias_vars"]):
+            order = -result["val_accuracy"][i], result["val_mse"][i]
+            found.append((order, (activation, config["depth"], config["weight_var"], bias_var)))
+    return {name for _, name in sorted(found)[:count]}
+
+
+def test_published_settings_with_both_kernels(tmp_path, monkeypatch):
+    """The table against a kernel matrix that `nngp.kernel` reads off the same table."""
+    rows = (
+        Published("digits", 60, "relu", 2, None, 1.5, 0.2, 0.9),
+        Published("digits", 60, "relu", 2, 512, 1.5, 0.2, 0.9),
+        Published("mnist", 60, "relu", 2, None, 1.5, 0.2, 0.9),
+        Published("digits", 60, "relu", 60, None, 5.0, 0.2, 0.9),
+    )
+    table = nngp.LookupTable("relu", 51, 51, 50, 20.0)
+    monkeypatch.setattr(settings, "published", lambda: rows)
+    monkeypatch.setattr(settings, "_authors_table", lambda activation: table)
+    with RunStore(tmp_path / "runs.db") as store:
+        carry_out(store, setting_study(SCOPE))
+        runs = store.runs("setting", "done", where={"depth": 2})
+        done = {run.config["kernel"]: run for run in runs}
+        (failed,) = store.runs("setting", "failed")
+    data = nngp.datasets.split("digits", 60)
+    net, Y = nngp.Architecture(2, "relu", 1.5, 0.2), data.targets(data.labels)
+    for kernel, more in (("exact", {}), ("table", {"method": "lookup", "table": table})):
+        run = done[kernel]
+        K = nngp.kernel(net, data.X, **more) + run.jitter * np.eye(60)
+        mean = nngp.kernel(net, data.X_test, data.X, **more) @ np.linalg.solve(K, Y)
+        error = np.mean((mean - data.targets(data.labels_test)) ** 2)
+        assert run.result["test_mse"] == pytest.approx(error, rel=1e-6)
+        assert run.result["test_accuracy"] == np.mean(mean.argmax(axis=1) == data.labels_test)
+    assert failed.config["kernel"] == "table"
+    assert "past the table's s_max" in failed.error
+
+
+def test_data_that_cannot_be_read_are_no_result(tmp_path, monkeypatch):
+    def damaged(*arguments, **more):
+        raise ValueError("the file is damaged")
+
+    monkeypatch.setattr("nngp.paper.grids.sweeps.split", damaged)
+    rows = (Published("digits", 60, "relu", 2, None, 1.5, 0.2, 0.9),)
+    monkeypatch.setattr(settings, "published", lambda: rows)
+    monkeypatch.setattr(settings, "_authors_table", lambda activation: None)
+    with RunStore(tmp_path / "runs.db") as store:
+        with pytest.raises(ValueError, match="the file is damaged"):
+            carry_out(store, setting_study(SCOPE))
+        assert store.counts()["pending"] == 2
+
+
+@pytest.mark.parametrize("module", ["grids.sweeps", "uncertainty"])
+def test_data_are_let_go_of_when_a_study_is_done(tmp_path, monkeypatch, module):
+    kept, real = [], nngp.datasets.split
+
+    def remembered(*arguments, **more):
+        data = real(*arguments, **more)
+        kept.append(weakref.ref(data))
+        return data
+
+    monkeypatch.setattr(f"nngp.paper.{module}.split", remembered)
+    scope = replace(SCOPE, sizes=(30,), depths=(1,), activations=("relu",), grid=2)
+    study = {"grids.sweeps": grid_study, "uncertainty": uncertainty_study}[module](scope)
+    with RunStore(tmp_path / "runs.db") as store:
+        carry_out(store, study)
+    gc.collect()
+    assert [data() for data in kept] == [None]
+
+
+def test_small_sets_are_done_by_jax_where_there_is_no_gpu(monkeypatch):
+    pytest.importorskip("jax")
+    monkeypatch.setattr(sweeps, "FEW", 100)
+    found = sweeps.Sweeps(SCOPE)
+    assert [found._engine(train).name for train in (100, 101)] == ["gpu", "cpu"]
+    assert found._engine(100).device.platform == "cpu"
+    assert [found.device(train) for train in (100, 101)] == ["cpu", "cpu"]
+
+
+def test_curves_come_from_other_processes(monkeypatch):
+    sheets = [
+        [nngp.Architecture(depth, "erf", w, b) for depth in (1, 4) for b in (0.0, 0.3)]
+        for w in (0.71, 0.72, 0.73)
+    ]
+    overflowing = nngp.Architecture(3000, "relu", 50.0, 0.0)
+    sheets[1].append(overflowing)
+    known = []
+    monkeypatch.setattr(curves_module, "keep", known.append)
+    monkeypatch.setattr(
+        curves_module, "is_kept", lambda net, var: net in [curve.architecture for curve in known]
+    )
+    monkeypatch.setattr(curves_module, "PIECE", 2)
+    curves = Curves(sheets, processes=1)
+    try:
+        curves.ready(sheets[1][0])
+        curves.ready(sheets[1][2])
+    finally:
+        curves.close()
+    assert {curve.architecture for curve in known} == set(sheets[1]) - {overflowing}
+    assert len(known) == 4
+    for curve in known:
+        here = nngp.compile_curve(curve.architecture)
+        assert float(curve(0.3)) == float(here(0.3))
+
+
+def test_a_kept_curve_is_the_one_that_is_used():
+    from nngp.curve import curve_at, is_kept, keep
+
+    net = nngp.Architecture(3, "erf", 1.234, 0.0567)
+    curve = curve_at(net, 1.0)
+    other = nngp.compile_curve(net, 2.0)
+    assert not is_kept(net, 2.0)
+    keep(other)
+    assert is_kept(net, 2.0)
+    assert not is_kept(net, 1.0)
+    assert curve_at(net, 2.0) is other
+    assert curve_at(net, 1.0) is curve
+
+
+def test_the_order_is_from_coarse_to_fine():
+    assert grid.coarse_to_fine(range(9)) == [0, 8, 4, 2, 6, 1, 3, 5, 7]
+    for count in (1, 2, 30):
+        assert sorted(grid.coarse_to_fine(range(count))) == list(range(count))
+
+
+def test_a_split_holds_the_smaller_ones():
+    whole, part = nngp.datasets.split("digits", 300), nngp.datasets.split("digits", 77)
+    np.testing.assert_array_equal(whole.first(77).X, part.X)
+    np.testing.assert_array_equal(whole.first(77).labels, part.labels)
