@@ -1,11 +1,12 @@
-"""What the estimators choose: gradients are right, the score is climbed, the table tells it."""
+"""Model selection: gradients are right, the score is maximised, the table lists every ascent."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 import nngp
-from nngp.predictors.space import Candidate, Setting, Space
+from nngp.predictors.selection import Candidate, Hyperparameters
+from nngp.predictors.selection.space import Space
 
 
 def data(n=80, d=4, seed=0):
@@ -55,12 +56,12 @@ def test_gradients_against_differences(engine, activation):
     assert evidence["relevance"].sum() == pytest.approx(1.3 * evidence["weight_var"][0])
 
 
-def test_a_setting_survives_packing():
+def test_hyperparameters_survive_packing():
     candidate = Candidate(nngp.Architecture(2, "erf").activation, 2, bias_var=0.5)
     net = nngp.Architecture(2, "erf", (1.0, 2.0, 3.0), 0.5)
-    setting = Setting(net, 0.07, np.array([1.0, 0.2]))
+    found = Hyperparameters(net, 0.07, np.array([1.0, 0.2]))
     space = Space(candidate, 2)
-    again = space.unpack(space.pack(setting), setting)
+    again = space.unpack(space.pack(found), found)
     np.testing.assert_allclose(again.architecture.weight_vars, (1.0, 2.0, 3.0))
     assert again.architecture.bias_var == 0.5
     assert again.noise_var == pytest.approx(0.07)
@@ -173,9 +174,10 @@ def test_the_prior_stays_where_it_was():
     X, y = data(400)
     model = nngp.NNGPRegressor(depth=1, activation="erf", input_scaling="standardize")
     table = model.fit(X, y).selection_
-    setting = Setting(model.architecture_, model.noise_var_, model._relevance)
+    relevance = model._input_scaling.relevance
+    found = Hyperparameters(model.architecture_, model.noise_var_, relevance)
     space = Space(Candidate(model.architecture_.activation, 1), 4)
-    prior, _ = space.log_prior(space.pack(setting))
+    prior, _ = space.log_prior(space.pack(found))
     evidence = model.posterior_.log_evidence
     assert table["stage"][-1] == "last"
     assert table["score"][-1] == pytest.approx((evidence + prior) / 400, rel=1e-6)

@@ -1,4 +1,4 @@
-"""Estimators and depth: a constant kernel is told once, infinite depth is a depth like others."""
+"""Estimators and depth: a constant kernel warns once, infinite depth is a depth like others."""
 
 import math
 import warnings
@@ -92,31 +92,3 @@ def test_infinite_depth_needs_one_norm():
         nngp.NNGPRegressor(
             depth=math.inf, selection=None, weight_var=1.0, input_scaling="standardize"
         ).fit(X, Y)
-
-
-def test_models_of_the_first_format_still_load(tmp_path):
-    """Before K was split, files had neither `split` nor `constant`, and K was factored whole."""
-    import json
-    import zipfile
-
-    net = {"depth": 1, "activation": "relu", "weight_var": 1.5, "bias_var": 0.1, "noise_var": 0.01}
-    model = nngp.NNGPRegressor(**net, input_scaling="standardize").fit(X, Y)
-    assert model.report_.offset == 0
-    model.save(tmp_path / "new.nngp")
-    with (
-        zipfile.ZipFile(tmp_path / "new.nngp") as new,
-        zipfile.ZipFile(tmp_path / "old.nngp", "w") as old,
-    ):
-        for name in new.namelist():
-            content = new.read(name)
-            if name == "header.json":
-                header = json.loads(content)
-                header["version"] = 1
-                for key in ("split", "noise"):
-                    del header["posterior"][key]
-                for key in ("scale", "offset", "variance", "spread", "noise_unit"):
-                    del header["posterior"]["report"][key]
-                content = json.dumps(header)
-            old.writestr(name, content)
-    loaded = nngp.load(tmp_path / "old.nngp")
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
