@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import nngp
-from nngp.predictors.selection import Candidate, Hyperparameters
+from nngp.predictors.selection.problem import Candidate, Hyperparameters
 from nngp.predictors.selection.space import Space
 
 
@@ -105,7 +105,7 @@ def test_noise_is_found():
     assert np.mean((lower < fresh) & (fresh < upper)) == pytest.approx(0.9, abs=0.05)
 
 
-def test_the_table_of_what_was_tried():
+def test_the_selection_table():
     X, y = data()
     table = nngp.NNGPRegressor().fit(X, y).selection_
     rows = len(table["score"])
@@ -118,7 +118,7 @@ def test_the_table_of_what_was_tried():
     assert np.all(np.isfinite(table["score"]))
 
 
-def test_what_is_given_stays():
+def test_given_parameters_are_kept():
     X, y = data()
     model = nngp.NNGPRegressor(
         depth=2,
@@ -139,7 +139,7 @@ def test_what_is_given_stays():
 
 @pytest.mark.slow
 def test_columns_that_share_a_unit_keep_their_spread():
-    """Pixels: those at the rim hardly vary, and mean little."""
+    """Pixels at the rim hardly vary, and carry little information."""
     X, y = load_digits(return_X_y=True)
     auto = nngp.NNGPClassifier(budget=80).fit(X[:300], y[:300])
     forced = nngp.NNGPClassifier(budget=80, input_scaling="standardize").fit(X[:300], y[:300])
@@ -169,8 +169,8 @@ def test_one_row_is_chosen_if_nothing_is_free():
     assert table["score"][table["chosen"]] == table["score"].max()
 
 
-def test_the_prior_stays_where_it_was():
-    """Relevances are drawn to where they began, not to where the last round left them."""
+def test_the_prior_has_one_center_in_all_stages():
+    """Its center is the initial relevances, not those of the stage before."""
     X, y = data(400)
     model = nngp.NNGPRegressor(depth=1, activation="erf", input_scaling="standardize")
     table = model.fit(X, y).selection_
@@ -183,7 +183,7 @@ def test_the_prior_stays_where_it_was():
     assert table["score"][-1] == pytest.approx((evidence + prior) / 400, rel=1e-6)
 
 
-def test_a_zero_row_without_bias_is_not_the_end():
+def test_a_zero_row_without_bias():
     X, y = data()
     X[3] = 0.0
     model = nngp.NNGPRegressor(bias_var=0.0, input_scaling="none", weight_var=1.0, noise_var=0.1)

@@ -16,7 +16,7 @@ LABELS = (X[:, 0] > 0).astype(int)
 
 @pytest.mark.parametrize("scaling", ["unit", "standardize"])
 @pytest.mark.parametrize("kind", [nngp.NNGPRegressor, nngp.NNGPClassifier])
-def test_a_constant_kernel_is_told_once(kind, scaling):
+def test_a_constant_kernel_warns_once(kind, scaling):
     model = kind(
         depth=60,
         activation="relu",
@@ -33,7 +33,7 @@ def test_a_constant_kernel_is_told_once(kind, scaling):
 
 
 @pytest.mark.filterwarnings("error")
-def test_healthy_networks_and_noisy_data_are_not_told_off():
+def test_healthy_networks_and_noisy_data_do_not_warn():
     nngp.NNGPRegressor(budget=8, activation="erf", depth=2).fit(X, RNG.normal(size=60))
 
 
@@ -76,7 +76,7 @@ def test_saved_in_several_tiles_it_is_the_same_to_the_bit(tmp_path):
     )
 
 
-def test_the_reason_of_a_failure_is_told():
+def test_the_error_names_the_reason():
     model = nngp.NNGPRegressor(depth=math.inf, activation="erf", weight_var=3.0, bias_var=0.1)
     with pytest.raises(ValueError, match="chaotic phase"):
         model.fit(X, Y)

@@ -1,4 +1,5 @@
-"""Saved models: the same bits in another process, on another engine, and damage is noticed."""
+"""Saved models: equal to the bit in another process, equal to rounding on another engine; damage is
+noticed."""
 
 import json
 import os
@@ -124,7 +125,7 @@ def test_any_flipped_bit_is_noticed_or_harmless(tmp_path):
         np.testing.assert_array_equal(found, expected)
 
 
-def test_a_wrong_engine_is_no_fault_of_the_file(tmp_path):
+def test_a_wrong_engine_is_not_reported_as_damage(tmp_path):
     model, _ = fitted(n=10)
     model.save(tmp_path / "model.nngp")
     with pytest.raises(ValueError, match="engine must be") as caught:
@@ -241,7 +242,7 @@ def test_saving_is_atomic(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["model.nngp"]
 
 
-def test_what_cannot_be_saved(tmp_path):
+def test_models_that_cannot_be_saved(tmp_path):
     X = np.arange(6.0)[:, None]
     own = nngp.NNGPRegressor(selection=None, activation=np.tanh).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="Python function"):

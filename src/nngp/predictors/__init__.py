@@ -2,17 +2,16 @@
 
 One `fit`, file by file:
 
-1. `regressor` or `classifier`, `fit`: check X and y, make the targets.
-2. `estimator`, `_fit_process`: the steps below in their order, then `posterior.condition` on all
-   points.
-3. `parameters`, `Parameters`: check the constructor's arguments, list the candidate networks.
-4. `scaling`, `InputScaling.learn`: bring inputs to one scale.
-5. `selection.choose`, `choose`: pick the criterion. For the evidence it runs `selection.stages`,
-   which calls `selection.climb` for each network, which evaluates `selection.objective`.
-6. `probability`, `best_variance_scale` (classifier only): calibrate the variances.
+1. `regressor` or `classifier`, `fit`: check X and y, make and scale the targets.
+2. `estimator`, `_fit_process`: take the steps 3 to 5, then `posterior.condition` on all points.
+3. `parameters`, `_check_parameters` and `_candidates`: the networks to choose from.
+4. `scaling`, `InputScaling.learn`: bring the inputs to one scale.
+5. `selection`, `choose`: call `selection.stages`, which calls `selection.climb` for each network,
+   which maximises `selection.objective` over a `selection.space`; or `selection.grid`.
+6. `probability`, `best_variance_scale`: scale the variances (classifier only).
 
-`load` (`loading`) and `save` share `model_file`. `calibration` measures probabilities. `NNGPKernel`
-is the kernel alone, for scikit-learn's own Gaussian processes.
+`save` and `load` (`loading`) use `model_file`. `calibration` measures predicted probabilities.
+`NNGPKernel` is the kernel alone, for scikit-learn's own Gaussian processes.
 """
 
 from nngp.errors import ModelFileError

@@ -1,7 +1,6 @@
 """Common base of both estimators: fit, test inputs, saved state."""
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any, ClassVar
@@ -23,7 +22,7 @@ Array = NDArray[np.float64]
 ReadArray = Callable[[str], NDArray[Any]]
 
 
-class NNGPEstimator(NNGPParameters, ABC):
+class NNGPEstimator(NNGPParameters):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
@@ -67,20 +66,14 @@ class NNGPEstimator(NNGPParameters, ABC):
             engine=self.engine,
             progress=self.progress,
         )
-        self._set_fitted(posterior, scaling, targets, table.columns(chosen))
+        self._set_fit(posterior, scaling, targets)
+        self.selection_ = table.columns(chosen)
 
-    def _set_fitted(
-        self,
-        posterior: Posterior,
-        scaling: InputScaling,
-        targets: TargetScaling,
-        selection: dict[str, NDArray[Any]],
-    ) -> None:
-        """Set the fitted attributes that both estimators have."""
+    def _set_fit(self, posterior: Posterior, inputs: InputScaling, targets: TargetScaling) -> None:
+        """Set the attributes that both `fit` and `load` set."""
         self.posterior_, self.architecture_ = posterior, posterior.architecture
         self.noise_var_, self.report_ = posterior.noise_var, posterior.report
-        self._input_scaling, self._target_scaling = scaling, targets
-        self.selection_ = selection
+        self._input_scaling, self._target_scaling = inputs, targets
 
     @property
     def relevance_(self) -> Array:
@@ -135,13 +128,10 @@ class NNGPEstimator(NNGPParameters, ABC):
     def _saved_params(self) -> dict[str, object]:
         """Return the parameters for a file, without those that `load` takes."""
         params = self.get_params(deep=False)
-        for name in ("engine", "progress"):
-            del params[name]
         if isinstance(params["random_state"], np.random.RandomState):
             params["random_state"] = None  # its state has changed since
-        return {name: as_json(value) for name, value in params.items()}
+        return {k: as_json(v) for k, v in params.items() if k not in ("engine", "progress")}
 
-    @abstractmethod
     def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         """Return the plain values and the arrays of the fitted model, for a file."""
         names, scaling = getattr(self, "feature_names_in_", None), self._input_scaling
@@ -161,20 +151,14 @@ class NNGPEstimator(NNGPParameters, ABC):
         }
         return values, arrays
 
-    @abstractmethod
     def _restore(self, values: Mapping[str, Any], read: ReadArray, posterior: Posterior) -> None:
         """Set the fitted attributes from what `_state` returned."""
         self.n_features_in_ = values["n_features_in"]
         if values["feature_names"] is not None:
             self.feature_names_in_ = np.array(values["feature_names"], dtype=object)
-        scaling = InputScaling(
-            center=read("input_center"),
-            factor=read("input_factor"),
-            relevance=read("relevance"),
-            unit=values["unit"],
-            constant=values["constant"],
-        )
+        center, factor, relevance = map(read, ("input_center", "input_factor", "relevance"))
+        inputs = InputScaling(center, factor, relevance, values["unit"], values["constant"])
         targets = TargetScaling(read("target_center"), read("target_spread"))
-        columns = {name: from_json(column) for name, column in values["selection"].items()}
-        selection = {name: as_column(column) for name, column in columns.items()}
-        self._set_fitted(posterior, scaling, targets, selection)
+        self._set_fit(posterior, inputs, targets)
+        columns = values["selection"]
+        self.selection_ = {name: as_column(from_json(columns[name])) for name in columns}

@@ -13,10 +13,8 @@ from nngp.architecture import Activation, as_activation
 from nngp.linsolve import CG, Engine
 from nngp.posterior.resources import check_solver
 from nngp.predictors.scaling import INPUT_SCALINGS
-from nngp.predictors.selection import Candidate
-from nngp.predictors.selection.choose import MIN_POINTS
 from nngp.predictors.selection.grid import GRID_DEPTHS
-from nngp.predictors.selection.problem import STARTS
+from nngp.predictors.selection.problem import MIN_POINTS, STARTS, Candidate
 
 Array = NDArray[np.float64]
 ActivationLike = str | Activation | Callable[[Array], Array]

@@ -6,7 +6,14 @@ maximised in stages (`stages`), each a set of L-BFGS ascents (`climb`) of an `ob
 `space` of logarithms; the paper's validation grid is in `grid`.
 """
 
-from nngp.predictors.selection.choose import choose
-from nngp.predictors.selection.problem import Candidate, Hyperparameters, SelectionProblem
+from nngp.predictors.selection.grid import grid_search
+from nngp.predictors.selection.problem import MIN_POINTS, STARTS, Hyperparameters, SelectionProblem
+from nngp.predictors.selection.stages import staged_search
+from nngp.predictors.selection.table import SelectionTable
 
-__all__ = ["Candidate", "Hyperparameters", "SelectionProblem", "choose"]
+
+def choose(problem: SelectionProblem) -> tuple[Hyperparameters, SelectionTable]:
+    """Return the chosen hyper-parameters and the table of all that were tried."""
+    if problem.criterion is None or len(problem.X) < MIN_POINTS:
+        return problem.candidates[0].starting_at(STARTS[0]), SelectionTable()
+    return grid_search(problem) if problem.criterion == "grid" else staged_search(problem)

@@ -42,7 +42,7 @@ class Budget:
 
 
 class Climb(NamedTuple):
-    """Best point of an ascent, its score per target, what it cost, the last error on the way."""
+    """Best point of an ascent, its score per target, its cost, the last error on the way."""
 
     score: float
     hyperparameters: Hyperparameters

@@ -48,19 +48,15 @@ class Objective:
 
     def _likelihood(self, space: Space, theta: Array, at: Hyperparameters) -> tuple[float, Array]:
         """Return the criterion, summed over all targets, and its gradient in theta."""
+        net, noise = at.architecture, at.noise_var
         X = self.X if at.relevance is None else self.X * np.sqrt(at.relevance)
         options = {"per_layer": not space.candidate.is_infinite, "per_input": space.inputs > 0}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             posterior = condition(
-                at.architecture,
-                X,
-                self.Y,
-                noise_var=at.noise_var,
-                engine=self.engine,
-                progress=False,
+                net, X, self.Y, noise_var=noise, engine=self.engine, progress=False
             )
-            if posterior.noise_var > at.noise_var and space.candidate.noise_var is None:
+            if posterior.noise_var > noise and space.candidate.noise_var is None:
                 return -np.inf, theta  # the noise had to be raised: not the network at theta
             if self.criterion == "loo":
                 value, by_name = posterior.leave_one_out_density(**options)

@@ -23,6 +23,7 @@ class Start(NamedTuple):
 
 
 STARTS = (Start(2.0, 0.3, 0.1), Start(8.0, 1.0, 0.01))
+MIN_POINTS = 5  # with fewer the default network is used
 INFINITE_DEPTH_WEIGHT_VAR = 0.5  # inside the ordered phase, where the kernel has a limit
 
 
@@ -54,7 +55,7 @@ class Candidate:
         """Number of weight variances; all layers of an infinitely deep network share one."""
         return 1 if self.is_infinite else self.depth + 1
 
-    def starting_at(self, start: Start) -> Hyperparameters:
+    def starting_at(self, start: Start, relevance: Array | None = None) -> Hyperparameters:
         """Hyper-parameters with the free variances taken from `start`."""
         if self.is_infinite:
             start = start._replace(weight_var=INFINITE_DEPTH_WEIGHT_VAR)
@@ -62,7 +63,7 @@ class Candidate:
         bias_var = start.bias_var if self.bias_var is None else self.bias_var
         noise_var = start.noise_var if self.noise_var is None else self.noise_var
         architecture = Architecture(self.depth, self.activation, weight_var, bias_var)
-        return Hyperparameters(architecture, noise_var)
+        return Hyperparameters(architecture, noise_var, relevance)
 
 
 @dataclass(frozen=True)

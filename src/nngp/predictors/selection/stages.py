@@ -22,7 +22,6 @@ from nngp.predictors.selection.problem import STARTS, Candidate, Hyperparameters
 from nngp.predictors.selection.space import Space
 from nngp.predictors.selection.table import SelectionRow, SelectionTable
 
-Rows = NDArray[np.intp]
 KIND_POINTS, NOISE_FACTOR = 300, 4  # points of the first stage; of the last, over `size`
 KIND_STEPS, RELEVANCE_STEPS, MORE_STEPS, LAST_STEPS, NOISE_STEPS = 12, 24, 8, 25, 6
 FINALISTS = 3  # networks that the second stage takes over from the first
@@ -34,15 +33,15 @@ class Stage(NamedTuple):
     """Name in the table, points used, L-BFGS steps, whether relevances are learned."""
 
     name: str
-    rows: Rows
+    rows: NDArray[np.intp]
     steps: int
     relevance: bool = False
 
 
 def staged_search(problem: SelectionProblem) -> tuple[Hyperparameters, SelectionTable]:
     """Return the best hyper-parameters found and the table of all ascents."""
-    budget = problem.budget
-    if budget is None and any(_is_slow(c.activation) for c in problem.candidates):
+    budget, activations = problem.budget, [c.activation for c in problem.candidates]
+    if budget is None and any(phi.closed_form is None and phi.kinks for phi in activations):
         budget = SLOW_BUDGET
     ascents = len(problem.candidates) + 2 + problem.learn_relevance * FINALISTS
     limit = budget or ascents * KIND_STEPS + LAST_STEPS
@@ -51,11 +50,6 @@ def staged_search(problem: SelectionProblem) -> tuple[Hyperparameters, Selection
     with Progress("choose the network", limit, bar) as tracker:
         search = _StagedSearch(problem, Budget(budget, tracker))
         return search.run(), search.table
-
-
-def _is_slow(activation: Activation) -> bool:
-    """Whether a network takes about a second: kinks and no closed form."""
-    return activation.closed_form is None and bool(activation.kinks)
 
 
 @dataclass
@@ -67,7 +61,7 @@ class _StagedSearch:
     _failure: str = ""  # the last error of a network that could not be computed
 
     def run(self) -> Hyperparameters:
-        """Run all stages."""
+        """Run all stages and return the best hyper-parameters."""
         size, relevance = self.problem.size, self.problem.learn_relevance
         # Subsets are nested: each stage adds points to those of the stage before.
         order = self.problem.rng.permutation(len(self.problem.X))
@@ -92,49 +86,49 @@ class _StagedSearch:
         The first of each activation is climbed from all starts, the others from the start that was
         best for it. The very first also decides whether columns keep their own spread.
         """
-        out: list[Climb] = []
+        out: list[Climb | None] = []
         best_start: dict[Activation, int] = {}
         for candidate in self.problem.candidates:
             phi = candidate.activation
             which = [best_start[phi]] if phi in best_start else range(len(STARTS))
-            climbed = [self._climb_from(k, candidate, self._relevance, stage) for k in which]
+            starts = [candidate.starting_at(STARTS[k], self._relevance) for k in which]
+            climbed = [self._climb(candidate, start, stage) for start in starts]
             if not any(climbed):
                 break
             scores = [-np.inf if one is None else one.score for one in climbed]
             best_start.setdefault(phi, which[int(np.argmax(scores))])
-            own_spread = self.problem.own_spread
-            if not out and own_spread is not None:
-                unscaled = self._climb_from(best_start[phi], candidate, own_spread, stage)
-                climbed.append(unscaled)
-                if unscaled is not None and unscaled.score > max(scores):
-                    self._relevance = own_spread
-            out += _computable(climbed)
-        if not out:
+            if self.problem.own_spread is not None and not _ranked(out):
+                start = candidate.starting_at(STARTS[best_start[phi]], self.problem.own_spread)
+                climbed.append(self._climb_unscaled(candidate, start, max(scores), stage))
+            out += climbed
+        if not _ranked(out):
             reason = f" ({self._failure})" if self._failure else ""
             raise VarianceError(
                 f"none of the networks tried could be computed on these data{reason}; set "
                 "weight_var, bias_var and noise_var otherwise, or rescale the inputs"
             )
-        return _sorted(out)
+        return _ranked(out)
+
+    def _climb_unscaled(
+        self, candidate: Candidate, start: Hyperparameters, score: float, stage: Stage
+    ) -> Climb | None:
+        """Climb with the columns' own spreads, and keep them if that beats `score`."""
+        climbed = self._climb(candidate, start, stage)
+        if climbed is not None and climbed.score > score:
+            self._relevance = start.relevance
+        return climbed
 
     def _climb_on(self, climbs: Sequence[Climb], stage: Stage) -> list[Climb]:
         """Continue each from where it is; best first, empty if the budget is spent."""
-        climbed = [self._climb(one.candidate, one.hyperparameters, stage) for one in climbs]
-        return _sorted(_computable(climbed))
+        return _ranked([self._climb(one.candidate, one.hyperparameters, stage) for one in climbs])
 
     def _refit_noise(self, found: Climb, stage: Stage) -> Hyperparameters:
         """Climb in the noise variance alone: few points can be fitted more closely than many, so
         the smaller subsets underestimate it."""
         net = found.hyperparameters.architecture
         candidate = replace(found.candidate, weight_var=net.weight_var, bias_var=net.bias_var)
-        refitted = _computable([self._climb(candidate, found.hyperparameters, stage)])
+        refitted = _ranked([self._climb(candidate, found.hyperparameters, stage)])
         return refitted[0].hyperparameters if refitted else found.hyperparameters
-
-    def _climb_from(
-        self, start: int, candidate: Candidate, relevance: NDArray[np.float64] | None, stage: Stage
-    ) -> Climb | None:
-        begin = replace(candidate.starting_at(STARTS[start]), relevance=relevance)
-        return self._climb(candidate, begin, stage)
 
     def _climb(self, candidate: Candidate, start: Hyperparameters, stage: Stage) -> Climb | None:
         """Run one ascent and add its row to the table; None if the budget is spent."""
@@ -152,12 +146,10 @@ class _StagedSearch:
         return found
 
 
-def _computable(climbs: Sequence[Climb | None]) -> list[Climb]:
-    return [one for one in climbs if one is not None and np.isfinite(one.score)]
-
-
-def _sorted(climbs: list[Climb]) -> list[Climb]:
-    return sorted(climbs, key=lambda one: -one.score)
+def _ranked(climbs: Sequence[Climb | None]) -> list[Climb]:
+    """Ascents that found a network which can be computed, best first."""
+    computed = [one for one in climbs if one is not None and np.isfinite(one.score)]
+    return sorted(computed, key=lambda one: -one.score)
 
 
 def _finalists(climbs: list[Climb]) -> list[Climb]:
