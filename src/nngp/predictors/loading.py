@@ -1,6 +1,7 @@
 """Load a saved estimator."""
 
 import os
+from typing import Any
 
 from nngp._progress import Callback
 from nngp.linsolve import Engine, choose_engine
@@ -17,7 +18,7 @@ def load(
     *,
     engine: str | Engine = "auto",
     progress: Callback | bool | None = None,
-) -> NNGPRegressor | NNGPClassifier:
+) -> Any:  # a regressor or a classifier, as the file says
     """Load a fitted estimator from a file written by its `save` method.
 
     Parameters

@@ -21,19 +21,13 @@ def grid_search(problem: SelectionProblem) -> tuple[Hyperparameters, SelectionTa
 
     If the budget is smaller than the grid, networks are taken from it at equal steps.
     """
-    order = problem.rng.permutation(len(problem.X))[: problem.size]
-    held_out = max(1, len(order) // 5)
-    train, validation = order[held_out:], order[:held_out]
+    X, Y, noise = problem.X, problem.Y, problem.candidates[0].noise_var
+    order = problem.rng.permutation(len(X))[: problem.size]
+    size = max(1, len(order) // 5)
+    train, held = order[size:], order[:size]
+    noise = GRID_NOISE if noise is None else noise
+    sweep = Sweep(X[train], Y[train], X[held], Y[held], noise_var=noise, engine=problem.engine)
     networks = _networks(problem)
-    noise_var = problem.candidates[0].noise_var
-    sweep = Sweep(
-        problem.X[train],
-        problem.Y[train],
-        problem.X[validation],
-        problem.Y[validation],
-        noise_var=GRID_NOISE if noise_var is None else noise_var,
-        engine=problem.engine,
-    )
     table, ranked = SelectionTable(), []
     bar = progress_for(problem.progress, 0.0)
     with Progress("validation grid", len(networks), bar) as tracker:

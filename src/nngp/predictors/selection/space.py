@@ -61,8 +61,7 @@ class Space:
             "noise_var": at.noise_var,
             "relevance": 1.0 if at.relevance is None else at.relevance,
         }
-        entries = self._concatenated({block.name: values[block.name] for block in self.blocks})
-        return np.log(np.clip(entries, *np.exp(self.bounds).T))
+        return np.log(np.clip(self._concatenated(values), *np.exp(self.bounds).T))
 
     @property
     def bounds(self) -> Array:
@@ -101,6 +100,7 @@ class Space:
         return -0.5 * float(distance @ distance), -distance / spread
 
     def _concatenated(self, values: Mapping[str, ArrayLike]) -> Array:
+        """Values of the free hyper-parameters in the order of theta."""
         parts = [np.broadcast_to(values[block.name], block.size) for block in self.blocks]
         return np.concatenate([[], *parts])
 
