@@ -1,9 +1,9 @@
-"""Time of a first call: NNGPRegressor with everything "auto" against scikit-learn's GPR.
+"""Time of `fit` at the defaults: NNGPRegressor and scikit-learn's GaussianProcessRegressor.
 
     python benchmarks/estimator.py [--n 2000] [--d 10] [--passes 3] [--out FILE]
 
-scikit-learn's has one RBF and a white kernel, at its own defaults, and optimises them on all
-points. Both are timed in turns on the same data; the ratio of the medians is the figure.
+scikit-learn's has an RBF and a white kernel and optimises them on all points. Both are timed in
+turns on the same data; the result is the ratio of the medians.
 """
 
 import argparse
@@ -14,22 +14,26 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import nngp
 
+Array = NDArray[np.float64]
 
-def problem(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+
+def problem(n: int, d: int, seed: int) -> tuple[Array, Array]:
+    """Draw n points in d dimensions, with noisy targets that depend on three inputs."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
 
 
-def timed(model: Any, X: np.ndarray, y: np.ndarray) -> float:
+def timed(model: nngp.NNGPRegressor | GaussianProcessRegressor, X: Array, y: Array) -> float:
+    """Fit the model and return the seconds it took."""
     start = time.perf_counter()
     model.fit(X, y)
     return time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""First-call quality on tables: nngp's estimators at their defaults beside the usual suspects.
+"""Accuracy on tables: nngp's estimators and other methods, all at their defaults.
 
     python benchmarks/tabular.py regression --data DIR --out tabular_regression.jsonl
     python benchmarks/tabular.py classification --data DIR --out tabular_classification.jsonl
@@ -6,14 +6,14 @@
 
 DIR holds `uci_regression/` (nine sets with the splits of Hernández-Lobato and Adams 2015) and
 `uci_classification/` (the 90 small sets of Arora et al. 2020 with four splits each), as .npz files
-with the keys X, y and test, or X, y, cv_train and cv_test. Everybody sees the same folds; inputs
+with the keys X, y and test, or X, y, cv_train and cv_test. All methods get the same folds; inputs
 are standardised on the training part for the methods that need it. Nothing is tuned by hand, and
-no test row is seen before it is predicted. Results are appended line by line; finished ones are
-not repeated. On many cores: one process a core, each with its --shard and its --out, pinned with
+test rows are used for the scores only. Results are appended line by line; finished runs are not
+repeated. On many cores run one process per core, each with its --shard and its --out, pinned with
 taskset (NNGP_ENGINE=cpu); then concatenate the files.
 
-Densities: a Gaussian process has its own. A forest's is a Gaussian about its prediction with the
-variance of its out-of-bag residuals, a boosted ensemble's with that of 5-fold residuals.
+Predictive densities: a Gaussian process has its own. Those of the others are Gaussians about the
+prediction; their variance is that of out-of-bag residuals (forest) or 5-fold residuals (boosting).
 """
 
 import argparse
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from nngp import datasets
 
 Array = NDArray[np.float64]
+Job = tuple[str, str, int]  # method, data set, split
 SPLITS = {"kin8nm": 1, "naval": 1, "power": 1, "protein": 1}  # the others have 20
 SKIP_GPR = 12_000  # training points from which scikit-learn's GPR does not fit in 24 GB
 
@@ -119,7 +120,7 @@ def svm_classifier(X: Array, y: Array, Xs: Array) -> Array:
 
 
 def _spread(probability: Array, classes: NDArray[Any]) -> Array:
-    """Columns for all labels 0, 1, ... up to the largest seen."""
+    """Probabilities with one column for each label 0, 1, ... up to the largest seen."""
     out = np.zeros((len(probability), int(classes.max()) + 1))
     out[:, classes] = probability
     return out
@@ -142,7 +143,7 @@ def table(collection: str, name: str, data: Path) -> datasets.Table:
     return found
 
 
-def regression_jobs(data: Path, sets: list[str]) -> list[tuple[str, str, int]]:
+def regression_jobs(data: Path, sets: list[str]) -> list[Job]:
     known = [name.removeprefix("uci/") for name in datasets.names() if name.startswith("uci/")]
     jobs = []
     for name in sets or known:
@@ -151,15 +152,15 @@ def regression_jobs(data: Path, sets: list[str]) -> list[tuple[str, str, int]]:
     return jobs
 
 
-def classification_jobs(data: Path, sets: list[str]) -> list[tuple[str, str, int]]:
+def classification_jobs(data: Path, sets: list[str]) -> list[Job]:
     with (data / "uci_classification" / "index.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["small90"] == "1"]
-    rows.sort(key=lambda row: -int(row["n"]))  # long ones first, so that no worker is last
+    rows.sort(key=lambda row: -int(row["n"]))  # large sets first, so that shards end together
     names = [row["name"] for row in rows if not sets or row["name"] in sets]
     return [(m, name, split) for name in names for m in CLASSIFIERS for split in range(4)]
 
 
-def regress(data: Path, method: str, name: str, split: int) -> dict[str, Any]:
+def regress(data: Path, method: str, name: str, split: int) -> dict[str, float]:
     found = table("uci", name, data)
     X, y, (train, test) = found.X, found.y, found.splits[split]
     start = time.perf_counter()
@@ -174,7 +175,7 @@ def regress(data: Path, method: str, name: str, split: int) -> dict[str, Any]:
     }
 
 
-def classify(data: Path, method: str, name: str, split: int) -> dict[str, Any]:
+def classify(data: Path, method: str, name: str, split: int) -> dict[str, float]:
     found = table("uci_class", name, data)
     X, y, (train, test) = found.X, found.y, found.splits[split]
     start = time.perf_counter()
@@ -183,7 +184,8 @@ def classify(data: Path, method: str, name: str, split: int) -> dict[str, Any]:
     return {"accuracy": float(right.mean()), "seconds": time.perf_counter() - start}
 
 
-def work(task: str, data: Path, job: tuple[str, str, int]) -> dict[str, Any]:
+def run(task: str, data: Path, job: Job) -> dict[str, Any]:
+    """Do one run and return its record for the file of results."""
     method, name, split = job
     record: dict[str, Any] = {"task": task, "method": method, "set": name, "split": split}
     with warnings.catch_warnings():
@@ -214,7 +216,7 @@ def measure(
     print(f"{len(left)} of {len(jobs)} runs to do", flush=True)
     with out.open("a") as file:
         for job in left:
-            file.write(json.dumps(work(task, data, job)) + "\n")
+            file.write(json.dumps(run(task, data, job)) + "\n")
             file.flush()
     summary(out)
 
@@ -240,7 +242,7 @@ def _by_set(records: list[dict[str, Any]], measure_of: str) -> dict[str, dict[st
 
 
 def _ranks(records: list[dict[str, Any]], measure_of: str, sign: int) -> None:
-    """A table of means, and the average rank over sets; a method that failed comes last."""
+    """Print a table of means and the average rank over sets; a method that failed ranks last."""
     from scipy.stats import rankdata
 
     table = _by_set(records, measure_of)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import nngp
-from nngp.predictors import saved
+from nngp.predictors import model_file
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_saved_here_and_loaded_there(engine, table, tmp_path, factor):
 def test_saved_there_and_loaded_here_a_tile_at_a_time(engine, table, tmp_path, monkeypatch):
     X, y, Xs = table
     model = nngp.NNGPRegressor(engine=engine, selection=None, depth=2, noise_var=0.01).fit(X, y)
-    fetch, put, events = type(engine).fetch, saved._put, []
+    fetch, put, events = type(engine).fetch, model_file._put, []
 
     def fetched(self, handle):
         events.append("fetched")
@@ -81,7 +81,7 @@ def test_saved_there_and_loaded_here_a_tile_at_a_time(engine, table, tmp_path, m
 
     with monkeypatch.context() as patch:
         patch.setattr(type(engine), "fetch", fetched)
-        patch.setattr(saved, "_put", written)
+        patch.setattr(model_file, "_put", written)
         model.save(tmp_path / "model.nngp")
     tiles = len(range(0, 700, engine.tile_size(700)))
     factor = tiles * (tiles + 1) // 2

@@ -1,4 +1,4 @@
-"""Bad input: each case gets one sentence that says what was wrong."""
+"""Bad input: each case raises an error with one sentence that names the fault."""
 
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ def test_predict(case):
             model.predict(data)
 
 
-def test_wrong_questions():
+def test_wrong_arguments_of_predictions():
     model = Regressor(selection=None).fit(X, y)
     with pytest.raises(ValueError, match="cannot both"):
         model.predict(X, return_std=True, return_cov=True)
@@ -113,7 +113,7 @@ def test_wrong_questions():
             model.predict_interval(X, coverage)
 
 
-def test_what_is_only_strange_works():
+def test_unusual_data_can_be_fitted():
     """Constant columns, constant targets, duplicates, columns of very different size."""
     strange = np.column_stack([np.full(12, 7.0), X[:, 0] * 1e250, X[:, 1] * 1e-250, X[:, 2]])
     model = Regressor(budget=10).fit(np.vstack([strange, strange]), np.tile(y, 2))

@@ -1,11 +1,12 @@
-"""What the estimators choose: gradients are right, the score is climbed, the table tells it."""
+"""Model selection: gradients are right, the score is maximised, the table lists every ascent."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 import nngp
-from nngp.predictors.space import Candidate, Setting, Space
+from nngp.predictors.selection.problem import Candidate, Hyperparameters
+from nngp.predictors.selection.space import Space
 
 
 def data(n=80, d=4, seed=0):
@@ -55,12 +56,12 @@ def test_gradients_against_differences(engine, activation):
     assert evidence["relevance"].sum() == pytest.approx(1.3 * evidence["weight_var"][0])
 
 
-def test_a_setting_survives_packing():
+def test_hyperparameters_survive_packing():
     candidate = Candidate(nngp.Architecture(2, "erf").activation, 2, bias_var=0.5)
     net = nngp.Architecture(2, "erf", (1.0, 2.0, 3.0), 0.5)
-    setting = Setting(net, 0.07, np.array([1.0, 0.2]))
+    found = Hyperparameters(net, 0.07, np.array([1.0, 0.2]))
     space = Space(candidate, 2)
-    again = space.unpack(space.pack(setting), setting)
+    again = space.unpack(space.pack(found), found)
     np.testing.assert_allclose(again.architecture.weight_vars, (1.0, 2.0, 3.0))
     assert again.architecture.bias_var == 0.5
     assert again.noise_var == pytest.approx(0.07)
@@ -104,7 +105,7 @@ def test_noise_is_found():
     assert np.mean((lower < fresh) & (fresh < upper)) == pytest.approx(0.9, abs=0.05)
 
 
-def test_the_table_of_what_was_tried():
+def test_the_selection_table():
     X, y = data()
     table = nngp.NNGPRegressor().fit(X, y).selection_
     rows = len(table["score"])
@@ -117,7 +118,7 @@ def test_the_table_of_what_was_tried():
     assert np.all(np.isfinite(table["score"]))
 
 
-def test_what_is_given_stays():
+def test_given_parameters_are_kept():
     X, y = data()
     model = nngp.NNGPRegressor(
         depth=2,
@@ -138,7 +139,7 @@ def test_what_is_given_stays():
 
 @pytest.mark.slow
 def test_columns_that_share_a_unit_keep_their_spread():
-    """Pixels: those at the rim hardly vary, and mean little."""
+    """Pixels at the rim hardly vary, and carry little information."""
     X, y = load_digits(return_X_y=True)
     auto = nngp.NNGPClassifier(budget=80).fit(X[:300], y[:300])
     forced = nngp.NNGPClassifier(budget=80, input_scaling="standardize").fit(X[:300], y[:300])
@@ -168,20 +169,21 @@ def test_one_row_is_chosen_if_nothing_is_free():
     assert table["score"][table["chosen"]] == table["score"].max()
 
 
-def test_the_prior_stays_where_it_was():
-    """Relevances are drawn to where they began, not to where the last round left them."""
+def test_the_prior_has_one_center_in_all_stages():
+    """Its center is the initial relevances, not those of the stage before."""
     X, y = data(400)
     model = nngp.NNGPRegressor(depth=1, activation="erf", input_scaling="standardize")
     table = model.fit(X, y).selection_
-    setting = Setting(model.architecture_, model.noise_var_, model._relevance)
+    relevance = model._input_scaling.relevance
+    found = Hyperparameters(model.architecture_, model.noise_var_, relevance)
     space = Space(Candidate(model.architecture_.activation, 1), 4)
-    prior, _ = space.log_prior(space.pack(setting))
+    prior, _ = space.log_prior(space.pack(found))
     evidence = model.posterior_.log_evidence
     assert table["stage"][-1] == "last"
     assert table["score"][-1] == pytest.approx((evidence + prior) / 400, rel=1e-6)
 
 
-def test_a_zero_row_without_bias_is_not_the_end():
+def test_a_zero_row_without_bias():
     X, y = data()
     X[3] = 0.0
     model = nngp.NNGPRegressor(bias_var=0.0, input_scaling="none", weight_var=1.0, noise_var=0.1)

@@ -1,4 +1,4 @@
-"""Estimators and depth: a constant kernel is told once, infinite depth is a depth like others."""
+"""Estimators and depth: a constant kernel warns once, infinite depth is a depth like others."""
 
 import math
 import warnings
@@ -16,7 +16,7 @@ LABELS = (X[:, 0] > 0).astype(int)
 
 @pytest.mark.parametrize("scaling", ["unit", "standardize"])
 @pytest.mark.parametrize("kind", [nngp.NNGPRegressor, nngp.NNGPClassifier])
-def test_a_constant_kernel_is_told_once(kind, scaling):
+def test_a_constant_kernel_warns_once(kind, scaling):
     model = kind(
         depth=60,
         activation="relu",
@@ -33,7 +33,7 @@ def test_a_constant_kernel_is_told_once(kind, scaling):
 
 
 @pytest.mark.filterwarnings("error")
-def test_healthy_networks_and_noisy_data_are_not_told_off():
+def test_healthy_networks_and_noisy_data_do_not_warn():
     nngp.NNGPRegressor(budget=8, activation="erf", depth=2).fit(X, RNG.normal(size=60))
 
 
@@ -76,7 +76,7 @@ def test_saved_in_several_tiles_it_is_the_same_to_the_bit(tmp_path):
     )
 
 
-def test_the_reason_of_a_failure_is_told():
+def test_the_error_names_the_reason():
     model = nngp.NNGPRegressor(depth=math.inf, activation="erf", weight_var=3.0, bias_var=0.1)
     with pytest.raises(ValueError, match="chaotic phase"):
         model.fit(X, Y)
@@ -92,31 +92,3 @@ def test_infinite_depth_needs_one_norm():
         nngp.NNGPRegressor(
             depth=math.inf, selection=None, weight_var=1.0, input_scaling="standardize"
         ).fit(X, Y)
-
-
-def test_models_of_the_first_format_still_load(tmp_path):
-    """Before K was split, files had neither `split` nor `constant`, and K was factored whole."""
-    import json
-    import zipfile
-
-    net = {"depth": 1, "activation": "relu", "weight_var": 1.5, "bias_var": 0.1, "noise_var": 0.01}
-    model = nngp.NNGPRegressor(**net, input_scaling="standardize").fit(X, Y)
-    assert model.report_.offset == 0
-    model.save(tmp_path / "new.nngp")
-    with (
-        zipfile.ZipFile(tmp_path / "new.nngp") as new,
-        zipfile.ZipFile(tmp_path / "old.nngp", "w") as old,
-    ):
-        for name in new.namelist():
-            content = new.read(name)
-            if name == "header.json":
-                header = json.loads(content)
-                header["version"] = 1
-                for key in ("split", "noise"):
-                    del header["posterior"][key]
-                for key in ("scale", "offset", "variance", "spread", "noise_unit"):
-                    del header["posterior"]["report"][key]
-                content = json.dumps(header)
-            old.writestr(name, content)
-    loaded = nngp.load(tmp_path / "old.nngp")
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))

@@ -42,7 +42,7 @@ def test_against_scikit_learn(tables):
     assert model.log_marginal_likelihood_ == pytest.approx(scaled, rel=1e-10)
 
 
-def test_noise_or_not(tables):
+def test_variances_with_and_without_noise(tables):
     X, y, Xs, _ = tables
     model = nngp.NNGPRegressor(selection=None).fit(X, y)
     _, of_observations = model.predict(Xs, return_std=True)
@@ -96,7 +96,7 @@ def test_the_probability_of_being_largest(classes):
     np.testing.assert_allclose(table[1], share, atol=0.01)
 
 
-def test_probabilities_at_the_ends():
+def test_probabilities_at_extreme_means_and_variances():
     mean = np.array([[0.0, 0.0, -1.0], [5.0, 1.0, 0.0], [1e300, 0.0, -1e300], [0.1, 0.1, 0.1]])
     table = largest_probability(mean, np.array([0.0, 1e-300, 1e-3, 1e300]))
     np.testing.assert_allclose(table[0], [0.5, 0.5, 0.0])
@@ -145,7 +145,7 @@ def _one_hot(y):
     return np.eye(3)[y] - 1 / 3
 
 
-def test_doubt_is_where_errors_are(digits):
+def test_uncertainty_is_larger_where_errors_are(digits):
     model, Xs, ys = digits
     confidence, right = model.predict_proba(Xs).max(axis=1), model.predict(Xs) == ys
     sure = confidence > np.median(confidence)

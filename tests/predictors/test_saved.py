@@ -1,4 +1,5 @@
-"""Saved models: the same bits in another process, on another engine, and damage is noticed."""
+"""Saved models: equal to the bit in another process, equal to rounding on another engine; damage is
+noticed."""
 
 import json
 import os
@@ -11,7 +12,7 @@ import pytest
 from sklearn.base import clone
 
 import nngp
-from nngp.predictors import saved
+from nngp.predictors import model_file
 
 
 def fitted(kind="regressor", n=40, **parameters):
@@ -27,7 +28,7 @@ def fitted(kind="regressor", n=40, **parameters):
 
 
 def everything(model, X):
-    """All that a model can say of some points, as one list of arrays."""
+    """All predictions of a model at some points."""
     if hasattr(model, "classes_"):
         return [model.predict_proba(X), model.predict_variance(X), model.predict(X)]
     mean, std = model.predict(X, return_std=True)
@@ -119,17 +120,17 @@ def test_any_flipped_bit_is_noticed_or_harmless(tmp_path):
         path.write_bytes(bytes(bad))
         try:
             found = nngp.load(path).predict(X)
-        except saved.ModelFileError:
+        except nngp.ModelFileError:
             continue
         np.testing.assert_array_equal(found, expected)
 
 
-def test_a_wrong_engine_is_no_fault_of_the_file(tmp_path):
+def test_a_wrong_engine_is_not_reported_as_damage(tmp_path):
     model, _ = fitted(n=10)
     model.save(tmp_path / "model.nngp")
     with pytest.raises(ValueError, match="engine must be") as caught:
         nngp.load(tmp_path / "model.nngp", engine="tpu")
-    assert not isinstance(caught.value, saved.ModelFileError)
+    assert not isinstance(caught.value, nngp.ModelFileError)
 
 
 def test_a_file_holds_no_code(tmp_path):
@@ -152,7 +153,7 @@ def test_truncation_at_every_length(tmp_path):
     whole = path.read_bytes()
     for length in [0, 1, 10, 100, *range(500, len(whole), 997), len(whole) - 1]:
         path.write_bytes(whole[:length])
-        with pytest.raises(saved.ModelFileError, match=r"model\.nngp"):
+        with pytest.raises(nngp.ModelFileError, match=r"model\.nngp"):
             nngp.load(path)
 
 
@@ -165,7 +166,7 @@ def test_a_flipped_bit(tmp_path):
         info = archive.getinfo("X.npy")
     whole[info.header_offset + 250] ^= 1
     path.write_bytes(bytes(whole))
-    with pytest.raises(saved.ModelFileError, match="damaged"):
+    with pytest.raises(nngp.ModelFileError, match="damaged"):
         nngp.load(path)
 
 
@@ -185,22 +186,44 @@ def test_other_files(tmp_path):
     path = tmp_path / "model.nngp"
     model.save(path)
     rewritten(path, lambda header: header.update(version=99))
-    with pytest.raises(saved.ModelFileError, match=r"format 99 .* upgrade nngp"):
+    with pytest.raises(nngp.ModelFileError, match=r"format 99 .* upgrade nngp"):
         nngp.load(path)
-    rewritten(path, lambda header: header.update(version=1, kind="Cuckoo"))
-    with pytest.raises(saved.ModelFileError, match="damaged"):
+    rewritten(path, lambda header: header.update(version=3, kind="Cuckoo"))
+    with pytest.raises(nngp.ModelFileError, match="damaged"):
         nngp.load(path)
     (tmp_path / "text.nngp").write_text("hello")
-    with pytest.raises(saved.ModelFileError, match="is not a saved nngp model"):
+    with pytest.raises(nngp.ModelFileError, match="is not a saved nngp model"):
         nngp.load(tmp_path / "text.nngp")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("a.txt", "hello")
-    with pytest.raises(saved.ModelFileError, match="is not a saved nngp model"):
+    with pytest.raises(nngp.ModelFileError, match="is not a saved nngp model"):
         nngp.load(tmp_path / "other.zip")
-    with pytest.raises(saved.ModelFileError, match="is a folder"):
+    with pytest.raises(nngp.ModelFileError, match="is a folder"):
         nngp.load(tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no file"):
         nngp.load(tmp_path / "nothing.nngp")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_models_of_an_older_format_are_refused(tmp_path, version):
+    model, _ = fitted(n=10)
+    path = tmp_path / "model.nngp"
+    model.save(path)
+    rewritten(path, lambda header: header.update(version=version))
+    for read in (nngp.load, model_file.read_header):
+        with pytest.raises(nngp.ModelFileError, match=rf"format {version} .* fit the model again"):
+            read(path)
+
+
+def test_scores_that_are_not_finite_survive(tmp_path):
+    """JSON has no infinity and no NaN, so they are kept as text."""
+    model, _ = fitted(n=10)
+    for value in (np.inf, -np.inf, np.nan):
+        model.selection_["score"][0] = value
+        model.save(tmp_path / "model.nngp")
+        again = nngp.load(tmp_path / "model.nngp").selection_["score"]
+        assert again.dtype == np.float64
+        np.testing.assert_array_equal(again, model.selection_["score"])
 
 
 def test_saving_is_atomic(tmp_path, monkeypatch):
@@ -212,20 +235,26 @@ def test_saving_is_atomic(tmp_path, monkeypatch):
     def broken(*args):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(saved, "_put", broken)
+    monkeypatch.setattr(model_file, "_put", broken)
     with pytest.raises(OSError, match="the disk is full"):
         model.save(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["model.nngp"]
 
 
-def test_what_cannot_be_saved(tmp_path):
+def test_models_that_cannot_be_saved(tmp_path):
     X = np.arange(6.0)[:, None]
     own = nngp.NNGPRegressor(selection=None, activation=np.tanh).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="Python function"):
         own.save(tmp_path / "model.nngp")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         fitted(n=10)[0].save(tmp_path / "no" / "model.nngp")
+
+    class Own(nngp.NNGPRegressor):
+        pass
+
+    with pytest.raises(TypeError, match="Own is a class of your own"):
+        Own(selection=None).fit(X, X[:, 0]).save(tmp_path / "model.nngp")
     assert os.listdir(tmp_path) == []
     leaky = nngp.NNGPRegressor(selection=None, activation=nngp.leaky_relu(1 / 3)).fit(X, X[:, 0])
     leaky.save(tmp_path / "leaky.nngp")

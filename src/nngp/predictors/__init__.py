@@ -1,14 +1,23 @@
-"""Stage 7, estimators: scikit-learn's interface to the posterior, and models in files.
+"""Stage 7, estimators: scikit-learn's interface to the posterior, and saved models.
 
-`NNGPRegressor` and `NNGPClassifier` scale the data (`scaling`), choose a network by themselves
-(`search` over a `space`), condition it on everything, and predict with their doubt. Probabilities
-of classes are exact integrals (`probability`), checked by `calibration`. `NNGPKernel` is the kernel
-alone, for scikit-learn's own Gaussian processes. `saved` writes and reads models.
+One `fit`, file by file:
+
+1. `regressor` or `classifier`, `fit`: check X and y, make and scale the targets.
+2. `estimator`, `_fit_process`: take the steps 3 to 5, then `posterior.condition` on all points.
+3. `parameters`, `_check_parameters` and `_candidates`: the networks to choose from.
+4. `scaling`, `InputScaling.learn`: bring the inputs to one scale.
+5. `selection`, `choose`: call `selection.stages`, which calls `selection.climb` for each network,
+   which maximises `selection.objective` over a `selection.space`; or `selection.grid`.
+6. `probability`, `best_variance_scale`: scale the variances (classifier only).
+
+`save` and `load` (`loading`) use `model_file`. `calibration` measures predicted probabilities.
+`NNGPKernel` is the kernel alone, for scikit-learn's own Gaussian processes.
 """
 
+from nngp.errors import ModelFileError
 from nngp.predictors.classifier import NNGPClassifier
+from nngp.predictors.loading import load
 from nngp.predictors.regressor import NNGPRegressor
-from nngp.predictors.saved import load
 from nngp.predictors.sklearn_kernel import NNGPKernel
 
 __all__ = ["ModelFileError", "NNGPClassifier", "NNGPKernel", "NNGPRegressor", "load"]

@@ -1,6 +1,6 @@
-"""Whether probabilities mean what they say: reliability and the expected calibration error."""
+"""Calibration of predicted probabilities: reliability and the expected calibration error."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +9,7 @@ Array = NDArray[np.float64]
 
 
 class Reliability(NamedTuple):
-    """For each bin of confidence: its mean, the share that was right, the number of points."""
+    """Mean confidence, accuracy and number of points of each bin of confidence."""
 
     confidence: Array
     accuracy: Array
@@ -17,14 +17,14 @@ class Reliability(NamedTuple):
 
 
 def reliability(confidence: ArrayLike, right: ArrayLike, bins: int = 15) -> Reliability:
-    """Bins of equal width over [0, 1]; empty ones are left out.
+    """Accuracy in bins of equal confidence, over [0, 1]; empty bins are left out.
 
     Parameters
     ----------
     confidence : array_like, (m,)
-        The probability given to the class that was predicted.
+        Probability of the predicted class.
     right : array_like of bool, (m,)
-        Whether it was the right one.
+        Whether the prediction was right.
     """
     p, hit = np.asarray(confidence, dtype=float), np.asarray(right, dtype=float)
     if p.shape != hit.shape or p.ndim != 1 or len(p) == 0:
@@ -34,12 +34,14 @@ def reliability(confidence: ArrayLike, right: ArrayLike, bins: int = 15) -> Reli
     index = np.minimum((p * bins).astype(int), bins - 1)
     count = np.bincount(index, minlength=bins)
     some = count > 0
-    sums: list[Any] = [np.bincount(index, weights=w, minlength=bins)[some] for w in (p, hit)]
-    return Reliability(sums[0] / count[some], sums[1] / count[some], count[some])
+    mean, accuracy = (
+        np.bincount(index, weights=w, minlength=bins)[some] / count[some] for w in (p, hit)
+    )
+    return Reliability(mean, accuracy, count[some])
 
 
 def expected_calibration_error(confidence: ArrayLike, right: ArrayLike, bins: int = 15) -> float:
-    """The mean gap between confidence and accuracy over the bins of `reliability`.
+    """Mean gap between confidence and accuracy over the bins of `reliability`.
 
     Examples
     --------

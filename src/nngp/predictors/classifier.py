@@ -1,41 +1,50 @@
-"""Classification as the paper does it: regression on centred one-hot targets.
+"""Classification as in the paper: regression on centred one-hot targets.
 
 The posterior over the outputs is exact, so the probability of a class is that its output is the
-largest. Scaling the prior and the noise together leaves the means, and so the decisions, as they
-are, and moves the variances: that one number is set where the classes left out one at a time are
-most probable.
+largest. A common factor on the prior and noise variances changes the variances and no mean, and so
+no decision: it is chosen for the largest leave-one-out probability of the true classes.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from nngp.posterior import condition
-from nngp.predictors.estimator import NNGPEstimator
-from nngp.predictors.probability import largest_probability
+from nngp.posterior import Posterior, condition
+from nngp.predictors.estimator import NNGPEstimator, ReadArray
+from nngp.predictors.probability import best_variance_scale, largest_probability
 from nngp.predictors.scaling import TargetScaling
 
 Array = NDArray[np.float64]
-LEAST = 1e-12  # probability that a class counts as at least, in the choice of the scale
-ALL_LEFT_OUT = 4000  # points up to which all of them are left out in turn
+LEAVE_OUT = 4000  # points left out, one at a time, for the scale of the variances
 
 
 class NNGPClassifier(ClassifierMixin, NNGPEstimator):
     """Bayesian classification with a deep network of infinite width.
 
-    Parameters are those of `NNGPRegressor`, but for `target_scaling`, which does nothing here, and
-    `relevance`, where "auto" learns none.
+    `NNGPClassifier().fit(X, y)` needs no tuning: it chooses activation, depth, variances and noise
+    by the marginal likelihood, and scales its probabilities by leave-one-out.
+
+    Parameters
+    ----------
+    depth, activation, weight_var, bias_var, noise_var, input_scaling, selection, selection_size, \
+budget, solver, engine, random_state, progress
+        As in `NNGPRegressor`.
+    relevance : "auto", bool or array of d floats
+        As in `NNGPRegressor`, but "auto" learns none.
+    target_scaling : {"standardize", "none"}
+        Has no effect: one-hot targets share one scale.
 
     Attributes
     ----------
     classes_ : array
+        The labels, sorted.
     output_scale_ : float
-        What the variances were multiplied by, so that probabilities are right on points left out.
+        Factor on the variances that makes probabilities right on points left out.
     architecture_, noise_var_, relevance_, selection_, posterior_, report_
         As in `NNGPRegressor`.
 
@@ -47,72 +56,82 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
     >>> model = nngp.NNGPClassifier().fit(X[::2], y[::2])
     >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
     True
+    >>> model.predict_proba(X[:1]).shape
+    (1, 3)
     """
 
-    def fit(self, X: Any, y: Any) -> "NNGPClassifier":
-        """Choose a network and condition it on the data."""
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C")
-        check_classification_targets(y)
-        classes, index = np.unique(y, return_inverse=True)
+    _kind: ClassVar[str] = "NNGPClassifier"
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Choose a network, condition it on the data, and find the scale of the variances."""
+        inputs, labels = validate_data(self, X, y, dtype=np.float64, order="C")
+        check_classification_targets(labels)
+        classes, index = np.unique(labels, return_inverse=True)
         targets = np.eye(len(classes))[index] - 1.0 / len(classes)
-        self._fit_process(X, targets, TargetScaling.common(targets), classes=True)
+        self._fit_process(inputs, targets, TargetScaling.common(targets), classes=True)
         self.classes_ = classes
-        self.output_scale_ = self._find_output_scale(X, targets, index)
+        self.output_scale_ = self._find_output_scale(inputs, targets, index)
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class whose output has the largest mean, which is also the most probable one."""
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class whose output has the largest mean: the most probable one."""
         best = self.predict_mean(X).argmax(axis=1)
         out: NDArray[Any] = self.classes_[best]
         return out
 
-    def predict_mean(self, X: Any) -> Array:
-        """The posterior mean of every output, (m, classes), on the scale of the centred one-hot
-        targets."""
+    def predict_mean(self, X: ArrayLike) -> Array:
+        """Posterior mean of every output, (m, classes), in units of the centred one-hot targets."""
         Xs = self._scaled(X)
         return self._target_scaling.undo(self.posterior_.mean(Xs))
 
-    def predict_proba(self, X: Any) -> Array:
-        """The probability of each class: that its output is the largest, (m, classes)."""
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Probability of each class, (m, classes): that its output is the largest."""
         Xs = self._scaled(X)
+        # In units of the scaled targets: a common spread does not change which is largest.
         mean, variance = self.posterior_.predict(Xs, noise=True)
-        return self._probability(mean, variance)
+        return largest_probability(mean, variance * self.output_scale_)
 
-    def predict_variance(self, X: Any, *, noise: bool = False) -> Array:
-        """The variance that every output has at each point, (m,), on the scale of the one-hot
-        targets; with `noise` that of an observation."""
+    def predict_variance(self, X: ArrayLike, *, noise: bool = False) -> Array:
+        """Variance of every output at each point, (m,), in units of the one-hot targets; with
+        `noise` that of an observation."""
         Xs = self._scaled(X)
         variance = self.posterior_.variance(Xs, noise=noise)
         return variance * self.output_scale_ * self._target_scaling.spread[0] ** 2
 
-    def _probability(self, mean: Array, variance: Array, scale: float | None = None) -> Array:
-        scale = self.output_scale_ if scale is None else scale
-        # In units of the scaled targets: they share a spread, so nothing else changes.
-        return largest_probability(mean, variance * scale)
-
     def _find_output_scale(self, X: Array, targets: Array, index: NDArray[np.intp]) -> float:
-        """Where the points left out are most probable; on some of them if there are very many."""
+        """Scale the variances by leave-one-out; on a subset if there are many points, or no
+        factor."""
         if targets.shape[1] == 1 or len(X) < 2:
             return 1.0
         posterior = self.posterior_
-        if len(X) > ALL_LEFT_OUT or posterior.report.solver == "cg":
-            rows = np.random.default_rng(0).permutation(len(X))[:ALL_LEFT_OUT]
-            index = index[rows]
-            posterior = condition(
-                self.architecture_,
-                self._input_scaling(X[rows]),
-                self._target_scaling(targets[rows]),
-                noise_var=self.noise_var_,
-                solver="cholesky",
-                engine=self._engine_for_few,
-                progress=self.progress,
-            )
+        if len(X) > LEAVE_OUT or posterior.report.solver == "cg":
+            rows = np.random.default_rng(0).permutation(len(X))[:LEAVE_OUT]
+            posterior, index = self._condition_on(X[rows], targets[rows]), index[rows]
         left_out = posterior.leave_one_out(noise=True)
-        mean, points = left_out.mean, np.arange(len(index))
+        return best_variance_scale(left_out.mean, left_out.variance, index)
 
-        def loss(log_scale: float) -> float:
-            table = self._probability(mean, left_out.variance, float(np.exp(log_scale)))
-            return -float(np.log(np.maximum(table[points, index], LEAST)).mean())
+    def _condition_on(self, X: Array, targets: Array) -> Posterior:
+        """Condition the chosen network on a subset of the points."""
+        return condition(
+            self.architecture_,
+            self._input_scaling(X),
+            self._target_scaling(targets),
+            noise_var=self.noise_var_,
+            solver="cholesky",
+            engine=self._search_engine,
+            progress=self.progress,
+        )
 
-        found = minimize_scalar(loss, bounds=(-7.0, 7.0), method="bounded", options={"xatol": 0.01})
-        return float(np.exp(found.x))
+    def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
+        classes, is_object = self.classes_, self.classes_.dtype == object
+        if is_object and not all(isinstance(label, str) for label in classes):
+            raise ValueError("class labels that are neither text nor numbers cannot be saved")
+        values, arrays = super()._state()
+        values |= {"output_scale": self.output_scale_, "object_classes": is_object}
+        return values, {**arrays, "classes": classes.astype(str) if is_object else classes}
+
+    def _restore(self, values: Mapping[str, Any], read: ReadArray, posterior: Posterior) -> None:
+        super()._restore(values, read, posterior)
+        classes = read("classes")
+        self.classes_ = classes.astype(object) if values["object_classes"] else classes
+        self.output_scale_ = values["output_scale"]

@@ -1,261 +1,164 @@
-"""What both estimators share: parameters, scaling, the choice of a network, the posterior."""
+"""Common base of both estimators: fit, test inputs, saved state."""
 
-from numbers import Integral, Real
-from typing import Any
+import os
+from collections.abc import Callable, Mapping
+from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nngp.architecture import as_activation
 from nngp.posterior import Posterior, condition
-from nngp.posterior.resources import check_solver, kernels_of
-from nngp.predictors.scaling import (
-    INPUT_SCALINGS,
-    InputScaling,
-    TargetScaling,
-    check_choice,
-)
-from nngp.predictors.search import GRID_DEPTHS, Search, Table, grid_search
-from nngp.predictors.space import ACTIVATIONS, DEPTHS, STARTS, Candidate, Setting
+from nngp.posterior.serialize import arrays_of, header_of
+from nngp.predictors.model_file import as_json, from_json, write_model
+from nngp.predictors.parameters import NNGPParameters
+from nngp.predictors.scaling import InputScaling, TargetScaling
+from nngp.predictors.selection import SelectionProblem, choose
+from nngp.predictors.selection.table import as_column
 
 Array = NDArray[np.float64]
-SELECTIONS = ("evidence", "loo", "grid", None)
-DEFAULT_DEPTH = 2  # where nothing is chosen: selection=None, or too few points
-ENOUGH = 5  # points from which on something can be chosen
-SLOW_BUDGET = 20  # networks tried where the activation has kinks and no closed form
+ReadArray = Callable[[str], NDArray[Any]]
 
 
-class NNGPEstimator(BaseEstimator):
+class NNGPEstimator(NNGPParameters):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
-    def __init__(
-        self,
-        *,
-        depth: int | str = "auto",
-        activation: Any = "auto",
-        weight_var: Any = "auto",
-        bias_var: Any = "auto",
-        noise_var: float | str = "auto",
-        relevance: Any = "auto",
-        input_scaling: str = "auto",
-        target_scaling: str = "standardize",
-        selection: str | None = "evidence",
-        selection_size: int = 1000,
-        budget: int | None = None,
-        solver: Any = "auto",
-        engine: Any = "auto",
-        random_state: Any = 0,
-        progress: Any = None,
-    ) -> None:
-        self.depth = depth
-        self.activation = activation
-        self.weight_var = weight_var
-        self.bias_var = bias_var
-        self.noise_var = noise_var
-        self.relevance = relevance
-        self.input_scaling = input_scaling
-        self.target_scaling = target_scaling
-        self.selection = selection
-        self.selection_size = selection_size
-        self.budget = budget
-        self.solver = solver
-        self.engine = engine
-        self.random_state = random_state
-        self.progress = progress
+    _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
 
     def _fit_process(self, X: Array, Y: Array, targets: TargetScaling, *, classes: bool) -> None:
-        """Scale, choose a network, condition it on everything."""
+        """Scale the data, choose a network on some points, condition it on all."""
         self._check_parameters(X.shape[1])
         candidates = self._candidates()
-        kind = self._kind_of_scaling(candidates)
+        kind = self._input_scaling_kind(candidates)
         scaling = InputScaling.learn(X, kind)
-        own_spread = scaling.own_spread if kind == "auto" else None
-        relevance = np.where(scaling.factor > 0, 1.0, 0.0)
         if self._relevance_is_given:
-            relevance, own_spread = np.asarray(self.relevance, dtype=float), None
-            scaling = scaling.stretched(relevance)
-        scaled, answers = scaling(X), targets(Y)
-        learn = self._learns_relevance(X, classes, kind)
-        if learn:  # relevances will say what the spreads would, and better
-            own_spread = None
-        setting, table = self._choose(scaled, answers, candidates, own_spread, learn, classes)
-        if setting.relevance is not None:
-            relevance = relevance * setting.relevance
-            scaling = scaling.stretched(setting.relevance)
+            scaling = scaling.with_relevance(np.asarray(self.relevance, dtype=float))
+        learn_relevance = self._learns_relevance(X.shape, kind, classes=classes)
+        # Relevances, given or learned, replace the columns' own spreads.
+        keep_spread = kind == "auto" and not (learn_relevance or self._relevance_is_given)
+        problem = SelectionProblem(
+            X=scaling(X),
+            Y=targets(Y),
+            candidates=candidates,
+            criterion=self.selection,
+            size=int(self.selection_size),
+            budget=self.budget,
+            engine=self._search_engine,
+            rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
+            progress=self.progress,
+            classes=classes,
+            learn_relevance=learn_relevance,
+            own_spread=scaling.own_spread if keep_spread else None,
+        )
+        chosen, table = choose(problem)
+        scaled = problem.X
+        if chosen.relevance is not None:
+            scaling = scaling.stretched(chosen.relevance)
             scaled = scaling(X)
         posterior = condition(
-            setting.architecture,
+            chosen.architecture,
             scaled,
-            answers,
-            noise_var=setting.noise_var,
+            problem.Y,
+            noise_var=chosen.noise_var,
             solver=self.solver,
             engine=self.engine,
             progress=self.progress,
         )
-        self._settle(posterior, scaling, targets, relevance)
-        table.mark(setting)
-        self.selection_ = table.columns()
+        self._set_fit(posterior, scaling, targets)
+        self.selection_ = table.columns(chosen)
 
-    def _settle(
-        self,
-        posterior: Posterior,
-        scaling: InputScaling,
-        targets: TargetScaling,
-        relevance: Array,
-    ) -> None:
-        """What fitting leaves behind, and what loading restores."""
+    def _set_fit(self, posterior: Posterior, inputs: InputScaling, targets: TargetScaling) -> None:
+        """Set the attributes that both `fit` and `load` set."""
         self.posterior_, self.architecture_ = posterior, posterior.architecture
         self.noise_var_, self.report_ = posterior.noise_var, posterior.report
-        self._input_scaling, self._target_scaling = scaling, targets
-        self._relevance = relevance
-
-    @property
-    def _engine_for_few(self) -> Any:
-        """For some thousand points, which a cluster is not worth: it has only the last word."""
-        return self.engine if kernels_of(self.engine).is_local else "auto"
-
-    @property
-    def _relevance_is_given(self) -> bool:
-        return not _is_auto(self.relevance) and not isinstance(self.relevance, bool | np.bool_)
+        self._input_scaling, self._target_scaling = inputs, targets
 
     @property
     def relevance_(self) -> Array:
-        """How strongly each input, once scaled, moves the network, relative to the strongest: the
-        variance of the weights that leave it."""
+        """Relevance of each scaled input, relative to the largest: the variance of the weights
+        that leave it."""
         check_is_fitted(self, "posterior_")
-        out: Array = self._relevance / max(self._relevance.max(), np.finfo(float).tiny)
+        relevance = self._input_scaling.relevance
+        out: Array = relevance / max(relevance.max(), np.finfo(float).tiny)
         return out
 
-    def save(self, path: Any, *, factor: bool = True, notes: Any = None) -> None:
-        """Write the fitted model to one file; `nngp.load` reads it.
+    def _scaled(self, X: ArrayLike) -> Array:
+        """Check test inputs and bring them to the scale of the training inputs."""
+        check_is_fitted(self, "posterior_")
+        return self._input_scaling(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        factor: bool = True,
+        notes: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the fitted model to one file, which `nngp.load` reads.
 
         Parameters
         ----------
         path : path
         factor : bool
-            Keep the Cholesky factor (4 n² bytes): then predictions are the same to the bit, at
-            once. Without it the file holds little more than the data, and loading factors anew.
-            What conjugate gradients solved has none, and loads at once all the same.
+            Keep the Cholesky factor (4 n² bytes): a loaded model then predicts the same to the bit
+            at once. Without it the file holds little more than the data, and loading computes the
+            factor again. A model solved by conjugate gradients has no factor, and loads at once.
         notes : dict, optional
-            Anything that JSON can hold, to be kept with the model.
+            Values that JSON can hold, kept in the file.
         """
-        from nngp.predictors.saved import save
-
         check_is_fitted(self, "posterior_")
-        save(self, path, factor=factor, notes=notes or {})
-
-    def _kind_of_scaling(self, candidates: list[Candidate]) -> str:
-        """As asked; "auto" takes the sphere where pairs of unequal norm would be slow, or have no
-        kernel."""
-        best_on_sphere = any(c.is_infinite or c.activation.closed_form is None for c in candidates)
-        return "sphere" if self.input_scaling == "auto" and best_on_sphere else self.input_scaling
-
-    def _choose(
-        self,
-        X: Array,
-        Y: Array,
-        candidates: list[Candidate],
-        own_spread: Array | None,
-        relevance: bool,
-        classes: bool,
-    ) -> tuple[Setting, Table]:
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        size, where = int(self.selection_size), (self._engine_for_few, self.budget, rng)
-        if self.selection is None or len(X) < ENOUGH:
-            return candidates[0].setting(STARTS[0]), Table()
-        if self.selection == "grid":
-            return grid_search(X, Y, candidates, size, *where, self.progress, classes)
-        if any(c.activation.closed_form is None and c.activation.kinks for c in candidates):
-            where = (self._engine_for_few, self.budget or SLOW_BUDGET, rng)  # a second each
-        search = Search(X, Y, self.selection, *where, own_spread, self.progress)
-        return search.run(candidates, size, relevance), search.table
-
-    def _candidates(self) -> list[Candidate]:
-        """The kinds of network that may be chosen; the first is the default."""
-        names_of = ("weight_var", "bias_var", "noise_var")
-        given: dict[str, Any] = {name: _hashable(getattr(self, name)) for name in names_of}
-        depths: tuple[Any, ...] = (self.depth,)
-        names: tuple[Any, ...] = (self.activation,)
-        if _is_auto(self.depth):
-            depths = GRID_DEPTHS if self.selection == "grid" else DEPTHS
-            depths = (DEFAULT_DEPTH, *(d for d in depths if d != DEFAULT_DEPTH))
-        if _is_auto(self.activation):
-            names = ACTIVATIONS
-        out = [Candidate(as_activation(name), depth, **given) for name in names for depth in depths]
-        for candidate in out:
-            candidate.setting(STARTS[0])  # refuses what cannot be
-        return out
-
-    def _learns_relevance(self, X: Array, classes: bool, scaling: str) -> bool:
-        possible = scaling not in ("unit", "sphere") and self.selection in ("evidence", "loo")
-        if isinstance(self.relevance, bool | np.bool_):
-            if self.relevance and not possible:
-                raise ValueError(
-                    "relevance=True needs inputs off the sphere (input_scaling 'standardize' or "
-                    "'none'; 'auto' with a closed form and finite depth) and selection 'evidence' "
-                    "or 'loo'; pass relevance='auto' otherwise"
-                )
-            return bool(self.relevance)
-        # The evidence of one-hot targets counts every class as data of its own: too sure of itself.
-        return _is_auto(self.relevance) and possible and not classes and 1 < X.shape[1] <= len(X)
-
-    def _check_parameters(self, d: int) -> None:
-        check_choice("input_scaling", self.input_scaling, INPUT_SCALINGS)
-        check_choice("selection", self.selection, SELECTIONS)
-        check_solver(self.solver)
-        for name, smallest in (("selection_size", ENOUGH), ("budget", 1)):
-            value = getattr(self, name)
-            if value is None and name == "budget":
-                continue
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < smallest:
-                raise ValueError(
-                    f"{name} must be a whole number of at least {smallest}, got {value!r}"
-                )
-        for name in ("depth", "weight_var", "bias_var", "noise_var"):
-            value = getattr(self, name)
-            if isinstance(value, str) and value != "auto":
-                raise ValueError(f"{name} must be a number or 'auto', got {value!r}")
-        if _is_auto(self.depth) and any(
-            np.ndim(getattr(self, name)) > 0 for name in ("weight_var", "bias_var")
-        ):
-            raise ValueError(
-                "variances given layer by layer need a depth; pass depth=number of hidden layers"
+        if "_kind" not in vars(type(self)):
+            raise TypeError(
+                f"{type(self).__name__} is a class of your own; only NNGPRegressor and "
+                "NNGPClassifier can be saved"
             )
-        if not _is_auto(self.noise_var) and not (
-            isinstance(self.noise_var, Real) and np.isfinite(self.noise_var) and self.noise_var >= 0
-        ):
-            raise ValueError(f"noise_var must be a number >= 0 or 'auto', got {self.noise_var!r}")
-        self._check_relevance(d)
+        values, arrays = self._state()
+        header = {
+            "kind": self._kind,
+            "params": self._saved_params(),
+            "fitted": values,
+            "notes": notes or {},
+            "posterior": header_of(self.posterior_, factor=factor),
+        }
+        posterior_arrays = arrays_of(self.posterior_, factor=factor)
+        write_model(path, header, chain(arrays.items(), posterior_arrays))
 
-    def _check_relevance(self, d: int) -> None:
-        if not self._relevance_is_given:
-            return
-        try:
-            values = np.asarray(self.relevance, dtype=float)
-        except (TypeError, ValueError):
-            values = np.empty(0)
-        if values.shape != (d,) or not np.isfinite(values).all() or (values < 0).any():
-            raise ValueError(
-                f"relevance must be 'auto', True, False or {d} numbers >= 0 (one for each input), "
-                f"got {self.relevance!r}"
-            )
+    def _saved_params(self) -> dict[str, object]:
+        """Return the parameters for a file, without those that `load` takes."""
+        params = self.get_params(deep=False)
+        if isinstance(params["random_state"], np.random.RandomState):
+            params["random_state"] = None  # its state has changed since
+        return {k: as_json(v) for k, v in params.items() if k not in ("engine", "progress")}
 
-    def _scaled(self, X: Any) -> Array:
-        """Test inputs, checked, on the training inputs' scale."""
-        check_is_fitted(self, "posterior_")
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        return self._input_scaling(X)
+    def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
+        """Return the plain values and the arrays of the fitted model, for a file."""
+        names, scaling = getattr(self, "feature_names_in_", None), self._input_scaling
+        values = {
+            "n_features_in": self.n_features_in_,
+            "feature_names": None if names is None else [str(name) for name in names],
+            "unit": scaling.unit,
+            "constant": scaling.constant,
+            "selection": {k: as_json(column.tolist()) for k, column in self.selection_.items()},
+        }
+        arrays = {
+            "input_center": scaling.center,
+            "input_factor": scaling.factor,
+            "target_center": self._target_scaling.center,
+            "target_spread": self._target_scaling.spread,
+            "relevance": scaling.relevance,
+        }
+        return values, arrays
 
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
-
-
-def _hashable(value: Any) -> Any:
-    """A variance as a candidate holds it: None if free, a tuple if there is one a layer."""
-    if _is_auto(value):
-        return None
-    return tuple(np.asarray(value).tolist()) if np.ndim(value) else value
+    def _restore(self, values: Mapping[str, Any], read: ReadArray, posterior: Posterior) -> None:
+        """Set the fitted attributes from what `_state` returned."""
+        self.n_features_in_ = values["n_features_in"]
+        if values["feature_names"] is not None:
+            self.feature_names_in_ = np.array(values["feature_names"], dtype=object)
+        center, factor, relevance = map(read, ("input_center", "input_factor", "relevance"))
+        inputs = InputScaling(center, factor, relevance, values["unit"], values["constant"])
+        targets = TargetScaling(read("target_center"), read("target_spread"))
+        self._set_fit(posterior, inputs, targets)
+        columns = values["selection"]
+        self.selection_ = {name: as_column(from_json(columns[name])) for name in columns}

@@ -1,4 +1,4 @@
-"""The probability that an output is the largest, by one-dimensional quadrature.
+"""Class probabilities: the probability that an output is the largest, by quadrature.
 
 Outputs at a test point are independent Gaussians of one variance, so
 P(k is largest) = ∫ φ(t - m_k) Π_{j≠k} Φ(t - m_j) dt, in units of the deviation. The integrand is
@@ -8,11 +8,13 @@ its step.
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr
 
 Array = NDArray[np.float64]
-REACH, STEP = 9.5, 0.125  # beyond the largest mean ± 9.5 nothing is left of 1e-19
+REACH, STEP = 9.5, 0.125  # beyond the largest mean ± 9.5 the integrand is below 1e-19
 CHUNK = 2_000_000  # numbers held at a time
+MIN_PROBABILITY = 1e-12  # of a true class, in the loss: so one surprise does not decide
 
 
 def largest_probability(mean: Array, variance: Array) -> Array:
@@ -33,10 +35,22 @@ def largest_probability(mean: Array, variance: Array) -> Array:
     return out
 
 
+def best_variance_scale(mean: Array, variance: Array, labels: NDArray[np.intp]) -> float:
+    """Factor on the variances for which the true classes have the largest mean log probability."""
+    points = np.arange(len(labels))
+
+    def loss(log_scale: float) -> float:
+        table = largest_probability(mean, variance * float(np.exp(log_scale)))
+        return -float(np.log(np.maximum(table[points, labels], MIN_PROBABILITY)).mean())
+
+    found = minimize_scalar(loss, bounds=(-7.0, 7.0), method="bounded", options={"xatol": 0.01})
+    return float(np.exp(found.x))
+
+
 def _integrate(mean: Array, variance: Array, nodes: Array) -> Array:
     below = mean - mean.max(axis=1, keepdims=True)
     deviation = np.sqrt(variance)[:, None]
-    # Without variance the largest mean has it all; ties share.
+    # Without variance the largest mean has probability one; ties share it.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         below = np.where(below == 0, 0.0, np.maximum(below / deviation, -1e9))
     gap = nodes - below[:, :, None]

@@ -1,16 +1,19 @@
-"""Regression: the posterior mean as the prediction, its spread as the doubt."""
+"""Regression: the posterior mean predicts, the posterior variance is its uncertainty."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nngp.predictors.estimator import NNGPEstimator
-from nngp.predictors.scaling import TARGET_SCALINGS, TargetScaling, check_choice
+from nngp.posterior import Posterior
+from nngp.predictors.estimator import NNGPEstimator, ReadArray
+from nngp.predictors.parameters import Seed, check_choice
+from nngp.predictors.scaling import TARGET_SCALINGS, TargetScaling
 
 Array = NDArray[np.float64]
 
@@ -24,58 +27,61 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     Parameters
     ----------
     depth : int, math.inf or "auto"
-        Hidden layers. "auto" tries 1, 2 and 3.
+        Number of hidden layers. "auto" tries 1, 2 and 3.
     activation : str, callable, Activation or "auto"
         "auto" tries "relu" and "erf".
     weight_var, bias_var : float, sequence of depth + 1 floats, or "auto"
-        Prior variances (the weights' times fan-in). "auto" finds one a layer.
+        Prior variances (the weights' times fan-in). "auto" finds one for each layer.
     noise_var : float or "auto"
-        Variance of the observation noise, on the scale of the scaled targets.
+        Variance of the observation noise, in units of the scaled targets.
     relevance : "auto", bool or array of d floats
         Whether each input gets a weight variance of its own; "auto" does so if d <= n, with
         selection "evidence" or "loo" and inputs that are not on a sphere.
     input_scaling : {"auto", "standardize", "sphere", "unit", "none"}
-        Columns to mean 0 and deviation 1; the same, then rows to one norm with a constant input
-        added; rows to one norm, as in the paper; or nothing. "auto" standardizes, and gives
-        columns their own spread back if that is better, as it is for pixels; for an activation
-        without a closed form it takes "sphere", where all of them are fast.
+        "standardize" brings columns to mean 0 and deviation 1; "sphere" does the same, adds a
+        constant input and brings rows to one norm; "unit" brings rows to one norm, as in the
+        paper; "none" leaves the inputs as they are. "auto" standardizes, and restores the columns'
+        own spreads if that is better, as it is for pixels; for an activation without a closed form
+        it takes "sphere", where all activations are fast.
     target_scaling : {"standardize", "none"}
+        "standardize" brings each output to mean 0 and deviation 1.
     selection : {"evidence", "loo", "grid", None}
-        How "auto" is decided: marginal likelihood; leave-one-out density; the paper's grid of
-        depths and variances on held-out points (8,100 networks for each activation unless
-        `budget` says less), with the paper's noise of 1e-10 unless one is given; or not at all
-        (a ReLU network of depth 2, noise 0.1).
+        Criterion for what is "auto": marginal likelihood; leave-one-out density; the paper's grid
+        of depths and variances on held-out points (8,100 networks for each activation unless
+        `budget` is smaller), with the paper's noise of 1e-10 unless one is given; or none (a ReLU
+        network of depth 2, noise 0.1).
     selection_size : int
-        At most so many points are used for the choice (four times as many for the noise alone);
-        all are used afterwards.
+        Largest number of points used for the choice (four times as many for the noise alone); the
+        final fit uses all points.
     budget : int, optional
-        At most so many networks are computed for the choice; 20 by default for an activation that
+        Largest number of networks computed for the choice; 20 by default for an activation that
         has kinks and no closed form, some hundreds otherwise.
     solver : {"auto", "cholesky", "cg"} or CG
-        How the final system is solved; see `nngp.condition`.
+        Solver of the final system; see `nngp.condition`.
     engine : {"auto", "cpu", "gpu"} or engine
         Where to compute; see `nngp.condition`. With a `DaskEngine` the network is chosen on this
         machine and conditioned on the cluster.
     random_state : int, RandomState or None
-        Which points the choice uses.
+        Seed for the points that are used for the choice.
     progress : callable or bool, optional
         As in `nngp.condition`.
 
     Attributes
     ----------
     architecture_ : Architecture
-        The network chosen.
+        The chosen network.
     noise_var_ : float
+        Noise variance in units of the scaled targets.
     relevance_ : array (d,)
-        How strongly each (scaled) input moves the network, relative to the strongest.
+        Relevance of each scaled input, relative to the largest.
     log_marginal_likelihood_ : float
-        Of the targets as given.
+        Of the targets in their own units.
     selection_ : dict of arrays
-        What was tried and how it scored; `pandas.DataFrame(model.selection_)` shows it.
+        Networks tried and their scores; `pandas.DataFrame(model.selection_)` shows them.
     posterior_ : Posterior
         Of the scaled targets given the scaled inputs.
     report_ : Report
-        What was computed, how exactly, how long it took.
+        Method, accuracy and time of the final fit.
 
     Examples
     --------
@@ -87,28 +93,36 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     (True, True)
     """
 
-    def fit(self, X: Any, y: Any) -> "NNGPRegressor":
+    _kind: ClassVar[str] = "NNGPRegressor"
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose a network and condition it on the data."""
-        X, y = validate_data(
+        inputs, answers = validate_data(
             self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
         )
-        targets = np.asarray(y, dtype=np.float64).reshape(len(X), -1)
+        targets = np.asarray(answers, dtype=np.float64).reshape(len(inputs), -1)
         check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         scaling = TargetScaling.learn(targets, self.target_scaling)
-        self._fit_process(X, targets, scaling, classes=False)
-        self._single = np.ndim(y) == 1
+        self._fit_process(inputs, targets, scaling, classes=False)
+        self._single = np.ndim(answers) == 1
         return self
 
     @property
     def log_marginal_likelihood_(self) -> float:
+        """Logarithm of the evidence of the targets in their own units."""
         check_is_fitted(self, "posterior_")
         scale = np.log(self._target_scaling.spread).sum()
         return self.posterior_.log_evidence - self.posterior_.n * float(scale)
 
     def predict(
-        self, X: Any, return_std: bool = False, return_cov: bool = False, *, noise: bool = True
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        *,
+        noise: bool = True,
     ) -> Any:
-        """The posterior mean; with its standard deviation or its covariance.
+        """Predict the posterior mean, with its standard deviation or covariance if asked for.
 
         Both are of new observations; with `noise=False` of the function behind them. Shapes are
         (m,) for one output and (m, outputs) for several, (m, m) and (m, m, outputs) for the
@@ -116,37 +130,48 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be asked for; pass one")
-        Xs, targets = self._scaled(X), self._target_scaling
-        if return_cov:
-            mean, cov = self.posterior_.mean(Xs), self.posterior_.covariance(Xs, noise=noise)
-            return self._shaped(targets.undo(mean)), self._shaped(
-                cov[:, :, None] * targets.spread**2
-            )
         if return_std:
-            mean, variance = self.posterior_.predict(Xs, noise=noise)
-            std = np.sqrt(variance)[:, None] * targets.spread
-            return self._shaped(targets.undo(mean)), self._shaped(std)
-        return self._shaped(targets.undo(self.posterior_.mean(Xs)))
+            return self._mean_and_std(X, noise=noise)
+        Xs, targets = self._scaled(X), self._target_scaling
+        mean = self._shaped(targets.undo(self.posterior_.mean(Xs)))
+        if not return_cov:
+            return mean
+        cov = self.posterior_.covariance(Xs, noise=noise)
+        return mean, self._shaped(cov[:, :, None] * targets.spread**2)
 
     def predict_interval(
-        self, X: Any, coverage: float = 0.95, *, noise: bool = True
+        self, X: ArrayLike, coverage: float = 0.95, *, noise: bool = True
     ) -> tuple[Array, Array]:
         """Lower and upper ends of the central interval that holds an observation with that
         probability."""
         if not 0 < coverage < 1:
             raise ValueError(f"coverage must be between 0 and 1, got {coverage}")
-        mean, std = self.predict(X, return_std=True, noise=noise)
+        mean, std = self._mean_and_std(X, noise=noise)
         half = float(ndtri(0.5 + coverage / 2)) * std
         return mean - half, mean + half
 
     def sample_y(
-        self, X: Any, n_samples: int = 1, random_state: Any = 0, *, noise: bool = True
+        self, X: ArrayLike, n_samples: int = 1, random_state: Seed = 0, *, noise: bool = True
     ) -> Array:
-        """Draws from the posterior, (m, n_samples) or (m, outputs, n_samples)."""
+        """Draw samples from the posterior, (m, n_samples) or (m, outputs, n_samples)."""
         Xs, seed = self._scaled(X), check_random_state(random_state).randint(2**31)
         draws = self.posterior_.sample(Xs, n_samples, seed, noise=noise)
         out = np.moveaxis(self._target_scaling.undo(draws), 0, -1)
         return out[:, 0] if self._single else out
 
+    def _mean_and_std(self, X: ArrayLike, *, noise: bool) -> tuple[Array, Array]:
+        Xs = self._scaled(X)
+        mean, variance = self.posterior_.predict(Xs, noise=noise)
+        std = np.sqrt(variance)[:, None] * self._target_scaling.spread
+        return self._shaped(self._target_scaling.undo(mean)), self._shaped(std)
+
     def _shaped(self, columns: Array) -> Array:
         return columns[..., 0].copy() if self._single else columns
+
+    def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
+        values, arrays = super()._state()
+        return {**values, "single": self._single}, arrays
+
+    def _restore(self, values: Mapping[str, Any], read: ReadArray, posterior: Posterior) -> None:
+        super()._restore(values, read, posterior)
+        self._single = values["single"]

@@ -1,21 +1,20 @@
-"""Inputs and targets on the scale that the networks expect, and back.
+"""Scaling of inputs and targets.
 
-A network sees x·x/d, so inputs are brought to about one there: each column on its own
-("standardize"), or each row ("unit", the paper's way with images). Where columns share a unit, as
-pixels do, their spreads mean something: "auto" tries with and without. "sphere" standardizes, adds
-a constant input and puts rows on one norm: no information is lost, and any activation is fast. A
-relevance for each input stretches its column: it is the variance of the weights that leave that
-input, relative to the rest.
+A kernel depends on inputs through x·x'/d, so x·x/d is brought to about one: column by column
+("standardize"), or row by row ("unit", as the paper does with images). Where columns share a unit,
+as pixels do, their spreads carry information: "auto" tries with and without. "sphere" standardizes,
+adds a constant input and normalizes rows: no information is lost, and any activation is fast. The
+relevance of an input multiplies its column by a square root: it is the variance of the weights that
+leave that input, relative to the others.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nngp.gram import normalize
-from nngp.predictors.space import RELEVANCE_BOUNDS
+from nngp.predictors.selection.space import RELEVANCE_BOUNDS
 
 Array = NDArray[np.float64]
 INPUT_SCALINGS = ("auto", "standardize", "sphere", "unit", "none")
@@ -24,27 +23,30 @@ TARGET_SCALINGS = ("standardize", "none")
 
 @dataclass(frozen=True)
 class InputScaling:
-    """(x - center) · factor of every column; then, if `unit`, each row to one norm, on the way
-    there with a constant input more if `constant`, so that nothing is lost."""
+    """(x - center) · factor of every column; then a constant column more if `constant`, and each
+    row normalized if `unit`."""
 
     center: Array
-    factor: Array
+    factor: Array  # with the square roots of the relevances
+    relevance: Array
     unit: bool = False
     constant: bool = False
 
     @classmethod
     def learn(cls, X: Array, kind: str) -> "InputScaling":
+        """Learn the scaling of that kind from the training inputs."""
         d = X.shape[1]
         if kind in ("unit", "none"):
-            return cls(np.zeros(d), np.ones(d), kind == "unit")
+            return cls(np.zeros(d), np.ones(d), np.ones(d), kind == "unit")
         center, spread = _moments(X)
-        # A column that was constant in training says nothing, whatever it holds later.
+        # A column that is constant in training is ignored, whatever it holds later.
         factor = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
-        return cls(center, factor, kind == "sphere", kind == "sphere")
+        sphere = kind == "sphere"
+        return cls(center, factor, np.where(factor > 0, 1.0, 0.0), sphere, sphere)
 
     @property
     def own_spread(self) -> Array:
-        """Relevances that undo the scaling of columns against each other, one on average."""
+        """Relevances that give columns their original relative spreads; one on average."""
         some = self.factor > 0
         if not some.any():
             return np.ones_like(self.factor)
@@ -54,8 +56,13 @@ class InputScaling:
         return out
 
     def stretched(self, relevance: Array) -> "InputScaling":
-        """With each input's weights of another variance."""
-        return replace(self, factor=self.factor * np.sqrt(relevance))
+        """Multiply the relevance of each input."""
+        factor = self.factor * np.sqrt(relevance)
+        return replace(self, factor=factor, relevance=self.relevance * relevance)
+
+    def with_relevance(self, relevance: Array) -> "InputScaling":
+        """Set the relevance of each input, which was one before."""
+        return replace(self.stretched(relevance), relevance=relevance)
 
     def __call__(self, X: Array) -> Array:
         out = (X - self.center) * self.factor
@@ -73,6 +80,7 @@ class TargetScaling:
 
     @classmethod
     def learn(cls, Y: Array, kind: str) -> "TargetScaling":
+        """Learn the scaling of that kind from the training targets."""
         outputs = Y.shape[1]
         if kind == "none":
             return cls(np.zeros(outputs), np.ones(outputs))
@@ -81,7 +89,8 @@ class TargetScaling:
 
     @classmethod
     def common(cls, Y: Array) -> "TargetScaling":
-        """One spread for all outputs, and no shift: of one-hot targets, whose order counts."""
+        """One spread for all outputs and no shift, so that the largest output stays the largest:
+        for one-hot targets."""
         spread = float(np.sqrt(Y.var(axis=0).mean()))
         outputs = Y.shape[1]
         return cls(np.zeros(outputs), np.full(outputs, spread if spread > 0 else 1.0))
@@ -90,24 +99,17 @@ class TargetScaling:
         return (Y - self.center) / self.spread
 
     def undo(self, mean: Array) -> Array:
-        """A mean of scaled targets, (m, outputs), in the units of the data."""
+        """Convert a mean of scaled targets, (m, outputs), to the units of the data."""
         return mean * self.spread + self.center
 
 
 def _moments(X: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of every column, without overflow; zero if it is constant."""
+    """Mean and standard deviation (zero if constant) of every column, without overflow."""
     size = np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
     scaled = X / size
     mean = scaled.mean(axis=0)
     spread = scaled.std(axis=0)
     constant = spread <= 16 * np.finfo(float).eps * len(X) ** 0.5
     spread = np.where(constant, 0.0, spread * size)
-    # so small that one over it overflows: nothing that float64 can tell apart
+    # The reciprocal of a smaller spread overflows.
     return mean * size, np.where(spread < np.finfo(float).tiny, 0.0, spread)
-
-
-def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    """Refuse a value that is none of the choices."""
-    if not any(value is choice or value == choice for choice in choices):
-        listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")

@@ -1,15 +1,17 @@
-"""The network's kernel as a scikit-learn `Kernel`, with theta, bounds and gradients."""
+"""Kernel of a network as a scikit-learn `Kernel`, with theta, bounds and gradients."""
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, kernel, kernel_derivatives, kernel_diag
+from nngp.predictors.parameters import ActivationLike
 
 Array = NDArray[np.float64]
+Bounds = tuple[float, float] | str
 
 
 class NNGPKernel(Kernel):
@@ -21,10 +23,12 @@ class NNGPKernel(Kernel):
 
     Parameters
     ----------
-    depth : int or math.inf (which needs inputs of one norm, and leaves out the constant)
+    depth : int or math.inf
+        Number of hidden layers. Infinite depth needs inputs of one norm, and its kernel leaves out
+        the constant.
     activation : str, callable or Activation
     weight_var, bias_var : float
-        One for all layers.
+        Prior variances, shared by all layers.
     weight_var_bounds, bias_var_bounds : pair of floats or "fixed"
 
     Examples
@@ -41,11 +45,11 @@ class NNGPKernel(Kernel):
     def __init__(
         self,
         depth: int = 2,
-        activation: Any = "relu",
+        activation: ActivationLike = "relu",
         weight_var: float = 1.6,
         bias_var: float = 0.1,
-        weight_var_bounds: Any = (1e-3, 1e3),
-        bias_var_bounds: Any = (1e-5, 1e2),
+        weight_var_bounds: Bounds = (1e-3, 1e3),
+        bias_var_bounds: Bounds = (1e-5, 1e2),
     ) -> None:
         self.depth = depth
         self.activation = activation
@@ -64,11 +68,13 @@ class NNGPKernel(Kernel):
 
     @property
     def architecture(self) -> Architecture:
-        """The network."""
+        """The network with these variances."""
         return Architecture(self.depth, self.activation, self.weight_var, self.bias_var)
 
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """K(X, Y), and with `eval_gradient` its derivatives in theta, (n, n, len(theta))."""
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Any:
+        """Compute K(X, Y); with `eval_gradient` also d K / d theta, (n, n, len(theta))."""
         if not eval_gradient:
             return kernel(self.architecture, X, Y)
         if Y is not None:
@@ -79,8 +85,8 @@ class NNGPKernel(Kernel):
         parts = [derivatives[name] * getattr(self, name) for name in free]
         return K, np.stack(parts, axis=-1) if parts else np.empty((*K.shape, 0))
 
-    def diag(self, X: Any) -> Array:
-        """K(x, x) of every row."""
+    def diag(self, X: ArrayLike) -> Array:
+        """Compute K(x, x) of every row."""
         return kernel_diag(self.architecture, X)
 
     def is_stationary(self) -> bool:

@@ -15,7 +15,7 @@ from nngp.linsolve import choose_engine
 from nngp.plots import need_matplotlib
 from nngp.plots.phases import phases
 from nngp.predictors import NNGPClassifier, NNGPRegressor, load
-from nngp.predictors.saved import read_header
+from nngp.predictors.model_file import read_header
 from nngp.terminal.columns import Columns
 from nngp.terminal.results import left_out, predictions, propagation_facts, scores, summary
 from nngp.terminal.speech import DataError, UsageError, answer, say

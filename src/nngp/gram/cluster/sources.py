@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp import _npy
 from nngp._digest import digest
 from nngp.gram.cluster.task import Cluster, RowsHandle, Task, own_copy
 from nngp.gram.inputs import as_inputs
@@ -142,7 +143,7 @@ def read_rows(path: str, start: int, stop: int, stamp: tuple[int, int]) -> Array
 
 def _open(path: str) -> Any:
     if path.endswith(".npy"):
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        return _npy.open_memmap(path)
     try:
         import zarr
     except ImportError:

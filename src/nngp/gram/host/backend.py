@@ -3,9 +3,9 @@
 import os
 from typing import cast
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from nngp import _npy
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
 from nngp.gram.host.gradient import CurveGradient, PairwiseGradient
@@ -84,6 +84,6 @@ def _open_npy(path: str | os.PathLike[str]) -> ArrayLike:
             f"X must be an array or the path of a .npy file, got {path}; zarr needs a DaskEngine"
         )
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        return _npy.open_memmap(path)
     except (OSError, ValueError, EOFError) as error:
         raise ValueError(f"X cannot be read: {path}: {error}") from None

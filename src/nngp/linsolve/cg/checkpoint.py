@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nngp import _npy
 from nngp._files import DAMAGED, replaced, usable_folder
 from nngp.errors import CheckpointWarning
 from nngp.linsolve.cg.gradients import CGState
@@ -31,10 +32,10 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                x, r, p, rz = (file[name] for name in ("x", "r", "p", "rz"))
-                if str(file["key"]) == self.key and x.shape == r.shape == p.shape == shape:
-                    return CGState(x, r, p, rz, int(file["count"]))
+            found = _npy.read_npz(self.path, ("x", "r", "p", "rz", "key", "count"))
+            x, r, p, rz = (found[name] for name in ("x", "r", "p", "rz"))
+            if str(found["key"]) == self.key and x.shape == r.shape == p.shape == shape:
+                return CGState(x, r, p, rz, int(found["count"]))
         except (*DAMAGED, OSError):
             pass
         warnings.warn(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nngp import _npy
 from nngp._files import DAMAGED, replaced
 from nngp.errors import TileStoreError
 
@@ -37,8 +38,8 @@ class Token:
 
 
 def _read(path: Path) -> tuple[Any, dict[str, Any]]:
-    with np.load(path, allow_pickle=False) as file:
-        return file["tile"], json.loads(str(file["notes"]))
+    found = _npy.read_npz(path, ("tile", "notes"))
+    return found["tile"], json.loads(str(found["notes"]))
 
 
 def tile_path(folder: str | os.PathLike[str], name: str) -> Path:

@@ -1,0 +1,53 @@
+"""Load a saved estimator."""
+
+import os
+from typing import Any
+
+from nngp._progress import Callback
+from nngp.linsolve import Engine, choose_engine
+from nngp.posterior.serialize import restore
+from nngp.predictors.classifier import NNGPClassifier
+from nngp.predictors.model_file import from_json, open_model
+from nngp.predictors.regressor import NNGPRegressor
+
+KINDS = {kind._kind: kind for kind in (NNGPRegressor, NNGPClassifier)}
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    engine: str | Engine = "auto",
+    progress: Callback | bool | None = None,
+) -> Any:  # a regressor or a classifier, as the file says
+    """Load a fitted estimator from a file written by its `save` method.
+
+    Parameters
+    ----------
+    path : path
+    engine : {"auto", "cpu", "gpu"} or engine
+        Where to compute from now on; need not be where it was fitted.
+    progress : callable or bool, optional
+        As in `nngp.condition`; a file saved without its factor takes a while to load.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no model, is damaged, or has another format than this version writes.
+
+    Examples
+    --------
+    >>> import nngp, numpy as np, tempfile, os
+    >>> model = nngp.NNGPRegressor(selection=None).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.nngp")
+    >>> model.save(path)
+    >>> bool(np.all(nngp.load(path).predict([[1.5]]) == model.predict([[1.5]])))
+    True
+    """
+    choose_engine(engine, 0)  # raises for a wrong name before the file is blamed
+    with open_model(path) as file, file.reporting_damage(KeyError, TypeError):
+        header = file.header
+        params = {name: from_json(value) for name, value in header["params"].items()}
+        model = KINDS[header["kind"]](**params, engine=engine, progress=progress)
+        posterior = restore(header["posterior"], file.read, engine=engine, progress=progress)
+        model._restore(header["fitted"], file.read, posterior)
+        return model

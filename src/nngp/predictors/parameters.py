@@ -1,0 +1,167 @@
+"""Parameters of an estimator: their checks, and the model selection that they describe."""
+
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from nngp._progress import Callback
+from nngp.architecture import Activation, as_activation
+from nngp.linsolve import CG, Engine
+from nngp.posterior.resources import check_solver, kernels_of
+from nngp.predictors.scaling import INPUT_SCALINGS
+from nngp.predictors.selection.grid import GRID_DEPTHS
+from nngp.predictors.selection.problem import MIN_POINTS, STARTS, Candidate
+
+Array = NDArray[np.float64]
+ActivationLike = str | Activation | Callable[[Array], Array]
+VarianceLike = float | str | Sequence[float]
+Seed = int | np.random.RandomState | None
+SELECTIONS = ("evidence", "loo", "grid", None)
+VARIANCES = ("weight_var", "bias_var", "noise_var")
+DEPTHS, ACTIVATIONS = (1, 2, 3), ("relu", "erf")  # tried for "auto"
+DEFAULT_DEPTH = 2  # where nothing is chosen: selection=None, or too few points
+
+
+class NNGPParameters(BaseEstimator):
+    """Constructor arguments of both estimators, described in `NNGPRegressor`."""
+
+    def __init__(
+        self,
+        *,
+        depth: float | str = "auto",
+        activation: ActivationLike = "auto",
+        weight_var: VarianceLike = "auto",
+        bias_var: VarianceLike = "auto",
+        noise_var: float | str = "auto",
+        relevance: str | bool | ArrayLike = "auto",
+        input_scaling: str = "auto",
+        target_scaling: str = "standardize",
+        selection: str | None = "evidence",
+        selection_size: int = 1000,
+        budget: int | None = None,
+        solver: str | CG = "auto",
+        engine: str | Engine = "auto",
+        random_state: Seed = 0,
+        progress: Callback | bool | None = None,
+    ) -> None:
+        self.depth = depth
+        self.activation = activation
+        self.weight_var = weight_var
+        self.bias_var = bias_var
+        self.noise_var = noise_var
+        self.relevance = relevance
+        self.input_scaling = input_scaling
+        self.target_scaling = target_scaling
+        self.selection = selection
+        self.selection_size = selection_size
+        self.budget = budget
+        self.solver = solver
+        self.engine = engine
+        self.random_state = random_state
+        self.progress = progress
+
+    def _check_parameters(self, d: int) -> None:
+        """Raise ValueError for a value that cannot be used with d inputs."""
+        check_choice("input_scaling", self.input_scaling, INPUT_SCALINGS)
+        check_choice("selection", self.selection, SELECTIONS)
+        check_solver(self.solver)
+        _check_count("selection_size", self.selection_size, MIN_POINTS)
+        if self.budget is not None:
+            _check_count("budget", self.budget, 1)
+        for name in ("depth", *VARIANCES):
+            value = getattr(self, name)
+            if isinstance(value, str) and value != "auto":
+                raise ValueError(f"{name} must be a number or 'auto', got {value!r}")
+        if _is_auto(self.depth) and np.ndim(self.weight_var) + np.ndim(self.bias_var) > 0:
+            raise ValueError(
+                "variances given layer by layer need a depth; pass depth=number of hidden layers"
+            )
+        if not _is_auto(self.noise_var) and not (
+            isinstance(self.noise_var, Real) and np.isfinite(self.noise_var) and self.noise_var >= 0
+        ):
+            raise ValueError(f"noise_var must be a number >= 0 or 'auto', got {self.noise_var!r}")
+        if self._relevance_is_given:
+            self._check_relevance(d)
+
+    def _check_relevance(self, d: int) -> None:
+        try:
+            values = np.asarray(self.relevance, dtype=float)
+        except (TypeError, ValueError):
+            values = np.empty(0)
+        if values.shape != (d,) or not np.isfinite(values).all() or (values < 0).any():
+            raise ValueError(
+                f"relevance must be 'auto', True, False or {d} numbers >= 0 (one for each input), "
+                f"got {self.relevance!r}"
+            )
+
+    def _candidates(self) -> list[Candidate]:
+        """Networks that may be chosen; the first is the default."""
+        depths: list[Any] = [self.depth]
+        if _is_auto(self.depth):
+            tried = GRID_DEPTHS if self.selection == "grid" else DEPTHS
+            depths = sorted(tried, key=lambda depth: depth != DEFAULT_DEPTH)
+        names = ACTIVATIONS if _is_auto(self.activation) else [self.activation]
+        given = {name: _fixed(getattr(self, name)) for name in VARIANCES}
+        out = [Candidate(as_activation(name), depth, **given) for name in names for depth in depths]
+        for candidate in out:
+            candidate.starting_at(STARTS[0])  # raises for an impossible architecture
+        return out
+
+    @property
+    def _search_engine(self) -> str | Engine:
+        """Engine for the model search: subsets are small, so a cluster is used only for the final
+        fit."""
+        return self.engine if kernels_of(self.engine).is_local else "auto"
+
+    @property
+    def _relevance_is_given(self) -> bool:
+        """Whether the user passed one relevance per input."""
+        return not _is_auto(self.relevance) and not isinstance(self.relevance, bool | np.bool_)
+
+    def _input_scaling_kind(self, candidates: list[Candidate]) -> str:
+        """Resolve input_scaling="auto": the sphere where pairs of unequal norm would be slow or
+        have no kernel."""
+        needs_sphere = any(c.is_infinite or c.activation.closed_form is None for c in candidates)
+        return "sphere" if self.input_scaling == "auto" and needs_sphere else self.input_scaling
+
+    def _learns_relevance(self, shape: tuple[int, int], scaling: str, *, classes: bool) -> bool:
+        """Whether one relevance per input is to be found, for (n, d) inputs scaled that way."""
+        n, d = shape
+        possible = scaling not in ("unit", "sphere") and self.selection in ("evidence", "loo")
+        if isinstance(self.relevance, bool | np.bool_):
+            if self.relevance and not possible:
+                raise ValueError(
+                    "relevance=True needs inputs off the sphere (input_scaling 'standardize' or "
+                    "'none'; 'auto' with a closed form and finite depth) and selection 'evidence' "
+                    "or 'loo'; pass relevance='auto' otherwise"
+                )
+            return bool(self.relevance)
+        # One-hot targets count each point once per class, so their evidence is overconfident.
+        return _is_auto(self.relevance) and possible and not classes and 1 < d <= n
+
+
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """Raise ValueError unless `value` is one of the choices."""
+    if not any(value is choice or value == choice for choice in choices):
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+
+
+def _check_count(name: str, value: object, smallest: int) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < smallest:
+        raise ValueError(f"{name} must be a whole number of at least {smallest}, got {value!r}")
+
+
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _fixed(value: Any) -> Any:
+    """Convert a variance to what a candidate holds: None if free, a tuple if one per layer."""
+    if _is_auto(value):
+        return None
+    return tuple(np.asarray(value).tolist()) if np.ndim(value) else value

@@ -1,0 +1,82 @@
+"""One ascent of the objective by L-BFGS, within a budget of evaluations."""
+
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from nngp._progress import Progress
+from nngp.predictors.selection.objective import Objective
+from nngp.predictors.selection.problem import Candidate, Hyperparameters
+from nngp.predictors.selection.space import Space
+
+Array = NDArray[np.float64]
+FTOL = 1e-5  # of the score per target: smaller gains do not matter
+PENALTY = 1e8  # for networks that cannot be computed: worse than any that can
+
+
+class _OutOfBudgetError(Exception):
+    """Raised inside the optimiser to end it."""
+
+
+@dataclass
+class Budget:
+    """Number of networks that may be computed (None: no limit), and that were."""
+
+    limit: int | None
+    tracker: Progress
+    spent: int = 0
+
+    @property
+    def is_spent(self) -> bool:
+        return self.limit is not None and self.spent >= self.limit
+
+    def spend(self) -> None:
+        if self.is_spent:
+            raise _OutOfBudgetError
+        self.spent += 1
+        self.tracker.advance(1)
+
+
+class Climb(NamedTuple):
+    """Best point of an ascent, its score per target, its cost, the last error on the way."""
+
+    score: float
+    hyperparameters: Hyperparameters
+    candidate: Candidate
+    evaluations: int
+    seconds: float
+    failure: str
+
+
+def climb(
+    objective: Objective, space: Space, start: Hyperparameters, steps: int, budget: Budget
+) -> Climb:
+    """Maximise the objective from `start` and return the best point seen."""
+    best, failure = (-np.inf, start), ""
+    before, clock = budget.spent, time.perf_counter()
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        nonlocal best, failure
+        budget.spend()
+        at = space.unpack(theta, start)
+        found = objective.evaluate(space, theta, at)
+        failure = found.failure or failure
+        if found.score > best[0]:
+            best = (found.score, at)
+        return min(-found.score, PENALTY), -found.gradient
+
+    theta = space.pack(start)
+    options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": FTOL}
+    try:
+        if len(theta) == 0:
+            loss(theta)
+        else:
+            minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=space.bounds, options=options)
+    except _OutOfBudgetError:
+        pass
+    cost = budget.spent - before, time.perf_counter() - clock
+    return Climb(*best, space.candidate, *cost, failure)
