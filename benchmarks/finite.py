@@ -27,9 +27,9 @@ from typing import Any
 from nngp import datasets, plots
 from nngp.finite import gap
 from nngp.finite.cells import EXPERIMENT, Cell, best_of
-from nngp.finite.infinite_width import EXPERIMENT as INFINITE, infinite
 from nngp.finite.random_search import search
 from nngp.finite.recipe import Plan
+from nngp.finite.width_comparison import INFINITE_EXPERIMENT, infinite
 from nngp.paper.published import published_row
 from nngp.runs import RunStore, pack, unpacked
 
@@ -151,7 +151,7 @@ def write_table(path: Path, output: Path) -> None:
         found = best_of(store.runs(experiment=EXPERIMENT, status="done"))
         levels = {
             (*[run.config[k] for k in ("dataset", "train", "activation", "depth")],): run
-            for run in store.runs(experiment=INFINITE, status="done")
+            for run in store.runs(experiment=INFINITE_EXPERIMENT, status="done")
         }
         writer = csv.writer(file)
         writer.writerow(COLUMNS)

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 import nngp
-from nngp.finite.ensemble import last_layer_ensemble
 
 pytest.importorskip("jax")
+
+from nngp.finite.ensemble import last_layer_ensemble
 
 NET = nngp.Architecture(2, "tanh", (1.0, 1.4, 1.8), (0.2, 0.1, 0.3))
 WIDTH, COUNT, NOISE = 150, 300, 0.05

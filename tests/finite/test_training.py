@@ -12,12 +12,12 @@ pytest.importorskip("optax")
 
 import nngp
 import nngp.plots
-from nngp.finite import device, lanes as side_by_side
-from nngp.finite.lanes import Score
-from nngp.finite.material import Material
+from nngp.finite import lanes as side_by_side
+from nngp.finite.lanes import Score, program_shape
 from nngp.finite.recipe import Plan, Recipe
-from nngp.finite.training import Trainer, shape_of, train
-from nngp.finite.training_state import Seat
+from nngp.finite.training import Trainer, train
+from nngp.finite.training_data import TrainingData
+from nngp.finite.training_state import Evaluation, TrainingState
 from nngp.linsolve import Progress
 
 NETWORK = nngp.FiniteNetwork(nngp.Architecture(1, "tanh"), 7, 3)
@@ -28,9 +28,9 @@ DATA = three_clouds()
 
 def started(shape, recipe):
     """The weights that a training starts from."""
-    numbers = side_by_side.numbers_of([recipe])
-    nothing = side_by_side.empty(shape.sizes, numbers)
-    lanes = side_by_side.fill(shape.sizes, nothing, np.ones(1, bool), numbers)
+    settings = side_by_side.settings_of([recipe])
+    nothing = side_by_side.empty_lanes(shape.sizes, settings)
+    lanes = side_by_side.fill_lanes(shape.sizes, nothing, np.ones(1, bool), settings)
     return [{name: part[0] for name, part in layer.items()} for layer in lanes.layers]
 
 
@@ -39,7 +39,7 @@ def test_full_batches_are_adam_with_weight_decay(loss):
     recipe = Recipe(0.01, 0.03, 1.5, 0.2, batch_size=len(DATA.X), seed=5)
     plan = Plan(loss, steps=20, interval=20)
     trained = train(NETWORK, DATA, recipe, plan)
-    shape = shape_of(NETWORK, DATA, plan, recipe.batch_size)
+    shape = program_shape(NETWORK, DATA, plan, recipe.batch_size)
     start = [tuple(np.asarray(one[name], float) for name in "wb") for one in started(shape, recipe)]
     Y = DATA.targets(DATA.labels)
     wanted = plain_training.adam(start, DATA.X, Y, loss, 0.01, 0.03, 20)
@@ -57,7 +57,7 @@ def test_a_batch_is_the_training_set_at_most():
 def test_the_start_is_a_draw_from_the_prior():
     network = nngp.FiniteNetwork(nngp.Architecture(2, "relu"), 300, 3)
     recipe = Recipe(weight_var=2.0, bias_var=0.5, seed=1)
-    shape = shape_of(network, DATA, Plan(), 60)
+    shape = program_shape(network, DATA, Plan(), 60)
     layers = started(shape, recipe)
     assert np.asarray(layers[1]["w"]).var() * 300 == pytest.approx(2.0, rel=0.02)
     assert np.asarray(layers[1]["b"]).var() == pytest.approx(0.5, rel=0.3)
@@ -83,13 +83,13 @@ def test_an_epoch_of_batches_is_the_whole_training_set():
     recipe = Recipe(1e-12, 0.0, 1.6, 0.1, batch_size=10, seed=3)  # the weights stay as they are
     plan = Plan(steps=6, interval=6)
     trained = train(NETWORK, DATA, recipe, plan)
-    layers = started(shape_of(NETWORK, DATA, plan, 10), recipe)
+    layers = started(program_shape(NETWORK, DATA, plan, 10), recipe)
     outputs = NETWORK.forward(layers, DATA.X)
     error = np.mean((outputs - DATA.targets(DATA.labels)) ** 2)
     assert trained.curve["train_loss"] == pytest.approx([error], rel=1e-4)
 
 
-def test_batches_are_drawn_anew_after_every_look():
+def test_batches_are_drawn_anew_after_every_evaluation():
     recipe = Recipe(1e-12, batch_size=10, seed=3)
     losses = train(NETWORK, DATA, recipe, Plan(steps=10, interval=5)).curve["train_loss"]
     assert len(set(losses)) == 2  # of 50 of the 60 points
@@ -160,8 +160,8 @@ def test_better_is_more_labels_right_or_as_many_with_a_lower_loss():
         assert bool(side_by_side._is_better(score, best)) == better
 
 
-def test_patience_counts_looks_without_a_better_one():
-    plan, seat = Plan(steps=1000, interval=10, patience=2), Seat("x", Recipe())
+def test_patience_counts_evaluations_without_a_better_one():
+    plan, state = Plan(steps=1000, interval=10, patience=2), TrainingState("x", Recipe())
     for accuracy, better, ended in (
         (0.5, True, False),
         (0.5, False, False),
@@ -169,13 +169,13 @@ def test_patience_counts_looks_without_a_better_one():
         (0.4, False, False),
         (0.45, False, True),
     ):
-        seat.look(10, 0.0, accuracy, 1.0, better)
-        assert seat.ended(plan) == ended
-    assert (seat.best_step, seat.best) == (30, 0.5)
-    full, long = Seat("y", Recipe()), Seat("z", Recipe())
-    full.look(10, 0.0, 1.0, 0.3, True)
+        state.record(10, Evaluation(0.0, accuracy, 1.0, better))
+        assert state.ended(plan) == ended
+    assert (state.best_step, state.best) == (30, 0.5)
+    full, long = TrainingState("y", Recipe()), TrainingState("z", Recipe())
+    full.record(10, Evaluation(0.0, 1.0, 0.3, True))
     assert full.ended(plan)
-    long.look(1000, 0.0, 0.1, 1.0, True)
+    long.record(1000, Evaluation(0.0, 0.1, 1.0, True))
     assert long.ended(plan)
 
 
@@ -194,33 +194,6 @@ def test_the_part_that_is_monitored_decides():
     on_validation = train(NETWORK, wrong, Recipe(0.05), plan)
     on_training = train(NETWORK, wrong, Recipe(0.05), replace(plan, monitor="train"))
     assert max(on_validation.curve["accuracy"]) < 0.5 < max(on_training.curve["accuracy"])
-
-
-def test_as_many_lanes_as_the_device_holds(monkeypatch):
-    shape = shape_of(NETWORK, DATA, Plan(), 60)
-
-    class Gpu:
-        platform, device_kind = "gpu", "a large one"
-
-        def memory_stats(self):
-            return {"bytes_limit": self.limit}
-
-    gpu = Gpu()
-    monkeypatch.setattr(device.jax, "devices", lambda: [gpu])
-    for lanes in (1, 5, 64):
-        gpu.limit = shape.lane_bytes() * (lanes + 0.5) / device.SHARE
-        assert device.lanes_that_fit(shape) == lanes
-    gpu.limit = 1
-    assert device.lanes_that_fit(shape) == 1
-    gpu.limit = 10**15
-    assert device.lanes_that_fit(shape) == device.MOST_LANES
-
-
-def test_a_device_without_memory_is_said():
-    with pytest.raises(MemoryError, match="7 networks side by side"), device.memory_sentence(7):
-        raise RuntimeError("RESOURCE_EXHAUSTED: out of memory")
-    with pytest.raises(RuntimeError, match="something else"), device.memory_sentence(7):
-        raise RuntimeError("something else")
 
 
 @pytest.mark.parametrize("lanes", [0, -1, 2.5, True])
@@ -297,8 +270,8 @@ def test_what_was_taken_is_given_back_when_something_goes_wrong():
             self.released = names
 
     source = Source()
-    material = Material.of(DATA)
-    trainer = Trainer(NETWORK, material, Plan(steps=20, interval=20), 64, lanes=2)
+    data = TrainingData.of(DATA)
+    trainer = Trainer(NETWORK, data, Plan(steps=20, interval=20), 64, lanes=2)
     with pytest.raises(KeyboardInterrupt):
         trainer.run(source, Progress("training", 2, None))
     assert source.released == ["a", "b"]

@@ -1,16 +1,16 @@
-"""What a random search has found: the best trial of every cell, by validation. Needs no JAX.
+"""Cells of a random search and the best trial of each, by validation. Needs no JAX.
 
 A cell is one shape of network on one training set; its trials are runs in the store.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from nngp.architecture import Architecture, as_activation
-from nngp.finite.recipe import Plan
-from nngp.finite.requirements import whole
+from nngp.finite.recipe import Plan, Recipe
+from nngp.finite.requirements import whole_number
 from nngp.runs import Run
 
 EXPERIMENT = "finite"
@@ -28,14 +28,14 @@ class Cell:
 
     def __post_init__(self) -> None:
         for name, least in (("train", 1), ("depth", 0), ("width", 1)):
-            whole(name, getattr(self, name), least)
+            whole_number(name, getattr(self, name), least)
         if not isinstance(self.activation, str):
             raise TypeError("a search needs an activation by name, so that runs can be told apart")
         as_activation(self.activation)
 
     @property
     def architecture(self) -> Architecture:
-        """Its depth and activation; the variances are the recipes'."""
+        """Depth and activation; the variances are those of the recipes."""
         return Architecture(self.depth, self.activation)
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Found:
-    """The best of a cell by validation, and how many trials it was chosen from."""
+    """The best trial of a cell by validation, and how many trials it was chosen from."""
 
     cell: Cell
     trials: int
@@ -52,20 +52,28 @@ class Found:
 
     @property
     def result(self) -> dict[str, Any]:
-        """What the best run reached."""
+        """The result of the best trial."""
         return self.best.result or {}
 
 
 def best_of(runs: Sequence[Run]) -> list[Found]:
-    """The best finished run of every cell among them, by validation; ties go to the lower error.
-    The runs should be those of one plan, as networks trained longer may do better."""
+    """Choose the best finished run of every cell, by validation; ties go to the lower error.
+
+    The runs should be those of one plan, as networks trained longer may do better.
+    """
     done = sorted((run for run in runs if run.status == "done"), key=_cell_of)
     cells = [(cell, list(group)) for cell, group in groupby(done, key=_cell_of)]
     return [Found(cell, len(group), max(group, key=rank)) for cell, group in cells]
 
 
+def rank(run: Run) -> tuple[float, float]:
+    """Validation accuracy and negative error: larger in a better run."""
+    result = run.result or {}
+    return result["val_accuracy"], -result["val_mse"]
+
+
 def shared_values(runs: Sequence[Run], *names: str) -> dict[str, Any]:
-    """What `names` are in runs that share them, and their plan: others are not to be compared."""
+    """The values of `names` that all runs share; raise ValueError if they or the plans differ."""
     values = {
         name: sorted({run.config[name] for run in runs})
         for name in (*names, *Plan.__dataclass_fields__)
@@ -79,11 +87,13 @@ def shared_values(runs: Sequence[Run], *names: str) -> dict[str, Any]:
     return {name: values[name][0] for name in names}
 
 
-def rank(run: Run) -> tuple[float, float]:
-    """What is larger in a better run: validation accuracy, then less error."""
-    result = run.result or {}
-    return result["val_accuracy"], -result["val_mse"]
+_Fields = TypeVar("_Fields", Cell, Recipe)
+
+
+def from_config(kind: type[_Fields], config: Mapping[str, Any]) -> _Fields:
+    """The cell or the recipe of a run, from its configuration."""
+    return kind(**{name: config[name] for name in kind.__dataclass_fields__})
 
 
 def _cell_of(run: Run) -> Cell:
-    return Cell(**{name: run.config[name] for name in Cell.__dataclass_fields__})
+    return from_config(Cell, run.config)

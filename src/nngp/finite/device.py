@@ -1,35 +1,46 @@
-"""Where networks are trained, and how many fit there side by side."""
+"""Training on this machine's device: its name, how many networks fit, and the cost of a search."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import mean
 
 import jax
 
-from nngp.finite.lanes import Shape
+from nngp.datasets import Split
+from nngp.finite.cells import Cell
+from nngp.finite.lanes import ProgramShape, program_shape
+from nngp.finite.network import FiniteNetwork
+from nngp.finite.recipe import BATCH_SIZES, Plan
+from nngp.linsolve import CpuEngine
 
 MOST_LANES = 64
 SHARE = 0.7  # of the device's memory that lanes may take
+GPU = 5e13, 2e12  # operations and bytes a second, of a large one
+CPU_BYTES = 1e10
+TRAFFIC = 40  # bytes that a step of Adam moves for each weight
+COMPILE = 4.0  # seconds for each program, and on a CPU every batch size has its own
+
+
+def device_name() -> str:
+    """The name of the device that networks are trained on."""
+    return str(jax.devices()[0].device_kind)
 
 
 def most_lanes() -> int:
-    """One on a CPU, whose cores a single network keeps busy."""
-    return 1 if jax.devices()[0].platform == "cpu" else MOST_LANES
+    """The largest number of lanes: one on a CPU, whose cores a single network keeps busy."""
+    return 1 if _is_cpu() else MOST_LANES
 
 
-def lanes_that_fit(shape: Shape) -> int:
-    """As many as the device's memory holds, at least one."""
+def lanes_that_fit(shape: ProgramShape) -> int:
+    """The number of lanes that the device's memory holds, at least one."""
     limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit", 8e9)
     return int(min(most_lanes(), max(1, SHARE * limit // shape.lane_bytes())))
 
 
-def device_name() -> str:
-    """What the networks are trained on."""
-    return str(jax.devices()[0].device_kind)
-
-
 @contextmanager
-def memory_sentence(lanes: int) -> Iterator[None]:
-    """Say what to do when a device has no more memory."""
+def explained_memory_error(lanes: int) -> Iterator[None]:
+    """Turn JAX's error for a full device into a MemoryError that names the remedy."""
     try:
         yield
     except RuntimeError as error:
@@ -38,3 +49,45 @@ def memory_sentence(lanes: int) -> Iterator[None]:
         raise MemoryError(
             f"{lanes} networks side by side do not fit in the device's memory; set lanes to fewer"
         ) from None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Bytes on the device, and about how many seconds if no training ends early."""
+
+    lanes: int
+    bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        long = f"{self.seconds / 60:.0f} min" if self.seconds > 90 else f"{self.seconds:.0f} s"
+        return f"{self.lanes} at a time, {self.bytes / 1e6:.0f} MB, about {long} if none ends early"
+
+
+def search_cost(
+    cells: Sequence[Cell], data: Split, plan: Plan, trials: int, lanes: int | None = None
+) -> Cost:
+    """Estimate the memory of the largest shape, and the time of all shapes."""
+    networks = [FiniteNetwork(cell.architecture, cell.width, data.n_classes) for cell in cells]
+    shapes = [program_shape(network, data, plan, max(BATCH_SIZES)) for network in networks]
+    largest = max(shapes, key=ProgramShape.lane_bytes)
+    side_by_side = min(lanes or lanes_that_fit(largest), trials)
+    points = len(data.X) + len(data.X_val) + len(data.X_test)
+    held = side_by_side * largest.lane_bytes() + 4 * points * data.X.shape[1]
+    monitored = len(data.X if plan.monitor == "train" else data.X_val)
+    seconds = sum(_training_seconds(shape, plan, monitored) for shape in shapes) * trials
+    programs = len(BATCH_SIZES) if side_by_side == 1 else 2
+    return Cost(side_by_side, held, seconds + len(shapes) * programs * COMPILE)
+
+
+def _training_seconds(shape: ProgramShape, plan: Plan, monitored: int) -> float:
+    """Time of one network: products of steps and evaluations, and Adam's reads and writes."""
+    rate, moved = (2 * CpuEngine().rate(), CPU_BYTES) if _is_cpu() else GPU
+    batch = mean(BATCH_SIZES) if _is_cpu() else shape.batch
+    step = 6 * batch / rate + TRAFFIC / moved
+    evaluation = 2 * monitored / rate
+    return shape.weights * (plan.steps * step + plan.steps / plan.interval * evaluation)
+
+
+def _is_cpu() -> bool:
+    return bool(jax.devices()[0].platform == "cpu")

@@ -1,10 +1,11 @@
-"""Figure 2: the generalisation gap against width.
+"""The generalisation gap against width (figure 2). Needs no JAX.
 
 Networks of five hidden layers, cross entropy, random recipes, trained until every training label
 is learned; those that do not get there are left out, as in the paper. The gap is training accuracy
 minus test accuracy.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ PLAN = Plan("cross_entropy", steps=6000, interval=300, patience=6, monitor="trai
 
 @dataclass(frozen=True)
 class Gap:
-    """One network that has learned its training set."""
+    """The gap of one network that has learned its training set."""
 
     activation: str
     width: int
@@ -28,7 +29,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Gaps:
-    """All of them on one training set, and how many did not learn it."""
+    """The gaps on one training set, and the number of networks that did not learn it."""
 
     dataset: str
     train: int
@@ -38,15 +39,14 @@ class Gaps:
 
     def by_width(self) -> dict[tuple[str, int], list[float]]:
         """The gaps of each activation and width."""
-        shapes = sorted({(one.activation, one.width) for one in self.learned})
-        return {
-            shape: [one.gap for one in self.learned if (one.activation, one.width) == shape]
-            for shape in shapes
-        }
+        groups = defaultdict(list)
+        for one in self.learned:
+            groups[one.activation, one.width].append(one.gap)
+        return dict(sorted(groups.items()))
 
 
 def gaps(runs: Sequence[Run]) -> Gaps:
-    """Read finished runs of one training set, depth and plan."""
+    """Compute the gaps from finished runs of one training set, depth and plan."""
     done = [run for run in runs if run.status == "done" and run.result]
     if not done:
         raise ValueError("the gap needs finished runs, and there are none; run nngp gap first")

@@ -1,27 +1,30 @@
-"""The network of finite width, as it is before it has seen data (paper, sec. 2.1 and app. C).
+"""The network of finite width, before it is trained (paper, sec. 2.1 and app. C).
 
 Takes an architecture and a width; gives weights drawn from the prior, outputs, and the kernels that
-become those of the Gaussian process as the width grows. What JAX does is in `many`.
+become those of the Gaussian process as the width grows. The JAX programs are in `batched_networks`,
+which is imported on use.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nngp._progress import Progress, progress_for
+from nngp._progress import Callback, Progress, progress_for
 from nngp.architecture import Architecture
-from nngp.finite.requirements import need_packages, whole
+from nngp.finite.requirements import need_packages, whole_number
 from nngp.gram import check_architecture
 from nngp.gram.inputs import as_inputs
 
 if TYPE_CHECKING:
-    from nngp.finite.many import Family
+    from nngp.finite.batched_networks import NetworkFunction, NetworkPrior
+    from nngp.finite.weights import ArrayTree
 
-Array = NDArray[np.floating[Any]]
+Array = NDArray[np.float32 | np.float64]
+Layer = dict[str, Array]
 SECONDS = 1.5e-8, 2e-10  # on two cores: to draw a weight, and to use it for one input
 
 
@@ -64,8 +67,8 @@ class FiniteNetwork:
                 "architecture.truncated(50)"
             )
         object.__setattr__(self, "width", _as_width(self.width, self.architecture.depth))
-        object.__setattr__(self, "n_out", whole("n_out", self.n_out))
-        self.architecture.activation(np.zeros((2, 3)))  # says it if this is not elementwise
+        object.__setattr__(self, "n_out", whole_number("n_out", self.n_out))
+        self.architecture.activation(np.zeros((2, 3)))  # raises unless elementwise
         check_traceable(self.architecture.activation)
 
     @property
@@ -76,31 +79,31 @@ class FiniteNetwork:
 
     def draw(
         self, d: int, networks: int | None = None, seed: int = 0, *, dtype: str = "float64"
-    ) -> list[dict[str, Array]]:
-        """Weights of one network for inputs of `d` features, or of many on a leading axis.
+    ) -> list[Layer]:
+        """Draw weights of one network for inputs of `d` features, or of many on a leading axis.
 
         One entry for each affine map, input first: "w" (fan-in, fan-out) with variance
         weight_var / fan-in, and "b" (fan-out,) with bias_var.
         """
-        from nngp.finite.many import weights
+        from nngp.finite.batched_networks import weights
 
-        count = 1 if networks is None else whole("networks", networks)
-        layers = self.ask(weights, (), count, seed, dtype=dtype, d=whole("d", d))
+        count = 1 if networks is None else whole_number("networks", networks)
+        d = whole_number("d", d)
+        layers: list[Layer] = self.evaluate(weights, (), count, seed, dtype=dtype, d=d)
         if networks is None:
             return [{name: stack[0] for name, stack in layer.items()} for layer in layers]
         return layers
 
-    def forward(self, weights: Sequence[dict[str, Any]], X: ArrayLike) -> Array:
-        """Outputs for inputs (n, d): (n, n_out), or (networks, n, n_out) if the weights are those
-        of many networks. In the precision of the weights."""
-        from nngp.finite.many import forward_each
+    def forward(self, weights: Sequence[Mapping[str, ArrayLike]], X: ArrayLike) -> Array:
+        """Compute outputs for inputs (n, d): (n, n_out), or (networks, n, n_out) if the weights are
+        those of many networks. In the precision of the weights."""
+        from nngp.finite.batched_networks import forward_given
 
         inputs = as_inputs(X)
-        layers, many = self._checked(weights, inputs.shape[1])
-        out = forward_each(
-            layers, self.architecture.activation, inputs.astype(layers[0]["w"].dtype)
-        )
-        return out if many else out[0]
+        layers, stacked = self._checked(weights, inputs.shape[1])
+        inputs_as_weights = inputs.astype(layers[0]["w"].dtype)
+        out: Array = forward_given(layers, self.architecture.activation, inputs_as_weights)
+        return out if stacked else out[0]
 
     def sample(
         self,
@@ -109,13 +112,13 @@ class FiniteNetwork:
         seed: int = 0,
         *,
         dtype: str = "float64",
-        progress: Any = None,
+        progress: Callback | bool | None = None,
     ) -> Array:
         """Outputs of networks drawn from the prior, (networks, n, n_out): those that `forward`
         gives for `draw`, with a few weights in memory at a time. A bar shows long jobs."""
-        from nngp.finite.many import outputs
+        from nngp.finite.batched_networks import outputs
 
-        return self._tracked(outputs, X, networks, seed, dtype, progress)
+        return self._evaluate_at(outputs, X, networks, seed, dtype, progress)
 
     def empirical_kernels(
         self,
@@ -124,69 +127,79 @@ class FiniteNetwork:
         seed: int = 0,
         *,
         dtype: str = "float64",
-        progress: Any = None,
+        progress: Callback | bool | None = None,
     ) -> Array:
         """The covariance of each layer given the one below it, (networks, depth + 1, n, n).
 
         bias_var + weight_var φ(z)·φ(z')/width: G(K^l) of app. C, which becomes
         `nngp.kernel(architecture.truncated(l), X)` as the width grows. Layer 0 has inputs below it,
-        and is that at any width.
+        and equals that at any width.
         """
-        from nngp.finite.many import kernels
+        from nngp.finite.batched_networks import kernels
 
-        return self._tracked(kernels, X, networks, seed, dtype, progress)
+        return self._evaluate_at(kernels, X, networks, seed, dtype, progress)
 
-    def ask(
+    def evaluate(
         self,
-        question: Any,
-        data: tuple[Any, ...],
+        function: "NetworkFunction",
+        data: Sequence[Array],
         networks: int,
         seed: int,
         *,
         dtype: str = "float64",
         advance: Callable[[int], None] = lambda done: None,
         d: int | None = None,
-    ) -> Any:
-        """The answers of so many networks, stacked, to a question of `many`: a function of a
-        `Drawn` network and the data. `advance` is told how many more are done; `d` is that of the
-        first data unless given."""
-        from nngp.finite.many import ask_each
+    ) -> "ArrayTree":
+        """Compute a function of a `DrawnNetwork` and the data for many networks, stacked.
 
-        count, start = whole("networks", networks), whole("seed", seed, least=0)
+        `advance` is called with the number of networks that have just been done; `d` is the number
+        of features of the first data unless given.
+        """
+        from nngp.finite.batched_networks import evaluate_drawn
+
+        count, start = whole_number("networks", networks), whole_number("seed", seed, least=0)
         if dtype not in ("float64", "float32"):
             raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-        family = self._family(data[0].shape[1] if d is None else d)
-        arrays = tuple(np.asarray(part, dtype) for part in data)
-        return ask_each(question, family, arrays, count, start, dtype, advance)
+        prior = self._prior(data[0].shape[1] if d is None else d)
+        arrays = [np.asarray(part, dtype) for part in data]
+        return evaluate_drawn(function, prior, arrays, count, start, dtype, advance)
 
     def seconds(self, X: Array) -> float:
         """About how long one network and its outputs take on two cores."""
-        return self._family(X.shape[1]).n_weights * (SECONDS[0] + len(X) * SECONDS[1])
+        return self._prior(X.shape[1]).n_weights * (SECONDS[0] + len(X) * SECONDS[1])
 
-    def _tracked(
-        self, question: Any, X: ArrayLike, networks: int, seed: int, dtype: str, progress: Any
+    def _evaluate_at(
+        self,
+        function: "NetworkFunction",
+        X: ArrayLike,
+        networks: int,
+        seed: int,
+        dtype: str,
+        progress: Callback | bool | None,
     ) -> Array:
-        """`ask` about inputs, with a bar if it takes long."""
-        inputs, count = as_inputs(X), whole("networks", networks)
+        """`evaluate` at inputs, with a bar if it takes long."""
+        inputs, count = as_inputs(X), whole_number("networks", networks)
         expected = count * self.seconds(inputs)
         with Progress("networks", count, progress_for(progress, expected), expected) as bar:
-            out: Array = self.ask(
-                question, (inputs,), count, seed, dtype=dtype, advance=bar.advance
+            out: Array = self.evaluate(
+                function, [inputs], count, seed, dtype=dtype, advance=bar.advance
             )
         return out
 
-    def _family(self, d: int) -> "Family":
-        from nngp.finite.many import Family
+    def _prior(self, d: int) -> "NetworkPrior":
+        from nngp.finite.batched_networks import NetworkPrior
 
         net = self.architecture
         sizes = (d, *self.widths, self.n_out)
-        return Family(net.activation, sizes, net.weight_vars, net.bias_vars)
+        return NetworkPrior(net.activation, sizes, net.weight_vars, net.bias_vars)
 
-    def _checked(self, weights: Any, d: int) -> tuple[list[dict[str, Any]], bool]:
+    def _checked(
+        self, weights: Sequence[Mapping[str, ArrayLike]], d: int
+    ) -> tuple[list[Layer], bool]:
         """The weights with a leading axis, and whether they had it."""
-        sizes = self._family(d).sizes
+        sizes = self._prior(d).sizes
         try:
-            layers = [{name: _real(layer[name]) for name in "wb"} for layer in weights]
+            layers = [{name: _as_real(layer[name]) for name in "wb"} for layer in weights]
             many = layers[0]["w"].ndim == 3
         except (TypeError, ValueError, KeyError, IndexError):
             layers, many = [], False
@@ -201,16 +214,16 @@ class FiniteNetwork:
         return stacked, many
 
 
-def _real(values: Any) -> Array:
-    """As it is in single or double precision, otherwise in double."""
+def _as_real(values: ArrayLike) -> Array:
+    """An array in its own precision if that is single or double, otherwise in double."""
     out = np.asarray(values)
     return out if out.dtype in (np.float32, np.float64) else out.astype(np.float64)
 
 
-def _as_width(width: Any, depth: int) -> int | tuple[int, ...]:
-    if np.ndim(width) == 0:
-        return whole("width", width)
-    widths = tuple(whole("width", one) for one in width)
+def _as_width(width: int | Sequence[int], depth: int) -> int | tuple[int, ...]:
+    if isinstance(width, int) or np.ndim(width) == 0:
+        return whole_number("width", width)
+    widths = tuple(whole_number("width", one) for one in width)
     if len(widths) != depth:
         raise ValueError(
             f"width has {len(widths)} values and the network has {depth} hidden layers; give one "

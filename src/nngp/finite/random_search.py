@@ -1,8 +1,8 @@
 """The paper's random search (app. D): every trial is a run in the store.
 
 A cell is one shape of network on one training set. Its trials are declared, claimed one by one by
-whoever works on the store, trained, and written down with what they reached on validation and test.
-The cell's answer is the trial that did best on validation.
+the processes that share the store, trained, and stored with their scores on validation and test.
+The best trial of a cell is chosen on validation.
 """
 
 import math
@@ -10,17 +10,17 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby, islice
-from typing import Any
 
-from nngp._progress import Progress, progress_for
+from nngp._progress import Callback, Progress, progress_for
 from nngp.datasets import Split
-from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of
+from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of, from_config
 from nngp.finite.device import device_name, most_lanes
-from nngp.finite.material import Material
 from nngp.finite.network import FiniteNetwork
 from nngp.finite.recipe import Plan, Recipe, random_recipes
-from nngp.finite.requirements import whole
-from nngp.finite.training import Trainer, Training
+from nngp.finite.requirements import whole_number
+from nngp.finite.training import Trainer
+from nngp.finite.training_data import TrainingData
+from nngp.finite.training_state import Training
 from nngp.runs import POLL, Run, RunStore
 
 
@@ -36,18 +36,18 @@ def search(
     lanes: int | None = None,
     until: float = math.inf,
     wait: bool = True,
-    progress: Any = None,
+    progress: Callback | bool | None = None,
 ) -> list[Found]:
-    """Do what is left to do of the cells' trials, and give the best of each.
+    """Train the cells' unfinished trials, and give the best trial of each cell.
 
-    Other processes may work on the same store: what they have in hand is waited for, and done
-    here if they die, unless `wait` is False. Nothing new is begun after the time `until`, as
+    Other processes may work on the same store: trials that they have claimed are waited for, and
+    done here if they die, unless `wait` is False. Nothing new is begun after the time `until`, as
     `time.monotonic` counts.
     """
     if isinstance(cells, Cell):
         raise TypeError("cells must be a list of them; pass [cell] for one")
-    plan, material = plan or Plan(), Material.of(data)
-    lanes = None if lanes is None else whole("lanes", lanes)
+    plan, on_device = plan or Plan(), TrainingData.of(data)
+    lanes = None if lanes is None else whole_number("lanes", lanes)
     tasks = {
         cell: declare(store, cell, data, plan, trials, seed, experiment=experiment)
         for cell in cells
@@ -59,7 +59,7 @@ def search(
         while left and time.monotonic() < until:
             for cell, of_cell in tasks.items():
                 for group in _groups(store.runs(keys=of_cell, lists=False), lanes):
-                    trainer = _trainer(cell, material, plan, group, lanes)
+                    trainer = _trainer(cell, on_device, plan, group, lanes)
                     trainer.run(_Claims(store, group, until), bar)
             before, left = left, store.pending(keys)
             if not wait:
@@ -79,10 +79,10 @@ def declare(
     *,
     experiment: str = EXPERIMENT,
 ) -> list[str]:
-    """The keys of a cell's runs. More trials later add to those that are there."""
+    """Declare the runs of a cell and give their keys; more trials later add to the first ones."""
     if (cell.dataset, cell.train) != (data.name, len(data.X)):
         raise ValueError(f"the cell is {cell}, and the data are {data.name} {len(data.X)}")
-    whole("trials", trials)
+    whole_number("trials", trials)
     recipes = islice(random_recipes(seed, cell.depth, cell.width), trials)
     sizes = {"validation": len(data.X_val), "test": len(data.X_test)}
     shared = {**asdict(cell), **sizes, **plan.as_dict(), "search_seed": seed}
@@ -102,7 +102,7 @@ class _Claims:
         if time.monotonic() >= self._until:
             return []
         taken = self._store.claim_many(count, keys=self._keys)
-        return [(run.key, _recipe_of(run)) for run in taken]
+        return [(run.key, from_config(Recipe, run.config)) for run in taken]
 
     def done(self, name: str, training: Training) -> None:
         device, seconds = device_name(), training.seconds
@@ -113,28 +113,22 @@ class _Claims:
 
 
 def _trainer(
-    cell: Cell, material: Material, plan: Plan, group: list[Run], lanes: int | None
+    cell: Cell, data: TrainingData, plan: Plan, group: list[Run], lanes: int | None
 ) -> Trainer:
-    room = max(run.config["batch_size"] for run in group)
-    network = FiniteNetwork(cell.architecture, cell.width, material.data.n_classes)
-    return Trainer(network, material, plan, room, lanes, expected=len(group))
+    network = FiniteNetwork(cell.architecture, cell.width, data.data.n_classes)
+    return Trainer(network, data, plan, max(map(_batch_size, group)), lanes, len(group))
 
 
 def _groups(runs: Sequence[Run], lanes: int | None) -> Iterator[list[Run]]:
-    """What is left, to be trained in the same lanes. Where networks are trained one by one, those
-    of one batch size make a group, since a batch has room for the largest in its group."""
+    """Unfinished runs, grouped by the lanes that train them: all together, or for a single lane by
+    batch size, since batches are padded to the largest of a group."""
     left = [run for run in runs if run.status in ("pending", "running")]
     if (lanes or most_lanes()) > 1:
         yield from [left] if left else []
         return
-    by_batch = sorted(left, key=_batch_of)
-    for _, group in groupby(by_batch, key=_batch_of):
+    for _, group in groupby(sorted(left, key=_batch_size), key=_batch_size):
         yield list(group)
 
 
-def _batch_of(run: Run) -> int:
+def _batch_size(run: Run) -> int:
     return int(run.config["batch_size"])
-
-
-def _recipe_of(run: Run) -> Recipe:
-    return Recipe(**{name: run.config[name] for name in Recipe.__dataclass_fields__})

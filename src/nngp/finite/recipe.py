@@ -1,8 +1,7 @@
-"""What a training is: numbers that differ from trial to trial, and the plan that all share.
+"""Recipes of single trainings, the plan that trainings share, and the paper's ranges (app. D).
 
-The ranges are those of the paper's random search (app. D). Where the paper is silent: weight decay
-is the gradient of weight_decay/2 |W|², of weights and not of biases; Adam's other numbers are
-optax's defaults; the loss is the mean over batch and outputs.
+Where the paper is silent: weight decay is the gradient of weight_decay/2 |W|², of weights and not
+of biases; Adam's other numbers are optax's defaults; the loss is the mean over batch and outputs.
 """
 
 import math
@@ -10,25 +9,34 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from nngp.architecture import Architecture
-from nngp.finite.requirements import whole
+from nngp.finite.requirements import whole_number
 
+# The random search over finite networks:
 LEARNING_RATE = 1e-4, 0.2  # log-uniform
 WEIGHT_DECAY = 1e-8, 1.0  # log-uniform
 SIGMA_W = 0.01, 2.5  # uniform
 SIGMA_B = 0.0, 1.5  # uniform
 BATCH_SIZES = 16, 32, 64, 128, 256
-LARGEST = 1e30  # what single precision can still multiply
+# The grid of infinitely wide networks:
+WEIGHT_VAR_RANGE, BIAS_VAR_RANGE = (0.1, 5.0), (0.0, 2.0)
+
+LARGEST = 1e30  # larger numbers overflow when multiplied in single precision
+
+
+def grid_values(ends: tuple[float, float], count: int) -> tuple[float, ...]:
+    """Evenly spaced values as short decimals, since they are part of the names of runs."""
+    return tuple(float(value) for value in np.linspace(*ends, count).round(4))
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One training's own numbers: of the optimiser, of the weights it starts from (by default those
-    of the network's architecture), and the seed of weights and batches."""
+    """The numbers of one training: those of the optimiser, the variances of the initial weights (by
+    default the architecture's), and the seed of weights and batches."""
 
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
@@ -44,16 +52,16 @@ class Recipe:
             _check_number("weight_var", self.weight_var, zero=False)
         if self.bias_var is not None:
             _check_number("bias_var", self.bias_var, zero=True)
-        whole("batch_size", self.batch_size)
-        if whole("seed", self.seed, least=0) >= 2**32:
+        whole_number("batch_size", self.batch_size)
+        if whole_number("seed", self.seed, least=0) >= 2**32:
             raise ValueError(f"seed must be below 2**32, got {self.seed}")
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for a configuration."""
+    def as_dict(self) -> dict[str, object]:
+        """The fields as plain values, for a run's configuration."""
         return asdict(self)
 
     def of(self, net: Architecture) -> "Recipe":
-        """With the variances of the architecture where this has none."""
+        """Fill in variances that are None from the architecture."""
         own = {"weight_var": net.weight_var, "bias_var": net.bias_var}
         missing = {name: value for name, value in own.items() if getattr(self, name) is None}
         if any(isinstance(value, tuple) for value in missing.values()):
@@ -66,7 +74,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Plan:
-    """How networks are trained.
+    """The rules of training that all networks of a search share.
 
     Parameters
     ----------
@@ -75,13 +83,13 @@ class Plan:
     steps : int
         The most steps of Adam.
     interval : int
-        After so many steps the network is looked at; batches are drawn anew, epoch by epoch.
+        Steps from one evaluation to the next; batches are drawn anew, epoch by epoch.
     patience : int
-        Training ends after so many looks without a better one. Better is a higher accuracy, or the
-        same with a lower loss. The best weights are the result.
+        Training ends after so many evaluations without a better one. Better is a higher accuracy,
+        or the same with a lower loss. The best weights are the result.
     monitor : "validation" or "train"
-        Where the network is looked at. On the training set it ends once all labels are learned,
-        which is how the generalisation gap is measured.
+        The part that the network is evaluated on. On the training set it ends once all labels are
+        learned, which is how the generalisation gap is measured.
     """
 
     loss: Literal["mse", "cross_entropy"] = "mse"
@@ -96,22 +104,22 @@ class Plan:
         if self.monitor not in ("validation", "train"):
             raise ValueError(f"monitor must be 'validation' or 'train', got {self.monitor!r}")
         for name in ("steps", "interval", "patience"):
-            whole(name, getattr(self, name))
+            whole_number(name, getattr(self, name))
         if self.steps % self.interval:
             raise ValueError(
                 f"steps must be a multiple of interval, got {self.steps} and {self.interval}; the "
-                "network is looked at every so many steps, and at the end"
+                "network is evaluated every interval steps, and at the end"
             )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for a configuration."""
+    def as_dict(self) -> dict[str, object]:
+        """The fields as plain values, for a run's configuration."""
         return asdict(self)
 
 
 def random_recipes(*seeds: int) -> Iterator[Recipe]:
-    """Recipes from the paper's ranges, without end; the i-th is the same however many are taken."""
+    """Draw recipes from the paper's ranges, without end; the i-th depends on the seeds and i."""
     for seed in seeds:
-        whole("seed", seed, least=0)
+        whole_number("seed", seed, least=0)
     for trial in count():
         yield _random_recipe(np.random.default_rng([*seeds, trial]))
 
@@ -130,7 +138,7 @@ def _random_recipe(rng: np.random.Generator) -> Recipe:
     )
 
 
-def _check_number(name: str, value: Any, zero: bool) -> None:
+def _check_number(name: str, value: float, zero: bool) -> None:
     good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not good or not 0 <= value < LARGEST or (value == 0 and not zero):
         kind = "zero or a positive number" if zero else "a positive number"

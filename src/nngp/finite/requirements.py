@@ -1,14 +1,13 @@
-"""What finite networks need, said before any work."""
+"""Checks made before any work: optional packages that are installed, and whole numbers."""
 
 from importlib.util import find_spec
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
 
 def need_packages(*names: str) -> None:
-    """Say what to install; by default everything that the extra `finite` brings."""
+    """Raise ImportError unless the packages are installed; by default those of the extra."""
     for name in names or ("jax", "optax"):
         if find_spec(name) is None:
             raise ImportError(
@@ -16,8 +15,8 @@ def need_packages(*names: str) -> None:
             )
 
 
-def whole(name: str, value: Any, least: int = 1) -> int:
-    """A whole number of at least so much, or a sentence."""
+def whole_number(name: str, value: object, least: int = 1) -> int:
+    """The value as an int; raise ValueError unless it is a whole number of at least `least`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)

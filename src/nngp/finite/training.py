@@ -2,76 +2,75 @@
 
     train(network, split, recipe) -> Training
 
-Many networks of one shape are trained at once, in lanes (`lanes`); where the next one comes from
-and where results go is the caller's: a list here, a store of runs in `search`.
+Many networks of one shape are trained at once, in lanes (`lanes`). A source gives the recipes and
+takes the results: a list here, a store of runs in `random_search`.
 """
 
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Protocol, overload
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
 
-from nngp._progress import Progress, progress_for
+from nngp._progress import Callback, Progress, progress_for
 from nngp.datasets import Split
-from nngp.finite import lanes as side_by_side
-from nngp.finite.device import MOST_LANES, lanes_that_fit, memory_sentence
-from nngp.finite.lanes import Numbers, Part, Shape, numbers_of
-from nngp.finite.material import Material
+from nngp.finite.device import MOST_LANES, explained_memory_error, lanes_that_fit
+from nngp.finite.lanes import (
+    Lane,
+    LaneSettings,
+    Layers,
+    advance_lanes,
+    empty_lanes,
+    evaluate_lanes,
+    fill_lanes,
+    program_shape,
+    settings_of,
+)
 from nngp.finite.network import FiniteNetwork
 from nngp.finite.recipe import Plan, Recipe
-from nngp.finite.requirements import whole
-from nngp.finite.training_state import Curve, Seat
+from nngp.finite.requirements import whole_number
+from nngp.finite.training_data import DataPart, TrainingData
+from nngp.finite.training_state import Evaluation, Training, TrainingState
 
-NOBODY = Recipe(weight_var=1.0, bias_var=0.0)  # in a lane that is empty
-
-
-@dataclass(frozen=True)
-class Training:
-    """A trained network: how well it does, how it got there, and its weights if they were kept.
-
-    Accuracies and mean squared errors are those of the weights that did best on the part that was
-    monitored, found at `best_step` of `steps`. `curve` has one entry a look: step, mean loss on
-    batches since the last look, then accuracy and loss on the monitored part.
-    """
-
-    recipe: Recipe
-    train_accuracy: float
-    val_accuracy: float
-    test_accuracy: float
-    train_mse: float
-    val_mse: float
-    test_mse: float
-    best_step: int
-    steps: int
-    overflowed: bool
-    seconds: float
-    curve: Curve
-    weights: list[dict[str, NDArray[np.float32]]] | None = field(default=None, repr=False)
-
-    def result(self) -> dict[str, Any]:
-        """What a store keeps of it."""
-        skipped = ("recipe", "weights", "seconds")
-        return {name: value for name, value in vars(self).items() if name not in skipped}
+EMPTY = Recipe(weight_var=1.0, bias_var=0.0)  # for a lane without a network
 
 
-class Source(Protocol):
-    """Where recipes come from and trained networks go."""
+class RecipeSource(Protocol):
+    """Gives recipes with their names, and takes the networks trained with them."""
 
-    def take(self, count: int) -> Sequence[tuple[Any, Recipe]]:
-        """Up to `count` more, each with a name; none when there are no more."""
+    def take(self, count: int) -> Sequence[tuple[str, Recipe]]:
+        """Up to `count` more recipes; none when there are no more."""
 
-    def done(self, name: Any, training: Training) -> None:
-        """One of them is trained."""
+    def done(self, name: str, training: Training) -> None:
+        """Take a trained network."""
 
-    def release(self, names: list[Any]) -> None:
-        """These were taken and will not be trained: something went wrong."""
+    def release(self, names: list[str]) -> None:
+        """Take back recipes that will not be trained after an error."""
 
 
+@overload
+def train(
+    network: FiniteNetwork,
+    data: Split,
+    recipes: Recipe | None = None,
+    plan: Plan | None = None,
+    *,
+    lanes: int | None = None,
+    progress: Callback | bool | None = None,
+) -> Training: ...
+@overload
+def train(
+    network: FiniteNetwork,
+    data: Split,
+    recipes: Sequence[Recipe],
+    plan: Plan | None = None,
+    *,
+    lanes: int | None = None,
+    progress: Callback | bool | None = None,
+) -> list[Training]: ...
 def train(
     network: FiniteNetwork,
     data: Split,
@@ -79,8 +78,8 @@ def train(
     plan: Plan | None = None,
     *,
     lanes: int | None = None,
-    progress: Any = None,
-) -> Any:
+    progress: Callback | bool | None = None,
+) -> Training | list[Training]:
     """Train networks of one shape.
 
     Parameters
@@ -94,161 +93,148 @@ def train(
         For a sequence the result is a list, otherwise one `Training`.
     plan : Plan, optional
     lanes : int, optional
-        How many to train side by side; by default one on a CPU, on a GPU what fits.
+        How many to train side by side; by default one on a CPU, on a GPU as many as fit.
     progress : callable or bool, optional
         As in `nngp.condition`; by default a bar on a terminal.
     """
-    alone = recipes is None or isinstance(recipes, Recipe)
-    given: list[Any] = [recipes or Recipe()] if alone else list(recipes)  # type: ignore[arg-type]
+    if recipes is None or isinstance(recipes, Recipe):
+        return train(network, data, [recipes or Recipe()], plan, lanes=lanes, progress=progress)[0]
+    given = list(recipes)
     if not all(isinstance(recipe, Recipe) for recipe in given):
         raise TypeError("recipes must be a Recipe or a list of them; a plan is given as plan=")
-    wanted: list[Recipe] = [recipe.of(network.architecture) for recipe in given]
-    if not wanted:
+    source = _ListSource([recipe.of(network.architecture) for recipe in given])
+    if not source.waiting:
         return []
-    room = max(recipe.batch_size for recipe in wanted)
-    material, count = Material.of(data), len(wanted)
-    trainer = Trainer(network, material, plan or Plan(), room, lanes, count, keep=True)
-    source = _List(wanted)
+    largest = max(recipe.batch_size for _, recipe in source.waiting)
+    count, on_device = len(source.waiting), TrainingData.of(data)
+    trainer = Trainer(network, on_device, plan or Plan(), largest, lanes, count, keep_weights=True)
     with Progress("training", count, progress_for(progress, math.inf)) as bar:
         trainer.run(source, bar)
-    return source.trained[0] if alone else source.trained
+    return [source.trained[name] for name in sorted(source.trained, key=int)]
+
+
+class _ListSource:
+    """Recipes of a list, named by their places in it."""
+
+    def __init__(self, recipes: list[Recipe]) -> None:
+        self.waiting = [(str(i), recipe) for i, recipe in enumerate(recipes)]
+        self.trained: dict[str, Training] = {}
+
+    def take(self, count: int) -> list[tuple[str, Recipe]]:
+        taken, self.waiting = self.waiting[:count], self.waiting[count:]
+        return taken
+
+    def done(self, name: str, training: Training) -> None:
+        self.trained[name] = training
+
+    def release(self, names: list[str]) -> None:
+        pass
 
 
 class Trainer:
-    """Networks of one shape on one split of the data.
+    """Trains networks of one shape on one split of the data.
 
-    `room` is the largest batch size to come, `expected` how many networks: no more lanes than that
-    are made. `keep` keeps the weights.
+    `largest_batch` is the largest batch size to come, `expected` the number of networks: no more
+    lanes than that are made.
     """
 
     def __init__(
         self,
         network: FiniteNetwork,
-        material: Material,
+        data: TrainingData,
         plan: Plan,
-        room: int,
+        largest_batch: int,
         lanes: int | None = None,
         expected: int = MOST_LANES,
-        keep: bool = False,
+        keep_weights: bool = False,
     ) -> None:
-        self.plan, self._material, self._keep = plan, material, keep
-        self.shape = shape_of(network, material.data, plan, room)
-        most = lanes_that_fit(self.shape) if lanes is None else whole("lanes", lanes)
+        self.plan, self._data, self._keep_weights = plan, data, keep_weights
+        self.shape = program_shape(network, data.data, plan, largest_batch)
+        most = lanes_that_fit(self.shape) if lanes is None else whole_number("lanes", lanes)
         self.lanes = min(most, expected)
-        self._monitor: Part = getattr(material, plan.monitor)
+        self._monitor: DataPart = getattr(data, plan.monitor)
 
-    def run(self, source: Source, bar: Progress) -> None:
-        """Train what the source has, until it has no more; `bar` counts networks."""
-        seats: list[Seat | None] = [None] * self.lanes
+    def run(self, source: RecipeSource, bar: Progress) -> None:
+        """Train until the source has no more recipes; `bar` counts networks."""
+        states: list[TrainingState | None] = [None] * self.lanes
         try:
-            with memory_sentence(self.lanes):
-                self._run(seats, source, bar)
+            with explained_memory_error(self.lanes):
+                self._run(states, source, bar)
         except BaseException:
-            source.release([seat.name for seat in seats if seat])
+            source.release([state.name for state in states if state])
             raise
 
-    def _run(self, seats: list[Seat | None], source: Source, bar: Progress) -> None:
-        state: Any = None
+    def _run(self, states: list[TrainingState | None], source: RecipeSource, bar: Progress) -> None:
+        lanes: Lane | None = None
         while True:
             start = time.perf_counter()
-            fresh = _fill(seats, source)
-            if not any(seats):
+            fresh = _take(states, source)
+            if not any(states):
                 return
-            if fresh:
-                numbers = self._numbers(seats)
-                state = self._filled(state, fresh, numbers)
-            state, seen = self._advanced(state, numbers)
-            _look(seats, self.plan, seen, time.perf_counter() - start)
-            for i, seat in enumerate(seats):
-                if seat:
-                    bar.advance(seat.progress(self.plan))
-                if seat and seat.ended(self.plan):
-                    source.done(seat.name, self._training(seat, state.best, i))
-                    seats[i] = None
+            if fresh or lanes is None:
+                settings = self._settings(states)
+                lanes = self._filled(lanes, fresh, settings)
+            lanes, seen = self._advanced(lanes, settings)
+            self._record(states, seen, time.perf_counter() - start)
+            for i, state in enumerate(states):
+                if state:
+                    bar.advance(state.progress(self.plan))
+                if state and state.ended(self.plan):
+                    source.done(state.name, self._training(state, lanes.best, i))
+                    states[i] = None
 
-    def _numbers(self, seats: list[Seat | None]) -> Numbers:
-        """Of the networks in the lanes (any in an empty one); a batch has its room at most."""
-        recipes = [seat.recipe if seat else NOBODY for seat in seats]
-        room = self.shape.batch
-        return numbers_of([replace(r, batch_size=min(r.batch_size, room)) for r in recipes])
+    def _settings(self, states: list[TrainingState | None]) -> LaneSettings:
+        """Settings of all lanes; no batch is larger than the padded one."""
+        recipes = [state.recipe if state else EMPTY for state in states]
+        most = self.shape.batch
+        return settings_of([replace(r, batch_size=min(r.batch_size, most)) for r in recipes])
 
-    def _filled(self, state: Any, fresh: list[int], numbers: Numbers) -> Any:
-        if state is None:
-            state = side_by_side.empty(self.shape.sizes, numbers)
+    def _filled(self, lanes: Lane | None, fresh: list[int], settings: LaneSettings) -> Lane:
+        sizes = self.shape.sizes
         marked = np.isin(np.arange(self.lanes), fresh)
-        return side_by_side.fill(self.shape.sizes, state, marked, numbers)
+        return fill_lanes(sizes, lanes or empty_lanes(sizes, settings), marked, settings)
 
-    def _advanced(self, state: Any, numbers: Numbers) -> tuple[Any, list[list[float]]]:
-        """The lanes some steps further, and what a look at each of them shows."""
-        state, losses, score, better = side_by_side.advance(
-            self.shape, state, numbers, self._material.train, self._monitor
-        )
-        accuracy = np.asarray(score.right) / len(self._monitor.X)
-        return state, np.column_stack([losses, accuracy, score.loss, better]).tolist()
+    def _advanced(self, lanes: Lane, settings: LaneSettings) -> tuple[Lane, list[Evaluation]]:
+        """The lanes some steps further, and their evaluations."""
+        out = advance_lanes(self.shape, lanes, settings, self._data.train, self._monitor)
+        accuracy = np.asarray(out.score.right) / len(self._monitor.X)
+        rows = np.column_stack([out.train_loss, accuracy, out.score.loss, out.better]).tolist()
+        return out.lanes, [Evaluation(*row) for row in rows]
 
-    def _training(self, seat: Seat, best: Any, lane: int) -> Training:
+    def _record(
+        self, states: list[TrainingState | None], seen: list[Evaluation], seconds: float
+    ) -> None:
+        """Add an evaluation to every network; they share the time it took."""
+        pairs = [(state, one) for state, one in zip(states, seen, strict=True) if state]
+        for state, one in pairs:
+            state.record(self.plan.interval, one)
+            state.seconds += seconds / len(pairs)
+
+    def _training(self, state: TrainingState, best: Layers, lane: int) -> Training:
         layers = jax.tree.map(lambda stacked: stacked[lane : lane + 1], best)
-        shape, scores = self.shape, {}
-        for name in ("train", "validation", "test"):
-            part: Part = getattr(self._material, name)
-            score, error = side_by_side.judge(shape.activation, shape.loss, layers, part)
-            short = name.replace("validation", "val")
+        scores = {}
+        for name, short in (("train", "train"), ("validation", "val"), ("test", "test")):
+            part: DataPart = getattr(self._data, name)
+            score, error = evaluate_lanes(self.shape.activation, self.shape.loss, layers, part)
             scores[f"{short}_accuracy"] = max(int(score.right[0]), 0) / len(part.X)
             scores[f"{short}_mse"] = float(error[0])
+        kept = jax.tree.map(lambda one: np.asarray(one[0]), layers) if self._keep_weights else None
         return Training(
-            recipe=seat.recipe,
+            recipe=state.recipe,
             **scores,
-            best_step=seat.best_step,
-            steps=seat.steps,
-            overflowed=seat.overflowed,
-            seconds=seat.seconds,
-            curve=seat.curve,
-            weights=jax.tree.map(lambda one: np.asarray(one[0]), layers) if self._keep else None,
+            best_step=state.best_step,
+            steps=state.steps,
+            overflowed=state.overflowed,
+            seconds=state.seconds,
+            curve=state.curve,
+            weights=kept,
         )
 
 
-class _List:
-    """Recipes from a list; results in its order."""
-
-    def __init__(self, recipes: list[Recipe]) -> None:
-        self._waiting = list(enumerate(recipes))
-        self.trained: list[Any] = [None] * len(recipes)
-
-    def take(self, count: int) -> list[tuple[int, Recipe]]:
-        taken, self._waiting = self._waiting[:count], self._waiting[count:]
-        return taken
-
-    def done(self, name: int, training: Training) -> None:
-        self.trained[name] = training
-
-    def release(self, names: list[int]) -> None:
-        pass
-
-
-def shape_of(network: FiniteNetwork, data: Split, plan: Plan, room: int) -> Shape:
-    """What is compiled to train such networks."""
-    if network.n_out != data.n_classes:
-        raise ValueError(
-            f"the network has {network.n_out} outputs and {data.name} has {data.n_classes} "
-            f"classes; take n_out={data.n_classes}"
-        )
-    sizes = (data.X.shape[1], *network.widths, data.n_classes)
-    activation, room = network.architecture.activation, min(room, len(data.X))
-    return Shape(sizes, activation, plan.loss, plan.interval, room)
-
-
-def _fill(seats: list[Seat | None], source: Source) -> list[int]:
-    """Seat new networks where there is room; gives the lanes they got."""
-    free = [i for i, seat in enumerate(seats) if seat is None]
+def _take(states: list[TrainingState | None], source: RecipeSource) -> list[int]:
+    """Take recipes for the lanes that are free; gives the lanes that got one."""
+    free = [i for i, state in enumerate(states) if state is None]
     taken = source.take(len(free)) if free else []
     for i, (name, recipe) in zip(free, taken, strict=False):
-        seats[i] = Seat(name, recipe)
+        states[i] = TrainingState(name, recipe)
     return free[: len(taken)]
-
-
-def _look(seats: list[Seat | None], plan: Plan, seen: list[list[float]], seconds: float) -> None:
-    """Take down a look at every network; they share the time it took."""
-    taken = [(seat, row) for seat, row in zip(seats, seen, strict=True) if seat]
-    for seat, (train_loss, accuracy, loss, better) in taken:
-        seat.look(plan.interval, train_loss, accuracy, loss, bool(better))
-        seat.seconds += seconds / len(taken)

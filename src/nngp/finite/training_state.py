@@ -1,26 +1,65 @@
-"""One network in training as the host knows it: where it stands, and whether it is over."""
+"""One network's training on the host: its state while it lasts, and its result. Needs no JAX."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nngp.finite.recipe import Plan, Recipe
 
-Curve = dict[str, list[float | None]]
+LearningCurve = dict[str, list[float | None]]
 
 
-def _no_looks() -> Curve:
+@dataclass(frozen=True)
+class Training:
+    """A trained network: its accuracies and errors, its learning curve, and its weights if kept.
+
+    Accuracies and mean squared errors are those of the weights that did best on the monitored part,
+    found at `best_step` of `steps`. `curve` has one entry for each evaluation: step, mean loss on
+    batches since the last evaluation, then accuracy and loss on the monitored part.
+    """
+
+    recipe: Recipe
+    train_accuracy: float
+    val_accuracy: float
+    test_accuracy: float
+    train_mse: float
+    val_mse: float
+    test_mse: float
+    best_step: int
+    steps: int
+    overflowed: bool
+    seconds: float
+    curve: LearningCurve
+    weights: list[dict[str, NDArray[np.float32]]] | None = field(default=None, repr=False)
+
+    def result(self) -> dict[str, object]:
+        """The values that a store of runs keeps."""
+        skipped = ("recipe", "weights", "seconds")
+        return {name: value for name, value in vars(self).items() if name not in skipped}
+
+
+class Evaluation(NamedTuple):
+    """A network on the monitored part; a negative accuracy stands for outputs that overflow."""
+
+    train_loss: float
+    accuracy: float
+    loss: float
+    better: bool
+
+
+def _empty_curve() -> LearningCurve:
     return {"step": [], "train_loss": [], "accuracy": [], "loss": []}
 
 
 @dataclass
-class Seat:
-    """The network in a lane. A look without finite outputs has a negative accuracy, and ends it."""
+class TrainingState:
+    """The network in a lane: its recipe, the steps taken, and its evaluations so far."""
 
-    name: Any
+    name: str
     recipe: Recipe
-    curve: Curve = field(default_factory=_no_looks)
+    curve: LearningCurve = field(default_factory=_empty_curve)
     steps: int = 0
     best: float = 0.0  # accuracy
     best_step: int = 0
@@ -28,32 +67,30 @@ class Seat:
     overflowed: bool = False
     seconds: float = 0.0
 
-    def look(
-        self, interval: int, train_loss: float, accuracy: float, loss: float, better: bool
-    ) -> None:
-        """Take down what was seen after `interval` more steps, and whether it is the best."""
+    def record(self, interval: int, seen: Evaluation) -> None:
+        """Add an evaluation made after `interval` more steps."""
         self.steps += interval
-        self.overflowed = accuracy < 0
+        self.overflowed = seen.accuracy < 0
         self.curve["step"].append(self.steps)
-        self.curve["train_loss"].append(_short(train_loss))
-        self.curve["accuracy"].append(None if self.overflowed else _short(accuracy))
-        self.curve["loss"].append(_short(loss))
-        self.waited = 0 if better else self.waited + 1
-        if better:
-            self.best, self.best_step = accuracy, self.steps
+        self.curve["train_loss"].append(_rounded(seen.train_loss))
+        self.curve["accuracy"].append(None if self.overflowed else _rounded(seen.accuracy))
+        self.curve["loss"].append(_rounded(seen.loss))
+        self.waited = 0 if seen.better else self.waited + 1
+        if seen.better:
+            self.best, self.best_step = seen.accuracy, self.steps
 
     def progress(self, plan: Plan) -> float:
-        """What the last look adds to the work done, as a share of a network's whole training."""
+        """The share of a whole training that ended with the last evaluation."""
         if self.ended(plan):
             return max(0.0, 1.0 - (self.steps - plan.interval) / plan.steps)
         return plan.interval / plan.steps
 
     def ended(self, plan: Plan) -> bool:
-        """No more steps, no patience, nothing left to improve, or nothing to hope for."""
+        """Whether steps or patience are used up, all labels are right, or outputs overflow."""
         over = self.steps >= plan.steps or self.waited >= plan.patience
         return over or self.best >= 1.0 or self.overflowed
 
 
-def _short(value: float) -> float | None:
-    """Six digits, as many as single precision has; infinity and NaN cannot be written down."""
+def _rounded(value: float) -> float | None:
+    """Six digits, all that single precision has; None for infinity and NaN, as in JSON."""
     return float(f"{value:.6g}") if np.isfinite(value) else None

@@ -14,23 +14,29 @@ import jax.numpy as jnp
 from nngp.architecture import Activation
 from nngp.errors import ActivationError
 
-Layer = dict[str, Any]  # "w" (fan-in, fan-out), "b" (fan-out,)
+DeviceArray = Any  # a JAX array, or its tracer; a NumPy array where JAX takes one
+ArrayTree = Any  # arrays in lists, tuples and dicts: a JAX pytree
+Layer = dict[str, DeviceArray]  # "w" (fan-in, fan-out), "b" (fan-out,)
 
 
 def count_weights(sizes: Sequence[int]) -> int:
-    """Weights and biases of a network; `sizes` runs from inputs to outputs."""
+    """Number of weights and biases of a network; `sizes` runs from inputs to outputs."""
     return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(sizes))
 
 
-def draw(key: Any, sizes: Sequence[int], weight_vars: Any, bias_vars: Any) -> list[Layer]:
-    """Weights of one network; the variances have one entry for each affine map, and their precision
-    is that of the weights. Random numbers are what is long to compile: all come from one call."""
+def draw(
+    key: DeviceArray, sizes: Sequence[int], weight_vars: DeviceArray, bias_vars: DeviceArray
+) -> list[Layer]:
+    """Draw one network; the variances have one entry for each affine map, and their precision is
+    that of the weights. One call gives all random numbers, as each call takes long to compile."""
     normals = jax.random.normal(key, (count_weights(sizes),), weight_vars.dtype)
-    return cut(sizes, normals, weight_vars, bias_vars)
+    return layers_from(sizes, normals, weight_vars, bias_vars)
 
 
-def cut(sizes: Sequence[int], normals: Any, weight_vars: Any, bias_vars: Any) -> list[Layer]:
-    """The layers of one network from a row of numbers that are normal with variance 1."""
+def layers_from(
+    sizes: Sequence[int], normals: DeviceArray, weight_vars: DeviceArray, bias_vars: DeviceArray
+) -> list[Layer]:
+    """Cut a row of standard normal numbers into the layers of one network, and scale them."""
     layers, at = [], 0
     for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
         middle, end = at + fan_in * fan_out, at + (fan_in + 1) * fan_out
@@ -40,24 +46,26 @@ def cut(sizes: Sequence[int], normals: Any, weight_vars: Any, bias_vars: Any) ->
     return layers
 
 
-def preactivations(layers: Sequence[Layer], activation: Activation, X: Any) -> list[Any]:
-    """z^0 .. z^L for inputs in rows; the last is the network's output."""
+def preactivations(
+    layers: Sequence[Layer], activation: Activation, X: DeviceArray
+) -> list[DeviceArray]:
+    """Compute z^0 .. z^L for inputs in rows; the last is the network's output."""
     z = [X @ layers[0]["w"] + layers[0]["b"]]
     for layer in layers[1:]:
         z.append(activation.fn(z[-1]) @ layer["w"] + layer["b"])
     return z
 
 
-def forward(layers: Sequence[Layer], activation: Activation, X: Any) -> Any:
-    """The network's outputs for inputs in rows."""
+def forward(layers: Sequence[Layer], activation: Activation, X: DeviceArray) -> DeviceArray:
+    """Compute the network's outputs for inputs in rows."""
     return preactivations(layers, activation, X)[-1]
 
 
 def check_traceable(activation: Activation) -> None:
-    """A finite network needs an activation that JAX can trace; say so before any work."""
+    """Raise ActivationError unless JAX can trace the activation."""
     try:
         jax.eval_shape(activation.fn, jax.ShapeDtypeStruct((2, 3), jnp.float32))
-    except Exception as cause:  # whatever a user's function does with a tracer
+    except Exception as cause:  # a user's function may do anything with a tracer
         raise ActivationError(
             f"activation '{activation.name}' does not work on JAX arrays, which finite networks "
             "need; write it with jax.numpy, or use one of nngp.activation_names()"

@@ -1,12 +1,28 @@
-"""Figure 1 as a store knows it: accuracy against width, finite networks beside the infinite."""
+"""Accuracy against width, finite networks beside the infinitely wide one (figure 1). Needs no JAX.
+
+`infinite` computes the infinitely wide network as one run in the store for each training set,
+activation and depth: the best of a small grid by validation. The grid spans the paper's ranges of
+the two variances (app. D) in fewer steps than the paper's own grid, which is another experiment.
+`widths` reads its run and the trials of finite networks.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
+import numpy as np
+
+from nngp.architecture import Architecture
+from nngp.datasets import Split
 from nngp.finite.cells import EXPERIMENT, Found, best_of, shared_values
-from nngp.finite.infinite_width import EXPERIMENT as INFINITE
-from nngp.finite.recipe import Plan
+from nngp.finite.recipe import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE, Plan, grid_values
+from nngp.linsolve import choose_engine
+from nngp.posterior import Sweep, condition
 from nngp.runs import Run, RunStore
+from nngp.runs.study import Outcome, Study, carry_out
+
+INFINITE_EXPERIMENT = "infinite"
+WEIGHT_VARS, BIAS_VARS = grid_values(WEIGHT_VAR_RANGE, 10), grid_values(BIAS_VAR_RANGE, 4)
 
 
 @dataclass(frozen=True)
@@ -21,7 +37,7 @@ class WidthCurve:
 
 @dataclass(frozen=True)
 class Widths:
-    """One training set and activation; `trials` is the fewest that a width was chosen from."""
+    """Networks of one activation on one training set, a curve for each depth."""
 
     dataset: str
     train: int
@@ -42,8 +58,7 @@ def widths(
     depths: Sequence[int] | None = None,
     plan: Plan | None = None,
 ) -> Widths:
-    """Read the finished runs of every width that there is, of one plan: the one that is given, or
-    the only one that the store has."""
+    """Read the finished runs of all widths; without `plan`, the store must have one plan only."""
     where = {"dataset": dataset, "train": train, "activation": activation}
     own = {**where, **(plan.as_dict() if plan else {})}
     runs = store.runs(experiment=EXPERIMENT, status="done", where=own, lists=False)
@@ -55,7 +70,7 @@ def widths(
             "training points; run nngp finite first"
         )
     sizes = shared_values(runs, "validation", "test")
-    levels = store.runs(experiment=INFINITE, status="done", where={**where, **sizes})
+    levels = store.runs(experiment=INFINITE_EXPERIMENT, status="done", where={**where, **sizes})
     known = sorted({run.config["depth"] for run in runs})
     curves = [_curve(depth, runs, levels) for depth in known]
     return Widths(dataset, train, activation, tuple(curves))
@@ -66,3 +81,48 @@ def _curve(depth: int, runs: Sequence[Run], levels: Sequence[Run]) -> WidthCurve
     level = [run for run in levels if run.config["depth"] == depth]
     trials = tuple((run.config["width"], run.result["test_accuracy"]) for run in own if run.result)
     return WidthCurve(depth, tuple(best_of(own)), trials, level[-1] if level else None)
+
+
+def infinite(
+    store: RunStore, data: Split, activation: str, depth: int, *, engine: str = "auto"
+) -> Run:
+    """The run of the infinitely wide network, computed now unless the store has it."""
+    Architecture(depth, activation)  # raises ValueError before a wrong run is declared
+    config = {
+        "dataset": data.name,
+        "train": len(data.X),
+        "validation": len(data.X_val),
+        "test": len(data.X_test),
+        "activation": activation,
+        "depth": depth,
+        "weight_vars": WEIGHT_VARS,
+        "bias_vars": BIAS_VARS,
+    }
+    study = Study(INFINITE_EXPERIMENT, [config], lambda _: _best(data, activation, depth, engine))
+    (key,) = carry_out(store, study, progress=False)
+    run = store.get(key)
+    if run.status == "failed":
+        raise RuntimeError(f"{run.error}; nngp runs --retry-failed has it tried again")
+    return run
+
+
+def _best(data: Split, activation: str, depth: int, engine: str) -> Outcome:
+    """Choose a network on validation, and score it on test."""
+    Y = data.targets(data.labels)
+    sweep = Sweep(data.X, Y, data.X_val, data.targets(data.labels_val), engine=engine)
+    grid = [Architecture(depth, activation, *pair) for pair in product(WEIGHT_VARS, BIAS_VARS)]
+    scores = [score for score in sweep.run(grid) if not score.error]
+    if not scores:
+        raise ArithmeticError(f"no {activation} network of depth {depth} on the grid has a kernel")
+    best = max(scores, key=lambda score: (score.accuracy, -score.mse))
+    mean = condition(best.architecture, data.X, Y, engine=engine).mean(data.X_test)
+    error = np.mean((mean - data.targets(data.labels_test)) ** 2)
+    result = {
+        "weight_var": best.architecture.weight_var,
+        "bias_var": best.architecture.bias_var,
+        "val_accuracy": best.accuracy,
+        "val_mse": best.mse,
+        "test_accuracy": float(np.mean(mean.argmax(axis=1) == data.labels_test)),
+        "test_mse": float(error),
+    }
+    return Outcome(result, choose_engine(engine, len(data.X)).name, best.noise_var)

@@ -1,4 +1,4 @@
-"""How networks become a Gaussian process as they become wide (paper, sec. 2.2 and app. C).
+"""Convergence of networks to the Gaussian process as they become wide (sec. 2.2 and app. C).
 
 Takes an architecture and a few inputs; gives, for each width and layer, the kernels of networks
 drawn from the prior beside the exact one, and the distribution of their outputs beside the normal.
@@ -20,17 +20,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from nngp._progress import Progress, progress_for
+from nngp._progress import Callback, Progress, progress_for
 from nngp.architecture import Architecture
-from nngp.finite.decay import Decay
 from nngp.finite.network import FiniteNetwork
-from nngp.finite.requirements import whole
+from nngp.finite.requirements import whole_number
 from nngp.gram import check_architecture, kernel
 from nngp.gram.inputs import as_inputs
 
@@ -38,6 +37,45 @@ Array = NDArray[np.float64]
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
 NETWORKS = 2000
 FEWEST = 20  # networks from which on the p-value of K² can be trusted
+
+
+@dataclass(frozen=True)
+class Decay:
+    """Relative errors of the kernels of layers 1 .. depth against width, with standard errors, and
+    straight lines fitted to their logarithms."""
+
+    widths: tuple[int, ...]
+    error: Array  # (widths, depth)
+    error_of_error: Array
+
+    @cached_property
+    def fitted(self) -> slice:
+        """The widths that slopes are fitted to: the wider half, where 1/width² has died out."""
+        return slice(-max(2, len(self.widths) // 2), None)
+
+    @cached_property
+    def slope(self) -> Array:
+        """Slope of log error against log width, (depth,); -1/2 in theory."""
+        return self._regression @ np.log(self.error[self.fitted])
+
+    @cached_property
+    def slope_error(self) -> Array:
+        """Standard error of `slope`, from the scatter between networks."""
+        relative = self.error_of_error[self.fitted] / self.error[self.fitted]
+        return np.sqrt(self._regression**2 @ relative**2)
+
+    def line(self, layer: int) -> Array:
+        """The fitted error of a layer (from 1) at all widths."""
+        x, slope = np.log(self.widths), self.slope[layer - 1]
+        level = np.mean(np.log(self.error[self.fitted, layer - 1]) - slope * x[self.fitted])
+        return np.asarray(np.exp(level + slope * x))
+
+    @cached_property
+    def _regression(self) -> Array:
+        """Weights of the logarithms of the errors in the least-squares slope."""
+        x = np.log(self.widths[self.fitted])
+        x = x - x.mean()
+        return np.asarray(x / (x @ x))
 
 
 @dataclass(frozen=True)
@@ -65,7 +103,7 @@ class Convergence:
 
     @cached_property
     def decay(self) -> Decay:
-        """How the error falls with width."""
+        """The errors against width, and their slopes."""
         return Decay(self.widths, self.error, self.error_of_error)
 
     @property
@@ -75,7 +113,7 @@ class Convergence:
 
     @property
     def slope(self) -> Array:
-        """Of log error against log width, (depth,); -1/2 in theory."""
+        """Slope of log error against log width, (depth,); -1/2 in theory."""
         return self.decay.slope
 
     @property
@@ -103,7 +141,7 @@ def convergence(
     networks: int = NETWORKS,
     seed: int = 0,
     *,
-    progress: Any = None,
+    progress: Callback | bool | None = None,
 ) -> Convergence:
     """Draw `networks` networks of each width, and compare them with the infinitely wide one.
 
@@ -111,21 +149,21 @@ def convergence(
     with the number of networks, and with the square of the largest width. A bar shows it.
     """
     inputs, sizes = as_inputs(X), _as_widths(widths)
-    count = whole("networks", networks, least=FEWEST)
+    count = whole_number("networks", networks, least=FEWEST)
     check_architecture(architecture)
     if architecture.depth == 0:
         raise ValueError("a network of depth 0 has no width to converge in; take depth 1 or more")
     nets = [FiniteNetwork(architecture, width) for width in sizes]
-    exact, deviations = _exact(architecture, inputs)
+    exact = _exact(architecture, inputs)
     expected = count * sum(net.seconds(inputs) for net in nets)
     with Progress("networks", 1.0, progress_for(progress, expected), expected) as bar:
 
         def advance(seconds: float) -> None:
             bar.advance(seconds / expected)
 
-        rows = [_at_width(net, inputs, deviations, exact, count, seed, advance) for net in nets]
+        rows = [_at_width(net, exact, count, seed, advance) for net in nets]
     columns = (np.array(column) for column in zip(*rows, strict=True))
-    return Convergence(architecture, inputs, sizes, count, exact, *columns)
+    return Convergence(architecture, inputs, sizes, count, exact.correlations, *columns)
 
 
 def three_inputs() -> Array:
@@ -134,29 +172,31 @@ def three_inputs() -> Array:
     return np.sqrt(2.0) * np.column_stack([np.cos(angles), np.sin(angles)])
 
 
+class _Exact(NamedTuple):
+    """Kernels of the infinitely wide network in layers 1 .. depth."""
+
+    X: Array  # (n, d)
+    correlations: Array  # (depth, n, n)
+    deviations: Array  # (depth, n)
+
+
 def _at_width(
     network: FiniteNetwork,
-    X: Array,
-    deviations: Array,
-    exact: Array,
+    exact: _Exact,
     networks: int,
     seed: int,
     advance: Callable[[float], None],
-) -> tuple[Any, ...]:
-    """What `Convergence` has for one width, from `mean` on."""
-    from nngp.finite.many import outputs_and_kernels
+) -> tuple[Array | float, ...]:
+    """The entries of one width in the fields of `Convergence`, from `mean` on."""
+    from nngp.finite.batched_networks import outputs_and_kernels
 
-    seconds = network.seconds(X)
-    outputs, kernels = network.ask(
-        outputs_and_kernels,
-        (X,),
-        networks,
-        seed,
-        advance=lambda done: advance(done * seconds),
+    seconds = network.seconds(exact.X)
+    outputs, kernels = network.evaluate(
+        outputs_and_kernels, [exact.X], networks, seed, advance=lambda done: advance(done * seconds)
     )
-    kernels = kernels[:, 1:] / (deviations[:, :, None] * deviations[:, None, :])
-    standard = outputs[:, 0, 0] / deviations[-1, 0]
-    error, error_of_error = _root_mean_square(kernels - exact)
+    kernels = kernels[:, 1:] / _products(exact.deviations)
+    standard = outputs[:, 0, 0] / exact.deviations[-1, 0]
+    error, error_of_error = _root_mean_square(kernels - exact.correlations)
     last = kernels[:, -1, 0, 0]
     if not last.any():
         raise ValueError(
@@ -175,8 +215,8 @@ def _at_width(
 
 
 def _root_mean_square(deviations: Array) -> tuple[Array, Array]:
-    """Of (networks, depth, n, n), over networks and pairs i <= j; and its standard error, as
-    networks are independent and pairs are not."""
+    """Root mean square of (networks, depth, n, n) over networks and pairs i <= j, and its standard
+    error: networks are independent and pairs are not."""
     pairs = np.triu_indices(deviations.shape[-1])
     squares = np.mean(deviations[:, :, *pairs] ** 2, axis=2)
     error = np.sqrt(squares.mean(axis=0))
@@ -188,8 +228,7 @@ def _root_mean_square(deviations: Array) -> tuple[Array, Array]:
     return error, squares.std(axis=0, ddof=1) / np.sqrt(len(squares)) / (2 * error)
 
 
-def _exact(architecture: Architecture, X: Array) -> tuple[Array, Array]:
-    """Correlations (depth, n, n) and standard deviations (depth, n) of layers 1 .. depth."""
+def _exact(architecture: Architecture, X: Array) -> _Exact:
     layers = range(1, architecture.depth + 1)
     K = np.array([kernel(architecture.truncated(layer), X) for layer in layers])
     deviations = np.sqrt(np.diagonal(K, axis1=1, axis2=2))
@@ -199,13 +238,18 @@ def _exact(architecture: Architecture, X: Array) -> tuple[Array, Array]:
             f"the network is zero at row {row} of X whatever its weights; leave that row out, or "
             "give the network a bias_var"
         )
-    return K / (deviations[:, :, None] * deviations[:, None, :]), deviations
+    return _Exact(X, K / _products(deviations), deviations)
 
 
-def _as_widths(widths: Any) -> tuple[int, ...]:
+def _products(deviations: Array) -> Array:
+    """√(K(x, x) K(x', x')) of each layer and pair, (depth, n, n)."""
+    return deviations[:, :, None] * deviations[:, None, :]
+
+
+def _as_widths(widths: Sequence[int]) -> tuple[int, ...]:
     if np.ndim(widths) != 1 or len(widths) < 2:
         raise ValueError(f"widths must be two or more numbers of units, got {widths!r}")
-    sizes = tuple(whole("width", width) for width in widths)
+    sizes = tuple(whole_number("width", width) for width in widths)
     if any(a >= b for a, b in pairwise(sizes)):
         raise ValueError(f"widths must become larger from one to the next, got {sizes}")
     return sizes

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from nngp.errors import NothingMeasuredError
 from nngp.finite.cells import Found, best_of, rank
-from nngp.finite.infinite_width import EXPERIMENT as SMALL_GRID
+from nngp.finite.width_comparison import INFINITE_EXPERIMENT as SMALL_GRID
 from nngp.paper.experiment import Array, result_of
 from nngp.paper.grids.arrays import judged_on
 from nngp.paper.grids.choice import by_validation

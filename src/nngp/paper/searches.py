@@ -92,7 +92,7 @@ class SearchWorkload:
     @cached_property
     def _seconds(self) -> dict[tuple[int, int], float]:
         """Seconds to train a network of each training size and width, if none ends early."""
-        from nngp.finite.cost import search_cost
+        from nngp.finite.device import search_cost
 
         trials = self.search.trials
         shapes = {(s, cell.width): cell for s in self.sizes for cell in self._cells(s)}

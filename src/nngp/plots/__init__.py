@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nngp.finite.recipe import Plan
-    from nngp.finite.training import Training
+    from nngp.finite.training_state import Training
     from nngp.runs import RunStore
 
 PathLike = str | Path | None

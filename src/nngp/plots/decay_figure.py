@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 from nngp.architecture import Architecture
-from nngp.finite.decay import Decay
+from nngp.finite.width_convergence import Decay
 from nngp.plots.style import plain
 
 LAYERS = ("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^")  # Okabe-Ito

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from nngp.finite.training_state import Curve
+from nngp.finite.training_state import LearningCurve
 from nngp.plots.style import COLOURS, plain, save
 
 TRAIN, SEEN = COLOURS[:2]
@@ -14,7 +14,7 @@ SIZE, POINTS = (7.2, 2.9), 9
 FEW = 20  # looks that are shown one by one
 
 
-def draw_learning(curve: Curve, best_step: int, path: str | Path | None = None) -> Figure:
+def draw_learning(curve: LearningCurve, best_step: int, path: str | Path | None = None) -> Figure:
     """Left, the loss on batches and on the monitored part; right, the accuracy there. Dotted, the
     step whose weights were kept."""
     columns = {name: np.array(values, float) for name, values in curve.items()}

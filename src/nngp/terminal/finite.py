@@ -42,9 +42,8 @@ def finite(wanted: Wanted, loss: str, engine: str) -> None:
     """Random search over widths and depths, the infinite networks, a picture of both."""
     _check(wanted)
     _check_engine(engine)
-    from nngp.finite.infinite_width import infinite
     from nngp.finite.recipe import Plan
-    from nngp.finite.width_comparison import widths
+    from nngp.finite.width_comparison import infinite, widths
     from nngp.plots.widths_figure import draw_widths
 
     (activation,) = wanted.activations
@@ -140,8 +139,7 @@ def _data(wanted: Wanted) -> Split:
 
 
 def _forecast(wanted: Wanted, data: Split, plan: Any, cells: Sequence[Any]) -> str:
-    from nngp.finite.cost import search_cost
-    from nngp.finite.device import device_name
+    from nngp.finite.device import device_name, search_cost
 
     cost = search_cost(cells, data, plan, wanted.trials, wanted.lanes)
     return (

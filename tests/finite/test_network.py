@@ -105,7 +105,7 @@ def test_kernels_are_right_on_average(kernels, outputs):
 def test_a_network_is_fixed_by_seed_and_place(network, outputs, monkeypatch):
     """However many there are, and however many at a time."""
     seen = []
-    monkeypatch.setattr("nngp.finite.many.AT_A_TIME", 14_000)
+    monkeypatch.setattr("nngp.finite.batched_networks.AT_A_TIME", 14_000)
     fewer = network.sample(X, 31, seed=SEED, progress=seen.append)
     assert len(seen) > 2  # chunks, the last of them not full
     assert [step.done for step in seen] == sorted(step.done for step in seen)
@@ -120,7 +120,7 @@ def test_one_network(network, outputs, layers, monkeypatch):
     assert [layer["w"].shape for layer in one] == SIZES
     np.testing.assert_array_equal(one[1]["w"], layers[1]["w"][0])
     np.testing.assert_allclose(network.forward(one, X), outputs[0], rtol=1e-12, atol=1e-13)
-    monkeypatch.setattr("nngp.finite.many.AT_A_TIME", 3_000)
+    monkeypatch.setattr("nngp.finite.batched_networks.AT_A_TIME", 3_000)
     some = [{name: part[:4] for name, part in layer.items()} for layer in layers]
     np.testing.assert_allclose(network.forward(some, X), outputs[:4], rtol=1e-12, atol=1e-13)
 

@@ -137,7 +137,7 @@ def test_cells_that_cannot_be(wrong, said):
 def test_who_waits_does_not_work(tmp_path, monkeypatch):
     """Another process has the runs in hand: nothing is put on the device again and again."""
     made = []
-    monkeypatch.setattr(module.Material, "of", lambda data: made.append(data))
+    monkeypatch.setattr(module.TrainingData, "of", lambda data: made.append(data))
     with RunStore(tmp_path / "runs.db") as store, RunStore(tmp_path / "runs.db") as other:
         keys = declare(store, CELL, DATA, PLAN, 2)
         other.claim_many(2, keys=keys)

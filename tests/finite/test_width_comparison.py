@@ -5,8 +5,8 @@ import pytest
 from clouds import three_clouds
 
 import nngp
-from nngp.finite import infinite_width as module
-from nngp.finite.infinite_width import infinite
+from nngp.finite import width_comparison as module
+from nngp.finite.width_comparison import infinite
 from nngp.runs import RunStore
 
 DATA = three_clouds(noise=0.6)

@@ -1,25 +1,34 @@
 """The data that networks are trained on, checked and on the device."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from nngp.datasets import Split
-from nngp.finite.lanes import Part, part_of
+from nngp.finite.weights import DeviceArray
 
 
-class Material(NamedTuple):
+class DataPart(NamedTuple):
+    """Inputs, targets and labels on the device, in single precision."""
+
+    X: DeviceArray
+    Y: DeviceArray
+    labels: DeviceArray
+
+
+class TrainingData(NamedTuple):
     """A split of the data, and its three parts on the device."""
 
     data: Split
-    train: Part
-    validation: Part
-    test: Part
+    train: DataPart
+    validation: DataPart
+    test: DataPart
 
     @classmethod
-    def of(cls, data: Split) -> "Material":
-        """In single precision, once for all networks; checked, since no error would show later."""
+    def of(cls, data: Split) -> "TrainingData":
+        """Check a split and copy it to the device, once for all networks."""
         parts = {
             "training": (data.X, data.labels),
             "validation": (data.X_val, data.labels_val),
@@ -27,10 +36,16 @@ class Material(NamedTuple):
         }
         for name, (X, labels) in parts.items():
             _check_part(data, name, X, labels)
-        return cls(data, *(part_of(X, data.targets(y), y) for X, y in parts.values()))
+        return cls(data, *(_on_device(data, X, labels) for X, labels in parts.values()))
 
 
-def _check_part(data: Split, name: str, X: NDArray[Any], labels: NDArray[Any]) -> None:
+def _on_device(data: Split, X: NDArray[np.float64], labels: NDArray[np.int64]) -> DataPart:
+    Y = jnp.asarray(data.targets(labels), jnp.float32)
+    return DataPart(jnp.asarray(X, jnp.float32), Y, jnp.asarray(labels, jnp.int32))
+
+
+def _check_part(data: Split, name: str, X: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
+    """Raise ValueError for data that training would accept silently."""
     if X.ndim != 2 or X.shape[1] != data.X.shape[1] or len(X) != len(labels) or not len(X):
         raise ValueError(
             f"{data.name}: the {name} part has inputs {X.shape} and {len(labels)} labels; it needs "

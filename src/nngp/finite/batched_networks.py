@@ -1,0 +1,224 @@
+"""Many networks drawn from the prior, some at a time: values of a function of each network.
+
+Takes the prior and a function of one drawn network; gives the function's values for all networks as
+NumPy arrays with one network a row. The weights themselves are not kept.
+
+Reproducibility: network i is drawn from a key of its own, made of the seed, the hidden widths and
+i. So it is the same however many networks are drawn, and however many fit in memory at a time.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from math import ceil
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nngp.architecture import Activation
+from nngp.errors import VarianceError
+from nngp.finite.weights import (
+    ArrayTree,
+    DeviceArray,
+    Layer,
+    count_weights,
+    forward,
+    layers_from,
+    preactivations,
+)
+from nngp.linsolve import CpuEngine
+
+AT_A_TIME = 16 * 2**20  # bytes of weights and layers: about what caches hold, so faster than more
+
+WEIGHT_STREAM, NOISE_STREAM = 0, 1  # folded into a network's key: independent random numbers
+
+
+class DrawnNetwork(NamedTuple):
+    """One network, and the prior that it comes from."""
+
+    layers: list[Layer]
+    activation: Activation
+    weight_vars: DeviceArray
+    bias_vars: DeviceArray
+    key: DeviceArray
+
+
+NetworkFunction = Callable[..., ArrayTree]  # of a `DrawnNetwork` and the data
+
+
+class NetworkPrior(NamedTuple):
+    """The distribution that networks of one shape are drawn from."""
+
+    activation: Activation
+    sizes: tuple[int, ...]  # from inputs to outputs
+    weight_vars: tuple[float, ...]
+    bias_vars: tuple[float, ...]
+
+    @property
+    def n_weights(self) -> int:
+        """Weights and biases of one network."""
+        return count_weights(self.sizes)
+
+
+def weights(net: DrawnNetwork) -> list[Layer]:
+    """The weights themselves."""
+    return net.layers
+
+
+def outputs(net: DrawnNetwork, X: DeviceArray) -> DeviceArray:
+    """The outputs, (n, n_out)."""
+    return forward(net.layers, net.activation, X)
+
+
+def hidden(net: DrawnNetwork, X: DeviceArray) -> list[DeviceArray]:
+    """The inputs of each affine map: X, then phi(z^0) .. phi(z^(L-1))."""
+    z = preactivations(net.layers, net.activation, X)
+    return [X, *(net.activation.fn(one) for one in z[:-1])]
+
+
+def kernels(net: DrawnNetwork, X: DeviceArray) -> DeviceArray:
+    """The covariance of z^l given the layer below it, (depth + 1, n, n)."""
+    layers = zip(net.weight_vars, net.bias_vars, hidden(net, X), strict=True)
+    return jnp.stack([b + w * h @ h.T / h.shape[1] for w, b, h in layers])
+
+
+def outputs_and_kernels(net: DrawnNetwork, X: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
+    """Outputs and kernels of the same network."""
+    return outputs(net, X), kernels(net, X)
+
+
+def evaluate_drawn(
+    function: NetworkFunction,
+    prior: NetworkPrior,
+    data: Sequence[DeviceArray],
+    networks: int,
+    seed: int,
+    dtype: str = "float64",
+    advance: Callable[[int], None] = lambda networks: None,
+) -> ArrayTree:
+    """Compute `function(net, *data)` for networks 0 .. networks - 1, stacked.
+
+    `advance` is called with the number of networks that have just been done. Raises MemoryError
+    before any work where the values cannot fit.
+    """
+    with _precision_of_arrays():
+        variances = jnp.asarray(prior.weight_vars, dtype), jnp.asarray(prior.bias_vars, dtype)
+        arrays = tuple(jnp.asarray(part) for part in data)
+        start = jax.random.key(_combined_seed(seed, prior.sizes[1:-1]))
+
+        def work(indices: DeviceArray) -> ArrayTree:
+            keys = _keys(start, indices)
+            layers = _layers(prior.sizes, _normals(prior.n_weights, dtype, keys), variances)
+            return _evaluate(function, prior.activation, layers, keys, variances, arrays)
+
+        kept = _bytes(jax.eval_shape(work, jnp.arange(1)))
+        rows = len(arrays[0]) if arrays else 0
+        inside = (prior.n_weights + rows * sum(prior.sizes)) * np.dtype(dtype).itemsize
+        _check_memory(networks, inside, kept)
+        return _in_chunks(networks, inside + kept, work, advance)
+
+
+def forward_given(layers: list[Layer], activation: Activation, X: DeviceArray) -> DeviceArray:
+    """Compute outputs of networks whose weights are given, stacked on a leading axis."""
+    count = len(layers[0]["w"])
+    units = sum(layer["b"].shape[1] for layer in layers)
+
+    def work(indices: DeviceArray) -> DeviceArray:
+        some = jax.tree.map(lambda a: a[indices], layers)
+        return _evaluate(outputs, activation, some, None, (None, None), (X,))
+
+    with _precision_of_arrays():
+        size = _bytes(layers) // count + X.itemsize * len(X) * units
+        return _in_chunks(count, size, work, lambda networks: None)
+
+
+def _in_chunks(
+    count: int,
+    size: int,
+    work: Callable[[DeviceArray], ArrayTree],
+    advance: Callable[[int], None],
+) -> ArrayTree:
+    """Do `work` on indices 0 .. count - 1, as many at a time as `size` bytes for each allow."""
+    most = max(1, AT_A_TIME // size)
+    step = ceil(count / ceil(count / most))
+    parts = []
+    for first in range(0, count, step):
+        # All chunks have one length, so that one program serves; the surplus is dropped.
+        done = jax.tree.map(np.asarray, work(np.minimum(first + np.arange(step), count - 1)))
+        _check_finite(done)
+        left = min(step, count - first)
+        parts.append(jax.tree.map(lambda a, left=left: a[:left], done))
+        advance(left)
+    return jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
+
+
+@contextmanager
+def _precision_of_arrays() -> Iterator[None]:
+    """Compute in the arrays' own precision: JAX's default rounds float64 to float32, and on some
+    devices products of float32 further."""
+    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
+        yield
+
+
+def _check_memory(networks: int, inside: int, kept: int) -> None:
+    """Raise MemoryError unless one network at work and all values (twice, while joined) fit."""
+    needed, free = inside + 2 * networks * kept, CpuEngine().free_memory()
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"this needs {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; take fewer "
+            "networks, fewer inputs or a smaller width"
+        )
+
+
+@jax.jit
+def _keys(start: DeviceArray, indices: DeviceArray) -> DeviceArray:
+    return jax.vmap(partial(jax.random.fold_in, start))(indices)
+
+
+# A program of its own, which serves many functions: random numbers take JAX long to compile.
+@partial(jax.jit, static_argnums=(0, 1))
+def _normals(count: int, dtype: str, keys: DeviceArray) -> DeviceArray:
+    def one(key: DeviceArray) -> DeviceArray:
+        return jax.random.normal(jax.random.fold_in(key, WEIGHT_STREAM), (count,), dtype)
+
+    return jax.vmap(one)(keys)
+
+
+@partial(jax.jit, static_argnums=0)
+def _layers(sizes: tuple[int, ...], normals: DeviceArray, variances: ArrayTree) -> list[Layer]:
+    return jax.vmap(lambda row: layers_from(sizes, row, *variances))(normals)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _evaluate(
+    function: NetworkFunction,
+    activation: Activation,
+    layers: list[Layer],
+    keys: DeviceArray,
+    variances: ArrayTree,
+    data: tuple[DeviceArray, ...],
+) -> ArrayTree:
+    def one(layers: list[Layer], key: DeviceArray) -> ArrayTree:
+        net = DrawnNetwork(layers, activation, variances[0], variances[1], key)
+        return function(net, *data)
+
+    return jax.vmap(one)(layers, keys)
+
+
+def _combined_seed(seed: int, widths: tuple[int, ...]) -> int:
+    """One seed from several numbers, so that networks of other widths share no random number."""
+    return int(np.random.SeedSequence((seed, *widths)).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _check_finite(values: ArrayTree) -> None:
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(values)):
+        raise VarianceError(
+            "a network has values that are not finite; take a smaller weight_var, less depth, or "
+            "smaller inputs"
+        )
+
+
+def _bytes(tree: ArrayTree) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
