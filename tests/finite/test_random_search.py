@@ -26,19 +26,19 @@ WORKER = """
 import sys, time
 from clouds import three_clouds
 from nngp.finite.recipe import Plan
-from nngp.finite.random_search import Cell, _Claims, search
+from nngp.finite.random_search import Cell, search
 from nngp.runs import RunStore
 
-finished = _Claims.done
-def slowly(self, *result):
+finish = RunStore.finish
+def slowly(self, key, *result, **options):
     time.sleep(0.05)
-    finished(self, *result)
-    print(result[0], flush=True)
+    finish(self, key, *result, **options)
+    print(key, flush=True)
     for _ in range(1000):  # whoever is first waits for the others to have something, too
         if len({run.owner for run in store.runs(status="done")}) >= workers:
             break
         time.sleep(0.05)
-_Claims.done = slowly
+RunStore.finish = slowly
 workers = int(sys.argv[2])
 with RunStore(sys.argv[1]) as store:
     search(store, [Cell("clouds", 60, "tanh", 1, 7)], three_clouds(), Plan(steps=40, interval=20),
@@ -86,10 +86,25 @@ def test_more_trials_add_to_those_that_are_there(tmp_path):
 def test_time_is_over(tmp_path):
     with RunStore(tmp_path / "runs.db") as store:
         assert search(store, [CELL], DATA, PLAN, trials=2, until=time.monotonic()) == []
-        runs = store.runs()
-        assert module._Claims(store, runs, time.monotonic()).take(1) == []
+        keys = [run.key for run in store.runs()]
+        assert list(module._claimed(store, keys, time.monotonic())) == []
         assert store.counts()["pending"] == 2
-        assert len(module._Claims(store, runs, time.monotonic() + 60).take(1)) == 1
+        assert next(module._claimed(store, keys, time.monotonic() + 60)).key == keys[0]
+
+
+def test_claimed_runs_are_released_when_something_goes_wrong(tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise KeyboardInterrupt
+
+    with RunStore(tmp_path / "runs.db") as store:
+        monkeypatch.setattr(store, "finish", fails)
+        released = []
+        monkeypatch.setattr(store, "release", released.extend)
+        with pytest.raises(KeyboardInterrupt):
+            search(store, [CELL], DATA, PLAN, trials=3, lanes=2)
+        runs = store.runs()
+        assert set(released) == {runs[0].key, runs[1].key}
+        assert runs[2].status == "pending"
 
 
 def test_every_shape_has_settings_of_its_own(tmp_path):
@@ -146,8 +161,9 @@ def test_who_waits_does_not_work(tmp_path, monkeypatch):
             def __init__(self, *_, **__):
                 pass
 
-            def run(self, source, bar):
-                assert source.take(1) == []
+            def run(self, recipes, bar):
+                assert list(recipes) == []
+                return []
 
         monkeypatch.setattr(module, "Trainer", Idle)
         monkeypatch.setattr(module, "_trainer", lambda *_: Idle())

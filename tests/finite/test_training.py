@@ -15,10 +15,8 @@ import nngp.plots
 from nngp.finite import lanes as side_by_side
 from nngp.finite.lanes import Score, program_shape
 from nngp.finite.recipe import Plan, Recipe
-from nngp.finite.training import Trainer, train
-from nngp.finite.training_data import TrainingData
+from nngp.finite.training import train
 from nngp.finite.training_state import Evaluation, TrainingState
-from nngp.linsolve import Progress
 
 NETWORK = nngp.FiniteNetwork(nngp.Architecture(1, "tanh"), 7, 3)
 
@@ -254,24 +252,3 @@ def test_a_network_brings_its_own_variances():
 def test_data_that_cannot_be(change, said):
     with pytest.raises(ValueError, match=said):
         train(NETWORK, replace(DATA, **change), Recipe())
-
-
-def test_what_was_taken_is_given_back_when_something_goes_wrong():
-    class Source:
-        released = ()
-
-        def take(self, count):
-            return [(name, Recipe(weight_var=1.0, bias_var=0.1)) for name in "ab"][:count]
-
-        def done(self, name, training):
-            raise KeyboardInterrupt
-
-        def release(self, names):
-            self.released = names
-
-    source = Source()
-    data = TrainingData.of(DATA)
-    trainer = Trainer(NETWORK, data, Plan(steps=20, interval=20), 64, lanes=2)
-    with pytest.raises(KeyboardInterrupt):
-        trainer.run(source, Progress("training", 2, None))
-    assert source.released == ["a", "b"]

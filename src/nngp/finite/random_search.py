@@ -20,7 +20,6 @@ from nngp.finite.recipe import Plan, Recipe, random_recipes
 from nngp.finite.requirements import whole_number
 from nngp.finite.training import Trainer
 from nngp.finite.training_data import TrainingData
-from nngp.finite.training_state import Training
 from nngp.runs import POLL, Run, RunStore
 
 
@@ -60,7 +59,7 @@ def search(
             for cell, of_cell in tasks.items():
                 for group in _groups(store.runs(keys=of_cell, lists=False), lanes):
                     trainer = _trainer(cell, on_device, plan, group, lanes)
-                    trainer.run(_Claims(store, group, until), bar)
+                    _train(store, trainer, group, until, bar)
             before, left = left, store.pending(keys)
             if not wait:
                 break
@@ -92,24 +91,30 @@ def declare(
     )
 
 
-class _Claims:
-    """A group of runs as a source of recipes."""
+def _train(
+    store: RunStore, trainer: Trainer, group: list[Run], until: float, bar: Progress
+) -> None:
+    """Claim, train and finish the runs of a group; after an error, release those in training."""
+    held: set[str] = set()
 
-    def __init__(self, store: RunStore, group: list[Run], until: float) -> None:
-        self._store, self._keys, self._until = store, [run.key for run in group], until
+    def recipes() -> Iterator[tuple[str, Recipe]]:
+        for run in _claimed(store, [run.key for run in group], until):
+            held.add(run.key)
+            yield run.key, from_config(Recipe, run.config)
 
-    def take(self, count: int) -> list[tuple[str, Recipe]]:
-        if time.monotonic() >= self._until:
-            return []
-        taken = self._store.claim_many(count, keys=self._keys)
-        return [(run.key, from_config(Recipe, run.config)) for run in taken]
+    try:
+        for key, trained in trainer.run(recipes(), bar):
+            store.finish(key, trained.result(), seconds=trained.seconds, device=device_name())
+            held.discard(key)
+    except BaseException:
+        store.release(held)
+        raise
 
-    def done(self, name: str, training: Training) -> None:
-        device, seconds = device_name(), training.seconds
-        self._store.finish(name, training.result(), seconds=seconds, device=device)
 
-    def release(self, names: list[str]) -> None:
-        self._store.release(names)
+def _claimed(store: RunStore, keys: list[str], until: float) -> Iterator[Run]:
+    """Claim runs that nobody has, one by one, until the time is over."""
+    while time.monotonic() < until and (run := store.claim(keys=keys)):
+        yield run
 
 
 def _trainer(

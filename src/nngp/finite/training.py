@@ -2,15 +2,15 @@
 
     train(network, split, recipe) -> Training
 
-Many networks of one shape are trained at once, in lanes (`lanes`). A source gives the recipes and
-takes the results: a list here, a store of runs in `random_search`.
+Many networks of one shape are trained at once, in lanes (`lanes`). `Trainer` takes their recipes
+from an iterator, which may claim them from a store of runs (`random_search`), and yields results.
 """
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol, overload
+from typing import overload
 
 import jax
 import numpy as np
@@ -36,19 +36,6 @@ from nngp.finite.training_data import DataPart, TrainingData
 from nngp.finite.training_state import Evaluation, Training, TrainingState
 
 EMPTY = Recipe(weight_var=1.0, bias_var=0.0)  # for a lane without a network
-
-
-class RecipeSource(Protocol):
-    """Gives recipes with their names, and takes the networks trained with them."""
-
-    def take(self, count: int) -> Sequence[tuple[str, Recipe]]:
-        """Up to `count` more recipes; none when there are no more."""
-
-    def done(self, name: str, training: Training) -> None:
-        """Take a trained network."""
-
-    def release(self, names: list[str]) -> None:
-        """Take back recipes that will not be trained after an error."""
 
 
 @overload
@@ -102,33 +89,16 @@ def train(
     given = list(recipes)
     if not all(isinstance(recipe, Recipe) for recipe in given):
         raise TypeError("recipes must be a Recipe or a list of them; a plan is given as plan=")
-    source = _ListSource([recipe.of(network.architecture) for recipe in given])
-    if not source.waiting:
+    wanted = [recipe.of(network.architecture) for recipe in given]
+    if not wanted:
         return []
-    largest = max(recipe.batch_size for _, recipe in source.waiting)
-    count, on_device = len(source.waiting), TrainingData.of(data)
+    largest, count = max(recipe.batch_size for recipe in wanted), len(wanted)
+    on_device = TrainingData.of(data)
     trainer = Trainer(network, on_device, plan or Plan(), largest, lanes, count, keep_weights=True)
+    names = [str(i) for i in range(count)]
     with Progress("training", count, progress_for(progress, math.inf)) as bar:
-        trainer.run(source, bar)
-    return [source.trained[name] for name in sorted(source.trained, key=int)]
-
-
-class _ListSource:
-    """Recipes of a list, named by their places in it."""
-
-    def __init__(self, recipes: list[Recipe]) -> None:
-        self.waiting = [(str(i), recipe) for i, recipe in enumerate(recipes)]
-        self.trained: dict[str, Training] = {}
-
-    def take(self, count: int) -> list[tuple[str, Recipe]]:
-        taken, self.waiting = self.waiting[:count], self.waiting[count:]
-        return taken
-
-    def done(self, name: str, training: Training) -> None:
-        self.trained[name] = training
-
-    def release(self, names: list[str]) -> None:
-        pass
+        trained = dict(trainer.run(zip(names, wanted, strict=True), bar))
+    return [trained[name] for name in names]
 
 
 class Trainer:
@@ -154,21 +124,24 @@ class Trainer:
         self.lanes = min(most, expected)
         self._monitor: DataPart = getattr(data, plan.monitor)
 
-    def run(self, source: RecipeSource, bar: Progress) -> None:
-        """Train until the source has no more recipes; `bar` counts networks."""
-        states: list[TrainingState | None] = [None] * self.lanes
-        try:
-            with explained_memory_error(self.lanes):
-                self._run(states, source, bar)
-        except BaseException:
-            source.release([state.name for state in states if state])
-            raise
+    def run(
+        self, recipes: Iterable[tuple[str, Recipe]], bar: Progress
+    ) -> Iterator[tuple[str, Training]]:
+        """Train a network for each named recipe; yield it under that name when it has ended.
 
-    def _run(self, states: list[TrainingState | None], source: RecipeSource, bar: Progress) -> None:
+        Recipes are taken one by one, as lanes become free. `bar` counts networks.
+        """
+        with explained_memory_error(self.lanes):
+            yield from self._run(iter(recipes), bar)
+
+    def _run(
+        self, recipes: Iterator[tuple[str, Recipe]], bar: Progress
+    ) -> Iterator[tuple[str, Training]]:
+        states: list[TrainingState | None] = [None] * self.lanes
         lanes: Lane | None = None
         while True:
             start = time.perf_counter()
-            fresh = _take(states, source)
+            fresh = _take(states, recipes)
             if not any(states):
                 return
             if fresh or lanes is None:
@@ -180,8 +153,8 @@ class Trainer:
                 if state:
                     bar.advance(state.progress(self.plan))
                 if state and state.ended(self.plan):
-                    source.done(state.name, self._training(state, lanes.best, i))
                     states[i] = None
+                    yield state.name, self._training(state, lanes.best, i)
 
     def _settings(self, states: list[TrainingState | None]) -> LaneSettings:
         """Settings of all lanes; no batch is larger than the padded one."""
@@ -231,10 +204,11 @@ class Trainer:
         )
 
 
-def _take(states: list[TrainingState | None], source: RecipeSource) -> list[int]:
-    """Take recipes for the lanes that are free; gives the lanes that got one."""
+def _take(states: list[TrainingState | None], recipes: Iterator[tuple[str, Recipe]]) -> list[int]:
+    """Begin new trainings in the lanes that are free; gives the lanes that got one."""
     free = [i for i, state in enumerate(states) if state is None]
-    taken = source.take(len(free)) if free else []
-    for i, (name, recipe) in zip(free, taken, strict=False):
+    fresh = []
+    for i, (name, recipe) in zip(free, recipes, strict=False):
         states[i] = TrainingState(name, recipe)
-    return free[: len(taken)]
+        fresh.append(i)
+    return fresh
