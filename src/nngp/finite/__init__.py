@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from nngp.finite.gap import Gaps as Gaps, gaps as gaps
     from nngp.finite.network import FiniteNetwork as FiniteNetwork
     from nngp.finite.random_search import search as search
-    from nngp.finite.recipe import (
-        Plan as Plan,
-        Recipe as Recipe,
-        random_recipes as random_recipes,
-    )
+    from nngp.finite.recipe import Plan as Plan, Recipe as Recipe, random_recipes as random_recipes
     from nngp.finite.training import train as train
     from nngp.finite.training_state import Training as Training
     from nngp.finite.width_comparison import (
@@ -34,10 +30,7 @@ if TYPE_CHECKING:
         infinite as infinite,
         widths as widths,
     )
-    from nngp.finite.width_convergence import (
-        Convergence as Convergence,
-        convergence as convergence,
-    )
+    from nngp.finite.width_convergence import Convergence as Convergence, convergence as convergence
 
 _HOMES = {
     **dict.fromkeys(("Cell", "Found", "best_of"), "nngp.finite.cells"),

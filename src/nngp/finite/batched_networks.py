@@ -16,9 +16,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from nngp.architecture import Activation
 from nngp.errors import VarianceError
+from nngp.finite.requirements import whole_number
 from nngp.finite.weights import (
     ArrayTree,
     DeviceArray,
@@ -92,7 +94,7 @@ def outputs_and_kernels(net: DrawnNetwork, X: DeviceArray) -> tuple[DeviceArray,
 def evaluate_drawn(
     function: NetworkFunction,
     prior: NetworkPrior,
-    data: Sequence[DeviceArray],
+    data: Sequence[NDArray[np.float64]],
     networks: int,
     seed: int,
     dtype: str = "float64",
@@ -100,12 +102,15 @@ def evaluate_drawn(
 ) -> ArrayTree:
     """Compute `function(net, *data)` for networks 0 .. networks - 1, stacked.
 
-    `advance` is called with the number of networks that have just been done. Raises MemoryError
-    before any work where the values cannot fit.
+    `advance` is called with the number of networks that have just been done. Raises ValueError for
+    wrong options, and MemoryError where the values cannot fit, before any work.
     """
+    count, seed = whole_number("networks", networks), whole_number("seed", seed, least=0)
+    if dtype not in ("float64", "float32"):
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
     with _precision_of_arrays():
         variances = jnp.asarray(prior.weight_vars, dtype), jnp.asarray(prior.bias_vars, dtype)
-        arrays = tuple(jnp.asarray(part) for part in data)
+        arrays = tuple(jnp.asarray(np.asarray(part, dtype)) for part in data)
         start = jax.random.key(_combined_seed(seed, prior.sizes[1:-1]))
 
         def work(indices: DeviceArray) -> ArrayTree:
@@ -116,8 +121,8 @@ def evaluate_drawn(
         kept = _bytes(jax.eval_shape(work, jnp.arange(1)))
         rows = len(arrays[0]) if arrays else 0
         inside = (prior.n_weights + rows * sum(prior.sizes)) * np.dtype(dtype).itemsize
-        _check_memory(networks, inside, kept)
-        return _in_chunks(networks, inside + kept, work, advance)
+        _check_memory(count, inside, kept)
+        return _in_chunks(count, inside + kept, work, advance)
 
 
 def forward_given(layers: list[Layer], activation: Activation, X: DeviceArray) -> DeviceArray:
@@ -135,10 +140,7 @@ def forward_given(layers: list[Layer], activation: Activation, X: DeviceArray) -
 
 
 def _in_chunks(
-    count: int,
-    size: int,
-    work: Callable[[DeviceArray], ArrayTree],
-    advance: Callable[[int], None],
+    count: int, size: int, work: Callable[[DeviceArray], ArrayTree], advance: Callable[[int], None]
 ) -> ArrayTree:
     """Do `work` on indices 0 .. count - 1, as many at a time as `size` bytes for each allow."""
     most = max(1, AT_A_TIME // size)

@@ -3,10 +3,10 @@
 A cell is one shape of network on one training set; its trials are runs in the store.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 from nngp.architecture import Architecture, as_activation
 from nngp.finite.recipe import Plan, Recipe
@@ -87,13 +87,10 @@ def shared_values(runs: Sequence[Run], *names: str) -> dict[str, Any]:
     return {name: values[name][0] for name in names}
 
 
-_Fields = TypeVar("_Fields", Cell, Recipe)
-
-
-def from_config(kind: type[_Fields], config: Mapping[str, Any]) -> _Fields:
-    """The cell or the recipe of a run, from its configuration."""
-    return kind(**{name: config[name] for name in kind.__dataclass_fields__})
+def config_of(kind: type[Cell | Recipe], run: Run) -> dict[str, Any]:
+    """The part of a run's configuration that holds the fields of a cell or a recipe."""
+    return {name: run.config[name] for name in kind.__dataclass_fields__}
 
 
 def _cell_of(run: Run) -> Cell:
-    return from_config(Cell, run.config)
+    return Cell(**config_of(Cell, run))

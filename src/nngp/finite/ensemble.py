@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp._progress import Callback, Progress, progress_for
-from nngp.finite.batched_networks import NOISE_STREAM, DrawnNetwork, hidden
+from nngp.finite.batched_networks import NOISE_STREAM, DrawnNetwork, evaluate_drawn, hidden
 from nngp.finite.network import FiniteNetwork
 from nngp.finite.requirements import whole_number
 from nngp.finite.weights import DeviceArray
@@ -77,14 +77,13 @@ def last_layer_ensemble(
     """
     inputs, tests, targets = _checked(network, X, Y, X_test)
     limits = _as_tolerance(tolerance), whole_number("steps", steps)
-    numbers = [np.full(1, value) for value in (as_noise(noise_var), *limits)]
+    numbers = np.array([as_noise(noise_var), *limits])
     count = whole_number("networks", networks)
     features = (inputs.shape[1], *network.widths)[-1]
     expected = count * (network.seconds(inputs) + SECONDS * len(inputs) * features)
     with Progress("networks", count, progress_for(progress, expected), expected) as bar:
-        out, left = network.evaluate(
-            _train_last_layer, (inputs, targets, tests, *numbers), count, seed, advance=bar.advance
-        )
+        prior, data = network.prior(inputs.shape[1]), (inputs, targets, tests, numbers)
+        out, left = evaluate_drawn(_train_last_layer, prior, data, count, seed, advance=bar.advance)
     _check_trained(left, *limits)
     return np.asarray(out)
 
@@ -126,16 +125,11 @@ def _check_trained(left: Array, tolerance: float, steps: int) -> None:
 
 
 def _train_last_layer(
-    net: DrawnNetwork,
-    X: DeviceArray,
-    Y: DeviceArray,
-    X_test: DeviceArray,
-    noise_var: DeviceArray,
-    tolerance: DeviceArray,
-    steps: DeviceArray,
+    net: DrawnNetwork, X: DeviceArray, Y: DeviceArray, X_test: DeviceArray, numbers: DeviceArray
 ) -> tuple[DeviceArray, DeviceArray]:
     """Outputs of the trained network at test inputs, and the gradient's norm at the end relative to
-    that at the start. (Numbers are arrays with one entry.)"""
+    that at the start. `numbers` are noise_var, tolerance and steps."""
+    noise_var, tolerance, steps = numbers
     noise = jax.random.normal(jax.random.fold_in(net.key, NOISE_STREAM), Y.shape, Y.dtype)
     targets = Y + jnp.sqrt(noise_var) * noise
     features, tests = jnp.split(_features(net, jnp.concatenate([X, X_test])), [len(X)])
@@ -146,8 +140,8 @@ def _train_last_layer(
         return 0.5 * jnp.sum(misfit**2) + 0.5 * jnp.sum(noise_var * moved**2)
 
     # No curvature exceeds the largest row sum of the Gram matrix, so the step 1/bound is safe.
-    bound = jnp.abs(features @ features.T).sum(axis=1).max() + jnp.squeeze(noise_var)
-    v, left = _descend(loss, start, 1 / bound, jnp.squeeze(tolerance), jnp.squeeze(steps))
+    bound = jnp.abs(features @ features.T).sum(axis=1).max() + noise_var
+    v, left = _descend(loss, start, 1 / bound, tolerance, steps)
     return tests @ v, left
 
 

@@ -28,7 +28,7 @@ from nngp.datasets import Split
 from nngp.finite.network import FiniteNetwork
 from nngp.finite.recipe import Plan, Recipe
 from nngp.finite.training_data import DataPart
-from nngp.finite.weights import ArrayTree, DeviceArray, Layer, count_weights, draw, forward
+from nngp.finite.weights import ArrayTree, DeviceArray, Layer, count_weights, forward, layers_from
 
 Layers = list[Layer]
 ROWS = 2000  # evaluated in one go: activations of all lanes at once would be large
@@ -157,7 +157,8 @@ def _start(sizes: tuple[int, ...], settings: LaneSettings) -> Lane:
     weights_key, batches_key = jax.random.split(jax.random.key(settings.seed))
     maps = len(sizes) - 1
     variances = jnp.full(maps, settings.weight_var), jnp.full(maps, settings.bias_var)
-    layers = draw(weights_key, sizes, *variances)
+    normals = jax.random.normal(weights_key, (count_weights(sizes),), jnp.float32)
+    layers = layers_from(sizes, normals, *variances)
     worst = Score(jnp.int32(-1), jnp.float32(jnp.inf))
     moments = _adam(settings).init(layers)
     return Lane(layers, moments, layers, worst, jax.random.key_data(batches_key))

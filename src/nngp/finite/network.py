@@ -5,7 +5,7 @@ become those of the Gaussian process as the width grows. The JAX programs are in
 which is imported on use.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -21,7 +21,6 @@ from nngp.gram.inputs import as_inputs
 
 if TYPE_CHECKING:
     from nngp.finite.batched_networks import NetworkFunction, NetworkPrior
-    from nngp.finite.weights import ArrayTree
 
 Array = NDArray[np.float32 | np.float64]
 Layer = dict[str, Array]
@@ -85,11 +84,11 @@ class FiniteNetwork:
         One entry for each affine map, input first: "w" (fan-in, fan-out) with variance
         weight_var / fan-in, and "b" (fan-out,) with bias_var.
         """
-        from nngp.finite.batched_networks import weights
+        from nngp.finite.batched_networks import evaluate_drawn, weights
 
         count = 1 if networks is None else whole_number("networks", networks)
-        d = whole_number("d", d)
-        layers: list[Layer] = self.evaluate(weights, (), count, seed, dtype=dtype, d=d)
+        prior = self.prior(whole_number("d", d))
+        layers: list[Layer] = evaluate_drawn(weights, prior, (), count, seed, dtype)
         if networks is None:
             return [{name: stack[0] for name, stack in layer.items()} for layer in layers]
         return layers
@@ -139,34 +138,17 @@ class FiniteNetwork:
 
         return self._evaluate_at(kernels, X, networks, seed, dtype, progress)
 
-    def evaluate(
-        self,
-        function: "NetworkFunction",
-        data: Sequence[Array],
-        networks: int,
-        seed: int,
-        *,
-        dtype: str = "float64",
-        advance: Callable[[int], None] = lambda done: None,
-        d: int | None = None,
-    ) -> "ArrayTree":
-        """Compute a function of a `DrawnNetwork` and the data for many networks, stacked.
+    def prior(self, d: int) -> "NetworkPrior":
+        """The distribution of the weights for inputs of `d` features."""
+        from nngp.finite.batched_networks import NetworkPrior
 
-        `advance` is called with the number of networks that have just been done; `d` is the number
-        of features of the first data unless given.
-        """
-        from nngp.finite.batched_networks import evaluate_drawn
-
-        count, start = whole_number("networks", networks), whole_number("seed", seed, least=0)
-        if dtype not in ("float64", "float32"):
-            raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-        prior = self._prior(data[0].shape[1] if d is None else d)
-        arrays = [np.asarray(part, dtype) for part in data]
-        return evaluate_drawn(function, prior, arrays, count, start, dtype, advance)
+        net = self.architecture
+        sizes = (d, *self.widths, self.n_out)
+        return NetworkPrior(net.activation, sizes, net.weight_vars, net.bias_vars)
 
     def seconds(self, X: Array) -> float:
         """About how long one network and its outputs take on two cores."""
-        return self._prior(X.shape[1]).n_weights * (SECONDS[0] + len(X) * SECONDS[1])
+        return self.prior(X.shape[1]).n_weights * (SECONDS[0] + len(X) * SECONDS[1])
 
     def _evaluate_at(
         self,
@@ -177,27 +159,21 @@ class FiniteNetwork:
         dtype: str,
         progress: Callback | bool | None,
     ) -> Array:
-        """`evaluate` at inputs, with a bar if it takes long."""
+        """Compute a function of each drawn network and the inputs, with a bar if it takes long."""
+        from nngp.finite.batched_networks import evaluate_drawn
+
         inputs, count = as_inputs(X), whole_number("networks", networks)
         expected = count * self.seconds(inputs)
         with Progress("networks", count, progress_for(progress, expected), expected) as bar:
-            out: Array = self.evaluate(
-                function, [inputs], count, seed, dtype=dtype, advance=bar.advance
-            )
+            prior, advance = self.prior(inputs.shape[1]), bar.advance
+            out: Array = evaluate_drawn(function, prior, (inputs,), count, seed, dtype, advance)
         return out
-
-    def _prior(self, d: int) -> "NetworkPrior":
-        from nngp.finite.batched_networks import NetworkPrior
-
-        net = self.architecture
-        sizes = (d, *self.widths, self.n_out)
-        return NetworkPrior(net.activation, sizes, net.weight_vars, net.bias_vars)
 
     def _checked(
         self, weights: Sequence[Mapping[str, ArrayLike]], d: int
     ) -> tuple[list[Layer], bool]:
         """The weights with a leading axis, and whether they had it."""
-        sizes = self._prior(d).sizes
+        sizes = self.prior(d).sizes
         try:
             layers = [{name: _as_real(layer[name]) for name in "wb"} for layer in weights]
             many = layers[0]["w"].ndim == 3

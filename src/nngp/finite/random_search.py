@@ -13,7 +13,7 @@ from itertools import groupby, islice
 
 from nngp._progress import Callback, Progress, progress_for
 from nngp.datasets import Split
-from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of, from_config
+from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of, config_of
 from nngp.finite.device import device_name, most_lanes
 from nngp.finite.network import FiniteNetwork
 from nngp.finite.recipe import Plan, Recipe, random_recipes
@@ -86,8 +86,7 @@ def declare(
     sizes = {"validation": len(data.X_val), "test": len(data.X_test)}
     shared = {**asdict(cell), **sizes, **plan.as_dict(), "search_seed": seed}
     return store.declare(
-        experiment,
-        [{**shared, "trial": i, **recipe.as_dict()} for i, recipe in enumerate(recipes)],
+        experiment, [{**shared, "trial": i, **recipe.as_dict()} for i, recipe in enumerate(recipes)]
     )
 
 
@@ -100,7 +99,7 @@ def _train(
     def recipes() -> Iterator[tuple[str, Recipe]]:
         for run in _claimed(store, [run.key for run in group], until):
             held.add(run.key)
-            yield run.key, from_config(Recipe, run.config)
+            yield run.key, Recipe(**config_of(Recipe, run))
 
     try:
         for key, trained in trainer.run(recipes(), bar):

@@ -35,7 +35,9 @@ from nngp.finite.requirements import whole_number
 from nngp.finite.training_data import DataPart, TrainingData
 from nngp.finite.training_state import Evaluation, Training, TrainingState
 
-EMPTY = Recipe(weight_var=1.0, bias_var=0.0)  # for a lane without a network
+NamedRecipe = tuple[str, Recipe]
+States = list[TrainingState | None]  # one entry a lane, None for an empty one
+EMPTY = Recipe(weight_var=1.0, bias_var=0.0)  # for an empty lane
 
 
 @overload
@@ -124,9 +126,7 @@ class Trainer:
         self.lanes = min(most, expected)
         self._monitor: DataPart = getattr(data, plan.monitor)
 
-    def run(
-        self, recipes: Iterable[tuple[str, Recipe]], bar: Progress
-    ) -> Iterator[tuple[str, Training]]:
+    def run(self, recipes: Iterable[NamedRecipe], bar: Progress) -> Iterator[tuple[str, Training]]:
         """Train a network for each named recipe; yield it under that name when it has ended.
 
         Recipes are taken one by one, as lanes become free. `bar` counts networks.
@@ -134,10 +134,8 @@ class Trainer:
         with explained_memory_error(self.lanes):
             yield from self._run(iter(recipes), bar)
 
-    def _run(
-        self, recipes: Iterator[tuple[str, Recipe]], bar: Progress
-    ) -> Iterator[tuple[str, Training]]:
-        states: list[TrainingState | None] = [None] * self.lanes
+    def _run(self, recipes: Iterator[NamedRecipe], bar: Progress) -> Iterator[tuple[str, Training]]:
+        states: States = [None] * self.lanes
         lanes: Lane | None = None
         while True:
             start = time.perf_counter()
@@ -156,7 +154,7 @@ class Trainer:
                     states[i] = None
                     yield state.name, self._training(state, lanes.best, i)
 
-    def _settings(self, states: list[TrainingState | None]) -> LaneSettings:
+    def _settings(self, states: States) -> LaneSettings:
         """Settings of all lanes; no batch is larger than the padded one."""
         recipes = [state.recipe if state else EMPTY for state in states]
         most = self.shape.batch
@@ -174,9 +172,7 @@ class Trainer:
         rows = np.column_stack([out.train_loss, accuracy, out.score.loss, out.better]).tolist()
         return out.lanes, [Evaluation(*row) for row in rows]
 
-    def _record(
-        self, states: list[TrainingState | None], seen: list[Evaluation], seconds: float
-    ) -> None:
+    def _record(self, states: States, seen: list[Evaluation], seconds: float) -> None:
         """Add an evaluation to every network; they share the time it took."""
         pairs = [(state, one) for state, one in zip(states, seen, strict=True) if state]
         for state, one in pairs:
@@ -204,7 +200,7 @@ class Trainer:
         )
 
 
-def _take(states: list[TrainingState | None], recipes: Iterator[tuple[str, Recipe]]) -> list[int]:
+def _take(states: States, recipes: Iterator[NamedRecipe]) -> list[int]:
     """Begin new trainings in the lanes that are free; gives the lanes that got one."""
     free = [i for i, state in enumerate(states) if state is None]
     fresh = []

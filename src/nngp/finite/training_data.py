@@ -34,18 +34,11 @@ class TrainingData(NamedTuple):
             "validation": (data.X_val, data.labels_val),
             "test": (data.X_test, data.labels_test),
         }
-        for name, (X, labels) in parts.items():
-            _check_part(data, name, X, labels)
-        return cls(data, *(_on_device(data, X, labels) for X, labels in parts.values()))
+        return cls(data, *(_checked(data, name, *part) for name, part in parts.items()))
 
 
-def _on_device(data: Split, X: NDArray[np.float64], labels: NDArray[np.int64]) -> DataPart:
-    Y = jnp.asarray(data.targets(labels), jnp.float32)
-    return DataPart(jnp.asarray(X, jnp.float32), Y, jnp.asarray(labels, jnp.int32))
-
-
-def _check_part(data: Split, name: str, X: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
-    """Raise ValueError for data that training would accept silently."""
+def _checked(data: Split, name: str, X: NDArray[np.float64], labels: NDArray[np.int64]) -> DataPart:
+    """Copy a part to the device; raise ValueError for data that training would take silently."""
     if X.ndim != 2 or X.shape[1] != data.X.shape[1] or len(X) != len(labels) or not len(X):
         raise ValueError(
             f"{data.name}: the {name} part has inputs {X.shape} and {len(labels)} labels; it needs "
@@ -57,3 +50,5 @@ def _check_part(data: Split, name: str, X: NDArray[np.float64], labels: NDArray[
         raise ValueError(
             f"{data.name}: the {name} labels must be whole numbers from 0 to {data.n_classes - 1}"
         )
+    Y = jnp.asarray(data.targets(labels), jnp.float32)
+    return DataPart(jnp.asarray(X, jnp.float32), Y, jnp.asarray(labels, jnp.int32))

@@ -24,19 +24,14 @@ def count_weights(sizes: Sequence[int]) -> int:
     return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(sizes))
 
 
-def draw(
-    key: DeviceArray, sizes: Sequence[int], weight_vars: DeviceArray, bias_vars: DeviceArray
-) -> list[Layer]:
-    """Draw one network; the variances have one entry for each affine map, and their precision is
-    that of the weights. One call gives all random numbers, as each call takes long to compile."""
-    normals = jax.random.normal(key, (count_weights(sizes),), weight_vars.dtype)
-    return layers_from(sizes, normals, weight_vars, bias_vars)
-
-
 def layers_from(
     sizes: Sequence[int], normals: DeviceArray, weight_vars: DeviceArray, bias_vars: DeviceArray
 ) -> list[Layer]:
-    """Cut a row of standard normal numbers into the layers of one network, and scale them."""
+    """Cut a row of standard normal numbers into the layers of one network, and scale them.
+
+    The variances have one entry for each affine map. All numbers come in one row because each call
+    for random numbers takes JAX long to compile.
+    """
     layers, at = [], 0
     for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
         middle, end = at + fan_in * fan_out, at + (fan_in + 1) * fan_out

@@ -188,11 +188,16 @@ def _at_width(
     advance: Callable[[float], None],
 ) -> tuple[Array | float, ...]:
     """The entries of one width in the fields of `Convergence`, from `mean` on."""
-    from nngp.finite.batched_networks import outputs_and_kernels
+    from nngp.finite.batched_networks import evaluate_drawn, outputs_and_kernels
 
-    seconds = network.seconds(exact.X)
-    outputs, kernels = network.evaluate(
-        outputs_and_kernels, [exact.X], networks, seed, advance=lambda done: advance(done * seconds)
+    X, seconds = exact.X, network.seconds(exact.X)
+    outputs, kernels = evaluate_drawn(
+        outputs_and_kernels,
+        network.prior(X.shape[1]),
+        (X,),
+        networks,
+        seed,
+        advance=lambda done: advance(done * seconds),
     )
     kernels = kernels[:, 1:] / _products(exact.deviations)
     standard = outputs[:, 0, 0] / exact.deviations[-1, 0]
