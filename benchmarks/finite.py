@@ -6,10 +6,10 @@
     python benchmarks/finite.py --store runs.db --publish paper/measured
     python benchmarks/finite.py --store paper/measured/finite.db.gz --pictures docs
 
-The first three work until the time is over, and go on where they were when called again; several
-processes share the store, so that some compile while others train. Then the finished runs without
-their learning curves are packed into FOLDER/finite.db.gz, and the best of every cell of networks,
-by validation, beside the paper's rows, go into FOLDER/finite.csv; and pictures are drawn from them.
+The first three work until the time is over, and resume when called again; several processes share
+the store, so that some compile while others train. --publish packs the finished runs without their
+learning curves into FOLDER/finite.db.gz, and writes the best network of every cell, by validation,
+beside the paper's rows into FOLDER/finite.csv. --pictures draws figures 1 and 2.
 """
 
 import argparse
@@ -18,20 +18,20 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from functools import cache
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from nngp import datasets, plots
 from nngp.finite import gap
-from nngp.finite.cells import EXPERIMENT, Cell, best_of
+from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of
 from nngp.finite.random_search import search
 from nngp.finite.recipe import Plan
 from nngp.finite.width_comparison import INFINITE_EXPERIMENT, infinite
 from nngp.paper.published import published_row
-from nngp.runs import RunStore, pack, unpacked
+from nngp.runs import Run, RunStore, pack, unpacked
 
 ROWS = ("mnist", "cifar10"), (1000, 10_000), ("relu", "tanh")
 # depths and widths, those that matter most first: time may run out
@@ -132,8 +132,8 @@ def publish(path: Path, folder: Path) -> None:
         write_table(file, folder / "finite.csv")
 
 
-def _planned(config: dict[str, Any]) -> bool:
-    return PLANS[config["dataset"]].as_dict().items() <= config.items()
+def _planned(config: Mapping[str, object]) -> bool:
+    return PLANS[str(config["dataset"])].as_dict().items() <= config.items()
 
 
 def draw(path: Path, folder: Path) -> None:
@@ -171,13 +171,13 @@ COLUMNS = (
 )
 
 
-def _row(found: Any, level: Any, paper: float | str) -> list[Any]:
+def _row(found: Found, level: Run | None, paper: float | str) -> list[object]:
     cell, result, config = found.cell, found.result, found.best.config
     recipe = ("learning_rate", "weight_decay", "weight_var", "bias_var")
     return [
         *(cell.dataset, cell.train, cell.activation, cell.depth, cell.width, found.trials),
         *(round(result[k], 5) for k in ("val_accuracy", "test_accuracy", "test_mse")),
-        *(paper, level.result["test_accuracy"] if level else ""),
+        *(paper, level.result["test_accuracy"] if level and level.result else ""),
         *(float(f"{config[k]:.4g}") for k in recipe),
         *(config["batch_size"], result["best_step"]),
     ]

@@ -1,4 +1,4 @@
-"""The two halves meet: networks trained in the last layer, against linear algebra for each of them,
+"""Networks trained in the last layer, against linear algebra for each of them,
 and against the posterior of the infinitely wide network for all together."""
 
 import numpy as np

@@ -74,7 +74,7 @@ class Advanced(NamedTuple):
 
 @dataclass(frozen=True)
 class ProgramShape:
-    """All that a program is compiled for; `batch` is the number of rows of a padded batch."""
+    """The constants of a compiled program; `batch` is the number of rows of a padded batch."""
 
     sizes: tuple[int, ...]
     activation: Activation

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nngp.finite.batched_networks import NetworkFunction, NetworkPrior
 
 Array = NDArray[np.float32 | np.float64]
-Layer = dict[str, Array]
+NumpyLayer = dict[str, Array]
 SECONDS = 1.5e-8, 2e-10  # on two cores: to draw a weight, and to use it for one input
 
 
@@ -78,7 +78,7 @@ class FiniteNetwork:
 
     def draw(
         self, d: int, networks: int | None = None, seed: int = 0, *, dtype: str = "float64"
-    ) -> list[Layer]:
+    ) -> list[NumpyLayer]:
         """Draw weights of one network for inputs of `d` features, or of many on a leading axis.
 
         One entry for each affine map, input first: "w" (fan-in, fan-out) with variance
@@ -88,7 +88,7 @@ class FiniteNetwork:
 
         count = 1 if networks is None else whole_number("networks", networks)
         prior = self.prior(whole_number("d", d))
-        layers: list[Layer] = evaluate_drawn(weights, prior, (), count, seed, dtype)
+        layers: list[NumpyLayer] = evaluate_drawn(weights, prior, (), count, seed, dtype)
         if networks is None:
             return [{name: stack[0] for name, stack in layer.items()} for layer in layers]
         return layers
@@ -171,7 +171,7 @@ class FiniteNetwork:
 
     def _checked(
         self, weights: Sequence[Mapping[str, ArrayLike]], d: int
-    ) -> tuple[list[Layer], bool]:
+    ) -> tuple[list[NumpyLayer], bool]:
         """The weights with a leading axis, and whether they had it."""
         sizes = self.prior(d).sizes
         try:
