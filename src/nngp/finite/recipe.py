@@ -28,7 +28,7 @@ WEIGHT_VAR_RANGE, BIAS_VAR_RANGE = (0.1, 5.0), (0.0, 2.0)
 LARGEST = 1e30  # larger numbers overflow when multiplied in single precision
 
 
-def grid_values(ends: tuple[float, float], count: int) -> tuple[float, ...]:
+def evenly_spaced(ends: tuple[float, float], count: int) -> tuple[float, ...]:
     """Evenly spaced values as short decimals, since they are part of the names of runs."""
     return tuple(float(value) for value in np.linspace(*ends, count).round(4))
 

@@ -15,14 +15,14 @@ import numpy as np
 from nngp.architecture import Architecture
 from nngp.datasets import Split
 from nngp.finite.cells import EXPERIMENT, Found, best_of, shared_values
-from nngp.finite.recipe import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE, Plan, grid_values
+from nngp.finite.recipe import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE, Plan, evenly_spaced
 from nngp.linsolve import choose_engine
 from nngp.posterior import Sweep, condition
 from nngp.runs import Run, RunStore
 from nngp.runs.study import Outcome, Study, carry_out
 
 INFINITE_EXPERIMENT = "infinite"
-WEIGHT_VARS, BIAS_VARS = grid_values(WEIGHT_VAR_RANGE, 10), grid_values(BIAS_VAR_RANGE, 4)
+WEIGHT_VARS, BIAS_VARS = evenly_spaced(WEIGHT_VAR_RANGE, 10), evenly_spaced(BIAS_VAR_RANGE, 4)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from nngp.architecture import Architecture
-from nngp.finite.width_convergence import Decay
-from nngp.finite.width_convergence import convergence, three_inputs
+from nngp.finite.width_convergence import Decay, convergence, three_inputs
 from nngp.paper.experiment import Config, Experiment, network_of, rounded
 from nngp.paper.part import Axes, Claim, Figure, Part, Results, Style
 from nngp.paper.scope import Scope
