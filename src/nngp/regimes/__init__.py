@@ -17,6 +17,7 @@ Subject                                                           file
                                                                   recommendation
 """
 
+from nngp.regimes.criticality import EdgeOfChaos, critical_line, edge_of_chaos
 from nngp.regimes.diagnosis import Diagnosis, diagnose, trainable_depth
 from nngp.regimes.diagram import PhaseDiagram, phase_diagram
 from nngp.regimes.propagation import (

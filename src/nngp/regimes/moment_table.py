@@ -52,12 +52,8 @@ class MomentTable:
         self._fits = [Piecewise(edges, coefs[:, i]) for i in range(3)]
         self._low = SmallVarianceTrend(float(np.exp(edges[0])), *self._both(edges[:2]), at_zero**2)
         self._high = self._high_end(edges)
-        self.unresolved = max(level.unresolved for level in levels)
-        if not self.is_steep:
-            self.unresolved = max(self.unresolved, *(level.slope_unresolved for level in levels))
-        agrees = self._trend_holds_inside(edges) and self._trend_holds_beyond(next_one)
-        outgrows = next_one is not None and next_one.outgrows_powers
-        self.valid_up_to = np.inf if outgrows or agrees else self._high.edge
+        self.unresolved = self._largest_unresolved(levels)
+        self.valid_up_to = self._validity(edges, next_one)
 
     @property
     def growth(self) -> Growth:
@@ -77,6 +73,17 @@ class MomentTable:
         radial[np.abs(radial) <= FLAT * second] = 0.0
         slope[slope * q <= FLAT**2 * second] = 0.0
         return MomentValues(second, radial, np.full_like(q, np.inf) if self.is_steep else slope)
+
+    def _largest_unresolved(self, levels: list[LevelMoments]) -> float:
+        """Largest unresolved fraction of a moment; E[phi'²] is left out where it is infinite."""
+        out = max(level.unresolved for level in levels)
+        return out if self.is_steep else max(out, *(level.slope_unresolved for level in levels))
+
+    def _validity(self, edges: Array, next_one: LevelMoments | None) -> float:
+        """The variance up to which the moments hold: infinite if the extrapolation does."""
+        agrees = self._trend_holds_inside(edges) and self._trend_holds_beyond(next_one)
+        outgrows = next_one is not None and next_one.outgrows_powers
+        return np.inf if outgrows or agrees else self._high.edge
 
     def _levels_below(self, last: int) -> tuple[int, list[LevelMoments]]:
         """The lowest level that is resolved, and the moments at levels 0, -1, ... down to it."""

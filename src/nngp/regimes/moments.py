@@ -84,8 +84,9 @@ def moments_of(activation: Activation) -> Moments:
     out = Moments(activation)
     if out.unresolved > MOST_UNRESOLVED:
         warnings.warn(
-            f"the moments of activation '{activation.name}' are known to "
-            f"{out.unresolved:.0e} only, as it is too rough to be integrated better, and so is all that follows from them",
+            f"the moments of activation '{activation.name}' are known to {out.unresolved:.0e} "
+            "only, as it is too rough to be integrated better, and so is all that follows from "
+            "them",
             ToleranceWarning,
             stacklevel=4,
         )

@@ -35,7 +35,10 @@ class OutputGeometry:
 def output_geometry(
     architecture: Architecture, X: ArrayLike | None, apart: float
 ) -> OutputGeometry:
-    """Measure it over the pairs of X, or over angles up to 90 degrees; `apart` is 1 - c*."""
+    """Measure spread and contrast over the pairs of X, or over angles up to 90 degrees.
+
+    `apart` is 1 - c*.
+    """
     if X is None:
         input_var, one_minus = 1.0, 1 - np.cos(DEGREE * np.arange(1, 91))
     else:
