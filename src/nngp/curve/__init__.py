@@ -5,8 +5,8 @@ recursion of eq. 5 is a function of the cosine alone. It is composed once, at so
 and then interpolated for every pair: any depth at the cost of one layer.
 """
 
+from nngp.curve.angular_curve import AngularCurve
 from nngp.curve.compile import (
-    AngularCurve,
     cache_curve,
     compile_curve,
     compile_curves,

@@ -1,4 +1,4 @@
-"""The critical line: the largest weight_var at which nearby inputs converge with depth.
+"""The critical line: the weight_var up to which nearby inputs converge with depth.
 
 Takes an activation and one of the two variances; gives the other. For a given bias_var, small
 weights make inputs converge (chi_1 < 1) at a finite variance. The line is the first weight_var at

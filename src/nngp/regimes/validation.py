@@ -15,7 +15,7 @@ from nngp._arrays import Array
 
 ScalarOrArray = Any  # a Python scalar for scalar arguments, an array for arrays
 LARGEST = 1e30  # of a variance: results must not overflow
-SMALLEST = 1e-58  # smaller variances count as zero: they are negligible beside `moments.LOWEST`
+SMALLEST = 1e-58  # smaller variances count as zero, as `moments.LOWEST` represents zero
 
 
 @dataclass(frozen=True)
