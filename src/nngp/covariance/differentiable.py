@@ -96,6 +96,13 @@ def _expectations(activation: Activation) -> tuple[PairFunction, PairFunction, P
             lambda q1, q2, c: form.slope(jnp, q1, q2, _kept_off_one(c) if jumps else c),
             lambda q1, q2, c: form.radial(jnp, q1, q2, c),
         )
+    return _numeric_expectations(activation)
+
+
+def _numeric_expectations(
+    activation: Activation,
+) -> tuple[PairFunction, PairFunction, PairFunction]:
+    """The same of an activation without a closed form, by quadrature at fixed nodes."""
     resolved = resolve(activation, 4.0)
     if any(resolved.jumps):
         raise ActivationError(

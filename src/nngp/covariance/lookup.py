@@ -170,27 +170,17 @@ class LookupTable:
     @classmethod
     def load(cls, path: str | Path, activation: ActivationLike | None = None) -> "LookupTable":
         """Read a saved table; `activation` is needed only if it was a user's callable."""
-        try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
-                kind, version, name, fill = (str(x) for x in data["format"])
-                names = ("grid", "values", "at_one", "at_minus_one", "phi")
-                arrays = {k: data[k] for k in names}
-        except FileNotFoundError:
-            raise
-        except Exception as cause:
-            raise ValueError(f"{path} is not a look-up table that nngp saved ({cause})") from cause
-        if kind != "nngp-lookup" or int(version) > FORMAT:
-            raise ValueError(f"{path} was written by a newer nngp or is something else")
-        table = cls.__new__(cls)
+        name, fill, arrays = _read(path)
         if activation is None and name not in activation_names():
             raise ValueError(f"{path} holds a user's activation '{name}': pass it as activation=")
+        table = cls.__new__(cls)
         table.activation = as_activation(name if activation is None else activation)
         if not np.array_equal(table.activation(_FINGERPRINT), arrays["phi"]):
             raise ValueError(
                 f"{path} was filled with another function, called '{name}'; pass that one as "
                 "activation="
             )
-        sizes = arrays.pop("grid")
+        sizes = arrays["grid"]
         table.grid = _Grid(*(int(x) for x in sizes[:3]), *(float(x) for x in sizes[3:]))
         table.fill = fill  # type: ignore[assignment]
         table.values, table.at_one = arrays["values"], arrays["at_one"]
@@ -209,6 +199,22 @@ class LookupTable:
 
     def __repr__(self) -> str:
         return f"LookupTable('{self.activation.name}', fill='{self.fill}', {self.grid})"
+
+
+def _read(path: str | Path) -> tuple[str, str, dict[str, Array]]:
+    """Name of the activation, way of filling, and arrays of a saved table."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
+            kind, version, name, fill = (str(x) for x in data["format"])
+            names = ("grid", "values", "at_one", "at_minus_one", "phi")
+            arrays = {k: data[k] for k in names}
+    except FileNotFoundError:
+        raise
+    except Exception as cause:
+        raise ValueError(f"{path} is not a look-up table that nngp saved ({cause})") from cause
+    if kind != "nngp-lookup" or int(version) > FORMAT:
+        raise ValueError(f"{path} was written by a newer nngp or is something else")
+    return name, fill, arrays
 
 
 @lru_cache(maxsize=8)

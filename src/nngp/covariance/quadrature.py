@@ -93,7 +93,6 @@ def _integrate(
     z2, w2 = _outer_nodes(first, second, beta, order)
     if fold and beta > 0:  # exchanging u and v is z2 -> -z2, and 0 is an edge of the panels
         z2, w2 = z2[z2 > 0], 2 * w2[z2 > 0]
-    t, w = legendre(order)
     lines1, lines2 = first.lines(first.resolved.edges), second.lines(second.resolved.edges)
     reach = first.resolved.reach
     regular = np.linspace(-reach, reach, 1 + int(np.ceil(reach)))
@@ -102,18 +101,9 @@ def _integrate(
     for start in range(0, len(z2), max(1, CHUNK // count)):
         part = slice(start, start + max(1, CHUNK // count))
         shift = beta * z2[part, None]
-        edges = np.concatenate(
-            [
-                (lines1 - shift) / alpha,
-                (lines2 + shift) / alpha,
-                np.broadcast_to(regular, (len(shift), len(regular))),
-            ],
-            axis=1,
-        )
-        edges = np.sort(np.clip(edges, -reach, reach), axis=1)
-        half, middle = 0.5 * np.diff(edges), 0.5 * (edges[:, 1:] + edges[:, :-1])
-        z1 = middle[..., None] + half[..., None] * t
-        weight = half[..., None] * w * np.exp(-0.5 * z1**2) / np.sqrt(2 * np.pi)
+        everywhere = np.broadcast_to(regular, (len(shift), len(regular)))
+        crossings = [(lines1 - shift) / alpha, (lines2 + shift) / alpha, everywhere]
+        z1, weight = _inner_nodes(np.concatenate(crossings, axis=1), reach, order)
         shift = shift[..., None]
         u = first.deviation * (alpha * z1 + shift)
         v = second.sign * second.deviation * (alpha * z1 - shift)
@@ -121,6 +111,15 @@ def _integrate(
         total += float(values.sum())
         size += float(np.abs(values).sum())
     return total, size
+
+
+def _inner_nodes(edges: Array, reach: float, order: int) -> tuple[Array, Array]:
+    """Nodes in z1 between the edges of each row, with the normal density in the weights."""
+    t, w = legendre(order)
+    edges = np.sort(np.clip(edges, -reach, reach), axis=1)
+    half, middle = 0.5 * np.diff(edges), 0.5 * (edges[:, 1:] + edges[:, :-1])
+    z1 = middle[..., None] + half[..., None] * t
+    return z1, half[..., None] * w * np.exp(-0.5 * z1**2) / np.sqrt(2 * np.pi)
 
 
 def _outer_nodes(first: Side, second: Side, beta: float, order: int) -> tuple[Array, Array]:

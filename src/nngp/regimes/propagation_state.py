@@ -172,8 +172,8 @@ def propagation_state(activation: Activation, weight: Array, bias: Array) -> Pro
     if np.any(state.variance > largest):
         warnings.warn(
             f"the variance grows beyond {largest:.2g}, up to where the moments of activation "
-            f"'{activation.name}' could be integrated; what is said of it there follows a trend "
-            "that was not seen to hold",
+            f"'{activation.name}' could be integrated; results there are extrapolated, and "
+            "the extrapolation could not be validated",
             ToleranceWarning,
             stacklevel=4,
         )
