@@ -15,7 +15,6 @@ from nngp.covariance import numeric
 from nngp.covariance.closed_form import closed_form
 from nngp.covariance.lookup import default_table
 
-AnyActivation = ActivationLike  # the name that other folders import
 METHODS = ("auto", "closed", "series", "quadrature", "lookup")
 
 
