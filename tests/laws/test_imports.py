@@ -19,24 +19,6 @@ SOURCE = Path(__file__).parents[2] / "src"
 KNOWN: set[frozenset[str]] = {
     frozenset(
         {
-            "nngp.gram.device.blocks",
-            "nngp.gram.host.blocks",
-            "nngp.gram.host.equal_norm",
-            "nngp.gram.host.gradient",
-            "nngp.gram.host.pairwise",
-            "nngp.gram.inputs",
-            "nngp.gram.plan",
-        }
-    ),
-    frozenset(
-        {
-            "nngp.linsolve.engines.cpu",
-            "nngp.linsolve.engines.engine",
-            "nngp.linsolve.engines.gpu",
-        }
-    ),
-    frozenset(
-        {
             "nngp.predictors.classifier",
             "nngp.predictors.estimator",
             "nngp.predictors.regressor",
