@@ -1,7 +1,8 @@
-"""Chebyshev interpolation on panels: the one tool by which smooth functions are stored.
+"""Chebyshev interpolation on panels, by which smooth functions are stored.
 
-A function is cut into panels; on each it is the polynomial through its values at the Chebyshev
-points of the first kind. Coefficients that have decayed to rounding prove the panel resolved.
+The interval of a function is cut into panels; on each it is the polynomial through its values at
+the Chebyshev points of the first kind. A panel is resolved when its last coefficients have decayed
+to rounding.
 """
 
 from collections.abc import Callable
@@ -9,9 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from nngp._arrays import TINY, Array, Index
 
 
 @cache
@@ -36,7 +36,7 @@ def coefficients(values: Array) -> Array:
 
 
 def evaluate(coefs: Array, t: Array) -> Array:
-    """Clenshaw's sum; `coefs` has shape t.shape + (count,), or (count,)."""
+    """Sum the series by Clenshaw's rule; `coefs` has shape t.shape + (count,), or (count,)."""
     second = first = 0.0 * t  # works for JAX as well
     for k in range(coefs.shape[-1] - 1, 0, -1):
         second, first = first, 2.0 * t * first - second + coefs[..., k]
@@ -57,7 +57,7 @@ def differentiate(coefs: Array) -> Array:
 
 @dataclass(frozen=True)
 class Piecewise:
-    """A function on consecutive panels, `coefs` of shape (panels, count)."""
+    """Piecewise polynomial on consecutive panels; `coefs` has shape (panels, count)."""
 
     edges: Array
     coefs: Array
@@ -76,14 +76,14 @@ class Piecewise:
         half = 0.5 * np.diff(self.edges)[:, None]
         return Piecewise(self.edges, differentiate(self.coefs) / half)
 
-    def _locate(self, x: Array) -> tuple[NDArray[np.intp], Array]:
+    def _locate(self, x: Array) -> tuple[Index, Array]:
         panel = np.clip(np.searchsorted(self.edges, x, "right") - 1, 0, len(self.edges) - 2)
         low, high = self.edges[panel], self.edges[panel + 1]
         return panel, np.clip((2.0 * x - low - high) / (high - low), -1.0, 1.0)
 
 
 def tail(coefs: Array) -> Array:
-    """Size of the last three coefficients: what the next ones would add, at most."""
+    """Largest of the last three coefficients, an estimate of the truncation error."""
     return np.abs(coefs[..., -3:]).max(axis=-1)
 
 
@@ -96,18 +96,19 @@ def fit(
     count: int = 32,
     narrowest: float = 1e-3,
 ) -> tuple[Piecewise, float]:
-    """Bisect [low, high] until every panel is resolved; also the error that remains.
+    """Interpolate `function` on panels of [low, high], bisected until each is resolved.
 
-    `tol` is relative to the largest value in the panel, the error likewise.
+    Returns the interpolant and its error. Both `tol` and the error are relative to the largest
+    coefficient of a panel. No panel is narrower than `narrowest` of the interval.
     """
     pending, done, error = [(low, high)], [], 0.0
     while pending:
         a, b = pending.pop()
         coefs = coefficients(function(0.5 * (a + b) + 0.5 * (b - a) * points(count)))
-        left_over = float(tail(coefs) / max(np.abs(coefs).max(), np.finfo(float).tiny))
-        if left_over <= tol or b - a <= narrowest * (high - low):
+        truncated = float(tail(coefs) / max(np.abs(coefs).max(), TINY))
+        if truncated <= tol or b - a <= narrowest * (high - low):
             done.append((a, b, coefs))
-            error = max(error, left_over)
+            error = max(error, truncated)
         else:
             middle = 0.5 * (a + b)
             pending += [(middle, b), (a, middle)]

@@ -1,40 +1,37 @@
-"""The dangerous arithmetic, in one place: angles and roots at the ends of their range.
+"""Angles and roots at the ends of their range, without loss of digits.
 
 Near correlation 1 nothing is computed from c. Every function here takes m = 1 - |c|, which keeps
 its relative precision however small it is. Those that JAX shares take the array namespace `xp`.
 """
 
 from math import factorial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-TINY = float(np.finfo(np.float64).tiny)
+from nngp._arrays import TINY as TINY, Array, Floats, Namespace  # TINY: for other folders
 
 
-def sine2(xp: Any, corr: Any, m: Any = None) -> Any:
+def sine2(xp: Namespace, corr: Floats, m: Floats = None) -> Floats:
     """1 - c² without cancellation, 0 outside [-1, 1]; from m = 1 - |c| where that is known."""
     if m is not None:
         return m * (2.0 - m)
     return xp.maximum((1.0 - corr) * (1.0 + corr), 0.0)
 
 
-def arcsine(xp: Any, corr: Any, m: Any = None) -> Any:
-    """arcsin(c), c possibly pushed past ±1 by rounding; from m = 1 - |c| where that is known."""
+def arcsine(xp: Namespace, corr: Floats, m: Floats = None) -> Floats:
+    """arcsin of c clipped to [-1, 1]; from m = 1 - |c| where that is known."""
     if m is not None:
         return xp.sign(corr) * (0.5 * xp.pi - 2.0 * xp.arcsin(xp.sqrt(0.5 * m)))
     return xp.arcsin(xp.clip(corr, -1.0, 1.0))
 
 
-def inverse_root(xp: Any, x: Any) -> Any:
+def inverse_root(xp: Namespace, x: Floats) -> Floats:
     """1/sqrt(x), large but finite at x <= 0."""
     x = xp.asarray(x)
     return 1.0 / xp.sqrt(xp.maximum(x, xp.finfo(x.dtype).tiny))
 
 
-def correlation(xp: Any, cov: Any, var1: Any, var2: Any) -> Any:
+def correlation(xp: Namespace, cov: Floats, var1: Floats, var2: Floats) -> Floats:
     """cov / sqrt(var1 var2) in [-1, 1]; 0 where a variance is zero."""
     scale = xp.sqrt(var1) * xp.sqrt(var2)
     return xp.clip(xp.where(scale > 0, cov / xp.where(scale > 0, scale, 1.0), 0.0), -1.0, 1.0)

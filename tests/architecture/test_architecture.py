@@ -51,7 +51,7 @@ def test_variances_may_be_numpy_numbers_but_not_strings():
 
 
 @pytest.mark.parametrize("activation", [3, None])
-def test_something_else_is_no_activation(activation):
+def test_other_types_are_no_activation(activation):
     with pytest.raises(TypeError, match="activation must be a name, a callable"):
         nngp.Architecture(1, activation)
 

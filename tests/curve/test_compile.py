@@ -210,7 +210,7 @@ def test_at_one_the_value_is_the_variance_bit_for_bit():
         assert curve(1.0) == curve.variance == curve(one_minus=0.0)
 
 
-def test_a_missed_tolerance_is_said():
+def test_a_missed_tolerance_gives_a_warning():
     net = nngp.Architecture(3, lambda x: np.tanh(x.astype(np.float32)), 1.5, 0.1)
     with pytest.warns(nngp.ToleranceWarning, match="reached an error of"):
         curve = nngp.compile_curve(net)

@@ -1,4 +1,4 @@
-"""Deficits to relative precision at any depth, and what they tend to."""
+"""Deficits to relative precision at any depth, and their limit at infinite depth."""
 
 import json
 import math
@@ -180,7 +180,7 @@ def test_a_linear_network_is_its_own_limit(bias_var):
     assert curve.deficit_error < 1e-12
 
 
-def test_what_needs_a_list_of_layers_says_so():
+def test_lists_of_layers_raise_at_infinite_depth():
     net = nngp.Architecture(math.inf, "relu", 1.0, 0.1)
     for call in (
         lambda: nngp.compile_curves(net),

@@ -1,4 +1,4 @@
-"""The fast table agrees with the octaves it is drawn from, at every edge of its index."""
+"""The fast table agrees with the octaves that it is computed from, at every edge of its index."""
 
 import numpy as np
 import pytest

@@ -203,9 +203,9 @@ def test_curves_come_from_other_processes(monkeypatch):
     overflowing = nngp.Architecture(3000, "relu", 50.0, 0.0)
     sheets[1].append(overflowing)
     known = []
-    monkeypatch.setattr(curves_module, "keep", known.append)
+    monkeypatch.setattr(curves_module, "cache_curve", known.append)
     monkeypatch.setattr(
-        curves_module, "is_kept", lambda net, var: net in [curve.architecture for curve in known]
+        curves_module, "is_cached", lambda net, var: net in [curve.architecture for curve in known]
     )
     monkeypatch.setattr(curves_module, "PIECE", 2)
     curves = Curves(sheets, processes=1)
@@ -222,15 +222,15 @@ def test_curves_come_from_other_processes(monkeypatch):
 
 
 def test_a_kept_curve_is_the_one_that_is_used():
-    from nngp.curve import curve_at, is_kept, keep
+    from nngp.curve import cache_curve, curve_at, is_cached
 
     net = nngp.Architecture(3, "erf", 1.234, 0.0567)
     curve = curve_at(net, 1.0)
     other = nngp.compile_curve(net, 2.0)
-    assert not is_kept(net, 2.0)
-    keep(other)
-    assert is_kept(net, 2.0)
-    assert not is_kept(net, 1.0)
+    assert not is_cached(net, 2.0)
+    cache_curve(other)
+    assert is_cached(net, 2.0)
+    assert not is_cached(net, 1.0)
     assert curve_at(net, 2.0) is other
     assert curve_at(net, 1.0) is curve
 

@@ -1,4 +1,4 @@
-"""A diagnosis names the phase, measures what is left of the data, and gives advice that fits."""
+"""A diagnosis names the phase, measures the output geometry, and recommends accordingly."""
 
 import math
 
@@ -32,7 +32,7 @@ def test_spread_over_the_angles_of_the_data():
     assert found.spread == pytest.approx((K[0, 0] - K[0, 2]) / K[0, 0], rel=1e-10)
 
 
-def test_what_is_left_decides_the_advice():
+def test_the_recommendation_follows_the_output_geometry():
     shallow = regimes.diagnose(nngp.Architecture(3, "tanh", 1.5, 0.1))
     assert shallow.recommendation.startswith("keep it")
     deep = regimes.diagnose(nngp.Architecture(200, "erf", 0.5, 0.1))
@@ -49,7 +49,7 @@ def test_what_is_left_decides_the_advice():
     assert critical.recommendation.startswith("keep it")
 
 
-def test_plain_words():
+def test_the_summary_in_words():
     lines = str(regimes.diagnose(nngp.Architecture(50, "relu", 1.6, 0.1))).splitlines()
     assert "bounded phase" in lines[0]
     assert "below the critical 2" in lines[1]
@@ -59,7 +59,7 @@ def test_plain_words():
     assert "no critical weight_var" in no_line
 
 
-def test_a_variance_past_float64_is_said():
+def test_an_overflowing_variance_is_reported():
     found = regimes.diagnose(nngp.Architecture(3000, "relu", 3.0, 0.1))
     assert found.spread is None
     assert "leaves float64" in str(found)
@@ -81,7 +81,7 @@ def test_infinite_depth_is_the_limit_kernel():
         (nngp.Architecture(math.inf, "step", 1.0, 0.1), False),
     ],
 )
-def test_advice_at_infinite_depth_is_what_the_kernel_does(net, has_limit):
+def test_the_recommendation_at_infinite_depth_agrees_with_the_kernel(net, has_limit):
     advice = regimes.diagnose(net).recommendation
     assert ("the limit kernel is used" in advice) == has_limit
     assert ("has no limit kernel; use a finite depth" in advice) != has_limit
@@ -91,7 +91,7 @@ def test_advice_at_infinite_depth_is_what_the_kernel_does(net, has_limit):
     ("name", "weight_var", "fate"),
     [("tanh", 0.5, "vanishes"), ("relu", 1.0, "vanishes"), ("relu", 3.0, "explodes")],
 )
-def test_a_signal_that_does_not_rest_is_said(name, weight_var, fate):
+def test_a_signal_without_a_finite_limit_is_reported(name, weight_var, fate):
     words = str(regimes.diagnose(nngp.Architecture(3, name, weight_var, 0.0)))
     assert f"correlations freeze while the signal {fate}" in words
     assert "inf layers" not in words
@@ -99,7 +99,7 @@ def test_a_signal_that_does_not_rest_is_said(name, weight_var, fate):
     assert ("below the noise" in deep.recommendation) == (fate == "vanishes")
 
 
-def test_the_data_may_be_to_blame():
+def test_parallel_inputs_are_reported():
     for X in (np.ones((4, 2)), [1.0, 2.0, 3.0]):
         found = regimes.diagnose(nngp.Architecture(3), X)
         assert "the data, not the depth" in found.recommendation
@@ -108,7 +108,7 @@ def test_the_data_may_be_to_blame():
 
 @pytest.mark.parametrize("depth", [3, math.inf])
 @pytest.mark.parametrize("height", [0.0, 2.0])
-def test_the_activation_may_be_to_blame(depth, height):
+def test_a_constant_activation_is_reported(depth, height):
     found = regimes.diagnose(nngp.Architecture(depth, lambda x: 0 * x + height))
     assert "is constant" in found.recommendation
     assert "relative_noise" not in found.recommendation

@@ -128,7 +128,7 @@ MASKED = np.ma.masked_array([1.0, 2.0], [False, True])
 
 
 @pytest.mark.parametrize("value", ["two", "2", ["2"], None, [None, 1.0], 1j, MASKED, True])
-def test_what_is_no_number_is_refused(value):
+def test_non_numeric_variances_are_refused(value):
     with pytest.raises(TypeError, match=r"weight_var (must be a number|has masked)"):
         regimes.phase("relu", value, 0.1)
     with pytest.raises(TypeError, match=r"bias_var (must be a number|has masked)"):

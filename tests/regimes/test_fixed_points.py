@@ -1,4 +1,4 @@
-"""Fixed points: all of them, the one that is reached, and what holds across the critical line."""
+"""Fixed points: all of them, the limit with depth, and continuity across the critical line."""
 
 import numpy as np
 import pytest
@@ -145,6 +145,6 @@ def test_on_the_line_but_for_rounding_the_correlation_is_one(name):
 
 
 def test_noise_of_phi_does_not_push_the_root_away():
-    # chi_1 said chaotic, the deficits say not quite: the correlation is one, not an end's
+    # chi_1 is just above 1, D(e)/e just below: the correlation is one, not an end of the range
     e = _root(lambda e: 0.9999999 * e, np.ones(1), 1e-30, 1e-4)
     assert e == pytest.approx([0.0], abs=1e-20)

@@ -1,4 +1,4 @@
-"""Moments of callables nobody prepared: hidden kinks, endless structure, flat pieces, roots."""
+"""Moments of difficult callables: hidden kinks, endless structure, flat pieces, roots."""
 
 import warnings
 
@@ -126,7 +126,7 @@ def wild_outside(x):
     return np.where(np.abs(x) < 1000, np.sign(x), 9 * np.sign(np.sin(40 * x)))
 
 
-def test_what_cannot_be_integrated_well_is_said():
+def test_inaccurate_moments_give_a_warning():
     with pytest.warns(nngp.ToleranceWarning, match="grows beyond"):
         regimes.variance_fixed_point(wild_outside, 1e5, 0.0)
     with pytest.warns(nngp.ToleranceWarning, match="grows beyond"):

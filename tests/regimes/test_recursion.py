@@ -1,4 +1,4 @@
-"""Phases and depth scales are what the recursion does when it is simply iterated."""
+"""Phases and depth scales agree with iterating the recursion itself."""
 
 import numpy as np
 import pytest

@@ -2,6 +2,7 @@
 
 from nngp.architecture.activation import (
     Activation,
+    ActivationLike,
     activation_names,
     as_activation,
     from_spec,
@@ -12,6 +13,7 @@ from nngp.architecture.architecture import Architecture
 
 __all__ = [
     "Activation",
+    "ActivationLike",
     "Architecture",
     "activation_names",
     "as_activation",

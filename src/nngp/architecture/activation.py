@@ -1,21 +1,26 @@
 """The nonlinearity phi: the named ones, and any Python callable.
 
-Takes a name, a callable or an `Activation`; gives an `Activation` that checks what it returns.
-A named activation carries the key of its closed form, so that a user's function that happens to
-be called "relu" is never taken for ours.
+Takes a name, a callable or an `Activation`; gives an `Activation` that checks its own output. A
+named activation carries the key of its closed form, so that a user's function that happens to be
+called "relu" is never taken for the built-in one.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from nngp._arrays import Array, Floats, Namespace
 from nngp.errors import ActivationError
+
+Function = Callable[[Floats], Floats]
+ClosedFormKey = tuple[str, float]  # name of a closed form, and its parameter
+Origin = tuple[Callable[..., "Activation"], tuple[Any, ...]]  # a constructor and its arguments
+Spec: TypeAlias = str | list[Any]  # a name, or a name and its parameter; JSON can hold it
 
 
 @dataclass(frozen=True)
@@ -26,12 +31,12 @@ class Activation:
     ----------
     fn : callable
         Maps a NumPy (or JAX) array to an array of the same shape. It must be pure: results are
-        kept, under the callable itself.
+        cached, with the callable as their key.
     name : str, optional
-        What to call it; the callable's own name by default.
+        Name in messages; the callable's own by default.
     kinks : iterable of float, optional
-        Where phi or a derivative of it jumps. Kinks that are not declared are searched for;
-        declaring them is faster and sharper.
+        Points at which phi or a derivative of it jumps. Undeclared kinks are searched for;
+        declaring them is faster and more accurate.
 
     Examples
     --------
@@ -41,11 +46,11 @@ class Activation:
     0.282327
     """
 
-    fn: Callable[[Any], Any]
+    fn: Function
     name: str = ""
     kinks: tuple[float, ...] = ()
-    closed_form: tuple[str, float] | None = field(default=None, init=False, repr=False)
-    _origin: Any = field(default=None, init=False, repr=False, compare=False)
+    closed_form: ClosedFormKey | None = field(default=None, init=False, repr=False)
+    _origin: Origin | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.fn):
@@ -61,11 +66,11 @@ class Activation:
             object.__setattr__(self, "name", getattr(self.fn, "__name__", "activation"))
         object.__setattr__(self, "kinks", _as_kinks(self.kinks))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return self._origin or (Activation, (self.fn, self.name, self.kinks))
 
-    def __call__(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """phi(x) in float64, checked."""
+    def __call__(self, x: Array) -> Array:
+        """Evaluate phi(x) in float64; raise ActivationError on a wrong shape or NaN."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
             out = self._apply(x)
         if out.shape != np.shape(x):
@@ -81,7 +86,7 @@ class Activation:
             )
         return out
 
-    def _apply(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _apply(self, x: Array) -> Array:
         try:
             out = self.fn(x)
             if type(out).__module__.split(".")[0] in ("jax", "jaxlib"):
@@ -103,7 +108,7 @@ def _as_kinks(kinks: Iterable[float] | float) -> tuple[float, ...]:
     return values
 
 
-def _in_double_precision(fn: Callable[[Any], Any], x: NDArray[np.float64]) -> Any:
+def _in_double_precision(fn: Function, x: Array) -> Array:
     # A JAX function rounds float64 to float32 unless 64-bit mode is on: on for this call only.
     import jax
 
@@ -111,7 +116,7 @@ def _in_double_precision(fn: Callable[[Any], Any], x: NDArray[np.float64]) -> An
         return np.asarray(fn(jax.numpy.asarray(x)))
 
 
-def _namespace(x: Any) -> Any:
+def _namespace(x: Floats) -> Namespace:
     if isinstance(x, np.ndarray | np.generic | float | int):
         return np
     import jax.numpy as jnp
@@ -119,7 +124,7 @@ def _namespace(x: Any) -> Any:
     return jnp
 
 
-def _special(x: Any) -> Any:
+def _special(x: Floats) -> Namespace:
     if _namespace(x) is np:
         return special
     import jax.scipy.special as jsp
@@ -127,33 +132,32 @@ def _special(x: Any) -> Any:
     return jsp
 
 
-def _elu(x: Any, alpha: float, scale: float) -> Any:
+def _elu(x: Floats, alpha: float, scale: float) -> Floats:
     xp = _namespace(x)
     return scale * xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0.0)))
 
 
-def _rectified(x: Any, power: int) -> Any:
+def _rectified(x: Floats, power: int) -> Floats:
     return _namespace(x).maximum(x, 0.0) ** power
 
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
-_SMOOTH: dict[str, Callable[[Any], Any]] = {
-    "tanh": lambda x: _namespace(x).tanh(x),
-    "sigmoid": lambda x: _special(x).expit(x),
-    "silu": lambda x: x * _special(x).expit(x),
-    "softplus": lambda x: _namespace(x).logaddexp(x, 0.0),
-}
-
-_KINKED: dict[str, tuple[Callable[[Any], Any], tuple[float, ...]]] = {
-    "elu": (lambda x: _elu(x, 1.0, 1.0), (0.0,)),
-    "selu": (lambda x: _elu(x, SELU_ALPHA, SELU_SCALE), (0.0,)),
-    "hard_tanh": (lambda x: _namespace(x).clip(x, -1.0, 1.0), (-1.0, 1.0)),
-    "relu6": (lambda x: _namespace(x).clip(x, 0.0, 6.0), (0.0, 6.0)),
-}
-
 # name -> (function, kinks, key and parameter of the closed form)
-_CLOSED: dict[str, tuple[Callable[[Any], Any], tuple[float, ...], tuple[str, float]]] = {
+_Row = tuple[Function, tuple[float, ...], ClosedFormKey | None]
+
+_NUMERIC: dict[str, _Row] = {
+    "tanh": (lambda x: _namespace(x).tanh(x), (), None),
+    "sigmoid": (lambda x: _special(x).expit(x), (), None),
+    "silu": (lambda x: x * _special(x).expit(x), (), None),
+    "softplus": (lambda x: _namespace(x).logaddexp(x, 0.0), (), None),
+    "elu": (lambda x: _elu(x, 1.0, 1.0), (0.0,), None),
+    "selu": (lambda x: _elu(x, SELU_ALPHA, SELU_SCALE), (0.0,), None),
+    "hard_tanh": (lambda x: _namespace(x).clip(x, -1.0, 1.0), (-1.0, 1.0), None),
+    "relu6": (lambda x: _namespace(x).clip(x, 0.0, 6.0), (0.0, 6.0), None),
+}
+
+_CLOSED: dict[str, _Row] = {
     "identity": (lambda x: x, (), ("monomial", 1)),
     "square": (lambda x: x**2, (), ("monomial", 2)),
     "cube": (lambda x: x**3, (), ("monomial", 3)),
@@ -172,7 +176,14 @@ _CLOSED: dict[str, tuple[Callable[[Any], Any], tuple[float, ...], tuple[str, flo
 
 
 def leaky_relu(slope: float = 0.01) -> Activation:
-    """x where positive, slope·x where negative."""
+    """Leaky ReLU: x where positive, slope·x where negative.
+
+    Examples
+    --------
+    >>> import numpy as np, nngp
+    >>> nngp.leaky_relu(0.25)(np.array([-2.0, 3.0])).tolist()
+    [-0.5, 3.0]
+    """
     slope = float(slope)
     if not np.isfinite(slope):
         raise ValueError(f"the slope of leaky_relu must be a finite number, got {slope}")
@@ -181,29 +192,24 @@ def leaky_relu(slope: float = 0.01) -> Activation:
 
 @lru_cache
 def _leaky_relu(slope: float) -> Activation:
-    def fn(x: Any) -> Any:
+    def fn(x: Floats) -> Floats:
         return _namespace(x).where(x > 0, x, slope * x)
 
     name = f"leaky_relu({slope:g})"
     return _known(Activation(fn, name, (0.0,)), ("leaky_relu", slope), (leaky_relu, (slope,)))
 
 
-def _known(
-    activation: Activation, closed_form: tuple[str, float] | None, origin: tuple[Any, Any]
-) -> Activation:
-    """An activation of ours: with its closed form, and pickled by name."""
+def _known(activation: Activation, closed_form: ClosedFormKey | None, origin: Origin) -> Activation:
+    """Give a built-in activation the key of its closed form, and let it be pickled by name."""
     object.__setattr__(activation, "closed_form", closed_form)
     object.__setattr__(activation, "_origin", origin)
     return activation
 
 
 def _build() -> dict[str, Activation]:
-    rows = [(name, fn, (), None) for name, fn in _SMOOTH.items()]
-    rows += [(name, fn, kinks, None) for name, (fn, kinks) in _KINKED.items()]  # type: ignore[misc]
-    rows += [(name, fn, kinks, key) for name, (fn, kinks, key) in _CLOSED.items()]  # type: ignore[misc]
     table = {
         name: _known(Activation(fn, name, kinks), key, (as_activation, (name,)))
-        for name, fn, kinks, key in rows
+        for name, (fn, kinks, key) in (_NUMERIC | _CLOSED).items()
     }
     return table | {"leaky_relu": leaky_relu()}
 
@@ -212,12 +218,22 @@ ALIASES = {"linear": "identity", "swish": "silu", "heaviside": "step", "logistic
 
 
 def activation_names() -> tuple[str, ...]:
-    """The names that `Architecture(activation=...)` knows."""
+    """Names that `Architecture(activation=...)` accepts, in alphabetical order.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> "relu" in nngp.activation_names()
+    True
+    """
     return tuple(sorted(_NAMED))
 
 
-def as_activation(activation: "str | Callable[[Any], Any] | Activation") -> Activation:
-    """An `Activation` from a name, a callable, or an `Activation`."""
+ActivationLike = str | Function | Activation
+
+
+def as_activation(activation: ActivationLike) -> Activation:
+    """Convert a name, a callable or an `Activation` to an `Activation`."""
     if isinstance(activation, Activation):
         return activation
     if isinstance(activation, str):
@@ -235,8 +251,8 @@ def as_activation(activation: "str | Callable[[Any], Any] | Activation") -> Acti
     )
 
 
-def spec_of(activation: Activation) -> Any:
-    """A name, or a name and a parameter, that `from_spec` turns into the same activation."""
+def spec_of(activation: Activation) -> Spec:
+    """Describe a built-in activation by its name, or its name and parameter, for `from_spec`."""
     if activation._origin is not None:
         function, arguments = activation._origin
         return ["leaky_relu", *arguments] if function is leaky_relu else arguments[0]
@@ -246,8 +262,8 @@ def spec_of(activation: Activation) -> Any:
     )
 
 
-def from_spec(spec: Any) -> Activation:
-    """The activation that `spec_of` described."""
+def from_spec(spec: Spec) -> Activation:
+    """Construct the activation that `spec_of` described."""
     return as_activation(spec) if isinstance(spec, str) else leaky_relu(*spec[1:])
 
 

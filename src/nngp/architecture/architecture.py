@@ -1,9 +1,9 @@
-"""The network's description: depth, nonlinearity, and the prior variances of its weights.
+"""Description of a network: depth, nonlinearity, and the prior variances of its weights.
 
 Takes numbers and an activation; gives a frozen, hashable `Architecture` that holds no data.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from numbers import Integral, Real
@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from nngp.architecture.activation import Activation, as_activation, from_spec, spec_of
+from nngp.architecture.activation import (
+    Activation,
+    ActivationLike,
+    as_activation,
+    from_spec,
+    spec_of,
+)
+
+Variance = float | tuple[float, ...]  # of all layers, or of each
 
 
 @dataclass(frozen=True)
@@ -25,8 +33,9 @@ class Architecture:
     Parameters
     ----------
     depth : int or math.inf
-        Number of hidden layers, 0 or more. An infinitely deep network has a kernel of its own where
-        the differences that depth leaves between inputs keep their proportions (`nngp.kernel`).
+        Number of hidden layers, 0 or more. An infinitely deep network has a kernel in the ordered
+        phase, where K(x,x) - K(x,x') of all pairs vanishes with depth in fixed proportions
+        (`nngp.kernel`).
     activation : str, callable or Activation
         See `nngp.activation_names()` for the names.
     weight_var, bias_var : float or sequence of depth + 1 floats
@@ -41,13 +50,13 @@ class Architecture:
 
     depth: int  # or math.inf
     activation: Activation
-    weight_var: float | tuple[float, ...]
-    bias_var: float | tuple[float, ...]
+    weight_var: Variance
+    bias_var: Variance
 
     def __init__(
         self,
         depth: int | float,
-        activation: str | Callable[[Any], Any] | Activation = "relu",
+        activation: ActivationLike = "relu",
         weight_var: float | Sequence[float] = 1.6,
         bias_var: float | Sequence[float] = 0.1,
     ) -> None:
@@ -61,11 +70,11 @@ class Architecture:
 
     @property
     def is_infinite(self) -> bool:
-        """Whether there is no last layer."""
+        """Whether the depth is infinite."""
         return self.depth == np.inf
 
     def affine_maps(self) -> Iterator[tuple[float, float]]:
-        """weight_var and bias_var of each affine map, input first; endless at infinite depth."""
+        """Yield weight_var and bias_var of each affine map, input first, for ever if infinite."""
         if self.is_infinite:
             return repeat((self.weight_var, self.bias_var))  # type: ignore[arg-type]
         return zip(self.weight_vars, self.bias_vars, strict=True)
@@ -81,7 +90,7 @@ class Architecture:
         return _per_layer(self.bias_var, self.depth)
 
     def truncated(self, depth: int) -> "Architecture":
-        """The first `depth` hidden layers, read out with the next layer's variances."""
+        """The network of the first `depth` hidden layers; the next affine map is its output."""
         if not 0 <= depth <= self.depth:
             raise ValueError(f"depth must be between 0 and {self.depth}, got {depth}")
         if self.is_infinite:
@@ -91,7 +100,7 @@ class Architecture:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values that JSON can hold; `Architecture.from_dict` reads them back."""
+        """Convert to values that JSON can hold; `Architecture.from_dict` reads them back."""
         return {
             "depth": "inf" if self.is_infinite else self.depth,
             "activation": spec_of(self.activation),
@@ -101,21 +110,25 @@ class Architecture:
 
     @property
     def values(self) -> list[Any]:
-        """Values that two networks share only if they are the same: an activation of the user's own
-        is known by what it does."""
+        """Values that identify the network, for a digest.
+
+        A built-in activation is identified by its name, a user's function by its name, its kinks
+        and its values on a wide grid.
+        """
         phi = self.activation
+        identity: Any
         try:
-            what = spec_of(phi)
+            identity = spec_of(phi)
         except ValueError:
             far = np.geomspace(1e-12, 1e12, 4001)
             grid = np.concatenate([np.linspace(-30.0, 30.0, 6001), far, -far])
             with np.errstate(all="ignore"):
-                what = [phi.name, list(phi.kinks), np.asarray(phi.fn(grid), dtype=np.float64)]
-        return [what, float(self.depth), list(self.weight_vars), list(self.bias_vars)]
+                identity = [phi.name, list(phi.kinks), np.asarray(phi.fn(grid), dtype=np.float64)]
+        return [identity, float(self.depth), list(self.weight_vars), list(self.bias_vars)]
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "Architecture":
-        """The network that `as_dict` described."""
+    def from_dict(cls, values: Mapping[str, Any]) -> "Architecture":
+        """Construct the network that `as_dict` described."""
         depth = np.inf if values["depth"] == "inf" else values["depth"]
         return cls(**{**values, "depth": depth, "activation": from_spec(values["activation"])})
 
@@ -126,7 +139,7 @@ class Architecture:
         )
 
 
-def _as_depth(depth: Any) -> Any:
+def _as_depth(depth: object) -> int | float:
     if isinstance(depth, Real) and not isinstance(depth, bool) and depth == np.inf:
         return float("inf")
     if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 0:
@@ -136,33 +149,38 @@ def _as_depth(depth: Any) -> Any:
     return int(depth)
 
 
-def _as_variance(name: str, value: Any, depth: int) -> float | tuple[float, ...]:
+def _as_variance(name: str, value: Any, depth: int) -> Variance:
     if np.ndim(value) == 0 and isinstance(value, Real | np.ndarray) and not isinstance(value, bool):
         layers: tuple[float, ...] = (float(value),)
     else:
-        try:
-            layers = tuple(float(v) for v in ([] if isinstance(value, str) else value))
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"{name} must be a number or a sequence of numbers, got {value!r}"
-            ) from None
-        if isinstance(value, str):
-            raise TypeError(f"{name} must be a number or a sequence of numbers, got {value!r}")
-        if depth == np.inf:
-            raise ValueError(
-                f"{name} must be one number for a network of infinite depth, got {len(layers)}"
-            )
-        if len(layers) != depth + 1:
-            raise ValueError(
-                f"{name} has {len(layers)} values; a network of depth {depth} has {depth + 1} "
-                "affine maps (input to output), so give one number or that many"
-            )
+        layers = _as_sequence(name, value)
+        _check_count(name, len(layers), depth)
     if not all(np.isfinite(v) and v >= 0 for v in layers):
         raise ValueError(f"{name} must be finite and not negative, got {value!r}")
     return layers[0] if len(set(layers)) == 1 else layers
 
 
-def _per_layer(value: float | tuple[float, ...], depth: int) -> tuple[float, ...]:
+def _as_sequence(name: str, value: Any) -> tuple[float, ...]:
+    wrong = TypeError(f"{name} must be a number or a sequence of numbers, got {value!r}")
+    if isinstance(value, str):
+        raise wrong
+    try:
+        return tuple(float(v) for v in value)
+    except (TypeError, ValueError):
+        raise wrong from None
+
+
+def _check_count(name: str, count: int, depth: int) -> None:
+    if depth == np.inf:
+        raise ValueError(f"{name} must be one number for a network of infinite depth, got {count}")
+    if count != depth + 1:
+        raise ValueError(
+            f"{name} has {count} values; a network of depth {depth} has {depth + 1} "
+            "affine maps (input to output), so give one number or that many"
+        )
+
+
+def _per_layer(value: Variance, depth: int) -> tuple[float, ...]:
     if depth == np.inf:
         raise ValueError(
             "a network of infinite depth has no list of layers; this works at finite depth only"

@@ -3,18 +3,22 @@
 u and v are Gaussian with variances q1, q2 and correlation c, the pre-activations of one unit for
 two inputs. The network's recursion (eq. 5) applies this function once per layer.
 
-How it is computed                                                        file
-- in closed form for relu and its relatives, erf, gelu, sin, ...          closed_form
-- else from the activation's panels: its kinks, scales and reach          resolve
+Method                                                                    file
+- closed forms: relu and its relatives, erf, gelu, sin, ...               closed_form, form,
+                                                                          homogeneous_forms,
+                                                                          smooth_forms
+- any other activation, as polynomials on panels between its kinks        resolve
   - by Mehler's series, one-dimensional integrals only                    hermite
-  - by quadrature in rotated coordinates, where the series does not end   quadrature, pair
-  - whichever meets the tolerance, with its error                         numeric
-- as the curve wants it: deficits F(1) - F(c) at one variance             layer
-- as the paper did it: a table and bilinear interpolation                 lookup
-The choice is made in `select` and nowhere else.
+  - by quadrature in rotated coordinates, where it does not converge      quadrature, pair
+  - by whichever meets the tolerance, with its error                      numeric
+- deficits F(1) - F(c) at one variance, which the curve composes          layer, fitted_layer
+- the paper's table and bilinear interpolation                            lookup
+- differentiable functions for JAX                                        differentiable
+`select` chooses among them for `layer_covariance` and `layer_derivatives`.
 """
 
-from nngp.covariance.closed_form import ClosedForm, closed_form
+from nngp.covariance.closed_form import closed_form
+from nngp.covariance.form import ClosedForm
 from nngp.covariance.layer import Layer, both_sides, layer_at
 from nngp.covariance.lookup import LookupTable, default_table
 from nngp.covariance.numeric import Expansions, by_quadrature, derivatives, second_moment

@@ -1,4 +1,4 @@
-"""One layer as a JAX function of (q1, q2, covariance), with its derivative given, not traced.
+"""One layer as a JAX function of (q1, q2, covariance), with an explicit derivative.
 
 Takes an activation; gives E[phi(u) phi(v)] and E[phi(u)²] as functions that can be jitted, mapped
 and differentiated. Tracing through arccos or sqrt would give NaN where u = v; the derivative is
@@ -11,19 +11,21 @@ kink lines if it is not.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nngp._arrays import Array, DeviceArray
 from nngp._safe import correlation
 from nngp.architecture import Activation
 from nngp.covariance.closed_form import closed_form
 from nngp.covariance.resolve import resolve
 from nngp.errors import ActivationError
 
-Expectation = Callable[[Any, Any, Any], Any]
+Function = Callable[[DeviceArray], DeviceArray]
+PairFunction = Callable[[DeviceArray, DeviceArray, DeviceArray], DeviceArray]
 
 REACH = 9.25  # standard deviations
 STEP = 0.125  # of the trapezoid rule: 1e-12 for tanh up to variance 5
@@ -33,27 +35,29 @@ ORDER = 12  # Gauss points between kink lines
 class DifferentiableLayer(NamedTuple):
     """covariance(q1, q2, cov) = E[phi(u) phi(v)]; variance(q) = E[phi(u)²]."""
 
-    covariance: Callable[[Any, Any, Any], Any]
-    variance: Callable[[Any], Any]
+    covariance: PairFunction
+    variance: Function
 
 
 def differentiable_layer(activation: Activation) -> DifferentiableLayer:
-    """The layer of `activation` as JAX functions."""
+    """Covariance and variance of a layer as JAX functions, for `jit`, `vmap` and `grad`."""
     value, slope, radial = _expectations(activation)
 
     @jax.custom_jvp
-    def covariance(q1: Any, q2: Any, cov: Any) -> Any:
+    def covariance(q1: DeviceArray, q2: DeviceArray, cov: DeviceArray) -> DeviceArray:
         return value(q1, q2, correlation(jnp, cov, q1, q2))
 
     @covariance.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
+    def _(
+        primals: tuple[DeviceArray, ...], tangents: tuple[DeviceArray, ...]
+    ) -> tuple[DeviceArray, DeviceArray]:
         q1, q2, cov = primals
         dq1, dq2, dcov = tangents
         c = correlation(jnp, cov, q1, q2)
         steep = slope(q1, q2, c)
 
-        def in_var(q: Any, other: Any) -> Any:
-            # At zero variance the input's own variance does not move to first order either.
+        def in_var(q: DeviceArray, other: DeviceArray) -> DeviceArray:
+            # At zero variance the change of the input's own variance is of second order too.
             numerator = radial(q, other, c) - cov * steep
             return jnp.where(q > 0, numerator / jnp.where(q > 0, 2 * q, 1.0), 0.0)
 
@@ -61,11 +65,13 @@ def differentiable_layer(activation: Activation) -> DifferentiableLayer:
         return value(q1, q2, c), tangent
 
     @jax.custom_jvp
-    def variance(q: Any) -> Any:
+    def variance(q: DeviceArray) -> DeviceArray:
         return value(q, q, jnp.where(q > 0, 1.0, 0.0).astype(jnp.result_type(q)))
 
     @variance.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
+    def _(
+        primals: tuple[DeviceArray, ...], tangents: tuple[DeviceArray, ...]
+    ) -> tuple[DeviceArray, DeviceArray]:
         (q,), (dq,) = primals, tangents
         positive = jnp.maximum(q, 1e-30)
         rate = radial(positive, positive, jnp.ones_like(q)) / positive
@@ -74,13 +80,13 @@ def differentiable_layer(activation: Activation) -> DifferentiableLayer:
     return DifferentiableLayer(covariance, variance)
 
 
-def _kept_off_one(c: Any) -> Any:
-    """Where phi jumps the slope at ±1 is infinite; a finite one keeps products defined."""
+def _kept_off_one(c: DeviceArray) -> DeviceArray:
+    """Clip c to just inside ±1, where the slope of an activation that jumps is infinite."""
     largest = 1 - 4 * jnp.finfo(c.dtype).eps
     return jnp.clip(c, -largest, largest)
 
 
-def _expectations(activation: Activation) -> tuple[Expectation, Expectation, Expectation]:
+def _expectations(activation: Activation) -> tuple[PairFunction, PairFunction, PairFunction]:
     """E[phi phi], E[phi' phi'] and E[u phi'(u) phi(v)] of (q1, q2, c)."""
     if activation.closed_form is not None:
         form = closed_form(activation.closed_form)
@@ -90,6 +96,13 @@ def _expectations(activation: Activation) -> tuple[Expectation, Expectation, Exp
             lambda q1, q2, c: form.slope(jnp, q1, q2, _kept_off_one(c) if jumps else c),
             lambda q1, q2, c: form.radial(jnp, q1, q2, c),
         )
+    return _numeric_expectations(activation)
+
+
+def _numeric_expectations(
+    activation: Activation,
+) -> tuple[PairFunction, PairFunction, PairFunction]:
+    """The same of an activation without a closed form, by quadrature at fixed nodes."""
     resolved = resolve(activation, 4.0)
     if any(resolved.jumps):
         raise ActivationError(
@@ -104,10 +117,10 @@ def _expectations(activation: Activation) -> tuple[Expectation, Expectation, Exp
             f"activation '{activation.name}' cannot be traced by JAX; write it with jax.numpy"
         ) from cause
 
-    def derivative(x: Any) -> Any:
+    def derivative(x: DeviceArray) -> DeviceArray:
         return jax.jvp(phi, (x,), (jnp.ones_like(x),))[1]
 
-    def expect(f: Callable[[Any], Any], g: Callable[[Any], Any]) -> Expectation:
+    def expect(f: Function, g: Function) -> PairFunction:
         return lambda q1, q2, c: _integrate(f, g, kinks, q1, q2, c)
 
     return (
@@ -118,8 +131,8 @@ def _expectations(activation: Activation) -> tuple[Expectation, Expectation, Exp
 
 
 def _integrate(
-    f: Callable[[Any], Any], g: Callable[[Any], Any], kinks: np.ndarray, q1: Any, q2: Any, c: Any
-) -> Any:
+    f: Function, g: Function, kinks: Array, q1: DeviceArray, q2: DeviceArray, c: DeviceArray
+) -> DeviceArray:
     """E[f(u) g(v)] in the coordinates of `quadrature`, for scalars q1, q2, c."""
     s1, s2 = jnp.sqrt(q1), jnp.sqrt(q2)
     size = jnp.abs(c)
@@ -131,7 +144,7 @@ def _integrate(
         z2, w2 = z, weight
         z1, w1 = z[None, :], weight[None, :]
     else:
-        # At zero variance u stays at 0 and no line is ever crossed: any finite position will do
+        # At zero variance u is 0 and crosses no kink line: any finite position will do
         k1, k2 = kinks / jnp.maximum(s1, 1e-30), sign * kinks / jnp.maximum(s2, 1e-30)
         crossings = (k1[:, None] - k2).ravel() / (2 * jnp.maximum(beta, 1e-12))
         z2, w2 = _gauss(jnp.concatenate([jnp.linspace(-REACH, REACH, 13), crossings]))
@@ -145,7 +158,7 @@ def _integrate(
     return jnp.sum(f(u) * g(v) * w1 * w2[:, None])
 
 
-def _gauss(edges: Any) -> tuple[Any, Any]:
+def _gauss(edges: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
     """Composite Gauss-Legendre along the last axis, the normal density in the weights."""
     t, w = np.polynomial.legendre.leggauss(ORDER)
     edges = jnp.sort(jnp.clip(edges, -REACH, REACH), axis=-1)

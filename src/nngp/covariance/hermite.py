@@ -4,13 +4,13 @@ With h_k the normalised Hermite polynomials and a_k(q) = E[phi(sqrt(q) z) h_k(z)
 
     F(q, q', c) = sum_k a_k(q) a_k(q') c^k.
 
-Two identities make the series do all the work. The deficit F(1) - F(c) = sum a_k² (1 - c^k) has
+Two identities are used. The deficit F(1) - F(c) = sum a_k² (1 - c^k) has
 no cancellation for q = q', c >= 0; and integrating by parts twice,
 
     d a_k / d log sqrt(q) = k a_k + sqrt((k+1)(k+2)) a_{k+2},
 
-so derivatives in the variances need no derivative of phi. The part of E[phi²] that the terms do
-not reach bounds what is left out (Cauchy-Schwarz).
+so derivatives in the variances need no derivative of phi. The part of E[phi²] beyond the last term
+bounds the truncation error of the series (Cauchy-Schwarz).
 """
 
 from collections.abc import Iterator
@@ -18,15 +18,11 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nngp._safe import TINY
+from nngp._arrays import EPS, TINY, Array
 from nngp.architecture import Activation
 from nngp.covariance.resolve import Resolved, resolve
 
-Array = NDArray[np.float64]
-
-EPS = float(np.finfo(np.float64).eps)
 MOST_TERMS = 16384
 KINKED_TERMS = 256  # a kink leaves an algebraic tail: more terms would not end it
 GAUSS = 20
@@ -44,17 +40,22 @@ class Series:
 
     @property
     def left_out(self) -> Array:
-        """sum of a_k² beyond the last term, never below what rounding hides."""
+        """sum of a_k² beyond the last term, and no less than rounding of E[phi²]."""
         missing = self.second_moment - np.sum(self.coefs**2, axis=-1)
         return np.maximum(missing, 8 * EPS * self.second_moment)
 
     @property
     def radial_coefs(self) -> Array:
         """Coefficients of x phi'(x), the derivative in log sqrt(var)."""
-        k = np.arange(self.coefs.shape[-1])
-        out = k * self.coefs
-        out[..., :-2] += np.sqrt((k[:-2] + 1) * (k[:-2] + 2)) * self.coefs[..., 2:]
-        return out
+        return radial_coefficients(self.coefs)
+
+
+def radial_coefficients(coefs: Array) -> Array:
+    """Coefficients of x phi'(x) from those of phi, along the last axis."""
+    k = np.arange(coefs.shape[-1])
+    out = k * coefs
+    out[..., :-2] += np.sqrt((k[:-2] + 1) * (k[:-2] + 2)) * coefs[..., 2:]
+    return out
 
 
 @lru_cache(maxsize=256)
@@ -67,7 +68,7 @@ def expand(activation: Activation, var: float) -> Series:
 def expand_many(activation: Activation, var: Array, tol: float = COMPLETE) -> Series:
     """The series at many variances: one matrix product (one variance only if there are kinks).
 
-    Terms are added until what they leave out of E[phi²] is below `tol` of it; with the default,
+    Terms are added until the part of E[phi²] beyond them is below `tol` of it; with the default,
     until sum k a_k² has converged too, which derivatives and small deficits need.
     """
     resolved = resolve(activation, float(var.max()))
@@ -97,7 +98,7 @@ def _expand_at(resolved: Resolved, var: Array, terms: int, tol: float) -> Series
 
 
 def _slope_sums(series: Series) -> tuple[Array, Array, Array]:
-    """sum of k a_k² over all terms, their last three quarters' first third, and their last half."""
+    """sum of k a_k² over all terms, over their second quarter, and over their last half."""
     slopes = np.arange(series.coefs.shape[-1]) * series.coefs**2
     quarter = slopes.shape[-1] // 4
     return (
@@ -108,14 +109,17 @@ def _slope_sums(series: Series) -> tuple[Array, Array, Array]:
 
 
 def _is_within_reach(series: Series, tol: float) -> bool:
-    """Extrapolated: an analytic phi with poles has log a_k² falling like -sqrt(k)."""
+    """Whether the series would converge within MOST_TERMS terms, by extrapolation.
+
+    For an analytic phi with poles log a_k² falls like -sqrt(k).
+    """
     total, before, last = _slope_sums(series)
     terms = series.coefs.shape[-1]
     if terms < 2048:  # too early to tell
         return True
     fall = np.log(np.maximum(before, TINY) / np.maximum(last, TINY))
     missing = np.log(np.maximum(last, TINY) / (tol * total + TINY))
-    if np.any(fall < 0.1):  # a plateau: noise of phi, or a kink nobody found
+    if np.any(fall < 0.1):  # a plateau: noise of phi, or an undetected kink
         return False
     # sqrt(k) must grow by missing / rate, rate = fall / (sqrt(terms) - sqrt(terms/2))
     growth = missing * (1 - np.sqrt(0.5)) / fall

@@ -1,32 +1,35 @@
-"""The paper's own way (sec. 2.5): a table of F over variance and correlation, and interpolation.
+"""The paper's method (sec. 2.5): a table of F over variance and correlation, interpolated.
 
-Kept as a second opinion and because the published results belong to it. Two ways to fill it:
+Kept as an independent check, and because the published results were computed with it. Two ways to
+fill it:
 
-"sum"    step 2 of the paper, the normalised double sum over a grid of u, truncation and all.
+"sum"    step 2 of the paper, the normalised double sum over a truncated grid of u.
          Rotated to a+b and a-b the weight exp(...) is a product of two one-dimensional
          Gaussians, so that a variance's whole row is two matrix products instead of
          n_c n_g² exponentials.
 "exact"  the integral itself.
 
-Correlation 1 has a table of its own (the paper's footnote 3), and so has -1.
+Correlation 1 has a separate table (the paper's footnote 3), and so has -1.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from nngp.architecture import Activation, activation_names, as_activation
+from nngp._arrays import Array, Floats, Index, Namespace
+from nngp.architecture import Activation, ActivationLike, activation_names, as_activation
 from nngp.covariance import numeric
 from nngp.covariance.closed_form import closed_form
 
-Array = NDArray[np.float64]
 FORMAT = 1
-_FINGERPRINT = np.linspace(-3.0, 3.0, 25)  # where a loaded table checks its activation
+_FINGERPRINT = np.linspace(-3.0, 3.0, 25)  # points at which a loaded table checks its activation
+_Fill = Literal["sum", "exact"]
+# Index sets a + b and a - b, and products of phi over them (`_rotated`)
+_RotatedProducts = tuple[NDArray[np.int_], NDArray[np.int_], Array]
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class _Grid:
 
 
 class LookupTable:
-    """F over n_v variances in [0, s_max] and n_c correlations in ±max_corr.
+    """Table of F over n_v variances in [0, s_max] and n_c correlations in ±max_corr.
 
     Parameters
     ----------
@@ -79,7 +82,7 @@ class LookupTable:
 
     def __init__(
         self,
-        activation: str | Callable[[Any], Any] | Activation,
+        activation: ActivationLike,
         n_g: int = 501,
         n_v: int = 501,
         n_c: int = 500,
@@ -87,7 +90,7 @@ class LookupTable:
         u_max: float | None = None,
         max_corr: float = 0.99999,
         *,
-        fill: Literal["sum", "exact"] = "sum",
+        fill: _Fill = "sum",
     ) -> None:
         u_max = 6.0 * float(np.sqrt(s_max)) if u_max is None else float(u_max)
         self.activation = as_activation(activation)
@@ -98,16 +101,16 @@ class LookupTable:
         self.values, self.at_one, self.at_minus_one = build(self.activation, self.grid)
 
     @classmethod
-    def authors(cls, activation: str | Callable[[Any], Any] | Activation) -> "LookupTable":
-        """The authors' shipped sizes: u in ±10 although the deviation reaches 10.
+    def authors(cls, activation: ActivationLike) -> "LookupTable":
+        """The table that the paper's authors published: u in ±10 for variances up to 100.
 
-        The sum is cut there, so that for ReLU F is 1.7% low at variance 10 and 71% at 100. The
-        published settings belong to this table.
+        Its sum is truncated at one standard deviation of the largest variance, so that for ReLU F
+        is 1.7% low at variance 10 and 71% at 100. The published settings were found with it.
         """
         return cls(activation, 501, 501, 500, 100.0, 10.0, 0.99999, fill="sum")
 
-    def __call__(self, var: Any, corr: Any) -> Array:
-        """Bilinear interpolation; the separate tables beyond ±max_corr."""
+    def __call__(self, var: ArrayLike, corr: ArrayLike) -> Array:
+        """Interpolate bilinearly; beyond ±max_corr linearly to the tables at ±1."""
         var, corr = np.broadcast_arrays(
             np.asarray(var, dtype=np.float64), np.asarray(corr, dtype=np.float64)
         )
@@ -130,7 +133,7 @@ class LookupTable:
         )
 
     def row(self, var: float) -> Array:
-        """F at one variance and the correlations -1, those of the table, and 1."""
+        """F at one variance, for correlation -1, those of the table, and 1."""
         g = self.grid
         self._check_range(np.asarray(var), np.zeros(1))
         cell, fraction = _cell(np.asarray(var * (g.n_v - 1) / g.s_max), g.n_v)
@@ -165,31 +168,19 @@ class LookupTable:
             )
 
     @classmethod
-    def load(
-        cls, path: str | Path, activation: str | Callable[[Any], Any] | Activation | None = None
-    ) -> "LookupTable":
+    def load(cls, path: str | Path, activation: ActivationLike | None = None) -> "LookupTable":
         """Read a saved table; `activation` is needed only if it was a user's callable."""
-        try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
-                kind, version, name, fill = (str(x) for x in data["format"])
-                names = ("grid", "values", "at_one", "at_minus_one", "phi")
-                arrays = {k: data[k] for k in names}
-        except FileNotFoundError:
-            raise
-        except Exception as cause:
-            raise ValueError(f"{path} is not a look-up table that nngp saved ({cause})") from cause
-        if kind != "nngp-lookup" or int(version) > FORMAT:
-            raise ValueError(f"{path} was written by a newer nngp or is something else")
-        table = cls.__new__(cls)
+        name, fill, arrays = _read(path)
         if activation is None and name not in activation_names():
             raise ValueError(f"{path} holds a user's activation '{name}': pass it as activation=")
+        table = cls.__new__(cls)
         table.activation = as_activation(name if activation is None else activation)
         if not np.array_equal(table.activation(_FINGERPRINT), arrays["phi"]):
             raise ValueError(
                 f"{path} was filled with another function, called '{name}'; pass that one as "
                 "activation="
             )
-        sizes = arrays.pop("grid")
+        sizes = arrays["grid"]
         table.grid = _Grid(*(int(x) for x in sizes[:3]), *(float(x) for x in sizes[3:]))
         table.fill = fill  # type: ignore[assignment]
         table.values, table.at_one = arrays["values"], arrays["at_one"]
@@ -210,9 +201,25 @@ class LookupTable:
         return f"LookupTable('{self.activation.name}', fill='{self.fill}', {self.grid})"
 
 
+def _read(path: str | Path) -> tuple[str, str, dict[str, Array]]:
+    """Name of the activation, way of filling, and arrays of a saved table."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
+            kind, version, name, fill = (str(x) for x in data["format"])
+            names = ("grid", "values", "at_one", "at_minus_one", "phi")
+            arrays = {k: data[k] for k in names}
+    except FileNotFoundError:
+        raise
+    except Exception as cause:
+        raise ValueError(f"{path} is not a look-up table that nngp saved ({cause})") from cause
+    if kind != "nngp-lookup" or int(version) > FORMAT:
+        raise ValueError(f"{path} was written by a newer nngp or is something else")
+    return name, fill, arrays
+
+
 @lru_cache(maxsize=8)
 def default_table(activation: Activation) -> LookupTable:
-    """The table of `method="lookup"`: the paper's sizes, the paper's sum."""
+    """The table of `method="lookup"`, with the paper's sizes and sum."""
     return LookupTable(activation)
 
 
@@ -245,10 +252,10 @@ def _fill_sum(activation: Activation, grid: _Grid) -> tuple[Array, Array, Array]
     return values, at_one, at_minus_one
 
 
-def _rotated(phi: Array, parity: int) -> tuple[NDArray[np.int_], NDArray[np.int_], Array]:
+def _rotated(phi: Array, parity: int) -> _RotatedProducts:
     """phi(u_a) phi(u_b) over (a + b, a - b >= 0) of one parity, with both index sets.
 
-    a and b count from the middle of the grid. Entries with a - b > 0 stand for two.
+    a and b count from the middle of the grid. Entries with a - b > 0 count twice.
     """
     half = len(phi) // 2
     total = np.arange(-2 * half + parity, 2 * half + 1, 2)
@@ -260,7 +267,9 @@ def _rotated(phi: Array, parity: int) -> tuple[NDArray[np.int_], NDArray[np.int_
     return total, difference, product * np.where(difference > 0, 2.0, 1.0)
 
 
-def _sum_row(parts: list, ones: list, corr: Array, s: float, step: float) -> Array:
+def _sum_row(
+    parts: list[_RotatedProducts], ones: list[_RotatedProducts], corr: Array, s: float, step: float
+) -> Array:
     """sum_ab phi phi exp(...) / sum_ab exp(...) at one variance, for all correlations."""
     top, bottom = np.zeros(len(corr)), np.zeros(len(corr))
     for (total, difference, product), (_, _, count) in zip(parts, ones, strict=True):
@@ -279,15 +288,15 @@ def _fill_exact(activation: Activation, grid: _Grid) -> tuple[Array, Array, Arra
 
 
 def _exact(activation: Activation, var: Array, corr: Array) -> Array:
-    """F at every variance with every correlation, far better than any interpolation in it."""
+    """F at every variance with every correlation, to 1e-10 or better."""
     if activation.closed_form is not None:
         form = closed_form(activation.closed_form)
         return np.asarray(form.value(np, var[:, None], var[:, None], corr))
     return numeric.covariance_grid(activation, var, corr, 1e-10)
 
 
-def along_row(xp: Any, row: Any, max_corr: float, corr: Any) -> Any:
-    """Linear interpolation in a `LookupTable.row`, for NumPy and JAX."""
+def along_row(xp: Namespace, row: Floats, max_corr: float, corr: Floats) -> Floats:
+    """Interpolate linearly in a `LookupTable.row`, for NumPy and JAX."""
     count = row.shape[-1] - 2
     position = (corr + max_corr) * ((count - 1) / (2 * max_corr))
     cell = xp.clip(xp.floor(position), -1, count - 1)
@@ -297,7 +306,7 @@ def along_row(xp: Any, row: Any, max_corr: float, corr: Any) -> Any:
     return row[left] + (row[left + 1] - row[left]) * xp.clip(fraction, 0.0, 1.0)
 
 
-def _cell(position: Array, count: int) -> tuple[NDArray[np.intp], Array]:
+def _cell(position: Array, count: int) -> tuple[Index, Array]:
     index = np.clip(position.astype(np.intp), 0, count - 2)
     return index, np.clip(position - index, 0.0, 1.0)
 

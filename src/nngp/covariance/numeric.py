@@ -1,21 +1,19 @@
-"""One layer of any activation, to a tolerance: the series where it ends, quadrature elsewhere.
+"""One layer of any activation, to a tolerance: by the series where it converges, else quadrature.
 
 Takes flat arrays of variances and correlations; gives values (or derivatives) with an absolute
-error for each. The error is what the method itself measured: the part of E[phi²] that the series
-does not reach, or the difference of two quadratures, plus rounding and unresolved noise of phi.
+error for each. The error is an estimate by the method itself: the part of E[phi²] beyond the terms
+of the series, or the difference of two quadratures, plus rounding and unresolved noise of phi.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nngp._safe import TINY
+from nngp._arrays import EPS, TINY, Array, Index
 from nngp.architecture import Activation
 from nngp.covariance import hermite
-from nngp.covariance.hermite import EPS, Series
+from nngp.covariance.hermite import Series
 from nngp.covariance.pair import Pair
 from nngp.covariance.resolve import resolve
 
-Array = NDArray[np.float64]
 CHUNK = 65_536
 
 
@@ -72,8 +70,10 @@ def by_quadrature(
 def derivatives(
     activation: Activation, var1: Array, var2: Array, corr: Array, tol: float
 ) -> tuple[Array, Array, Array, Array]:
-    """E[phi'(u) phi'(v)], E[u phi'(u) phi(v)], E[phi(u) v phi'(v)] for flat arrays, and an
-    error that holds for the second and third, and for the first times sqrt(var1 var2)."""
+    """E[phi'(u) phi'(v)], E[u phi'(u) phi(v)], E[phi(u) v phi'(v)] and their error, elementwise.
+
+    The error holds for the second and third, and for the first times sqrt(var1 var2).
+    """
     out = np.empty((4, len(corr)))
     for i, (q1, q2, c) in enumerate(zip(var1, var2, corr, strict=True)):
         first, second = hermite.expand(activation, q1), hermite.expand(activation, q2)
@@ -99,11 +99,12 @@ def second_moment(activation: Activation, var: Array) -> Array:
 
 
 def pair_at(activation: Activation, var1: float, var2: float, corr: float) -> Pair:
+    """The pair of Gaussian variables with these variances and this correlation."""
     return Pair(activation, float(var1), float(var2), bool(corr < 0), float(1 - abs(corr)))
 
 
 class Expansions:
-    """The Hermite series of one activation at many variances, zero among them allowed."""
+    """Hermite series of one activation at many variances, which may include zero."""
 
     def __init__(self, activation: Activation, var: Array, tol: float = hermite.COMPLETE) -> None:
         self.activation, self.var = activation, var
@@ -119,13 +120,11 @@ class Expansions:
             self.left_out[members] = series.left_out
         self.noise = max([resolve(activation, q).error for q in var[var > 0]], default=0.0)
 
-    def scale(self, i1: NDArray[np.intp], i2: NDArray[np.intp]) -> Array:
-        """sqrt(F(q1,q1,1) F(q2,q2,1)), what tolerances are relative to."""
+    def scale(self, i1: Index, i2: Index) -> Array:
+        """sqrt(F(q1,q1,1) F(q2,q2,1)), to which tolerances are relative."""
         return np.sqrt(self.second_moment[i1] * self.second_moment[i2])
 
-    def covariance(
-        self, i1: NDArray[np.intp], i2: NDArray[np.intp], corr: Array
-    ) -> tuple[Array, Array]:
+    def covariance(self, i1: Index, i2: Index, corr: Array) -> tuple[Array, Array]:
         """The series summed for pairs of variances (by index), and a bound on its error."""
         value = np.empty_like(corr)
         for start in range(0, len(corr), CHUNK):
@@ -139,7 +138,7 @@ class Expansions:
         error *= np.abs(corr) ** self.coefs.shape[1]
         return value, error + (8 * EPS + 2 * self.noise) * self.scale(i1, i2)
 
-    def tile(self, rows: NDArray[np.intp], columns: NDArray[np.intp], corr: Array) -> Array:
+    def tile(self, rows: Index, columns: Index, corr: Array) -> Array:
         """The series for a block of pairs, rows and columns given by index."""
         total = np.zeros_like(corr)
         terms = self._terms_for(rows, columns, float(np.abs(corr).max(initial=0.0)))
@@ -149,7 +148,7 @@ class Expansions:
         return total
 
     def tile_derivatives(
-        self, rows: NDArray[np.intp], columns: NDArray[np.intp], corr: Array
+        self, rows: Index, columns: Index, corr: Array
     ) -> tuple[Array, Array, Array]:
         """dF/dc, and 2 q dF/dq at fixed c for either variance, for a block of pairs."""
         radial = self._radial_coefs()
@@ -170,28 +169,23 @@ class Expansions:
         """E[u phi'(u) phi(u)], that is q d E[phi²]/dq, for each variance."""
         out = (self.coefs * self._radial_coefs()).sum(axis=1)
         moment = np.maximum(self.second_moment, TINY)
-        poor = np.flatnonzero(self.left_out > 1e-13 * moment)  # the series has not ended
+        poor = np.flatnonzero(self.left_out > 1e-13 * moment)  # the series has not converged
         one = np.ones(len(poor))
         out[poor] = derivatives(self.activation, self.var[poor], self.var[poor], one, 1e-12)[1]
         return out
 
     def _radial_coefs(self) -> Array:
         """2 q da_k/dq, by Stein's lemma."""
-        k = np.arange(self.coefs.shape[1])
-        out = k * self.coefs
-        out[:, :-2] += np.sqrt((k[2:] - 1) * k[2:]) * self.coefs[:, 2:]
-        return out
+        return hermite.radial_coefficients(self.coefs)
 
-    def tile_error(self, rows: NDArray[np.intp], columns: NDArray[np.intp], corr: Array) -> Array:
-        """What `tile` may leave out, relative to `scale`."""
+    def tile_error(self, rows: Index, columns: Index, corr: Array) -> Array:
+        """Truncation error of `tile`, relative to `scale`."""
         left_out = np.sqrt(self.left_out / np.maximum(self.second_moment, TINY))
         powers = np.abs(corr) ** self.coefs.shape[1]
         return left_out[rows][:, None] * left_out[columns] * powers
 
-    def _terms_for(
-        self, rows: NDArray[np.intp], columns: NDArray[np.intp], largest: float, power: int = 0
-    ) -> int:
-        """Terms that matter for these pairs: the others' sum, times k^power, is below rounding."""
+    def _terms_for(self, rows: Index, columns: Index, largest: float, power: int = 0) -> int:
+        """Number of terms beyond which the sum, weighted by k^power, is below rounding."""
         used = np.union1d(rows, columns)
         moment = np.maximum(self.second_moment[used], TINY)
         share = np.max(self.coefs[used] ** 2 / moment[:, None], axis=0)
@@ -201,11 +195,9 @@ class Expansions:
         return min(int(np.searchsorted(-beyond, -0.25 * EPS)) + 1, len(share))
 
 
-def _expand_by_bucket(
-    activation: Activation, var: Array, tol: float
-) -> list[tuple[NDArray[np.intp], Series]]:
+def _expand_by_bucket(activation: Activation, var: Array, tol: float) -> list[tuple[Index, Series]]:
     """Series for groups of similar variances that can share their nodes."""
-    parts: list[tuple[NDArray[np.intp], Series]] = []
+    parts: list[tuple[Index, Series]] = []
     bucket = np.ceil(np.log2(np.where(var > 0, var, 1.0)) / 2)
     for level in np.unique(bucket[var > 0]):
         members = np.flatnonzero((bucket == level) & (var > 0))

@@ -1,7 +1,7 @@
-"""Every expectation of one pair (u, v) by quadrature: products, deficits, derivatives, jumps.
+"""Expectations over one pair (u, v) by quadrature: products, deficits and derivatives.
 
 Takes an activation, two variances, and the correlation as its sign and m = 1 - |c|. Where phi
-jumps, its derivative holds a delta function, and the integrals along those lines are added.
+jumps, its derivative contains a delta function, and the integrals along those lines are added.
 """
 
 from collections.abc import Callable
@@ -9,20 +9,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import TINY, Array
 from nngp._chebyshev import Piecewise
 from nngp.architecture import Activation
 from nngp.covariance import hermite, quadrature
 from nngp.covariance.resolve import Resolved, resolve
 
-Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """u and v of variances var1, var2 and correlation ±(1 - m)."""
+    """Gaussian variables u and v of variances var1, var2 and correlation ±(1 - m)."""
 
     activation: Activation
     var1: float
@@ -32,20 +31,23 @@ class Pair:
 
     @cached_property
     def resolved(self) -> Resolved:
+        """phi on panels, for the larger of the two variances."""
         return resolve(self.activation, max(self.var1, self.var2))
 
     @cached_property
     def derivative(self) -> Piecewise:
+        """phi' between the jumps."""
         return self.resolved.piecewise.derivative()
 
     @property
     def corr(self) -> float:
+        """The correlation of u and v."""
         return self.m - 1 if self.negative else 1 - self.m
 
     def expect(
         self, integrand: Callable[[Array, Array], Array], tol: float, exchangeable: bool = True
     ) -> tuple[float, float]:
-        """E[integrand(u, v)] and its absolute error, `tol` being what is aimed at."""
+        """E[integrand(u, v)] and its absolute error; `tol` is the error aimed at."""
         first, second = quadrature.sides(self.resolved, self.var1, self.var2, self.negative)
         return quadrature.expectation(
             integrand, first, second, self.m, tol, exchangeable=exchangeable
@@ -62,7 +64,7 @@ class Pair:
         return self.expect(lambda u, v: 0.5 * (phi(u) - phi(v)) ** 2, tol)
 
     def surplus(self, tol: float) -> tuple[float, float]:
-        """E[phi(u)²] + E[phi(u) phi(v)] at equal variances, likewise."""
+        """E[phi(u)²] + E[phi(u) phi(v)] at equal variances, as half a mean square."""
         phi = self.activation
         return self.expect(lambda u, v: 0.5 * (phi(u) + phi(v)) ** 2, tol)
 
@@ -104,19 +106,20 @@ class Pair:
 
     @property
     def jumps(self) -> list[tuple[float, float]]:
+        """Position and height of each jump of phi."""
         both = zip(self.resolved.kinks, self.resolved.jumps, strict=True)
         return [(kink, jump) for kink, jump in both if jump]
 
     def density(self, x: float, y: float) -> float:
         """The joint density of (u, v) at (x, y), large but finite at m = 0."""
-        rest = max(self.m * (2 - self.m), np.finfo(float).tiny)
+        rest = max(self.m * (2 - self.m), TINY)
         x, y = x / np.sqrt(self.var1), y / np.sqrt(self.var2)
         with np.errstate(over="ignore"):
             distance = (x**2 + y**2 - 2 * self.corr * x * y) / rest
         return float(np.exp(-0.5 * distance) / (2 * np.pi * np.sqrt(self.var1 * self.var2 * rest)))
 
     def along(self, kink: float, which: int, function: Function) -> float:
-        """Density of one variable at `kink` times E[function(the other) | that]."""
+        """Density of one variable at `kink` times E[function(other) | it equals `kink`]."""
         variances = (self.var1, self.var2)
         deviation, other = np.sqrt(variances[which]), np.sqrt(variances[1 - which])
         density = np.exp(-0.5 * (kink / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))

@@ -1,8 +1,8 @@
-"""Where a callable needs attention: its kinks, its length scale, and how far out it matters.
+"""An activation as a piecewise polynomial: its kinks, its length scales, and its reach.
 
 Takes an activation and a variance; gives its piecewise polynomial on panels that resolve it to
-rounding. Kinks nobody declared show as panels that no bisection resolves. All integrals of the
-numeric path are laid out on these panels.
+rounding. Undeclared kinks are detected as panels that no bisection resolves. All integrals of the
+numeric path use these panels.
 """
 
 from dataclasses import dataclass
@@ -10,22 +10,20 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp import _chebyshev
+from nngp._arrays import Array
 from nngp._chebyshev import Piecewise
 from nngp.architecture import Activation
 from nngp.errors import ActivationError
 
-Array = NDArray[np.float64]
-
 ORDER = 16  # points a panel
 RESOLVED = 4e-15  # of the root mean square of phi, far panels weighted by the Gaussian
-MOST_KINKS, MOST_PANELS = 32, 400  # beyond these it is noise, not structure
+MOST_KINKS, MOST_PANELS = 32, 400  # with more the function is taken for noise
 MOST_ROUNDS = 200  # of finding one kink after another
 DENSE = 16_385  # points of the last check
-COARSEST = 1e-2  # of the root mean square: an activation noisier than this is refused
-SMALLEST_JUMP = 1e-6  # of the root mean square: what never shrinks and is smaller is noise
+COARSEST = 1e-2  # of the root mean square: a noisier activation is an error
+SMALLEST_JUMP = 1e-6  # of the root mean square: a smaller jump is taken for noise
 FARTHEST = 38.0  # standard deviations: exp(-38²/2) is the smallest float64
 NEGLIGIBLE = 43.0  # nats: 2e-19 of the largest contribution
 
@@ -39,14 +37,16 @@ class Resolved:
     kinks: tuple[float, ...]
     jumps: tuple[float, ...]  # height of the jump in value at each kink, 0 if continuous
     reach: float  # standard deviations beyond which phi(u)² is negligible
-    error: float  # what no panel resolves, relative to the root mean square of phi; mostly 0
+    error: float  # unresolved part of phi, relative to its root mean square; mostly 0
 
     @property
     def edges(self) -> Array:
+        """Inner edges of the panels."""
         return self.piecewise.edges[1:-1]
 
     @property
     def is_smooth(self) -> bool:
+        """Whether phi has no kinks."""
         return not self.kinks
 
     def midpoint(self, kink: float) -> float:
@@ -77,7 +77,9 @@ def _resolve(activation: Activation, var: float) -> Resolved:
         try:
             piecewise, kinks = _panels(activation, bound, scale)
             break
-        except _NoisyError:  # phi is not computed to this precision: ask for less, and say so
+        except (
+            _NoisyError
+        ):  # phi is not computed to this precision: accept less, and report it as error
             tolerance *= 10
             if tolerance > COARSEST:
                 raise ActivationError(
@@ -90,7 +92,7 @@ def _resolve(activation: Activation, var: float) -> Resolved:
 
 
 class _NoisyError(Exception):
-    """More panels or kinks than structure can explain."""
+    """phi needs so many panels or kinks that it must be noise."""
 
 
 def _panels(activation: Activation, bound: float, scale: "_Scale") -> tuple[Piecewise, list[float]]:
@@ -111,18 +113,21 @@ def _panels(activation: Activation, bound: float, scale: "_Scale") -> tuple[Piec
             continue
         found = _zoom(activation, *suspect, scale)
         if found is None:
-            narrow *= 2.0**-8  # a feature narrower than the panels may be, but smooth
+            narrow *= 2.0**-8  # smooth, but narrower than the panels were allowed to be
         elif found in kinks:
             break
         else:
-            kinks, extra = sorted([*kinks, found]), []  # the kink may explain what was missed
+            kinks, extra = (
+                sorted([*kinks, found]),
+                [],
+            )  # the kink may have caused the missed feature
         if len(kinks) > MOST_KINKS + len(activation.kinks):
             break
     raise _NoisyError
 
 
 def _reach(activation: Activation, deviation: float) -> tuple[float, float]:
-    """How many standard deviations matter, and the root mean square of phi."""
+    """Standard deviations beyond which phi² is negligible, and the root mean square of phi."""
     step = 2.0**-8
     z = np.arange(-FARTHEST, FARTHEST + step, step)
     size = np.abs(activation(deviation * z))
@@ -148,13 +153,14 @@ def _reach(activation: Activation, deviation: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Scale:
-    """What an error in phi at x amounts to: far out the Gaussian weight forgives it."""
+    """Weight of an error in phi at x: far out the Gaussian density makes it negligible."""
 
     deviation: float
     rms: float
     tolerance: float
 
     def relative(self, error: float, a: float, b: float) -> float:
+        """An error on [a, b] relative to the root mean square, weighted by the density."""
         nearest = 0.0 if a <= 0 <= b else min(abs(a), abs(b)) / self.deviation
         return error / self.rms * float(np.exp(-0.25 * nearest**2))
 
@@ -162,7 +168,7 @@ class _Scale:
 def _bisect(
     activation: Activation, edges: Array, narrow: float, scale: "_Scale"
 ) -> tuple[Piecewise, tuple[float, float] | None]:
-    """Panels no narrower than `narrow`, and one that is not resolved."""
+    """Panels no narrower than `narrow`, and the first that is not resolved, if any."""
     pending = list(pairwise(edges))[::-1]
     ends, rows, suspect = [float(edges[0])], [], None
     while pending:
@@ -189,10 +195,10 @@ def _coefficients(activation: Activation, a: float, b: float) -> Array:
 
 
 def _zoom(activation: Activation, a: float, b: float, scale: _Scale) -> float | None:
-    """Follow the roughest half down to a point; None if it turns out to be smooth.
+    """Locate a kink in [a, b] by following the roughest half; None if phi is smooth there.
 
-    Of five overlapping halves, because a kink very near the end of a panel hides between the
-    end and the first of its points.
+    The halves overlap, five at a time: a kink very near the end of a panel would otherwise lie
+    between that end and the first of its points.
     """
     size = np.inf
     while b - a > 1e-15 * max(abs(a), abs(b), 1e-2 * scale.deviation):
@@ -200,7 +206,7 @@ def _zoom(activation: Activation, a: float, b: float, scale: _Scale) -> float | 
         centres = a + quarter * np.arange(5)
         tails = [_roughness(activation, c - quarter, c + quarter) for c in centres]
         if max(tails) <= scale.tolerance * scale.rms:
-            # A jump of the k-th derivative fades like width^k: a kink if it lasted this long.
+            # The effect of a jump of the k-th derivative shrinks like width^k.
             return _snap(0.5 * (a + b), b - a) if b - a < 1e-4 * scale.deviation else None
         size = max(tails)
         centre = float(centres[int(np.argmax(tails))])
@@ -215,7 +221,7 @@ def _roughness(activation: Activation, a: float, b: float) -> float:
 
 
 def _snap(x: float, width: float) -> float:
-    """The round number in the bracket, if there is one: people put kinks there."""
+    """The round number in the bracket, if there is one, as most kinks are at round numbers."""
     nearest = round(x, max(0, int(-np.log10(4 * width))))
     return nearest if abs(nearest - x) <= 4 * width else x
 
@@ -223,7 +229,7 @@ def _snap(x: float, width: float) -> float:
 def _rough_edge(
     activation: Activation, piecewise: Piecewise, kinks: list[float], scale: _Scale
 ) -> tuple[float, float] | None:
-    """The surroundings of a panel edge, not a known kink, that no polynomial crosses."""
+    """An interval around a panel edge on which phi is not smooth, known kinks excepted."""
     edges = piecewise.edges
     for left, edge, right in zip(edges[:-2], edges[1:-1], edges[2:], strict=True):
         if edge not in kinks:
@@ -237,11 +243,11 @@ def _rough_edge(
 def _missed(
     activation: Activation, piecewise: Piecewise, kinks: list[float], scale: _Scale
 ) -> tuple[float, float] | None:
-    """Where between their nodes the panels are wrong: a feature they stepped over."""
+    """An interval on which the panels differ from phi: a feature narrower than their nodes."""
     bound, step = piecewise.edges[-1], 2 * piecewise.edges[-1] / (DENSE - 1)
     x = np.linspace(-bound, bound, DENSE)[1:-1]
     error = np.abs(piecewise(x) - activation(x)) * np.exp(-0.25 * (x / scale.deviation) ** 2)
-    for kink in kinks:  # where phi may have two values
+    for kink in kinks:  # at which either one-sided limit is right
         error[np.abs(x - kink) < 1e-9 * bound] = 0.0
     worst = int(np.argmax(error))
     if error[worst] <= 1e4 * scale.tolerance * scale.rms:
@@ -250,6 +256,7 @@ def _missed(
 
 
 def _jump(piecewise: Piecewise, kink: float, scale: _Scale) -> float:
+    """Height of the jump of phi at a kink, 0 if it is within rounding."""
     panel = int(np.searchsorted(piecewise.edges, kink))
     if piecewise.edges[panel] != kink or not 0 < panel < len(piecewise.edges) - 1:
         return 0.0

@@ -1,22 +1,20 @@
-"""The one place where the method of a layer is chosen: closed form, series, quadrature or table.
+"""Choice of the method for one layer: closed form, series, quadrature or table.
 
 Takes an activation and arrays that broadcast; gives E[phi(u) phi(v)] and its derivatives.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from nngp.architecture import Activation, as_activation
+from nngp._arrays import EPS, Array
+from nngp.architecture import Activation, ActivationLike, as_activation
+from nngp.architecture.activation import ClosedFormKey
 from nngp.covariance import numeric
 from nngp.covariance.closed_form import closed_form
-from nngp.covariance.hermite import EPS
 from nngp.covariance.lookup import default_table
 
-Array = NDArray[np.float64]
-AnyActivation = str | Callable[[Any], Any] | Activation
 METHODS = ("auto", "closed", "series", "quadrature", "lookup")
 
 
@@ -28,8 +26,30 @@ class CovarianceDerivatives(NamedTuple):
     var2: Array
 
 
+@overload
 def layer_covariance(
-    activation: AnyActivation,
+    activation: ActivationLike,
+    var1: ArrayLike,
+    var2: ArrayLike,
+    corr: ArrayLike,
+    *,
+    method: str = ...,
+    tol: float = ...,
+    return_error: Literal[False] = ...,
+) -> Array: ...
+@overload
+def layer_covariance(
+    activation: ActivationLike,
+    var1: ArrayLike,
+    var2: ArrayLike,
+    corr: ArrayLike,
+    *,
+    method: str = ...,
+    tol: float = ...,
+    return_error: Literal[True],
+) -> tuple[Array, Array]: ...
+def layer_covariance(
+    activation: ActivationLike,
     var1: ArrayLike,
     var2: ArrayLike,
     corr: ArrayLike,
@@ -37,7 +57,7 @@ def layer_covariance(
     method: str = "auto",
     tol: float = 1e-12,
     return_error: bool = False,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """E[phi(u) phi(v)] for Gaussian u, v: the F_phi of eq. 5.
 
     Parameters
@@ -50,9 +70,9 @@ def layer_covariance(
         converges and two-dimensional quadrature where it does not. "lookup" is the paper's
         table (sec. 2.5), for var1 == var2.
     tol : float
-        Aim of the numeric methods, relative to sqrt(E[phi(u)²] E[phi(v)²]).
+        Error aimed at by the numeric methods, relative to sqrt(E[phi(u)²] E[phi(v)²]).
     return_error : bool
-        Also give an estimate of the absolute error, elementwise.
+        Also return an estimate of the absolute error, elementwise.
 
     Returns
     -------
@@ -86,7 +106,7 @@ def layer_covariance(
 
 
 def layer_derivatives(
-    activation: AnyActivation,
+    activation: ActivationLike,
     var1: ArrayLike,
     var2: ArrayLike,
     corr: ArrayLike,
@@ -95,9 +115,19 @@ def layer_derivatives(
 ) -> CovarianceDerivatives:
     """Derivatives of `layer_covariance` in corr, var1 and var2.
 
-    The derivative in corr is sqrt(var1 var2) E[phi'(u) phi'(v)]; it is infinite at corr = ±1
-    for an activation that jumps, and given as a large finite number there. The variances must
-    be positive.
+    Parameters
+    ----------
+    activation : str, callable or Activation
+    var1, var2, corr : array_like
+        As for `layer_covariance`; the variances must be positive.
+    tol : float
+        Error aimed at by the numeric methods, relative to sqrt(E[phi(u)²] E[phi(v)²]).
+
+    Returns
+    -------
+    CovarianceDerivatives
+        The derivative in corr is sqrt(var1 var2) E[phi'(u) phi'(v)]. At corr = ±1 it is infinite
+        for an activation that jumps, and a large finite number is returned.
 
     Examples
     --------
@@ -119,7 +149,7 @@ def layer_derivatives(
     return CovarianceDerivatives(np.sqrt(q1 * q2) * slope, radial1 / (2 * q1), radial2 / (2 * q2))
 
 
-def _closed(key: tuple[str, float], q1: Array, q2: Array, c: Array) -> tuple[Array, Array]:
+def _closed(key: ClosedFormKey, q1: Array, q2: Array, c: Array) -> tuple[Array, Array]:
     form = closed_form(key)
     value = np.asarray(form.value(np, q1, q2, c))
     one = np.ones(())
@@ -146,5 +176,5 @@ def _checked(var1: ArrayLike, var2: ArrayLike, corr: ArrayLike) -> tuple[Array, 
         worst = arrays[2].ravel()[int(np.abs(arrays[2]).argmax())]
         raise ValueError(f"corr must lie in [-1, 1], got {worst}")
     q1, q2, c = np.broadcast_arrays(*arrays)
-    # A variable without variance is a constant: it correlates with nothing.
+    # A variable without variance is a constant; its correlation is taken as 0.
     return q1, q2, np.where((q1 > 0) & (q2 > 0), np.clip(c, -1.0, 1.0), 0.0)

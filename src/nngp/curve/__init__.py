@@ -2,10 +2,17 @@
 
 With x·x/d the same for all inputs, every pair has the same variance q_l in layer l, so the whole
 recursion of eq. 5 is a function of the cosine alone. It is composed once, at some thousand nodes,
-and then read for every pair: any depth at the cost of one layer.
+and then interpolated for every pair: any depth at the cost of one layer.
 """
 
-from nngp.curve.compile import AngularCurve, compile_curve, compile_curves, curve_at, is_kept, keep
+from nngp.curve.angular_curve import AngularCurve
+from nngp.curve.compile import (
+    cache_curve,
+    compile_curve,
+    compile_curves,
+    curve_at,
+    is_cached,
+)
 from nngp.curve.octaves import NEAR, FastTable, Profile, Workspace
 from nngp.curve.recursion import SMALLEST, output_variance
 
@@ -16,10 +23,10 @@ __all__ = [
     "FastTable",
     "Profile",
     "Workspace",
+    "cache_curve",
     "compile_curve",
     "compile_curves",
     "curve_at",
-    "is_kept",
-    "keep",
+    "is_cached",
     "output_variance",
 ]

@@ -1,156 +1,27 @@
-"""All layers as one function of the angle: K^L(x, x') = f_L(c) for inputs of equal norm.
+"""Composition of all layers into one function of the cosine, for inputs of equal norm.
 
 Takes an architecture, the input variance x·x/d and a tolerance; gives an `AngularCurve`. The
-recursion runs once, at the nodes of the octaves and at test points between them; the test points
-say what the interpolation is worth, and the recursion itself carries its rounding.
+recursion runs once, at the nodes of the octaves and at test points between them. The test points
+measure the error of the interpolation; the recursion propagates a bound on its rounding.
 """
 
 import threading
 import warnings
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from nngp._safe import TINY
+from nngp._arrays import TINY, Array, Mask
 from nngp.architecture import Architecture
 from nngp.curve import octaves
-from nngp.curve.limit import find_limit, in_proportion, in_units_of_scale
-from nngp.curve.octaves import Octaves, Profile
-from nngp.curve.recursion import SMALLEST, State, after, propagate, propagate_tangents
+from nngp.curve.angular_curve import AngularCurve
+from nngp.curve.limit import find_limit, in_units_of_scale
+from nngp.curve.recursion import SMALLEST, LayerState, after, propagate
 from nngp.errors import ToleranceWarning
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-EPS = float(np.finfo(np.float64).eps)
 OCTAVES = (56, 112, 224, 448, octaves.DEEPEST)  # tried in turn
-KEPT = 512  # curves from elsewhere
+MOST_CACHED = 512  # curves given to `cache_curve`
 FAST_ERROR = 2.3e-13  # of the cubics in FastTable: 4 rho^-4 with rho = 2^11, a bound
-
-
-class AngularCurve:
-    """The kernel of an architecture as a function of the cosine between two inputs.
-
-    Attributes
-    ----------
-    variance : float
-        K^L(x, x), the value at cosine 1.
-    scale : float
-        K^L(1) - K^L(0), what of the variance depends on the input: the scale of the deficits.
-    offset : float
-        K^L(0) / scale, how much larger what all inputs share is. Infinite at infinite depth, where
-        the curve is the limit of (K^L - K^L(0)) / scale.
-    error : float
-        Largest error of the curve relative to `variance`, measured at points between the
-        nodes, plus the rounding that the recursion carried.
-    deficit_error : float
-        Largest error of a deficit relative to itself (for cosines below 0, to `scale`).
-    architecture, input_var
-        What it was compiled from.
-
-    Examples
-    --------
-    >>> import nngp
-    >>> curve = nngp.compile_curve(nngp.Architecture(10, "relu", 1.6, 0.1))
-    >>> bool(curve(1.0) == curve.variance), bool(curve.error < 1e-12)
-    (True, True)
-    """
-
-    def __init__(
-        self,
-        architecture: Architecture,
-        input_var: float,
-        variance: float,
-        deficits: Octaves,
-        error: float,
-        deficit_error: float,
-        offset: float | None = None,
-        layers: int | None = None,
-    ) -> None:
-        self.architecture, self.input_var = architecture, input_var
-        self.variance, self.error, self.deficit_error = variance, error, deficit_error
-        self.profile = Profile(variance, deficits)
-        self.scale = float(deficits(np.array(False), np.array(1.0)))
-        shared = max(variance - self.scale, 0.0)
-        self.offset = offset if offset is not None else shared / max(self.scale, TINY)
-        self._layers = architecture.depth if layers is None else layers  # that were composed
-
-    def __call__(
-        self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
-    ) -> Array:
-        """K^L at cosines `corr`, or at 1 - `one_minus`, which is exact near 1."""
-        return self.variance - self.deficit(corr, one_minus=one_minus)
-
-    def deficit(
-        self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
-    ) -> Array:
-        """K^L(1) - K^L(c), to relative precision for c >= 0."""
-        return self.profile.deficit(*_signed(corr, one_minus))
-
-    def derivative(
-        self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
-    ) -> Array:
-        """dK^L/dc."""
-        slope: Octaves = self._shared["slope"]
-        return slope(*_signed(corr, one_minus))
-
-    def sensitivity(
-        self,
-        corr: ArrayLike | None = None,
-        *,
-        one_minus: ArrayLike | None = None,
-        per_layer: bool = False,
-    ) -> dict[str, Array]:
-        """dK^L/d weight_var and dK^L/d bias_var at the given cosines.
-
-        With `per_layer` each has a leading axis of depth + 1, for the variances of each layer;
-        otherwise all layers move together.
-        """
-        where, out = _signed(corr, one_minus), {}
-        for name, profiles in self.sensitivities(per_layer=per_layer).items():
-            rows = [profile.at_signed(*where) for profile in profiles]
-            out[name] = np.stack(rows) if per_layer else rows[0]
-        return out
-
-    def sensitivities(self, *, per_layer: bool) -> dict[str, list[Profile]]:
-        """The functions behind `sensitivity`: one for each variance that can move."""
-        table = self._per_layer if per_layer else self._shared
-        return {name: table[name] for name in ("weight_var", "bias_var")}
-
-    @cached_property
-    def _shared(self) -> dict[str, Any]:
-        return self._tangent_tables(per_layer=False)
-
-    @cached_property
-    def _per_layer(self) -> dict[str, Any]:
-        return self._tangent_tables(per_layer=True)
-
-    def _tangent_tables(self, per_layer: bool) -> dict[str, Any]:
-        negative, m = octaves.nodes(self.profile.deficit.coefs.shape[1])
-        negative, m = np.append(negative, False), np.append(m, 1.0)
-        steps = propagate_tangents(
-            self.architecture, self.input_var, negative, m, per_layer=per_layer
-        )
-        state, tangents = after(steps, self._layers)
-        if self.architecture.is_infinite:
-            tangents = in_proportion(state, tangents, self.offset)
-        parameters = len(tangents.variance) // 2
-        functions = [
-            Profile(float(at_one), octaves.from_values(row[:-1]))
-            for at_one, row in zip(tangents.variance, tangents.deficit, strict=True)
-        ]
-        return {
-            "slope": octaves.from_values(tangents.slope[:-1]),
-            "weight_var": functions[:parameters],
-            "bias_var": functions[parameters:],
-        }
-
-    def __repr__(self) -> str:
-        return (
-            f"AngularCurve({self.architecture!r}, input_var={self.input_var:g}, "
-            f"variance={self.variance:.6g}, error={self.error:.1e})"
-        )
 
 
 def compile_curve(
@@ -164,12 +35,23 @@ def compile_curve(
     input_var : float
         x·x/d of every input; 1 after `nngp.normalize`.
     tol : float
-        Error, relative to the variance, above which a `ToleranceWarning` is given. What was
-        reached is in `.error`; it does not depend on `tol`.
+        Error, relative to the variance, above which a `ToleranceWarning` is given. The error
+        itself is in `.error`; it does not depend on `tol`.
+
+    Returns
+    -------
+    AngularCurve
 
     Notes
     -----
-    Cost: one recursion at a few thousand nodes, whatever the number of data points.
+    Cost: one recursion at a few thousand nodes, for any number of data points.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> curve = nngp.compile_curve(nngp.Architecture(2, "relu", 2.0, 0.0))
+    >>> round(curve.variance, 12), round(float(curve(0.0)), 6)
+    (2.0, 0.987462)
     """
     curve = curve_at(architecture, input_var)
     _report(curve, tol)
@@ -179,18 +61,38 @@ def compile_curve(
 def compile_curves(
     architecture: Architecture, input_var: float = 1.0, *, tol: float = 1e-12
 ) -> tuple[AngularCurve, ...]:
-    """The curves of depth 0, 1, ..., depth, from one pass over the layers."""
-    _ = architecture.weight_vars  # of which there is no list at infinite depth
+    """Compile the curves of depth 0, 1, ..., depth in one pass over the layers.
+
+    Parameters
+    ----------
+    architecture : Architecture
+        Of finite depth.
+    input_var, tol : float
+        As for `compile_curve`.
+
+    Returns
+    -------
+    tuple of AngularCurve
+        depth + 1 curves.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> curves = nngp.compile_curves(nngp.Architecture(3, "relu", 2.0, 0.0))
+    >>> [curve.architecture.depth for curve in curves]
+    [0, 1, 2, 3]
+    """
+    _ = architecture.weight_vars  # raises ValueError at infinite depth
     curves = _compile(architecture, _check_input_var(input_var), every=True)
     _report(max(curves, key=lambda curve: curve.error), tol)
     return curves
 
 
 def curve_at(architecture: Architecture, input_var: float) -> AngularCurve:
-    """`compile_curve` for callers that look at the error themselves."""
+    """`compile_curve` without its warning, from the cache if `cache_curve` was given the curve."""
     input_var = _check_input_var(input_var)
-    known = _kept.get((architecture, input_var))
-    return known or _compile(architecture, input_var, every=False)[-1]
+    cached = _cached.get((architecture, input_var))
+    return cached or _compile(architecture, input_var, every=False)[-1]
 
 
 def _check_input_var(input_var: float) -> float:
@@ -210,25 +112,26 @@ def _report(curve: AngularCurve, tol: float) -> None:
         )
 
 
-def keep(curve: AngularCurve) -> None:
-    """Let `curve_at` give this curve, compiled somewhere else, instead of compiling it again."""
+def cache_curve(curve: AngularCurve) -> None:
+    """Make `curve_at` return this curve, compiled by another process, instead of compiling it."""
     with _lock:
-        _kept[curve.architecture, curve.input_var] = curve
-        while len(_kept) > KEPT:
-            _kept.pop(next(iter(_kept)))
+        _cached[curve.architecture, curve.input_var] = curve
+        while len(_cached) > MOST_CACHED:
+            _cached.pop(next(iter(_cached)))
 
 
-def is_kept(architecture: Architecture, input_var: float) -> bool:
-    """Whether `keep` was given this curve, not too long ago."""
-    return (architecture, input_var) in _kept
+def is_cached(architecture: Architecture, input_var: float) -> bool:
+    """Whether the curve is among the last 512 given to `cache_curve`."""
+    return (architecture, input_var) in _cached
 
 
-_kept: dict[tuple[Architecture, float], AngularCurve] = {}
+_cached: dict[tuple[Architecture, float], AngularCurve] = {}
 _lock = threading.Lock()
 
 
 @lru_cache(maxsize=64)
 def _compile(architecture: Architecture, input_var: float, every: bool) -> tuple[AngularCurve, ...]:
+    """The curve of the whole depth or, with `every`, of each depth up to it."""
     found = find_limit(architecture, input_var) if architecture.is_infinite else None
     for count in OCTAVES:
         tests = _test_points(count)
@@ -251,12 +154,14 @@ def _compile(architecture: Architecture, input_var: float, every: bool) -> tuple
 
 
 def _test_points(count: int) -> tuple[Mask, Array, Mask]:
-    """Points between nodes on both sides, points below the last octave, and c = 0 as the last;
-    where those below are."""
+    """Signs and m of points between the nodes and below the last octave, and a mask of the latter.
+
+    The last point has c = 0.
+    """
     rng = np.random.default_rng(0)
     inside = np.exp2(-np.arange(count) - rng.uniform(0.05, 0.95, (2, count)))
     below = np.exp2(-count - np.array([0.5, 1.5, 4.0, 15.0, 60.0, 250.0]))
-    below = np.maximum(below, 4 * np.finfo(float).tiny)
+    below = np.maximum(below, 4 * TINY)
     m = np.concatenate([inside.ravel(), below, below, [1.0]])
     negative = np.repeat([False, True, False, True, False], [count, count, *[len(below)] * 2, 1])
     index = np.arange(len(m))
@@ -271,12 +176,12 @@ def _with_tests(count: int, tests: tuple[Mask, Array, Mask]) -> tuple[Mask, Arra
 def _curve_at(
     architecture: Architecture,
     input_var: float,
-    state: State,
+    state: LayerState,
     tests: tuple[Mask, Array, Mask],
     offset: float | None = None,
     layers: int | None = None,
 ) -> tuple[AngularCurve, float]:
-    """One depth's curve, and how badly the power law below the last octave fails."""
+    """The curve of one depth, and the relative error of its power law below the last octave."""
     negative, m, is_below = tests
     at_nodes, exact = np.split(state.deficit, [-len(m)])
     deficits = octaves.from_values(at_nodes)
@@ -291,18 +196,3 @@ def _curve_at(
         architecture, input_var, state.variance, deficits, error, deficit_error, offset, layers
     )
     return curve, float(relative[is_below].max())
-
-
-def _signed(corr: ArrayLike | None, one_minus: ArrayLike | None) -> tuple[Mask, Array]:
-    """The sign of the correlation and 1 - |c|, from whichever was given."""
-    if (corr is None) == (one_minus is None):
-        raise ValueError("give either the cosines or one_minus=, not both")
-    if corr is not None:
-        c = np.asarray(corr, dtype=np.float64)
-        if not np.all(np.abs(c) <= 1 + 1e-9):
-            raise ValueError("cosines must lie in [-1, 1] and not be NaN")
-        return c < 0, np.maximum(1 - np.abs(c), 0.0)
-    e = np.asarray(one_minus, dtype=np.float64)
-    if not np.all((e >= -1e-9) & (e <= 2 + 1e-9)):
-        raise ValueError("one_minus must lie in [0, 2] and not be NaN")
-    return e > 1, np.clip(np.where(e > 1, 2 - e, e), 0.0, 1.0)

@@ -1,74 +1,72 @@
-"""Infinite depth: the proportions of the deficits, once more layers no longer change them.
+"""The kernel of infinite depth: the limit of the deficits divided by that of orthogonal inputs.
 
 In the ordered phase a layer multiplies small deficits by chi < 1, so D vanishes with depth. But all
-deficits vanish alike: with s = D(0), that of orthogonal inputs, D/s converges, to the Koenigs
-function of the correlation map composed with the layers before the variance settles. So the
-infinitely deep network has a kernel of its own,
+deficits vanish at the same rate: with s = D(0), that of orthogonal inputs, D/s converges, to the
+Koenigs function of the correlation map composed with the layers before the variance converges. So
+the infinitely deep network has a kernel,
 
     K / s -> M + offset 11ᵀ,    M = 1 - lim D/s,    offset = lim K(0)/s,
 
-with M(1) = 1, M(0) = 0, and an offset that is infinite where the bias keeps the variance up: a
-constant function with a flat prior. (Without bias the variance itself may vanish; the layers then
+with M(1) = 1, M(0) = 0, and an offset that is infinite where the bias keeps the variance positive:
+a constant function with a flat prior. (Without bias the variance itself may vanish; the layers then
 become linear, and the offset is finite.) In the chaotic phase and at criticality D/s tends to one
-for every pair of different inputs: that kernel would know duplicates only, and is refused.
+for every pair of different inputs: that kernel would only distinguish duplicates from other inputs,
+and `NoLimitError` is raised.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nngp._safe import TINY
+from nngp._arrays import TINY, Array, Mask
 from nngp.architecture import Architecture
-from nngp.curve.recursion import State, Tangents, propagate
+from nngp.curve.recursion import LayerState, Tangents, propagate
 from nngp.errors import NoLimitError, VarianceError
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 MOST_LAYERS = 4000
-SETTLED = 1e-14  # relative change of all deficits in all the layers to come
+CONVERGED = 1e-14  # relative change of D/s over all further layers
 
 
 @dataclass(frozen=True)
-class Limit:
-    """Where the proportions settle: after how many layers, what is then still to come of them
-    (relative), and the offset."""
+class DepthLimit:
+    """Convergence of D/s with depth."""
 
-    layers: int
-    to_come: float
-    offset: float
+    layers: int  # after which D/s has converged
+    to_come: float  # estimated relative change in all further layers
+    offset: float  # lim K(0)/s
 
 
-def find_limit(architecture: Architecture, input_var: float) -> Limit:
-    """Run the recursion at some angles until D/s has converged, or is seen not to."""
+def find_limit(architecture: Architecture, input_var: float) -> DepthLimit:
+    """Run the recursion at some angles until D/s has converged; NoLimitError if it does not."""
     try:
-        return _settle(architecture, propagate(architecture, input_var, *_probes()))
+        return _converge(architecture, propagate(architecture, input_var, *_probes()))
     except NoLimitError:
         raise
     except VarianceError as error:
         raise NoLimitError(f"{architecture} has no limit kernel: {error}") from None
 
 
-def _settle(architecture: Architecture, states: Iterator[State]) -> Limit:
+def _converge(architecture: Architecture, states: Iterator[LayerState]) -> DepthLimit:
+    """Follow the states until D/s has converged, by extrapolating its geometric approach."""
     before, last, rate = next(states), 0.0, 1.0
     for layers, state in enumerate(states, start=1):
         change, rounding = _change(before, state), 4 * (state.e_error - before.e_error)
         if not architecture.bias_var:
             change = max(change, abs(_offset(state) - _offset(before)) / (1 + _offset(state)))
-        if change > 16 * rounding:  # below, what is measured is not the limit's approach
+        if change > 16 * rounding:  # smaller changes are rounding, not the approach to the limit
             rate = min(change / last, 1.0) if last > 0 else 1.0
         to_come = change * rate / (1 - rate) if rate < 1 else np.inf
-        settled = to_come <= SETTLED or (change <= rounding and layers > 1)
-        if settled and _tells_duplicates_only(state):
+        converged = to_come <= CONVERGED or (change <= rounding and layers > 1)
+        if converged and _tells_duplicates_only(state):
             raise NoLimitError(
                 f"{architecture} has no limit kernel: in the chaotic phase all different inputs "
                 "become equally correlated; use a finite depth or a smaller weight_var"
             )
-        if settled:
-            # A bias that stays, beside deficits that vanish, is infinitely larger.
+        if converged:
+            # K(0) tends to a positive constant and s to zero, so K(0)/s to infinity.
             offset = np.inf if architecture.bias_var else _offset(state)
-            return Limit(layers, to_come if rate < 1 else rounding, offset)
+            return DepthLimit(layers, to_come if rate < 1 else rounding, offset)
         if layers == MOST_LAYERS:
             break
         before, last = state, change
@@ -78,9 +76,11 @@ def _settle(architecture: Architecture, states: Iterator[State]) -> Limit:
     )
 
 
-def in_units_of_scale(state: State, found: Limit) -> State:
-    """The state that the limit is read from (its last node has c = 0): K/s, without an infinite
-    offset."""
+def in_units_of_scale(state: LayerState, found: DepthLimit) -> LayerState:
+    """Divide a state by s, its deficit at the last node, which has c = 0.
+
+    An infinite offset is left out of the variance.
+    """
     return replace(
         state,
         variance=1.0 if found.offset == np.inf else 1.0 + found.offset,
@@ -91,13 +91,13 @@ def in_units_of_scale(state: State, found: Limit) -> State:
 
 
 def _probes() -> tuple[Mask, Array]:
-    """Angles of either sign, from near ones to the right angle, which is the last."""
+    """Correlations of either sign, from nearly ±1 to 0, which is the last."""
     m = np.exp2(-np.arange(50.0, -0.5, -0.5))
     return np.repeat([True, False], len(m)), np.tile(m, 2)
 
 
-def in_proportion(state: State, tangents: Tangents, offset: float) -> Tangents:
-    """Derivatives of D/s and of the offset, from those of D and the variance."""
+def in_proportion(state: LayerState, tangents: Tangents, offset: float) -> Tangents:
+    """Derivatives of D/s and of the offset from those of D and of the variance."""
     scale, shape = state.deficit[-1], state.deficit / state.deficit[-1]
     moved = tangents.deficit[:, -1:] / scale  # d log s
     deficit = tangents.deficit / scale - shape * moved
@@ -109,7 +109,7 @@ def in_proportion(state: State, tangents: Tangents, offset: float) -> Tangents:
     return Tangents(variance, deficit, tangents.slope / scale)
 
 
-def _change(before: State, state: State) -> float:
+def _change(before: LayerState, state: LayerState) -> float:
     """Largest relative change of D/s in one layer."""
     if not (before.deficit[-1] > 0 and state.deficit[-1] > 0):
         raise VarianceError(
@@ -119,11 +119,11 @@ def _change(before: State, state: State) -> float:
     return float(np.max(np.abs(shape - old) / np.maximum(old, TINY)))
 
 
-def _tells_duplicates_only(state: State) -> bool:
-    """Whether even the nearest inputs are as far apart as orthogonal ones."""
+def _tells_duplicates_only(state: LayerState) -> bool:
+    """Whether even nearly parallel inputs have about the deficit of orthogonal ones."""
     return bool(state.deficit[len(state.deficit) // 2] > 1e-3 * state.deficit[-1])
 
 
-def _offset(state: State) -> float:
+def _offset(state: LayerState) -> float:
     """K(0)/s."""
     return float(max(state.variance / state.deficit[-1] - 1, 0.0))

@@ -1,4 +1,4 @@
-"""A function of the correlation, stored so that every network fits: panels by powers of two.
+"""Interpolation of a function of the correlation on octaves of 1 - |c|, for any network.
 
 F_phi is a power series in c with non-negative coefficients (Mehler), and so is any composition of
 layers. Such a function is analytic in the unit disc, with |f(c)| <= f(1): however deep or chaotic
@@ -6,28 +6,24 @@ the network, all its sharp features lie at c = ±1, and at distance m from there
 scale m. So the panels are the octaves 2^-(j+1) <= m <= 2^-j of m = 1 - |c|, on either side of 0.
 On an octave the Bernstein ellipse has rho = 3 + sqrt(8): 20 Chebyshev points give 5.8^-20 ~ 5e-16.
 
-`Octaves` is that representation. `FastTable` is drawn from it for bulk work: cubics on 512 equal
-parts of each octave, whose index is simply the leading bits of the float64 m.
+`Octaves` is that representation. `FastTable` is derived from it for bulk work: cubics on 512 equal
+parts of each octave, indexed by the leading bits of the float64 m.
 """
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp import _chebyshev
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from nngp._arrays import Array, Floats, Mask, Namespace
 
 POINTS = 20
 DEEPEST = 1022  # the last octave of normal float64
 
 
 def nodes(octaves: int) -> tuple[Mask, Array]:
-    """Signs and m of all nodes, flat: Chebyshev points of every octave, then m = 0, twice."""
+    """Signs and m of all nodes, flat: for each sign Chebyshev points of all octaves, then m = 0."""
     low = np.ldexp(1.0, -np.arange(1, octaves + 1))
     m = np.append(low[:, None] * (1.5 + 0.5 * _chebyshev.points(POINTS)), 0.0)
     return np.repeat([False, True], len(m)), np.tile(m, 2)
@@ -42,21 +38,21 @@ def from_values(values: Array) -> "Octaves":
 
 
 def _exponent(function: "Octaves", negative: bool) -> float:
-    """d log f / d log m over the last octave."""
+    """d log f / d log m over the last octave, 0 where f tends to a constant."""
     lowest = np.ldexp(1.0, -function.coefs.shape[1])
     low, high = np.abs(function(np.array([negative] * 2), np.array([1.0, 1.99]) * lowest))
     if low == 0 or high == 0 or (negative and abs(high - low) < 1e-4 * low):
-        return 0.0  # on its way to a constant
+        return 0.0
     found = float(np.log(high / low) / np.log(1.99))
     return 1.0 if abs(found - 1.0) < 1e-11 else found  # rounding, which 1000 octaves would amplify
 
 
 @dataclass(frozen=True)
 class Octaves:
-    """One function on all octaves of either sign; below the last a power law in m."""
+    """A function on all octaves of either sign, continued below the last by a power law in m."""
 
     coefs: Array  # (2, octaves, POINTS): c >= 0, then c < 0
-    ends: tuple[float, float]  # the values at c = 1 and c = -1, which have their own
+    ends: tuple[float, float]  # the values at c = 1 and c = -1, stored separately
     exponent: tuple[float, float] = (0.0, 0.0)  # of the power law below the last octave
 
     def times(self, factor: float) -> "Octaves":
@@ -70,7 +66,9 @@ class Octaves:
         return out
 
 
-def evaluate(xp: Any, coefs: Any, ends: Any, exponents: Any, negative: Any, m: Any) -> Any:
+def evaluate(
+    xp: Namespace, coefs: Floats, ends: Floats, exponents: Floats, negative: Floats, m: Floats
+) -> Floats:
     """`Octaves.__call__` over the array namespace, for NumPy and JAX."""
     count = coefs.shape[1]
     lowest = 2.0**-count
@@ -87,13 +85,13 @@ def evaluate(xp: Any, coefs: Any, ends: Any, exponents: Any, negative: Any, m: A
 
 @dataclass(frozen=True)
 class Profile:
-    """A function of the correlation, f(c) = at_one - deficit(c), exact at either end."""
+    """A function of the correlation, f(c) = at_one - deficit(c), exact at c = ±1."""
 
     at_one: float
     deficit: Octaves
 
     def scaled(self, scale: float, at_one: float) -> "Profile":
-        """at_one - deficit / scale."""
+        """The function at_one - deficit / scale."""
         return Profile(at_one, self.deficit.times(1.0 / scale))
 
     def at_signed(self, negative: Mask, m: Array) -> Array:
@@ -102,7 +100,7 @@ class Profile:
 
     @cached_property
     def fast(self) -> "FastTable":
-        """The function as a table for bulk look-up, in place."""
+        """The function as a table for bulk look-up."""
         return self.table(SHALLOW)
 
     def table(self, octaves: int) -> "FastTable":
@@ -113,7 +111,7 @@ class Profile:
 
 
 BITS = 9  # an octave has 2^BITS cubics
-SHALLOW = 16  # octaves in the fast table: m >= 2^-16, the rest goes to `Octaves`
+SHALLOW = 16  # octaves in the fast table: m >= 2^-16; smaller m are left to `Octaves`
 NEAR = 2.0**-SHALLOW
 _SHIFT = 52 - BITS
 _MASK = np.int64((1 << _SHIFT) - 1)
@@ -136,14 +134,17 @@ def first_bits(octaves: int) -> int:
     return (1023 - octaves) << BITS
 
 
-def cell_cubics(coefs: Any) -> Any:
-    """Cubics of all cells, ascending in m, of octaves that descend; NumPy or JAX, (2, cells, 4)."""
+def cell_cubics(coefs: Floats) -> Floats:
+    """Cubics of all cells, ascending in m, from coefficients of octaves that descend in m.
+
+    The result has shape (2, cells, 4) and is of NumPy or JAX, as the coefficients are.
+    """
     basis, fit = _cell_basis()
     return (coefs[:, ::-1] @ basis).reshape(2, -1, 4) @ fit
 
 
 class FastTable:
-    """Cubics by the leading bits of m, evaluated in place on blocks that fit the cache."""
+    """Table of cubics indexed by the leading bits of m, evaluated in place on small blocks."""
 
     def __init__(self, function: Octaves, octaves: int = SHALLOW) -> None:
         cubics = cell_cubics(function.coefs[:, :octaves])
@@ -157,7 +158,7 @@ class FastTable:
     def apply(self, corr: Array, work: "Workspace", *, any_negative: bool) -> None:
         """Replace correlations by the function, in place.
 
-        Entries with m < NEAR are not valid afterwards: the caller redoes them.
+        Entries with m < NEAR are not valid afterwards; the caller computes them by `Octaves`.
         """
         m, bits, part = work.floats[: corr.size], work.integers[: corr.size], work.more[: corr.size]
         np.abs(corr, out=m)

@@ -1,11 +1,11 @@
-"""All layers at one pair of numbers: the recursion of eq. 5 for inputs of equal variance.
+"""The recursion of eq. 5 over the layers, for inputs of equal variance.
 
-Takes an architecture, the input variance and correlations as (sign, m = 1 - |c|); gives the
-layers one by one. What is carried is not K but the deficit D = K(1) - K(c) and, from it, the next
-m: both keep their relative precision at any depth, because nothing is subtracted from 1. Errors
-are carried along: for c >= 0, D is concave in e = 1 - c, so a layer never amplifies the relative
-error of e; and for c < 0 it is 1 + c that is carried in the same way. So the error of a deep curve
-is about the sum of its layers' errors.
+Takes an architecture, the input variance and correlations as (sign, m = 1 - |c|); gives the state
+of each layer in turn. The state holds not K but the deficit D = K(1) - K(c) and, from it, the next
+m: both keep their relative precision at any depth, because nothing is subtracted from 1. Error
+bounds are propagated too. For c >= 0, D is concave in e = 1 - c, so a layer never amplifies the
+relative error of e; for c < 0 the same holds of 1 + c. So the error of a deep curve is about the
+sum of its layers' errors.
 """
 
 from collections.abc import Iterator
@@ -13,26 +13,22 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nngp._safe import TINY
+from nngp._arrays import EPS, TINY, Array, Mask
 from nngp.architecture import Activation, Architecture
 from nngp.covariance import Layer, both_sides, layer_at
 from nngp.errors import VarianceError
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-EPS = float(np.finfo(np.float64).eps)
-SMALLEST = 1e-290  # variance: below, deficits would leave float64
-LARGEST = 1e290  # above, the tables would
+SMALLEST = 1e-290  # variance: with a smaller one deficits would underflow
+LARGEST = 1e290  # with a larger one the tables would overflow
 
 
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class State:
-    """One layer: K(1), the deficit K(1) - K(c), and the correlation as a sign and 1 - |c|."""
+class LayerState:
+    """K(1), the deficit K(1) - K(c), and the correlation as a sign and 1 - |c|, of one layer."""
 
     variance: float
     deficit: Array
@@ -43,15 +39,15 @@ class State:
 
     @property
     def error(self) -> float:
-        """Of K relative to the variance."""
+        """Error of K relative to the variance."""
         e = np.max(self.deficit, initial=0.0) / self.variance if self.variance > 0 else 0.0
         return self.variance_error + float(e) * self.e_error
 
 
 def propagate(
     architecture: Architecture, input_var: float, negative: Mask, m: Array
-) -> Iterator[State]:
-    """The states of layers 0 .. depth; without end at infinite depth."""
+) -> Iterator[LayerState]:
+    """Yield the states of layers 0 .. depth, for ever at infinite depth."""
     maps = architecture.affine_maps()
     weight, bias = next(maps)
     deficit = weight * input_var * np.where(negative, 2 - m, m)
@@ -65,14 +61,14 @@ def propagate(
 
 
 def after(items: Iterator[Item], layers: int) -> Item:
-    """The item of that layer."""
+    """The item that the iterator yields after `layers` others."""
     for _ in range(layers):
         next(items)
     return next(items)
 
 
 def output_variance(architecture: Architecture, input_var: float) -> float:
-    """K^L(x, x) alone, bit for bit that of `propagate`."""
+    """K^L(x, x), without the recursion over correlations; equal to the bit to `propagate`."""
     maps = architecture.affine_maps()
     weight, bias = next(maps)
     variance = _checked(bias + weight * input_var, 0, input_var)
@@ -86,8 +82,11 @@ def output_variance(architecture: Architecture, input_var: float) -> float:
     return variance
 
 
-def _step(phi: Activation, weight: float, bias: float, depth: int, before: State) -> State:
-    if before.variance == 0:  # every input is zero: phi(0) goes on
+def _step(
+    phi: Activation, weight: float, bias: float, depth: int, before: LayerState
+) -> LayerState:
+    """The state of layer `depth` from the one before it."""
+    if before.variance == 0:  # every input is zero, so every unit is phi(0)
         moment = weight * float(phi(np.zeros(1))[0] ** 2)
         nothing = np.zeros_like(before.m)
         return _state(bias, moment, nothing, nothing + 2 * moment, _START)
@@ -108,29 +107,31 @@ class _Errors(NamedTuple):
 _START = _Errors(2 * EPS, 4 * EPS)
 
 
-def _errors(layer: Layer, before: State, share: float) -> _Errors:
+def _errors(layer: Layer, before: LayerState, share: float) -> _Errors:
     """Relative errors after a layer; `share` is the part of the variance that is not bias."""
     gain = layer.radial_moment / max(layer.second_moment, TINY)  # d log F / d log q
     variance = share * (abs(gain) * before.variance_error + layer.error) + EPS
-    # An error of q stretches deficit and variance alike; only the difference reaches e.
+    # An error of q changes deficit and variance in proportion; only the difference reaches e.
     unbalanced = abs(layer.stretch - share * gain) * before.variance_error
     own = layer.surplus_error if layer.parity == "none" else layer.error
     return _Errors(variance, before.e_error + unbalanced + own + 2 * EPS)
 
 
-def _state(bias: float, moment: float, deficit: Array, total: Array, errors: _Errors) -> State:
-    """From weight_var times F(1), F(1) - F(c) and F(1) + F(c) to the layer's state."""
+def _state(bias: float, moment: float, deficit: Array, total: Array, errors: _Errors) -> LayerState:
+    """The state from weight_var times F(1), F(1) - F(c) and F(1) + F(c)."""
     variance = bias + moment
     if variance == 0:
-        return State(0.0, deficit, np.zeros(deficit.shape, bool), np.zeros_like(deficit), *errors)
+        return LayerState(
+            0.0, deficit, np.zeros(deficit.shape, bool), np.zeros_like(deficit), *errors
+        )
     to_one, to_minus_one = deficit / variance, (2 * bias + total) / variance
     negative = to_one > 1
     m = np.minimum(np.where(negative, to_minus_one, to_one), 1.0)
-    return State(variance, deficit, negative, m, *errors)
+    return LayerState(variance, deficit, negative, m, *errors)
 
 
 def _checked(variance: float, depth: int, before: float) -> float:
-    """The variance of a layer, refused where float64 cannot hold it; zero stays zero."""
+    """The variance of a layer; VarianceError outside the range of float64, unless it is 0."""
     if not variance < LARGEST or (variance < SMALLEST and before > 0):
         raise VarianceError(
             f"the variance of layer {depth} is {variance:.3g}, past the range of float64; use a "
@@ -141,7 +142,7 @@ def _checked(variance: float, depth: int, before: float) -> float:
 
 @dataclass(frozen=True)
 class Tangents:
-    """Derivatives of one layer's K(1) and deficit: in e = 1 - c, and in each parameter."""
+    """Derivatives of one layer's K(1) and deficit, in e = 1 - c and in each parameter."""
 
     variance: Array  # (parameters,)
     deficit: Array  # (parameters, nodes)
@@ -150,11 +151,11 @@ class Tangents:
 
 def propagate_tangents(
     architecture: Architecture, input_var: float, negative: Mask, m: Array, *, per_layer: bool
-) -> Iterator[tuple[State, Tangents]]:
-    """`propagate`, with forward-mode derivatives (at infinite depth without `per_layer`).
+) -> Iterator[tuple[LayerState, Tangents]]:
+    """Yield the states of `propagate` with their derivatives, by forward mode.
 
     Parameters are (weight_var, bias_var), or with `per_layer` the weight_var of layers
-    0 .. depth followed by their bias_var.
+    0 .. depth followed by their bias_var. At infinite depth `per_layer` must be False.
     """
     layers = len(architecture.weight_vars) if per_layer else 1
     e = np.where(negative, 2 - m, m)
@@ -173,7 +174,7 @@ def propagate_tangents(
 
 
 def _step_tangents(
-    phi: Activation, weight: float, before: State, tangents: Tangents, index: int
+    phi: Activation, weight: float, before: LayerState, tangents: Tangents, index: int
 ) -> Tangents:
     if before.variance == 0:
         raise VarianceError("derivatives need a positive variance in every layer")

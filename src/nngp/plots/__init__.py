@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from nngp.architecture import Architecture
-from nngp.covariance.select import AnyActivation
+from nngp.architecture import ActivationLike, Architecture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,7 +69,7 @@ def reliability(model: Any, X: ArrayLike, y: ArrayLike, path: PathLike = None) -
 
 
 def phase_diagram(
-    activation: AnyActivation,
+    activation: ActivationLike,
     path: PathLike = None,
     *,
     weight_var: float | None = None,

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from nngp import regimes
 from nngp._safe import TINY
-from nngp.architecture import Activation, as_activation
-from nngp.covariance.select import AnyActivation
+from nngp.architecture import Activation, ActivationLike, as_activation
 from nngp.regimes.deficits import at_one_variance
 from nngp.regimes.moments import moments_of
 
@@ -59,7 +58,7 @@ class Phases:
 
 
 def phases(
-    activation: AnyActivation, weight_var: float | None = None, bias_var: float | None = None
+    activation: ActivationLike, weight_var: float | None = None, bias_var: float | None = None
 ) -> Phases:
     """The picture's numbers: of the network given, or of three across the critical line."""
     phi = as_activation(activation)

@@ -1,24 +1,25 @@
-"""Signal propagation: what depth does to a network, for any activation (paper, sec. 3.2).
+"""Signal propagation: fixed points, phases and depth scales of any activation (paper, sec. 3.2).
 
 Takes an activation and the two variances; gives fixed points, phases, the critical line and depth
 scales. Works on one-dimensional moments of the activation, so it needs no data and no kernel; it
-does need the parts of a numeric layer (`covariance.resolve`, `.hermite`, `.pair`) one by one.
+uses the parts of a numeric layer (`covariance.resolve`, `.hermite`, `.pair`) separately.
 
-What                                                                      file
-- E[phi²], E[u phi phi'], E[phi'²] as functions of the variance           moments, table
-- one interval of that table, and how it goes on beyond its ends          integrals, trends
-- where the variance flows                                                variance
-- where correlations flow                                                 correlation, deficits
-- how fast, and the name of it                                            state
-- the same as public functions                                            propagation
-- the critical line                                                       line
-- all of it on a grid                                                     diagram
-- what it means for one network and its data                              diagnosis, remains, advice
+Subject                                                           file
+- E[phi²], E[u phi phi'], E[phi'²] as functions of the variance   moments, moment_table
+- their integration, and extrapolation beyond the table           moment_integrals, extrapolation
+- fixed points of the variance                                    variance
+- fixed points of the correlation                                 correlation, deficits
+- slopes, depth scales and phase at the fixed point               propagation_state
+- the same as public functions                                    propagation, validation
+- the critical line                                               criticality
+- all of it on a grid                                             diagram
+- diagnosis of one network and its data                           diagnosis, output_geometry,
+                                                                  recommendation
 """
 
+from nngp.regimes.criticality import EdgeOfChaos, critical_line, edge_of_chaos
 from nngp.regimes.diagnosis import Diagnosis, diagnose, trainable_depth
 from nngp.regimes.diagram import PhaseDiagram, phase_diagram
-from nngp.regimes.line import EdgeOfChaos, critical_line, edge_of_chaos
 from nngp.regimes.propagation import (
     DepthScale,
     chi,

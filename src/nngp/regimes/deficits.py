@@ -3,30 +3,27 @@
 Takes an activation and an array of variances; gives functions of an array of e, one for each
 variance, and their slopes dD/de = q E[phi'(u) phi'(v)].
 
-- Closed forms are used as they are.
+- Closed forms are evaluated directly.
 - Far from c = 1, for e >= 0.04, 1024 terms of Mehler's series are enough for any activation. The
   coefficients are analytic in log q in a strip of half-width π/2, so those at 16 Chebyshev points
   give all within a factor of four in q, to 1e-11.
-- Nearer, every pair is a quadrature, until below 1e-4 differences of phi lose their digits; there
-  a layer is interpolated.
+- For smaller e each pair is a quadrature, and below 1e-4, where differences of phi lose their
+  digits, an interpolated layer.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp import _chebyshev
+from nngp._arrays import Array, Index, Mask
 from nngp.architecture import Activation
 from nngp.covariance import ClosedForm, closed_form, layer_at
 from nngp.covariance.hermite import hermite_blocks, nodes
 from nngp.covariance.pair import Pair
 from nngp.covariance.resolve import resolve
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 FAR, TERMS = 0.04, 1024  # 0.96^1024 = 1e-18
 CLOSE = 1e-4
 WIDTH, POINTS = np.log(4.0), 16  # of a panel in log q: 4.7^-16 = 1e-11
@@ -44,19 +41,19 @@ class Deficits(Protocol):
         ...
 
     def only(self, which: Mask) -> "Deficits":
-        """Some of the variances."""
+        """The same at some of the variances."""
         ...
 
 
 def far_deficits(activation: Activation, q: Array) -> Deficits:
-    """For FAR <= e <= 1; slopes up to 2 - FAR."""
+    """Deficits for FAR <= e <= 1, slopes for e up to 2 - FAR."""
     if activation.closed_form is not None:
         return _Closed(closed_form(activation.closed_form), q)
     return _series(activation, q)
 
 
 def near_deficits(activation: Activation, q: Array) -> Deficits:
-    """For any e in (0, 1]; slopes up to 2."""
+    """Deficits for e in (0, 1], slopes for e up to 2."""
     if activation.closed_form is not None:
         return _Closed(closed_form(activation.closed_form), q)
     return _Pairs(activation, q)
@@ -66,7 +63,7 @@ def at_one_variance(activation: Activation, q: float, e: Array) -> Array:
     """F(q, 1) - F(q, 1 - e) for many e in [0, 1], to 1e-4 where e is below 1e-4."""
     out, distant = np.zeros_like(e), e >= FAR
     near = np.maximum(e[~distant], CLOSE)
-    shrunk = e[~distant] / near  # D is straight enough that near 0
+    shrunk = e[~distant] / near  # D is linear to 1e-4 that near 0
     out[distant] = far_deficits(activation, np.full(int(distant.sum()), q))(e[distant])
     out[~distant] = shrunk * near_deficits(activation, np.full(len(near), q))(near)
     return out
@@ -74,12 +71,13 @@ def at_one_variance(activation: Activation, q: float, e: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Closed:
+    """Closed forms."""
+
     form: ClosedForm
     q: Array
 
     def __call__(self, e: Array) -> Array:
-        q: Any = self.q  # elementwise in the variance as well
-        return self.form.deficit(q, e)
+        return self.form.deficit(cast(float, self.q), e)  # elementwise in the variance as well
 
     def slope(self, e: Array) -> Array:
         m = np.minimum(e, 2 - e)
@@ -91,7 +89,7 @@ class _Closed:
 
 @dataclass(frozen=True)
 class _Series:
-    """E[phi²] - sum of a_k² c^k, whose later terms no longer count."""
+    """E[phi²] - sum of a_k² c^k, truncated where terms are below rounding."""
 
     q: Array
     second: Array  # E[phi²]
@@ -110,7 +108,7 @@ class _Series:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Quadrature for each variance."""
+    """A quadrature for each variance."""
 
     activation: Activation
     q: Array
@@ -162,7 +160,7 @@ def _polynomials(x: Array, coefs: Array) -> Array:
 
 
 def _panels(log_q: Array) -> list[tuple[Index, Array, Array]]:
-    """Groups of variances, the variances that stand for a group, and how to weigh those."""
+    """Groups of similar variances: members, nodes in q, and interpolation weights of the nodes."""
     out = []
     panel = np.floor((log_q - log_q.min(initial=0.0)) / WIDTH)
     for number in np.unique(panel):

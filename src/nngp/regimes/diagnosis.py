@@ -1,27 +1,27 @@
-"""What the theory says about one network and its data.
+"""Diagnosis of one network and its data by the theory of signal propagation.
 
-Takes an architecture and, if there are any, inputs; gives a frozen `Diagnosis`. A kernel learns
-from K(x,x) - K(x,x'), and depth drives that to a constant: once the part that still depends on the
-data is below the noise, or below rounding, nothing can be learned (paper, sec. 3.2).
+Takes an architecture and optionally inputs; gives a frozen `Diagnosis`. A kernel learns from
+K(x,x) - K(x,x'), and depth drives that to a constant: once the part that depends on the data is
+below the noise, or below rounding, nothing can be learned (paper, sec. 3.2).
 """
 
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nngp._safe import TINY
+from nngp._arrays import TINY
 from nngp.architecture import Architecture
 from nngp.gram import check_architecture
-from nngp.regimes.advice import advice, in_words
-from nngp.regimes.inputs import settings_of
-from nngp.regimes.line import line_or_end
+from nngp.regimes.criticality import critical_weight_vars
 from nngp.regimes.moments import Moments
-from nngp.regimes.remains import remains
-from nngp.regimes.state import State, state_of
+from nngp.regimes.output_geometry import output_geometry
+from nngp.regimes.propagation_state import PropagationState, propagation_state
+from nngp.regimes.recommendation import Findings, describe, recommend
+from nngp.regimes.validation import broadcast_variances
 from nngp.regimes.variance import GRID
 
 ROUNDING = 1e-20  # of squares
@@ -30,7 +30,7 @@ DEPTHS_TO_TRAIN = 6.0  # Schoenholz et al. 2016: networks train up to about 6 xi
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Where a network stands and what to do about it; `print` it for plain words.
+    """Regime of a network, and a recommendation; `print` it for a summary in words.
 
     Attributes
     ----------
@@ -46,13 +46,14 @@ class Diagnosis:
         log(weight_var / critical_weight_var): negative on the ordered or bounded side.
     spread : float or None
         Largest (K(x,x) - K(x,x')) / K(x,x) at the output; None at infinite depth or where the
-        variance leaves float64.
+        variance overflows or underflows.
     contrast : float or None
-        Largest distance of that from its limit 1 - c*, over pairs a degree or more apart: what
-        tells one pair from another. The same as `spread` where c* = 1.
+        Largest distance of (K(x,x) - K(x,x')) / K(x,x) from its limit 1 - c*, over pairs a degree
+        or more apart. The same as `spread` where c* = 1.
     noise : float
-        Variance of the noise, likewise relative to K(x,x).
+        Variance of the noise relative to K(x,x).
     recommendation : str
+        Whether to keep the network, and otherwise which change helps.
     """
 
     architecture: Architecture
@@ -76,18 +77,18 @@ class Diagnosis:
             [
                 f"{name} network of depth {depth}: {self.phase} phase (chi = {self.chi:.4g}, q* = "
                 f"{self.variance:.4g}, c* = {self.correlation:.4g})",
-                *in_words(depth, vars(self)),
+                *describe(depth, cast(Findings, vars(self))),
                 f"advice: {self.recommendation}",
             ]
         )
 
 
 def trainable_depth(architecture: Architecture) -> float:
-    """The depth up to which such a network can be trained: about 6 xi_c layers.
+    """The depth up to which a network can be trained: about 6 xi_c layers.
 
-    The rule is what Schoenholz et al. 2016 found for finite networks. Infinite at criticality, and
-    where correlations freeze while the signal itself vanishes or explodes (tanh without bias
-    below its critical point).
+    The rule is an empirical one for finite networks (Schoenholz et al. 2016). Infinite at
+    criticality, and where correlations stop changing while the signal vanishes or explodes (tanh
+    without bias below its critical point).
 
     Examples
     --------
@@ -102,7 +103,7 @@ def trainable_depth(architecture: Architecture) -> float:
 def diagnose(
     architecture: Architecture, X: ArrayLike | None = None, *, noise_var: float = 1e-10
 ) -> Diagnosis:
-    """What depth does to this network, and how much of the data's geometry it leaves.
+    """Diagnose the regime of a network, and how much of the data's geometry reaches its output.
 
     Parameters
     ----------
@@ -113,7 +114,11 @@ def diagnose(
         without X, angles from 0 to 90 degrees and x·x/d = 1. One-dimensional X is n points on
         the line.
     noise_var : float
-        Observation noise, relative to which the remaining geometry is judged.
+        Observation noise, to which the geometry at the output is compared.
+
+    Returns
+    -------
+    Diagnosis
 
     Examples
     --------
@@ -123,10 +128,10 @@ def diagnose(
     ('ordered', 1.0)
     """
     noise_var, state = _as_noise(noise_var), _state(architecture)
-    weight, line = float(state.weight[0]), float(line_or_end(state.moments, state.bias)[0])
+    weight, line = float(state.weight[0]), float(critical_weight_vars(state.moments, state.bias)[0])
     apart, xi_c = float(state.one_minus_correlation[0]), float(state.xi_c[0])
-    left = remains(architecture, X, apart)
-    values: dict[str, Any] = {
+    geometry = output_geometry(architecture, X, apart)
+    values: Findings = {
         "phase": str(state.phase[0]),
         "chi": float(state.chi[0]),
         "variance": float(state.variance[0]),
@@ -136,15 +141,15 @@ def diagnose(
         "trainable_depth": DEPTHS_TO_TRAIN * xi_c,
         "critical_weight_var": line,
         "distance": _log_ratio(weight, line),
-        "spread": left.spread,
-        "contrast": left.contrast,
-        "noise": noise_var if left.variance is None else noise_var / max(left.variance, TINY),
+        "spread": geometry.spread,
+        "contrast": geometry.contrast,
+        "noise": _relative_noise(noise_var, geometry.variance),
     }
-    todo = advice(architecture, left, values, _is_constant(state.moments))
-    return Diagnosis(architecture, recommendation=todo, **values)
+    recommendation = recommend(architecture, geometry, values, _is_constant(state.moments))
+    return Diagnosis(architecture, recommendation=recommendation, **values)
 
 
-def _state(architecture: Architecture) -> State:
+def _state(architecture: Architecture) -> PropagationState:
     check_architecture(architecture)
     weight, bias = architecture.weight_var, architecture.bias_var
     if isinstance(weight, tuple) or isinstance(bias, tuple):
@@ -152,14 +157,18 @@ def _state(architecture: Architecture) -> State:
             "regimes need one weight_var and one bias_var for all layers, and this network has "
             "different ones; describe it by an Architecture with two numbers"
         )
-    settings = settings_of(weight, bias)
-    return state_of(architecture.activation, settings.weight, settings.bias)
+    variances = broadcast_variances(weight, bias)
+    return propagation_state(architecture.activation, variances.weight, variances.bias)
 
 
-def _as_noise(noise_var: Any) -> float:
+def _as_noise(noise_var: object) -> float:
     if not isinstance(noise_var, Real) or not 0 <= float(noise_var) < math.inf:
         raise ValueError(f"noise_var must be a finite number, not negative, got {noise_var!r}")
     return float(noise_var)
+
+
+def _relative_noise(noise_var: float, variance: float | None) -> float:
+    return noise_var if variance is None else noise_var / max(variance, TINY)
 
 
 def _log_ratio(weight: float, line: float) -> float:
@@ -169,7 +178,7 @@ def _log_ratio(weight: float, line: float) -> float:
 
 
 def _is_constant(moments: Moments) -> bool:
-    """Whether phi does not vary at any variance, but for rounding."""
+    """Whether phi is constant to rounding at every variance."""
     q = np.exp(GRID)
     at = moments(q)
     return bool(np.all(at.slope * q <= ROUNDING * at.second))

@@ -10,20 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nngp.architecture import as_activation
-from nngp.covariance.select import AnyActivation
-from nngp.regimes.inputs import as_grid
-from nngp.regimes.line import line_or_end
-from nngp.regimes.state import state_of
+from nngp._arrays import Array
+from nngp.architecture import ActivationLike, as_activation
+from nngp.regimes.criticality import critical_weight_vars
+from nngp.regimes.propagation_state import propagation_state
+from nngp.regimes.validation import as_grid
 
-Array = NDArray[np.float64]
 WEIGHT_VARS, BIAS_VARS = np.linspace(0.1, 5.0, 30), np.linspace(0.0, 2.0, 30)
 FIELDS = ("variance", "correlation", "chi", "chi_at_fixed_point", "xi_q", "xi_c", "phase")
 
 
 @dataclass(frozen=True)
 class PhaseDiagram:
-    """What depth does to a network, for B bias variances times W weight variances.
+    """Fixed points, depth scales and phases for B bias variances times W weight variances.
 
     Attributes
     ----------
@@ -37,7 +36,7 @@ class PhaseDiagram:
         Depth scales.
     phase : ndarray of str, shape (B, W)
     critical_weight_vars : ndarray of shape (B,)
-        The critical line; 0 where every network is beyond it, inf where none is.
+        The critical line; 0 where every network is above it, inf where none is.
     """
 
     activation: str
@@ -53,7 +52,7 @@ class PhaseDiagram:
     critical_weight_vars: Array
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """One row a network: equally long columns, as pandas.DataFrame takes them."""
+        """Columns of equal length with one row for each network, for `pandas.DataFrame`."""
         weight, bias = np.meshgrid(self.weight_vars, self.bias_vars)
         line = np.broadcast_to(self.critical_weight_vars[:, None], weight.shape)
         out = {"weight_var": weight.ravel(), "bias_var": bias.ravel()}
@@ -62,7 +61,7 @@ class PhaseDiagram:
 
 
 def phase_diagram(
-    activation: AnyActivation,
+    activation: ActivationLike,
     weight_vars: ArrayLike | None = None,
     bias_vars: ArrayLike | None = None,
 ) -> PhaseDiagram:
@@ -86,7 +85,7 @@ def phase_diagram(
     weights = as_grid("weight_vars", WEIGHT_VARS if weight_vars is None else weight_vars)
     biases = as_grid("bias_vars", BIAS_VARS if bias_vars is None else bias_vars)
     weight, bias = np.meshgrid(weights, biases)
-    state = state_of(phi, weight.ravel(), bias.ravel())
+    state = propagation_state(phi, weight.ravel(), bias.ravel())
     shape = weight.shape
     return PhaseDiagram(
         activation=phi.name,
@@ -99,5 +98,5 @@ def phase_diagram(
         xi_q=state.xi_q.reshape(shape),
         xi_c=state.xi_c.reshape(shape),
         phase=state.phase.reshape(shape),
-        critical_weight_vars=line_or_end(state.moments, biases),
+        critical_weight_vars=critical_weight_vars(state.moments, biases),
     )

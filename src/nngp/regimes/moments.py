@@ -1,4 +1,4 @@
-"""The three moments behind every regime, as functions of the variance q.
+"""Three moments of the activation, as functions of the variance q.
 
 Takes an activation; gives, for u Gaussian of variance q,
 
@@ -6,25 +6,24 @@ Takes an activation; gives, for u Gaussian of variance q,
     radial   E[u phi'(u) phi(u)]     = q d second / dq
     slope    E[phi'(u)²]             the correlation map's slope at 1 is weight_var · slope
 
-from the closed form where that is exact at every variance, from a table otherwise.
+All regimes follow from these. They come from the closed form where that is exact at every variance,
+and from a table otherwise.
 """
 
 import warnings
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nngp._safe import TINY
+from nngp._arrays import TINY, Array
 from nngp.architecture import Activation
 from nngp.covariance import ClosedForm, closed_form
 from nngp.errors import ToleranceWarning
-from nngp.regimes.table import DOUBTFUL, Table
-from nngp.regimes.trends import Growth, Values, growth_of
+from nngp.regimes.extrapolation import Growth, MomentValues, growth_of
+from nngp.regimes.moment_table import MOST_UNRESOLVED, MomentTable
 
-Array = NDArray[np.float64]
-LOWEST, HIGHEST = 1e-60, 1e60  # stand for a variance of zero and of infinity
-INFINITE = 1e100  # what closed forms give for an infinite slope is above
+LOWEST, HIGHEST = 1e-60, 1e60  # represent a variance of zero and of infinity
+INFINITE = 1e100  # closed forms return larger numbers for an infinite slope
 
 
 class Moments:
@@ -33,9 +32,10 @@ class Moments:
     def __init__(self, activation: Activation) -> None:
         self.activation = activation
         self.form = _exact_form(activation)
-        self._table = None if self.form else Table(activation)
+        self._table = None if self.form else MomentTable(activation)
 
-    def __call__(self, q: Array) -> Values:
+    def __call__(self, q: Array) -> MomentValues:
+        """The moments at the variances q."""
         q = np.clip(q, LOWEST, HIGHEST)
         if self._table is not None:
             return self._table(q)
@@ -43,7 +43,7 @@ class Moments:
         assert form is not None
         values = [f(np, q, q, one, 0.0) for f in (form.value, form.radial, form.slope)]
         second, radial, slope = (np.broadcast_to(v, q.shape) for v in values)
-        return Values(second, radial, np.full_like(q, np.inf) if self.is_steep else slope)
+        return MomentValues(second, radial, np.full_like(q, np.inf) if self.is_steep else slope)
 
     @cached_property
     def is_steep(self) -> bool:
@@ -55,18 +55,18 @@ class Moments:
         return bool(np.max(at_one) > INFINITE)
 
     @property
-    def trusted(self) -> float:
-        """The variance up to which the moments were integrated, or are known to follow."""
-        return np.inf if self._table is None else self._table.trusted
+    def valid_up_to(self) -> float:
+        """The variance up to which the moments are integrals or validated extrapolations."""
+        return np.inf if self._table is None else self._table.valid_up_to
 
     @property
-    def doubt(self) -> float:
-        """Relative error of the moments, if that is more than rounding."""
-        return 0.0 if self._table is None else self._table.doubt
+    def unresolved(self) -> float:
+        """Unresolved fraction of the moments, an estimate of their relative error."""
+        return 0.0 if self._table is None else self._table.unresolved
 
     @cached_property
     def growth(self) -> Growth:
-        """How E[phi²] grows as q -> infinity, which decides the kind of phase diagram."""
+        """Growth of E[phi²] as q -> infinity, which decides which phases there are."""
         if self._table is not None:
             return self._table.growth
         end = self(np.array([HIGHEST]))
@@ -80,12 +80,13 @@ class Moments:
 
 @lru_cache(maxsize=64)
 def moments_of(activation: Activation) -> Moments:
-    """The moments of an activation, tabulated once."""
+    """The moments of an activation, tabulated once; warns if they are inaccurate."""
     out = Moments(activation)
-    if out.doubt > DOUBTFUL:
+    if out.unresolved > MOST_UNRESOLVED:
         warnings.warn(
-            f"the moments of activation '{activation.name}' are known to {out.doubt:.0e} only, as "
-            "it is too rough to be integrated better, and so is all that follows from them",
+            f"the moments of activation '{activation.name}' are known to {out.unresolved:.0e} "
+            "only, as it is too rough to be integrated better, and so is all that follows from "
+            "them",
             ToleranceWarning,
             stacklevel=4,
         )
@@ -93,7 +94,7 @@ def moments_of(activation: Activation) -> Moments:
 
 
 def _exact_form(activation: Activation) -> ClosedForm | None:
-    """The closed form, unless its rounding grows with q."""
+    """The closed form of an activation, unless its rounding error grows with q."""
     if activation.closed_form is None:
         return None
     form = closed_form(activation.closed_form)

@@ -2,45 +2,49 @@
 
 Takes an activation and variances that broadcast; gives numbers, or arrays for arrays. The theory
 is that of Poole et al. 2016 and Schoenholz et al. 2016, which the paper takes up in sec. 3.2: how
-two inputs change with depth before training decides whether their difference survives.
+two inputs change with depth before training decides whether the output can distinguish them.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nngp.architecture import as_activation
-from nngp.covariance.select import AnyActivation
-from nngp.regimes.inputs import Settings, as_correlation, settings_of
-from nngp.regimes.state import State, state_of
-from nngp.regimes.variance import fixed_points
+from nngp.architecture import ActivationLike, as_activation
+from nngp.regimes.propagation_state import PropagationState, propagation_state
+from nngp.regimes.validation import (
+    BroadcastVariances,
+    ScalarOrArray,
+    as_correlation,
+    broadcast_variances,
+)
+from nngp.regimes.variance import variance_fixed_points
 
 
 class DepthScale(NamedTuple):
-    """Layers over which the distance to the fixed point falls by e."""
+    """Number of layers over which the distance to the fixed point falls by a factor e."""
 
-    xi_q: Any
-    xi_c: Any
+    xi_q: ScalarOrArray  # of the variance
+    xi_c: ScalarOrArray  # of the correlation
 
 
 def variance_fixed_point(
-    activation: AnyActivation, weight_var: ArrayLike, bias_var: ArrayLike, *, all: bool = False
-) -> Any:
-    """The variance q* that a unit-variance input flows to with depth.
+    activation: ActivationLike, weight_var: ArrayLike, bias_var: ArrayLike, *, all: bool = False
+) -> ScalarOrArray:
+    """The limit q* of the variance with depth, from an input of unit variance.
 
-    q* = bias_var + weight_var E[phi(sqrt(q*) z)²], reached from q = bias_var + weight_var. Zero
-    and infinity are answers: the signal vanishes, or grows for ever. A homogeneous activation
-    on its critical point (relu at 2, 0) leaves every variance as it is; q* is then the start.
+    q* = bias_var + weight_var E[phi(sqrt(q*) z)²], reached from q = bias_var + weight_var. It is 0
+    where the signal vanishes and infinite where it grows without bound. A homogeneous activation
+    at its critical point (relu at 2, 0) changes no variance; q* is then the initial one.
 
     Parameters
     ----------
     activation : str, callable or Activation
     weight_var, bias_var : array_like
-        Broadcast together. Up to 1e30; what is below 1e-58 counts as zero.
+        Broadcast together. At most 1e30; values below 1e-58 count as zero.
     all : bool
-        Give every stable fixed point instead, ascending, with 0 and inf if they attract
-        (scalars only).
+        Give every stable fixed point instead, ascending, with 0 and inf if they are
+        stable (scalars only).
 
     Examples
     --------
@@ -50,25 +54,30 @@ def variance_fixed_point(
     >>> regimes.variance_fixed_point("relu", [1.0, 3.0], 0.0)
     array([ 0., inf])
     """
-    settings, state = _state(activation, weight_var, bias_var)
+    variances, state = _state(activation, weight_var, bias_var)
     if not all:
-        return settings.give(state.variance)
-    if settings.shape:
+        return variances.restore(state.variance)
+    if variances.shape:
         raise ValueError("all=True takes one weight_var and one bias_var, not arrays")
-    points = fixed_points(state.moments, state.weight, state.bias)
+    points = variance_fixed_points(state.moments, state.weight, state.bias)
     stable = np.exp(np.sort(points.log_q[points.stable]))
     zero, infinity = [0.0] * int(points.to_zero[0]), [np.inf] * int(points.to_infinity[0])
     found = np.concatenate([zero, stable, infinity])
-    return found if found.size else state.variance  # every variance stays where it is
+    return found if found.size else state.variance  # no layer changes the variance
 
 
 def correlation_fixed_point(
-    activation: AnyActivation, weight_var: ArrayLike, bias_var: ArrayLike
-) -> Any:
-    """The correlation c* in [0, 1] that any two different inputs flow to with depth.
+    activation: ActivationLike, weight_var: ArrayLike, bias_var: ArrayLike
+) -> ScalarOrArray:
+    """The limit c* in [0, 1] of the correlation of two different inputs with depth.
 
     1 where chi_1 <= 1, otherwise the stable fixed point below 1. Where q* = 0 and phi is smooth
-    the correlations freeze at whatever they were; 1.0 is given, the limit of a small bias.
+    correlations stop changing at any value; 1.0 is returned, the limit of a small bias.
+
+    Parameters
+    ----------
+    activation, weight_var, bias_var
+        As for `variance_fixed_point`.
 
     Examples
     --------
@@ -78,21 +87,21 @@ def correlation_fixed_point(
     >>> round(regimes.correlation_fixed_point("tanh", 3.0, 0.1), 6)
     0.477539
     """
-    settings, state = _state(activation, weight_var, bias_var)
-    return settings.give(1 - state.one_minus_correlation)
+    variances, state = _state(activation, weight_var, bias_var)
+    return variances.restore(1 - state.one_minus_correlation)
 
 
 def chi(
-    activation: AnyActivation,
+    activation: ActivationLike,
     weight_var: ArrayLike,
     bias_var: ArrayLike,
     at: float | str = 1.0,
-) -> Any:
+) -> ScalarOrArray:
     """The slope of the correlation map, weight_var E[phi'(u) phi'(v)] at variance q*.
 
-    At correlation 1 it is chi_1: below 1 nearby inputs converge, above 1 they part. Infinite
-    at 1 where E[phi'²] is, as for an activation that jumps or rises like a root, and where it
-    grows without end with a variance that does.
+    At correlation 1 it is chi_1: below 1 nearby inputs converge, above 1 they diverge. chi_1 is
+    infinite where E[phi'²] is, as for an activation that jumps or rises like a root, and where the
+    variance and with it E[phi'²] grow without bound.
 
     Parameters
     ----------
@@ -107,20 +116,25 @@ def chi(
     >>> round(regimes.chi("relu", 1.5, 0.5), 12)
     0.75
     """
-    settings, state = _state(activation, weight_var, bias_var)
+    variances, state = _state(activation, weight_var, bias_var)
     if isinstance(at, str) and at == "fixed point":
-        return settings.give(state.chi_at_fixed_point)
-    return settings.give(state.slope_at(as_correlation(at)))
+        return variances.restore(state.chi_at_fixed_point)
+    return variances.restore(state.slope_at(as_correlation(at)))
 
 
 def depth_scale(
-    activation: AnyActivation, weight_var: ArrayLike, bias_var: ArrayLike
+    activation: ActivationLike, weight_var: ArrayLike, bias_var: ArrayLike
 ) -> DepthScale:
-    """The number of layers over which variance and correlation forget where they came from.
+    """The numbers of layers over which variance and correlation converge to their fixed points.
 
     xi_q = 1/|log |V'(q*)|| and xi_c = 1/|log chi(c*)|: differences shrink like exp(-depth/xi).
-    Infinite at criticality, where the approach is a power of depth; zero where one layer is
+    Infinite at criticality, where convergence is a power of depth; zero where one layer is
     enough.
+
+    Parameters
+    ----------
+    activation, weight_var, bias_var
+        As for `variance_fixed_point`.
 
     Examples
     --------
@@ -129,17 +143,22 @@ def depth_scale(
     >>> round(scale.xi_c, 6)
     1.442695
     """
-    settings, state = _state(activation, weight_var, bias_var)
-    return DepthScale(settings.give(state.xi_q), settings.give(state.xi_c))
+    variances, state = _state(activation, weight_var, bias_var)
+    return DepthScale(variances.restore(state.xi_q), variances.restore(state.xi_c))
 
 
-def phase(activation: AnyActivation, weight_var: ArrayLike, bias_var: ArrayLike) -> Any:
-    """The name of the phase that a network is in.
+def phase(activation: ActivationLike, weight_var: ArrayLike, bias_var: ArrayLike) -> ScalarOrArray:
+    """The phase of a network: "ordered", "bounded", "chaotic", "unbounded" or "critical".
 
     For an activation that saturates (E[phi²]/q -> 0 as q grows): "ordered" (chi_1 < 1), "chaotic"
     (chi_1 > 1) or "critical". For one that does not, as relu: "bounded" (0 < q* < inf and
     chi_1 < 1), "unbounded" (q* is 0 or infinite; the paper's definition), "chaotic" (finite q*,
     chi_1 > 1) or "critical". Critical means |chi_1 - 1| <= 1e-9.
+
+    Parameters
+    ----------
+    activation, weight_var, bias_var
+        As for `variance_fixed_point`.
 
     Examples
     --------
@@ -149,12 +168,12 @@ def phase(activation: AnyActivation, weight_var: ArrayLike, bias_var: ArrayLike)
     >>> regimes.phase("relu", 2.0, 0.0)
     'critical'
     """
-    settings, state = _state(activation, weight_var, bias_var)
-    return settings.give(state.phase)
+    variances, state = _state(activation, weight_var, bias_var)
+    return variances.restore(state.phase)
 
 
 def _state(
-    activation: AnyActivation, weight_var: ArrayLike, bias_var: ArrayLike
-) -> tuple[Settings, State]:
-    settings = settings_of(weight_var, bias_var)
-    return settings, state_of(as_activation(activation), settings.weight, settings.bias)
+    activation: ActivationLike, weight_var: ArrayLike, bias_var: ArrayLike
+) -> tuple[BroadcastVariances, PropagationState]:
+    variances = broadcast_variances(weight_var, bias_var)
+    return variances, propagation_state(as_activation(activation), variances.weight, variances.bias)

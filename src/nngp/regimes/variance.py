@@ -1,26 +1,23 @@
-"""Where the variance goes with depth: fixed points of V(q) = bias_var + weight_var E[phi²].
+"""Fixed points of the variance map V(q) = bias_var + weight_var E[phi²].
 
 Takes the moments and flat arrays of weight_var and bias_var; gives every fixed point, and the one
-that a unit-variance input flows to.
+to which depth drives the variance of a unit-variance input.
 
 In x = log q a Gaussian density falls no faster than 1/2 (d log N(u; 0, q) / d log q >= -1/2), so
-log V has slope >= -1/2 in x. The flow of depth therefore has no cycles: it goes monotonically, or
-with a fading alternation, to a fixed point, to zero, or to infinity. The excess
-V(q)/q - 1 on a wide grid in x shows every fixed point as a change of sign; where it turns back
-between two grid points its extremum is looked at too.
+log V has slope >= -1/2 in x. The iteration over layers therefore has no cycles: it converges
+monotonically, or with a decaying alternation, to a fixed point, to zero, or to infinity. Fixed
+points are found as changes of sign of the excess V(q)/q - 1 on a wide grid in x; where the excess
+has an extremum between two grid points, its sign there is checked too.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nngp._safe import TINY
+from nngp._arrays import TINY, Array, Index, Mask
 from nngp.regimes.moments import HIGHEST, LOWEST, Moments
-from nngp.regimes.roots import solve
+from nngp.regimes.root_finding import find_roots
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 GRID = np.linspace(np.log(LOWEST), np.log(HIGHEST), 1601)
 STEP = float(GRID[1] - GRID[0])
 FLAT = 1e-13  # |V/q - 1| below this is rounding
@@ -28,22 +25,22 @@ STEPS = 100  # enough for any alternation, which shrinks by half or more in each
 
 
 @dataclass(frozen=True)
-class FixedPoints:
+class VarianceFixedPoints:
     """All fixed points of many networks: network `row[i]` has one at exp(log_q[i])."""
 
     row: Index
     log_q: Array
-    stable: NDArray[np.bool_]
-    to_zero: NDArray[np.bool_]  # of each network: does a small variance vanish
-    to_infinity: NDArray[np.bool_]  # does a large one grow for ever
+    stable: Mask
+    to_zero: Mask  # for each network: whether a small variance vanishes
+    to_infinity: Mask  # whether a large variance grows without bound
 
 
-def unit_flow(moments: Moments, weight: Array, bias: Array) -> Array:
-    """The variance that depth gives to an input of unit variance; 0 and inf are answers."""
+def limit_variance(moments: Moments, weight: Array, bias: Array) -> Array:
+    """The limit of the variance with depth, from an input of unit variance; may be 0 or inf."""
     start = np.log(np.maximum(weight + bias, LOWEST))
     still = np.abs(_excess(moments, weight, bias, start)) <= FLAT
-    start = _past_overshoot(moments, weight, bias, start)
-    points = fixed_points(moments, weight, bias)
+    start = _after_transient(moments, weight, bias, start)
+    points = variance_fixed_points(moments, weight, bias)
     above, below = np.full(len(weight), np.inf), np.full(len(weight), -np.inf)
     up = points.log_q > start[points.row]
     np.minimum.at(above, points.row[up], points.log_q[up])
@@ -55,9 +52,12 @@ def unit_flow(moments: Moments, weight: Array, bias: Array) -> Array:
         return np.where(still, weight + bias, np.exp(end))
 
 
-def _past_overshoot(moments: Moments, weight: Array, bias: Array, log_q: Array) -> Array:
-    """The flow followed for some layers, if V falls anywhere: it can then step over fixed points,
-    and where it comes to lie between them is not for their order to say."""
+def _after_transient(moments: Moments, weight: Array, bias: Array, log_q: Array) -> Array:
+    """Iterate V for some layers if V decreases anywhere.
+
+    A decreasing V can step over fixed points, so that their order alone does not tell to which of
+    them the iteration converges.
+    """
     if not (moments(np.exp(GRID)).radial < 0).any():
         return log_q
     for _ in range(STEPS):
@@ -68,8 +68,8 @@ def _past_overshoot(moments: Moments, weight: Array, bias: Array, log_q: Array) 
     return log_q
 
 
-def fixed_points(moments: Moments, weight: Array, bias: Array) -> FixedPoints:
-    """Every fixed point between 1e-60 and 1e60."""
+def variance_fixed_points(moments: Moments, weight: Array, bias: Array) -> VarianceFixedPoints:
+    """All fixed points between 1e-60 and 1e60."""
     q, at = np.exp(GRID), moments(np.exp(GRID))
     excess = bias[:, None] / q + weight[:, None] * (at.second / q) - 1
     sign = np.where(np.abs(excess) > FLAT, np.sign(excess), 0.0)
@@ -80,10 +80,10 @@ def fixed_points(moments: Moments, weight: Array, bias: Array) -> FixedPoints:
     left = np.concatenate([GRID[low], GRID[double[1]], double[2]])
     right = np.concatenate([GRID[high], double[2], GRID[double[1] + 1]])
     w, b = weight[rows], bias[rows]
-    root = solve(lambda x: _excess(moments, w, b, x), left, right)
+    root = find_roots(lambda x: _excess(moments, w, b, x), left, right)
     stable = _excess(moments, w, b, right) < 0
     ends = _first_sign(sign) < 0, _first_sign(sign[:, ::-1]) > 0
-    return FixedPoints(rows, root, stable, *ends)
+    return VarianceFixedPoints(rows, root, stable, *ends)
 
 
 def _excess(moments: Moments, weight: Array, bias: Array, log_q: Array) -> Array:
@@ -107,8 +107,10 @@ def _first_sign(sign: Array) -> Array:
 def _double_roots(
     moments: Moments, weight: Array, bias: Array, grid: tuple[Array, Array]
 ) -> tuple[Index, Index, Array]:
-    """Cells that the excess enters and leaves with one sign but crosses zero twice within:
-    network, cell, and the extremum between the two roots."""
+    """Cells in which the excess has two roots, invisible in its sign at the ends.
+
+    Returns the network, the cell, and the extremum between the two roots.
+    """
     excess, turn = grid
     left, right = excess[:, :-1], excess[:, 1:]
     near = np.minimum(np.abs(left), np.abs(right)) < STEP * np.maximum(
@@ -116,8 +118,8 @@ def _double_roots(
     )
     side, onward = np.sign(excess), np.sign(turn)
     same = side[:, :-1] == side[:, 1:]
-    toward = same & (onward[:, :-1] == -side[:, :-1]) & (onward[:, 1:] == side[:, 1:])
-    row, cell = np.nonzero(toward & near)
+    turns_back = same & (onward[:, :-1] == -side[:, :-1]) & (onward[:, 1:] == side[:, 1:])
+    row, cell = np.nonzero(turns_back & near)
     w, b = weight[row], bias[row]
 
     def turning(x: Array) -> Array:
@@ -125,6 +127,6 @@ def _double_roots(
         at = moments(q)
         return (w * (at.radial - at.second) - b) / q
 
-    extremum = solve(turning, GRID[cell], GRID[cell + 1])
+    extremum = find_roots(turning, GRID[cell], GRID[cell + 1])
     crossed = side[row, cell] * _excess(moments, w, b, extremum) < -FLAT
     return row[crossed], cell[crossed], extremum[crossed]

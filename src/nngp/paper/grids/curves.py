@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from nngp._machine import threads
 from nngp.architecture import Architecture
-from nngp.curve import AngularCurve, curve_at, is_kept, keep
+from nngp.curve import AngularCurve, cache_curve, curve_at, is_cached
 from nngp.errors import ActivationError, VarianceError
 
 SPARE = 2  # cores for this process and the device's driver
@@ -39,7 +39,7 @@ class Curves:
     def ready(self, network: Architecture) -> None:
         """Put the sheet of this network into the cache of `curve_at`, unless the network is there.
         Without other processes nothing is done: `curve_at` compiles on demand."""
-        if not self._processes or is_kept(network, INPUT_VAR):
+        if not self._processes or is_cached(network, INPUT_VAR):
             return
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
@@ -54,7 +54,7 @@ class Curves:
         }
         for future in self._coming[place]:
             for curve in future.result():
-                keep(curve)
+                cache_curve(curve)
 
     def close(self) -> None:
         """Cancel what is not begun."""

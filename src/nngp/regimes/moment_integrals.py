@@ -1,87 +1,84 @@
-"""The three moments over a factor of four in the variance, on panels that resolve phi there.
+"""Integration of the three moments over a factor of four in the variance.
 
 Takes an activation and a level k; gives E[phi²], E[u phi' phi] and E[phi'²] at the Chebyshev
-points of (4^(k-1), 4^k], and how far to trust them. The panels of the numeric layers
-(`covariance.resolve`) are where this starts, as a kink that is known costs nothing. Panels on
-which phi is still no polynomial are halved until they hold nothing of the integral: in one
-dimension a thousand kinks are affordable.
+points of (4^(k-1), 4^k], with the unresolved part of each. The integration starts from the panels
+of the numeric layers (`covariance.resolve`) and their kinks. Panels on which phi is not yet a
+polynomial are bisected until their share of the integral is negligible: in one dimension a
+thousand kinks are affordable.
 """
 
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp import _chebyshev
-from nngp._safe import TINY
+from nngp._arrays import TINY, Array, Mask
 from nngp.architecture import Activation
 from nngp.covariance.hermite import legendre
 from nngp.covariance.resolve import Resolved
-from nngp.regimes.trends import FLAT
+from nngp.regimes.extrapolation import FLAT
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 POINTS = 24  # a level: 4.7^-24 = 1e-16
 GAUSS = 20
 SMOOTH = 1e-12  # of the largest value: tails of a panel below this are rounding
-BENT = 1e-6  # of the change over a panel: beyond this phi' is not resolved, however small phi is
+BENT = 1e-6  # of the change over a panel: with larger tails phi' is not resolved
 ROUNDS, MOST_PANELS = 45, 8_000
 
 
 @dataclass(frozen=True)
-class Level:
-    """Moments of shape (3, POINTS), and which parts of E[phi²] and E[phi'²] are doubtful."""
+class LevelMoments:
+    """The three moments over one level, and the parts of them from unresolved panels."""
 
-    values: Array
-    doubt: float
-    slope_doubt: float
+    values: Array  # (3, POINTS)
+    unresolved: float  # fraction of E[phi²]
+    slope_unresolved: float  # fraction of E[phi'²]
 
     @property
-    def soars(self) -> bool:
-        """Whether E[phi²] rises ever faster, as no power does: polynomials cannot follow."""
+    def outgrows_powers(self) -> bool:
+        """Whether E[phi²] grows faster than any power of q, which no polynomial in log q fits."""
         second, radial, _ = self.values
         powers = radial / np.maximum(second, TINY)
         return bool(second.max() > 1e6 * second.min() and powers[-1] > powers[0])
 
 
-def integrate(activation: Activation, resolved: Resolved, level: int, noise: float) -> Level:
-    """The moments on (4^(level-1), 4^level], from panels that were found at another level."""
+def integrate(activation: Activation, resolved: Resolved, level: int, noise: float) -> LevelMoments:
+    """Integrate the moments on (4^(level-1), 4^level], starting from panels of another level."""
     deviation = 2.0**level
     edges = _refined(activation, _mesh(resolved, deviation), deviation, noise)
     u, weight, phi = _nodes(activation, edges)
-    doubtful = _rough(phi, edges, deviation, noise)
-    doubtful[[0, -1]] = True  # what lies beyond is no more than what lies there
-    unclear = doubtful | (_tails(phi) > max(BENT, 1e3 * noise) * np.ptp(phi, axis=1))
+    rough = _rough(phi, edges, deviation, noise)
+    rough[[0, -1]] = True  # the tails beyond the panels contribute no more than these
+    bent = rough | (_tails(phi) > max(BENT, 1e3 * noise) * np.ptp(phi, axis=1))
     # Less its first value, so that a constant has no derivative to the last digit.
     dphi = (phi - phi[:, :1]) @ _differentiation().T / (0.5 * np.diff(edges)[:, None])
-    values, doubts = np.empty((3, POINTS)), np.empty((2, POINTS))
+    values, fractions = np.empty((3, POINTS)), np.empty((2, POINTS))
     for i, q in enumerate(4.0 ** (level - 0.5 + 0.5 * _chebyshev.points(POINTS))):
-        # phi times the root of the density: their squares alone may overflow
+        # phi times the root of the density: either squared alone may overflow
         root = np.sqrt(weight) * np.exp(-0.25 * u**2 / q) / (2 * np.pi * q) ** 0.25
         square, slope = (root * phi) ** 2, (root * dphi) ** 2
-        # By parts: no derivative of phi, so jumps need no care.
+        # By parts: without a derivative of phi, so that jumps need no extra terms.
         radial = 0.5 * square * (u**2 / q - 1)
         second, steepness = square.sum(), slope.sum()
         values[:, i] = second, radial.sum(), steepness
         least = max(steepness, FLAT * second / q, TINY)  # a smaller slope is rounding of phi
-        doubts[:, i] = square[doubtful].sum() / max(second, TINY), slope[unclear].sum() / least
-    shares = doubts.max(axis=1) if np.isfinite(values).all() else np.full(2, np.inf)
-    return Level(values, *shares.tolist())
+        fractions[:, i] = square[rough].sum() / max(second, TINY), slope[bent].sum() / least
+    unresolved = fractions.max(axis=1) if np.isfinite(values).all() else np.full(2, np.inf)
+    return LevelMoments(values, *unresolved.tolist())
 
 
 def noise_of(activation: Activation) -> float:
-    """How far phi is from a polynomial where any phi should be one: on most tiny intervals."""
+    """Relative noise of phi: its median distance from a polynomial over tiny intervals."""
     starts = np.linspace(-3.0, 3.0, 102)
     phi = activation((starts + 5e-4 * (1 + legendre(GAUSS)[0][:, None])).T)
     size = max(float(np.abs(phi).max()), TINY)
     return float(np.median(_tails(phi))) / size
 
 
-def is_steep(activation: Activation, places: Array, noise: float) -> bool:
-    """Whether E[phi'²] diverges at one of these: (change of phi)² is then no less than h."""
+def is_steep(activation: Activation, points: Array, noise: float) -> bool:
+    """Whether E[phi'²] diverges at one of these points: (phi(x+h) - phi(x))²/h does not vanish."""
     far, near = 2.0**-10, 2.0**-30
-    for at in places:
+    for at in points:
         for side in (-1, 1):
             x = at + side * np.array([far, far / 4, near, near / 4])
             phi = activation(x)
@@ -93,7 +90,7 @@ def is_steep(activation: Activation, places: Array, noise: float) -> bool:
 
 
 def _mesh(resolved: Resolved, deviation: float) -> Array:
-    """Panels in u that resolve phi and a density of standard deviation down to half of this."""
+    """Panels in u that resolve phi and densities of standard deviation down to deviation / 2."""
     reach = np.sqrt(2) * resolved.reach
     bound = reach * deviation
     regular = np.linspace(-bound, bound, 1 + int(np.ceil(4 * reach)))
@@ -106,7 +103,7 @@ def _mesh(resolved: Resolved, deviation: float) -> Array:
 
 
 def _refined(activation: Activation, edges: Array, deviation: float, noise: float) -> Array:
-    """The same with rough panels halved, again and again where they stay rough."""
+    """Bisect panels on which phi is not a polynomial, repeatedly."""
     for _ in range(ROUNDS):
         _, _, phi = _nodes(activation, edges)
         rough = _rough(phi, edges, deviation, noise)
@@ -126,7 +123,7 @@ def _nodes(activation: Activation, edges: Array) -> tuple[Array, Array, Array]:
 
 
 def _rough(phi: Array, edges: Array, deviation: float, noise: float) -> Mask:
-    """Panels on which phi is no polynomial, as far as the Gaussian lets them matter."""
+    """Panels on which phi is not a polynomial, its error weighted by the Gaussian density."""
     nearest = np.minimum(np.abs(edges[1:]), np.abs(edges[:-1])) / deviation
     weight = np.exp(-0.25 * nearest**2)
     size = np.max(weight * np.abs(phi).max(axis=1))
@@ -134,7 +131,7 @@ def _rough(phi: Array, edges: Array, deviation: float, noise: float) -> Mask:
 
 
 def _tails(phi: Array) -> Array:
-    """The last Legendre coefficients of each panel, from its values at the Gauss nodes."""
+    """Largest of the last three Legendre coefficients of each panel."""
     t, w = legendre(GAUSS)
     last = np.polynomial.legendre.legvander(t, GAUSS - 1)[:, -3:] * w[:, None]
     return np.abs(phi @ last).max(axis=1) * GAUSS

@@ -1,4 +1,4 @@
-"""The critical line: where a network stops forgetting.
+"""The critical line: the weight_var up to which nearby inputs converge with depth.
 
 Takes an activation and one of the two variances; gives the other. For a given bias_var, small
 weights make inputs converge (chi_1 < 1) at a finite variance. The line is the first weight_var at
@@ -6,35 +6,33 @@ which that ends, which can happen in four ways:
 
     chi_1 = 1            weight_var = 1/S(q),    bias_var = q - m2(q)/S(q)
     q* ceases to exist   weight_var = 1/m2'(q),  bias_var = q - m2(q)/m2'(q)
-    q* is passed by      m2(weight_var + bias_var) = 1: the unit input starts on an unstable q
+    q* is not reached    m2(weight_var + bias_var) = 1: the unit input starts on an unstable q
     q* -> infinity       weight_var = lim q/m2(q), for activations like relu
 
-with m2 = E[phi²], S = E[phi'²]. All solutions are found, one variable each, and between them the
-flow of the variance says on which side of the line a network is. tanh, erf, sin and elu meet the
-first; relu and softplus the last (2, for every bias_var). gelu and silu meet the third at
-small biases, where they stay finite even beyond 2 because m2/q rises from 1/4 to 1/2; at larger
-ones they meet the first just below 2, as E[phi'²] overshoots 1/2: a narrow chaotic strip.
+with m2 = E[phi²], S = E[phi'²]. All solutions are found, each a root in one variable, and between
+them the limit of the variance tells on which side of the line a network is. The first applies to
+tanh, erf, sin and elu; the last to relu and softplus (2, for every bias_var). For gelu and silu it
+is the third at small biases, where the variance stays finite even beyond 2 because m2/q rises from
+1/4 to 1/2; at larger biases the first, just below 2, as E[phi'²] exceeds 1/2: a narrow chaotic
+strip.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from nngp._safe import TINY
-from nngp.architecture import as_activation
-from nngp.covariance.select import AnyActivation
-from nngp.regimes.inputs import LARGEST, as_grid, as_variances
+from nngp._arrays import TINY, Array, Mask
+from nngp.architecture import ActivationLike, as_activation
 from nngp.regimes.moments import Moments, moments_of
-from nngp.regimes.roots import solve
-from nngp.regimes.state import State
-from nngp.regimes.variance import FLAT, GRID, sign_changes, unit_flow
+from nngp.regimes.propagation_state import PropagationState
+from nngp.regimes.root_finding import find_roots
+from nngp.regimes.validation import LARGEST, ScalarOrArray, as_grid, as_variances
+from nngp.regimes.variance import FLAT, GRID, limit_variance, sign_changes
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Rate = Callable[[Moments, Array], Array]
-Point = tuple[float, float]  # on the line: the variance sought, and q*
+Point = tuple[float, float]  # on the line: the unknown variance, and q*
 
 
 class EdgeOfChaos(NamedTuple):
@@ -46,12 +44,12 @@ class EdgeOfChaos(NamedTuple):
 
 
 def critical_line(
-    activation: AnyActivation,
+    activation: ActivationLike,
     bias_var: ArrayLike | None = None,
     *,
     weight_var: ArrayLike | None = None,
-) -> Any:
-    """The weight_var at which a network with this bias_var is critical, or the other way round.
+) -> ScalarOrArray:
+    """The critical weight_var for a given bias_var, or the critical bias_var for a weight_var.
 
     As weight_var grows from zero the network is ordered at first; the line is where that ends:
     chi_1 reaches 1 (tanh) or the variance becomes infinite (relu). Given weight_var, it is the
@@ -61,18 +59,18 @@ def critical_line(
     ----------
     activation : str, callable or Activation
     bias_var, weight_var : array_like
-        One of the two; the other is what you get.
+        One of the two; the other is returned.
 
     Raises
     ------
     ValueError
-        If there is no such value up to 1e30, as for an activation that jumps: chi_1 is infinite
-        always.
+        If there is no such value up to 1e30, as for an activation that jumps, whose chi_1 is
+        always infinite.
 
     Notes
     -----
-    To 1e-10 for bias_var = 0 and from 1e-15 on; between, where the line leaves zero like a cube
-    root, to 1e-9 or so.
+    The relative error is 1e-10 for bias_var = 0 and for bias_var above 1e-15; between these, where
+    the line rises from zero like a cube root, about 1e-9.
 
     Examples
     --------
@@ -89,18 +87,18 @@ def critical_line(
     given = as_variances(name, bias_var if weight_var is None else weight_var)  # type: ignore[arg-type]
     find = _weight_on_line if weight_var is None else _bias_on_line
     out = np.array([find(moments_of(phi), float(v))[0] for v in given.ravel()])
-    _refuse_none(phi.name, name, wanted, given.ravel(), out)
+    _check_found(phi.name, name, wanted, given.ravel(), out)
     return out.reshape(given.shape) if given.shape else float(out[0])
 
 
-def edge_of_chaos(activation: AnyActivation, bias_vars: ArrayLike | None = None) -> EdgeOfChaos:
+def edge_of_chaos(activation: ActivationLike, bias_vars: ArrayLike | None = None) -> EdgeOfChaos:
     """The whole critical line, with the variance along it.
 
     Parameters
     ----------
     activation : str, callable or Activation
     bias_vars : array_like of shape (n,), optional
-        Where to give the line; by default 50 values from 0 to 2.
+        Bias variances of the points; by default 50 values from 0 to 2.
 
     Returns
     -------
@@ -119,16 +117,17 @@ def edge_of_chaos(activation: AnyActivation, bias_vars: ArrayLike | None = None)
     phi = as_activation(activation)
     bias = as_grid("bias_vars", np.linspace(0.0, 2.0, 50) if bias_vars is None else bias_vars)
     points = np.array([_weight_on_line(moments_of(phi), float(b)) for b in bias])
-    _refuse_none(phi.name, "bias_var", "weight_var", bias, points[:, 0])
+    _check_found(phi.name, "bias_var", "weight_var", bias, points[:, 0])
     return EdgeOfChaos(points[:, 0], bias, points[:, 1])
 
 
-def line_or_end(moments: Moments, bias: Array) -> Array:
-    """The line; 0 where every network is beyond it, inf where none is."""
+def critical_weight_vars(moments: Moments, bias: Array) -> Array:
+    """The critical line; 0 where every network is above it, inf where none is."""
     return np.array([_weight_on_line(moments, float(b))[0] for b in bias])
 
 
-def _refuse_none(activation: str, name: str, wanted: str, given: Array, found: Array) -> None:
+def _check_found(activation: str, name: str, wanted: str, given: Array, found: Array) -> None:
+    """Raise ValueError where the line has no point."""
     none = ~(found <= LARGEST) | ((found == 0) & (wanted == "weight_var"))
     if none.any():
         raise ValueError(
@@ -140,12 +139,12 @@ def _refuse_none(activation: str, name: str, wanted: str, given: Array, found: A
 
 def _weight_on_line(moments: Moments, bias: float) -> Point:
     """The line at one bias_var, with its variance."""
-    points = [(q - bias, q) for q in _unmoved_starts(moments)]
+    points = [(q - bias, q) for q in _fixed_starts(moments)]
     for rate in RATES:
         x = _roots(lambda x, rate=rate: _bias_share(moments, rate, x) - bias / np.exp(x))
-        points += _pairs(1 / np.maximum(rate(moments, x), TINY), np.exp(x))
+        points += _points(1 / np.maximum(rate(moments, x), TINY), np.exp(x))
     limits = _limits(moments, bias)
-    points += _pairs(limits, unit_flow(moments, limits, np.full_like(limits, bias)))
+    points += _points(limits, limit_variance(moments, limits, np.full_like(limits, bias)))
 
     def is_below(weight: Array) -> Mask:
         return _is_below(moments, weight, np.full_like(weight, bias))
@@ -155,10 +154,10 @@ def _weight_on_line(moments: Moments, bias: float) -> Point:
 
 def _bias_on_line(moments: Moments, weight: float) -> Point:
     """The line at one weight_var, with its variance; inf if there is none."""
-    points = [(q - weight, q) for q in _unmoved_starts(moments)]
+    points = [(q - weight, q) for q in _fixed_starts(moments)]
     for rate in RATES:
         x = _roots(lambda x, rate=rate: weight * rate(moments, x) - 1)
-        points += _pairs(np.exp(x) * _bias_share(moments, rate, x), np.exp(x))
+        points += _points(np.exp(x) * _bias_share(moments, rate, x), np.exp(x))
     points = sorted(point for point in points if point[0] > 0)
     tests = _between(np.array([b for b, _ in points]))
     below = _is_below(moments, np.full_like(tests, weight), tests)
@@ -167,7 +166,7 @@ def _bias_on_line(moments: Moments, weight: float) -> Point:
 
 
 def _limits(moments: Moments, bias: float) -> Array:
-    """The line's ends: where q* becomes infinite and, without bias, where it becomes zero."""
+    """weight_var at which q* becomes infinite and, without bias, at which it becomes zero."""
     out = []
     if moments.growth == "linear":
         out.append(float(_rise(moments, GRID[-1:])[0]))
@@ -193,35 +192,35 @@ RATES = (_slope, _rise)
 def _bias_share(moments: Moments, rate: Rate, log_q: Array) -> Array:
     """bias_var / q where q is a fixed point and weight_var = 1/rate."""
     q = np.exp(log_q)
-    with np.errstate(over="ignore"):  # no rate, no such fixed point: minus infinity
+    with np.errstate(over="ignore"):  # without a rate there is no such fixed point: minus infinity
         return 1 - moments(q).second / q / np.maximum(rate(moments, log_q), TINY)
 
 
-def _pairs(sought: Array, q: Array) -> list[Point]:
-    return list(zip(sought.tolist(), q.tolist(), strict=True))
+def _points(unknown: Array, q: Array) -> list[Point]:
+    return list(zip(unknown.tolist(), q.tolist(), strict=True))
 
 
-def _unmoved_starts(moments: Moments) -> list[float]:
-    """The starts weight_var + bias_var that the first layer does not change."""
+def _fixed_starts(moments: Moments) -> list[float]:
+    """Initial variances weight_var + bias_var that the first layer does not change."""
     return [float(np.exp(x)) for x in _roots(lambda x: moments(np.exp(x)).second - 1)]
 
 
 def _roots(function: Callable[..., Array]) -> Array:
-    """Every sign change over the grid of log q, polished."""
+    """All roots on the grid of log q."""
     values = function(GRID)
     sign = np.where(np.abs(values) > FLAT, np.sign(values), 0.0)
     _, low, high = sign_changes(sign[None])
-    return solve(function, GRID[low], GRID[high])
+    return find_roots(function, GRID[low], GRID[high])
 
 
 def _is_below(moments: Moments, weight: Array, bias: Array) -> Mask:
     """Whether networks lie below the line: finite variance, nearby inputs converge."""
-    state = State(moments, weight, bias)
+    state = PropagationState(moments, weight, bias)
     return (state.variance < np.inf) & (state.chi < 1)
 
 
 def _first_end(points: list[Point], is_below: Callable[[Array], Mask]) -> Point:
-    """The first point below which networks are below the line, and above it beyond."""
+    """The first point that separates networks below the line from networks above it."""
     points = sorted(point for point in points if 0 < point[0] <= LARGEST)
     below = is_below(_between(np.array([w for w, _ in points])))
     ends = np.flatnonzero(below[:-1] & ~below[1:])

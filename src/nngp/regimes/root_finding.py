@@ -1,26 +1,25 @@
-"""Roots of many functions at once, each between two points where its sign differs.
+"""Roots of many scalar functions at once, each between two points of opposite sign.
 
 Takes a function of an array and two arrays; gives an array. Chandrupatla's method: inverse
-quadratic steps where they can be trusted, bisection elsewhere, and the bracket is never lost.
+quadratic interpolation where it is safe, bisection otherwise; every step keeps a bracket.
 """
 
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-EPS = float(np.finfo(np.float64).eps)
+from nngp._arrays import EPS, Array
+
 MOST_STEPS = 200
 
 
-def solve(
+def find_roots(
     function: Callable[[Array], Array], low: Array, high: Array, *, smallest: float = 1.0
 ) -> Array:
-    """x with function(x) = 0 between `low` and `high`, elementwise.
+    """Solve function(x) = 0 between `low` and `high`, elementwise.
 
-    To rounding: of x, relative to it or to `smallest` if that is larger, or of values near 1
-    from which the function is a difference.
+    Stops at rounding of x, relative to the larger of x and `smallest`, or where the function is
+    below rounding of numbers near 1, whose difference it is taken to be.
     """
     a, b = np.array(low), np.array(high)
     fa, fb = function(a), function(b)
@@ -40,7 +39,7 @@ def solve(
 
 
 def _next_step(x: tuple[Array, Array, Array], f: tuple[Array, Array, Array], least: Array) -> Array:
-    """Where between a and b to look next, as a fraction; at least `least` from either."""
+    """The next point, as a fraction of the way from a to b, at least `least` from either end."""
     (a, b, c), (fa, fb, fc) = x, f
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         place, height = (a - b) / (c - b), (fa - fb) / (fc - fb)

@@ -1,6 +1,7 @@
-"""Variances as the public functions take them: checked, broadcast, flattened, and given back.
+"""Validation of the arguments of the public functions, and the shape of their results.
 
-Scalars in, scalars out; arrays in, arrays out. The arithmetic between works on flat arrays.
+Variances are checked, broadcast and flattened; results get the shape of the arguments back, plain
+Python values for scalars.
 """
 
 from dataclasses import dataclass
@@ -10,25 +11,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
-LARGEST = 1e30  # of a variance: what follows from it must stay within float64
-SMALLEST = 1e-58  # what is less counts as zero, as it does beside the lowest variance looked at
+from nngp._arrays import Array
+
+ScalarOrArray = Any  # a Python scalar for scalar arguments, an array for arrays
+LARGEST = 1e30  # of a variance: results must not overflow
+SMALLEST = 1e-58  # smaller variances count as zero, as `moments.LOWEST` represents zero
 
 
 @dataclass(frozen=True)
-class Settings:
-    """weight_var and bias_var as flat arrays, and the shape they came in."""
+class BroadcastVariances:
+    """weight_var and bias_var as flat arrays, and the shape of the arguments."""
 
     weight: Array
     bias: Array
     shape: tuple[int, ...]
 
-    def give(self, values: NDArray[Any]) -> Any:
-        """Flat results in the shape of the input; a plain Python value for scalars."""
+    def restore(self, values: NDArray[Any]) -> ScalarOrArray:
+        """Give flat results the shape of the arguments; a plain Python value for scalars."""
         return values.reshape(self.shape) if self.shape else values[0].item()
 
 
-def settings_of(weight_var: ArrayLike, bias_var: ArrayLike) -> Settings:
+def broadcast_variances(weight_var: ArrayLike, bias_var: ArrayLike) -> BroadcastVariances:
     """Check and broadcast the two variances."""
     weight, bias = as_variances("weight_var", weight_var), as_variances("bias_var", bias_var)
     try:
@@ -38,11 +41,11 @@ def settings_of(weight_var: ArrayLike, bias_var: ArrayLike) -> Settings:
             f"weight_var of shape {weight.shape} and bias_var of shape {bias.shape} do not "
             "broadcast; give scalars or arrays of matching shapes"
         ) from None
-    return Settings(weight.ravel(), bias.ravel(), weight.shape)
+    return BroadcastVariances(weight.ravel(), bias.ravel(), weight.shape)
 
 
 def as_variances(name: str, values: ArrayLike) -> Array:
-    """An array of finite variances >= 0, those that no flow can see being 0."""
+    """Convert to an array of finite variances >= 0; those below SMALLEST become 0."""
     out = _as_numbers(name, values)
     wrong = ~((out >= 0) & (out <= LARGEST))
     if wrong.any():
@@ -52,8 +55,8 @@ def as_variances(name: str, values: ArrayLike) -> Array:
     return np.where(out < SMALLEST, 0.0, out)
 
 
-def as_correlation(at: Any) -> float:
-    """A correlation in [-1, 1]."""
+def as_correlation(at: object) -> float:
+    """Check that `at` is a correlation in [-1, 1]."""
     if not isinstance(at, Real) or not -1 <= float(at) <= 1:
         raise ValueError(f"at must be a correlation in [-1, 1] or 'fixed point', got {at!r}")
     return float(at)
@@ -72,7 +75,7 @@ def _as_numbers(name: str, values: ArrayLike) -> Array:
 
 
 def as_grid(name: str, values: ArrayLike) -> Array:
-    """A one-dimensional, non-empty array of variances."""
+    """Convert to a one-dimensional, non-empty array of variances."""
     out = as_variances(name, values)
     if out.ndim != 1 or not out.size:
         raise ValueError(

@@ -1,19 +1,19 @@
-"""A network in the limit of depth: its variance, its correlation, and how fast it gets there.
+"""Fixed point of signal propagation: its variance and correlation, slopes and depth scales.
 
-Takes an activation and flat arrays of weight_var and bias_var; gives a `State` whose properties
-are arrays. With q* the variance that a unit-variance input flows to, the correlation of two
-inputs moves by
+Takes an activation and flat arrays of weight_var and bias_var; gives a `PropagationState` whose
+properties are arrays. With q* the limit of the variance of a unit-variance input, the correlation
+map is
 
     1 - c  ->  (weight_var / q*) [F(q*, 1) - F(q*, c)],
 
 a power series in c with non-negative coefficients, hence convex on [0, 1]: c* = 1 exactly if its
-slope there, chi_1 = weight_var E[phi'²], is at most 1; otherwise one root below 1 attracts. It is
-sought as e = 1 - c, from deficits, so that c* near 1 is right.
+slope there, chi_1 = weight_var E[phi'²], is at most 1; otherwise one root below 1 is stable. It is
+computed as e = 1 - c, from deficits, so that c* near 1 is accurate.
 
 Where q* is 0 or infinite the factor weight_var / q* is that of one layer, 1 / E[phi²]: the bias
-no longer counts. If phi is smooth and its variance vanishes, that map is the identity in the
-limit; correlations freeze at whatever they were, and c* = 1 (the limit of a small bias) is given
-with an infinite depth scale.
+is negligible. If phi is smooth and its variance vanishes, that map is the identity in the limit;
+correlations no longer change, and c* = 1 (the limit of a small bias) is returned with an infinite
+depth scale.
 """
 
 import warnings
@@ -23,25 +23,23 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp._safe import TINY
+from nngp._arrays import TINY, Array, Mask
 from nngp.architecture import Activation
 from nngp.errors import ToleranceWarning
-from nngp.regimes.correlation import attractors, slopes
-from nngp.regimes.moments import HIGHEST, LOWEST, Moments, Values, moments_of
-from nngp.regimes.variance import unit_flow
+from nngp.regimes.correlation import slopes, stable_correlations
+from nngp.regimes.moments import HIGHEST, LOWEST, Moments, MomentValues, moments_of
+from nngp.regimes.variance import limit_variance
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 CRITICAL = 1e-9  # |chi - 1| up to which a network counts as critical
 ROUNDING = 1e-12  # of chi
-AT_LIMIT = 1e-6  # the same at q* = 0 or infinity
-ENDLESS = 1e40  # a slope that is infinite in the limit, at the variance that stands for it
-LIMITS = 1e-25, 1e25  # variances that stand for those: small enough for powers of them
+AT_LIMIT = 1e-6  # of chi, at q* = 0 or infinity
+ENDLESS = 1e40  # a slope beyond this is infinite in the limit
+LIMITS = 1e-25, 1e25  # variances that represent 0 and infinity, whose powers stay within float64
 
 
 @dataclass(frozen=True)
-class State:
-    """The limit of depth for many networks with one activation."""
+class PropagationState:
+    """Fixed points of signal propagation for many networks with one activation."""
 
     moments: Moments
     weight: Array
@@ -50,7 +48,7 @@ class State:
     @cached_property
     def variance(self) -> Array:
         """q*, which may be 0 or infinite."""
-        return unit_flow(self.moments, self.weight, self.bias)
+        return limit_variance(self.moments, self.weight, self.bias)
 
     @cached_property
     def is_finite(self) -> Mask:
@@ -64,7 +62,7 @@ class State:
 
     @cached_property
     def variance_slope(self) -> Array:
-        """V'(q*)."""
+        """Slope V'(q*) of the variance map."""
         q = np.clip(self.variance, LOWEST, HIGHEST)
         return self._times_weight(self._at_fixed_point.radial / q)
 
@@ -101,7 +99,7 @@ class State:
 
     @property
     def phase(self) -> NDArray[np.str_]:
-        """The name of the phase."""
+        """Name of the phase."""
         saturates = self.moments.growth == "sublinear"
         conditions = [
             np.abs(self.chi - 1) <= CRITICAL,
@@ -118,35 +116,36 @@ class State:
         return self._times_weight(slopes(self.moments.activation, self._layer_variance, corr))
 
     def _times_weight(self, values: Array) -> Array:
-        """weight_var times a moment, which beyond all reason means 0 or infinity."""
+        """weight_var times a moment; 0 or infinity beyond ENDLESS."""
         out = np.multiply(self.weight, values, where=self.weight > 0, out=np.zeros_like(values))
         out[np.abs(out) < 1 / ENDLESS] = 0.0
         out[np.abs(out) > ENDLESS] = np.inf
         return out
 
     @cached_property
-    def _at_fixed_point(self) -> Values:
+    def _at_fixed_point(self) -> MomentValues:
         return self.moments(self.variance)
 
     @cached_property
     def _layer_variance(self) -> Array:
-        """q*, or a variance at which a layer is near its limit."""
+        """q*, or for q* = 0 or infinity a variance at which a layer is near its limit."""
         low, high = LOWEST**0.25, self.moments.highest_layer
         return np.where(self.is_finite, self.variance, np.where(self.variance > 0, high, low))
 
     @cached_property
     def _gain(self) -> Array:
-        """What turns the deficit of a layer into the next 1 - c."""
+        """Factor from the deficit of a layer to 1 - c in the next."""
         q = self._layer_variance
         limit = 1 / np.maximum(self.moments(q).second, TINY)
         return np.where(self.is_finite, self.weight / q, limit)
 
     @cached_property
     def _slope_at_one(self) -> Array:
+        """Slope of the correlation map at c = 1."""
         q = np.clip(self.variance, *LIMITS)
         at = self.moments(q)
         limit = at.slope * q / np.maximum(at.second, TINY)
-        # Without weights there is no flow to a limit: chi is 0, and all inputs are one.
+        # Without weights chi is 0: all inputs have the same output.
         return np.where(self.is_finite | (self.weight == 0), self.chi, limit)
 
     @cached_property
@@ -160,20 +159,21 @@ class State:
 
     @cached_property
     def _below_one(self) -> tuple[Array, Array]:
-        """Of the networks with c* < 1: 1 - c*, and E[phi'(u) phi'(v)] there."""
+        """1 - c* and E[phi'(u) phi'(v)] there, of the networks with c* < 1."""
         which = self._is_chaotic
-        return attractors(self.moments.activation, self._layer_variance[which], self._gain[which])
+        q, gain = self._layer_variance[which], self._gain[which]
+        return stable_correlations(self.moments.activation, q, gain)
 
 
-def state_of(activation: Activation, weight: Array, bias: Array) -> State:
-    """The limit of depth of networks with these variances (flat arrays)."""
-    state = State(moments_of(activation), weight, bias)
-    trusted = state.moments.trusted
-    if np.any(state.variance > trusted):
+def propagation_state(activation: Activation, weight: Array, bias: Array) -> PropagationState:
+    """The fixed points of networks with these variances (flat arrays); warns if extrapolated."""
+    state = PropagationState(moments_of(activation), weight, bias)
+    largest = state.moments.valid_up_to
+    if np.any(state.variance > largest):
         warnings.warn(
-            f"the variance grows beyond {trusted:.2g}, up to where the moments of activation "
-            f"'{activation.name}' could be integrated; what is said of it there follows a trend "
-            "that was not seen to hold",
+            f"the variance grows beyond {largest:.2g}, up to where the moments of activation "
+            f"'{activation.name}' could be integrated; results there are extrapolated, and "
+            "the extrapolation could not be validated",
             ToleranceWarning,
             stacklevel=4,
         )
@@ -181,7 +181,7 @@ def state_of(activation: Activation, weight: Array, bias: Array) -> State:
 
 
 def _depth(slope: Array) -> Array:
-    """1 / |log slope|: inf where the slope is 1, 0 where it is 0 or infinite."""
+    """1 / |log slope|, which is inf where the slope is 1 and 0 where it is 0 or infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.abs(np.log(slope))
         return np.where(np.abs(slope - 1) <= CRITICAL, np.inf, 1 / rate)

@@ -1,39 +1,44 @@
-"""What a network leaves of the data's geometry at its output.
+"""Geometry of the data at the output of a network.
 
-Takes an architecture, inputs or none, and 1 - c*; gives a `Remains`. A kernel learns from
-K(x,x) - K(x,x'), and what of that differs from its limit is all that depth has left to tell one
-pair from another.
+Takes an architecture, inputs or none, and 1 - c*; gives an `OutputGeometry`. A kernel learns from
+K(x,x) - K(x,x'), and only through the difference of that from its limit at infinite depth can the
+network distinguish one pair of inputs from another.
 """
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nngp._arrays import EPS, Array
 from nngp.architecture import Architecture
 from nngp.curve import curve_at
 from nngp.errors import VarianceError
 from nngp.gram import as_inputs
 
-Array = NDArray[np.float64]
-SAMPLE = 300  # points whose pairs are looked at
+SAMPLE = 300  # points whose pairs are used
 DEGREE = math.pi / 180
 
 
 @dataclass(frozen=True)
-class Remains:
-    """K(x,x), `spread` and `contrast` at the output, as far as they can be had."""
+class OutputGeometry:
+    """K(x,x), `spread` and `contrast` at the output (see `Diagnosis`), where they exist."""
 
     variance: float | None = None
     spread: float | None = None
     contrast: float | None = None
-    has_kernel: bool = True  # whether the recursion comes to an end within float64
-    one_direction: bool = False  # whether the data have no angles
+    has_kernel: bool = True  # whether the recursion stays within float64
+    one_direction: bool = False  # whether all inputs are parallel
 
 
-def remains(architecture: Architecture, X: ArrayLike | None, apart: float) -> Remains:
-    """Measured over the pairs of X, or over angles up to 90 degrees; `apart` is 1 - c*."""
+def output_geometry(
+    architecture: Architecture, X: ArrayLike | None, apart: float
+) -> OutputGeometry:
+    """Measure spread and contrast over the pairs of X, or over angles up to 90 degrees.
+
+    `apart` is 1 - c*.
+    """
     if X is None:
         input_var, one_minus = 1.0, 1 - np.cos(DEGREE * np.arange(1, 91))
     else:
@@ -42,15 +47,17 @@ def remains(architecture: Architecture, X: ArrayLike | None, apart: float) -> Re
     try:
         curve = curve_at(architecture, input_var)
     except VarianceError:
-        return Remains(has_kernel=False, one_direction=one_direction)
+        return OutputGeometry(has_kernel=False, one_direction=one_direction)
     if architecture.is_infinite:
-        return Remains(one_direction=one_direction)
+        return OutputGeometry(one_direction=one_direction)
     if curve.variance == 0:
-        return Remains(0.0, 0.0, 0.0, one_direction=one_direction)
+        return OutputGeometry(0.0, 0.0, 0.0, one_direction=one_direction)
     share = curve.deficit(one_minus=one_minus) / curve.variance
     clear = one_minus >= 1 - math.cos(DEGREE)
     contrast = np.abs(share - apart)[clear | ~clear.any()].max()
-    return Remains(curve.variance, float(share.max()), float(contrast), one_direction=one_direction)
+    return OutputGeometry(
+        curve.variance, float(share.max()), float(contrast), one_direction=one_direction
+    )
 
 
 def _geometry(points: Array) -> tuple[float, Array]:
@@ -59,7 +66,7 @@ def _geometry(points: Array) -> tuple[float, Array]:
         raise ValueError("X must have at least two points: one alone makes no angle")
     if len(points) > SAMPLE:
         points = points[np.linspace(0, len(points) - 1, SAMPLE).astype(int)]
-    # The largest number of a point is taken out first, as squares may not fit float64.
+    # Points are divided by their largest entry first, as squares may overflow.
     size = np.abs(points).max(axis=1)
     if not np.median(size) > 0:
         raise ValueError("most points of X are zero and have no direction; remove them")
@@ -69,11 +76,11 @@ def _geometry(points: Array) -> tuple[float, Array]:
     unit = scaled / norm[:, None]
     distance2 = [((unit[i + 1 :] - row) ** 2).sum(axis=1) for i, row in enumerate(unit)]
     one_minus = np.clip(0.5 * np.concatenate(distance2), 0.0, 2.0)
-    return input_var, np.where(one_minus > 4 * np.finfo(float).eps ** 2, one_minus, 0.0)
+    return input_var, np.where(one_minus > 4 * EPS**2, one_minus, 0.0)
 
 
 def _mean_square(norm: float, features: int) -> float:
-    """x·x/d, refused where float64 cannot hold it."""
+    """x·x/d; ValueError where it would overflow or underflow."""
     root = norm / math.sqrt(features)
     if not 1e-150 < root < 1e150:
         raise ValueError(

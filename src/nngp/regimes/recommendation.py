@@ -1,21 +1,35 @@
-"""A diagnosis in plain words: what to do, and the lines that print it.
-
-Takes numbers; gives sentences.
-"""
+"""The recommendation of a diagnosis, and its numbers as lines of text."""
 
 import math
-from typing import Any
+from typing import TypedDict
 
 from nngp.architecture import Architecture
-from nngp.regimes.remains import Remains
+from nngp.regimes.output_geometry import OutputGeometry
 
 ROUNDING = 2.0**-52
 
 
-def advice(
-    architecture: Architecture, found: Remains, values: dict[str, Any], is_constant: bool
+class Findings(TypedDict):
+    """The numbers of a diagnosis; their meaning is documented in `Diagnosis`."""
+
+    phase: str
+    chi: float
+    variance: float
+    correlation: float
+    xi_q: float
+    xi_c: float
+    trainable_depth: float
+    critical_weight_var: float
+    distance: float
+    spread: float | None
+    contrast: float | None
+    noise: float
+
+
+def recommend(
+    architecture: Architecture, found: OutputGeometry, values: Findings, is_constant: bool
 ) -> str:
-    """What to do about a network, from the fields of its diagnosis."""
+    """Recommend keeping or changing a network, from the fields of its diagnosis."""
     if is_constant:
         return (
             f"activation '{architecture.activation.name}' is constant, so at no depth anything is "
@@ -27,55 +41,56 @@ def advice(
             "nothing to tell apart"
         )
     if architecture.is_infinite:
-        return _without_end(found)
+        return _at_infinite_depth(found)
     if found.contrast is None:
-        return f"the variance leaves float64 at this depth; use fewer layers, or {_nearer(values)}"
+        return f"the variance leaves float64 at this depth; {_use_fewer_layers(values)}"
     if found.contrast <= max(ROUNDING, values["noise"]):
-        return _too_little(found.contrast, values)
+        return _below_noise(found.contrast, values)
     if freezes(values):
-        return f"keep it: correlations freeze, and the signal, though it {fate(values)}, is enough"
+        signal = f"the signal, though it {variance_limit(values)}, is enough"
+        return f"keep it: correlations freeze, and {signal}"
     if values["phase"] == "critical" or architecture.depth <= values["trainable_depth"]:
         return "keep it: the depth is within what this setting carries"
-    return f"deeper than this setting carries; use fewer layers, or {_nearer(values)}"
+    return f"deeper than this setting carries; {_use_fewer_layers(values)}"
 
 
-def freezes(values: dict[str, Any]) -> bool:
-    """Whether correlations stay while the variance does not."""
+def freezes(values: Findings) -> bool:
+    """Whether correlations stop changing while the variance vanishes or explodes."""
     return not 0 < values["variance"] < math.inf and math.isinf(values["xi_c"])
 
 
-def fate(values: dict[str, Any]) -> str:
-    """What becomes of a variance that does not rest."""
+def variance_limit(values: Findings) -> str:
+    """Verb for a variance whose limit is not finite and positive."""
     return "explodes" if values["variance"] > 0 else "vanishes"
 
 
-def in_words(depth: float, values: dict[str, Any]) -> list[str]:
-    """The lines between the name of the network and the advice."""
+def describe(depth: float, values: Findings) -> list[str]:
+    """Distance to criticality, depth scales and output geometry, a line each."""
     return [_distance(values), _depth_scales(values), _contrast(depth, values)]
 
 
-def _without_end(found: Remains) -> str:
+def _at_infinite_depth(found: OutputGeometry) -> str:
     if found.has_kernel:
         return "the limit kernel is used, which keeps the proportions of what depth takes away"
     return "the infinitely deep network has no limit kernel; use a finite depth"
 
 
-def _too_little(contrast: float, values: dict[str, Any]) -> str:
-    what = "rounding" if contrast <= ROUNDING else "the noise"
-    remedy = f"use fewer layers, or {_nearer(values)}"
+def _below_noise(contrast: float, values: Findings) -> str:
+    floor = "rounding" if contrast <= ROUNDING else "the noise"
+    remedy = _use_fewer_layers(values)
     if values["phase"] in ("ordered", "bounded"):
         remedy += "; or keep it, with nngp.normalize and relative_noise=True"
-    return f"the data's geometry is below {what}; {remedy}"
+    return f"the data's geometry is below {floor}; {remedy}"
 
 
-def _nearer(values: dict[str, Any]) -> str:
+def _use_fewer_layers(values: Findings) -> str:
     line = values["critical_weight_var"]
     if 0 < line < math.inf:
-        return f"move weight_var towards {line:.4g}"
-    return "use an activation that has a critical line"
+        return f"use fewer layers, or move weight_var towards {line:.4g}"
+    return "use fewer layers, or use an activation that has a critical line"
 
 
-def _distance(values: dict[str, Any]) -> str:
+def _distance(values: Findings) -> str:
     line, distance = values["critical_weight_var"], values["distance"]
     if not 0 < line < math.inf:
         return "distance to criticality: there is no critical weight_var at this bias_var"
@@ -86,10 +101,10 @@ def _distance(values: dict[str, Any]) -> str:
     )
 
 
-def _depth_scales(values: dict[str, Any]) -> str:
+def _depth_scales(values: Findings) -> str:
     if freezes(values) and values["phase"] != "critical":
         return (
-            f"depth scales: correlations freeze while the signal {fate(values)}, over "
+            f"depth scales: correlations freeze while the signal {variance_limit(values)}, over "
             f"{values['xi_q']:.3g} layers"
         )
     return (
@@ -98,7 +113,7 @@ def _depth_scales(values: dict[str, Any]) -> str:
     )
 
 
-def _contrast(depth: float, values: dict[str, Any]) -> str:
+def _contrast(depth: float, values: Findings) -> str:
     if values["contrast"] is None:
         why = "the depth is infinite" if math.isinf(depth) else "the variance leaves float64"
         return f"geometry left at the output: not measured, {why}"

@@ -1,0 +1,231 @@
+"""Closed forms of smooth activations: erf, GELU, sine, cosine and the Gaussian.
+
+References: Williams 1997 (erf, Gaussian); the others are derived by Stein's lemma.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from nngp import _safe
+from nngp._arrays import EPS, Array, Floats, Namespace
+from nngp.covariance.form import TWO_OVER_PI, ClosedForm, Deficit, Expectation, Parity, Rates, scale
+from nngp.covariance.homogeneous_forms import leaky_relu_form
+
+LIKE_RELU = 1e15  # variance beyond which GELU is taken for ReLU in differences
+
+
+def erf_form() -> ClosedForm:
+    """The error function."""
+
+    def root(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats) -> Floats:
+        return xp.sqrt(1 + 2 * q1 + 2 * q2 + 4 * q1 * q2 * _safe.sine2(xp, c, m))
+
+    def value(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+        # arcsin(2 rho / sqrt(...)) as arctan2: steady where the argument nears 1
+        return TWO_OVER_PI * xp.arctan2(2 * scale(xp, q1, q2) * c, root(xp, q1, q2, c, m))
+
+    def slope(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+        return 2 * TWO_OVER_PI / root(xp, q1, q2, c, m)
+
+    def radial(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+        return slope(xp, q1, q2, c, m) * scale(xp, q1, q2) * c / (1 + 2 * q1)
+
+    def deficit(q: float, m: Array) -> Array:
+        return TWO_OVER_PI * _arcsin_deficit(2 * q, m)
+
+    def deficit_in_var(q: float, m: Array) -> Array:
+        return 2 * TWO_OVER_PI * _arcsin_deficit_in_var(2 * q, m)
+
+    def together(xp: Namespace, q1: Floats, q2: Floats, c: Floats) -> Rates:
+        both = slope(xp, q1, q2, c)
+        moved = both * c * scale(xp, q1, q2)
+        return both, moved / (1 + 2 * q1), moved / (1 + 2 * q2)
+
+    return ClosedForm(value, slope, radial, deficit, deficit_in_var, "odd", together=together)
+
+
+def _arcsin_deficit(q: float, m: Array) -> Array:
+    """arcsin(x) - arcsin(x (1 - m)) for x = q / (1 + q)."""
+    x, cos_x = q / (1 + q), np.sqrt(1 + 2 * q) / (1 + q)
+    y, sine2 = x * (1 - m), m * (2 - m)
+    cos_y = np.sqrt(cos_x**2 + x**2 * sine2)  # x² - y² = x² sine2
+    return np.arctan2(x * sine2 / (cos_y + (1 - m) * cos_x), cos_x * cos_y + x * y)
+
+
+def _arcsin_deficit_in_var(q: float, m: Array) -> Array:
+    """Derivative of `_arcsin_deficit` in q, (1/root1 - c/root) / (1 + q), over one denominator."""
+    sine2, root1, root = _roots(q, m)
+    return sine2 * (1 + q) / (root * root1 * (root + (1 - m) * root1))
+
+
+def _roots(q: float, m: Array) -> tuple[Array, float, Array]:
+    """1 - c², and (1 + q) cos of arcsin x and of arcsin(x c), for x = q / (1 + q)."""
+    sine2 = m * (2 - m)
+    return sine2, np.sqrt(1 + 2 * q), np.sqrt(1 + 2 * q + q**2 * sine2)
+
+
+def gelu_form() -> ClosedForm:
+    """x Phi(x), with Phi the distribution function of the standard normal."""
+    # All but the value lose a factor sqrt(q) to rounding. At large q they agree with ReLU's to
+    # 1/sqrt(q), which is then the smaller error.
+    near, relu = _gelu_near(), leaky_relu_form(0.0)
+
+    def moment(name: str) -> Expectation:
+        def either(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+            far = xp.minimum(q1, q2) > LIKE_RELU
+            return xp.where(far, *(getattr(form, name)(xp, q1, q2, c, m) for form in (relu, near)))
+
+        return either
+
+    def difference(name: str) -> Deficit:
+        def either(q: float, m: Array) -> Array:
+            here = getattr(near, name)(np.minimum(q, LIKE_RELU), m)
+            return np.where(q > LIKE_RELU, getattr(relu, name)(q, m), here)
+
+        return either
+
+    return replace(
+        near,
+        slope=moment("slope"),
+        radial=moment("radial"),
+        deficit=difference("deficit"),
+        deficit_in_var=difference("deficit_in_var"),
+        surplus=difference("surplus"),
+        loss=lambda q: 1 + (4 * np.sqrt(q) if q <= LIKE_RELU else 1 / (EPS * np.sqrt(q))),
+    )
+
+
+def _gelu_near() -> ClosedForm:
+    # x Phi(x) = x/2 + x erf(x/sqrt 2)/2; E[uv erf erf] by Stein's lemma twice.
+    def parts(
+        xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats
+    ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        rho = scale(xp, q1, q2) * c
+        sine2, ones = _safe.sine2(xp, c, m), (1 + q1) * (1 + q2)
+        root = xp.sqrt(1 + q1 + q2 + q1 * q2 * sine2)
+        mix = (1 - q1 * q2) / ones
+        # q1 q2 (1 + c² mix), where mix goes to -1 as variances grow
+        top = q1 * q2 * (sine2 + c * c * (2 + q1 + q2) / ones)
+        return rho, root, mix, top, TWO_OVER_PI * xp.arctan2(rho, root)
+
+    def value(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+        rho, root, _, top, arc = parts(xp, q1, q2, c, m)
+        return 0.25 * (rho + rho * arc + TWO_OVER_PI * top / root)
+
+    def slope(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+        rho, root, mix, top, arc = parts(xp, q1, q2, c, m)
+        return 0.25 * (1 + arc + TWO_OVER_PI * rho / root * (1 + 2 * mix + top / root**2))
+
+    def radial(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+        rho, root, _, top, _ = parts(xp, q1, q2, c, m)
+        at_fixed_rho = (
+            (q2 - (rho / (1 + q1)) ** 2) / root
+            - 0.5 * rho**2 / ((1 + q1) * root)
+            - 0.5 * top * (1 + q2) / root**3
+        )
+        return 0.5 * q1 * TWO_OVER_PI * at_fixed_rho + rho * slope(xp, q1, q2, c, m)
+
+    def even_deficit(q: float, m: Array) -> Array:
+        return q * _gelu_even_deficit_over_q(q, m)
+
+    def deficit(q: float, m: Array) -> Array:
+        return 0.25 * q * m + even_deficit(q, m)
+
+    def surplus(q: float, m: Array) -> Array:
+        even_moment = float(value(np, q, q, np.float64(1.0))) - 0.25 * q
+        return 0.25 * q * m + (2 * even_moment - even_deficit(q, m))
+
+    return ClosedForm(value, slope, radial, deficit, _gelu_deficit_in_var, surplus=surplus)
+
+
+def _gelu_rest(q: float, m: Array) -> tuple[Array, Array]:
+    """The two terms of the even part without an arc tangent, divided by 1 - c²."""
+    _, root1, root = _roots(q, m)
+    return 2 * q**2 / ((1 + q) * root * root1 * (root + root1)), (1 - q) / ((1 + q) * root)
+
+
+def _gelu_even_deficit_over_q(q: float, m: Array) -> Array:
+    sine2, _, root = _roots(q, m)
+    arc = np.arctan2(q * (1 - m), root)
+    rest = sine2 * sum(_gelu_rest(q, m))
+    return 0.25 * TWO_OVER_PI * (_arcsin_deficit(q, m) + m * arc + q * rest)
+
+
+def _gelu_deficit_in_var(q: float, m: Array) -> Array:
+    # Term by term as in `_gelu_even_deficit_over_q`, by the product rule
+    sine2, root1, root = _roots(q, m)
+    first, second = _gelu_rest(q, m)
+    grow, grow1 = (1 + q * sine2) / root, 1 / root1  # of root and root1
+    shrink = 1 / (1 + q) + grow / root + grow1 / root1 + (grow + grow1) / (root + root1)
+    d_first = 4 * q / ((1 + q) * root * root1 * (root + root1)) - first * shrink
+    d_second = -2 / ((1 + q) ** 2 * root) - second * grow / root
+    d_rest = sine2 * (first + second + q * (d_first + d_second))
+    d_arcs = _arcsin_deficit_in_var(q, m) + m * (1 - m) / ((1 + q) * root)
+    moved = 0.25 * TWO_OVER_PI * q * (d_arcs + d_rest)
+    return 0.25 * m + _gelu_even_deficit_over_q(q, m) + moved
+
+
+def sine_form(odd: bool) -> ClosedForm:
+    """The sine if `odd`, otherwise the cosine."""
+
+    # E[sin sin] = exp(-h) sinh(rho), E[cos cos] = exp(-h) cosh(rho), h = (q1 + q2)/2
+    def value_of(odd: bool) -> Expectation:
+        def value(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+            rho = scale(xp, q1, q2) * c
+            size = xp.abs(rho)
+            front = 0.5 * xp.exp(size - 0.5 * (q1 + q2))
+            if odd:
+                return -xp.sign(rho) * front * xp.expm1(-2 * size)
+            return front * (1 + xp.exp(-2 * size))
+
+        return value
+
+    value, slope = value_of(odd), value_of(not odd)
+
+    def radial(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+        return scale(xp, q1, q2) * c * slope(xp, q1, q2, c, m) - q1 * value(xp, q1, q2, c, m)
+
+    def deficit(q: float, m: Array) -> Array:
+        near = -np.expm1(-q * m)
+        if odd:
+            return 0.5 * (near + np.exp(-q * (2 - m)) * near)
+        return 0.5 * near * -np.expm1(-q * (2 - m))
+
+    def deficit_in_var(q: float, m: Array) -> Array:
+        near, far, fall = np.exp(-q * m), np.exp(-q * (2 - m)), np.expm1(-q * m)
+        apart = -m * near * np.expm1(-2 * q * (1 - m))  # m (near - far)
+        return 0.5 * (apart + 2 * far * ((m + fall) if odd else -fall))
+
+    parity: Parity = "odd" if odd else "even"
+    return ClosedForm(value, slope, radial, deficit, deficit_in_var, parity, loss=lambda q: 1 + q)
+
+
+def gaussian_form() -> ClosedForm:
+    """exp(-x²)."""
+
+    # E[exp(-u² - v²)] = det(I + 2 Sigma)^(-1/2)
+    def det(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats) -> Floats:
+        return 1 + 2 * q1 + 2 * q2 + 4 * q1 * q2 * _safe.sine2(xp, c, m)
+
+    def value(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+        return 1 / xp.sqrt(det(xp, q1, q2, c, m))
+
+    def slope(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+        return 4 * scale(xp, q1, q2) * c / det(xp, q1, q2, c, m) ** 1.5
+
+    def radial(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+        return -2 * q1 * (1 + 2 * q2 * _safe.sine2(xp, c, m)) / det(xp, q1, q2, c, m) ** 1.5
+
+    def deficit(q: float, m: Array) -> Array:
+        growth = 4 * q**2 * m * (2 - m)
+        root1, root = np.sqrt(1 + 4 * q), np.sqrt(1 + 4 * q + growth)
+        return growth / (root * root1 * (root + root1))
+
+    def deficit_in_var(q: float, m: Array) -> Array:
+        sine2 = m * (2 - m)
+        root1, root = np.sqrt(1 + 4 * q), np.sqrt(1 + 4 * q + 4 * q**2 * sine2)
+        cubes = 4 * q**2 * (root**2 + root * root1 + root1**2) / ((root + root1) * root1**3)
+        return sine2 * (4 * q - 2 * cubes) / root**3
+
+    return ClosedForm(value, slope, radial, deficit, deficit_in_var, "even")

@@ -1,0 +1,157 @@
+"""The kernel of equal-norm inputs as a function of their cosine, with its derivatives."""
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nngp._arrays import TINY, Array, Mask
+from nngp.architecture import Architecture
+from nngp.curve import octaves
+from nngp.curve.limit import in_proportion
+from nngp.curve.octaves import Octaves, Profile
+from nngp.curve.recursion import after, propagate_tangents
+
+
+class AngularCurve:
+    """The kernel of an architecture as a function of the cosine between two inputs.
+
+    Attributes
+    ----------
+    variance : float
+        K^L(x, x), the value at cosine 1.
+    scale : float
+        K^L(1) - K^L(0), the part of the variance that depends on the input.
+    offset : float
+        K^L(0) / scale, the part that all inputs share relative to the other. Infinite at infinite
+        depth, where the curve is the limit of (K^L - K^L(0)) / scale.
+    error : float
+        Largest error of the curve relative to `variance`, measured at points between the
+        nodes, plus the rounding of the recursion.
+    deficit_error : float
+        Largest error of a deficit relative to itself (for cosines below 0, to `scale`).
+    architecture, input_var
+        The arguments of `compile_curve`.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> curve = nngp.compile_curve(nngp.Architecture(10, "relu", 1.6, 0.1))
+    >>> bool(curve(1.0) == curve.variance), bool(curve.error < 1e-12)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        input_var: float,
+        variance: float,
+        deficits: Octaves,
+        error: float,
+        deficit_error: float,
+        offset: float | None = None,
+        layers: int | None = None,
+    ) -> None:
+        self.architecture, self.input_var = architecture, input_var
+        self.variance, self.error, self.deficit_error = variance, error, deficit_error
+        self.profile = Profile(variance, deficits)
+        self.scale = float(deficits(np.array(False), np.array(1.0)))
+        shared = max(variance - self.scale, 0.0)
+        self.offset = offset if offset is not None else shared / max(self.scale, TINY)
+        self._layers = architecture.depth if layers is None else layers  # that were composed
+
+    def __call__(
+        self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
+    ) -> Array:
+        """K^L at cosines `corr`, or at 1 - `one_minus`, which is exact near 1."""
+        return self.variance - self.deficit(corr, one_minus=one_minus)
+
+    def deficit(
+        self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
+    ) -> Array:
+        """K^L(1) - K^L(c), to relative precision for c >= 0."""
+        return self.profile.deficit(*_signed(corr, one_minus))
+
+    def derivative(
+        self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
+    ) -> Array:
+        """dK^L/dc."""
+        return self._shared.slope(*_signed(corr, one_minus))
+
+    def sensitivity(
+        self,
+        corr: ArrayLike | None = None,
+        *,
+        one_minus: ArrayLike | None = None,
+        per_layer: bool = False,
+    ) -> dict[str, Array]:
+        """dK^L/d weight_var and dK^L/d bias_var at the given cosines.
+
+        With `per_layer` each has a leading axis of depth + 1, for the variances of each layer;
+        otherwise all layers move together.
+        """
+        signed, out = _signed(corr, one_minus), {}
+        for name, profiles in self.sensitivities(per_layer=per_layer).items():
+            rows = [profile.at_signed(*signed) for profile in profiles]
+            out[name] = np.stack(rows) if per_layer else rows[0]
+        return out
+
+    def sensitivities(self, *, per_layer: bool) -> dict[str, list[Profile]]:
+        """The functions behind `sensitivity`, one for each parameter."""
+        tables = self._per_layer if per_layer else self._shared
+        return {"weight_var": tables.weight_var, "bias_var": tables.bias_var}
+
+    @cached_property
+    def _shared(self) -> "_TangentTables":
+        return self._tangent_tables(per_layer=False)
+
+    @cached_property
+    def _per_layer(self) -> "_TangentTables":
+        return self._tangent_tables(per_layer=True)
+
+    def _tangent_tables(self, per_layer: bool) -> "_TangentTables":
+        negative, m = octaves.nodes(self.profile.deficit.coefs.shape[1])
+        negative, m = np.append(negative, False), np.append(m, 1.0)
+        steps = propagate_tangents(
+            self.architecture, self.input_var, negative, m, per_layer=per_layer
+        )
+        state, tangents = after(steps, self._layers)
+        if self.architecture.is_infinite:
+            tangents = in_proportion(state, tangents, self.offset)
+        parameters = len(tangents.variance) // 2
+        functions = [
+            Profile(float(at_one), octaves.from_values(row[:-1]))
+            for at_one, row in zip(tangents.variance, tangents.deficit, strict=True)
+        ]
+        slope = octaves.from_values(tangents.slope[:-1])
+        return _TangentTables(slope, functions[:parameters], functions[parameters:])
+
+    def __repr__(self) -> str:
+        return (
+            f"AngularCurve({self.architecture!r}, input_var={self.input_var:g}, "
+            f"variance={self.variance:.6g}, error={self.error:.1e})"
+        )
+
+
+class _TangentTables(NamedTuple):
+    """dK/dc, and the derivatives of K in each weight_var and each bias_var."""
+
+    slope: Octaves
+    weight_var: list[Profile]
+    bias_var: list[Profile]
+
+
+def _signed(corr: ArrayLike | None, one_minus: ArrayLike | None) -> tuple[Mask, Array]:
+    """The sign of the correlation and 1 - |c|, from the cosine or from one minus it."""
+    if (corr is None) == (one_minus is None):
+        raise ValueError("give either the cosines or one_minus=, not both")
+    if corr is not None:
+        c = np.asarray(corr, dtype=np.float64)
+        if not np.all(np.abs(c) <= 1 + 1e-9):
+            raise ValueError("cosines must lie in [-1, 1] and not be NaN")
+        return c < 0, np.maximum(1 - np.abs(c), 0.0)
+    e = np.asarray(one_minus, dtype=np.float64)
+    if not np.all((e >= -1e-9) & (e <= 2 + 1e-9)):
+        raise ValueError("one_minus must lie in [0, 2] and not be NaN")
+    return e > 1, np.clip(np.where(e > 1, 2 - e, e), 0.0, 1.0)
