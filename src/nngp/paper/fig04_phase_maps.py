@@ -80,7 +80,7 @@ LABEL_WIDTH = 0.25  # part of a panel's width that the name of a phase takes
 
 
 def _draw_phases(axes: Axes, theory: Theory | None) -> None:
-    from nngp.plots.phases_figure import LOOKS
+    from nngp.plots.phases_figure import STYLES
 
     if theory is None:
         heat_maps.write_note(axes, "not computed")
@@ -89,7 +89,7 @@ def _draw_phases(axes: Axes, theory: Theory | None) -> None:
     phase = theory.phase[np.maximum(np.arange(len(theory.bias_vars)), 1)]
     for name in np.unique(phase):
         area = phase == name
-        colour = LOOKS[name].tint
+        colour = STYLES[name].tint
         axes.contourf(theory.weight_vars, theory.bias_vars, area, levels=(0.5, 1), colors=colour)
         _name_area(axes, theory, area, name)
     axes.plot(*theory.line_within(theory.weight_vars), **heat_maps.line_look())
