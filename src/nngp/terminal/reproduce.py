@@ -108,8 +108,8 @@ def work(
     begun: float,
     budget: float,
 ) -> None:
-    """Do every workload in its share of the remaining budget; then all of them again in the time that
-    is left, as some need less than expected."""
+    """Do each workload in its share of the remaining budget, then all of them again in the time
+    that is left, as some need less than expected."""
     last = begun + budget
     for i, workload in enumerate(workloads):
         now = time.monotonic()
