@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from nngp import datasets
-from nngp.plots.depth import depth_study, digits
-from nngp.plots.depth_figure import draw_depth
+from nngp.plots.depth import depth_study, digits, draw_depth
 
 TRAIN, TEST = 1000, 3000
 

@@ -123,9 +123,6 @@ def test_what_is_reported_is_what_the_best_weights_do():
     assert trained.val_accuracy == pytest.approx(max(trained.curve["accuracy"]), abs=1e-6)
     assert trained.val_mse == pytest.approx(trained.curve["loss"][best], rel=1e-4)
     assert trained.test_accuracy > 0.8
-    pytest.importorskip("matplotlib")
-    figure = nngp.plots.learning_curve(trained)
-    assert list(figure.axes[1].lines[0].get_ydata()) == trained.curve["accuracy"]
 
 
 def test_training_ends_when_all_labels_are_learned():

@@ -8,7 +8,6 @@ from plain_posterior import kernel as plain_kernel
 from scipy import stats
 
 import nngp
-from nngp import plots
 from nngp.finite.width_convergence import convergence, three_inputs
 
 pytest.importorskip("jax")
@@ -155,56 +154,6 @@ def test_three_inputs_of_one_norm():
 def test_bad_input_is_said(arguments, sentence):
     with pytest.raises((TypeError, ValueError), match=sentence):
         convergence(*arguments)
-
-
-@pytest.fixture(scope="module")
-def figure():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    yield plots.convergence(NET, X=X, widths=WIDTHS, networks=COUNT, seed=1)
-    pyplot.close("all")
-
-
-def test_the_picture_shows_the_study(figure, study):
-    *strips, error, quantiles, kurtosis, statistic = figure.axes
-    for layer, axes in enumerate(strips):
-        np.testing.assert_allclose(axes.lines[0].get_ydata(), study.mean[:, layer, 0, 1])
-        assert axes.lines[1].get_ydata()[0] == study.exact[layer, 0, 1]
-    words = [text.get_text().replace("−", "-") for text in error.get_legend().get_texts()]
-    assert [float(word.split()[3]) for word in words] == pytest.approx(list(study.slope), abs=6e-4)
-    np.testing.assert_allclose(error.lines[2].get_ydata(), study.error[:, 1])
-    fitted = error.lines[3].get_ydata()
-    np.testing.assert_allclose(fitted[-2:], study.error[-2:, 1])  # two points, one line
-    assert [text.get_text() for text in quantiles.get_legend().get_texts()] == [
-        f"width {width}" for width in WIDTHS
-    ]
-    middle = quantiles.lines[1].get_ydata()
-    assert middle[len(middle) // 2] == pytest.approx(np.median(study.outputs[0]))
-    np.testing.assert_allclose(kurtosis.lines[0].get_ydata(), study.expected_kurtosis)
-    np.testing.assert_allclose(kurtosis.lines[1].get_ydata(), study.kurtosis)
-    np.testing.assert_allclose(statistic.lines[0].get_ydata(), study.statistic)
-    assert statistic.patches[0].get_extents().y1 == pytest.approx(
-        statistic.transData.transform((1, 5.991))[1], abs=0.5
-    )
-
-
-def test_no_word_is_cut_off_or_too_small(figure):
-    """Sizes as printed across a page, 6.3 inches wide."""
-    import matplotlib.text
-
-    figure.canvas.draw()
-    box = figure.get_tightbbox()
-    assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= figure.get_figwidth()
-    assert box.y1 <= figure.get_figheight()
-    words = [text for text in figure.findobj(matplotlib.text.Text) if text.get_text()]
-    assert min(text.get_fontsize() for text in words) * 6.3 / figure.get_figwidth() >= 7
-
-
-def test_the_picture_is_written(study, tmp_path):
-    draw = pytest.importorskip("nngp.plots.convergence_figure").draw_convergence
-    for name in ("a.png", "a.svg"):
-        draw(study, tmp_path / name)
-        assert (tmp_path / name).stat().st_size > 10_000
 
 
 def test_what_is_exact_at_every_width_does_not_converge():

@@ -30,7 +30,7 @@ def test_work_for_a_cluster_loads_no_dask_before_there_is_one():
     pytest.importorskip("typer")
     pytest.importorskip("polars")
     code = (
-        "import sys, nngp.terminal.app, nngp.terminal.jobs, nngp.terminal.reproduce\n"
+        "import sys, nngp.terminal.app, nngp.terminal.fit, nngp.terminal.reproduce\n"
         "import nngp.paper.on_dask\n"
         "nngp.DaskEngine, nngp.ClusterError\n"
         "print({'dask', 'distributed', 'zarr'} & set(sys.modules))"

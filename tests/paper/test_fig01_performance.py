@@ -1,6 +1,5 @@
 """Figure 1: points of the best networks by validation, and the picture of them."""
 
-import numpy as np
 import pytest
 from stored_grids import SIZES, put, put_grid, put_trial
 
@@ -136,14 +135,3 @@ def test_the_picture_of_sizes(store, tmp_path):
     assert all(low < value < high for line in lines for value in line)
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == ["relu", "infinite", "finite", "paper"]
-
-
-def test_named_accuracies_are_round_and_apart():
-    pytest.importorskip("matplotlib")
-    from nngp.plots.style import accuracy_ticks
-
-    assert accuracy_ticks(0.012, 0.25) == [0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.985]
-    named = accuracy_ticks(0.001, 0.9)
-    assert (named[0], named[-1]) == (0.1, 0.999)
-    logs = -np.log(1 - np.array(named))
-    assert np.diff(logs).min() > np.log(900) / 12

@@ -9,7 +9,7 @@ import nngp
 from nngp.paper import fig06_angular
 from nngp.paper.part import Results
 from nngp.paper.scope import Scope
-from nngp.plots.angular import angular_structure
+from nngp.plots.angular import compute_angular_structure
 from nngp.runs.study import Outcome, Study, carry_out
 
 SCOPE = Scope("digits", (100,))
@@ -21,8 +21,8 @@ def put(store, study, result):
 
 def test_angular_structure_is_the_arc_cosine_formula(monkeypatch):
     table = nngp.LookupTable("relu", n_g=101, n_v=101, n_c=100, s_max=10.0)
-    coarse = partial(angular_structure, table=table)  # the real one takes long
-    monkeypatch.setattr(fig06_angular, "angular_structure", coarse)
+    coarse = partial(compute_angular_structure, table=table)  # the real one takes long
+    monkeypatch.setattr(fig06_angular, "compute_angular_structure", coarse)
     (config,) = fig06_angular.study(SCOPE).configs
     assert config == {"activation": "relu", "depth": 9, "weight_var": 1.6, "bias_var": 0.1}
     result = fig06_angular.study(SCOPE).work(config).result

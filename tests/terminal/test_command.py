@@ -158,7 +158,7 @@ def test_phase_of_one_network(run, coarse):
 
 @pytest.mark.parametrize("option", ["--table no/t.csv", "-o no/p.svg", "--weight-var -1"])
 def test_a_phase_is_refused_before_any_work(run, monkeypatch, option):
-    monkeypatch.setattr("nngp.terminal.jobs.phases", pytest.fail)
+    monkeypatch.setattr("nngp.terminal.phase.phases", pytest.fail)
     code, _, said = run(f"phase {option}")
     assert (code, said.startswith("error: ")) == (2, True)
 
@@ -168,11 +168,31 @@ def test_a_phase_that_cannot_be_drawn_leaves_nothing(run, coarse, monkeypatch):
         raise OSError("no space left on device")
 
     Path("old.svg").write_text("as it was")
-    monkeypatch.setattr("nngp.terminal.jobs.write_table", broken)
+    monkeypatch.setattr("nngp.terminal.phase.write_table", broken)
     code, _, said = run("phase --activation erf -o old.svg --table new.csv")
     assert (code, "no space left on device" in said) == (3, True)
     assert [path.name for path in Path().iterdir()] == ["old.svg"]
     assert Path("old.svg").read_text() == "as it was"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("phase -o /proc/x.png", "nothing can be written to /proc"),
+        ("phase tanh --bias-var 1e31 -o x.png", "between 0 and 1e+30"),
+        ("phase thanh -o x.png", "did you mean: tanh"),
+    ],
+)
+def test_phase_refuses_impossible_options(run, words, said):
+    code, _, error = run(words)
+    assert code == 2
+    assert said in error
+
+
+def test_phase_takes_an_activation_as_a_word(run, coarse):
+    code, out, _ = run("phase erf -o x.svg")
+    assert code == 0
+    assert "erf" in out
 
 
 def test_help_has_an_example_everywhere(run):

@@ -64,16 +64,13 @@ def test_the_answer_is_about_what_was_asked(run):
 
 def test_steps_are_a_whole_number_of_looks(capsys):
     from nngp.finite.recipe import Plan
-    from nngp.terminal.finite import _planned
+    from nngp.terminal.finite import _plan
+    from nngp.terminal.options import SearchOptions
 
-    class Asked:
-        steps, patience = 150, 3
-
-    plan = _planned(Asked, Plan(), loss="cross_entropy")
+    plan = _plan(SearchOptions(steps=150, patience=3), Plan(), "cross_entropy")
     assert (plan.steps, plan.interval, plan.patience, plan.loss) == (200, 100, 3, "cross_entropy")
     assert "so there are 200 at most" in " ".join(capsys.readouterr().err.split())
-    Asked.steps = 30
-    plan = _planned(Asked, Plan())
+    plan = _plan(SearchOptions(steps=30, patience=3), Plan(), "mse")
     assert (plan.steps, plan.interval) == (30, 30)
 
 

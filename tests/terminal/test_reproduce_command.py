@@ -168,10 +168,10 @@ def test_all_without_time_has_nothing_to_report(run, monkeypatch):
 )
 def test_budgets_are_times(text, seconds):
     pytest.importorskip("typer")
-    from nngp.terminal.request import seconds_of
+    from nngp.terminal import parsing
 
-    assert seconds_of(text) == seconds
-    assert seconds_of(None) == math.inf
+    assert parsing.seconds(text) == seconds
+    assert parsing.seconds(None) == math.inf
 
 
 @pytest.mark.parametrize(
@@ -205,11 +205,13 @@ def test_what_cannot_be_is_said_and_nothing_is_left_behind(run, words, said):
 
 
 def test_digits_are_a_quick_look_and_others_the_papers_grid():
-    from nngp.terminal.request import asked
+    pytest.importorskip("typer")
+    from nngp.terminal.options import ReproduceOptions
+    from nngp.terminal.request import request_of
 
     def scope(dataset, grid=None):
-        nothing = (None,) * 2
-        return asked(["fig1"], dataset, *nothing, "relu", grid, "cpu", None, *nothing).scope
+        given = {"parts": ["fig1"], "dataset": dataset, "activations": "relu", "grid": grid}
+        return request_of(ReproduceOptions(**given, engine="cpu")).scope
 
     assert (scope("digits").grid, scope("digits").depths) == (10, (1, 3, 10, 50))
     assert (scope("mnist").grid, len(scope("mnist").depths)) == (30, 9)

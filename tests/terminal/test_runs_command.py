@@ -108,10 +108,10 @@ def test_columns_as_asked(filled):
 def test_what_has_no_room_on_a_terminal_is_named(filled, monkeypatch):
     from rich.console import Console
 
-    from nngp.terminal import listing
+    from nngp.terminal import output
 
     narrow = Console(force_terminal=True, width=40, color_system=None, soft_wrap=True)
-    monkeypatch.setattr(listing, "out", narrow)
+    monkeypatch.setattr(output, "out", narrow)
     _, out, said = filled("runs --experiment search")
     assert lines(out)[1] == ["key", "config.width", "activation"]
     assert said.startswith("no room for val_accuracy, result.width, seconds; choose with --columns")

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nngp._arrays import Array, Index
 from nngp._progress import Callback
 from nngp.datasets.catalogue import IMAGE_SETS, ImageSet
 from nngp.datasets.files import AnyPath
 from nngp.datasets.load import checked_name, load_images
 from nngp.gram import normalize
 
-Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 
@@ -114,7 +114,7 @@ def split(
     )
 
 
-def balanced(labels: NDArray[np.integer], n: int) -> NDArray[np.intp]:
+def balanced(labels: NDArray[np.integer], n: int) -> Index:
     """The rows of n labels, ascending: the first of each class, then the second of each, ..."""
     by_class = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[by_class], labels[by_class])
@@ -123,7 +123,7 @@ def balanced(labels: NDArray[np.integer], n: int) -> NDArray[np.intp]:
     return np.sort(np.lexsort((labels, turn))[:n])
 
 
-def _hold_out(entry: ImageSet) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _hold_out(entry: ImageSet) -> tuple[Index, Index]:
     """Rows of the training images to train on, and of those held out for validation."""
     rows = np.arange(entry.train)
     if entry.validation_first:

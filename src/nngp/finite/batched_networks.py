@@ -18,12 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._arrays import DeviceArray
 from nngp.architecture import Activation
 from nngp.errors import VarianceError
 from nngp.finite.requirements import whole_number
 from nngp.finite.weights import (
     ArrayTree,
-    DeviceArray,
     Layer,
     count_weights,
     forward,

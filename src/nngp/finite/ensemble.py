@@ -23,17 +23,16 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nngp._arrays import Array, DeviceArray
 from nngp._progress import Callback, Progress, progress_for
 from nngp.finite.batched_networks import NOISE_STREAM, DrawnNetwork, evaluate_drawn, hidden
 from nngp.finite.network import FiniteNetwork
 from nngp.finite.requirements import whole_number
-from nngp.finite.weights import DeviceArray
 from nngp.gram.inputs import as_inputs
 from nngp.posterior.targets import as_noise, as_targets
 
-Array = NDArray[np.float64]
 SECONDS = 1e-6  # on two cores, for a weight and a training input: some hundred steps of descent
 
 

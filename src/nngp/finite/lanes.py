@@ -23,12 +23,13 @@ import numpy as np
 import optax
 from jax import lax
 
+from nngp._arrays import DeviceArray
 from nngp.architecture import Activation
 from nngp.datasets import Split
 from nngp.finite.network import FiniteNetwork
 from nngp.finite.recipe import Plan, Recipe
 from nngp.finite.training_data import DataPart
-from nngp.finite.weights import ArrayTree, DeviceArray, Layer, count_weights, forward, layers_from
+from nngp.finite.weights import ArrayTree, Layer, count_weights, forward, layers_from
 
 Layers = list[Layer]
 ROWS = 2000  # evaluated in one go: activations of all lanes at once would be large

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._arrays import DeviceArray
 from nngp.datasets import Split
-from nngp.finite.weights import DeviceArray
 
 
 class DataPart(NamedTuple):

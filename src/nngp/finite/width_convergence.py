@@ -23,9 +23,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
+from nngp._arrays import Array
 from nngp._progress import Callback, Progress, progress_for
 from nngp.architecture import Architecture
 from nngp.finite.network import FiniteNetwork
@@ -33,7 +34,6 @@ from nngp.finite.requirements import whole_number
 from nngp.gram import check_architecture, kernel
 from nngp.gram.inputs import as_inputs
 
-Array = NDArray[np.float64]
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
 NETWORKS = 2000
 FEWEST = 20  # networks from which on the p-value of K² can be trusted

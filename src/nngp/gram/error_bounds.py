@@ -1,15 +1,12 @@
 """Bounds on the error of kernel entries, from the nearest pair of inputs in a matrix."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nngp._safe import TINY
+from nngp._arrays import EPS, TINY, Array
 from nngp.architecture import Architecture
 from nngp.curve import NEAR, AngularCurve, curve_at
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
-Array = NDArray[np.float64]
-EPS = float(np.finfo(np.float64).eps)
 FAR_ENOUGH = 1e-6  # 1 - c of pairs that rounding cannot harm by more than 1e-9
 
 

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nngp._arrays import Array, Index
 from nngp._digest import digest
 
-Array = NDArray[np.float64]
 COPIED = 32_000_000  # bytes up to which inputs are copied to keep them
 AT_ONCE = 2**17  # numbers that are squared before they are summed
 EQUAL = 256 * float(np.finfo(np.float64).eps)  # relative spread of norms that rounding explains
@@ -136,7 +136,7 @@ class InputSet(Protocol):
     def joined(self, other: "Inputs") -> "InputSet":
         """These rows, then the others."""
 
-    def take(self, index: NDArray[np.intp]) -> "Inputs":
+    def take(self, index: Index) -> "Inputs":
         """Some rows, in memory."""
 
 
@@ -196,7 +196,7 @@ class Inputs:
         """These, then others."""
         return Inputs(np.concatenate([self.X, other.X]), np.concatenate([self.var, other.var]))
 
-    def take(self, index: NDArray[np.intp]) -> "Inputs":
+    def take(self, index: Index) -> "Inputs":
         """Some of them."""
         return Inputs(self.X[index], self.var[index])
 
@@ -216,7 +216,7 @@ class Inputs:
             self._derived[name] = compute(self)
         return self._derived[name]
 
-    def unit(self, index: NDArray[np.intp] | slice) -> Array:
+    def unit(self, index: Index | slice) -> Array:
         """Some rows as unit vectors."""
         return self.X[index] * self.inverse_norm[index][:, None]
 

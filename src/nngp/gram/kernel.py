@@ -7,8 +7,9 @@ import warnings
 from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
 from nngp.curve import curve_at, output_variance
@@ -20,7 +21,6 @@ from nngp.gram.pair_recursion import layer_variances
 from nngp.gram.plan import KernelPlan, make_plan
 from nngp.gram.split import SMALLEST
 
-Array = NDArray[np.float64]
 WARN_ABOVE = 1e-9  # error of an entry, relative to the variance, or to a split's scale
 
 

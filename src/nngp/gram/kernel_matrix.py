@@ -9,16 +9,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
 from nngp.gram.inputs import Inputs, InputSet
 from nngp.gram.plan import KernelPlan
 from nngp.gram.split import KernelSplit
 
-Array = NDArray[np.float64]
 Tile = Any  # an array of an engine's kind: NumPy, JAX, or the description of a task
 StoredBlocks = Mapping[tuple[int, int], Tile]  # by the indices of their first row and column
 Gradient = dict[str, Any]  # by parameter: a number, or an array with an entry a layer or an input

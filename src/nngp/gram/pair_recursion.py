@@ -3,16 +3,14 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import EPS, Array
 from nngp._safe import correlation
 from nngp.architecture import Architecture
 from nngp.covariance import closed_form, second_moment
 from nngp.curve import SMALLEST
 from nngp.errors import VarianceError
 
-Array = NDArray[np.float64]
-EPS = float(np.finfo(np.float64).eps)
 SNAP = 1 - 8 * EPS  # correlations beyond are those of parallel inputs
 
 

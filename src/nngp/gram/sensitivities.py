@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.curve import Profile, curve_at
 from nngp.gram.kernel_matrix import Gradient
 from nngp.gram.split import KernelSplit
-
-Array = NDArray[np.float64]
 
 
 def flat_sensitivities(

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from nngp._arrays import EPS
 from nngp.curve import AngularCurve, Profile
 from nngp.errors import NoLimitError
 
-EPS = float(np.finfo(np.float64).eps)
 SMALLEST = 1e-290  # scale, relative to the variance: below, its inverse would leave float64
 
 

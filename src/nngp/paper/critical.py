@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.paper.experiment import Array, Config, Experiment, result_of, rounded
+from nngp._arrays import Array
+from nngp.paper.experiment import Config, Experiment, result_of, rounded
 from nngp.paper.scope import BIAS_VARS, WEIGHT_VARS, Scope, evenly_spaced
 from nngp.plots.phases import limiting_depth_scale
 from nngp.regimes import phase_diagram

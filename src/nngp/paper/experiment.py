@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nngp.architecture import Architecture
 from nngp.paper.scope import Scope
 from nngp.runs import Run, RunStore
 from nngp.runs.study import Study
 
-Array = NDArray[np.float64]
 Config = Mapping[str, Any]  # of a run: JSON values by name
 Result = Mapping[str, Any]  # likewise
 DIGITS = 8  # significant, of stored numbers

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nngp._arrays import Array
 from nngp.errors import NothingMeasuredError
 from nngp.finite.cells import Found, best_of, rank
 from nngp.finite.width_comparison import INFINITE_EXPERIMENT as SMALL_GRID
-from nngp.paper.experiment import Array, result_of
+from nngp.paper.experiment import result_of
 from nngp.paper.grids.arrays import judged_on
 from nngp.paper.grids.choice import by_validation
 from nngp.paper.grids.study import GRID_RUNS

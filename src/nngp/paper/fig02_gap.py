@@ -44,7 +44,7 @@ def finding(data: Gaps) -> str:
 
 def draw(data: Gaps, path: str | Path | None = None) -> Figure:
     """A dot for each network, a panel for each activation."""
-    from nngp.plots.gap_figure import draw_gaps
+    from nngp.plots.finite_networks import draw_gaps
 
     return draw_gaps(data, path)
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Mask
 from nngp.paper import heat_maps
 from nngp.paper.critical import CRITICAL_RUNS, Theory, critical_weight_var
 from nngp.paper.grids.arrays import no_grids
@@ -80,7 +80,7 @@ LABEL_WIDTH = 0.25  # part of a panel's width that the name of a phase takes
 
 
 def _draw_phases(axes: Axes, theory: Theory | None) -> None:
-    from nngp.plots.phases_figure import LOOKS
+    from nngp.plots.phases_figure import STYLES
 
     if theory is None:
         heat_maps.write_note(axes, "not computed")
@@ -89,14 +89,14 @@ def _draw_phases(axes: Axes, theory: Theory | None) -> None:
     phase = theory.phase[np.maximum(np.arange(len(theory.bias_vars)), 1)]
     for name in np.unique(phase):
         area = phase == name
-        colour = LOOKS[name].tint
+        colour = STYLES[name].tint
         axes.contourf(theory.weight_vars, theory.bias_vars, area, levels=(0.5, 1), colors=colour)
         _name_area(axes, theory, area, name)
     axes.plot(*theory.line_within(theory.weight_vars), **heat_maps.line_look())
     axes.set(xlim=theory.weight_vars[[0, -1]], ylim=theory.bias_vars[[0, -1]])
 
 
-def _name_area(axes: Axes, theory: Theory, area: NDArray[np.bool_], name: str) -> None:
+def _name_area(axes: Axes, theory: Theory, area: Mask, name: str) -> None:
     """The phase's name where the phase is widest, if there is room."""
     row = int(area.sum(axis=1).argmax())
     weights = theory.weight_vars[area[row]]

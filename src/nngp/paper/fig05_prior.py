@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from nngp._arrays import Array
 from nngp.architecture import Architecture
-from nngp.paper.experiment import Array, Config, Experiment, network_of, rounded
+from nngp.paper.experiment import Config, Experiment, network_of, rounded
 from nngp.paper.part import Claim, Figure, Part, Results
 from nngp.paper.scope import Scope
 from nngp.posterior import sample_prior

@@ -7,7 +7,7 @@ import numpy as np
 from nngp.paper.experiment import Config, Experiment, network_of, rounded
 from nngp.paper.part import Claim, Figure, Part, Results
 from nngp.paper.scope import Scope
-from nngp.plots.angular import AngularStructure, angular_structure
+from nngp.plots.angular import AngularStructure, compute_angular_structure
 from nngp.runs.study import Outcome, Study
 
 CLAIM = Claim(
@@ -29,7 +29,7 @@ ANGULAR_RUNS = Experiment("angular", study, seconds=15.0)
 
 
 def _work(config: Config) -> Outcome:
-    found = angular_structure(network_of(config))
+    found = compute_angular_structure(network_of(config))
     return Outcome({name: rounded(getattr(found, name)) for name in CURVES})
 
 
@@ -50,7 +50,7 @@ def finding(data: AngularStructure) -> str:
 
 def draw(data: AngularStructure, path: str | Path | None = None) -> Figure:
     """A curve for each layer, marks for the look-up table."""
-    from nngp.plots.angular_figure import draw_angular_structure
+    from nngp.plots.angular import draw_angular_structure
 
     return draw_angular_structure(data, path)
 

@@ -86,8 +86,8 @@ def draw(data: Spread, path: str | Path | None = None) -> Figure:
     """Left the graphical model, right the measured error of G(K) against width."""
     import matplotlib.pyplot as plt
 
-    from nngp.plots.decay_figure import draw_decay, network_words
     from nngp.plots.style import save
+    from nngp.plots.width_convergence import draw_decay, network_words
 
     with plt.rc_context(
         {"font.size": POINTS, "axes.titlesize": POINTS, "mathtext.fontset": "dejavuserif"}

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array, Mask
 from nngp.paper.critical import NO_LINE, Theory, read_theories
-from nngp.paper.experiment import Array
 from nngp.paper.grids.arrays import Grid, Grids
 from nngp.paper.grids.choice import Chosen, by_validation
 from nngp.paper.part import Axes, Figure, Results, Style
@@ -178,7 +177,7 @@ def _errors(one: HeatMap) -> Array:
     return np.maximum(1 - one.grid.scores["test_accuracy"], 0.5 / one.grid.test)
 
 
-def _without_kernel(one: HeatMap) -> NDArray[np.bool_]:
+def _without_kernel(one: HeatMap) -> Mask:
     return one.grid.tried & np.isnan(one.grid.scores["test_accuracy"])
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from nngp._arrays import Array
 from nngp.datasets import Split, split
-from nngp.paper.experiment import Array, Config, Experiment, Result, network_of, rounded
+from nngp.paper.experiment import Config, Experiment, Result, network_of, rounded
 from nngp.paper.part import Axes, Figure, Results
 from nngp.paper.scope import ACTIVATIONS, Scope
 from nngp.paper.words import by_size

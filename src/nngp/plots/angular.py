@@ -1,20 +1,25 @@
-"""Appendix B: how the kernel's dependence on the angle flattens with depth.
+"""Appendix B and figure 6: the kernel's dependence on the angle, which flattens with depth.
 
 Takes an architecture; gives K^l over the angle for l = 0 .. depth, from the exact curve and from
-the paper's look-up table.
+the paper's look-up table, and a figure of both.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
 from nngp.curve import compile_curves
 from nngp.gram.host.lookup import LookupTransform
+from nngp.plots import style
+from nngp.plots.style import Options, OutputPath, label, new_figure, plain
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -28,23 +33,63 @@ class AngularStructure:
     lookup: Array
 
 
-def angular_structure(
+def angular_structure(architecture: Architecture, path: OutputPath = None) -> "Figure":
+    """Draw the kernel against the angle for depths 0 .. depth: look-up table beside exact curve."""
+    return draw_angular_structure(compute_angular_structure(architecture), path)
+
+
+def compute_angular_structure(
     architecture: Architecture, table: LookupTable | None = None
 ) -> AngularStructure:
-    """The figure's numbers; the paper's are Architecture(9, "relu", 1.6, 0.1)."""
+    """Compute K^l over the angle; the paper's network is Architecture(9, "relu", 1.6, 0.1)."""
     theta, sparse = np.linspace(0, np.pi, 400), np.linspace(0, np.pi, 25)
-    curves = compile_curves(architecture)
     one_minus = 2 * np.sin(theta / 2) ** 2
-    exact = np.array([curve(one_minus=one_minus) for curve in curves])
+    exact = np.array([curve(one_minus=one_minus) for curve in compile_curves(architecture)])
     table = LookupTable(architecture.activation, s_max=10.0) if table is None else table
     lookup = [
-        _through_table(architecture.truncated(depth), table, np.cos(sparse))
+        _table_kernel(architecture.truncated(depth), table, np.cos(sparse))
         for depth in range(len(architecture.weight_vars))
     ]
     return AngularStructure(architecture, theta, exact, sparse, np.array(lookup))
 
 
-def _through_table(architecture: Architecture, table: LookupTable, corr: Array) -> Array:
+def _table_kernel(architecture: Architecture, table: LookupTable, corr: Array) -> Array:
+    """The last layer's kernel at the given cosines, from the look-up table."""
     block = corr[None, :].copy()
     LookupTransform(architecture, 1.0, table)(block, slice(0, 1), slice(0, len(corr)))
     return block[0]
+
+
+def draw_angular_structure(data: AngularStructure, path: OutputPath = None) -> "Figure":
+    """Draw K^l against the angle, the look-up table starred over the exact curve."""
+    with new_figure((6.0, 4.4), path, points=None, dpi=style.SCREEN_DPI) as figure:
+        axes = figure.subplots()
+        stars: Options = {"color": style.BLUE, "ms": 5, "clip_on": False, "zorder": 2}
+        for depth, (exact, lookup) in enumerate(zip(data.exact, data.lookup, strict=True)):
+            names = ("exact", "look-up table") if depth == 0 else (None, None)
+            axes.plot(data.theta, exact, color=style.ORANGE, lw=1.2, label=names[0], zorder=1)
+            axes.plot(data.sparse_theta, lookup, "*", label=names[1], **stars)
+        _number_curves(axes, data)
+        net = data.architecture
+        variances = f"weight_var {net.weight_var}, bias_var {net.bias_var}"
+        axes.set(
+            xlabel="angle θ between the inputs",
+            ylabel=r"$K^l(\theta)$",
+            title=f"{net.activation.name}, {variances}, depth l = 0 … {net.depth}",
+            xlim=(0, np.pi),
+        )
+        axes.set_xticks(np.linspace(0, np.pi, 5), ["0", "π/4", "π/2", "3π/4", "π"])
+        axes.legend(frameon=False)
+        plain(axes)
+    return figure
+
+
+def _number_curves(axes: "Axes", data: AngularStructure) -> None:
+    """Write depths at the right ends of the curves, where there is room for a number."""
+    taken: list[float] = []
+    room = 0.04 * np.ptp(data.exact)
+    for depth, row in enumerate(data.exact):
+        if all(abs(row[-1] - other) > room for other in taken):
+            taken.append(float(row[-1]))
+            text: Options = {"va": "center", "fontsize": 8, "annotation_clip": False}
+            label(axes, f"l = {depth}", (np.pi, row[-1]), (4, 0), **text)

@@ -1,6 +1,6 @@
-"""Section 3.2: signal propagation, the numbers of one picture.
+"""Section 3.2: signal propagation, the numbers of the figure in `phases_figure`.
 
-Takes an activation; gives its phase diagram with the depth scale that limits, and for some networks
+Takes an activation; gives its phase diagram with the limiting depth scale, and for some networks
 the map from a layer's correlation to the next one's and the flow of variance and correlation with
 depth. Networks start from a layer of variance q_0 and correlation c_0, and every further layer has
 the weight_var and bias_var in question.
@@ -9,15 +9,13 @@ the weight_var and bias_var in question.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp import regimes
-from nngp._safe import TINY
+from nngp._arrays import TINY, Array
 from nngp.architecture import Activation, ActivationLike, as_activation
 from nngp.regimes.deficits import at_one_variance
 from nngp.regimes.moments import moments_of
 
-Array = NDArray[np.float64]
 BIAS_VAR = 0.1
 BESIDE = (0.5, 1.0, 2.0)  # times the critical weight_var: one network in each phase, and between
 WEIGHT_VAR = 1.6  # where there is no critical line
@@ -31,7 +29,7 @@ EXTREMES = (1e-8, 1e8)  # variances beyond which a flow is not followed
 
 @dataclass(frozen=True)
 class Propagation:
-    """One network: its phase, its fixed points, and how signals get there."""
+    """One network: its phase, its fixed points, and the flow of signals towards them."""
 
     weight_var: float
     bias_var: float
@@ -49,7 +47,7 @@ class Propagation:
 
 @dataclass(frozen=True)
 class Phases:
-    """The whole picture; `depth_scale` is (bias_vars, weight_vars) like the diagram's arrays."""
+    """The whole figure; `depth_scale` is (bias_vars, weight_vars) like the diagram's arrays."""
 
     diagram: regimes.PhaseDiagram
     depth_scale: Array
@@ -60,7 +58,7 @@ class Phases:
 def phases(
     activation: ActivationLike, weight_var: float | None = None, bias_var: float | None = None
 ) -> Phases:
-    """The picture's numbers: of the network given, or of three across the critical line."""
+    """The figure's numbers: of the network given, or of three across the critical line."""
     phi = as_activation(activation)
     bias_var = BIAS_VAR if bias_var is None else float(bias_var)
     critical = _critical_weight_var(phi, bias_var)
@@ -71,8 +69,8 @@ def phases(
 
 
 def limiting_depth_scale(diagram: regimes.PhaseDiagram) -> Array:
-    """Layers in which a network forgets: those of the correlation, or of a variance that vanishes
-    or grows for ever, if that is sooner."""
+    """Layers in which a network forgets its inputs: the depth scale of the correlation, or of a
+    variance that vanishes or grows for ever, if that is smaller."""
     rests = (diagram.variance > 0) & np.isfinite(diagram.variance)
     return np.where(rests, diagram.xi_c, np.minimum(diagram.xi_c, diagram.xi_q))
 
@@ -104,7 +102,7 @@ def propagation(
 
 
 def _grids(weight_var: float, bias_var: float) -> tuple[Array, Array]:
-    """Where the diagram is computed. At large biases correlations come near 1 and take long."""
+    """Axes of the diagram. At large biases correlations come near 1 and take long."""
     counts = GRID if bias_var <= RANGES[1] else tuple(1 + count // 2 for count in GRID)
     return (
         np.linspace(0.1, max(RANGES[0], 1.2 * weight_var), counts[0]),

@@ -1,15 +1,24 @@
-"""What all pictures have in common. The colours are Okabe and Ito's, safe for the colour-blind."""
+"""Style shared by all figures. The colours are Okabe and Ito's, safe for the colour-blind.
+
+matplotlib is imported when a figure is drawn, so that the numbers of a figure need none.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
-from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+OutputPath = str | Path | None
+Options = dict[str, Any]  # keyword arguments of matplotlib
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DPI = 220
+BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, BLACK = COLOURS
+DPI, SCREEN_DPI = 220, 160
+POINTS = 9  # font size of figures for print
 MOST_TICKS = 11
 ROUND_ERRORS = (  # the roundest first
     *(0.1, 0.9, 0.01, 0.001, 0.5, 0.05, 0.005, 0.2, 0.02, 0.002, 0.7, 0.3, 0.03, 0.8, 0.6, 0.4),
@@ -17,20 +26,46 @@ ROUND_ERRORS = (  # the roundest first
 )
 
 
-def save(figure: Figure, path: str | Path | None, dpi: int = DPI) -> None:
-    """Write the figure where it is wanted; what is written is closed."""
+@contextmanager
+def new_figure(
+    size: tuple[float, float], path: OutputPath, points: float | None = POINTS, dpi: int = DPI
+) -> Iterator["Figure"]:
+    """Give an empty figure to draw on, and write it to `path` in the end.
+
+    `points` is the font size of text and titles, by default that of matplotlib's settings.
+    """
+    import matplotlib.pyplot as plt
+
+    fonts: Any = {"font.size": points, "axes.titlesize": points}
+    with nullcontext() if points is None else plt.rc_context(fonts):
+        figure = plt.figure(figsize=size, layout="constrained")
+        yield figure
+        save(figure, path, dpi)
+
+
+def save(figure: "Figure", path: OutputPath, dpi: int = DPI) -> None:
+    """Write a figure to `path`, if there is one, and close it."""
+    import matplotlib.pyplot as plt
+
     if path is not None:
         figure.savefig(path, dpi=dpi)
         plt.close(figure)
 
 
-def plain(axes: plt.Axes) -> None:
-    """No frame where there is no scale."""
+def plain(axes: "Axes") -> None:
+    """Remove the frame above and on the right."""
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def width_axis(axes: plt.Axes, widths: Sequence[int]) -> None:
-    """Widths of hidden layers, each of them named, on a logarithmic scale."""
+def label(
+    axes: "Axes", words: str, at: tuple[float, float], shift: tuple[float, float], **more: Any
+) -> None:
+    """Write words beside a point, shifted by so many points of print."""
+    axes.annotate(words, at, xytext=shift, textcoords="offset points", **more)
+
+
+def width_axis(axes: "Axes", widths: Sequence[int]) -> None:
+    """Put the widths of hidden layers on a logarithmic x axis, with a tick for each."""
     axes.set(xscale="log", xlabel="width of the hidden layers", xticks=widths)
     axes.set_xlim(widths[0] / 1.3, widths[-1] * 1.3)
     axes.xaxis.set_major_formatter(lambda width, _: f"{width:g}")
@@ -39,8 +74,8 @@ def width_axis(axes: plt.Axes, widths: Sequence[int]) -> None:
 
 
 def accuracy_ticks(lowest: float, highest: float) -> list[float]:
-    """Accuracies to be named on an axis that is spaced by the logarithm of the error, which goes
-    from `lowest` to `highest`: the roundest that are not too near to each other."""
+    """Round accuracies for an axis that is spaced by the logarithm of the error, which goes from
+    `lowest` to `highest`."""
     apart = (math.log(highest) - math.log(lowest)) / MOST_TICKS
     chosen: list[float] = []
     for error in ROUND_ERRORS:
@@ -52,16 +87,13 @@ def accuracy_ticks(lowest: float, highest: float) -> list[float]:
 
 def variance_panels(
     activations: Sequence[str], titles: Sequence[str], size: tuple[float, float]
-) -> tuple[Figure, Any]:
+) -> tuple["Figure", Any]:
     """Panels over the two variances: a row for each activation, a column for each title."""
-    figure, axes = plt.subplots(
-        *(len(activations), len(titles)),
-        figsize=size,
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
+    import matplotlib.pyplot as plt
+
+    shape = len(activations), len(titles)
+    shared: Options = {"sharex": True, "sharey": True, "squeeze": False}
+    figure, axes = plt.subplots(*shape, figsize=size, layout="constrained", **shared)
     for row, name in zip(axes, activations, strict=True):
         row[0].set_ylabel(f"{name}\nbias variance")
     for above, below, title in zip(axes[0], axes[-1], titles, strict=True):

@@ -1,18 +1,27 @@
-"""Whether doubt is honest: intervals that hold what they promise, probabilities that come true.
+"""Calibration: intervals that hold as many observations as promised, and reliable probabilities.
 
-Takes a fitted estimator and data it has not seen; gives the numbers of two figures.
+Takes a fitted estimator and data it has not seen; gives the numbers of two figures, and these.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from nngp.predictors.calibration import Reliability, expected_calibration_error, reliability
+from nngp._arrays import Array
+from nngp.plots import style
+from nngp.plots.style import OutputPath, new_figure, plain
+from nngp.predictors import NNGPClassifier, NNGPRegressor
+from nngp.predictors.calibration import (
+    Reliability,
+    expected_calibration_error,
+    reliability as reliability_table,
+)
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -31,40 +40,106 @@ class Intervals:
         return float(np.mean((self.lower <= self.observed) & (self.observed <= self.upper)))
 
 
-def intervals(model: Any, X: ArrayLike, y: ArrayLike, coverage: float = 0.95) -> Intervals:
-    """Of a fitted regressor with one output."""
-    mean = model.predict(X)
-    lower, upper = model.predict_interval(X, coverage)
-    order = np.argsort(mean)
-    return Intervals(
-        mean[order], lower[order], upper[order], np.asarray(y, dtype=float)[order], coverage
-    )
-
-
 @dataclass(frozen=True)
 class Calibration:
-    """One way of giving probabilities: its reliability diagram and its expected error."""
+    """The reliability diagram and the expected calibration error of some probabilities."""
 
     name: str
     table: Reliability
     error: float
 
+    @property
+    def spread(self) -> Array:
+        """One deviation of each bin's accuracy, below and above it (Wilson's interval)."""
+        n, p = self.table.points, self.table.accuracy
+        middle = (p + 0.5 / n) / (1 + 1 / n)
+        half = np.sqrt(p * (1 - p) / n + 0.25 / n**2) / (1 + 1 / n)
+        return np.maximum([p - (middle - half), (middle + half) - p], 0.0)
 
-def calibrations(model: Any, X: ArrayLike, y: ArrayLike) -> list[Calibration]:
-    """Of a fitted classifier: its own probabilities, and a plain softmax of its means."""
-    ways = {
-        "probability of being largest": model.predict_proba(X),
-        "softmax of the means": softmax(model.predict_mean(X), axis=1),
-    }
-    out = []
-    for name, table in ways.items():
-        right = model.classes_[table.argmax(axis=1)] == np.asarray(y)
-        confidence = np.minimum(table.max(axis=1), 1.0)
-        out.append(
-            Calibration(
-                name,
-                reliability(confidence, right),
-                expected_calibration_error(confidence, right),
-            )
+
+def intervals(
+    model: NNGPRegressor,
+    X: ArrayLike,
+    y: ArrayLike,
+    path: OutputPath = None,
+    *,
+    coverage: float = 0.95,
+) -> "Figure":
+    """Draw means and intervals of a fitted `NNGPRegressor` beside observations it has not seen."""
+    return draw_intervals(predicted_intervals(model, X, y, coverage), path)
+
+
+def reliability(
+    model: NNGPClassifier, X: ArrayLike, y: ArrayLike, path: OutputPath = None
+) -> "Figure":
+    """Draw the accuracy of a fitted `NNGPClassifier` against its confidence on data it has not
+    seen, beside a softmax of its means."""
+    return draw_reliability(calibrations(model, X, y), path)
+
+
+def predicted_intervals(
+    model: NNGPRegressor, X: ArrayLike, y: ArrayLike, coverage: float = 0.95
+) -> Intervals:
+    """Intervals of a fitted regressor with one output."""
+    mean = model.predict(X)
+    lower, upper = model.predict_interval(X, coverage)
+    order, observed = np.argsort(mean), np.asarray(y, dtype=float)
+    return Intervals(mean[order], lower[order], upper[order], observed[order], coverage)
+
+
+def calibrations(model: NNGPClassifier, X: ArrayLike, y: ArrayLike) -> list[Calibration]:
+    """Calibration of a classifier's own probabilities, and of a plain softmax of its means."""
+    return [
+        _calibration("probability of being largest", model.predict_proba(X), model, y),
+        _calibration("softmax of the means", softmax(model.predict_mean(X), axis=1), model, y),
+    ]
+
+
+def _calibration(
+    name: str, probabilities: Array, model: NNGPClassifier, y: ArrayLike
+) -> Calibration:
+    right = model.classes_[probabilities.argmax(axis=1)] == np.asarray(y)
+    confidence = np.minimum(probabilities.max(axis=1), 1.0)
+    table = reliability_table(confidence, right)
+    return Calibration(name, table, expected_calibration_error(confidence, right))
+
+
+def draw_intervals(data: Intervals, path: OutputPath = None) -> "Figure":
+    """Draw observations over predicted means and intervals, in the order of the mean."""
+    with new_figure((6.4, 4.0), path, points=None, dpi=style.SCREEN_DPI) as figure:
+        axes, place = figure.subplots(), np.arange(len(data.mean))
+        band = axes.fill_between(place, data.lower, data.upper, color=style.SKY, alpha=0.35, lw=0)
+        band.set_label(f"{data.coverage:.0%}")
+        axes.plot(place, data.mean, color=style.BLUE, lw=1.5, label="mean")
+        axes.plot(place, data.observed, ".", color=style.ORANGE, ms=5, label="observed")
+        share = f"{data.inside:.1%} of {len(place)} points"
+        axes.set(
+            xlabel="held-out points, in the order of their predicted mean",
+            ylabel="target",
+            title=f"{share} inside the {data.coverage:.0%} interval",
         )
-    return out
+        axes.legend(frameon=False, loc="upper left")
+        plain(axes)
+    return figure
+
+
+def draw_reliability(data: list[Calibration], path: OutputPath = None) -> "Figure":
+    """Draw accuracy against confidence, which are equal on the diagonal."""
+    with new_figure((5.2, 4.6), path, points=None, dpi=style.SCREEN_DPI) as figure:
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1], color="0.6", lw=1, ls="--", zorder=1)
+        for one, color, mark in zip(data, (style.BLUE, style.ORANGE), "os", strict=True):
+            points = one.table.confidence, one.table.accuracy
+            sizes = 12 + 140 * one.table.points / one.table.points.sum()
+            axes.plot(*points, color=color, lw=1, zorder=2)
+            axes.errorbar(*points, one.spread, fmt="none", color=color)
+            axes.scatter(*points, sizes, color=color, marker=mark, zorder=3, clip_on=False)
+            legend = f"{one.name}: error {one.error:.3f}"
+            axes.plot([], [], color=color, marker=mark, ms=5, lw=1, label=legend)
+        axes.set(xlabel="confidence in the predicted class", xlim=(0, 1.0), ylim=(0, 1.0))
+        axes.set(ylabel="share of predictions that were right")
+        title = "Reliability on held-out points; larger marks, more of them"
+        axes.set_title(title, fontsize=10, pad=10)
+        axes.legend(frameon=False, loc="lower right", fontsize=9)
+        plain(axes)
+    return figure

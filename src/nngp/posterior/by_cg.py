@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp._digest import digest
 from nngp._files import usable_folder
 from nngp._progress import Progress, progress_for
@@ -41,7 +41,6 @@ from nngp.posterior.resources import Resources
 from nngp.posterior.solution import ArrayReader, Explained, Solution
 from nngp.posterior.targets import middle_of, with_ones
 
-Array = NDArray[np.float64]
 AT_ONCE = 4e8  # bytes of right-hand sides that are solved together
 
 

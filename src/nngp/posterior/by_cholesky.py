@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp._progress import Progress
 from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import InputSet, KernelMatrix, KernelSplit, Tile
@@ -45,7 +45,6 @@ from nngp.posterior.solution import (
 )
 from nngp.posterior.targets import middle_of, with_ones
 
-Array = NDArray[np.float64]
 CHECKED_ROWS = 64  # of K, computed anew for the residual
 
 

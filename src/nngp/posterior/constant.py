@@ -24,12 +24,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp.errors import VarianceError
 from nngp.gram import KernelSplit, Tile
 
-Array = NDArray[np.float64]
 Number = Any  # a float, or an array of NumPy or JAX
 
 

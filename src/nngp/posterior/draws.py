@@ -3,16 +3,14 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nngp._arrays import EPS, Array
 from nngp.architecture import Architecture
 from nngp.gram import kernel
 from nngp.linsolve import CpuEngine, Progress, climb, factorise
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.targets import as_noise
-
-Array = NDArray[np.float64]
-EPS = float(np.finfo(np.float64).eps)
 
 
 def sample_prior(

@@ -9,8 +9,8 @@ kernel is split (`constant`), what is computed is scale P = B⁻¹ - κ bbᵀ, a
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp._progress import Progress
 from nngp.gram import Gradient, Tile
 from nngp.linsolve import EngineRun, inverse_rows
@@ -23,8 +23,6 @@ from nngp.posterior.evidence import (
 )
 from nngp.posterior.problem import Problem
 from nngp.posterior.solution import Factored
-
-Array = NDArray[np.float64]
 
 
 def log_density(alpha: Array, precision: Array) -> float:

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.gram import (
     Gradient,
@@ -29,7 +30,6 @@ from nngp.posterior.report import Report, describe, warn
 from nngp.posterior.solution import Explained, Solution, check_shifted, means
 from nngp.posterior.targets import as_targets
 
-Array = NDArray[np.float64]
 CHUNK = 16_384  # test points whose norms and the like are prepared at a time
 Work = Callable[[EngineRun, KernelMatrix, list[slice]], Iterator[Array]]  # on blocks of test points
 

@@ -6,15 +6,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp.errors import ConstantKernelWarning, NoiseWarning, ToleranceWarning
 from nngp.gram import KernelMatrix, warn_if_inexact
 from nngp.linsolve import Engine, Forecast
 from nngp.posterior.noise import Noise
 from nngp.posterior.solution import Solution
 
-Array = NDArray[np.float64]
 CONSTANT = 1e-6  # of the variance: a kernel that differs less is nearly constant
 SAMPLE = 128  # points whose pairs stand for all
 RESIDUAL = 1e-3  # relative to the targets, above which a warning is given

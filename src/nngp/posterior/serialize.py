@@ -10,8 +10,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp._progress import Callback
 from nngp.architecture import Architecture
 from nngp.gram import KernelSplit
@@ -25,8 +25,6 @@ from nngp.posterior.problem import Problem
 from nngp.posterior.report import Report
 from nngp.posterior.resources import Resources, find_engine, kernels_of
 from nngp.posterior.solution import ArrayReader, Solution
-
-Array = NDArray[np.float64]
 
 
 def header_of(posterior: Posterior, *, factor: bool) -> dict[str, Any]:

@@ -11,9 +11,8 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nngp._safe import TINY
+from nngp._arrays import TINY, Array
 from nngp.errors import VarianceError
 from nngp.gram import InputSet, KernelMatrix, KernelSplit, Tile
 from nngp.linsolve import Engine, EngineRun, Factor, Forecast
@@ -22,7 +21,6 @@ from nngp.posterior.constant import Constant
 from nngp.posterior.noise import Noise
 from nngp.posterior.resources import Resources
 
-Array = NDArray[np.float64]
 ArrayReader = Callable[[str], Array]  # an array of a saved model, by its name
 UNUSABLE = 1e-3  # error of a mean, relative to the largest target
 

@@ -19,13 +19,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from numpy.typing import NDArray
 
+from nngp._arrays import Array, DeviceArray
 from nngp.architecture import Architecture
 from nngp.curve import AngularCurve, curve_at
 from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
 from nngp.gram import HostBackend, Inputs, KernelSplit
-from nngp.gram.device.arrays import DeviceArray, unit_rows
+from nngp.gram.device.arrays import unit_rows
 from nngp.gram.device.gaps import gap_values, signed_gaps
 from nngp.gram.device.profiles import DEEP
 from nngp.linsolve import CpuEngine, climb
@@ -48,7 +48,6 @@ from nngp.posterior.sweep_scores import (
 )
 from nngp.posterior.targets import middle_of
 
-Array = NDArray[np.float64]
 GROUP = 10  # networks in a program
 ROWS = 10_000  # whose gaps are computed at a time
 ALIGNED = 16  # rows of a matrix are a multiple of this: it is much slower otherwise

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
 from nngp.gram import Inputs, Tile
@@ -25,8 +22,6 @@ from nngp.posterior.sweep_scores import (
     failure_fields,
     score_fields,
 )
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nngp._arrays import Array
 from nngp.gram import KernelSplit
 
-Array = NDArray[np.float64]
 LARGEST = 1e140
 
 

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from nngp._arrays import Array, Index
 
 
 class Reliability(NamedTuple):
@@ -13,7 +13,7 @@ class Reliability(NamedTuple):
 
     confidence: Array
     accuracy: Array
-    points: NDArray[np.intp]
+    points: Index
 
 
 def reliability(confidence: ArrayLike, right: ArrayLike, bins: int = 15) -> Reliability:

@@ -14,12 +14,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from nngp._arrays import Array, Index
 from nngp.posterior import Posterior, condition
 from nngp.predictors.estimator import NNGPEstimator, ReadArray
 from nngp.predictors.probability import best_variance_scale, largest_probability
 from nngp.predictors.scaling import TargetScaling
 
-Array = NDArray[np.float64]
 LEAVE_OUT = 4000  # points left out, one at a time, for the scale of the variances
 
 
@@ -98,7 +98,7 @@ budget, solver, engine, random_state, progress
         variance = self.posterior_.variance(Xs, noise=noise)
         return variance * self.output_scale_ * self._target_scaling.spread[0] ** 2
 
-    def _find_output_scale(self, X: Array, targets: Array, index: NDArray[np.intp]) -> float:
+    def _find_output_scale(self, X: Array, targets: Array, index: Index) -> float:
         """Scale the variances by leave-one-out; on a subset if there are many points, or no
         factor."""
         if targets.shape[1] == 1 or len(X) < 2:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nngp._arrays import Array
 from nngp.posterior import Posterior, condition
 from nngp.posterior.serialize import arrays_of, header_of
 from nngp.predictors.model_file import as_json, from_json, write_model
@@ -18,7 +19,6 @@ from nngp.predictors.scaling import InputScaling, TargetScaling
 from nngp.predictors.selection import SelectionProblem, choose
 from nngp.predictors.selection.table import as_column
 
-Array = NDArray[np.float64]
 ReadArray = Callable[[str], NDArray[Any]]
 
 

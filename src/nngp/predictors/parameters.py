@@ -5,9 +5,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from nngp._arrays import Array
 from nngp._progress import Callback
 from nngp.architecture import Activation, as_activation
 from nngp.linsolve import CG, Engine
@@ -16,7 +17,6 @@ from nngp.predictors.scaling import INPUT_SCALINGS
 from nngp.predictors.selection.grid import GRID_DEPTHS
 from nngp.predictors.selection.problem import MIN_POINTS, STARTS, Candidate
 
-Array = NDArray[np.float64]
 ActivationLike = str | Activation | Callable[[Array], Array]
 VarianceLike = float | str | Sequence[float]
 Seed = int | np.random.RandomState | None

@@ -7,11 +7,11 @@ its step.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr
 
-Array = NDArray[np.float64]
+from nngp._arrays import Array, Index
+
 REACH, STEP = 9.5, 0.125  # beyond the largest mean ± 9.5 the integrand is below 1e-19
 CHUNK = 2_000_000  # numbers held at a time
 MIN_PROBABILITY = 1e-12  # of a true class, in the loss: so one surprise does not decide
@@ -35,7 +35,7 @@ def largest_probability(mean: Array, variance: Array) -> Array:
     return out
 
 
-def best_variance_scale(mean: Array, variance: Array, labels: NDArray[np.intp]) -> float:
+def best_variance_scale(mean: Array, variance: Array, labels: Index) -> float:
     """Factor on the variances for which the true classes have the largest mean log probability."""
     points = np.arange(len(labels))
 

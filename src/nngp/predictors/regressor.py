@@ -10,12 +10,11 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nngp._arrays import Array
 from nngp.posterior import Posterior
 from nngp.predictors.estimator import NNGPEstimator, ReadArray
 from nngp.predictors.parameters import Seed, check_choice
 from nngp.predictors.scaling import TARGET_SCALINGS, TargetScaling
-
-Array = NDArray[np.float64]
 
 
 class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):

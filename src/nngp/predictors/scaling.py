@@ -11,12 +11,11 @@ leave that input, relative to the others.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp.gram import normalize
 from nngp.predictors.selection.space import RELEVANCE_BOUNDS
 
-Array = NDArray[np.float64]
 INPUT_SCALINGS = ("auto", "standardize", "sphere", "unit", "none")
 TARGET_SCALINGS = ("standardize", "none")
 

@@ -3,14 +3,14 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
+from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.gram import Inputs, kernel, kernel_derivatives, kernel_diag
 from nngp.predictors.parameters import ActivationLike
 
-Array = NDArray[np.float64]
 Bounds = tuple[float, float] | str
 
 

@@ -1,15 +1,17 @@
-"""Stage 10, the command `nngp`: tables in, predictions with their doubt out, no Python needed.
+"""The command `nngp`: tables in, predictions with their uncertainty out, no Python needed.
 
-`app` has the commands, `tables` reads and writes files, `columns` turns mixed columns into numbers
-the way scikit-learn's transformers do, and `speech` is how the commands talk: to people on a
-terminal, to programs as JSON.
+`app` declares the commands and `options` their command lines. The work of a command is in a module
+named like it (`evaluate` and `inspect` are in `predict`, `gap` is in `finite`). These share
+`output` (messages, tables, JSON, exit codes), `tables` and `columns` (files, and mixed columns as
+numbers), `target` and `scores` (answers, and predictions compared with them), `parsing` and
+`engines` (options as values and engines), and `request` (what `reproduce` is to do).
 """
 
 import sys
 
 
 def main() -> None:
-    """The entry point of the command line."""
+    """Run the command line."""
     try:
         from nngp.terminal.app import app
     except ModuleNotFoundError as missing:

@@ -1,15 +1,96 @@
-"""The commands and their options. The work is in `jobs`, which is loaded when one is called: so
-that `--help` answers at once."""
+"""The commands. Their options are dataclasses in `options`; the work of each is a function of
+these, in a module that is loaded when the command is called: so that `--help` answers at once."""
 
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from importlib import import_module
+from inspect import Parameter, Signature, get_annotations
 from typing import Annotated
 
 import typer
 
-from nngp.terminal import paper
-from nngp.terminal.place import engine_at
-from nngp.terminal.speech import guarded
-from nngp.terminal.task import Task
+from nngp.terminal import options
+from nngp.terminal.output import exit_codes
+
+NOTHING_WRITTEN = "interrupted; nothing was written"
+TRIALS_KEPT = "interrupted; finished trials are in the store, and the next call goes on"
+RUNS_KEPT = "interrupted; finished runs are in the store, and the next call goes on"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: its options, the module of `nngp.terminal` that does its work in a function of
+    its name, its words in an example, and its message when it is interrupted."""
+
+    options: type
+    module: str
+    example: str
+    interrupted: str = NOTHING_WRITTEN
+
+
+COMMANDS = {
+    "fit": Command(options.FitOptions, "fit", "houses.csv --target price -o houses.nngp"),
+    "predict": Command(options.PredictOptions, "predict", "houses.nngp new.csv -o prices.csv"),
+    "evaluate": Command(options.EvaluateOptions, "predict", "houses.nngp test.csv"),
+    "inspect": Command(options.InspectOptions, "predict", "houses.nngp"),
+    "kernel": Command(
+        options.KernelOptions, "kernel", "points.csv --depth 3 --activation relu -o K.npy"
+    ),
+    "phase": Command(options.PhaseOptions, "phase", "tanh --out phase.svg"),
+    "runs": Command(
+        options.RunsOptions, "runs", "runs.db --where activation=relu --sort val_accuracy"
+    ),
+    "finite": Command(
+        options.FiniteOptions,
+        "finite",
+        "--dataset digits --width 64,512 --depth 2 --trials 20",
+        TRIALS_KEPT,
+    ),
+    "gap": Command(
+        options.GapOptions,
+        "finite",
+        "--dataset digits --width 16,64,256 --trials 20",
+        TRIALS_KEPT,
+    ),
+    "reproduce": Command(
+        options.ReproduceOptions, "reproduce", "all --dataset digits --budget 20m", RUNS_KEPT
+    ),
+    "report": Command(options.ReportOptions, "report", "runs.db -o report.html"),
+    "datasets": Command(options.DatasetsOptions, "datasets", "--data DIR"),
+    "demo": Command(options.DemoOptions, "demo", "--folder demo"),
+}
+
+
+def _function(name: str, command: Command) -> Callable[..., None]:
+    """The function that typer reads a command from: its parameters are the fields of the options,
+    its docstring is theirs."""
+
+    def call(**values: object) -> None:
+        with exit_codes(command.interrupted):
+            work = getattr(import_module(f"nngp.terminal.{command.module}"), name)
+            work(command.options(**values))
+
+    call.__doc__ = command.options.__doc__
+    call.__signature__ = Signature(_parameters(command.options))  # type: ignore[attr-defined]
+    return call
+
+
+def _parameters(kind: type) -> list[Parameter]:
+    """The fields of a dataclass in the order of `options`, as parameters that typer can read."""
+    order: dict[str, None] = {}
+    for each in kind.__mro__:
+        for name in get_annotations(each):
+            order.pop(name, None)
+            order[name] = None
+    known = {field.name: field for field in fields(kind)}
+    out = []
+    for name in order:
+        field = known[name]
+        default = Parameter.empty if field.default is MISSING else field.default
+        hint = Annotated[field.type, field.metadata["typer"]]  # type: ignore[name-defined]
+        out.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint))
+    return out
+
 
 app = typer.Typer(
     name="nngp",
@@ -20,340 +101,9 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-ModelPath = Annotated[Path, typer.Argument(help="A model written by nngp fit.")]
-TablePath = Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")]
-EngineName = Annotated[str, typer.Option(help="auto, cpu or gpu.")]
-Cluster = Annotated[
-    str | None, typer.Option(help="Compute on a Dask cluster: its scheduler, tcp://HOST:8786.")
-]
-Variance = Annotated[str, typer.Option(help="A number, or auto.")]
-DatasetName = Annotated[str, typer.Option(help="digits, mnist, cifar10 or fashion_mnist.")]
-DataFolder = Annotated[
-    Path | None, typer.Option(help="The folder with the data; NNGP_DATA by default.")
-]
-Widths = Annotated[str, typer.Option(help="Units of a hidden layer; several with commas.")]
-Trials = Annotated[int, typer.Option(help="Random settings for each shape.", min=1)]
-TrainingPoints = Annotated[
-    int | None, typer.Option(help="Training points, balanced over classes; all by default.")
-]
-Steps = Annotated[int | None, typer.Option(help="The most steps of Adam.", min=1)]
-Patience = Annotated[
-    int | None, typer.Option(help="Looks without a better one before training ends.", min=1)
-]
-SearchSeed = Annotated[int, typer.Option(help="Of the random settings.", min=0)]
-Lanes = Annotated[int | None, typer.Option(help="Networks trained side by side.", min=1)]
-StoreFile = Annotated[Path, typer.Option(help="Where runs are kept.")]
-Picture = Annotated[Path, typer.Option("--out", "--output", "-o", help="A .svg, .png or .pdf.")]
-
-
-TileRows = Annotated[
-    int | None, typer.Option(min=1, help="With --cluster: rows of a tile, at most.")
-]
-TileStore = Annotated[
-    Path | None, typer.Option(help="With --cluster: a folder that all workers see, to go on from.")
-]
-
-
-@app.command(epilog="Example: nngp fit houses.csv --target price -o houses.nngp")
-def fit(
-    train: TablePath,
-    target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the model goes.")] = Path(
-        "model.nngp"
-    ),
-    task: Annotated[Task, typer.Option(help="What the target is; auto looks at it.")] = Task.auto,
-    drop: Annotated[list[str] | None, typer.Option(help="A column to ignore.")] = None,
-    depth: Annotated[str, typer.Option(help="Hidden layers, inf, or auto.")] = "auto",
-    activation: Annotated[str, typer.Option(help="relu, erf, tanh, ... or auto.")] = "auto",
-    weight_var: Variance = "auto",
-    bias_var: Variance = "auto",
-    noise_var: Variance = "auto",
-    input_scaling: Annotated[
-        str, typer.Option(help="auto, standardize, sphere, unit or none.")
-    ] = "auto",
-    selection: Annotated[str, typer.Option(help="evidence, loo, grid or none.")] = "evidence",
-    budget: Annotated[int | None, typer.Option(help="At most so many networks are tried.")] = None,
-    seed: Annotated[int, typer.Option(help="Which rows the choice looks at.")] = 0,
-    factor: Annotated[
-        bool, typer.Option(help="Keep the Cholesky factor in the file (4 n² bytes).")
-    ] = True,
-    solver: Annotated[
-        str,
-        typer.Option(help="cholesky, cg, or auto: cg where no factor fits."),
-    ] = "auto",
-    engine: EngineName = "auto",
-    cluster: Cluster = None,
-    tile: TileRows = None,
-    tile_store: TileStore = None,
-    as_json: Json = False,
-) -> None:
-    """Fit a table: choose a network, condition it on every row, write the model to a file."""
-    with guarded(), engine_at(engine, cluster, tile, tile_store) as place:
-        from nngp.terminal import jobs
-
-        parameters = {
-            "depth": jobs.number("--depth", depth, whole=True),
-            "activation": activation,
-            "weight_var": jobs.number("--weight-var", weight_var),
-            "bias_var": jobs.number("--bias-var", bias_var),
-            "noise_var": jobs.number("--noise-var", noise_var),
-            "input_scaling": input_scaling,
-            "selection": None if selection == "none" else selection,
-            "budget": budget,
-            "solver": solver,
-            "engine": place,
-            "random_state": seed,
-        }
-        jobs.fit(train, target, output, task, drop or [], parameters, factor, as_json)
-
-
-@app.command(epilog="Example: nngp predict houses.nngp new.csv -o prices.csv")
-def predict(
-    model: ModelPath,
-    table: TablePath,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A table; CSV on stdout by default.")
-    ] = None,
-    interval: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.95,
-    engine: EngineName = "auto",
-    cluster: Cluster = None,
-    tile: TileRows = None,
-    tile_store: TileStore = None,
-    as_json: Json = False,
-) -> None:
-    """Predict every row: mean, deviation and interval, or class and probabilities."""
-    with guarded(), engine_at(engine, cluster, tile, tile_store) as place:
-        from nngp.terminal import jobs
-
-        jobs.predict(model, table, output, interval, place, as_json)
-
-
-@app.command(epilog="Example: nngp evaluate houses.nngp test.csv")
-def evaluate(
-    model: ModelPath,
-    table: TablePath,
-    engine: EngineName = "auto",
-    cluster: Cluster = None,
-    tile: TileRows = None,
-    tile_store: TileStore = None,
-    as_json: Json = False,
-) -> None:
-    """Compare predictions with the target column of another table."""
-    with guarded(), engine_at(engine, cluster, tile, tile_store) as place:
-        from nngp.terminal import jobs
-
-        jobs.evaluate(model, table, place, as_json)
-
-
-@app.command(epilog="Example: nngp inspect houses.nngp")
-def inspect(model: ModelPath, as_json: Json = False) -> None:
-    """Show what a saved model is, without loading its arrays."""
-    with guarded():
-        from nngp.terminal import jobs
-
-        jobs.inspect(model, as_json)
-
-
-@app.command(epilog="Example: nngp kernel points.csv --depth 3 --activation relu -o K.npy")
-def kernel(
-    table: TablePath,
-    depth: Annotated[str, typer.Option(help="Hidden layers, or inf.")] = "3",
-    activation: Annotated[str, typer.Option(help="relu, erf, tanh, gelu, ...")] = "relu",
-    weight_var: Annotated[float, typer.Option(help="Variance of weights times fan-in.")] = 1.6,
-    bias_var: Annotated[float, typer.Option(help="Variance of biases.")] = 0.1,
-    normalize: Annotated[bool, typer.Option(help="First scale each row to x·x/d = 1.")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="A .npy, .csv or .parquet file; stdout by default."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Compute the kernel matrix of a table of numbers."""
-    with guarded():
-        from nngp.terminal import jobs
-
-        layers = jobs.number("--depth", depth, whole=True)
-        net = jobs.network(layers, activation, weight_var, bias_var)
-        jobs.kernel(table, net, normalize, output, as_json)
-
-
-@app.command(epilog="Example: nngp phase tanh --out phase.svg")
-def phase(
-    name: Annotated[
-        str, typer.Argument(metavar="[ACTIVATION]", help="relu, erf, tanh, gelu, ...")
-    ] = "tanh",
-    activation: Annotated[str | None, typer.Option(help="The same as an option.")] = None,
-    weight_var: Annotated[
-        float | None,
-        typer.Option(help="Of the network drawn; by default three across the critical line."),
-    ] = None,
-    bias_var: Annotated[float, typer.Option(help="Of the networks drawn.")] = 0.1,
-    output: Annotated[
-        Path, typer.Option("--out", "--output", "-o", help="A .svg, .png or .pdf file.")
-    ] = Path("phase.svg"),
-    table: Annotated[
-        Path | None, typer.Option(help="Also write the diagram to a .csv, .tsv or .parquet file.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Draw how signals propagate: phases, depth scales, maps and flows of networks in them."""
-    with guarded():
-        from nngp.terminal import jobs
-
-        jobs.phase(activation or name, weight_var, bias_var, output, table, as_json)
-
-
-@app.command(epilog="Example: nngp runs runs.db --where activation=relu --sort val_accuracy")
-def runs(
-    store: Annotated[Path, typer.Argument(help="A store of runs.")] = Path("runs.db"),
-    experiment: Annotated[str | None, typer.Option(help="Only runs of this experiment.")] = None,
-    status: Annotated[str | None, typer.Option(help="pending, running, done or failed.")] = None,
-    where: Annotated[
-        list[str] | None, typer.Option(help="Only runs so configured: name=value.")
-    ] = None,
-    sort: Annotated[str | None, typer.Option(help="By this column, largest first.")] = None,
-    ascending: Annotated[bool, typer.Option("--ascending", help="Smallest first.")] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="At most so many runs; 20 in a table by default.")
-    ] = None,
-    columns: Annotated[
-        list[str] | None, typer.Option(help="What to show: names, separated by commas.")
-    ] = None,
-    export: Annotated[Path | None, typer.Option(help="Write to a .csv or .parquet file.")] = None,
-    lists: Annotated[
-        bool, typer.Option("--lists", help="Also lists in results, such as learning curves.")
-    ] = False,
-    merge: Annotated[
-        Path | None, typer.Option(help="First take over the finished runs of another store.")
-    ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="First make failed runs pending again.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """List the runs of experiments: how many are done, what they were, what came of them."""
-    with guarded():
-        from nngp.terminal import runs as job
-
-        asked = job.Question(experiment, status, where or [], sort, ascending, limit, lists)
-        job.runs(store, asked, columns or [], export, merge, retry_failed, as_json)
-
-
-@app.command(epilog="Example: nngp finite --dataset digits --width 64,512 --depth 2 --trials 20")
-def finite(
-    dataset: DatasetName = "digits",
-    width: Widths = "512",
-    depth: Annotated[str, typer.Option(help="Hidden layers; several with commas.")] = "2",
-    trials: Trials = 20,
-    activation: Annotated[str, typer.Option(help="relu, tanh, erf, gelu, ...")] = "relu",
-    train: TrainingPoints = None,
-    loss: Annotated[str, typer.Option(help="mse or cross_entropy.")] = "mse",
-    steps: Steps = None,
-    patience: Patience = None,
-    seed: SearchSeed = 0,
-    lanes: Lanes = None,
-    data: DataFolder = None,
-    store: StoreFile = Path("runs.db"),
-    output: Picture = Path("finite.png"),
-    engine: EngineName = "auto",
-    as_json: Json = False,
-) -> None:
-    """Train networks of finite width by random search, beside the infinitely wide one.
-
-    Every trial is kept in the store. Called again, or by another process at the same time, it goes
-    on with those that are left.
-    """
-    with guarded("interrupted; finished trials are in the store, and the next call goes on"):
-        from nngp.terminal import finite as job
-
-        wanted = job.Wanted(
-            dataset=dataset,
-            data=data,
-            train=train,
-            activations=[activation],
-            depths=job.numbers("--depth", depth),
-            widths=job.numbers("--width", width),
-            trials=trials,
-            seed=seed,
-            steps=steps,
-            patience=patience,
-            lanes=lanes,
-            store=store,
-            picture=output,
-            as_json=as_json,
-        )
-        job.finite(wanted, loss, engine)
-
-
-@app.command(epilog="Example: nngp gap --dataset digits --width 16,64,256 --trials 20")
-def gap(
-    dataset: DatasetName = "digits",
-    width: Widths = "16,32,64,128,256,512",
-    depth: Annotated[int, typer.Option(help="Hidden layers.", min=1)] = 5,
-    trials: Trials = 20,
-    activation: Annotated[str, typer.Option(help="One or more, with commas.")] = "relu,tanh",
-    train: TrainingPoints = None,
-    steps: Steps = None,
-    patience: Patience = None,
-    seed: SearchSeed = 0,
-    lanes: Lanes = None,
-    data: DataFolder = None,
-    store: StoreFile = Path("runs.db"),
-    output: Picture = Path("gap.png"),
-    as_json: Json = False,
-) -> None:
-    """Measure the generalisation gap by width: networks that have learned all training labels."""
-    with guarded("interrupted; finished trials are in the store, and the next call goes on"):
-        from nngp.terminal import finite as job
-
-        wanted = job.Wanted(
-            dataset=dataset,
-            data=data,
-            train=train,
-            activations=[name.strip() for name in activation.split(",")],
-            depths=[depth],
-            widths=job.numbers("--width", width),
-            trials=trials,
-            seed=seed,
-            steps=steps,
-            patience=patience,
-            lanes=lanes,
-            store=store,
-            picture=output,
-            as_json=as_json,
-        )
-        job.gap(wanted)
-
-
-app.command(epilog="Example: nngp reproduce all --dataset digits --budget 20m")(paper.reproduce)
-app.command(epilog="Example: nngp report runs.db -o report.html")(paper.report)
-
-
-@app.command(epilog="Example: nngp datasets --data DIR")
-def datasets(
-    data: Annotated[
-        Path | None, typer.Option(help="A folder with data; by default the one NNGP_DATA names.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """List the data sets that are known by name, and where each would come from."""
-    with guarded():
-        from nngp.terminal.data import datasets as listed
-
-        listed(data, as_json)
-
-
-@app.command(epilog="Example: nngp demo --folder demo")
-def demo(
-    folder: Annotated[Path, typer.Option(help="Where tables and pictures go.")] = Path("demo"),
-) -> None:
-    """The whole job on data that come with scikit-learn: fit, predict, evaluate, pictures."""
-    with guarded():
-        from nngp.terminal.demo import main as run
-
-        run(str(folder))
+for _name, _command in COMMANDS.items():
+    _example = f"Example: nngp {_name} {_command.example}"
+    app.command(_name, epilog=_example)(_function(_name, _command))
 
 
 def _version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""Mixed columns as numbers, with scikit-learn's transformers, and what was done in words.
+"""Mixed columns as numbers, with scikit-learn's transformers, and remarks on what was done.
 
 Numbers that are missing become the column's median (`SimpleImputer`); text becomes one column for
 each value, a missing one included (`OneHotEncoder`). What was learned is a plain dictionary, kept
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 
-from nngp.terminal.speech import DataError, UsageError
+from nngp._arrays import Array
+from nngp.terminal.output import DataError, UsageError
 from nngp.terminal.tables import column_of
 
-Array = NDArray[np.float64]
 IDENTIFIER = 20  # rows from which a text column without repetition is taken for an identifier
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """Numbers, and what stands for one that is missing."""
+    """A column of numbers; `fill` stands for those that are missing."""
 
     name: str
     fill: float
@@ -50,7 +50,7 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Categories; None is the missing one."""
+    """A column of text, whose categories are inputs of their own; None is a missing value."""
 
     name: str
     categories: list[str | None]
@@ -73,7 +73,7 @@ class TextColumn:
 
 @dataclass(frozen=True)
 class Columns:
-    """The inputs of a table: how each is encoded."""
+    """The inputs of a table as numbers: the encoding of each column."""
 
     numbers: list[NumberColumn]
     texts: list[TextColumn]
@@ -81,10 +81,10 @@ class Columns:
 
     @classmethod
     def learn(cls, table: pl.DataFrame) -> "Columns":
-        """From a training table without its target."""
+        """Learn the encoding of a training table without its target."""
         out = cls([], [], [])
         for column in table:
-            reason = _useless(column)
+            reason = _reason_to_skip(column)
             if reason:
                 out.remarks.append(f"column '{column.name}' is left out: {reason}")
             elif _is_number(column):
@@ -103,9 +103,8 @@ class Columns:
 
     def encode(self, table: pl.DataFrame) -> tuple[Array, list[str]]:
         """The inputs as numbers, and remarks on values never seen in training."""
-        every: list[NumberColumn | TextColumn] = [*self.numbers, *self.texts]
         try:
-            parts = [c.encode(column_of(table, c.name)) for c in every]
+            parts = [c.encode(column_of(table, c.name)) for c in self._every]
         except UsageError as missing:
             raise DataError(str(missing)) from None
         remarks = _missing(table, self)
@@ -121,8 +120,11 @@ class Columns:
     @property
     def features(self) -> list[str]:
         """Names of the encoded inputs."""
-        every: list[NumberColumn | TextColumn] = [*self.numbers, *self.texts]
-        return [name for column in every for name in column.features]
+        return [name for column in self._every for name in column.features]
+
+    @property
+    def _every(self) -> list[NumberColumn | TextColumn]:
+        return [*self.numbers, *self.texts]
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -148,8 +150,8 @@ def _texts(column: pl.Series) -> NDArray[Any]:
     return np.array(column.cast(pl.String).to_list(), dtype=object)
 
 
-def _refuse_nearly_numeric(column: pl.Series) -> None:
-    """Numbers with a stray text among them would become a category each."""
+def _check_not_nearly_numeric(column: pl.Series) -> None:
+    """Raise DataError for numbers with a few texts among them: all would become categories."""
     known = column.cast(pl.String).drop_nulls()
     odd = known.filter(known.cast(pl.Float64, strict=False).is_null())
     if 0 < len(odd) <= 0.2 * len(known):
@@ -159,8 +161,8 @@ def _refuse_nearly_numeric(column: pl.Series) -> None:
         )
 
 
-def _useless(column: pl.Series) -> str:
-    """Why a column cannot be learned from, or nothing."""
+def _reason_to_skip(column: pl.Series) -> str:
+    """The reason to leave a column out, or an empty text."""
     known = column.drop_nulls()
     if known.dtype.is_float():
         known = known.drop_nans()
@@ -173,13 +175,14 @@ def _useless(column: pl.Series) -> str:
     if known.n_unique() == 1 and len(known) == len(column):
         return "it is constant"
     if not _is_number(column):
-        _refuse_nearly_numeric(column)
+        _check_not_nearly_numeric(column)
     if not _is_number(column) and known.n_unique() == len(known) and len(known) >= IDENTIFIER:
         return "each row has a text of its own, as identifiers do"
     return ""
 
 
 def _missing(table: pl.DataFrame, columns: Columns) -> list[str]:
+    """Remarks on missing numbers."""
     out = []
     for column in columns.numbers:
         count = int(np.isnan(_numbers(column_of(table, column.name))).sum())

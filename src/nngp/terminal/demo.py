@@ -1,7 +1,7 @@
-"""`make demo`: the main job end to end on data that come with scikit-learn.
+"""`nngp demo`: the main job end to end on data that come with scikit-learn.
 
 A table of patients goes through the command line: fit, predict, evaluate. Images of digits go
-through the classifier: accuracy, and whether its probabilities come true. Three pictures are left.
+through the classifier: accuracy and calibration. Three pictures are written.
 """
 
 import shlex
@@ -18,38 +18,40 @@ from nngp import plots
 from nngp.architecture import Architecture
 from nngp.plots.uncertainty import calibrations
 from nngp.predictors import NNGPClassifier, load
+from nngp.terminal.options import DemoOptions
 
 
-def main(folder: str = "demo") -> None:
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    table(place)
-    digits(place)
-    plots.angular_structure(Architecture(9, "relu", 1.6, 0.1), place / "angular-structure.png")
-    print(f"\npictures: {', '.join(str(p) for p in sorted(place.glob('*.png')))}")
+def demo(options: DemoOptions) -> None:
+    """Fit, predict and evaluate, then draw; tables and pictures go to the folder."""
+    folder = options.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    _table(folder)
+    _digits(folder)
+    plots.angular_structure(Architecture(9, "relu", 1.6, 0.1), folder / "angular-structure.png")
+    print(f"\npictures: {', '.join(str(p) for p in sorted(folder.glob('*.png')))}")
 
 
-def table(place: Path) -> None:
+def _table(folder: Path) -> None:
     """Progression of diabetes in 442 patients, from the command line."""
     data = load_diabetes()
     X, Xs, y, ys = train_test_split(data.data, data.target, test_size=0.25, random_state=0)
     names = [*data.feature_names, "progression"]
     for name, rows in (("train", np.column_stack([X, y])), ("test", np.column_stack([Xs, ys]))):
-        path = place / f"{name}.csv"
+        path = folder / f"{name}.csv"
         np.savetxt(path, rows, delimiter=",", header=",".join(names), comments="", fmt="%.17g")
-    train, test, model = (str(place / name) for name in ("train.csv", "test.csv", "diabetes.nngp"))
+    train, test, model = (str(folder / name) for name in ("train.csv", "test.csv", "diabetes.nngp"))
     for words in (
         ["fit", train, "--target", "progression", "-o", model],
-        ["predict", model, test, "-o", str(place / "predictions.csv")],
+        ["predict", model, test, "-o", str(folder / "predictions.csv")],
         ["evaluate", model, test],
     ):
         print("\n$ nngp " + shlex.join(words), flush=True)
         subprocess.run([sys.executable, "-m", "nngp", *words], check=True)
-    plots.intervals(load(model), Xs, ys, place / "intervals.png")
+    plots.intervals(load(model), Xs, ys, folder / "intervals.png")
 
 
-def digits(place: Path) -> None:
-    """Handwritten digits: half to learn from, half to be asked about."""
+def _digits(folder: Path) -> None:
+    """Handwritten digits: half for training, half for the test."""
     X, Xs, y, ys = train_test_split(*load_digits(return_X_y=True), test_size=0.5, random_state=0)
     start = time.perf_counter()
     model = NNGPClassifier().fit(X, y)
@@ -60,8 +62,4 @@ def digits(place: Path) -> None:
     print(f"accuracy on {len(Xs)} others: {model.score(Xs, ys):.4f}")
     for way in calibrations(model, Xs, ys):
         print(f"expected calibration error, {way.name}: {way.error:.4f}")
-    plots.reliability(model, Xs, ys, place / "reliability.png")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    plots.reliability(model, Xs, ys, folder / "reliability.png")

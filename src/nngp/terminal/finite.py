@@ -1,82 +1,76 @@
-"""`nngp finite` and `nngp gap`: searches over finite networks, and what comes of them."""
+"""`nngp finite` and `nngp gap`: random searches over finite networks, and their results."""
 
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from nngp.architecture import as_activation
 from nngp.datasets import Split, split
+from nngp.finite.cells import Cell, Found
+from nngp.finite.gap import EXPERIMENT, PLAN, gaps
+from nngp.finite.recipe import Plan
 from nngp.finite.requirements import need_packages
+from nngp.finite.width_comparison import infinite, widths
 from nngp.linsolve import choose_engine
 from nngp.plots import need_matplotlib
+from nngp.plots.finite_networks import draw_gaps, draw_widths
 from nngp.runs import RunStore
-from nngp.terminal.listing import show_rows
-from nngp.terminal.speech import UsageError, answer, say
+from nngp.terminal.options import FiniteOptions, GapOptions, SearchOptions
+from nngp.terminal.output import (
+    on_terminal,
+    print_message,
+    print_result,
+    print_rows,
+    usage_errors,
+)
+from nngp.terminal.parsing import whole_numbers
 from nngp.terminal.tables import PICTURES, check_writable
 
-
-@dataclass(frozen=True)
-class Wanted:
-    """The options that both commands have."""
-
-    dataset: str
-    data: Path | None
-    train: int | None
-    activations: list[str]
-    depths: list[int]
-    widths: list[int]
-    trials: int
-    seed: int
-    steps: int | None
-    patience: int | None
-    lanes: int | None
-    store: Path
-    picture: Path
-    as_json: bool
+Options = FiniteOptions | GapOptions
+Row = dict[str, object]
 
 
-def finite(wanted: Wanted, loss: str, engine: str) -> None:
-    """Random search over widths and depths, the infinite networks, a picture of both."""
-    _check(wanted)
-    _check_engine(engine)
-    from nngp.finite.recipe import Plan
-    from nngp.finite.width_comparison import infinite, widths
-    from nngp.plots.widths_figure import draw_widths
-
-    (activation,) = wanted.activations
-    plan = _planned(wanted, Plan(), loss=loss)
-    data = _data(wanted)
-    with RunStore(wanted.store) as store:
-        found = _search(store, wanted, data, plan, "finite")
+def finite(options: FiniteOptions) -> None:
+    """Search over widths and depths, compute the infinite networks, draw a figure of both."""
+    depths = whole_numbers("--depth", options.depth)
+    units = whole_numbers("--width", options.width)
+    _check(options, [options.activation])
+    with usage_errors():
+        choose_engine(options.engine, 0)
+    plan = _plan(options, Plan(), options.loss)
+    data = _data(options)
+    shapes = product([options.activation], depths, units)
+    cells = [Cell(options.dataset, len(data.X), *shape) for shape in shapes]
+    with RunStore(options.store) as store:
+        found = _search(store, options, cells, data, plan, "finite")
         levels = {
-            depth: infinite(store, data, activation, depth, engine=engine).result
-            for depth in wanted.depths
+            depth: infinite(store, data, options.activation, depth, engine=options.engine).result
+            for depth in depths
         }
-        picture = widths(store, wanted.dataset, len(data.X), activation, wanted.depths, plan)
-    draw_widths(picture, wanted.picture)
-    rows = [_row(one, levels[one.cell.depth]) for one in found]
-    _tell(wanted, rows, "best of each shape, by validation")
+        figure = widths(store, options.dataset, len(data.X), options.activation, depths, plan)
+    draw_widths(figure, options.output)
+    rows = [_best_row(one, levels[one.cell.depth]) for one in found]
+    _print(options, rows, "best of each shape, by validation")
 
 
-def gap(wanted: Wanted) -> None:
+def gap(options: GapOptions) -> None:
     """Figure 2 for a data set: train until all labels are learned, compare with the test set."""
-    _check(wanted)
-    from nngp.finite.gap import EXPERIMENT, PLAN, gaps
-    from nngp.plots.gap_figure import draw_gaps
-
-    plan = _planned(wanted, PLAN)
-    data = _data(wanted)
-    with RunStore(wanted.store) as store:
-        _search(store, wanted, data, plan, EXPERIMENT)
-        shared = {"dataset": wanted.dataset, "train": len(data.X), "depth": wanted.depths[0]}
+    units = whole_numbers("--width", options.width)
+    activations = [name.strip() for name in options.activation.split(",")]
+    _check(options, activations)
+    plan = _plan(options, PLAN, PLAN.loss)
+    data = _data(options)
+    shapes = product(activations, [options.depth], units)
+    cells = [Cell(options.dataset, len(data.X), *shape) for shape in shapes]
+    with RunStore(options.store) as store:
+        _search(store, options, cells, data, plan, EXPERIMENT)
+        shared = {"dataset": options.dataset, "train": len(data.X), "depth": options.depth}
         where = {**shared, **plan.as_dict()}
         runs = store.runs(experiment=EXPERIMENT, status="done", where=where, lists=False)
-    picture = gaps([run for run in runs if run.config["activation"] in wanted.activations])
-    draw_gaps(picture, wanted.picture)
-    rows = [
+    figure = gaps([run for run in runs if run.config["activation"] in activations])
+    draw_gaps(figure, options.output)
+    rows: list[Row] = [
         {
             "activation": activation,
             "width": width,
@@ -84,92 +78,67 @@ def gap(wanted: Wanted) -> None:
             "smallest gap": min(found),
             "largest gap": max(found),
         }
-        for (activation, width), found in picture.by_width().items()
-        if width in wanted.widths
+        for (activation, width), found in figure.by_width().items()
+        if width in units
     ]
-    _tell(wanted, rows, f"{len(picture.learned)} networks learned it, {picture.left_out} did not")
+    _print(options, rows, f"{len(figure.learned)} networks learned it, {figure.left_out} did not")
 
 
-def numbers(option: str, text: str) -> list[int]:
-    """Whole numbers, with commas between them."""
-    try:
-        values = [int(part) for part in text.split(",")]
-    except ValueError:
-        raise UsageError(f"{option} must be whole numbers such as 64,512, got '{text}'") from None
-    if min(values) < 1:
-        raise UsageError(f"{option} must be at least 1, got {min(values)}")
-    return list(dict.fromkeys(values))
-
-
-def _check(wanted: Wanted) -> None:
-    """What cannot be, before any work."""
+def _check(options: SearchOptions, activations: Sequence[str]) -> None:
+    """Raise an error for what cannot be used, before any work."""
     need_matplotlib()
     need_packages()
-    check_writable(wanted.picture, PICTURES)
-    try:
-        for name in wanted.activations:
+    check_writable(options.output, PICTURES)
+    with usage_errors():
+        for name in activations:
             as_activation(name)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
-def _search(
-    store: RunStore, wanted: Wanted, data: Split, plan: Any, experiment: str
-) -> Sequence[Any]:
-    from nngp.finite.random_search import Cell, search
-
-    shapes = product(wanted.activations, wanted.depths, wanted.widths)
-    cells = [Cell(wanted.dataset, len(data.X), *shape) for shape in shapes]
-    say(_forecast(wanted, data, plan, cells))
-    return search(
-        store,
-        cells,
-        data,
-        plan,
-        wanted.trials,
-        wanted.seed,
-        experiment=experiment,
-        lanes=wanted.lanes,
-        progress=sys.stderr.isatty(),
-    )
-
-
-def _data(wanted: Wanted) -> Split:
-    return split(wanted.dataset, wanted.train, data=wanted.data, progress=sys.stderr.isatty())
-
-
-def _forecast(wanted: Wanted, data: Split, plan: Any, cells: Sequence[Any]) -> str:
-    from nngp.finite.device import device_name, search_cost
-
-    cost = search_cost(cells, data, plan, wanted.trials, wanted.lanes)
-    return (
-        f"{len(cells)} shape(s) x {wanted.trials} trials on {device_name()}: {cost}; "
-        f"finished trials are in {wanted.store}"
-    )
-
-
-def _planned(wanted: Wanted, usual: Any, **changes: Any) -> Any:
-    """The usual plan with what was asked for; it looks at networks a whole number of times."""
-    steps = wanted.steps or usual.steps
+def _plan(options: SearchOptions, usual: Plan, loss: str) -> Plan:
+    """The usual plan with the options' values; steps are a whole number of intervals."""
+    steps = options.steps or usual.steps
     interval = min(usual.interval, steps)
     rounded = -(-steps // interval) * interval
     if rounded != steps:
-        say(f"networks are looked at every {interval} steps, so there are {rounded} at most")
-    changes |= {"steps": rounded, "interval": interval}
-    try:
-        return replace(usual, patience=wanted.patience or usual.patience, **changes)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+        print_message(
+            f"networks are looked at every {interval} steps, so there are {rounded} at most"
+        )
+    with usage_errors():
+        changed: Any = {"loss": loss, "steps": rounded, "interval": interval}
+        return replace(usual, patience=options.patience or usual.patience, **changed)
 
 
-def _check_engine(engine: str) -> None:
-    try:
-        choose_engine(engine, 0)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+def _data(options: Options) -> Split:
+    return split(options.dataset, options.train, data=options.data, progress=on_terminal())
 
 
-def _row(found: Any, level: dict[str, Any] | None) -> dict[str, Any]:
+def _search(
+    store: RunStore,
+    options: Options,
+    cells: Sequence[Cell],
+    data: Split,
+    plan: Plan,
+    experiment: str,
+) -> Sequence[Found]:
+    """Print the expected cost, then search."""
+    from nngp.finite.device import device_name, search_cost
+    from nngp.finite.random_search import search
+
+    trials, lanes = options.trials, options.lanes
+    cost = search_cost(cells, data, plan, trials, lanes)
+    print_message(
+        f"{len(cells)} shape(s) x {trials} trials on {device_name()}: {cost}; "
+        f"finished trials are in {options.store}"
+    )
+    return search(
+        *(store, cells, data, plan, trials, options.seed),
+        experiment=experiment,
+        lanes=lanes,
+        progress=on_terminal(),
+    )
+
+
+def _best_row(found: Found, level: dict[str, float] | None) -> Row:
     cell, result, config = found.cell, found.result, found.best.config
     return {
         "depth": cell.depth,
@@ -184,9 +153,11 @@ def _row(found: Any, level: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _tell(wanted: Wanted, rows: list[dict[str, Any]], title: str) -> None:
-    if wanted.as_json:
-        answer("", {"picture": str(wanted.picture), "store": str(wanted.store), "rows": rows}, True)
+def _print(options: Options, rows: list[Row], title: str) -> None:
+    if options.as_json:
+        files = {"picture": str(options.output), "store": str(options.store)}
+        print_result("", {**files, "rows": rows}, as_json=True)
         return
-    show_rows(f"{wanted.dataset}: {title}", rows, list(rows[0]) if rows else [], len(rows))
-    say(f"picture: {wanted.picture}; all trials: nngp runs {wanted.store}")
+    names = list(rows[0]) if rows else []
+    print_rows(f"{options.dataset}: {title}", rows, names, len(rows))
+    print_message(f"picture: {options.output}; all trials: nngp runs {options.store}")

@@ -1,35 +1,30 @@
-"""`nngp report`: what stores of runs say about the paper, as one page."""
+"""`nngp report`: stores of runs to one page about the paper."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from nngp.errors import NothingMeasuredError
 from nngp.paper.report import scopes_of, write_report
+from nngp.paper.scope import Scope
 from nngp.plots import need_matplotlib
 from nngp.runs import RunStore, unpacked
-from nngp.terminal.speech import DataError, UsageError, answer
-from nngp.terminal.tables import check_writable, try_writing
+from nngp.terminal.options import ReportOptions
+from nngp.terminal.output import DataError, UsageError, print_result
+from nngp.terminal.tables import check_not_input, check_writable
 
 PAGES = (".html", ".htm")
 
 
-def report(paths: list[Path], page: Path, datasets: list[str], as_json: bool) -> None:
-    """Stores to a page."""
+def report(options: ReportOptions) -> None:
+    """Write the page, and print what it shows and what is missing."""
+    stores, page = options.stores or [Path("runs.db")], options.output
     need_matplotlib()
-    check_writable(page, PAGES)
-    try_writing(page.parent)
-    if page.exists() and any(path.exists() and page.samefile(path) for path in paths):
-        raise UsageError(f"the output {page} is the store; choose another name")
-    with _together(paths) as store:
-        known = scopes_of(store)
-        scopes = [scope for scope in known if not datasets or scope.dataset in datasets]
-        names = [scope.dataset for scope in scopes]
-        missing = [name for name in datasets if name not in names]
-        if missing:
-            there = ", ".join(scope.dataset for scope in known) or "none"
-            raise UsageError(f"there are no runs on '{missing[0]}'; data sets with runs: {there}")
+    check_writable(page, PAGES, create=True)
+    check_not_input(page, stores, "store")
+    with _merged(stores) as store:
+        scopes = _selected(scopes_of(store), options.dataset or [])
         try:
             shown = write_report(store, page, scopes)
         except NothingMeasuredError as error:
@@ -37,16 +32,26 @@ def report(paths: list[Path], page: Path, datasets: list[str], as_json: bool) ->
     facts = {
         "page": page,
         "bytes": page.stat().st_size,
-        "data sets": names,
+        "data sets": [scope.dataset for scope in scopes],
         "shown": [one.part.named(one.scope) for one in shown if not one.problem],
         "missing": [one.part.named(one.scope) for one in shown if one.problem],
     }
-    answer("report", facts, as_json)
+    print_result("report", facts, options.as_json)
+
+
+def _selected(known: Sequence[Scope], datasets: Sequence[str]) -> list[Scope]:
+    """The scopes of the data sets that are named, or all."""
+    names = [scope.dataset for scope in known]
+    for name in datasets:
+        if name not in names:
+            there = ", ".join(names) or "none"
+            raise UsageError(f"there are no runs on '{name}'; data sets with runs: {there}")
+    return [scope for scope in known if not datasets or scope.dataset in datasets]
 
 
 @contextmanager
-def _together(paths: list[Path]) -> Iterator[RunStore]:
-    """One store, or the finished runs of several in one that is gone afterwards."""
+def _merged(paths: Sequence[Path]) -> Iterator[RunStore]:
+    """One store, or the finished runs of several in a temporary one."""
     if len(paths) == 1:
         with unpacked(paths[0]) as file, RunStore(file, create=False) as store:
             yield store

@@ -1,9 +1,6 @@
-"""What `nngp reproduce` is asked for: its options, refused with a sentence where they cannot be."""
+"""Request of `nngp reproduce`: its options, checked, as parts of the paper and a scope."""
 
-import math
-import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from nngp.architecture import as_activation
 from nngp.datasets.catalogue import IMAGE_SETS
@@ -12,77 +9,64 @@ from nngp.paper.part import AnyPart
 from nngp.paper.parts import parts_named
 from nngp.paper.scope import DEPTHS, GRID, Scope, default_sizes
 from nngp.paper.searches import TRIALS, WIDTHS, SearchSize
-from nngp.terminal.finite import numbers
-from nngp.terminal.speech import UsageError, nearest
+from nngp.terminal.options import ReproduceOptions
+from nngp.terminal.output import UsageError, suggestion, usage_errors
+from nngp.terminal.parsing import seconds, whole_numbers
 
 QUICK_DEPTHS, QUICK_GRID = (1, 3, 10, 50), 10  # digits are for a first look
-TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is to be reproduced, how much is spent on finite networks, and whose workers do the
-    runs; without a cluster this process does."""
+class Request:
+    """Parts of the paper, the grid's values, the work on finite networks, a limit of seconds, and
+    the scheduler of the cluster that does the runs; without one this process does."""
 
     parts: list[AnyPart]
     scope: Scope
     finite: SearchSize
+    budget: float
     cluster: str | None = None
 
 
-def asked(
-    parts: list[str],
-    dataset: str,
-    sizes: str | None,
-    depths: str | None,
-    activations: str,
-    grid: int | None,
-    engine: str,
-    data: Path | None,
-    trials: int | None,
-    widths: str | None,
-    cluster: str | None = None,
-) -> Asked:
-    """The options of the command, refused with a sentence where they cannot be."""
+def request_of(options: ReproduceOptions) -> Request:
+    """Read the options; UsageError for those that cannot be used."""
+    dataset, engine = options.dataset, _engine(options)
     if dataset not in IMAGE_SETS:
-        near = nearest(dataset, list(IMAGE_SETS))
+        near = suggestion(dataset, list(IMAGE_SETS))
         raise UsageError(f"--dataset must be one of {', '.join(IMAGE_SETS)}, got '{dataset}'{near}")
-    names = tuple(dict.fromkeys(name.strip() for name in activations.split(",")))
-    try:
+    names = tuple(dict.fromkeys(name.strip() for name in options.activations.split(",")))
+    with usage_errors():
         for name in names:
             as_activation(name)
         choose_engine(engine, 0)
-        wanted = parts_named(parts)
-    except (ValueError, TypeError) as error:
-        raise UsageError(str(error)) from None
+        parts = parts_named(options.parts)
     usual, side = (QUICK_DEPTHS, QUICK_GRID) if dataset == "digits" else (DEPTHS, GRID)
-    layers = usual if depths is None else tuple(numbers("--depths", depths))
-    scope = Scope(dataset, _sizes(dataset, sizes), layers, names, grid or side, data, engine)
-    units = WIDTHS if widths is None else tuple(numbers("--widths", widths))
-    return Asked(wanted, scope, SearchSize(units, trials or TRIALS), cluster)
+    depths, grid = _numbers("--depths", options.depths, usual), options.grid or side
+    scope = Scope(dataset, _sizes(options), depths, names, grid, options.data, engine)
+    work = SearchSize(_numbers("--widths", options.widths, WIDTHS), options.trials or TRIALS)
+    return Request(parts, scope, work, seconds(options.budget), options.cluster)
 
 
-def _sizes(dataset: str, text: str | None) -> tuple[int, ...]:
+def _engine(options: ReproduceOptions) -> str:
+    """On a cluster the CPU, unless another engine is named."""
+    unset = options.cluster is not None and options.engine == "auto"
+    return "cpu" if unset else options.engine
+
+
+def _numbers(option: str, text: str | None, usual: tuple[int, ...]) -> tuple[int, ...]:
+    return usual if text is None else tuple(whole_numbers(option, text))
+
+
+def _sizes(options: ReproduceOptions) -> tuple[int, ...]:
     """Training sizes that the data set has."""
-    usual = default_sizes(dataset)
-    if text is None:
+    usual = default_sizes(options.dataset)
+    if options.sizes is None:
         return usual
-    sizes, least = sorted(numbers("--sizes", text)), len(IMAGE_SETS[dataset].class_names)
+    sizes = sorted(whole_numbers("--sizes", options.sizes))
+    least = len(IMAGE_SETS[options.dataset].class_names)
     if sizes[0] < least or sizes[-1] > usual[-1]:
         raise UsageError(
             f"--sizes must be from {least} (one of each class) to {usual[-1]}, which is all that "
-            f"{dataset} has"
+            f"{options.dataset} has"
         )
     return tuple(sizes)
-
-
-def seconds_of(text: str | None) -> float:
-    """A budget such as 90s, 20m or 1h30m, in seconds; without one there is no end."""
-    if text is None:
-        return math.inf
-    found = TIME.fullmatch(text.strip().replace(" ", ""))
-    hours, minutes, seconds = (float(part or 0) for part in found.groups()) if found else (0, 0, 0)
-    total = 3600 * hours + 60 * minutes + seconds
-    if not total > 0:
-        raise UsageError(f"--budget must be a time such as 90s, 20m or 1h30m, got '{text}'")
-    return total

@@ -1,119 +1,112 @@
-"""`nngp runs`: what is in a store of runs."""
+"""`nngp runs`: the runs in a store as a table, as JSON, or in a file."""
 
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from nngp.runs import (
-    STATUSES,
-    RunStore,
-    as_row,
-    column_names,
-    export_rows,
-    flat,
-    unpacked,
-)
-from nngp.terminal.listing import show_rows
-from nngp.terminal.speech import UsageError, nearest, say
+from nngp.runs import STATUSES, RunStore, as_row, column_names, export_rows, flat, unpacked
+from nngp.terminal.options import RunsOptions
+from nngp.terminal.output import UsageError, print_json, print_message, print_rows, suggestion
+from nngp.terminal.tables import check_not_input, check_writable
 
 EXPORTS = (".csv", ".parquet")
-Row = dict[str, Any]
+Row = dict[str, Any]  # values of JSON, by column
 
 
-@dataclass(frozen=True)
-class Question:
-    """Which runs, and in what order."""
-
-    experiment: str | None
-    status: str | None
-    conditions: list[str]  # name=value
-    sort: str | None
-    ascending: bool
-    limit: int | None
-    lists: bool
-    where: dict[str, Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        if self.status is not None and self.status not in STATUSES:
-            raise UsageError(f"--status must be one of {', '.join(STATUSES)}, got '{self.status}'")
-        object.__setattr__(self, "where", dict(_condition(text) for text in self.conditions))
-
-
-def runs(
-    path: Path,
-    asked: Question,
-    columns: list[str],
-    export: Path | None,
-    merge: Path | None,
-    retry: bool,
-    as_json: bool,
-) -> None:
-    """A store to a table of its runs, on the terminal or in a file."""
-    if export is not None:
-        _check_export(export, path)
-    if path.suffix == ".gz" and (merge is not None or retry):
-        raise UsageError(f"{path} is packed and can only be read; unpack it with gunzip first")
-    with unpacked(path) as file, RunStore(file, create=False) as store:
-        _change(store, asked, merge, retry)
-        counts = store.counts(asked.experiment, asked.where)
-        rows = _rows(store, asked)
+def runs(options: RunsOptions) -> None:
+    """Select and sort the runs of a store, then print or export them."""
+    where = _checked(options)
+    with unpacked(options.store) as file, RunStore(file, create=False) as store:
+        _change(store, options, where)
+        counts = store.counts(options.experiment, where)
+        rows = _rows(store, options, where)
     names = column_names(rows)
-    split = [name.strip() for part in columns for name in part.split(",") if name.strip()]
-    picked = [_resolved(name, names) for name in split] if rows else []
-    if asked.sort is not None and rows:
-        rows = _sorted(rows, _resolved(asked.sort, names), asked.ascending)
-    answer = {"store": str(path), "counts": counts, "matched": len(rows)}
-    if export is not None:
-        say(f"{export_rows(rows[: asked.limit], export)} runs written to {export}")
-        answer["export"] = str(export)
-    if as_json:
-        shown = [{name: row.get(name) for name in picked or row} for row in rows[: asked.limit]]
-        print(json.dumps(_words(answer | ({} if export else {"runs": shown})), allow_nan=False))
-    elif export is None:
-        said = ", ".join(f"{count} {status}" for status, count in counts.items())
-        show_rows(f"{path}: {said}", rows, picked, asked.limit)
+    wanted = [name.strip() for part in options.columns or [] for name in part.split(",")]
+    picked = [_full_name(name, names) for name in wanted if name] if rows else []
+    if options.sort is not None and rows:
+        rows = _sorted(rows, _full_name(options.sort, names), options.ascending)
+    facts: Row = {"store": str(options.store), "counts": counts, "matched": len(rows)}
+    if options.export is not None:
+        count = export_rows(rows[: options.limit], options.export)
+        print_message(f"{count} runs written to {options.export}")
+        facts["export"] = str(options.export)
+    if options.as_json:
+        if options.export is None:
+            kept = rows[: options.limit]
+            facts["runs"] = [{name: row.get(name) for name in picked or row} for row in kept]
+        print_json(facts, lambda number: number if math.isfinite(number) else str(number))
+    elif options.export is None:
+        title = ", ".join(f"{count} {status}" for status, count in counts.items())
+        shown = picked or _distinguishing(rows)
+        print_rows(f"{options.store}: {title}", rows, shown, options.limit, cut=not picked)
 
 
-def _change(store: RunStore, asked: Question, merge: Path | None, retry: bool) -> None:
-    """What is to be done before looking: results from elsewhere, failed runs once more."""
-    if merge is not None:
-        say(f"{store.merge(merge)} finished runs taken over from {merge}")
-    if retry:
-        failed = store.runs(asked.experiment, "failed", asked.where, lists=False)
-        say(f"{store.retry([run.key for run in failed])} failed runs are pending again")
+def _checked(options: RunsOptions) -> Row:
+    """The conditions of --where; UsageError for options that cannot be used."""
+    if options.status is not None and options.status not in STATUSES:
+        raise UsageError(f"--status must be one of {', '.join(STATUSES)}, got '{options.status}'")
+    where = dict(_condition(text) for text in options.where or [])
+    if options.export is not None:
+        check_writable(options.export, EXPORTS)
+        check_not_input(options.export, [options.store], "store")
+    if options.store.suffix == ".gz" and (options.merge is not None or options.retry_failed):
+        raise UsageError(
+            f"{options.store} is packed and can only be read; unpack it with gunzip first"
+        )
+    return where
 
 
-def _rows(store: RunStore, asked: Question) -> list[Row]:
-    """The runs that are asked for; if there are none, names that do not occur are said."""
-    found = store.runs(asked.experiment, asked.status, asked.where, lists=asked.lists)
+def _change(store: RunStore, options: RunsOptions, where: Row) -> None:
+    """Merge another store and retry failed runs, where the options say so."""
+    if options.merge is not None:
+        count = store.merge(options.merge)
+        print_message(f"{count} finished runs taken over from {options.merge}")
+    if options.retry_failed:
+        failed = store.runs(options.experiment, "failed", where, lists=False)
+        count = store.retry([run.key for run in failed])
+        print_message(f"{count} failed runs are pending again")
+
+
+def _rows(store: RunStore, options: RunsOptions, where: Row) -> list[Row]:
+    """The runs that match; if there are none, UsageError for names that do not occur."""
+    found = store.runs(options.experiment, options.status, where, lists=options.lists)
     if not found:
         everything = store.runs(lists=False)
-        if asked.experiment is not None:
-            _known(
-                asked.experiment, {run.experiment for run in everything}, "no experiment is called"
-            )
+        if options.experiment is not None:
+            experiments = {run.experiment for run in everything}
+            _check_known(options.experiment, experiments, "no experiment is called")
         names = {name for run in everything for name in flat(run.config)}
-        for name in flat(asked.where):
-            _known(name, names, "no configuration has")
-    return [as_row(run, asked.lists) for run in found]
+        for name in flat(where):
+            _check_known(name, names, "no configuration has")
+    return [as_row(run, options.lists) for run in found]
 
 
-def _known(name: str, names: Iterable[str], none: str) -> None:
+def _distinguishing(rows: list[Row]) -> list[str]:
+    """The columns that tell runs apart, and those of their results."""
+    if not rows:
+        return []
+    names = column_names(rows)
+    inner = [name for name in names if name.startswith(("experiment", "status", "config."))]
+    results = [name for name in names if name.startswith("result.")]
+    varying = [name for name in inner if any(row.get(name) != rows[0].get(name) for row in rows)]
+    after = [name for name in ("seconds", "error") if any(row.get(name) for row in rows)]
+    return ["key", *varying, *results, *after]
+
+
+def _check_known(name: str, names: Iterable[str], none: str) -> None:
     if names and name not in names:
         known = sorted(names)
-        raise UsageError(f"{none} '{name}'{nearest(name, known)}; there are: {', '.join(known)}")
+        raise UsageError(f"{none} '{name}'{suggestion(name, known)}; there are: {', '.join(known)}")
 
 
-def _resolved(name: str, names: list[str]) -> str:
+def _full_name(name: str, names: list[str]) -> str:
     """A column by its full name, or without the config. or result. before it."""
     meant = [full for full in (name, f"config.{name}", f"result.{name}") if full in names]
     if not meant:
         short = [full.removeprefix("config.").removeprefix("result.") for full in names]
         raise UsageError(
-            f"there is no column '{name}'{nearest(name, short)}; there are: {', '.join(names)}"
+            f"there is no column '{name}'{suggestion(name, short)}; there are: {', '.join(names)}"
         )
     if len(meant) > 1:
         raise UsageError(f"'{name}' may be {' or '.join(meant)}; write it out")
@@ -145,20 +138,3 @@ def _condition(text: str) -> tuple[str, Any]:
         return name, json.loads(value, parse_constant=lambda word: word)
     except ValueError:
         return name, value
-
-
-def _words(value: Any) -> Any:
-    """JSON has no NaN and no infinity: they become words."""
-    if isinstance(value, dict):
-        return {name: _words(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_words(part) for part in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _check_export(export: Path, store: Path) -> None:
-    from nngp.terminal.tables import check_writable
-
-    check_writable(export, EXPORTS)
-    if export.exists() and store.exists() and export.samefile(store):
-        raise UsageError(f"the output {export} is the store; choose another name")

@@ -1,29 +1,29 @@
-"""Tables in files: CSV and Parquet, by the end of the name."""
+"""Tables in CSV and Parquet files, by the end of the name, and checks of files before any work."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 import polars as pl
+from numpy.typing import NDArray
 
 from nngp._files import replaced
-from nngp.terminal.speech import DataError, UsageError, nearest, say
+from nngp.terminal.output import DataError, UsageError, print_message, suggestion
 
-READERS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
+TABLES = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
+PICTURES = (".svg", ".png", ".pdf")
 
 
 def read_table(path: Path, texts: Iterable[str] = ()) -> pl.DataFrame:
-    """The table in a file; refused with a sentence if there is none. Columns in `texts` are read
-    as text, whatever they look like."""
+    """Read the table in a file, the columns in `texts` as text, whatever they look like."""
     kind = _kind(path)
     if not path.exists():
         beside = [other.name for other in path.parent.glob("*")]
-        raise DataError(f"there is no file {path}{nearest(path.name, beside)}")
+        raise DataError(f"there is no file {path}{suggestion(path.name, beside)}")
     try:
-        table = (
-            pl.read_parquet(path, glob=False) if kind == "parquet" else _read_csv(path, kind, texts)
-        )
+        parquet = kind == "parquet"
+        table = pl.read_parquet(path, glob=False) if parquet else _read_csv(path, kind, texts)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as cause:
         first = str(cause).strip().splitlines()
         raise DataError(
@@ -45,7 +45,7 @@ def _read_csv(path: Path, kind: str, texts: Iterable[str]) -> pl.DataFrame:
     separator = "\t" if kind == "tsv" else ","
     if separator not in header and ";" in header:
         separator = ";"
-        say(f"{path} is separated by semicolons")
+        print_message(f"{path} is separated by semicolons")
     return pl.read_csv(
         path,
         separator=separator,
@@ -58,8 +58,8 @@ def _read_csv(path: Path, kind: str, texts: Iterable[str]) -> pl.DataFrame:
     )
 
 
-def write_table(columns: dict[str, Any], path: Path | None) -> None:
-    """Columns to a file, or to stdout as CSV."""
+def write_table(columns: Mapping[str, Sequence[object] | NDArray[Any]], path: Path | None) -> None:
+    """Write columns to a file, or to stdout as CSV."""
     table = pl.DataFrame(columns)
     if path is None:
         print(table.write_csv(), end="")
@@ -72,21 +72,21 @@ def write_table(columns: dict[str, Any], path: Path | None) -> None:
             table.write_csv(part, separator="\t" if kind == "tsv" else ",")
 
 
-PICTURES = (".svg", ".png", ".pdf")
-
-
-def check_writable(path: Path, kinds: tuple[str, ...] = ()) -> None:
-    """Before any work: a result that could not be written would be lost."""
+def check_writable(path: Path, kinds: Iterable[str] = (), create: bool = False) -> None:
+    """Raise UsageError where a result could not be written, before any work. With `create`, a
+    file is created in the folder: permissions do not say all (to root, or in /proc)."""
     if not path.parent.is_dir():
         raise UsageError(f"the folder {path.parent} does not exist; create it first")
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give a file name")
     if kinds and path.suffix.lower() not in kinds:
         raise UsageError(f"{path}: the name must end in {', '.join(kinds)}")
+    if create:
+        check_folder(path.parent)
 
 
-def try_writing(folder: Path) -> None:
-    """Permissions do not say all (to root, or in /proc): the way to know is to try."""
+def check_folder(folder: Path) -> None:
+    """Raise UsageError unless a file can be created in the folder."""
     try:
         TemporaryFile(dir=folder).close()
     except OSError as error:
@@ -95,11 +95,17 @@ def try_writing(folder: Path) -> None:
         ) from None
 
 
+def check_not_input(output: Path, inputs: Iterable[Path], kind: str = "input") -> None:
+    """Raise UsageError where the output would replace an input."""
+    if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
+        raise UsageError(f"the output {output} is the {kind}; choose another name")
+
+
 def column_of(table: pl.DataFrame, name: str) -> pl.Series:
-    """A column by name; if it is not there, the nearest ones are listed."""
+    """A column by name; if there is none, the error has similar names."""
     if name not in table.columns:
         raise UsageError(
-            f"there is no column '{name}'{nearest(name, table.columns)}; the columns are: "
+            f"there is no column '{name}'{suggestion(name, table.columns)}; the columns are: "
             + ", ".join(table.columns[:30])
             + (", ..." if table.width > 30 else "")
         )
@@ -107,7 +113,7 @@ def column_of(table: pl.DataFrame, name: str) -> pl.Series:
 
 
 def _kind(path: Path) -> str:
-    kind = READERS.get(path.suffix.lower())
+    kind = TABLES.get(path.suffix.lower())
     if kind is None:
-        raise UsageError(f"{path}: the name must end in {', '.join(READERS)}")
+        raise UsageError(f"{path}: the name must end in {', '.join(TABLES)}")
     return kind

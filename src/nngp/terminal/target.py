@@ -1,20 +1,19 @@
-"""The column to predict: numbers or classes, decided aloud."""
-
-from typing import Any
+"""The target column: its known rows, its kind (numbers or classes), its values."""
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from nngp.terminal.speech import DataError, UsageError, say
+from nngp.terminal.options import TargetKind
+from nngp.terminal.output import DataError, UsageError, print_message
 from nngp.terminal.tables import column_of
-from nngp.terminal.task import Task
 
+Labels = NDArray[np.integer | np.str_]
 FEW_VALUES = 10  # different whole numbers up to which a target counts as classes
 
 
 def known_rows(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The rows whose target is not missing."""
+    """Rows whose target is not missing."""
     column = column_of(table, name)
     known = column.is_not_null()
     if column.dtype.is_float():
@@ -23,26 +22,26 @@ def known_rows(table: pl.DataFrame, name: str) -> pl.DataFrame:
     if rows.height == 0:
         raise DataError(f"column '{name}' is empty; there is nothing to learn from or compare with")
     if rows.height < table.height:
-        say(f"{table.height - rows.height} row(s) without '{name}' are left out")
+        print_message(f"{table.height - rows.height} row(s) without '{name}' are left out")
     return rows
 
 
-def is_class(column: pl.Series, task: Task) -> bool:
-    """Whether the target holds classes; says why, if it was asked to decide."""
-    if task != Task.auto:
-        return task == Task.classification
-    out, why = False, "holds numbers"
+def is_class(column: pl.Series, kind: TargetKind) -> bool:
+    """Whether the target holds classes; prints the reason where `kind` is auto."""
+    if kind != TargetKind.auto:
+        return kind == TargetKind.classification
+    classes, reason = False, "holds numbers"
     if not column.dtype.is_numeric():
-        out, why = True, "is not numeric"
-    elif column.dtype.is_integer() and 2 * column.n_unique() <= len(column):
-        count = column.n_unique()
-        if count <= FEW_VALUES:
-            out, why = True, f"holds {count} whole numbers (--task regression if they are amounts)"
-    say(f"the task is {'classification' if out else 'regression'}: column '{column.name}' {why}")
-    return out
+        classes, reason = True, "is not numeric"
+    elif column.dtype.is_integer() and column.n_unique() <= min(FEW_VALUES, len(column) / 2):
+        classes, count = True, column.n_unique()
+        reason = f"holds {count} whole numbers (--task regression if they are amounts)"
+    task = "classification" if classes else "regression"
+    print_message(f"the task is {task}: column '{column.name}' {reason}")
+    return classes
 
 
-def as_labels(column: pl.Series) -> NDArray[Any]:
+def as_labels(column: pl.Series) -> Labels:
     """Class labels: whole numbers as such, anything else as text."""
     if column.dtype.is_float() and column.is_infinite().any():
         raise DataError(f"column '{column.name}' holds infinite values; remove those rows")

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._arrays import Array, Index
 from nngp._digest import digest
 from nngp.gram.cluster.sources import LARGEST, rows_source, send_rows
 from nngp.gram.cluster.task import Cluster, RowsHandle, Task
 from nngp.gram.inputs import Inputs, as_inputs, input_vars
 
-Array = NDArray[np.float64]
 BLOCK = 1024  # test inputs in one block
 
 
@@ -81,7 +81,7 @@ class ClusterInputs:
         var = np.concatenate([self.var, other.var])
         return ClusterInputs(self.cluster, [*self.parts, *new.parts], edges, var, self.d)
 
-    def take(self, index: NDArray[np.intp]) -> Inputs:
+    def take(self, index: Index) -> Inputs:
         """Some rows, on the client."""
         X = np.empty((len(index), self.d))
         place = np.searchsorted(self.edges, index, side="right") - 1
@@ -129,7 +129,7 @@ def row_digests(rows: Any) -> set[str]:
     return {digest(row) for row in as_inputs(rows)}
 
 
-def take_rows(rows: Any, index: NDArray[np.intp]) -> Any:
+def take_rows(rows: Any, index: Index) -> Any:
     """On a worker: some of its rows."""
     return as_inputs(rows)[index]
 

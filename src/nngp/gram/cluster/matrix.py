@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp._digest import digest
 from nngp.architecture import Architecture
 from nngp.gram.cluster.inputs import ClusterInputs
@@ -18,8 +18,6 @@ from nngp.gram.host.matrix import HostMatrix, make_transform, set_diagonal
 from nngp.gram.inputs import Inputs, as_inputs, input_vars
 from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
 from nngp.gram.split import KernelSplit
-
-Array = NDArray[np.float64]
 
 
 class Kernel(NamedTuple):

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp import _npy
+from nngp._arrays import Array
 from nngp._digest import digest
 from nngp.gram.cluster.task import Cluster, RowsHandle, Task, own_copy
 from nngp.gram.inputs import as_inputs
 
-Array = NDArray[np.float64]
 LARGEST = 4e9  # bytes of an array that may travel with tasks, which the scheduler keeps
 
 

@@ -1,16 +1,14 @@
 """Arrays on a JAX device, in double precision whatever the global setting is."""
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nngp._arrays import DeviceArray
 from nngp.gram.inputs import Inputs
-
-DeviceArray = Any  # a JAX array, or a tracer of one
 
 
 def put(array: ArrayLike) -> DeviceArray:

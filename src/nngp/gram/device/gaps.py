@@ -8,9 +8,9 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
+from nngp._arrays import DeviceArray
 from nngp.curve import NEAR
 from nngp.curve.octaves import cell_cubics, first_bits
-from nngp.gram.device.arrays import DeviceArray
 from nngp.gram.device.profiles import DEEP, cell_values, near_gap, recompute
 
 

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nngp.gram.device.arrays import DeviceArray, put, unit_rows
+from nngp._arrays import DeviceArray
+from nngp.gram.device.arrays import put, unit_rows
 from nngp.gram.device.profiles import (
     BlockOrigin,
     DeviceProfile,

@@ -4,11 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from numpy.typing import NDArray
 
+from nngp._arrays import Array, DeviceArray
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
-from nngp.gram.device.arrays import DeviceArray
 from nngp.gram.device.matrix import DeviceCosines
 from nngp.gram.device.profiles import BlockOrigin, on_diagonal, origin_of
 from nngp.gram.host.lookup import LookupTransform
@@ -16,8 +15,6 @@ from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import StoredBlocks
 from nngp.gram.plan import KernelPlan
 from nngp.gram.split import TRIVIAL_SPLIT
-
-Array = NDArray[np.float64]
 
 
 class DeviceLookupMatrix:

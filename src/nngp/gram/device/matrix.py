@@ -9,14 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from numpy.typing import NDArray
 
-from nngp._safe import TINY
+from nngp._arrays import EPS, TINY, Array, DeviceArray
 from nngp.architecture import Architecture
 from nngp.covariance import closed_form
 from nngp.curve import curve_at
 from nngp.curve.octaves import SHALLOW
-from nngp.gram.device.arrays import DeviceArray, default_device, put, unit_rows
+from nngp.gram.device.arrays import default_device, put, unit_rows
 from nngp.gram.device.profiles import (
     DEEP,
     BlockOrigin,
@@ -30,7 +29,7 @@ from nngp.gram.device.profiles import (
     recompute,
     size_of,
 )
-from nngp.gram.error_bounds import EPS, FAR_ENOUGH, curve_error, pairwise_error
+from nngp.gram.error_bounds import FAR_ENOUGH, curve_error, pairwise_error
 from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import StoredBlocks
@@ -38,7 +37,6 @@ from nngp.gram.pair_recursion import layer_variances, snapped_correlation
 from nngp.gram.plan import KernelPlan, own_split, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
-Array = NDArray[np.float64]
 CARELESS = 1e-13  # error, relative to the diagonal, for which near pairs are not done again
 
 

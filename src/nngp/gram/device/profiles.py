@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nngp._arrays import DeviceArray
 from nngp.curve import NEAR, Profile
 from nngp.curve.octaves import BITS, SHALLOW, evaluate
-from nngp.gram.device.arrays import DeviceArray, put
+from nngp.gram.device.arrays import put
 
 PAIRS = 4096  # near pairs handled at a time
 SHIFT = 52 - BITS

@@ -3,15 +3,14 @@
 import threading
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array, Index
 from nngp.curve import NEAR, AngularCurve, Profile, Workspace
 from nngp.gram.error_bounds import curve_error
 from nngp.gram.host.fill import STRIP
 from nngp.gram.inputs import Inputs
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
-Array = NDArray[np.float64]
 PAIRS = 4096  # near pairs handled at a time
 
 
@@ -40,7 +39,7 @@ class ProfileTransform:
         if not np.may_share_memory(flat, block):
             block[...] = flat.reshape(block.shape)
 
-    def _redo(self, flat: Array, near: NDArray[np.intp], rows: slice, columns: slice) -> None:
+    def _redo(self, flat: Array, near: Index, rows: slice, columns: slice) -> None:
         width = columns.stop - columns.start
         i, j = near // width + rows.start, near % width + columns.start
         for start in range(0, len(near), PAIRS):

@@ -10,11 +10,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp import _machine
-
-Array = NDArray[np.float64]
+from nngp._arrays import Array
 
 TILE = 640
 STRIP = 32_768  # numbers transformed at a time: the temporaries fit the L2 cache

@@ -11,8 +11,8 @@ import threading
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import EPS, Array, Index
 from nngp.architecture import Architecture
 from nngp.covariance import closed_form, derivatives
 from nngp.errors import VarianceError
@@ -22,11 +22,8 @@ from nngp.gram.host.matrix import Cosines, in_strips
 from nngp.gram.host.pairwise import TOLERANCE, PairwiseTransform
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import Gradient
-from nngp.gram.pair_recursion import EPS
 from nngp.gram.sensitivities import CurveSensitivities, by_name
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
-
-Array = NDArray[np.float64]
 
 
 class CurveGradient:
@@ -120,9 +117,7 @@ class PairwiseGradient:
             self._biases += to_biases
             self._in_var += in_var
 
-    def _coincident(
-        self, cosines: Array, rows: slice, columns: slice
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _coincident(self, cosines: Array, rows: slice, columns: slice) -> tuple[Index, Index]:
         i, j = np.nonzero(cosines > 1 - 1e-6)
         X = self.inputs.X
         same = np.all(X[i + rows.start] == X[j + columns.start], axis=1)

@@ -6,14 +6,11 @@ As inputs share one norm, a layer has one variance, and the table one row for it
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nngp._safe import TINY
+from nngp._arrays import TINY, Array
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
 from nngp.covariance.lookup import along_row
-
-Array = NDArray[np.float64]
 
 
 class LookupTransform:

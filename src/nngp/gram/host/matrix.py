@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import EPS, Array
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable, default_table
 from nngp.curve import curve_at
@@ -21,9 +21,6 @@ from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import StoredBlocks
 from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
-
-Array = NDArray[np.float64]
-EPS = float(np.finfo(np.float64).eps)
 
 
 class Cosines:

@@ -11,15 +11,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import EPS, Array, Index
 from nngp.architecture import Architecture
 from nngp.covariance import Expansions, by_quadrature, closed_form
 from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
 from nngp.gram.inputs import Inputs
-from nngp.gram.pair_recursion import EPS, SNAP, layer_variances
+from nngp.gram.pair_recursion import SNAP, layer_variances
 
-Array = NDArray[np.float64]
 TOLERANCE = 1e-12
 
 
@@ -54,7 +53,7 @@ class PairwiseTransform:
         """K^L(x, x) of the left points."""
         return self.variances[-1][0]
 
-    def _expand(self, variances: list[Array]) -> list[tuple[Expansions, NDArray[np.intp]]]:
+    def _expand(self, variances: list[Array]) -> list[tuple[Expansions, Index]]:
         if self.architecture.activation.closed_form is not None:
             return []
         out = []
@@ -133,9 +132,7 @@ class PairwiseTransform:
             value[poor] = by_quadrature(phi, *pairs, scale, TOLERANCE)[0]
         return value
 
-    def _duplicates(
-        self, block: Array, rows: slice, columns: slice
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    def _duplicates(self, block: Array, rows: slice, columns: slice) -> tuple[Index, Index] | None:
         if block.max(initial=0.0) < 1 - FAR_ENOUGH:
             return None
         i, j = np.nonzero(block > 1 - FAR_ENOUGH)

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array, Mask
 from nngp.errors import NotConvergedError, NotPositiveDefiniteError
 
-Array = NDArray[np.float64]
 RESTARTS = 5
 GAIN = 4.0  # by which a restart must lessen the residual, or rounding is all that is left of it
 
@@ -128,7 +127,7 @@ def _iterate(
     return state
 
 
-def _step(product: Map, precondition: Map, old: CGState, moving: NDArray[np.bool_]) -> CGState:
+def _step(product: Map, precondition: Map, old: CGState, moving: Mask) -> CGState:
     """One step of the rows that move. Nothing of `old` is changed: it may yet be written down."""
     q = product(old.p)
     curvature = _dots(old.p, q)

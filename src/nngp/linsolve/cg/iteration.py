@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp._progress import Progress
 from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelMatrix
@@ -27,7 +27,6 @@ from nngp.linsolve.cg.single import SingleFactor
 from nngp.linsolve.engines.engine import Engine, EngineRun
 from nngp.linsolve.tiling import cut, flops
 
-Array = NDArray[np.float64]
 Tracker = Callable[[str, float, float], Progress]  # of a phase: its work, the seconds expected
 
 

@@ -16,15 +16,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import EPS, Array
 from nngp.gram import KernelMatrix
 from nngp.linsolve.cholesky.ladder import climb
 from nngp.linsolve.engines.engine import EngineRun, Handle, compiled
 from nngp.linsolve.tiling import Edges, spans
 
-Array = NDArray[np.float64]
-EPS = float(np.finfo(np.float64).eps)
 TERMS = 4  # that are summed at once
 
 

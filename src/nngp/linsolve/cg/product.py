@@ -10,13 +10,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp.gram import KernelMatrix
 from nngp.linsolve.engines.engine import EngineRun, Handle, compiled
 from nngp.linsolve.tiling import Edges, spans
 
-Array = NDArray[np.float64]
 UNDER_WAY = 2**28  # bytes of products that wait to be summed
 GROUP = 64  # tiles under way at most
 

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp._progress import Progress
 from nngp.gram import KernelMatrix
 from nngp.linsolve.cholesky.factor import Factor, backward, factorise, forward
@@ -19,7 +19,6 @@ from nngp.linsolve.cholesky.ladder import climb
 from nngp.linsolve.engines.engine import Engine, EngineRun, Tile
 from nngp.linsolve.tiling import Edges, spans
 
-Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float32).eps)
 MOST = 0.1  # of the diagonal: what may be added to it
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import LowLevelCallable
 from scipy.linalg import cython_blas, cython_lapack
 
+from nngp._arrays import Mask
 from nngp.errors import NotPositiveDefiniteError
 
 Array = NDArray[Any]
@@ -134,5 +135,5 @@ def potrf(C: Array) -> Array:
 
 
 @lru_cache(maxsize=8)
-def _above(size: int) -> NDArray[np.bool_]:
+def _above(size: int) -> Mask:
     return np.triu(np.ones((size, size), dtype=bool), 1)

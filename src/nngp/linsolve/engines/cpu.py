@@ -13,15 +13,14 @@ from copy import copy
 from types import TracebackType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp import _machine
+from nngp._arrays import Array
 from nngp.gram import HostBackend, KernelBackend, Tile
 from nngp.linsolve.engines import blas
 from nngp.linsolve.engines.engine import Chain, Engine, EngineRun, Handle, TileFunction, TileType
 from nngp.linsolve.tiling import even_size
 
-Array = NDArray[np.float64]
 TILE, SMALLEST_TILE, ALIGNED = 768, 192, 16
 ROWS = 192
 

@@ -12,11 +12,10 @@ from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp.gram import KernelBackend, Tile
 
-Array = NDArray[np.float64]
 Handle = Any  # a Tile, or the promise of one
 TileType = np.dtype[Any]  # float64, or float32 for a preconditioner
 TileFunction = Callable[..., Any]  # of tiles, by array methods; gives a tile or a tuple of tiles

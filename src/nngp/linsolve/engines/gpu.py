@@ -17,16 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from numpy.typing import NDArray
 
+from nngp._arrays import Array, DeviceArray
 from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelBackend, Tile
-from nngp.gram.device.arrays import DeviceArray
 from nngp.gram.device.backend import DeviceBackend
 from nngp.linsolve.engines.engine import Chain, Engine, EngineRun, Handle, TileFunction, TileType
 from nngp.linsolve.tiling import even_size
 
-Array = NDArray[np.float64]
 DOUBLE = np.dtype(np.float64)
 TILE, SMALL_TILE, SMALL_N = 3072, 2048, 60_000
 LARGEST_WHOLE_MATRIX = 24_576

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array, Mask
 from nngp.errors import NothingMeasuredError
-from nngp.paper.experiment import Array, Config, result_of
+from nngp.paper.experiment import Config, result_of
 from nngp.paper.scope import Scope
 from nngp.runs import Run, RunStore
 
@@ -36,7 +36,7 @@ class Grid:
     weight_vars: Array
     bias_vars: Array
     scores: Mapping[str, Array]
-    tried: NDArray[np.bool_]
+    tried: Mask
     seconds: float
     devices: tuple[str, ...]
 
@@ -134,7 +134,7 @@ def _grid(name: Name, strips: Sequence[Run], scope: Scope) -> Grid:
     )
 
 
-def _fill(scores: Mapping[str, Array], tried: NDArray[np.bool_], scope: Scope, strip: Run) -> None:
+def _fill(scores: Mapping[str, Array], tried: Mask, scope: Scope, strip: Run) -> None:
     """Put one strip into its row, without networks that are not on the scope's grid."""
     row = scope.weight_vars.index(round(strip.config["weight_var"], DIGITS))
     columns = {value: column for column, value in enumerate(scope.bias_vars)}

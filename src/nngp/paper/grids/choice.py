@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nngp.paper.experiment import Array
+from nngp._arrays import Array, Index, Mask
 from nngp.paper.grids.arrays import SCORES, Grid
 
 
@@ -52,9 +51,7 @@ def highest(grids: Sequence[Grid], score: str) -> float:
     return float(np.nanmax(_all(grids, score)))
 
 
-def _take(
-    grids: Sequence[Grid], order: NDArray[np.intp], known: NDArray[np.bool_], count: int
-) -> list[Chosen]:
+def _take(grids: Sequence[Grid], order: Index, known: Mask, count: int) -> list[Chosen]:
     places = order[known[order]][:count]
     edges = np.cumsum([0, *(grid.tried.size for grid in grids)])
     owners = np.searchsorted(edges, places, side="right") - 1

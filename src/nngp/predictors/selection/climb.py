@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from nngp._arrays import Array
 from nngp._progress import Progress
 from nngp.predictors.selection.objective import Objective
 from nngp.predictors.selection.problem import Candidate, Hyperparameters
 from nngp.predictors.selection.space import Space
 
-Array = NDArray[np.float64]
 FTOL = 1e-5  # of the score per target: smaller gains do not matter
 PENALTY = 1e8  # for networks that cannot be computed: worse than any that can
 

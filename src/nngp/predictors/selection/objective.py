@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
 from nngp.linsolve import Engine
 from nngp.posterior import condition
 from nngp.predictors.selection.problem import Hyperparameters
 from nngp.predictors.selection.space import Space
-
-Array = NDArray[np.float64]
 
 
 class Evaluation(NamedTuple):

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp._progress import Callback
 from nngp.architecture import Activation, Architecture
 from nngp.linsolve import Engine
 
-Array = NDArray[np.float64]
 Variance = float | tuple[float, ...]  # of all layers, or of each
 
 

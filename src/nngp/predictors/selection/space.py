@@ -11,12 +11,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.predictors.selection.problem import STARTS, Candidate, Hyperparameters
 
-Array = NDArray[np.float64]
 RELEVANCE_BOUNDS = (1e-6, 1e4)
 
 

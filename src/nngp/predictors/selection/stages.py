@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._arrays import Index
 from nngp._progress import Progress, progress_for
 from nngp.architecture import Activation
 from nngp.errors import VarianceError
@@ -33,7 +34,7 @@ class Stage(NamedTuple):
     """Name in the table, points used, L-BFGS steps, whether relevances are learned."""
 
     name: str
-    rows: NDArray[np.intp]
+    rows: Index
     steps: int
     relevance: bool = False
 

@@ -21,6 +21,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp._digest import digest
 from nngp._files import usable_folder
 from nngp.gram import Tile
@@ -40,7 +41,6 @@ from nngp.linsolve.engines.dask.tile_store import Token, find_tile, write_tile
 from nngp.linsolve.engines.engine import Chain, Engine, EngineRun, Handle, TileFunction
 from nngp.linsolve.tiling import even_size
 
-Array = NDArray[np.float64]
 TILE, SMALLEST_TILE, ALIGNED = 4096, 128, 16
 FEWEST = 8  # tiles down the matrix, at least: with fewer workers would wait for each other
 GROUP = 4  # updates in one task

@@ -182,23 +182,3 @@ def test_large_variances_take_no_layer_of_their_own(monkeypatch):
     np.testing.assert_allclose(at[1] * at[0], 50.0 + 30.0 * expected, rtol=1e-9)
     (net,) = phases("tanh", weight_var=30.0, bias_var=50.0).networks
     assert net.correlations[0][-1] == pytest.approx(net.correlation, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("phase -o /proc/x.png", "nothing can be written to /proc"),
-        ("phase tanh --bias-var 1e31 -o x.png", "between 0 and 1e+30"),
-        ("phase thanh -o x.png", "did you mean: tanh"),
-    ],
-)
-def test_the_command_refuses_what_cannot_be(run, words, said):
-    code, _, error = run(words)
-    assert code == 2
-    assert said in error
-
-
-def test_the_command_takes_an_activation_as_a_word(run):
-    code, out, _ = run("phase erf -o x.svg")
-    assert code == 0
-    assert "erf" in out

@@ -1,12 +1,15 @@
-"""Accuracy against width and the generalisation gap, from a store that is filled by hand."""
+"""Accuracy against width and the generalisation gap, from a store that is filled by hand, and the
+learning curve of a network."""
 
 from dataclasses import replace
 
 import pytest
+from clouds import three_clouds
 
 from nngp import plots
+from nngp.architecture import Architecture
 from nngp.finite.gap import gaps
-from nngp.finite.recipe import Plan
+from nngp.finite.recipe import Plan, Recipe
 from nngp.finite.width_comparison import widths
 from nngp.runs import RunStore
 
@@ -137,3 +140,14 @@ def test_many_depths_look_different(store):
     looks = [(line.get_color(), line.get_marker()) for line in figure.axes[1].lines[::1]]
     drawn = [look for look in looks if look[1] not in ("None", None)]
     assert len(drawn) == len(set(drawn)) == 10
+
+
+def test_the_learning_curve_is_that_of_the_training():
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("optax")
+    from nngp.finite import FiniteNetwork, train
+
+    network = FiniteNetwork(Architecture(2, "relu"), 16, 3)
+    trained = train(network, three_clouds(60), Recipe(0.05), Plan(steps=40, interval=20))
+    figure = plots.learning_curve(trained)
+    assert list(figure.axes[1].lines[0].get_ydata()) == trained.curve["accuracy"]

@@ -1,0 +1,180 @@
+"""Figures of trained networks of finite width.
+
+Accuracy against width beside the infinitely wide network (figure 1), the generalisation gap by
+width (figure 2), and the learning curve of one network.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nngp.finite.gap import EXPERIMENT, Gaps, gaps
+from nngp.finite.recipe import Plan
+from nngp.finite.training_state import LearningCurve
+from nngp.finite.width_comparison import WidthCurve, Widths, widths
+from nngp.plots import style
+from nngp.plots.style import OutputPath, new_figure, plain, width_axis
+from nngp.runs import RunStore
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from nngp.finite.training import Training
+
+MARKERS = "os^Dv<>P"  # with the colours, they tell depths apart
+OFFSET = 0.2  # of the width, shared by all depths, so that their trials are seen apart
+PANEL = (3.4, 3.3)  # inches
+JITTER = 0.03  # of the width: networks of one width side by side
+FEW = 20  # evaluations of a network that are shown one by one
+
+
+def accuracy_by_width(
+    store: RunStore,
+    dataset: str,
+    train: int,
+    activation: str = "relu",
+    path: OutputPath = None,
+    *,
+    depths: Sequence[int] | None = None,
+    plan: Plan | None = None,
+) -> "Figure":
+    """Draw figure 1: test accuracy and error against width, the infinite network as a line; from
+    a store that `nngp finite` or `nngp.finite.search` has filled. Networks of different plans are
+    not shown together: if the store has several, give one."""
+    return draw_widths(widths(store, dataset, train, activation, depths, plan), path)
+
+
+def draw_widths(data: Widths, path: OutputPath = None) -> "Figure":
+    """Draw test accuracy (every trial as a dot, the best by validation on the line) and the mean
+    squared error of the best. Dashed, the infinitely wide network."""
+    with new_figure((7.2, 3.4), path) as figure:
+        left, right = figure.subplots(1, 2)
+        _draw_accuracy(left, data)
+        _draw_error(right, data)
+        figure.suptitle(
+            f"{data.dataset}, {data.train} training points, {data.activation}; best of "
+            f"{data.trials} or more trials by validation",
+            fontsize=style.POINTS + 1,
+        )
+        if any(curve.infinite for curve in data.curves):
+            left.plot([], [], color="0.3", lw=1.0, ls="--", label="infinitely wide")
+        figure.legend(loc="outside lower center", ncols=6, frameon=False)
+    return figure
+
+
+def _draw_accuracy(axes: "Axes", data: Widths) -> None:
+    for i, curve in enumerate(data.curves):
+        places, accuracies = np.array(curve.trials).T
+        beside = 1 + OFFSET * ((i + 0.5) / len(data.curves) - 0.5)
+        colour = style.COLOURS[i % len(style.COLOURS)]
+        axes.plot(places * beside, accuracies, ".", color=colour, ms=5, alpha=0.4, mew=0)
+        _draw_best(axes, i, curve, "test_accuracy")
+    low, high = _accuracy_range(data)
+    below = sum(accuracy < low for curve in data.curves for _, accuracy in curve.trials)
+    axes.set(ylim=(low, high), ylabel="test accuracy")
+    if below:
+        words = "1 trial lies below" if below == 1 else f"{below} trials lie below"
+        axes.set_title(words, fontsize=style.POINTS - 1, color="0.35", loc="right")
+    width_axis(axes, _all_widths(data))
+
+
+def _draw_error(axes: "Axes", data: Widths) -> None:
+    for i, curve in enumerate(data.curves):
+        _draw_best(axes, i, curve, "test_mse")
+    axes.set(ylabel="test mean squared error")
+    width_axis(axes, _all_widths(data))
+
+
+def _draw_best(axes: "Axes", i: int, curve: WidthCurve, name: str) -> None:
+    """Draw the best network of each width, and the infinitely wide one as a level."""
+    colour, marker = style.COLOURS[i % len(style.COLOURS)], MARKERS[i % len(MARKERS)]
+    label = f"depth {curve.depth}" if name == "test_accuracy" else None  # once for both panels
+    xs, ys = zip(*((found.cell.width, found.result[name]) for found in curve.found), strict=True)
+    axes.plot(xs, ys, marker=marker, color=colour, lw=1.3, ms=5, label=label)
+    if curve.infinite is not None and curve.infinite.result:
+        axes.axhline(curve.infinite.result[name], color=colour, lw=1.0, ls="--")
+
+
+def _accuracy_range(data: Widths) -> tuple[float, float]:
+    """Limits of the axis: the lines fill its upper half, the better trials are seen below them."""
+    best = [f.result["test_accuracy"] for curve in data.curves for f in curve.found]
+    levels = [c.infinite.result for c in data.curves if c.infinite and c.infinite.result]
+    values = best + [level["test_accuracy"] for level in levels]
+    highest = max(values + [accuracy for c in data.curves for _, accuracy in c.trials])
+    low = max(0.0, min(values) - max(np.ptp(values), 0.03))
+    return float(low), float(highest + 0.08 * (highest - low))
+
+
+def _all_widths(data: Widths) -> list[int]:
+    return sorted({found.cell.width for curve in data.curves for found in curve.found})
+
+
+def generalisation_gap(
+    store: RunStore,
+    dataset: str,
+    train: int,
+    path: OutputPath = None,
+    *,
+    depth: int = 5,
+    plan: Plan | None = None,
+) -> "Figure":
+    """Draw figure 2: training minus test accuracy against width, of networks that have learned
+    all training labels; from a store that `nngp gap` has filled."""
+    where = {"dataset": dataset, "train": train, "depth": depth, **(plan.as_dict() if plan else {})}
+    return draw_gaps(gaps(store.runs(experiment=EXPERIMENT, status="done", where=where)), path)
+
+
+def draw_gaps(data: Gaps, path: OutputPath = None) -> "Figure":
+    """Draw one panel an activation; each dot is a network, the line the best of each width."""
+    names = sorted({one.activation for one in data.learned})
+    with new_figure((PANEL[0] * len(names), PANEL[1]), path) as figure:
+        row = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+        for i, name in enumerate(names):
+            _draw_panel(row[i], data, name, style.COLOURS[i % len(style.COLOURS)])
+        row[0].set_ylabel("training accuracy - test accuracy")
+        figure.suptitle(
+            f"{data.dataset}, {data.train:,} training points, {data.depth} hidden layers,\n"
+            "networks with a training accuracy of 100%",
+            fontsize=style.POINTS + 1,
+        )
+    return figure
+
+
+def _draw_panel(axes: "Axes", data: Gaps, name: str, colour: str) -> None:
+    own = [one for one in data.learned if one.activation == name]
+    widths = np.array([one.width for one in own])
+    values = np.array([one.gap for one in own])
+    spread = np.random.default_rng(0).uniform(-JITTER, JITTER, len(own))
+    axes.plot(widths * (1 + spread), values, ".", color=colour, ms=5, alpha=0.5, mew=0)
+    known = np.unique(widths)
+    axes.plot(known, [values[widths == w].min() for w in known], "_-", color="0.2", lw=1.0, ms=9)
+    networks = "1 network" if len(own) == 1 else f"{len(own)} networks"
+    axes.set_title(f"{name}: {networks}", fontsize=style.POINTS)
+    width_axis(axes, sorted({one.width for one in data.learned}))
+
+
+def learning_curve(training: "Training", path: OutputPath = None) -> "Figure":
+    """Draw loss and accuracy by step of a network trained by `nngp.finite.train`."""
+    return draw_learning(training.curve, training.best_step, path)
+
+
+def draw_learning(curve: LearningCurve, best_step: int, path: OutputPath = None) -> "Figure":
+    """Draw the loss on batches and on the monitored part, and the accuracy there. Dotted, the
+    step whose weights were kept."""
+    columns = {name: np.array(values, float) for name, values in curve.items()}
+    steps, line = columns["step"], ".-" if len(columns["step"]) < FEW else "-"
+    with new_figure((7.2, 2.9), path) as figure:
+        left, right = figure.subplots(1, 2)
+        left.plot(steps, columns["train_loss"], line, color=style.BLUE, label="training batches")
+        left.plot(steps, columns["loss"], line, color=style.ORANGE, label="monitored")
+        left.set(yscale="log", ylabel="loss")
+        left.legend(frameon=False)
+        right.plot(steps, columns["accuracy"], line, color=style.ORANGE)
+        right.set(ylabel="accuracy, monitored")
+        for axes in (left, right):
+            axes.axvline(best_step, color="0.3", lw=0.9, ls=":")
+            axes.set(xlabel="step")
+            plain(axes)
+    return figure

@@ -1,0 +1,101 @@
+"""`nngp fit`: a table to a model in a file."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from nngp.linsolve import Engine, choose_engine
+from nngp.predictors import NNGPClassifier, NNGPRegressor
+from nngp.terminal.columns import Columns
+from nngp.terminal.engines import engine_of
+from nngp.terminal.options import FitOptions
+from nngp.terminal.output import UsageError, on_terminal, print_message, print_result, usage_errors
+from nngp.terminal.parsing import number
+from nngp.terminal.scores import Model, leave_one_out_scores
+from nngp.terminal.tables import check_not_input, check_writable, column_of, read_table
+from nngp.terminal.target import as_amounts, as_labels, is_class, known_rows
+
+
+def fit(options: FitOptions) -> None:
+    """Read the table, choose a network, condition it on every row, write the model."""
+    with engine_of(options) as engine:
+        parameters = _parameters(options, engine)
+        check_writable(options.output)
+        check_not_input(options.output, [options.train])
+        _check_parameters(parameters)
+        rows = known_rows(read_table(options.train), options.target)
+        target = rows[options.target]
+        classes = is_class(target, options.task)
+        answers = as_labels(target) if classes else as_amounts(target)
+        columns = Columns.learn(_inputs(rows, options))
+        X, _ = columns.encode(rows)
+        print_message(*columns.remarks)
+        kind = NNGPClassifier if classes else NNGPRegressor
+        model = kind(**parameters, progress=on_terminal()).fit(X, answers)
+        facts = _summary(model, columns.features) | leave_one_out_scores(model, answers)
+        notes = {"target": options.target, "columns": columns.as_dict(), "summary": facts}
+        model.save(options.output, factor=options.factor, notes=notes)
+        title = f"{options.output}, {options.output.stat().st_size / 1e6:.1f} MB"
+        print_result(title, {"model": str(options.output), **facts}, options.as_json)
+
+
+def _parameters(options: FitOptions, engine: str | Engine) -> dict[str, Any]:
+    """Keyword arguments of the estimator."""
+    return {
+        "depth": number("--depth", options.depth, whole=True),
+        "activation": options.activation,
+        "weight_var": number("--weight-var", options.weight_var),
+        "bias_var": number("--bias-var", options.bias_var),
+        "noise_var": number("--noise-var", options.noise_var),
+        "input_scaling": options.input_scaling,
+        "selection": None if options.selection == "none" else options.selection,
+        "budget": options.budget,
+        "solver": options.solver,
+        "engine": engine,
+        "random_state": options.seed,
+    }
+
+
+def _check_parameters(parameters: dict[str, Any]) -> None:
+    """Raise UsageError for options that cannot be used, before a table is read."""
+    with usage_errors():
+        choose_engine(parameters["engine"], 0)
+        model = NNGPRegressor(**parameters)
+        model._check_parameters(1)
+        model._candidates()
+
+
+def _inputs(rows: pl.DataFrame, options: FitOptions) -> pl.DataFrame:
+    """The columns to learn from."""
+    dropped = options.drop or []
+    for name in dropped:
+        column_of(rows, name)
+    if options.target in dropped:
+        raise UsageError(f"'{options.target}' is the target, so it cannot be dropped")
+    return rows.drop([options.target, *dropped])
+
+
+def _summary(model: Model, features: list[str]) -> dict[str, object]:
+    """The network, and the cost of its choice."""
+    net, report = model.architecture_, model.report_
+    out: dict[str, object] = {
+        "task": "classification" if isinstance(model, NNGPClassifier) else "regression",
+        "rows": report.n,
+        "inputs": report.d,
+        "activation": net.activation.name,
+        "depth": net.as_dict()["depth"],
+        "weight_var": net.weight_var,
+        "bias_var": net.bias_var,
+        "noise_var": model.noise_var_,
+        "networks tried": int(np.sum(model.selection_.get("evaluations", 0))),
+    }
+    if report.solver == "cholesky":
+        out["log evidence"] = model.posterior_.log_evidence
+    else:
+        out |= {"solver": report.solver, "iterations": report.iterations}
+    relevance = model.relevance_
+    if relevance.min() < 1:  # inputs differ
+        strongest = np.argsort(-relevance, kind="stable")[:8]
+        out["relevance"] = {features[j]: round(float(relevance[j]), 4) for j in strongest}
+    return out

@@ -1,0 +1,53 @@
+"""`nngp kernel`: a table of numbers to its kernel matrix."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from nngp._arrays import Array
+from nngp._files import replaced
+from nngp.gram import kernel as kernel_matrix, normalize, plan_kernel
+from nngp.terminal.options import KernelOptions
+from nngp.terminal.output import DataError, print_result
+from nngp.terminal.parsing import network, number
+from nngp.terminal.tables import TABLES, check_writable, read_table, write_table
+
+
+def kernel(options: KernelOptions) -> None:
+    """Write the kernel matrix of a table, and print how it was computed."""
+    depth = number("--depth", options.depth, whole=True)
+    net = network(depth, options.activation, options.weight_var, options.bias_var)
+    output, as_json = options.output, options.as_json
+    if output is not None:
+        check_writable(output, (".npy", *TABLES))
+    X = _numbers(read_table(options.table))
+    X = normalize(X) if options.normalize else X
+    K, plan = kernel_matrix(net, X), plan_kernel(net, X)
+    if output is not None or not as_json:
+        _write(K, output)
+    if output is not None or as_json:
+        facts = {
+            **net.as_dict(),
+            "points": len(K),
+            "method": plan.method,
+            "reason": plan.reason,
+            "smallest": float(K.min()),
+            "largest": float(K.max()),
+        }
+        print_result(f"kernel of {options.table}", facts, as_json)
+
+
+def _numbers(table: pl.DataFrame) -> Array:
+    for column in table:
+        if not column.dtype.is_numeric():
+            raise DataError(f"column '{column.name}' holds {column.dtype}, not numbers")
+    return table.cast(pl.Float64).to_numpy()
+
+
+def _write(K: Array, output: Path | None) -> None:
+    if output is not None and output.suffix == ".npy":
+        with replaced(output) as part:
+            np.save(part, K)
+    else:
+        write_table({f"k{j}": K[:, j] for j in range(len(K))}, output)

@@ -1,0 +1,73 @@
+"""Scores of a model: on a table with answers, and on its own rows by leaving each out."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from nngp._arrays import Array
+from nngp.predictors import NNGPClassifier, NNGPRegressor
+from nngp.predictors.calibration import expected_calibration_error
+from nngp.terminal.output import DataError, print_message
+from nngp.terminal.target import as_amounts, as_labels
+
+Model = NNGPRegressor | NNGPClassifier
+MOST_ROWS = 4000  # up to which fit judges itself by leaving each row out
+HALF = float(ndtri(0.975))  # half of a 95% interval, in deviations
+LEAST = 1e-15  # probability that a class counts as at least
+
+
+def leave_one_out_scores(model: Model, answers: NDArray[Any]) -> dict[str, float | None]:
+    """Scores of each row predicted from the others: without a test set."""
+    if model.report_.solver != "cholesky" or not 1 < model.posterior_.n <= MOST_ROWS:
+        return {}
+    found = model.posterior_.leave_one_out(noise=True)
+    mean = model._target_scaling.undo(found.mean)
+    if isinstance(model, NNGPClassifier):
+        right = model.classes_[mean.argmax(axis=1)] == answers
+        return {"leave-one-out accuracy": float(right.mean())}
+    std = np.sqrt(found.variance) * model._target_scaling.spread
+    scores = _regression_scores(answers, mean[:, 0], std)
+    return {f"leave-one-out {name}": value for name, value in scores.items()}
+
+
+def table_scores(model: Model, X: Array, answers: pl.Series) -> dict[str, float | None]:
+    """Scores of predictions compared with the answers."""
+    if isinstance(model, NNGPClassifier):
+        return _class_scores(model, X, answers)
+    mean, std = model.predict(X, return_std=True)
+    return _regression_scores(as_amounts(answers), mean, std)
+
+
+def _class_scores(model: NNGPClassifier, X: Array, answers: pl.Series) -> dict[str, float | None]:
+    labels = as_labels(answers)
+    if (labels.dtype.kind in "US") != (model.classes_.dtype.kind in "USO"):
+        raise DataError(
+            f"column '{answers.name}' holds {answers.dtype}, unlike the labels in training: "
+            f"{', '.join(map(str, model.classes_[:5]))}"
+        )
+    unknown = int((~np.isin(labels, model.classes_)).sum())
+    if unknown:
+        print_message(f"{unknown} row(s) have a class that training did not; they count as wrong")
+    table = model.predict_proba(X)
+    right = model.classes_[table.argmax(axis=1)] == labels
+    own = ((model.classes_ == labels[:, None]) * table).sum(axis=1)
+    return {
+        "accuracy": float(right.mean()),
+        "log loss": float(-np.log(np.maximum(own, LEAST)).mean()),
+        "expected calibration error": expected_calibration_error(table.max(axis=1), right),
+    }
+
+
+def _regression_scores(y: Array, mean: Array, std: Array) -> dict[str, float | None]:
+    missed, spread = y - mean, float(np.mean((y - y.mean()) ** 2))
+    standard = missed / std
+    density = -0.5 * np.log(2 * np.pi * std**2) - 0.5 * standard**2
+    return {
+        "RMSE": float(np.sqrt(np.mean(missed**2))),
+        "R²": 1 - float(np.mean(missed**2)) / spread if spread > 0 else None,
+        "log likelihood": float(density.mean()),
+        "inside 95% interval": float(np.mean(np.abs(standard) < HALF)),
+    }
