@@ -11,8 +11,8 @@ the same images again, each moved by one or two pixels in a random direction, wi
 one-hot columns. The means are compared at 1,000 further such perturbed images.
 
 `--repeat 2` solves twice and records the second time, as the first compiles. `--direct` also solves
-by Cholesky in float64, twice as well, and compares; `--answers FILE.npz` keeps the means of that, or
-reads them. `--iterations K` times K iterations only and solves nothing. `--largest BYTES` prints for
+by Cholesky in float64, twice as well, and compares; `--answers FILE.npz` keeps those means, or
+reads them. `--iterations K` times K iterations and solves nothing. `--largest BYTES` prints for
 how many points a device of that memory has room, from the plan alone.
 XLA_PYTHON_CLIENT_MEM_FRACTION=0.95 lets JAX have all of the GPU.
 

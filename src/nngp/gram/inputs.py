@@ -163,7 +163,7 @@ class Inputs:
         return cls(data, input_vars(data), _sum(data))
 
     def check_unchanged(self) -> None:
-        """Refuse to go on with data that are no longer those of the factor: by their sum, and by
+        """Raise ValueError if the data were changed since they were passed: by their sum, and by
         some of the norms in case they were only shuffled."""
         some = slice(None, None, max(1, len(self.X) // 256))
         same = np.array_equal(input_vars(self.X[some]), self.var[some])
@@ -189,7 +189,7 @@ class Inputs:
         return digest("rows", self.X)
 
     def duplicates(self) -> int:
-        """How many rows repeat another."""
+        """Number of rows that repeat another."""
         return len(self.X) - len(np.unique(self.X, axis=0))
 
     def joined(self, other: "Inputs") -> "Inputs":

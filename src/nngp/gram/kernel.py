@@ -27,7 +27,7 @@ WARN_ABOVE = 1e-9  # error of an entry, relative to the variance, or to a split'
 def plan_kernel(
     architecture: Architecture, X1: ArrayLike, X2: ArrayLike | None = None, *, method: str = "auto"
 ) -> KernelPlan:
-    """What `kernel` would do with these inputs.
+    """The method that `kernel` would use for these inputs, and the reason.
 
     Examples
     --------

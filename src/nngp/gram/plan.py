@@ -1,4 +1,4 @@
-"""How a kernel is computed, decided in one place: by the curve, pair by pair, or by the table."""
+"""The choice of a method for a kernel matrix: by the curve, pair by pair, or by the table."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ METHODS = ("auto", "curve", "pairwise", "lookup")
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """How a kernel matrix will be computed, and why.
+    """The method by which a kernel matrix is computed, and the reason.
 
     `error` is the largest error of an entry relative to the variance, rounding of the cosines
     included, for pairs with 1 - |c| > 2^-16. It is known beforehand for the curve only.

@@ -1,4 +1,4 @@
-"""K as a constant and the rest, so that depth costs no information.
+"""The kernel as a constant and a remainder, so that depth costs no information.
 
 With depth all inputs become alike: K = v 11ᵀ - D, where D shrinks until v - D is v in float64. The
 information is in D, which the curve keeps to relative precision. So K is written as
@@ -67,7 +67,7 @@ class KernelSplit:
         return curve.profile if self.is_trivial else _scaled(curve, self.scale)
 
     def of_whole(self, K: Any) -> Any:
-        """M from K, plainly: what is lost is `shift_error`."""
+        """M from K by plain subtraction, which loses `shift_error`."""
         return K / self.scale - self.offset
 
     def shift_error(self, depth: int) -> float:
@@ -75,7 +75,7 @@ class KernelSplit:
         return 8 * EPS * (depth + 1) * (1.0 + self.offset)
 
     def check_shift(self) -> None:
-        """Refuse `of_whole` where there is no K."""
+        """Raise NoLimitError where there is no K: `of_whole` needs a finite offset."""
         if self.offset == np.inf:
             raise NoLimitError(
                 "a network of infinite depth needs inputs of one norm, in training and test "

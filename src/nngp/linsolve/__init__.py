@@ -9,13 +9,15 @@ Cut the matrix into b x b tiles and keep the lower ones. Tile (i, j) of the fact
 so K never exists beside its factor, and half of n² numbers are all that is held. Everything else
 that inference needs is chains of the same kind. Rows of test points appended below the matrix give
 L⁻¹K*, that is the variance; the targets as rows give L⁻¹Y; rows of the identity give the inverse;
-rows of new data extend the factor (`cholesky`). An engine says where tiles live and who computes
-them: threads with BLAS in place (`cpu`), JAX (`gpu`). `ladder` raises the noise when a factor
-fails, `forecast` says beforehand what a job takes. Nothing here knows what a network is.
+rows of new data extend the factor (`cholesky/factor.py`). An engine stores tiles and computes
+chains (`engines/`): threads with BLAS in place (`cpu.py`), JAX (`gpu.py`), the workers of a cluster
+(`dask/`). `cholesky/ladder.py` raises the noise when a factor fails, `cholesky/forecast.py`
+forecasts memory and time. Nothing here knows what a network is: a matrix is a `KernelMatrix`.
 
-Where no factor fits, `iterate` solves by preconditioned conjugate gradients (`cg`): `product` is a
-matrix times vectors from lower tiles, kept or computed anew; `nystrom` and `single` precondition;
-`cg_plan` decides between them; `checkpoint` lets a long solve go on after an interruption.
+Where no factor fits, `cg/iteration.py` solves by preconditioned conjugate gradients
+(`cg/gradients.py`): `cg/product.py` multiplies a matrix by vectors from lower tiles, kept or
+computed anew; `cg/nystrom.py` and `cg/single.py` precondition; `cg/plan.py` chooses between them;
+`cg/checkpoint.py` lets a long solve resume after an interruption.
 """
 
 from nngp._progress import Progress, Step, progress_for

@@ -92,7 +92,7 @@ class CGProblem(Problem):
 
 @dataclass(frozen=True)
 class Convergence:
-    """How the targets were solved for."""
+    """Iterations, residual and preconditioner of a solve."""
 
     iterations: int
     residual: float  # the largest of a right-hand side, relative to it, computed anew

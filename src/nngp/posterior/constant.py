@@ -105,7 +105,7 @@ class Constant:
         return inverse_diagonal * ((prior + others) / (prior + self.beta))
 
     def check_left_out(self) -> None:
-        """Refuse to leave the only point out where the prior says nothing."""
+        """Raise ValueError for leaving out the only point where the prior is flat."""
         if self.split.offset == np.inf and len(self.vector) == 1:
             raise ValueError(
                 "leaving out the only point leaves nothing to predict from where the constant has "

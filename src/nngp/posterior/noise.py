@@ -1,4 +1,4 @@
-"""Observation noise as it was stated: a variance, or a multiple of the kernel's own scale."""
+"""Observation noise: a variance, or a multiple of the kernel's own scale."""
 
 from dataclasses import dataclass, replace
 
@@ -25,7 +25,7 @@ class Noise:
     def of(
         cls, noise_var: float, relative: bool, architecture: Architecture, inputs: InputSet
     ) -> "Noise":
-        """As `nngp.condition` was asked."""
+        """The noise from the arguments of `nngp.condition`."""
         if not isinstance(relative, bool | np.bool_):
             raise TypeError(f"relative_noise must be True or False, got {relative!r}")
         stated = as_noise(noise_var)

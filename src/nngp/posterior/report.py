@@ -37,7 +37,7 @@ class Report:
         K(x, x), and how much of it tells inputs apart: K(x, x) - K(x, x') of orthogonal inputs if
         norms are equal, the largest in a sample otherwise.
     noise_var, noise_var_asked, noise_unit : float
-        The variance of the noise that the factorisation took; what was asked for, in units of
+        The variance of the noise that the factorisation took; the `noise_var` argument, in units of
         `noise_unit`: 1, or the kernel's scale for relative noise.
     failed_attempts : int
         Factorisations that failed, each followed by ten times the noise.
@@ -56,7 +56,7 @@ class Report:
     iterations : int
         Of CG; 0 otherwise, and so for what follows.
     tolerance : float
-        What was asked of the residual.
+        Tolerance of the residual.
     preconditioner : str
     rank : int
         Of the Nyström preconditioner.

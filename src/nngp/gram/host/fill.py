@@ -1,4 +1,4 @@
-"""Filling a matrix by tiles: a product by BLAS, then elementwise work while it is in the cache.
+"""A matrix filled by tiles: a product by BLAS, then elementwise work while it is in the cache.
 
 Takes a function that computes any block; gives the matrix. Each thread does whole tiles with a
 single-threaded BLAS, so that nothing waits for anything and no call is large (the OpenBLAS in the
@@ -53,7 +53,7 @@ def strips(rows: slice, columns: slice) -> list[slice]:
 
 
 def allocate(rows: int, columns: int) -> Array:
-    """An uninitialised matrix, refused with a sentence where memory cannot hold it."""
+    """Allocate a matrix, or raise MemoryError if it does not fit."""
     needed, free = rows * columns * 8, _machine.available_memory()
     if free is not None and needed > free:
         raise MemoryError(

@@ -130,7 +130,8 @@ class HostMatrix:
 
 
 def set_diagonal(block: Array, rows: slice, columns: slice, values: Array) -> None:
-    """Where row and column are the same point; `values` are those of all rows of the block."""
+    """Overwrite the entries whose row and column are the same point; `values` has one for each row
+    of the block."""
     both = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
     block[both - rows.start, both - columns.start] = values[both - rows.start]
 

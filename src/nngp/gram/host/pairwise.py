@@ -108,7 +108,7 @@ class PairwiseTransform:
 
     @property
     def noise(self) -> float:
-        """What an activation that is itself inexact adds."""
+        """The part of the error that comes from an activation that is itself inexact."""
         return sum(2 * table.noise for table, _ in self.expansions)
 
     def entering(self, layer: int, rows: slice, columns: slice) -> tuple[Array, Array]:

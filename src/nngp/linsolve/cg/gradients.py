@@ -1,12 +1,12 @@
 """Preconditioned conjugate gradients for B X = Y, all right-hand sides at once.
 
 The vectors are rows of host arrays (s, n); what is large, the product with B and that with P⁻¹, is
-done on an engine. Each row has scalars of its own, and one that has arrived is no longer moved. A
+done on an engine. Each row has scalars of its own, and a converged row is no longer moved. A
 direction is made conjugate to the last with β = z₁ᵀ(r₁ - r₀)/r₀ᵀz₀, which forgives a preconditioner
 that rounds; as the step took a q from r, with q = B p, that is -a qᵀz₁/r₀ᵀz₀.
 
-Arrived means that the residual is small as it is, not as the recurrence has it: it is computed anew
-at the end, and where the two differ the iteration goes on from there.
+Convergence is judged on the recomputed residual, not on the recurrence's. Where the two differ, the
+iteration goes on from the recomputed one.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ GAIN = 4.0  # by which a restart must lessen the residual, or rounding is all th
 
 @dataclass
 class CGState:
-    """Where an iteration stands: solutions, residuals, directions, and rᵀz of each row."""
+    """The state of an iteration: solutions, residuals, directions, and rᵀz of each row."""
 
     x: Array
     r: Array
@@ -116,7 +116,7 @@ def _iterate(
     max_iterations: int,
     told: Callable[[CGState, float], None],
 ) -> CGState:
-    """Until the recurrence says that all rows have arrived, or there are no iterations left."""
+    """Iterate until all rows have converged by the recurrence, or no iterations are left."""
     residual = state.residual / sizes
     while not (residual <= tolerance).all() and state.iteration < max_iterations:
         state = _step(product, precondition, state, residual > tolerance)
@@ -134,7 +134,7 @@ def _step(product: Map, precondition: Map, old: CGState, moving: Mask) -> CGStat
     if (moving & (curvature <= 0)).any():
         raise NotPositiveDefiniteError("a direction of conjugate gradients has no positive length")
     a = np.where(moving, old.rz / np.where(moving, curvature, 1.0), 0.0)[:, None]
-    with np.errstate(invalid="ignore", over="ignore"):  # noticed by who asked for the step
+    with np.errstate(invalid="ignore", over="ignore"):  # the caller notices
         x, r = old.x + a * old.p, old.r - a * q
     z = precondition(r)
     rz = np.where(moving, _dots(r, z), old.rz)

@@ -116,7 +116,7 @@ class Iteration:
                     max_iterations=self.options.max_iterations,
                     start=start,
                     state=state,
-                    told=_Teller(progress, checkpoint, self.options.tolerance),
+                    told=_Reporter(progress, checkpoint, self.options.tolerance),
                 )
             except NotPositiveDefiniteError:
                 if checkpoint is not None:  # there is nothing to go on with
@@ -139,8 +139,8 @@ class Iteration:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
 
 
-class _Teller:
-    """Tells how far an iteration is, by the digits of its residual, and writes it down."""
+class _Reporter:
+    """Reports the progress of an iteration, by the digits of its residual, and saves its state."""
 
     def __init__(self, progress: Progress, checkpoint: Checkpoint | None, tolerance: float) -> None:
         self._progress, self._checkpoint, self._tolerance = progress, checkpoint, tolerance

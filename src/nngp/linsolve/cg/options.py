@@ -1,4 +1,4 @@
-"""What may be asked of conjugate gradients."""
+"""Options of conjugate gradients."""
 
 import os
 from dataclasses import dataclass

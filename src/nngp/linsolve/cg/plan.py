@@ -1,4 +1,4 @@
-"""What conjugate gradients will use: which preconditioner, of which rank, and how many tiles stay.
+"""The plan of conjugate gradients: the preconditioner, its rank, and how many tiles are kept.
 
 Decided from operations. An iteration computes the tiles that are not kept, n²d operations for all
 of them, and reads the others; reading a number costs as much as some dozen operations. How many
@@ -54,7 +54,7 @@ class CgPlan:
         return self.operations + self.iterations * self.iteration
 
     def seconds(self, operations: float) -> float:
-        """What so many operations take, as far as it is known."""
+        """Seconds for so many operations, as far as the rate is known."""
         return self.forecast.seconds * operations / self.work
 
 
@@ -85,7 +85,7 @@ def plan_cg(
         single = job.single(room)
         found = [single] if options.preconditioner == "single" else [*found, single]
     if not found or (options.preconditioner == "single" and found[0].preconditioner != "single"):
-        _refuse(job, job.forecast(available))
+        _raise_too_large(job, job.forecast(available))
     best = min(found, key=lambda plan: plan.work)
     kept = min(best.room, 8.0 * lower_size(job.edges))
     needed = int(job.least + best.held + kept)
@@ -96,7 +96,7 @@ def plan_cg(
 def forecast_cg(
     engine: Engine, n: int, d: int, outputs: int, options: CG, memory: int | None = None
 ) -> Forecast:
-    """What is planned for noise of a hundredth of the diagonal; `largest` is the n for which the
+    """The forecast for noise of a hundredth of the diagonal; `largest` is the n for which the
     least that would do just fits."""
     available = available_memory(engine, n, d, outputs, memory)
     least = _Job(engine, n, d, outputs + 1, options, USUAL_NOISE).forecast(available)
@@ -106,7 +106,7 @@ def forecast_cg(
     return replace(planned, largest=least.largest)
 
 
-def _refuse(job: "_Job", least: Forecast) -> None:
+def _raise_too_large(job: "_Job", least: Forecast) -> None:
     raise MemoryError(
         f"conjugate gradients for {job.n} points need {least.bytes / 1e9:.2f} GB and "
         f"{(least.available or 0) / 1e9:.2f} GB may be used (free, or the memory= asked for); "
@@ -169,13 +169,13 @@ class _Job:
         return self._single_bytes <= room
 
     def ranks(self, room: float) -> list[int]:
-        """Those worth a thought that fit."""
+        """Candidates that fit in memory."""
         most = min(self.n, self.engine.largest_rank)
         if self.options.rank is not None:
-            asked = [min(self.options.rank, self.n)]
-            while asked[-1] > LEAST_RANK:
-                asked.append(asked[-1] * 3 // 4)
-            return [rank for rank in asked if self._can_have(rank, room)][:1]
+            smaller = [min(self.options.rank, self.n)]
+            while smaller[-1] > LEAST_RANK:
+                smaller.append(smaller[-1] * 3 // 4)
+            return [rank for rank in smaller if self._can_have(rank, room)][:1]
         steps = np.geomspace(min(LEAST_RANK, most), most, 24)
         ranks = sorted({int(step) for step in steps})
         return [rank for rank in ranks if self._can_have(rank, room)]

@@ -1,4 +1,4 @@
-"""What a factorisation will take, before it is begun."""
+"""Forecast of the memory and time of a factorisation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Forecast:
         return self.available is None or self.bytes <= self.available
 
     def check(self) -> None:
-        """Refuse what cannot fit."""
+        """Raise MemoryError if it does not fit."""
         if not self.fits and self.available is not None:
             raise MemoryError(
                 f"{self.n} points need {self.bytes / 1e9:.2f} GB and {self.available / 1e9:.2f} GB "
@@ -70,7 +70,7 @@ def forecast_factor(
 
 
 def seconds_for(engine: Engine, work: float) -> float:
-    """What so many operations take; 0 if that is little, or nobody is there to be measured."""
+    """Seconds for so many operations; 0 if they are few, or no rate can be measured."""
     rate = engine.rate() if work > MEASURE_FROM else 0.0
     return work / rate if rate > 0 else 0.0
 
@@ -87,7 +87,8 @@ def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:
 def available_memory(
     engine: Engine, n: int, d: int, outputs: int, memory: int | None
 ) -> int | None:
-    """What may be used, free or asked for; None if that is not known. Sizes are checked too."""
+    """Bytes that may be used: free memory, or the `memory` argument if that is less; None if not
+    known. Raises ValueError for sizes that make no sense."""
     for name, value in (("n", n), ("d", d), ("outputs", outputs)):
         if not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")

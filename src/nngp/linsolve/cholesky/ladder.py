@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 def next_noise(noise_var: float) -> float:
-    """One rung up."""
+    """The next noise to try: ten times as much."""
     return noise_var * 10 if noise_var > 0 else START
 
 

@@ -1,1 +1,1 @@
-"""Engines: where tiles are stored and who computes them (cpu, gpu, dask)."""
+"""Engines, which store tiles and compute chains of them: cpu, gpu, dask."""

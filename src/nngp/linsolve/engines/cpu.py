@@ -84,7 +84,7 @@ class Arena:
         self._lock = threading.Lock()
 
     def tile(self, rows: slice, columns: slice) -> Array:
-        """Where tile (rows, columns) goes."""
+        """The memory of tile (rows, columns)."""
         height = rows.stop - rows.start
         with self._lock:
             if rows.start not in self._rows:
@@ -135,7 +135,7 @@ class CpuRun(EngineRun):
         self._threads.append(threading.current_thread())
 
     def _join_threads(self) -> None:
-        """Wait for the threads, even while the user is pressing Ctrl-C again and again.
+        """Wait for the threads, even if the user presses Ctrl-C repeatedly.
 
         Not by joining: a join that is interrupted takes its thread for dead.
         """

@@ -123,7 +123,7 @@ class FactorMemory(Protocol):
 
 
 class Engine(ABC):
-    """Where tiles are stored, and who computes them."""
+    """Storage and computation of tiles."""
 
     name: str
     spills = False  # to disk what its memory cannot hold

@@ -122,7 +122,7 @@ class GpuEngine(Engine):
         return int(min(16_384, max(256, room // (8 * n))))
 
     def free_memory(self) -> int | None:
-        """What JAX's pool has left; XLA_PYTHON_CLIENT_MEM_FRACTION makes the pool larger."""
+        """Free bytes of JAX's pool; XLA_PYTHON_CLIENT_MEM_FRACTION makes the pool larger."""
         stats: dict[str, int] = self.device.memory_stats() or {}
         if "bytes_limit" not in stats:
             return None

@@ -1,4 +1,4 @@
-"""The client's side of a cluster: connecting, waiting without hanging, hearing what was done."""
+"""The client's side of a cluster: connecting, waiting without hanging, collecting reports."""
 
 import secrets
 import time
@@ -14,8 +14,8 @@ SCHEMES = ("tcp", "tls", "ucx", "ucxx", "ws", "wss")  # of addresses that have a
 
 
 class Words(NamedTuple):
-    """What errors say of the work that was interrupted: what is lost, what is kept, and how it
-    would need less memory."""
+    """Parts of error messages about interrupted work: the loss, what is kept, and how to need less
+    memory."""
 
     lost: str
     kept: str
@@ -63,7 +63,8 @@ def connected(client_or_address: Any) -> Any:
 
 
 def _check_address(address: str) -> None:
-    """Refuse what Dask would only fail at after it has begun a client, which it cannot end then."""
+    """Raise ClusterError for an address that Dask would fail at only after it has begun a client,
+    which it cannot end then."""
     scheme, _, rest = address.rpartition("://")
     host, _, port = rest.rpartition(":")
     named = (scheme or "tcp") in SCHEMES and host and port.isdigit()
@@ -74,7 +75,7 @@ def _check_address(address: str) -> None:
 
 
 def check_open(client: Any) -> None:
-    """Refuse a client that was closed, or lost its scheduler for good."""
+    """Raise ClusterError for a client that was closed, or lost its scheduler for good."""
     if client.status not in ("running", "connecting"):
         raise ClusterError(
             f"the connection to the cluster is {client.status}; make a new DaskEngine, and use it "
@@ -93,7 +94,7 @@ def known_workers(client: Any) -> dict[str, Any]:
 
 
 class Listener:
-    """What tasks tell of themselves while they run."""
+    """Collects the facts that tasks report while they run."""
 
     def __init__(self, client: Any) -> None:
         self.topic = f"nngp-{secrets.token_hex(6)}"
@@ -105,12 +106,12 @@ class Listener:
         client.subscribe_topic(self.topic, self._hear)
 
     def begin(self) -> None:
-        """Forget what was done for another job."""
+        """Forget the facts of an earlier job."""
         for heard in (self.done, self.found, self.pids, self.nearest):
             heard.clear()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         with suppress(Exception):  # the connection may be gone
             self._client.unsubscribe_topic(self.topic)
 
@@ -152,7 +153,7 @@ def check_ended(future: Any, words: Words = TILES) -> None:
 
 
 def result(client: Any, future: Any, patience: float, words: Words = TILES) -> Any:
-    """What a future stands for, on the client."""
+    """The result of a future, on the client."""
     watch, wait = Watch(client, patience, words), POLL
     while True:  # who held it may die between the end of its task and this
         patient(client, future, patience, words)
@@ -166,14 +167,14 @@ def result(client: Any, future: Any, patience: float, words: Words = TILES) -> A
 
 
 class Watch:
-    """Looks after the cluster while something is waited for; `look` raises when waiting is vain."""
+    """Watches the cluster while a result is awaited; `look` raises when waiting is useless."""
 
     def __init__(self, client: Any, patience: float, words: Words = TILES) -> None:
         self._client, self._patience, self._words = client, patience, words
         self._alone: float | None = None  # since when there has been no worker
 
     def look(self) -> None:
-        """A scheduler that is gone, or no worker for too long, is an error."""
+        """Raise ClusterError if the scheduler is gone, or there was no worker for too long."""
         if self._client.status not in ("running", "connecting"):
             raise ClusterError(
                 "the connection to the scheduler was lost; start the cluster and call again"

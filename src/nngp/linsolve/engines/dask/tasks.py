@@ -1,4 +1,4 @@
-"""What a worker does: the links of a chain, with the same tile functions as on one machine.
+"""Functions that run on a worker: the links of a chain, by the tile functions of one machine.
 
 A task is a pure function of its arguments, so it can be done again anywhere if its worker dies.
 With a store it leaves its tile in a folder and hands on a token; otherwise it hands on the tile.
@@ -60,7 +60,7 @@ def link(
 
 
 def _unpacked(found: Any) -> tuple[Any, dict[str, Any]]:
-    """An array, and what there is to tell of it."""
+    """An array, and the facts to report with it."""
     if not isinstance(found, BlockWithGap):
         return found, {}
     near = {"kernel": found.kernel, "nearest": found.nearest} if found.nearest < 1 else {}
@@ -80,7 +80,7 @@ def call(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
 
 
 def value(argument: Any) -> Any:
-    """What a token stands for, also inside a list; anything else as it is."""
+    """The tile of a token, also inside a list; any other argument as it is."""
     if isinstance(argument, list):
         return [value(item) for item in argument]
     return argument.read() if isinstance(argument, Token) else argument

@@ -1,8 +1,7 @@
 """Finished tiles as files in a folder, each there as a whole or not at all.
 
 A file is a zip archive with one array, stored as it is: its checksum tells a damaged tile from a
-good one. Its name is that of the tile (`nngp._digest.digest`), so that a tile can only be found by
-who wants exactly it.
+good one. Its name is the digest of everything that the tile depends on (`nngp._digest`).
 """
 
 import json
@@ -20,7 +19,7 @@ from nngp.errors import TileStoreError
 
 @dataclass(frozen=True)
 class Token:
-    """A tile that is in a folder, and what there is to tell of it."""
+    """A tile in a folder, with the facts to report when it is found."""
 
     folder: str
     name: str
