@@ -15,10 +15,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from nngp.architecture.ranges import GRID_SIZE
 from nngp.paper import table2
 from nngp.paper.grids.study import grid_studies
 from nngp.paper.part import Results
-from nngp.paper.scope import ACTIVATIONS, DEPTHS, GRID, Scope, default_sizes
+from nngp.paper.scope import ACTIVATIONS, DEPTHS, Scope, default_sizes
 from nngp.paper.settings import setting_study
 from nngp.paper.tables import write_csv
 from nngp.paper.uncertainty import uncertainty_study
@@ -60,7 +61,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sizes", type=numbers, required=True)
     parser.add_argument("--depths", type=numbers, default=DEPTHS)
     parser.add_argument("--activations", nargs="+", default=list(ACTIVATIONS))
-    parser.add_argument("--grid", type=int, default=GRID)
+    parser.add_argument("--grid", type=int, default=GRID_SIZE)
     parser.add_argument("--experiments", nargs="+", default=["grid"])
     parser.add_argument("--engine", default="gpu")
     parser.add_argument("--minutes", type=float, default=1e9)

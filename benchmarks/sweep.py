@@ -16,15 +16,15 @@ import numpy as np
 from large import command, load, machine
 
 import nngp
-from nngp.paper.scope import BIAS_VARS, WEIGHT_VARS
+from nngp.architecture.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE
 
 
 def grid(size: int, depth: int, activation: str) -> list[nngp.Architecture]:
     """Networks over the paper's ranges of the two variances (appendix D)."""
     return [
         nngp.Architecture(depth, activation, float(w), float(b))
-        for w in np.linspace(*WEIGHT_VARS, size)
-        for b in np.linspace(*BIAS_VARS, size)
+        for w in np.linspace(*WEIGHT_VAR_RANGE, size)
+        for b in np.linspace(*BIAS_VAR_RANGE, size)
     ]
 
 

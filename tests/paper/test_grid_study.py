@@ -190,8 +190,8 @@ def test_small_sets_are_done_by_jax_where_there_is_no_gpu(monkeypatch):
     pytest.importorskip("jax")
     monkeypatch.setattr(sweeps, "FEW", 100)
     found = sweeps.Sweeps(SCOPE)
-    assert [found._engine(train).name for train in (100, 101)] == ["gpu", "cpu"]
-    assert found._engine(100).device.platform == "cpu"
+    assert [sweeps.engine_for(SCOPE, train).name for train in (100, 101)] == ["gpu", "cpu"]
+    assert sweeps.engine_for(SCOPE, 100).device.platform == "cpu"
     assert [found.device(train) for train in (100, 101)] == ["cpu", "cpu"]
 
 

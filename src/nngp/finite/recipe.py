@@ -22,15 +22,8 @@ WEIGHT_DECAY = 1e-8, 1.0  # log-uniform
 SIGMA_W = 0.01, 2.5  # uniform
 SIGMA_B = 0.0, 1.5  # uniform
 BATCH_SIZES = 16, 32, 64, 128, 256
-# The grid of infinitely wide networks:
-WEIGHT_VAR_RANGE, BIAS_VAR_RANGE = (0.1, 5.0), (0.0, 2.0)
 
 LARGEST = 1e30  # larger numbers overflow when multiplied in single precision
-
-
-def evenly_spaced(ends: tuple[float, float], count: int) -> tuple[float, ...]:
-    """Evenly spaced values as short decimals, since they are part of the names of runs."""
-    return tuple(float(value) for value in np.linspace(*ends, count).round(4))
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from itertools import product
 import numpy as np
 
 from nngp.architecture import Architecture
+from nngp.architecture.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE, evenly_spaced
 from nngp.datasets import Split
 from nngp.finite.cells import EXPERIMENT, Found, best_of, shared_values
-from nngp.finite.recipe import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE, Plan, evenly_spaced
+from nngp.finite.recipe import Plan
 from nngp.linsolve import choose_engine
 from nngp.posterior import Sweep, condition
 from nngp.runs import Run, RunStore

@@ -10,9 +10,10 @@ from math import prod
 
 from nngp.linsolve import Forecast, choose_engine, forecast_factor
 from nngp.paper.experiment import Config
-from nngp.paper.grids.sweeps import FEW
+from nngp.paper.grids.sweeps import engine_for
 from nngp.paper.scope import Scope
 from nngp.paper.workloads import Workload
+from nngp.posterior import sweep_bytes
 from nngp.runs import Run, RunStore
 
 
@@ -58,7 +59,7 @@ def memory(scope: Scope, points: int) -> Forecast:
     others = images.validation + images.test
 
     def held(n: int) -> int:
-        return 8 * n * (5 * n + 3 * others) if n <= FEW else 4 * n * (n + 2 * others)
+        return sweep_bytes(engine_for(scope, n), n, others)
 
     smaller = sum(held(size) for size in scope.sizes if size < points)
     return forecast_factor(

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import Array
+from nngp.architecture.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE, evenly_spaced
 from nngp.paper.experiment import Config, Experiment, result_of, rounded
-from nngp.paper.scope import BIAS_VARS, WEIGHT_VARS, Scope, evenly_spaced
+from nngp.paper.scope import Scope
 from nngp.plots.phases import limiting_depth_scale
 from nngp.regimes import phase_diagram
 from nngp.runs import RunStore
@@ -26,8 +27,8 @@ NO_LINE = "The critical line has not been computed."
 def critical_study(scope: Scope) -> Study:
     """One run for each activation."""
     axes = {
-        "weight_vars": list(evenly_spaced(WEIGHT_VARS, STEPS[0])),
-        "bias_vars": list(evenly_spaced(BIAS_VARS, STEPS[1])),
+        "weight_vars": list(evenly_spaced(WEIGHT_VAR_RANGE, STEPS[0])),
+        "bias_vars": list(evenly_spaced(BIAS_VAR_RANGE, STEPS[1])),
     }
     configs = [{"activation": activation, **axes} for activation in scope.activations]
     return Study(EXPERIMENT, configs, _work)

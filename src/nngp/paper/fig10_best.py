@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nngp.architecture.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE
 from nngp.paper.critical import (
     CRITICAL_RUNS,
     NO_LINE,
@@ -18,7 +19,6 @@ from nngp.paper.grids.choice import Chosen, by_validation
 from nngp.paper.grids.study import GRID_RUNS
 from nngp.paper.heat_maps import write_note
 from nngp.paper.part import Axes, Claim, Figure, Part, Results, Style
-from nngp.paper.scope import BIAS_VARS, WEIGHT_VARS
 from nngp.paper.words import by_size
 
 CLAIM = Claim(
@@ -42,8 +42,8 @@ class Best:
     networks: dict[tuple[str, int], int]
     wanted: int
     theories: dict[str, Theory]
-    weight_range: tuple[float, float] = WEIGHT_VARS
-    bias_range: tuple[float, float] = BIAS_VARS
+    weight_range: tuple[float, float] = WEIGHT_VAR_RANGE
+    bias_range: tuple[float, float] = BIAS_VAR_RANGE
 
 
 def read(results: Results) -> Best:

@@ -4,14 +4,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
+from nngp.architecture.ranges import BIAS_VAR_RANGE, GRID_SIZE, WEIGHT_VAR_RANGE, evenly_spaced
 from nngp.datasets.catalogue import IMAGE_SETS, ImageSet
 
 DEPTHS = (1, 2, 3, 5, 7, 10, 20, 50, 100)
 ACTIVATIONS = ("relu", "tanh")  # the paper's
 MORE_ACTIVATIONS = ("gelu", "erf")  # not in the paper
-WEIGHT_VARS, BIAS_VARS, GRID = (0.1, 5.0), (0.0, 2.0), 30
 SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 45_000, 50_000)
 
 
@@ -23,19 +21,19 @@ class Scope:
     sizes: tuple[int, ...]
     depths: tuple[int, ...] = DEPTHS
     activations: tuple[str, ...] = ACTIVATIONS + MORE_ACTIVATIONS
-    grid: int = GRID
+    grid: int = GRID_SIZE
     data: Path | None = None
     engine: str = "auto"
 
     @cached_property
     def weight_vars(self) -> tuple[float, ...]:
         """The grid's weight variances."""
-        return evenly_spaced(WEIGHT_VARS, self.grid)
+        return evenly_spaced(WEIGHT_VAR_RANGE, self.grid)
 
     @cached_property
     def bias_vars(self) -> tuple[float, ...]:
         """The grid's bias variances."""
-        return evenly_spaced(BIAS_VARS, self.grid)
+        return evenly_spaced(BIAS_VAR_RANGE, self.grid)
 
     @property
     def paper_activations(self) -> tuple[str, ...]:
@@ -51,11 +49,6 @@ class Scope:
     def held_out(self) -> dict[str, int]:
         """Numbers of validation and test points, as they stand in configurations of runs."""
         return {"validation": self.images.validation, "test": self.images.test}
-
-
-def evenly_spaced(ends: tuple[float, float], count: int) -> tuple[float, ...]:
-    """Values from end to end, rounded to four decimals: they are part of the keys of runs."""
-    return tuple(float(value) for value in np.linspace(*ends, count).round(4))
 
 
 def default_sizes(dataset: str) -> tuple[int, ...]:

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from nngp.architecture import as_activation
+from nngp.architecture.ranges import GRID_SIZE
 from nngp.datasets.catalogue import IMAGE_SETS
 from nngp.linsolve import choose_engine
 from nngp.paper.part import AnyPart
 from nngp.paper.parts import parts_named
-from nngp.paper.scope import DEPTHS, GRID, Scope, default_sizes
+from nngp.paper.scope import DEPTHS, Scope, default_sizes
 from nngp.paper.searches import TRIALS, WIDTHS, SearchSize
 from nngp.terminal.options import ReproduceOptions
 from nngp.terminal.output import UsageError, suggestion, usage_errors
@@ -40,7 +41,7 @@ def request_of(options: ReproduceOptions) -> Request:
             as_activation(name)
         choose_engine(engine, 0)
         parts = parts_named(options.parts)
-    usual, side = (QUICK_DEPTHS, QUICK_GRID) if dataset == "digits" else (DEPTHS, GRID)
+    usual, side = (QUICK_DEPTHS, QUICK_GRID) if dataset == "digits" else (DEPTHS, GRID_SIZE)
     depths, grid = _numbers("--depths", options.depths, usual), options.grid or side
     scope = Scope(dataset, _sizes(options), depths, names, grid, options.data, engine)
     work = SearchSize(_numbers("--widths", options.widths, WIDTHS), options.trials or TRIALS)

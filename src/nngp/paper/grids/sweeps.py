@@ -30,7 +30,7 @@ class Sweeps:
 
     def device(self, train: int) -> str:
         """The device of that sweep: cpu, or the kind of GPU."""
-        engine = self._engine(train)
+        engine = engine_for(self.scope, train)
         return str(getattr(getattr(engine, "device", None), "device_kind", engine.name))
 
     def close(self) -> None:
@@ -51,17 +51,18 @@ class Sweeps:
             data.targets(data.labels_val),
             data.X_test,
             data.targets(data.labels_test),
-            engine=self._engine(train),
+            engine=engine_for(self.scope, train),
         )
 
-    def _engine(self, train: int) -> Engine:
-        """The engine for a training size. Without a GPU, small sets are done by JAX on the CPU if
-        it is installed: look-ups take longest there, and JAX compiles them into one loop."""
-        engine = choose_engine(self.scope.engine, train)
-        if engine.name == "gpu" or train > FEW or find_spec("jax") is None:
-            return engine
-        import jax
 
-        from nngp.linsolve.engines.gpu import GpuEngine
+def engine_for(scope: Scope, train: int) -> Engine:
+    """The engine for a training size. Without a GPU, small sets are done by JAX on the CPU if it is
+    installed: look-ups take longest there, and JAX compiles them into one loop."""
+    engine = choose_engine(scope.engine, train)
+    if engine.name == "gpu" or train > FEW or find_spec("jax") is None:
+        return engine
+    import jax
 
-        return GpuEngine(jax.devices("cpu")[0])
+    from nngp.linsolve.engines.gpu import GpuEngine
+
+    return GpuEngine(jax.devices("cpu")[0])

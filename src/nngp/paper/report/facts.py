@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nngp.architecture.ranges import GRID_SIZE
 from nngp.datasets.catalogue import IMAGE_SETS
-from nngp.paper.scope import ACTIVATIONS, GRID, MORE_ACTIVATIONS, Scope
+from nngp.paper.scope import ACTIVATIONS, MORE_ACTIVATIONS, Scope
 from nngp.runs import Run, RunStore
 
 ORDER = ("mnist", "cifar10", "fashion_mnist", "digits")  # the paper's first
@@ -91,7 +92,7 @@ def _scope(name: str, runs: Sequence[Run]) -> Scope:
         tuple(sorted(_values(grids or runs, "depth"))),
         tuple(usual + sorted(known - set(usual))),
         # The finest grid: the most bias variances in a strip, as grids are square.
-        max((len(run.config["bias_vars"]) for run in grids), default=GRID),
+        max((len(run.config["bias_vars"]) for run in grids), default=GRID_SIZE),
     )
 
 

@@ -6,13 +6,15 @@ import numpy as np
 
 from nngp._progress import Progress, progress_for
 from nngp.architecture import Architecture
+from nngp.architecture.ranges import BIAS_VAR_RANGE, GRID_SIZE, WEIGHT_VAR_RANGE
 from nngp.errors import VarianceError
 from nngp.posterior import Sweep
 from nngp.predictors.selection.problem import Candidate, Hyperparameters, SelectionProblem
 from nngp.predictors.selection.table import SelectionRow, SelectionTable
 
 GRID_DEPTHS = (1, 2, 3, 5, 7, 10, 20, 50, 100)
-GRID_WEIGHTS, GRID_BIASES = np.linspace(0.1, 5.0, 30), np.linspace(0.0, 2.0, 30)
+GRID_WEIGHTS = np.linspace(*WEIGHT_VAR_RANGE, GRID_SIZE)
+GRID_BIASES = np.linspace(*BIAS_VAR_RANGE, GRID_SIZE)
 GRID_NOISE = 1e-10  # the paper's, unless one is given
 
 
