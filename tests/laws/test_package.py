@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 import nngp
 
 ROOT = Path(__file__).parents[2]
-STAGES = sorted(p.name for p in (ROOT / "src" / "nngp").iterdir() if (p / "__init__.py").exists())
+PACKAGE = ROOT / "src" / "nngp"
+ROOMS = sorted(p.name for p in PACKAGE.iterdir() if (p / "__init__.py").exists())
+PAGE = (ROOT / "ARCHITECTURE.md").read_text()
 
 
 def run(code):
@@ -61,18 +64,79 @@ def test_jax_kernel_leaves_the_64_bit_switch_alone():
     assert run(code) == "False"
 
 
-def test_the_stage_table_of_the_architecture_page_is_the_folder_listing():
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    table = re.findall(r"^\| `(\w+)/` \|", text, flags=re.MULTILINE)
-    built = [name for name in table if (ROOT / "src" / "nngp" / name).is_dir()]
-    assert built == STAGES
-    assert table == sorted(table)
+def rooms_of_the_page():
+    tables = PAGE[: PAGE.index("## Seams")]
+    return re.findall(r"^\| `(\w+)/` \|", tables, flags=re.MULTILINE)
+
+
+def test_the_tables_of_the_architecture_page_list_every_folder():
+    assert sorted(rooms_of_the_page()) == ROOMS
+
+
+def test_stages_are_listed_in_the_order_of_the_alphabet():
+    stages = rooms_of_the_page()[:8]
+    assert stages == sorted(stages)
+    assert stages[-1] == "regimes"
+
+
+def test_the_import_contract_has_the_order_of_the_page():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = contracts["contracts"][0]["layers"]
+    order = {name: i for i, layer in enumerate(reversed(layers)) for name in layer.split(" : ")}
+    rooms = rooms_of_the_page()
+    assert [order[name] for name in rooms] == sorted(order[name] for name in rooms)
+    helpers = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+    assert helpers <= order.keys()
+    for name in helpers:
+        assert f"`{name}.py`" in PAGE, name
+
+
+def test_every_file_and_function_that_the_architecture_page_names_is_there():
+    for name in re.findall(r"`([\w/]+\.py)`", PAGE):
+        assert list(PACKAGE.rglob(name)) or (ROOT / name).exists(), name
+    for file, name in re.findall(r"`([\w/]+\.py)` `([\w.]+)`", PAGE):
+        (path,) = PACKAGE.rglob(file)
+        for part in name.split("."):
+            assert re.search(rf"(def|class) {part}\b|^{part} =", path.read_text(), re.M), (
+                file,
+                name,
+            )
 
 
 def test_every_public_name_is_documented():
-    public = [name for name in vars(nngp) if not name.startswith("_")]
-    for name in public:
+    for name in set(nngp.__all__) - {"__version__"}:
         assert getattr(nngp, name).__doc__, name
+
+
+def test_the_front_door_shows_public_names_and_no_others():
+    assert set(dir(nngp)) == {*nngp.__all__, "__all__", "__doc__", "__name__"}
+    shown = run("import nngp; help(nngp)")
+    for name in ("NNGPRegressor", "Architecture", "condition", "DaskEngine", "FiniteNetwork"):
+        assert name in shown
+    assert callable(nngp.plots.intervals)
+    assert "intervals" in dir(nngp.plots)
+
+
+def test_all_errors_are_in_one_module_and_under_their_old_names():
+    ours = [e for e in vars(nngp.errors).values() if isinstance(e, type)]
+    assert all(issubclass(e, Exception) and getattr(nngp, e.__name__) is e for e in ours)
+    assert nngp.StoreError is nngp.errors.TileStoreError
+    elsewhere = [
+        f"{path.name}: {name}"
+        for path in PACKAGE.rglob("*.py")
+        for name in re.findall(r"^class ([A-Z]\w*(?:Error|Warning))\(", path.read_text(), re.M)
+        if path.name != "errors.py" and "terminal" not in path.parts
+    ]
+    assert elsewhere == []
+
+
+def test_no_two_classes_have_one_name():
+    names = [
+        name
+        for path in PACKAGE.rglob("*.py")
+        for name in re.findall(r"^class (\w+)", path.read_text(), re.M)
+    ]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
 def test_missing_jax_is_said(monkeypatch):

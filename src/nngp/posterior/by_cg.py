@@ -91,7 +91,7 @@ class CGProblem(Problem):
 
 
 @dataclass(frozen=True)
-class Convergence:
+class CGConvergence:
     """Iterations, residual and preconditioner of a solve."""
 
     iterations: int
@@ -111,7 +111,7 @@ class CGSolution(Solution):
     noise: Noise
     constant: Constant | None
     alpha: Sequence[Tile]
-    reached: Convergence
+    reached: CGConvergence
     failed_attempts: int
     seconds: dict[str, float]
     _iteration: Iteration | None = field(default=None, repr=False)
@@ -267,7 +267,7 @@ def read_cg(
         if not split.is_trivial:
             ones = run.columns(read("constant/alpha"), edges)
             constant = Constant(split, header["beta"], read("constant/sums"), (), ones)
-    reached, failed = Convergence(**header["reached"]), header["failed_attempts"]
+    reached, failed = CGConvergence(**header["reached"]), header["failed_attempts"]
     seconds = header["seconds"]
     return CGSolution(own, edges, split, noise, constant, alpha, reached, failed, seconds)
 
@@ -307,7 +307,7 @@ def solve_by_cg(
     constant, alpha = _keep_constant_apart(
         problem.engine, split, plan.edges, solved.x, right, middle
     )
-    reached = Convergence(
+    reached = CGConvergence(
         solved.iterations, solved.residual, plan.preconditioner, plan.rank, iteration.product.kept
     )
     used, seconds = noise.raised_to(stated), dict(iteration.seconds)

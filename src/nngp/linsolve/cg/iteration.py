@@ -19,7 +19,7 @@ from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelMatrix
 from nngp.linsolve.cg.checkpoint import Checkpoint
 from nngp.linsolve.cg.gradients import CGState, RowSolutions, conjugate_gradients
-from nngp.linsolve.cg.nystrom import Factored, Landmarks, Nystrom, factor_landmarks
+from nngp.linsolve.cg.nystrom import LandmarkFactor, Landmarks, Nystrom, factor_landmarks
 from nngp.linsolve.cg.options import CG
 from nngp.linsolve.cg.plan import CgPlan
 from nngp.linsolve.cg.product import Product
@@ -42,7 +42,7 @@ class Iteration:
     noise: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
     _preconditioner: Any = None
-    _factored: Factored | None = None
+    _factored: LandmarkFactor | None = None
 
     @classmethod
     def begin(

@@ -37,7 +37,7 @@ class Landmarks(NamedTuple):
         return len(self.own.diagonal)
 
 
-class Factored(NamedTuple):
+class LandmarkFactor(NamedTuple):
     """F in blocks of rows, and what does not depend on the noise."""
 
     parts: list[Handle]
@@ -49,7 +49,7 @@ class Nystrom:
     """P for one noise."""
 
     def __init__(
-        self, run: EngineRun, factored: Factored, edges: Edges, noise: float, diagonal: float
+        self, run: EngineRun, factored: LandmarkFactor, edges: Edges, noise: float, diagonal: float
     ) -> None:
         self.edges, self._F = edges, factored.parts
         self.shift = max(noise + factored.tail, 1000 * EPS * edges[-1] * diagonal)
@@ -69,7 +69,7 @@ class Nystrom:
 
 def factor_landmarks(
     run: EngineRun, landmarks: Landmarks, edges: Edges, diagonal: Array, *, single: bool = False
-) -> Factored:
+) -> LandmarkFactor:
     """F of these landmarks; with `single` it is held in float32, and P is that of the rounded F."""
     all_of_them = slice(0, landmarks.rank)
 
@@ -94,7 +94,7 @@ def factor_landmarks(
     squares = [run.apply(_squares, part) for part in parts]
     said = sum(float(run.fetch(part)) for part in squares)
     tail = max(float(diagonal.sum()) - said, 0.0) / len(diagonal)
-    return Factored(parts, _summed(run, _gram, [(part,) for part in parts]), tail)
+    return LandmarkFactor(parts, _summed(run, _gram, [(part,) for part in parts]), tail)
 
 
 def _summed(run: EngineRun, function: Any, arguments: list[tuple[Handle, ...]]) -> Handle:

@@ -14,7 +14,7 @@ from nngp.predictors.selection.problem import Hyperparameters
 from nngp.predictors.selection.space import Space
 
 
-class Evaluation(NamedTuple):
+class ObjectiveValue(NamedTuple):
     """Objective per target at one theta; -inf, with a zero gradient, if it has no value there."""
 
     score: float
@@ -31,7 +31,7 @@ class Objective:
     criterion: str  # "evidence" or "loo"
     engine: str | Engine
 
-    def evaluate(self, space: Space, theta: Array, at: Hyperparameters) -> Evaluation:
+    def evaluate(self, space: Space, theta: Array, at: Hyperparameters) -> ObjectiveValue:
         """Evaluate at theta, whose hyper-parameters are `at`."""
         failure, value, gradient = "", -np.inf, np.zeros_like(theta)
         try:
@@ -42,7 +42,7 @@ class Objective:
             failure = str(error)
         prior, slope = space.log_prior(theta)
         size = self.Y.size
-        return Evaluation((value + prior) / size, (gradient + slope) / size, failure)
+        return ObjectiveValue((value + prior) / size, (gradient + slope) / size, failure)
 
     def _likelihood(self, space: Space, theta: Array, at: Hyperparameters) -> tuple[float, Array]:
         """Return the criterion, summed over all targets, and its gradient in theta."""
