@@ -17,10 +17,12 @@ def processes(workers=2, memory="2GB", failures=10, **settings):
     """A client of a new cluster of processes, one thread each."""
     import dask
     from distributed import Client, LocalCluster
+    from distributed.utils import get_mp_context
 
     wanted = {
         "distributed.scheduler.allowed-failures": failures,
         "distributed.comm.timeouts.connect": "3s",  # how long others ask a dead worker for a tile
+        "distributed.worker.multiprocessing-method": "forkserver",
         **settings,
     }
     with (
