@@ -119,6 +119,7 @@ def test_the_commands(head, shared, run, tmp_path, monkeypatch):
     assert run(f"evaluate model.nngp train.csv --cluster {head} --json")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_cluster_in_three_lines(tmp_path):
     script, promised = blocks("python")[0], "dask True"
     assert f"# {promised}" in script
