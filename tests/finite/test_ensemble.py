@@ -30,6 +30,11 @@ def trained():
 
 
 @pytest.fixture(scope="module")
+def trained_without_noise():
+    return train(noise_var=0.0, tolerance=1e-9)
+
+
+@pytest.fixture(scope="module")
 def start():
     """Outputs and kernels of the same networks before training, in plain NumPy."""
     return before_training(NET)
@@ -85,9 +90,9 @@ def test_other_targets_move_outputs_linearly(trained, start):
     )
 
 
-def test_without_noise_the_nearest_weights_that_fit(start):
+def test_without_noise_the_nearest_weights_that_fit(trained_without_noise, start):
     f, K = start
-    exact = train(noise_var=0.0, tolerance=1e-9)
+    exact = trained_without_noise
     np.testing.assert_allclose(exact[:, : len(X)], np.broadcast_to(Y, (COUNT, 7, 2)), atol=1e-5)
     np.testing.assert_allclose(exact, solved(f, K, Y, 0.0), atol=1e-4)
 
@@ -101,11 +106,11 @@ def test_without_biases():
 
 
 @pytest.mark.parametrize("noise_var", [NOISE, 0.0])
-def test_the_ensemble_is_the_posterior(noise_var, trained):
+def test_the_ensemble_is_the_posterior(noise_var, trained, trained_without_noise):
     """Mean and variance within sampling error and what is left at this width: 5/width deviations
     and 3n/width of the variance (by hand, the biases of `solved` are 4 and 2n at most, and fall as
     1/width). Another network's posterior is told apart."""
-    out = trained if noise_var else train(noise_var=0.0, tolerance=1e-6)
+    out = trained if noise_var else trained_without_noise
     out = out[:, len(X) :]
 
     def distance(net):

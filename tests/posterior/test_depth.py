@@ -62,6 +62,7 @@ def conditioned(net, relative, engine="cpu"):
 
 @pytest.mark.slow_on_jax(relative=True)
 @pytest.mark.slow_on_jax("relu 300 2.0")
+@pytest.mark.slow_on_jax("erf 40 3.0")
 @pytest.mark.parametrize("relative", [True, False])
 @pytest.mark.parametrize("net", DEEP, ids=lambda net: f"{net[0]} {net[1]} {net[2]}")
 @pytest.mark.filterwarnings("ignore::nngp.ConstantKernelWarning")
