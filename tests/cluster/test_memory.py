@@ -62,6 +62,7 @@ def solved(n, limit, tile, **options):
     return watch
 
 
+@pytest.mark.slow
 def test_workers_spill_and_stay_below_their_limit():
     assert solved(5000, 220, TILE).disk > 0
 
