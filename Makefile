@@ -1,15 +1,23 @@
 PYTHON ?= python3
 BIN := .venv/bin
+# Two processes, each with one thread for BLAS: more would wait for each other.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test check format benchmark clean
+# Empty is unset: processes that tests start would otherwise compile the whole package, each again.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo test test-all check format benchmark clean
 
 demo: .venv/.demo
 	$(BIN)/nngp demo
 
-# Two processes, each with one thread for BLAS: more would wait for each other. Most of what JAX compiles
-# runs once, so little is done to make it fast; the slow tests have it as users do.
+# Most of what JAX compiles for tests runs once, so little is done to make it fast; the slow tests
+# have it as users do.
 test: check
-	OPENBLAS_NUM_THREADS=1 JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST)
+
+test-all: test
+	$(PYTEST) -m slow
 
 check: .venv/.dev
 	$(BIN)/ruff check .
@@ -38,4 +46,4 @@ benchmark: .venv/.dev
 	@touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -2,6 +2,7 @@
 command, run in an empty folder; and real data, where there are any."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,16 @@ def pytest_collection_modifyitems(items):
             given, ids = item.callspec.params, item.callspec.id.split("-")
             if all(given[name] == wanted[name] for name in wanted) and set(marker.args) <= set(ids):
                 item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish(session):
+    """Programs that JAX compiles here are kept in pytest's cache, for the next run. Processes that
+    tests start have no part in it: one that is killed would leave half a program behind."""
+    jax, cache = sys.modules.get("jax"), getattr(session.config, "cache", None)
+    if jax and cache:
+        jax.config.update("jax_compilation_cache_dir", str(cache.mkdir("jax")))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 @pytest.fixture(params=["cpu", "jax"])

@@ -95,6 +95,7 @@ def test_scheduler_and_workers_by_hand(head, shared, tmp_path):
     np.testing.assert_allclose(found["variance"], variance, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_commands(head, shared, run, tmp_path, monkeypatch):
     pl = pytest.importorskip("polars")
     pytest.importorskip("matplotlib")
@@ -119,6 +120,7 @@ def test_the_commands(head, shared, run, tmp_path, monkeypatch):
     assert run(f"evaluate model.nngp train.csv --cluster {head} --json")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_cluster_in_three_lines(tmp_path):
     script, promised = blocks("python")[0], "dask True"
     assert f"# {promised}" in script

@@ -38,6 +38,7 @@ class InTheMiddle(Killer):
             super().__call__(step)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_changes_nothing(small, answer):
     with processes() as client:
         engine = nngp.DaskEngine(client, 200)

@@ -62,10 +62,12 @@ def solved(n, limit, tile, **options):
     return watch
 
 
+@pytest.mark.slow
 def test_workers_spill_and_stay_below_their_limit():
     assert solved(5000, 220, TILE).disk > 0
 
 
+@pytest.mark.slow
 def test_with_a_store_workers_hold_next_to_nothing(tmp_path):
     watch = solved(4000, 400, TILE, store=tmp_path)
     assert watch.disk == 0

@@ -16,12 +16,14 @@ from nngp.linsolve.engines.dask.tile_store import Token, find_tile, tile_path, w
 JOB = """
 import sys
 import time
+from pathlib import Path
 import numpy as np
 import nngp
 from clusters import processes
 
-def slow(step):  # so that there is time to kill it
-    time.sleep(0.03)
+def slow(step):  # once there is something to lose it waits to be killed
+    there = sum(1 for _ in Path(sys.argv[3]).rglob("*.npz"))
+    time.sleep(600 if there > 60 else 0.03)
 
 if __name__ == "__main__":
     X, Y = np.load(sys.argv[1]), np.load(sys.argv[2])

@@ -18,10 +18,10 @@ Y = nngp.sample_prior(NET, X, 2, seed=4).T
 ALL = np.concatenate([X, X_NEW])  # trained networks are asked at both
 
 
-def train(Y=Y, noise_var=NOISE, net=NET, **options):
+def train(Y=Y, noise_var=NOISE, net=NET, count=COUNT, **options):
     network = nngp.FiniteNetwork(net, WIDTH, n_out=2)
     options = {"seed": 2, "tolerance": 1e-10} | options
-    return last_layer_ensemble(network, X, Y, ALL, COUNT, noise_var, **options)
+    return last_layer_ensemble(network, X, Y, ALL, count, noise_var, **options)
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +30,19 @@ def trained():
 
 
 @pytest.fixture(scope="module")
+def trained_without_noise():
+    return train(noise_var=0.0, tolerance=1e-9)
+
+
+@pytest.fixture(scope="module")
 def start():
     """Outputs and kernels of the same networks before training, in plain NumPy."""
     return before_training(NET)
 
 
-def before_training(net):
-    layers = nngp.FiniteNetwork(net, WIDTH, n_out=2).draw(2, COUNT, seed=2)
-    h = np.broadcast_to(ALL, (COUNT, *ALL.shape))
+def before_training(net, count=COUNT):
+    layers = nngp.FiniteNetwork(net, WIDTH, n_out=2).draw(2, count, seed=2)
+    h = np.broadcast_to(ALL, (count, *ALL.shape))
     for layer in layers[:-1]:
         h = np.tanh(h @ layer["w"] + layer["b"][:, None])
     K = net.bias_vars[-1] + net.weight_vars[-1] * h @ h.transpose(0, 2, 1) / WIDTH
@@ -85,9 +90,9 @@ def test_other_targets_move_outputs_linearly(trained, start):
     )
 
 
-def test_without_noise_the_nearest_weights_that_fit(start):
+def test_without_noise_the_nearest_weights_that_fit(trained_without_noise, start):
     f, K = start
-    exact = train(noise_var=0.0, tolerance=1e-9)
+    exact = trained_without_noise
     np.testing.assert_allclose(exact[:, : len(X)], np.broadcast_to(Y, (COUNT, 7, 2)), atol=1e-5)
     np.testing.assert_allclose(exact, solved(f, K, Y, 0.0), atol=1e-4)
 
@@ -95,18 +100,17 @@ def test_without_noise_the_nearest_weights_that_fit(start):
 def test_without_biases():
     """A bias of variance 0 is 0, and stays."""
     net = nngp.Architecture(2, "tanh", 1.5, 0.0)
-    f, K = before_training(net)
-    np.testing.assert_allclose(
-        train(noise_var=0.0, net=net, tolerance=1e-9), solved(f, K, Y, 0.0), atol=1e-3
-    )
+    f, K = before_training(net, 40)
+    trained = train(noise_var=0.0, net=net, count=40, tolerance=1e-9)
+    np.testing.assert_allclose(trained, solved(f, K, Y, 0.0), atol=1e-3)
 
 
 @pytest.mark.parametrize("noise_var", [NOISE, 0.0])
-def test_the_ensemble_is_the_posterior(noise_var, trained):
+def test_the_ensemble_is_the_posterior(noise_var, trained, trained_without_noise):
     """Mean and variance within sampling error and what is left at this width: 5/width deviations
     and 3n/width of the variance (by hand, the biases of `solved` are 4 and 2n at most, and fall as
     1/width). Another network's posterior is told apart."""
-    out = trained if noise_var else train(noise_var=0.0, tolerance=1e-6)
+    out = trained if noise_var else trained_without_noise
     out = out[:, len(X) :]
 
     def distance(net):

@@ -178,6 +178,7 @@ def test_who_waits_does_not_work(tmp_path, monkeypatch):
     assert len(made) == 1
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_nothing_is_lost_or_repeated(tmp_path):
     path = tmp_path / "runs.db"
     worker = start_worker(path)

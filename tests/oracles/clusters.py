@@ -11,31 +11,36 @@ import pytest
 
 import nngp
 
+LOADED = ["distributed", "nngp.linsolve.engines.dask.engine", "nngp.gram.cluster.matrix"]
+
 
 @contextmanager
 def processes(workers=2, memory="2GB", failures=10, **settings):
-    """A client of a new cluster of processes, one thread each."""
+    """A client of a new cluster of processes, one thread each, forked where all is loaded."""
     import dask
     from distributed import Client, LocalCluster
+    from distributed.utils import get_mp_context
 
     wanted = {
         "distributed.scheduler.allowed-failures": failures,
         "distributed.comm.timeouts.connect": "3s",  # how long others ask a dead worker for a tile
+        "distributed.worker.multiprocessing-method": "forkserver",
         **settings,
     }
-    with (
-        patch.dict(os.environ),  # Dask leaves its settings of BLAS threads there
-        dask.config.set(wanted),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=memory,
-            dashboard_address=":0",
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+    # Dask leaves its settings of BLAS threads in the environment
+    with patch.dict(os.environ), dask.config.set(wanted):
+        get_mp_context().set_forkserver_preload(LOADED)
+        with (
+            LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                memory_limit=memory,
+                dashboard_address=":0",
+            ) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
 
 
 class Problem(NamedTuple):

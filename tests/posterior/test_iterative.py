@@ -57,7 +57,7 @@ def close(found, expected, tolerance=1e-8):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
 
 
-@pytest.mark.slow_on_jax("whole")
+@pytest.mark.slow_on_jax("whole", "solver0")
 @pytest.mark.slow_on_jax("another norm")
 @pytest.mark.parametrize("solver", [TIGHT, nngp.CG(tolerance=1e-11, preconditioner="single")])
 @pytest.mark.parametrize(

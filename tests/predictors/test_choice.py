@@ -93,6 +93,7 @@ def test_choosing_beats_not_choosing(selection):
     np.testing.assert_array_equal(plain.relevance_, 1.0)
 
 
+@pytest.mark.slow
 def test_noise_is_found():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
@@ -192,6 +193,7 @@ def test_a_zero_row_without_bias():
     assert np.isfinite(model.fit(X, y).predict(X)).all()
 
 
+@pytest.mark.slow  # 900 networks
 def test_the_grid_is_the_papers():
     X, y = load_digits(return_X_y=True)
     model = nngp.NNGPClassifier(

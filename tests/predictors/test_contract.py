@@ -42,7 +42,7 @@ def check_all(estimator):
 
 
 def test_check_estimator(model):
-    check_all(model(budget=10))
+    check_all(model(budget=4))
 
 
 @pytest.mark.slow

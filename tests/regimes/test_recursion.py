@@ -59,7 +59,11 @@ def last_e(phi, weight, bias, q):
     return e
 
 
-@pytest.mark.parametrize("activation", [*SATURATING, *RECTIFYING], ids=name_of)
+TAKE_LONG = [pytest.param(name, marks=pytest.mark.slow) for name in ("sin", "elu")]
+OTHERS = [name for name in SATURATING | RECTIFYING if name not in ("sin", "elu")]
+
+
+@pytest.mark.parametrize("activation", [*OTHERS, *TAKE_LONG], ids=name_of)
 def test_phases(activation):
     phi = (SATURATING | RECTIFYING)[activation]
     weight, bias = settings(activation)

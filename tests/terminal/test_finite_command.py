@@ -30,6 +30,7 @@ def test_a_search_leaves_a_store_and_a_picture_and_goes_on(run):
     assert json.loads(run("runs --json")[1])["runs"] == before
 
 
+@pytest.mark.slow
 def test_a_gap(run):
     code, out, _ = run(
         "gap --width 32 --depth 2 --activation tanh --trials 4 --train 20 --steps 900 --json"

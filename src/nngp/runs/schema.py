@@ -104,11 +104,7 @@ def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 def _stored_version(connection: sqlite3.Connection, path: Path) -> int:
     """The version of the tables, 0 for an empty file. Raises RunStoreError for other databases."""
-    version, application = (
-        _pragma(connection, "user_version"),
-        _pragma(connection, "application_id"),
-    )
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    tables, version, application = _header(connection)
     if not (version or application or tables):
         return 0
     if application != APPLICATION:
@@ -119,6 +115,18 @@ def _stored_version(connection: sqlite3.Connection, path: Path) -> int:
             f"{len(MIGRATIONS)}); update nngp"
         )
     return version
+
+
+def _header(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """The number of tables, the version and the application, all of one moment: another process
+    may be about to make a store of the file."""
+    connection.execute("BEGIN")
+    try:
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return tables, _pragma(connection, "user_version"), _pragma(connection, "application_id")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
