@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 
 import nngp
 from nngp.linsolve import CpuEngine
-from nngp.linsolve.cg.nystrom import Factored
+from nngp.linsolve.cg.nystrom import LandmarkFactor
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((53, 4))
@@ -134,7 +134,7 @@ def count():
 def test_iterations_are_few_because_the_shift_has_the_tail_in_it(count, monkeypatch):
     few = count()
     assert few <= 65
-    monkeypatch.setattr(Factored, "tail", property(lambda self: 0.0), raising=True)
+    monkeypatch.setattr(LandmarkFactor, "tail", property(lambda self: 0.0), raising=True)
     assert count() > 3 * few
 
 
