@@ -27,6 +27,7 @@ def test_the_answer_is_that_of_one_machine(client, problem, local):
     assert os.getpid() not in engine.listener.pids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tile", [150, 700, 4096])
 def test_tiles_of_any_size(client, problem, local, tile):
     check_same(fit(problem, nngp.DaskEngine(client, tile)), local, problem.Xs)
@@ -77,6 +78,7 @@ def test_single_precision(client, problem, local):
     assert 1e-12 < posterior.report.residual < 1e-3
 
 
+@pytest.mark.slow
 def test_new_rows_extend_the_factor(client, problem):
     engine, half = nngp.DaskEngine(client), 1200
     posterior = nngp.condition(
@@ -87,6 +89,7 @@ def test_new_rows_extend_the_factor(client, problem):
     check_same(posterior, local, problem.Xs)
 
 
+@pytest.mark.slow
 def test_the_noise_ladder(client, problem):
     X = np.concatenate([problem.X[:300], problem.X[:300]])
     Y = np.concatenate([problem.Y[:300], problem.Y[:300]])
@@ -171,6 +174,7 @@ def test_the_error_of_other_data_stays_with_them(client):
     assert errors[0] == errors[2] != errors[1]
 
 
+@pytest.mark.slow
 def test_activations_that_differ_far_out_are_told_apart(client):
     X = nngp.normalize(np.random.default_rng(3).normal(size=(32, 3)))
     X[::2] *= 60.0  # two norms: with one the scale of the kernel would tell them apart

@@ -18,7 +18,10 @@ def answer(small):
     return fit(small, "cpu").predict(small.Xs)
 
 
-@pytest.mark.parametrize("how", [{"rank": 250}, {"preconditioner": "single"}])
+SLOW = pytest.param({"rank": 250}, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("how", [SLOW, {"preconditioner": "single"}])
 def test_conjugate_gradients_agree_with_the_factor(client, small, answer, how):
     engine = nngp.DaskEngine(client, 200)
     solver = nngp.CG(tolerance=1e-8, **how)

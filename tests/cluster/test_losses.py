@@ -23,6 +23,7 @@ def test_a_killed_worker_costs_time_and_nothing_else(problem, local):
         check_same(posterior, local, problem.Xs)
 
 
+@pytest.mark.slow
 def test_killing_whoever_holds_the_rows(problem, local, tmp_path):
     """Workers that die one after the other take all rows with them."""
     np.save(tmp_path / "X.npy", problem.X)
@@ -42,6 +43,7 @@ def test_more_deaths_than_allowed_are_one_clear_error(problem):
             fit(problem, engine, progress=killer)
 
 
+@pytest.mark.slow
 def test_no_workers_is_an_error_after_a_while(problem):
     from distributed import Client, LocalCluster
 

@@ -58,6 +58,7 @@ class Watched(Workers):
         return found
 
 
+@pytest.mark.slow
 def test_the_command_finds_what_it_finds_here(run, client, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(sweeps, "FEW", 0)
@@ -76,6 +77,7 @@ def test_the_command_finds_what_it_finds_here(run, client, tmp_path, monkeypatch
     assert len(ours) == 2
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_nothing_but_time(tmp_path):
     killed = []
 
@@ -155,6 +157,7 @@ def test_no_workers_is_an_error_after_a_while(tmp_path):
         assert store.counts()["pending"] == 20
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_away(tmp_path):
     def stop(hands):
         if hands.ended == 2:

@@ -25,6 +25,7 @@ def test_a_npy_file_without_a_cluster(problem, local, tmp_path):
     check_same(fit(problem._replace(X=str(tmp_path / "X.npy")), "cpu"), local, problem.Xs)
 
 
+@pytest.mark.slow
 def test_a_zarr_array(engine, problem, local, tmp_path):
     zarr = pytest.importorskip("zarr")
     array = zarr.create_array(tmp_path / "X.zarr", shape=problem.X.shape, dtype="f8")
@@ -67,6 +68,7 @@ def test_integers_become_float64(engine, tmp_path):
     check_same(ours, local, X[:9].astype(float))
 
 
+@pytest.mark.slow
 def test_one_feature_in_a_file_of_one_dimension(engine, tmp_path):
     x = np.random.default_rng(0).normal(size=330)
     np.save(tmp_path / "x.npy", x[:300])

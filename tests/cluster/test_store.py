@@ -44,6 +44,7 @@ def rows(engine):
     return len(range(0, 2050, engine.tile_size(2050)))
 
 
+@pytest.mark.slow
 def test_a_job_that_died_altogether_goes_on(client, problem, local, tmp_path):
     """The group of processes is killed when some tiles are there; the rest is done afterwards."""
     for name in ("X", "Y"):
@@ -73,6 +74,7 @@ def test_a_job_that_died_altogether_goes_on(client, problem, local, tmp_path):
     assert all(path.stat().st_mtime_ns == when for path, when in before.items())
 
 
+@pytest.mark.slow
 def test_what_is_asked_for_again_is_not_computed_again(client, problem, local, tmp_path):
     fit(problem, nngp.DaskEngine(client, 300, store=tmp_path))
     engine = nngp.DaskEngine(client, 300, store=tmp_path)
@@ -105,6 +107,7 @@ def test_tiles_of_another_job_are_not_taken(client, problem, tmp_path, change):
     assert not engine.listener.found  # the changed row is in the first block, which all tiles need
 
 
+@pytest.mark.slow
 def test_a_damaged_tile_is_computed_again(client, problem, local, tmp_path):
     fit(problem, nngp.DaskEngine(client, 300, store=tmp_path))
     largest = sorted(tiles(tmp_path), key=lambda path: path.stat().st_size)[-3:]

@@ -172,6 +172,7 @@ def test_files(drawn, tmp_path, kind):
     assert 10_000 < path.stat().st_size < 300_000
 
 
+@pytest.mark.slow
 def test_large_variances_take_no_layer_of_their_own(monkeypatch):
     """Seconds each, at such variances; one-dimensional moments and single pairs are enough."""
     expected = nngp.layer_covariance("tanh", 60.0, 60.0, [0.0, 0.5, 0.97, 1.0])

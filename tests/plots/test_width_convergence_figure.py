@@ -22,13 +22,23 @@ def study():
 
 
 @pytest.fixture(scope="module")
-def figure():
+def figure(study):
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    yield plots.convergence(NET, X=X, widths=WIDTHS, networks=COUNT, seed=1)
+    yield draw_convergence(study)
     pyplot.close("all")
 
 
+@pytest.mark.slow
+def test_the_function_draws_the_study(study):
+    figure = plots.convergence(NET, X=X, widths=WIDTHS, networks=COUNT, seed=1)
+    check_panels(figure, study)
+
+
 def test_the_picture_shows_the_study(figure, study):
+    check_panels(figure, study)
+
+
+def check_panels(figure, study):
     *strips, error, quantiles, kurtosis, statistic = figure.axes
     for layer, axes in enumerate(strips):
         np.testing.assert_allclose(axes.lines[0].get_ydata(), study.mean[:, layer, 0, 1])

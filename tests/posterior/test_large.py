@@ -60,12 +60,14 @@ def peak_growth(points, test_points, call):
     return int(out.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_many_test_points_need_no_more_memory_than_few():
     """50,000 against 600 points: K* as a matrix would be 240 MB."""
     assert peak_growth(600, 50_000, "predict(Xs)") < 40_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_the_gradient_needs_less_than_two_matrices():
     """Beside the factor, which is half of one: with ten outputs, at n = 3000."""

@@ -79,7 +79,7 @@ def test_the_prior_has_its_gradient():
     assert value < 0
 
 
-@pytest.mark.parametrize("selection", ["evidence", "loo"])
+@pytest.mark.parametrize("selection", ["evidence", pytest.param("loo", marks=pytest.mark.slow)])
 def test_choosing_beats_not_choosing(selection):
     X, y = data()
     Xs, ys = data(200, seed=1)
