@@ -83,6 +83,7 @@ def shared(tmp_path):
     return X, y, Xs
 
 
+@pytest.mark.slow
 def test_scheduler_and_workers_by_hand(head, shared, tmp_path):
     code = blocks("python")[1].replace("tcp://head:8786", head).replace("/shared", str(tmp_path))
     found: dict = {}

@@ -207,6 +207,7 @@ def test_the_grid_is_the_papers():
     assert model.score(X[300:], y[300:]) > 0.85
 
 
+@pytest.mark.slow
 def test_selection_on_some_points_uses_all_afterwards():
     X, y = data(200)
     model = nngp.NNGPRegressor(selection_size=30).fit(X, y)

@@ -11,6 +11,7 @@ pytest.importorskip("optax")
 pytest.importorskip("matplotlib")
 
 
+@pytest.mark.slow
 def test_a_search_leaves_a_store_and_a_picture_and_goes_on(run):
     words = "finite --width 8 --depth 1 --trials 2 --steps 100 --train 100 --json"
     code, out, err = run(words)

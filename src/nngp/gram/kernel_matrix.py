@@ -7,6 +7,7 @@ for one kind of engine; there are three: in host memory, on a device, on a clust
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numpy.typing import ArrayLike
@@ -15,7 +16,7 @@ from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
 from nngp.gram.inputs import Inputs, InputSet
-from nngp.gram.plan import KernelPlan
+from nngp.gram.plan import KernelPlan, make_plan
 from nngp.gram.split import KernelSplit
 
 Tile = Any  # an array of an engine's kind: NumPy, JAX, or the description of a task
@@ -73,6 +74,35 @@ class GradientSums(Protocol):
         """The sums by parameter, given the sum of all entries of scale G."""
 
 
+@dataclass(frozen=True)
+class MatrixRequest:
+    """The arguments of `KernelBackend.matrix`."""
+
+    architecture: Architecture
+    left: InputSet
+    right: InputSet | None
+    split: KernelSplit | None
+    stored: StoredBlocks | None
+    table: LookupTable | None
+
+    def plan(self) -> KernelPlan:
+        """The method for this matrix."""
+        right = self.left if self.right is None else self.right
+        method = "auto" if self.table is None else "lookup"
+        return make_plan(self.architecture, self.left, right, method)
+
+
+@dataclass(frozen=True)
+class GradientRequest:
+    """The arguments of `KernelBackend.gradient`."""
+
+    architecture: Architecture
+    inputs: InputSet
+    split: KernelSplit
+    per_layer: bool
+    per_input: bool
+
+
 class KernelBackend(ABC):
     """Makes kernel matrices for one kind of engine."""
 
@@ -90,7 +120,6 @@ class KernelBackend(ABC):
         """Whether this backend computes these blocks itself, at its full speed."""
         return True
 
-    @abstractmethod
     def matrix(
         self,
         architecture: Architecture,
@@ -106,12 +135,16 @@ class KernelBackend(ABC):
         `split` is by default the one that suits the inputs. `stored` are blocks of cosines that
         were computed before. With `table` K is read from the paper's look-up table, and not split.
         """
+        return self.make_matrix(MatrixRequest(architecture, left, right, split, stored, table))
+
+    @abstractmethod
+    def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
+        """The matrix of a request; the plan is made once, here."""
 
     @abstractmethod
     def cosines(self, left: InputSet, right: InputSet) -> CosineMatrix:
         """Cosines between two sets of inputs."""
 
-    @abstractmethod
     def gradient(
         self,
         architecture: Architecture,
@@ -122,3 +155,10 @@ class KernelBackend(ABC):
         per_input: bool = False,
     ) -> GradientSums:
         """Sums of derivatives of K(inputs, inputs), all zero as yet."""
+        return self.make_gradient(
+            GradientRequest(architecture, inputs, split, per_layer, per_input)
+        )
+
+    @abstractmethod
+    def make_gradient(self, request: GradientRequest) -> GradientSums:
+        """The sums of a request."""

@@ -5,7 +5,7 @@ never more than it: so a variance is never too small, and its error is the squar
 Where the kernel is split (`constant.py`), the ones are solved as one more target.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, NoReturn
@@ -38,7 +38,14 @@ from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
 from nngp.posterior.problem import Problem
 from nngp.posterior.resources import Resources
-from nngp.posterior.solution import ArrayReader, Explained, Solution
+from nngp.posterior.solution import (
+    Advance,
+    ArrayReader,
+    Explained,
+    JointMatrices,
+    Rows,
+    Solution,
+)
 from nngp.posterior.targets import middle_of, with_ones
 
 AT_ONCE = 4e8  # bytes of right-hand sides that are solved together
@@ -162,9 +169,7 @@ class CGSolution(Solution):
         most = max(1, int(min(limits) / (8 * n * engine.width)))
         return min(engine.rows_at_a_time(n), most)
 
-    def explained(
-        self, run: EngineRun, cross: KernelMatrix, rows: Sequence[slice]
-    ) -> Iterator[Explained]:
+    def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
         blocks = [self._rows(run, cross, part) for part in rows]
         right = np.concatenate(blocks)
         forms = self._solve(run, right).forms(right)
@@ -173,18 +178,11 @@ class CGSolution(Solution):
             known = None if self.constant is None else M @ self.constant.vector
             yield Explained(M @ self.weights + self.mean, form, known)
 
-    def joint(
-        self,
-        run: EngineRun,
-        cross: KernelMatrix,
-        own: KernelMatrix,
-        rows: Sequence[slice],
-        advance: Callable[[slice], None],
-    ) -> Array:
-        M = np.concatenate([self._rows(run, cross, part) for part in rows])
+    def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
+        M = np.concatenate([self._rows(run, test.cross, part) for part in rows])
         out, x, missed = np.empty((len(M), len(M))), np.empty_like(M), np.empty_like(M)
         for part in rows:
-            tiles = [run.chain(partial(own.block, part, other)) for other in rows]
+            tiles = [run.chain(partial(test.own.block, part, other)) for other in rows]
             out[part] = np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
             found = self._solve(run, M[part])
             x[part], missed[part] = found.x, found.missed

@@ -5,7 +5,7 @@ Takes a kernel matrix, targets and noise; gives `CholeskySolution`, which `Poste
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -37,9 +37,12 @@ from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
 from nngp.posterior.resources import Resources
 from nngp.posterior.solution import (
+    Advance,
     ArrayReader,
     Explained,
     Factored,
+    JointMatrices,
+    Rows,
     times_transposed,
     times_weights,
 )
@@ -94,9 +97,7 @@ class CholeskySolution(Factored):
     def rows_at_a_time(self, engine: Engine) -> int:
         return engine.rows_at_a_time(self.factor.n)
 
-    def explained(
-        self, run: EngineRun, cross: KernelMatrix, rows: Sequence[slice]
-    ) -> Iterator[Explained]:
+    def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
         firsts = [partial(_cross_tile, cross, part, self.slices) for part in rows]
         for tiles in forward(run, self.factor, firsts):
             solved = [run.wait(tile) for tile in tiles]
@@ -106,25 +107,18 @@ class CholeskySolution(Factored):
                 known = _sum_over_tiles(run, _times_vector, solved, self.constant.z)
             yield Explained(mean, _sum_over_tiles(run, row_squares, solved), known)
 
-    def joint(
-        self,
-        run: EngineRun,
-        cross: KernelMatrix,
-        own: KernelMatrix,
-        rows: Sequence[slice],
-        advance: Callable[[slice], None],
-    ) -> Array:
+    def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
         """Holds L⁻¹M* of all test points."""
-        m = len(own.diagonal)
+        m = len(test.own.diagonal)
         out = np.empty((m, m))
-        firsts = [partial(_cross_tile, cross, part, self.slices) for part in rows]
+        firsts = [partial(_cross_tile, test.cross, part, self.slices) for part in rows]
         solved = forward(run, self.factor, firsts)
         deviation = np.zeros(m)
         if self.constant is not None:
             deviation = np.concatenate([self._deviation(run, tiles) for tiles in solved])
         for i, part in enumerate(rows):
             tiles = [
-                run.chain(partial(own.block, part, other), solved[i], solved[j])
+                run.chain(partial(test.own.block, part, other), solved[i], solved[j])
                 for j, other in enumerate(rows[: i + 1])
             ]
             for other, handle in zip(rows, tiles, strict=False):

@@ -27,7 +27,7 @@ from nngp.posterior.evidence import evidence_gradient
 from nngp.posterior.leave_one_out import density_gradient
 from nngp.posterior.problem import Problem
 from nngp.posterior.report import Report, describe, warn
-from nngp.posterior.solution import Explained, Solution, check_shifted, means
+from nngp.posterior.solution import Explained, JointMatrices, Solution, check_shifted, means
 from nngp.posterior.targets import as_targets
 
 CHUNK = 16_384  # test points whose norms and the like are prepared at a time
@@ -140,12 +140,13 @@ class Posterior:
             def advance(part: slice) -> None:
                 progress.advance(operations * (part.stop - part.start) / m)
 
-            cross = problem.to_rows(test, solution.split)
-            own = problem.among(test, solution.split)
-            out = solution.joint(run, cross, own, rows, advance)
+            matrices = JointMatrices(
+                problem.to_rows(test, solution.split), problem.among(test, solution.split)
+            )
+            out = solution.joint(run, matrices, rows, advance)
         out *= solution.split.scale
         np.fill_diagonal(out, np.maximum(np.diagonal(out), 0.0) + self.noise_var * noise)
-        self._check_norms(cross)
+        self._check_norms(matrices.cross)
         return out
 
     def sample(self, Xs: ArrayLike, n: int = 1, seed: Any = None, *, noise: bool = False) -> Array:

@@ -21,8 +21,17 @@ from nngp.posterior.constant import Constant
 from nngp.posterior.noise import Noise
 from nngp.posterior.resources import Resources
 
+Rows = Sequence[slice]  # blocks of test points
+Advance = Callable[[slice], None]  # called when a block is done
 ArrayReader = Callable[[str], Array]  # an array of a saved model, by its name
 UNUSABLE = 1e-3  # error of a mean, relative to the largest target
+
+
+class JointMatrices(NamedTuple):
+    """M between test points and the data, and of the test points themselves."""
+
+    cross: KernelMatrix
+    own: KernelMatrix
 
 
 class Explained(NamedTuple):
@@ -81,20 +90,11 @@ class Solution(ABC):
         """Test points whose variance is computed in one block."""
 
     @abstractmethod
-    def explained(
-        self, run: EngineRun, cross: KernelMatrix, rows: Sequence[slice]
-    ) -> Iterator[Explained]:
+    def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
         """Predictions for each block of test points, given M between them and the data."""
 
     @abstractmethod
-    def joint(
-        self,
-        run: EngineRun,
-        cross: KernelMatrix,
-        own: KernelMatrix,
-        rows: Sequence[slice],
-        advance: Callable[[slice], None],
-    ) -> Array:
+    def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
         """The posterior covariance between test points over the scale, (m, m)."""
 
     @abstractmethod

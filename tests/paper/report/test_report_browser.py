@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 WIDTH = 375  # of a small phone
 MEASURE = """<script>
 addEventListener("load", () => {
@@ -14,12 +16,14 @@ addEventListener("load", () => {
 </script></body>"""
 
 
+@pytest.mark.slow
 def test_no_complaints_and_nothing_sought_elsewhere(page, browser, tmp_path):
     seen = browser(tmp_path, "--enable-logging=stderr", "--v=0", "--dump-dom", page=page)
     assert "CONSOLE" not in seen.stderr
     assert "Figure 10" in seen.stdout
 
 
+@pytest.mark.slow
 def test_it_fits_a_phone(page, browser, tmp_path):
     """Headless windows are not narrower than 500, so the page is put into a frame."""
     copy = tmp_path / "copy.html"
@@ -38,6 +42,7 @@ def test_it_fits_a_phone(page, browser, tmp_path):
     assert wide == 0
 
 
+@pytest.mark.slow
 def test_it_prints(page, browser, tmp_path):
     pdf = tmp_path / "report.pdf"
     browser(tmp_path, f"--print-to-pdf={pdf}", "--no-pdf-header-footer", page=page)

@@ -2,14 +2,11 @@
 
 from typing import Any, NoReturn
 
-from nngp.architecture import Architecture
-from nngp.covariance import LookupTable
 from nngp.gram.cluster.inputs import ClusterInputs, upload_rows
 from nngp.gram.cluster.matrix import ClusterMatrix
 from nngp.gram.cluster.task import Cluster
 from nngp.gram.inputs import Inputs, InputSet
-from nngp.gram.kernel_matrix import KernelBackend, StoredBlocks
-from nngp.gram.split import KernelSplit
+from nngp.gram.kernel_matrix import GradientRequest, KernelBackend, MatrixRequest
 
 
 class ClusterBackend(KernelBackend):
@@ -27,33 +24,17 @@ class ClusterBackend(KernelBackend):
     def test_inputs(self, inputs: Inputs) -> ClusterInputs:
         return upload_rows(self._cluster, inputs)
 
-    def matrix(
-        self,
-        architecture: Architecture,
-        left: InputSet,
-        right: InputSet | None = None,
-        *,
-        split: KernelSplit | None = None,
-        stored: StoredBlocks | None = None,
-        table: LookupTable | None = None,
-    ) -> ClusterMatrix:
-        if stored is not None or table is not None:
+    def make_matrix(self, request: MatrixRequest) -> ClusterMatrix:
+        if request.stored is not None or request.table is not None:
             self._refuse()
-        other = None if right is None else _on_cluster(right)
-        return ClusterMatrix(architecture, _on_cluster(left), other, split=split)
+        right = None if request.right is None else _on_cluster(request.right)
+        left = _on_cluster(request.left)
+        return ClusterMatrix(request.architecture, left, right, split=request.split)
 
     def cosines(self, left: InputSet, right: InputSet) -> NoReturn:
         self._refuse()
 
-    def gradient(
-        self,
-        architecture: Architecture,
-        inputs: InputSet,
-        *,
-        split: KernelSplit,
-        per_layer: bool,
-        per_input: bool = False,
-    ) -> NoReturn:
+    def make_gradient(self, request: GradientRequest) -> NoReturn:
         raise ValueError(
             "derivatives are computed on one machine; use engine='cpu' or 'gpu', with fewer points"
         )

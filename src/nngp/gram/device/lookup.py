@@ -6,13 +6,10 @@ import numpy as np
 from jax import lax
 
 from nngp._arrays import Array, DeviceArray
-from nngp.architecture import Architecture
-from nngp.covariance import LookupTable
-from nngp.gram.device.matrix import DeviceCosines
+from nngp.gram.device.matrix import DeviceCosines, both_sides
 from nngp.gram.device.profiles import BlockOrigin, on_diagonal, origin_of
 from nngp.gram.host.lookup import LookupTransform
-from nngp.gram.inputs import Inputs
-from nngp.gram.kernel_matrix import StoredBlocks
+from nngp.gram.kernel_matrix import MatrixRequest
 from nngp.gram.plan import KernelPlan
 from nngp.gram.split import TRIVIAL_SPLIT
 
@@ -22,21 +19,16 @@ class DeviceLookupMatrix:
 
     split, is_exact = TRIVIAL_SPLIT, True
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        left: Inputs,
-        right: Inputs | None,
-        plan: KernelPlan,
-        table: LookupTable,
-        stored: StoredBlocks | None = None,
-    ) -> None:
-        if plan.input_var is None:
+    def __init__(self, request: MatrixRequest, plan: KernelPlan) -> None:
+        if plan.input_var is None or request.table is None:
             raise ValueError("the paper's table needs inputs of equal norm")
-        self.architecture, self.left, self.plan = architecture, left, plan
-        self._symmetric, self._stored = right is None, stored
-        self._cosines = DeviceCosines(left, left if right is None else right)
-        self._host = LookupTransform(architecture, plan.input_var, table, len(left))
+        self.architecture, self.plan = request.architecture, plan
+        self.left, right = both_sides(request)
+        self._symmetric, self._stored = request.right is None, request.stored
+        self._cosines = DeviceCosines(self.left, right)
+        self._host = LookupTransform(
+            self.architecture, plan.input_var, request.table, len(self.left)
+        )
         self._compiled = jax.jit(self._values)
 
     @property

@@ -30,9 +30,10 @@ from nngp.gram.device.profiles import (
     size_of,
 )
 from nngp.gram.error_bounds import FAR_ENOUGH, curve_error, pairwise_error
+from nngp.gram.host.backend import in_memory
 from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.inputs import Inputs
-from nngp.gram.kernel_matrix import StoredBlocks
+from nngp.gram.kernel_matrix import MatrixRequest
 from nngp.gram.pair_recursion import layer_variances, snapped_correlation
 from nngp.gram.plan import KernelPlan, own_split, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
@@ -55,23 +56,20 @@ class DeviceCosines:
         )
 
 
+def both_sides(request: MatrixRequest) -> tuple[Inputs, Inputs]:
+    """The rows of both sides of a request, in this machine's memory."""
+    left = in_memory(request.left)
+    return left, left if request.right is None else in_memory(request.right)
+
+
 class DeviceMatrix:
     """`KernelMatrix` on a device; inputs of unequal norms need an activation with a closed form."""
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        left: Inputs,
-        right: Inputs | None,
-        plan: KernelPlan,
-        *,
-        stored: StoredBlocks | None = None,
-        split: KernelSplit | None = None,
-    ) -> None:
-        self.architecture, self.left, self.plan = architecture, left, plan
-        self._symmetric, self._stored = right is None, stored
-        self._right = left if right is None else right
-        self.split = own_split(architecture, plan) if split is None else split
+    def __init__(self, request: MatrixRequest, plan: KernelPlan) -> None:
+        self.architecture, self.plan = request.architecture, plan
+        self.left, self._right = both_sides(request)
+        self._symmetric, self._stored = request.right is None, request.stored
+        self.split = request.split or own_split(self.architecture, plan)
         self.is_exact = split_fits(self.split, plan)
         self._noise = 0.0
         if not self.is_exact:

@@ -1,20 +1,21 @@
 """Kernel matrices for engines that compute in host memory."""
 
 import os
-from typing import cast
 
 from numpy.typing import ArrayLike
 
 from nngp import _npy
-from nngp.architecture import Architecture
-from nngp.covariance import LookupTable
 from nngp.gram.host.gradient import CurveGradient, PairwiseGradient
 from nngp.gram.host.matrix import Cosines, HostMatrix, StoredCosines
 from nngp.gram.inputs import Inputs, InputSet
-from nngp.gram.kernel_matrix import GradientSums, KernelBackend, StoredBlocks
+from nngp.gram.kernel_matrix import (
+    GradientRequest,
+    GradientSums,
+    KernelBackend,
+    MatrixRequest,
+)
 from nngp.gram.plan import KernelPlan, make_plan, split_fits
 from nngp.gram.sensitivities import CurveSensitivities
-from nngp.gram.split import KernelSplit
 
 
 class HostBackend(KernelBackend):
@@ -24,51 +25,43 @@ class HostBackend(KernelBackend):
         """Training inputs from an array, or from the path of a .npy file, read as needed."""
         return Inputs.kept(_open_npy(X) if isinstance(X, str | os.PathLike) else X)
 
-    def matrix(
-        self,
-        architecture: Architecture,
-        left: InputSet,
-        right: InputSet | None = None,
-        *,
-        split: KernelSplit | None = None,
-        stored: StoredBlocks | None = None,
-        table: LookupTable | None = None,
-    ) -> HostMatrix:
-        first, second = in_memory(left), None if right is None else in_memory(right)
-        method = "auto" if table is None else "lookup"
-        return HostMatrix(
-            architecture,
-            first,
-            second,
-            plan=make_plan(architecture, first, first if second is None else second, method),
-            table=table,
-            cosines=None if stored is None else StoredCosines(stored),
-            split=split,
-        )
+    def make_matrix(self, request: MatrixRequest) -> HostMatrix:
+        return host_matrix(request, request.plan())
 
     def cosines(self, left: InputSet, right: InputSet) -> Cosines:
         return Cosines(in_memory(left), in_memory(right))
 
-    def gradient(
-        self,
-        architecture: Architecture,
-        inputs: InputSet,
-        *,
-        split: KernelSplit,
-        per_layer: bool,
-        per_input: bool = False,
-    ) -> GradientSums:
-        rows = in_memory(inputs)
-        plan = make_plan(architecture, rows, rows)
-        if per_input or not reads_curve(plan, split):
-            return PairwiseGradient(architecture, rows, per_layer, per_input, split)
-        var = cast(float, plan.input_var)
-        return CurveGradient(CurveSensitivities.of(architecture, var, per_layer, split), rows)
+    def make_gradient(self, request: GradientRequest) -> GradientSums:
+        rows, sensitivities = in_memory(request.inputs), curve_sensitivities(request)
+        if sensitivities is not None:
+            return CurveGradient(sensitivities, rows)
+        return PairwiseGradient(
+            request.architecture, rows, request.per_layer, request.per_input, request.split
+        )
 
 
-def reads_curve(plan: KernelPlan, split: KernelSplit) -> bool:
-    """Whether derivatives can be read from the curve of the split."""
-    return plan.method == "curve" and plan.input_var is not None and split_fits(split, plan)
+def host_matrix(request: MatrixRequest, plan: KernelPlan) -> HostMatrix:
+    """The matrix of a request whose plan is made."""
+    return HostMatrix(
+        request.architecture,
+        in_memory(request.left),
+        None if request.right is None else in_memory(request.right),
+        plan=plan,
+        table=request.table,
+        cosines=None if request.stored is None else StoredCosines(request.stored),
+        split=request.split,
+    )
+
+
+def curve_sensitivities(request: GradientRequest) -> CurveSensitivities | None:
+    """The derivatives as functions of the cosine, where the curve of the split has them."""
+    plan = make_plan(request.architecture, request.inputs, request.inputs)
+    on_curve = plan.method == "curve" and split_fits(request.split, plan)
+    if request.per_input or not on_curve or plan.input_var is None:
+        return None
+    return CurveSensitivities.of(
+        request.architecture, plan.input_var, request.per_layer, request.split
+    )
 
 
 def in_memory(inputs: InputSet) -> Inputs:

@@ -10,7 +10,6 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from copy import copy
-from types import TracebackType
 
 import numpy as np
 
@@ -118,15 +117,10 @@ class CpuRun(EngineRun):
         self._stack.enter_context(_machine.single_threaded_blas())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self, error: BaseException | None) -> None:
         self._stop.set()
         try:
-            self._pool.shutdown(wait=kind is None, cancel_futures=True)
+            self._pool.shutdown(wait=error is None, cancel_futures=True)
             self._join_threads()
         finally:
             self._stack.close()

@@ -58,13 +58,17 @@ class EngineRun(ABC):
     @abstractmethod
     def __enter__(self) -> Self: ...
 
-    @abstractmethod
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        self.close(error)
+
+    @abstractmethod
+    def close(self, error: BaseException | None) -> None:
+        """End the job; `error` is what ended it, if anything did."""
 
     def chain(
         self,

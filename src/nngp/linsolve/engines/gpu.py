@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from copy import copy
 from functools import cache, partial
-from types import TracebackType
 from typing import Any
 
 import jax
@@ -171,12 +170,7 @@ class GpuRun(EngineRun):
         self._stack.enter_context(jax.default_device(self._device))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self, error: BaseException | None) -> None:
         self._stack.close()
         if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error):
             raise MemoryError(

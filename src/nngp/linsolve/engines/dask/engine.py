@@ -14,7 +14,6 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from copy import copy
-from types import TracebackType
 from typing import Any
 from weakref import WeakSet
 
@@ -298,13 +297,8 @@ class DaskRun(EngineRun):
     def __enter__(self) -> "DaskRun":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
+    def close(self, error: BaseException | None) -> None:
+        if error is None:
             return
         # Not by cancelling: of keys that depend on each other that can cost the connection.
         for future in list(self._begun):
