@@ -33,6 +33,7 @@ def test_tiles_of_any_size(client, problem, local, tile):
     check_same(fit(problem, nngp.DaskEngine(client, tile)), local, problem.Xs)
 
 
+@pytest.mark.slow
 def test_mean_alone_covariance_and_leave_one_out(client, problem, local):
     posterior = fit(problem, nngp.DaskEngine(client))
     np.testing.assert_allclose(posterior.mean(problem.Xs), local.mean(problem.Xs), atol=1e-11)

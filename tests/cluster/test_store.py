@@ -130,6 +130,7 @@ def test_a_tile_is_there_as_a_whole_or_not_at_all(tmp_path):
     assert not tile_path(tmp_path, "abc").exists()
 
 
+@pytest.mark.slow
 def test_predictions_leave_no_files(client, problem, tmp_path):
     posterior = fit(problem, nngp.DaskEngine(client, 700, store=tmp_path))
     before = tiles(tmp_path)

@@ -56,6 +56,7 @@ def solved(f, K, targets, noise_var):
     return f + K[:, :, :n] @ np.linalg.solve(system, targets - f[:, :n])
 
 
+@pytest.mark.slow
 def test_each_network_reaches_its_minimum(trained, start):
     """The targets' noise is what the outputs at the training inputs say it was."""
     f, K = start
@@ -78,6 +79,7 @@ def test_each_network_reaches_its_minimum(trained, start):
     assert abs(np.mean(flat * numbers)) < 4 / np.sqrt(noise.size)
 
 
+@pytest.mark.slow
 def test_other_targets_move_outputs_linearly(trained, start):
     """With the same seed the noise is the same, so the difference is known without it."""
     f, K = start
@@ -90,6 +92,7 @@ def test_other_targets_move_outputs_linearly(trained, start):
     )
 
 
+@pytest.mark.slow
 def test_without_noise_the_nearest_weights_that_fit(trained_without_noise, start):
     f, K = start
     exact = trained_without_noise
@@ -105,6 +108,7 @@ def test_without_biases():
     np.testing.assert_allclose(trained, solved(f, K, Y, 0.0), atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise_var", [NOISE, 0.0])
 def test_the_ensemble_is_the_posterior(noise_var, trained, trained_without_noise):
     """Mean and variance within sampling error and what is left at this width: 5/width deviations

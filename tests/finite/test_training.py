@@ -125,6 +125,7 @@ def test_what_is_reported_is_what_the_best_weights_do():
     assert trained.test_accuracy > 0.8
 
 
+@pytest.mark.slow
 def test_training_ends_when_all_labels_are_learned():
     plan = Plan("cross_entropy", steps=2000, interval=50, monitor="train", patience=40)
     network = nngp.FiniteNetwork(nngp.Architecture(2, "relu"), 64, 3)

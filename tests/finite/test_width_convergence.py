@@ -71,6 +71,7 @@ def test_the_slope_is_minus_a_half(study):
     assert np.all(study.slope_error < 0.05)
 
 
+@pytest.mark.slow
 def test_errors_of_errors_are_honest(repeats):
     errors = np.array([one.error[:, 0] for one in repeats])
     stated = np.mean([one.error_of_error[:, 0] for one in repeats], axis=0)
@@ -81,6 +82,7 @@ def test_errors_of_errors_are_honest(repeats):
     assert np.all(np.abs(errors.mean(axis=0) - theory) < 4 * doubt + stated**2 / theory)
 
 
+@pytest.mark.slow
 def test_outputs_are_one_of_each_network(repeats):
     """Standardised, at the first input, and of other networks for each width."""
     for w, width in enumerate((4, 16)):
@@ -95,6 +97,7 @@ def test_outputs_have_the_scale_of_the_exact_kernel(study):
     assert np.all(np.abs(np.mean(study.outputs**2, axis=1) - 1) < 4 * doubt)
 
 
+@pytest.mark.slow
 def test_tails_are_heavy_and_become_normal(study, repeats):
     theory = 3 * (second_moment(np.array(WIDTHS), 2) - 1)
     np.testing.assert_allclose(study.expected_kurtosis, theory, rtol=0.3)

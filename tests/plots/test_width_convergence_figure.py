@@ -34,6 +34,7 @@ def test_the_function_draws_the_study(study):
     check_panels(figure, study)
 
 
+@pytest.mark.slow
 def test_the_picture_shows_the_study(figure, study):
     check_panels(figure, study)
 
@@ -61,6 +62,7 @@ def check_panels(figure, study):
     )
 
 
+@pytest.mark.slow
 def test_no_word_is_cut_off_or_too_small(figure):
     """Sizes as printed across a page, 6.3 inches wide."""
     import matplotlib.text
@@ -74,6 +76,7 @@ def test_no_word_is_cut_off_or_too_small(figure):
     assert min(text.get_fontsize() for text in words) * 6.3 / figure.get_figwidth() >= 7
 
 
+@pytest.mark.slow
 def test_the_picture_is_written(study, tmp_path):
     pytest.importorskip("matplotlib")
     for name in ("a.png", "a.svg"):

@@ -59,6 +59,7 @@ def close(found, expected, tolerance=1e-8):
 
 @pytest.mark.slow_on_jax("whole", "solver0")
 @pytest.mark.slow_on_jax("split", "solver0")
+@pytest.mark.slow_on_jax("whole", "solver1")
 @pytest.mark.slow_on_jax("another norm")
 @pytest.mark.parametrize("solver", [TIGHT, nngp.CG(tolerance=1e-11, preconditioner="single")])
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def sweep_of(device, **more):
 
 
 @pytest.mark.filterwarnings("ignore:the kernel has become constant")
-@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("relative", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_against_condition(device, relative):
     sweep = sweep_of(device, noise_var=1e-4, relative_noise=relative)
     for net, result in zip(NETS, sweep.run(NETS), strict=True):
@@ -141,6 +141,7 @@ def test_the_solve_by_blocks(device, monkeypatch):
         np.testing.assert_allclose(found @ L, z, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_authors_table(device, monkeypatch):
     """In tiles on either engine, at any size: eq. 8 with a matrix that `nngp.kernel` gives."""
     table = nngp.LookupTable("relu", 51, 51, 50, 20.0)
