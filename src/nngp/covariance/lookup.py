@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nngp import _npy
 from nngp._arrays import Array, Floats, Index, Namespace
 from nngp.architecture import Activation, ActivationLike, activation_names, as_activation
 from nngp.covariance import numeric
@@ -204,10 +205,10 @@ class LookupTable:
 def _read(path: str | Path) -> tuple[str, str, dict[str, Array]]:
     """Name of the activation, way of filling, and arrays of a saved table."""
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
-            kind, version, name, fill = (str(x) for x in data["format"])
-            names = ("grid", "values", "at_one", "at_minus_one", "phi")
-            arrays = {k: data[k] for k in names}
+        names = ("grid", "values", "at_one", "at_minus_one", "phi")
+        data = _npy.read_npz(path, ("format", *names))
+        kind, version, name, fill = (str(x) for x in data["format"])
+        arrays = {k: data[k] for k in names}
     except FileNotFoundError:
         raise
     except Exception as cause:
