@@ -22,7 +22,7 @@ from nngp.gram.kernel import (
     warn_if_inexact,
 )
 from nngp.gram.kernel_matrix import Gradient, GradientSums, KernelBackend, KernelMatrix, Tile
-from nngp.gram.plan import KernelPlan, split_fits
+from nngp.gram.plan import KernelPlan
 from nngp.gram.sensitivities import scale_derivatives
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
@@ -51,6 +51,5 @@ __all__ = [
     "normalize",
     "plan_kernel",
     "scale_derivatives",
-    "split_fits",
     "warn_if_inexact",
 ]

@@ -45,6 +45,7 @@ from nngp.posterior.solution import (
     JointMatrices,
     Rows,
     Solution,
+    tiles_on_host,
 )
 from nngp.posterior.targets import middle_of, with_ones
 
@@ -182,8 +183,8 @@ class CGSolution(Solution):
         M = np.concatenate([self._rows(run, test.cross, part) for part in rows])
         out, x, missed = np.empty((len(M), len(M))), np.empty_like(M), np.empty_like(M)
         for part in rows:
-            tiles = [run.chain(partial(test.own.block, part, other)) for other in rows]
-            out[part] = np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
+            chains = [run.chain(partial(test.own.block, part, other)) for other in rows]
+            out[part] = tiles_on_host(run, chains)
             found = self._solve(run, M[part])
             x[part], missed[part] = found.x, found.missed
             advance(part)
@@ -221,16 +222,15 @@ class CGSolution(Solution):
         }
 
     def arrays(self, run: EngineRun, *, factor: bool) -> Iterator[tuple[str, Array]]:
-        yield "alpha", np.concatenate([run.fetch(tile) for tile in self.alpha], axis=1)
+        yield "alpha", tiles_on_host(run, self.alpha)
         if self.constant is not None:
-            tiles = [run.fetch(tile) for tile in self.constant.alpha]
-            yield "constant/alpha", np.concatenate(tiles, axis=1)
+            yield "constant/alpha", tiles_on_host(run, self.constant.alpha)
             yield "constant/sums", self.constant.sums
 
     def _rows(self, run: EngineRun, cross: KernelMatrix, rows: slice) -> Array:
         """Some rows of M on the host."""
-        tiles = [run.chain(partial(cross.block, rows, columns)) for columns in self.slices]
-        return np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
+        chains = [run.chain(partial(cross.block, rows, columns)) for columns in self.slices]
+        return tiles_on_host(run, chains)
 
     def _solve(self, run: EngineRun, right: Array) -> RowSolutions:
         """Rows of B⁻¹ times these; product and preconditioner are made again if not kept."""

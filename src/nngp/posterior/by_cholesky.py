@@ -43,6 +43,7 @@ from nngp.posterior.solution import (
     Factored,
     JointMatrices,
     Rows,
+    tiles_on_host,
     times_transposed,
     times_weights,
 )
@@ -159,11 +160,11 @@ class CholeskySolution(Factored):
         }
 
     def arrays(self, run: EngineRun, *, factor: bool) -> Iterator[tuple[str, Array]]:
-        yield "z", _joined_on_host(run, self.z)
-        yield "alpha", _joined_on_host(run, self.alpha)
+        yield "z", tiles_on_host(run, self.z)
+        yield "alpha", tiles_on_host(run, self.alpha)
         if self.constant is not None:
-            yield "constant/z", _joined_on_host(run, self.constant.z)
-            yield "constant/alpha", _joined_on_host(run, self.constant.alpha)
+            yield "constant/z", tiles_on_host(run, self.constant.z)
+            yield "constant/alpha", tiles_on_host(run, self.constant.alpha)
             yield "constant/sums", self.constant.sums
         for i, row in enumerate(self.factor.rows if factor else []):
             for j, tile in enumerate(row):
@@ -363,10 +364,6 @@ def _sum_over_tiles(run: EngineRun, function: TileFunction, *tiles: Sequence[Til
     """The sum of function(...) over tiles, on the host."""
     parts = [run.apply(function, *some) for some in zip(*tiles, strict=True)]
     return np.sum([run.fetch(part) for part in parts], axis=0)
-
-
-def _joined_on_host(run: EngineRun, tiles: Sequence[Tile]) -> Array:
-    return np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
 
 
 def row_squares(tile: Tile) -> Tile:

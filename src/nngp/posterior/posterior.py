@@ -16,7 +16,6 @@ from nngp.gram import (
     KernelMatrix,
     inputs_diag,
     kernel_diag,
-    split_fits,
 )
 from nngp.linsolve import Engine, EngineRun, inverse_rows
 from nngp.linsolve.engines.engine import Handle
@@ -253,9 +252,9 @@ class Posterior:
         if needed := self._solution.update_bytes(len(new)):
             self._check(needed, f"an update with {len(new)} points")
         problem = replace(self._problem, inputs=inputs)
-        matrix, split = problem.matrix(), self._solution.split
-        if split_fits(split, matrix.plan):
-            matrix = problem.matrix(split)
+        matrix = problem.matrix(self._solution.split)
+        if not matrix.is_exact:  # the new inputs are the first of another norm
+            matrix = problem.matrix()
         solution, expected = self._solution.updated(matrix, inputs, Y, problem.resources)
         asked = self._solution.noise.raised_to(self.report.noise_var_asked)
         report = describe(self._engine, matrix, solution, Y, inputs.shape[1], asked, expected)

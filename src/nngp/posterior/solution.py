@@ -154,6 +154,11 @@ def means(
     return [mean(part) for part in rows]
 
 
+def tiles_on_host(run: EngineRun, tiles: Sequence[Handle]) -> Array:
+    """Tiles side by side, as one host array."""
+    return np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
+
+
 def times_weights(
     run: EngineRun,
     matrix: KernelMatrix,

@@ -40,10 +40,7 @@ class ClusterBackend(KernelBackend):
         )
 
     def _refuse(self) -> NoReturn:
-        raise TypeError(
-            "a sweep computes on one machine; use engine='auto', and on a cluster one sweep "
-            "for each of several parts of the networks"
-        )
+        raise TypeError("cosines and look-up tables are computed on one machine")
 
 
 def _on_cluster(inputs: InputSet) -> ClusterInputs:

@@ -7,7 +7,7 @@ from nngp.gram.device.gradient import DeviceGradient
 from nngp.gram.device.lookup import DeviceLookupMatrix
 from nngp.gram.device.matrix import DeviceCosines, DeviceMatrix, UploadedMatrix
 from nngp.gram.host.backend import HostBackend, curve_sensitivities, host_matrix, in_memory
-from nngp.gram.inputs import Inputs, InputSet
+from nngp.gram.inputs import Inputs, InputSet, common_var
 from nngp.gram.kernel_matrix import (
     GradientRequest,
     GradientSums,
@@ -15,7 +15,6 @@ from nngp.gram.kernel_matrix import (
     KernelMatrix,
     MatrixRequest,
 )
-from nngp.gram.plan import KernelPlan, make_plan
 
 
 class DeviceBackend(KernelBackend):
@@ -27,13 +26,13 @@ class DeviceBackend(KernelBackend):
         return self._host.inputs(X)
 
     def supports(self, architecture: Architecture, inputs: InputSet) -> bool:
-        return _can_compute(architecture, make_plan(architecture, inputs, inputs))
+        return _has_closed_form(architecture) or common_var(inputs) is not None
 
     def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
         plan = request.plan()
         if request.table is not None:
             return DeviceLookupMatrix(request, plan)
-        if _can_compute(request.architecture, plan):
+        if plan.method == "curve" or _has_closed_form(request.architecture):
             return DeviceMatrix(request, plan)
         return UploadedMatrix(host_matrix(request, plan))
 
@@ -47,7 +46,6 @@ class DeviceBackend(KernelBackend):
         return DeviceGradient(sensitivities, in_memory(request.inputs))
 
 
-def _can_compute(architecture: Architecture, plan: KernelPlan) -> bool:
-    """Whether a device computes these blocks itself: not if norms differ and the activation has no
-    closed form."""
-    return plan.method == "curve" or architecture.activation.closed_form is not None
+def _has_closed_form(architecture: Architecture) -> bool:
+    """Whether a device can compute pairs of different norms; pairs of one norm it always can."""
+    return architecture.activation.closed_form is not None
