@@ -94,19 +94,22 @@ def fit(
     *,
     tol: float = 1e-14,
     count: int = 32,
-    narrowest: float = 1e-3,
+    narrowest: float = 1e-9,
+    size: float = 0.0,
 ) -> tuple[Piecewise, float]:
     """Interpolate `function` on panels of [low, high], bisected until each is resolved.
 
     Returns the interpolant and its error. Both `tol` and the error are relative to the largest
-    coefficient of a panel. No panel is narrower than `narrowest` of the interval.
+    coefficient of a panel, or to `size` where that is larger. The function may vary fast near
+    `low` only: no panel is narrower than an eighth of its distance from there, or `narrowest` of
+    the interval.
     """
     pending, done, error = [(low, high)], [], 0.0
     while pending:
         a, b = pending.pop()
         coefs = coefficients(function(0.5 * (a + b) + 0.5 * (b - a) * points(count)))
-        truncated = float(tail(coefs) / max(np.abs(coefs).max(), TINY))
-        if truncated <= tol or b - a <= narrowest * (high - low):
+        truncated = float(tail(coefs) / max(np.abs(coefs).max(), size, TINY))
+        if truncated <= tol or b - a <= max(narrowest * (high - low), 0.125 * (a - low)):
             done.append((a, b, coefs))
             error = max(error, truncated)
         else:

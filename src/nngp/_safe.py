@@ -25,10 +25,10 @@ def arcsine(xp: Namespace, corr: Floats, m: Floats = None) -> Floats:
     return xp.arcsin(xp.clip(corr, -1.0, 1.0))
 
 
-def inverse_root(xp: Namespace, x: Floats) -> Floats:
-    """1/sqrt(x), large but finite at x <= 0."""
+def inverse(xp: Namespace, x: Floats) -> Floats:
+    """1/x of x >= 0, large but finite at 0."""
     x = xp.asarray(x)
-    return 1.0 / xp.sqrt(xp.maximum(x, xp.finfo(x.dtype).tiny))
+    return 1.0 / xp.maximum(x, xp.sqrt(xp.asarray(xp.finfo(x.dtype).tiny, dtype=x.dtype)))
 
 
 def correlation(xp: Namespace, cov: Floats, var1: Floats, var2: Floats) -> Floats:

@@ -7,9 +7,10 @@ Method                                                                    file
 - closed forms: relu and its relatives, erf, gelu, sin, ...               closed_form, form,
                                                                           homogeneous_forms,
                                                                           smooth_forms
-- any other activation, as polynomials on panels between its kinks        resolve
+- any other activation, as polynomials on panels between its kinks        resolve, survey
   - by Mehler's series, one-dimensional integrals only                    hermite
-  - by quadrature in rotated coordinates, where it does not converge      quadrature, pair
+  - at large variances, where phi is straight on both sides               asymptotic
+  - by quadrature in rotated coordinates, where neither converges         quadrature, pair
   - by whichever meets the tolerance, with its error                      numeric
 - deficits F(1) - F(c) at one variance, which the curve composes          layer, fitted_layer
 - the paper's table and bilinear interpolation                            lookup
@@ -21,7 +22,7 @@ from nngp.covariance.closed_form import closed_form
 from nngp.covariance.form import ClosedForm
 from nngp.covariance.layer import Layer, both_sides, layer_at
 from nngp.covariance.lookup import LookupTable, default_table
-from nngp.covariance.numeric import Expansions, by_quadrature, derivatives, second_moment
+from nngp.covariance.numeric import Expansions, beyond_series, derivatives, second_moment
 from nngp.covariance.select import CovarianceDerivatives, layer_covariance, layer_derivatives
 
 __all__ = [
@@ -30,8 +31,8 @@ __all__ = [
     "Expansions",
     "Layer",
     "LookupTable",
+    "beyond_series",
     "both_sides",
-    "by_quadrature",
     "closed_form",
     "default_table",
     "derivatives",

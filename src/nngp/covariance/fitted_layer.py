@@ -3,7 +3,7 @@
 Takes an activation and a variance q; gives deficits, slopes and surpluses as functions of
 m = 1 - |c|. Each is sampled at some dozens of Chebyshev points in sqrt(m), the variable in which
 every F is smooth, kinks or not, and interpolated. Samples come from Mehler's series where it
-converges, otherwise from quadrature.
+converges, from the asymptotic form of large variances, or from quadrature.
 """
 
 from collections.abc import Callable
@@ -16,13 +16,15 @@ from nngp import _chebyshev
 from nngp._arrays import EPS, TINY, Array, Mask
 from nngp._chebyshev import Piecewise
 from nngp.architecture import Activation
-from nngp.covariance import hermite
+from nngp.covariance import asymptotic, hermite
 from nngp.covariance.form import Parity
 from nngp.covariance.pair import Pair
 from nngp.covariance.resolve import resolve
 
 TOLERANCE = 4e-15  # of each panel of a fit, relative
-FAR = 0.15  # 1 - |c| from which 256 terms are enough: 0.85^256 = 1e-18
+DIFFERENTIATED = 4e-13  # the same of derivatives, as differentiating panels costs digits
+SAMPLED = 1e-14  # of samples by the asymptotic form, relative; its own error is an upper bound
+TERMS_TIMES_M = 39.0  # with this many terms for m = 1 - |c| the rest is (1-m)^terms = 1e-17
 PairExpectation = Callable[[Pair, float], tuple[float, float]]  # a method of Pair, of a tolerance
 
 
@@ -32,7 +34,9 @@ class FittedLayer:
     def __init__(self, activation: Activation, var: float) -> None:
         self.activation, self.var = activation, var
         self.resolved = resolve(activation, var)
-        self.series = hermite.expand(activation, var)
+        self.series = asymptotic.expand(activation, var)
+        self._phi = asymptotic.straighten(activation, np.array([var])).at(np.zeros(1, int))
+        self._excess = asymptotic.excess_at_one(activation, var)
         z, w = hermite.nodes(self.resolved, var)
         u = np.sqrt(var) * z
         phi, mirrored = activation(u), activation(-u)
@@ -74,14 +78,17 @@ class FittedLayer:
         return pair.radial(0, 1e-14 * self.second_moment)[0]
 
     def deficit(self, negative: Mask, m: Array) -> Array:
-        return self._deficit(negative, m)
+        near = self._deficit(negative, m)
+        if self.parity != "odd" or not negative.any():
+            return near
+        return np.where(negative, 2 * self.second_moment - near, near)
 
     @cached_property
     def _surplus(self) -> tuple[Piecewise, float]:
         def at(root: Array) -> Array:
             if self.series.is_complete:
                 return hermite.surpluses(self.series, root**2)
-            return self._from_pairs(Pair.surplus, True, root**2)
+            return self._sampled(Pair.surplus, True, root**2)
 
         return _chebyshev.fit(at, 0.0, 1.0, tol=max(TOLERANCE, 4 * self.resolved.error))
 
@@ -93,14 +100,18 @@ class FittedLayer:
         return self._fit(Pair.slope, self._order - 2, self._order - 2)
 
     def slope(self, negative: Mask, m: Array) -> Array:
-        return self._slope(negative, m)
+        slope = self._slope(negative, m)
+        return np.where(negative, -slope, slope) if self.parity == "even" else slope
 
     @cached_property
     def _deficit_in_var(self) -> "SignedFit":
         return self._fit(Pair.deficit_in_var, self._order, 0)
 
     def deficit_in_var(self, negative: Mask, m: Array) -> Array:
-        return self._deficit_in_var(negative, m)
+        near = self._deficit_in_var(negative, m)
+        if self.parity != "odd" or not negative.any():
+            return near
+        return np.where(negative, 2 * self.radial_moment / self.var - near, near)
 
     def _fit(self, expectation: PairExpectation, power: int, negative_power: int) -> "SignedFit":
         def sample(negative: bool, power: int) -> Callable[[Array], Array]:
@@ -108,36 +119,93 @@ class FittedLayer:
                 m = root**2
                 if self.series.is_complete:
                     return _from_series(self.series, self.var, expectation, negative, m)
-                if expectation is Pair.deficit:
-                    return self._deficits_by_distance(negative, m)
-                return self._from_pairs(expectation, negative, m)
+                return self._sampled(expectation, negative, m)
 
             return lambda root: at(root) / root**power
 
-        tol = max(TOLERANCE, 4 * self.resolved.error)
+        differentiated = expectation is not Pair.deficit
+        tol = max(DIFFERENTIATED if differentiated else TOLERANCE, 4 * self.resolved.error)
         plus, error = _chebyshev.fit(sample(False, power), 0.0, 1.0, tol=tol)
-        if expectation is Pair.deficit and self.parity != "none":
-            return SignedFit(plus, plus, power, power, error)  # `both_sides` evaluates c >= 0 only
-        minus, minus_error = _chebyshev.fit(sample(True, negative_power), 0.0, 1.0, tol=tol)
+        if self.parity != "none":  # F at -c follows from F at c
+            return SignedFit(plus, plus, power, power, error)
+        size = self._size(expectation)
+        minus, minus_error = _chebyshev.fit(
+            sample(True, negative_power), 0.0, 1.0, tol=tol, size=size
+        )
         return SignedFit(plus, minus, power, negative_power, max(error, minus_error))
 
-    def _deficits_by_distance(self, negative: bool, m: Array) -> Array:
-        """Deficits by the series for m > FAR, where it has converged, and by quadrature nearer."""
-        out, far = np.empty_like(m), m > FAR
-        corr = m[far] - 1 if negative else 1 - m[far]
-        without_mean = np.concatenate([[0.0], self.series.coefs[1:] ** 2])
-        out[far] = self._spread - hermite.polynomial(corr, without_mean)
-        out[~far] = self._from_pairs(Pair.deficit, negative, m[~far])
+    def _sampled(self, expectation: PairExpectation, negative: bool, m: Array) -> Array:
+        """By the series where it has converged, the asymptotic form near ±1, or quadrature."""
+        out, near = np.empty_like(m), m <= TERMS_TIMES_M / self.series.coefs.shape[-1]
+        out[~near] = self._by_truncated_series(expectation, negative, m[~near])
+        value, error = self._asymptotic(expectation, negative, m[near])
+        left = ~(error <= SAMPLED * np.maximum(np.abs(value), self._size(expectation)))
+        value[left] = self._from_pairs(expectation, negative, m[near][left])
+        out[near] = value
         return out
 
+    def _asymptotic(
+        self, expectation: PairExpectation, negative: bool, m: Array
+    ) -> tuple[Array, Array]:
+        """An expectation of the pair by the form of large variances, and its error."""
+        phi, one = self._phi, self.second_moment
+        corr = m - 1 if negative else 1 - m
+        if expectation is Pair.slope:
+            slope = phi.derivative()
+            return asymptotic.bilinear(slope, slope, corr, m)
+        if expectation is Pair.deficit_in_var:
+            value, error = self._asymptotic_in_var(negative, corr, m)
+            return value / self.var, error / self.var
+        if expectation is Pair.deficit and not negative:
+            return asymptotic.deficit(phi, phi, np.array(self._excess[0]), m)
+        value, error = asymptotic.bilinear(phi, phi, corr, m)
+        return (one + value if expectation is Pair.surplus else one - value), error
+
+    def _asymptotic_in_var(self, negative: bool, corr: Array, m: Array) -> tuple[Array, Array]:
+        phi, radial = self._phi, self._phi.radial()
+        if not negative:
+            return asymptotic.deficit(radial, phi, np.array(self._excess[1]), m)
+        value, error = asymptotic.bilinear(radial, phi, corr, m)
+        return self.radial_moment - value, error
+
+    def _by_truncated_series(self, expectation: PairExpectation, negative: bool, m: Array) -> Array:
+        """Far from ±1 the terms that are left out do not matter."""
+        corr, coefs = m - 1 if negative else 1 - m, self.series.coefs
+        if expectation is Pair.slope:
+            return _from_series(self.series, self.var, expectation, negative, m)
+        if expectation is Pair.deficit_in_var:
+            terms = hermite.polynomial(corr, coefs * self.series.radial_coefs)
+            return (self.radial_moment - terms) / self.var
+        without_mean = hermite.polynomial(corr, np.concatenate([[0.0], coefs[1:] ** 2]))
+        if expectation is Pair.deficit:
+            return self._spread - without_mean
+        return self.second_moment + coefs[0] ** 2 + without_mean
+
     def _from_pairs(self, expectation: PairExpectation, negative: bool, m: Array) -> Array:
-        # Tolerance 0: to rounding, relative to the integral, however small the deficit.
         pairs = [Pair(self.activation, self.var, self.var, negative, float(x)) for x in m]
-        results = np.array([expectation(pair, 0.0) for pair in pairs]).reshape(-1, 2)
+        wanted = self._wanted(expectation, negative, m)
+        both = zip(pairs, wanted, strict=True)
+        results = np.array([expectation(pair, tol) for pair, tol in both]).reshape(-1, 2)
         if expectation is Pair.deficit and len(m):
             worst = np.max(results[:, 1] / np.maximum(results[:, 0], TINY))
             self._quadrature_error = max(self._quadrature_error, float(worst))
         return results[:, 0]
+
+    def _wanted(self, expectation: PairExpectation, negative: bool, m: Array) -> Array:
+        """Absolute errors to aim at: 0 means rounding, however small the deficit is."""
+        if expectation is Pair.deficit_in_var:
+            return 0.1 * DIFFERENTIATED / self.var * self.deficit(np.full(m.shape, negative), m)
+        return np.full(m.shape, 0.01 * DIFFERENTIATED * self._size(expectation))
+
+    def _size(self, expectation: PairExpectation) -> float:
+        """What errors may be relative to: near -1 a slope may vanish beside the one at +1."""
+        return self._slope_at_one if expectation is Pair.slope else 0.0
+
+    @cached_property
+    def _slope_at_one(self) -> float:
+        if any(self.resolved.jumps):  # it is infinite
+            return 0.0
+        return Pair(self.activation, self.var, self.var, False, 0.0).slope(0.0)[0]
 
 
 @dataclass(frozen=True)

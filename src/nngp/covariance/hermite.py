@@ -21,7 +21,7 @@ import numpy as np
 
 from nngp._arrays import EPS, TINY, Array
 from nngp.architecture import Activation
-from nngp.covariance.resolve import Resolved, resolve
+from nngp.covariance.resolve import Resolved, level_of, resolve
 
 MOST_TERMS = 16384
 KINKED_TERMS = 256  # a kink leaves an algebraic tail: more terms would not end it
@@ -59,13 +59,15 @@ def radial_coefficients(coefs: Array) -> Array:
 
 
 @lru_cache(maxsize=256)
-def expand(activation: Activation, var: float) -> Series:
-    """The series at one variance, with as many terms as it needs (up to 16,384)."""
-    series = expand_many(activation, np.array([var]))
+def expand(activation: Activation, var: float, most: int = MOST_TERMS) -> Series:
+    """The series at one variance, with as many terms as it needs, up to `most`."""
+    series = expand_many(activation, np.array([var]), most=most)
     return Series(series.coefs[0], series.second_moment[0], series.is_complete)
 
 
-def expand_many(activation: Activation, var: Array, tol: float = COMPLETE) -> Series:
+def expand_many(
+    activation: Activation, var: Array, tol: float = COMPLETE, most: int = MOST_TERMS
+) -> Series:
     """The series at many variances: one matrix product (one variance only if there are kinks).
 
     Terms are added until the part of E[phi²] beyond them is below `tol` of it; with the default,
@@ -75,7 +77,7 @@ def expand_many(activation: Activation, var: Array, tol: float = COMPLETE) -> Se
     if not resolved.is_smooth:
         return _expand_at(resolved, var, KINKED_TERMS, tol)
     terms, series = 64, _expand_at(resolved, var, 64, tol)
-    while not series.is_complete and terms < MOST_TERMS and _is_within_reach(series, tol):
+    while not series.is_complete and terms < most and _is_within_reach(series, tol):
         terms *= 2
         series = _expand_at(resolved, var, terms, tol)
     return series
@@ -126,6 +128,22 @@ def _is_within_reach(series: Series, tol: float) -> bool:
     return bool(np.all((1 + growth) ** 2 * terms < 2 * MOST_TERMS))
 
 
+def second_moments(activation: Activation, var: Array) -> Array:
+    """E[phi(u)²] at positive variances; those of one level share nodes on the panels of phi."""
+    out, level = np.empty(len(var)), np.array([level_of(float(q)) for q in var])
+    for one in np.unique(level):
+        here = level == one
+        resolved = resolve(activation, float(one))
+        least = float(np.sqrt(var[here].min()))
+        bound = resolved.piecewise.edges[-1]
+        regular = np.linspace(-bound, bound, 1 + int(np.ceil(2 * bound / least)))
+        x, weight = _gauss(np.union1d(resolved.piecewise.edges, regular))
+        squares = weight * activation(x) ** 2
+        density = np.exp(-0.5 * x**2 / var[here, None]) / np.sqrt(2 * np.pi * var[here, None])
+        out[here] = density @ squares
+    return out
+
+
 def nodes(resolved: Resolved, var: float, widest: float = 1.0) -> tuple[Array, Array]:
     """Gauss-Legendre nodes in z on the activation's panels, weighted by the normal density."""
     reach = np.sqrt(2) * resolved.reach
@@ -145,10 +163,14 @@ def legendre(order: int) -> tuple[Array, Array]:
 
 def gauss(edges: Array, order: int = GAUSS) -> tuple[Array, Array]:
     """Composite Gauss-Legendre nodes between `edges`, with the normal density in the weights."""
+    z, weight = _gauss(edges, order)
+    return z, weight * np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+
+
+def _gauss(edges: Array, order: int = GAUSS) -> tuple[Array, Array]:
     t, w = legendre(order)
     half, middle = 0.5 * np.diff(edges)[:, None], 0.5 * (edges[1:] + edges[:-1])[:, None]
-    z = (middle + half * t).ravel()
-    return z, (half * w).ravel() * np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+    return (middle + half * t).ravel(), (half * w).ravel()
 
 
 def hermite_blocks(z: Array, terms: int) -> Iterator[Array]:

@@ -54,7 +54,8 @@ def sign_form(offset: float, height: float) -> ClosedForm:
         return offset**2 + h2 * TWO_OVER_PI * _safe.arcsine(xp, c, m) + 0.0 * (q1 + q2)
 
     def slope(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
-        return h2 * TWO_OVER_PI * _safe.inverse_root(xp, q1 * q2 * _safe.sine2(xp, c, m))
+        root = scale(xp, q1, q2) * xp.sqrt(_safe.sine2(xp, c, m))
+        return h2 * TWO_OVER_PI * _safe.inverse(xp, root)
 
     def radial(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
         return 0.0 * (q1 + q2 + c)

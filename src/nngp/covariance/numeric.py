@@ -1,20 +1,23 @@
-"""One layer of any activation, to a tolerance: by the series where it converges, else quadrature.
+"""One layer of any activation, to a tolerance: series, asymptotic form, or quadrature.
 
 Takes flat arrays of variances and correlations; gives values (or derivatives) with an absolute
-error for each. The error is an estimate by the method itself: the part of E[phi²] beyond the terms
-of the series, or the difference of two quadratures, plus rounding and unresolved noise of phi.
+error for each. Mehler's series serves most pairs. Where it does not converge, the asymptotic form
+of large variances serves activations with straight limits, and quadrature all others. The error
+is an estimate by the method itself: the part of E[phi²] beyond the terms of the series, or the
+difference of two orders, plus rounding and unresolved noise of phi.
 """
 
 import numpy as np
 
 from nngp._arrays import EPS, TINY, Array, Index
 from nngp.architecture import Activation
-from nngp.covariance import hermite
+from nngp.covariance import asymptotic, hermite
 from nngp.covariance.hermite import Series
 from nngp.covariance.pair import Pair
 from nngp.covariance.resolve import resolve
 
 CHUNK = 65_536
+SHARED = 1e-13  # relative error of E[phi²] at which variances may share nodes
 
 
 def covariance(
@@ -31,8 +34,29 @@ def covariance(
         if method == "auto":
             poor &= error > tol * scale
         where = var1[poor], var2[poor], corr[poor]
-        value[poor], error[poor] = by_quadrature(activation, *where, scale[poor], tol)
+        beyond = by_quadrature if method == "quadrature" else beyond_series
+        value[poor], error[poor] = beyond(activation, *where, scale[poor], tol)
     return value, error
+
+
+def beyond_series(
+    activation: Activation, var1: Array, var2: Array, corr: Array, scale: Array, tol: float
+) -> tuple[Array, Array]:
+    """E[phi(u) phi(v)] for flat arrays without the series, to tol * scale, and its error."""
+    unique, inverse = np.unique(np.concatenate([var1, var2]), return_inverse=True)
+    phi = asymptotic.straighten(activation, unique)
+    first, second = phi.at(inverse[: len(var1)]), phi.at(inverse[len(var1) :])
+    value, error = asymptotic.bilinear(first, second, corr, 1 - np.abs(corr))
+    error += 2 * noise_at(activation, unique) * scale
+    poor = ~(error <= tol * scale)
+    where = var1[poor], var2[poor], corr[poor]
+    value[poor], error[poor] = by_quadrature(activation, *where, scale[poor], tol)
+    return value, error
+
+
+def noise_at(activation: Activation, var: Array) -> float:
+    """Unresolved part of phi at these variances, relative to its root mean square."""
+    return max([resolve(activation, float(q)).error for q in var if q > 0], default=0.0)
 
 
 def covariance_grid(activation: Activation, var: Array, corr: Array, tol: float) -> Array:
@@ -40,10 +64,10 @@ def covariance_grid(activation: Activation, var: Array, corr: Array, tol: float)
     table = Expansions(activation, var, tol=0.1 * tol)
     powers = _powers(corr, table.coefs.shape[1])
     value = table.coefs**2 @ powers
-    error = table.left_out[:, None] * np.abs(corr) ** len(powers)
+    error = table.left_out[:, None] * np.abs(corr) ** table.terms[:, None]
     i, j = np.nonzero((error > tol * table.second_moment[:, None]) & (var[:, None] > 0))
     scale = table.second_moment[i]
-    value[i, j] = by_quadrature(activation, var[i], var[i], corr[j], scale, tol)[0]
+    value[i, j] = beyond_series(activation, var[i], var[i], corr[j], scale, tol)[0]
     return value
 
 
@@ -63,7 +87,7 @@ def by_quadrature(
     for i, where in enumerate(zip(var1, var2, corr, strict=True)):
         pair = pair_at(activation, *where)
         out[:, i] = pair.product(tol * scale[i])
-        out[1, i] += 2 * pair.resolved.error * scale[i]
+        out[1, i] += (2 * EPS + 2 * pair.resolved.error) * scale[i]
     return out[0], out[1]
 
 
@@ -76,9 +100,9 @@ def derivatives(
     """
     out = np.empty((4, len(corr)))
     for i, (q1, q2, c) in enumerate(zip(var1, var2, corr, strict=True)):
-        first, second = hermite.expand(activation, q1), hermite.expand(activation, q2)
-        scale = float(np.sqrt(first.second_moment * second.second_moment))
-        size, pair = float(np.sqrt(q1 * q2)), pair_at(activation, q1, q2, c)
+        first, second = (asymptotic.expand(activation, float(q)) for q in (q1, q2))
+        scale = float(np.sqrt(first.second_moment) * np.sqrt(second.second_moment))
+        size, pair = float(np.sqrt(q1) * np.sqrt(q2)), pair_at(activation, q1, q2, c)
         # Differentiating panels or summing k a_k c^k costs some digits.
         floor = (1e3 * EPS + 2 * pair.resolved.error) * scale
         if first.is_complete and second.is_complete:
@@ -94,8 +118,9 @@ def derivatives(
 
 def second_moment(activation: Activation, var: Array) -> Array:
     """E[phi(u)²] for many variances."""
-    unique, inverse = np.unique(var, return_inverse=True)
-    return Expansions(activation, unique).second_moment[inverse]
+    out = np.full(len(var), float(activation(np.zeros(1))[0] ** 2))
+    out[var > 0] = hermite.second_moments(activation, var[var > 0])
+    return out
 
 
 def pair_at(activation: Activation, var1: float, var2: float, corr: float) -> Pair:
@@ -111,18 +136,27 @@ class Expansions:
         parts = _expand_by_bucket(activation, var, tol)
         terms = max([series.coefs.shape[-1] for _, series in parts], default=1)
         self.coefs = np.zeros((len(var), terms))
-        self.second_moment, self.left_out = np.zeros(len(var)), np.zeros(len(var))
+        self.second_moment, self.terms = np.zeros(len(var)), np.ones(len(var), dtype=np.int64)
+        left_out = np.zeros(len(var))
         at_zero = activation(np.zeros(1))[0]
         self.coefs[var == 0, 0], self.second_moment[var == 0] = at_zero, at_zero**2
         for members, series in parts:
             self.coefs[members, : series.coefs.shape[-1]] = series.coefs
             self.second_moment[members] = series.second_moment
-            self.left_out[members] = series.left_out
-        self.noise = max([resolve(activation, q).error for q in var[var > 0]], default=0.0)
+            left_out[members], self.terms[members] = series.left_out, series.coefs.shape[-1]
+        # What the first k terms of each series leave out of E[phi²]
+        rest = np.cumsum(self.coefs[:, ::-1] ** 2, axis=1)[:, ::-1]
+        self.rests = np.concatenate([rest, np.zeros((len(var), 1))], axis=1) + left_out[:, None]
+        self.noise = noise_at(activation, var)
+
+    @property
+    def left_out(self) -> Array:
+        """What all terms of each series leave out of E[phi²]."""
+        return self.rests[:, -1]
 
     def scale(self, i1: Index, i2: Index) -> Array:
         """sqrt(F(q1,q1,1) F(q2,q2,1)), to which tolerances are relative."""
-        return np.sqrt(self.second_moment[i1] * self.second_moment[i2])
+        return np.sqrt(self.second_moment[i1]) * np.sqrt(self.second_moment[i2])
 
     def covariance(self, i1: Index, i2: Index, corr: Array) -> tuple[Array, Array]:
         """The series summed for pairs of variances (by index), and a bound on its error."""
@@ -134,8 +168,9 @@ class Expansions:
                 total *= corr[part]
                 total += self.coefs[i1[part], k] * self.coefs[i2[part], k]
             value[part] = total
-        error = np.sqrt(self.left_out[i1] * self.left_out[i2])
-        error *= np.abs(corr) ** self.coefs.shape[1]
+        terms = np.minimum(self.terms[i1], self.terms[i2])
+        error = np.sqrt(self.rests[i1, terms]) * np.sqrt(self.rests[i2, terms])
+        error *= np.abs(corr) ** terms
         return value, error + (8 * EPS + 2 * self.noise) * self.scale(i1, i2)
 
     def tile(self, rows: Index, columns: Index, corr: Array) -> Array:
@@ -169,7 +204,7 @@ class Expansions:
         """E[u phi'(u) phi(u)], that is q d E[phi²]/dq, for each variance."""
         out = (self.coefs * self._radial_coefs()).sum(axis=1)
         moment = np.maximum(self.second_moment, TINY)
-        poor = np.flatnonzero(self.left_out > 1e-13 * moment)  # the series has not converged
+        poor = np.flatnonzero(self.left_out > 1e-13 * moment)
         one = np.ones(len(poor))
         out[poor] = derivatives(self.activation, self.var[poor], self.var[poor], one, 1e-12)[1]
         return out
@@ -180,9 +215,12 @@ class Expansions:
 
     def tile_error(self, rows: Index, columns: Index, corr: Array) -> Array:
         """Truncation error of `tile`, relative to `scale`."""
-        left_out = np.sqrt(self.left_out / np.maximum(self.second_moment, TINY))
-        powers = np.abs(corr) ** self.coefs.shape[1]
-        return left_out[rows][:, None] * left_out[columns] * powers
+        terms = np.minimum(self.terms[rows][:, None], self.terms[columns])
+        i, j = rows[:, None], columns[None, :]
+        moments = np.maximum(self.second_moment, TINY)
+        shares = self.rests[i, terms] / moments[i], self.rests[j, terms] / moments[j]
+        out: Array = np.sqrt(shares[0]) * np.sqrt(shares[1]) * np.abs(corr) ** terms
+        return out
 
     def _terms_for(self, rows: Index, columns: Index, largest: float, power: int = 0) -> int:
         """Number of terms beyond which the sum, weighted by k^power, is below rounding."""
@@ -201,11 +239,22 @@ def _expand_by_bucket(activation: Activation, var: Array, tol: float) -> list[tu
     bucket = np.ceil(np.log2(np.where(var > 0, var, 1.0)) / 2)
     for level in np.unique(bucket[var > 0]):
         members = np.flatnonzero((bucket == level) & (var > 0))
-        if len(members) > 1 and resolve(activation, var[members].max()).is_smooth:
-            parts.append((members, hermite.expand_many(activation, var[members], tol)))
-        else:
-            for i in members:
-                one = hermite.expand(activation, float(var[i]))
-                column = Series(one.coefs[None], np.atleast_1d(one.second_moment), one.is_complete)
-                parts.append((np.array([i]), column))
+        shared = _expand_together(activation, var[members], tol) if len(members) > 1 else None
+        if shared is not None:
+            parts.append((members, shared))
+            continue
+        for i in members:
+            one = asymptotic.expand(activation, float(var[i]))
+            column = Series(one.coefs[None], np.atleast_1d(one.second_moment), one.is_complete)
+            parts.append((np.array([i]), column))
     return parts
+
+
+def _expand_together(activation: Activation, var: Array, tol: float) -> Series | None:
+    """Series with shared nodes; None if phi has kinks, or features too narrow for such nodes."""
+    if not resolve(activation, float(var.max())).is_smooth:
+        return None
+    most = asymptotic.useful_terms(activation, float(var.max()))
+    series = hermite.expand_many(activation, var, tol, most)
+    exact = hermite.second_moments(activation, var)
+    return series if np.all(np.abs(series.second_moment - exact) <= SHARED * exact) else None

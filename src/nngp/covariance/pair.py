@@ -14,6 +14,7 @@ from nngp._arrays import TINY, Array
 from nngp._chebyshev import Piecewise
 from nngp.architecture import Activation
 from nngp.covariance import hermite, quadrature
+from nngp.covariance.asymptotic import growth_of
 from nngp.covariance.resolve import Resolved, resolve
 
 Function = Callable[[Array], Array]
@@ -48,7 +49,8 @@ class Pair:
         self, integrand: Callable[[Array, Array], Array], tol: float, exchangeable: bool = True
     ) -> tuple[float, float]:
         """E[integrand(u, v)] and its absolute error; `tol` is the error aimed at."""
-        first, second = quadrature.sides(self.resolved, self.var1, self.var2, self.negative)
+        panels = resolve(self.activation, self.var1), resolve(self.activation, self.var2)
+        first, second = quadrature.sides(*panels, self.var1, self.var2, self.negative)
         return quadrature.expectation(
             integrand, first, second, self.m, tol, exchangeable=exchangeable
         )
@@ -59,9 +61,21 @@ class Pair:
         return self.expect(lambda u, v: phi(u) * phi(v), tol)
 
     def deficit(self, tol: float) -> tuple[float, float]:
-        """E[phi(u)²] - E[phi(u) phi(v)] at equal variances, as half a mean square."""
-        phi = self.activation
-        return self.expect(lambda u, v: 0.5 * (phi(u) - phi(v)) ** 2, tol)
+        """E[phi(u)²] - E[phi(u) phi(v)] at equal variances, as half a mean square.
+
+        The part of phi that grows is taken out: its rounding far out would hide small differences.
+        """
+        grows = growth_of(self.activation, self.var1)
+        if grows is None or self.negative:
+            phi = self.activation
+            return self.expect(lambda u, v: 0.5 * (phi(u) - phi(v)) ** 2, tol)
+
+        def integrand(u: Array, v: Array) -> Array:
+            rest = grows.bounded(u) - grows.bounded(v)
+            return rest * (grows.straight(u) - grows.straight(v) + 0.5 * rest)
+
+        total, error = self.expect(integrand, tol)
+        return grows.deficit(self.var1, self.m) + total, error
 
     def surplus(self, tol: float) -> tuple[float, float]:
         """E[phi(u)²] + E[phi(u) phi(v)] at equal variances, as half a mean square."""
@@ -71,11 +85,23 @@ class Pair:
     def deficit_in_var(self, tol: float) -> tuple[float, float]:
         """Derivative of the deficit in the variance that u and v share."""
         phi, dphi = self.activation, self.derivative
+        grows = growth_of(self.activation, self.var1)
+        if grows is None or self.negative:
 
-        def integrand(u: Array, v: Array) -> Array:
-            return (phi(u) - phi(v)) * (u * dphi(u) - v * dphi(v)) / (2 * self.var1)
+            def integrand(u: Array, v: Array) -> Array:
+                return (phi(u) - phi(v)) * (u * dphi(u) - v * dphi(v)) / (2 * self.var1)
 
-        total, error = self.expect(integrand, tol)
+            total, error = self.expect(integrand, tol)
+        else:
+
+            def integrand(u: Array, v: Array) -> Array:
+                straight = grows.straight(u) - grows.straight(v)
+                rest = grows.bounded(u) - grows.bounded(v)
+                moved = grows.radial(u, dphi) - grows.radial(v, dphi)
+                return (straight * moved + rest * (straight + moved)) / (2 * self.var1)
+
+            total, error = self.expect(integrand, tol)
+            total += grows.deficit(1.0, self.m)
         for kink, jump in self.jumps:
             at_kink = self.resolved.midpoint(kink) * self.along(kink, 0, np.ones_like)
             total += kink * jump * (at_kink - self.along(kink, 0, phi)) / self.var1
@@ -116,7 +142,8 @@ class Pair:
         x, y = x / np.sqrt(self.var1), y / np.sqrt(self.var2)
         with np.errstate(over="ignore"):
             distance = (x**2 + y**2 - 2 * self.corr * x * y) / rest
-        return float(np.exp(-0.5 * distance) / (2 * np.pi * np.sqrt(self.var1 * self.var2 * rest)))
+        size = 2 * np.pi * np.sqrt(self.var1) * np.sqrt(self.var2) * np.sqrt(rest)
+        return float(np.exp(-0.5 * distance) / size)
 
     def along(self, kink: float, which: int, function: Function) -> float:
         """Density of one variable at `kink` times E[function(other) | it equals `kink`]."""

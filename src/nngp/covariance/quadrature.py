@@ -36,6 +36,11 @@ class Side:
         """-1 if the argument is reflected, otherwise 1."""
         return -1.0 if self.mirrored else 1.0
 
+    def is_like(self, other: "Side") -> bool:
+        """Whether both have the same distribution and panels."""
+        same = self.deviation == other.deviation and self.mirrored == other.mirrored
+        return same and self.resolved is other.resolved
+
     def lines(self, points: Array) -> Array:
         """Positions of points of phi's axis in units of the standard deviation, those in reach."""
         z = np.sort(self.sign * points / self.deviation)
@@ -49,9 +54,11 @@ class Side:
         )
 
 
-def sides(resolved: Resolved, var1: float, var2: float, negative: bool) -> tuple[Side, Side]:
+def sides(
+    first: Resolved, second: Resolved, var1: float, var2: float, negative: bool
+) -> tuple[Side, Side]:
     """The two arguments of variances var1, var2; v mirrored where the correlation is negative."""
-    return Side(resolved, np.sqrt(var1)), Side(resolved, np.sqrt(var2), negative)
+    return Side(first, np.sqrt(var1)), Side(second, np.sqrt(var2), negative)
 
 
 def expectation(
@@ -69,7 +76,7 @@ def expectation(
     `exchangeable` promises integrand(u, v) = integrand(v, u), which halves the work where u and v
     have the same variance and c >= 0.
     """
-    fold = exchangeable and first == second
+    fold = exchangeable and first.is_like(second)
     previous, error = np.nan, np.inf
     for order in ORDERS:
         total, size = _integrate(integrand, first, second, m, order, fold)
@@ -94,7 +101,7 @@ def _integrate(
     if fold and beta > 0:  # exchanging u and v is z2 -> -z2, and 0 is an edge of the panels
         z2, w2 = z2[z2 > 0], 2 * w2[z2 > 0]
     lines1, lines2 = first.lines(first.resolved.edges), second.lines(second.resolved.edges)
-    reach = first.resolved.reach
+    reach = _reach(first, second)
     regular = np.linspace(-reach, reach, 1 + int(np.ceil(reach)))
     count = (len(lines1) + len(lines2) + len(regular) - 1) * order
     total = size = 0.0
@@ -113,6 +120,10 @@ def _integrate(
     return total, size
 
 
+def _reach(first: Side, second: Side) -> float:
+    return max(first.resolved.reach, second.resolved.reach)
+
+
 def _inner_nodes(edges: Array, reach: float, order: int) -> tuple[Array, Array]:
     """Nodes in z1 between the edges of each row, with the normal density in the weights."""
     t, w = legendre(order)
@@ -124,7 +135,7 @@ def _inner_nodes(edges: Array, reach: float, order: int) -> tuple[Array, Array]:
 
 def _outer_nodes(first: Side, second: Side, beta: float, order: int) -> tuple[Array, Array]:
     """Nodes and weights in z2, cut where two kink lines cross."""
-    reach = first.resolved.reach
+    reach = _reach(first, second)
     if beta == 0.0:  # u and v are one variable
         return np.zeros(1), np.ones(1)
     kinks1, kinks2 = (side.lines(np.array(side.resolved.kinks)) for side in (first, second))
@@ -138,7 +149,7 @@ def _coincidences(first: Side, second: Side, beta: float) -> tuple[Array, Array]
     (x, dx), (y, dy) = first.features, second.features
     centre = (x[:, None] - y) / (2 * beta)
     scale = np.maximum(dx[:, None], dy) / (2 * beta)  # the wider one smooths the other
-    counts = (scale > 0) & (np.abs(centre) - scale < first.resolved.reach)
+    counts = (scale > 0) & (np.abs(centre) - scale < _reach(first, second))
     return centre[counts], scale[counts]
 
 

@@ -1,31 +1,40 @@
 """An activation as a piecewise polynomial: its kinks, its length scales, and its reach.
 
 Takes an activation and a variance; gives its piecewise polynomial on panels that resolve it to
-rounding. Undeclared kinks are detected as panels that no bisection resolves. All integrals of the
-numeric path use these panels.
+rounding. All integrals of the numeric path use these panels.
+
+1. `survey`: phi at points of all scales, for its reach and its root mean square.
+2. Panels are bisected until phi is a polynomial on each.
+3. A panel that no bisection resolves holds a jump. Panels that shrink towards a point, and on
+   which phi fades slowly, like a power of their width, hold a kink. Kinks become edges, and step 2
+   starts again.
+4. The result is compared with phi at the points of the survey and at many more. Where it differs,
+   panels are cut, and step 2 starts again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 
 from nngp import _chebyshev
-from nngp._arrays import Array
+from nngp._arrays import TINY, Array, Index, Mask
 from nngp._chebyshev import Piecewise
 from nngp.architecture import Activation
+from nngp.covariance.survey import Survey, survey
 from nngp.errors import ActivationError
 
 ORDER = 16  # points a panel
 RESOLVED = 4e-15  # of the root mean square of phi, far panels weighted by the Gaussian
-MOST_KINKS, MOST_PANELS = 32, 400  # with more the function is taken for noise
-MOST_ROUNDS = 200  # of finding one kink after another
-DENSE = 16_385  # points of the last check
-COARSEST = 1e-2  # of the root mean square: a noisier activation is an error
-SMALLEST_JUMP = 1e-6  # of the root mean square: a smaller jump is taken for noise
-FARTHEST = 38.0  # standard deviations: exp(-38²/2) is the smallest float64
-NEGLIGIBLE = 43.0  # nats: 2e-19 of the largest contribution
+MOST_KINKS, MOST_PANELS = 32, 600  # with more the function is taken for noise
+MOST_ROUNDS = 40  # of finding kinks and missed features
+COARSEST = 1e-5  # of the root mean square: a noisier activation is an error
+NEAR_JUMP = 1e-9  # relative distance at which two jumps are one
+SMALLEST_JUMP = 1e-10  # of the root mean square: a smaller change between neighbours is rounding
+NARROWEST = 1e-15  # relative width of a panel that still has distinct points
+WINDOWS = 4.0 ** np.arange(3, 6)  # of the narrowest panel beside a kink
+KINK_GROWS = (2.5, 100.0)  # how tails grow from one window to the next, for kinks of order 1 to 3
+CASCADE = 2.0**-9  # of the widest panel near it: a narrower panel may end at a kink
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,7 @@ class Resolved:
     kinks: tuple[float, ...]
     jumps: tuple[float, ...]  # height of the jump in value at each kink, 0 if continuous
     reach: float  # standard deviations beyond which phi(u)² is negligible
+    rms: float  # root mean square of phi
     error: float  # unresolved part of phi, relative to its root mean square; mostly 0
 
     @property
@@ -64,91 +74,55 @@ class Resolved:
 
 def resolve(activation: Activation, var: float) -> Resolved:
     """The panels of `activation` for pre-activations of variance `var`."""
-    return _resolve(activation, 4.0 ** np.ceil(np.log2(var) / 2))
+    return _resolve(activation, level_of(var))
+
+
+def level_of(var: float) -> float:
+    """The power of four whose panels serve a variance."""
+    return float(4.0 ** np.ceil(np.log2(var) / 2))
 
 
 @lru_cache(maxsize=512)
 def _resolve(activation: Activation, var: float) -> Resolved:
-    reach, rms = _reach(activation, np.sqrt(var))
-    bound = np.sqrt(2) * reach * np.sqrt(var)  # Hermite functions reach further than phi² does
+    seen = survey(activation, float(np.sqrt(var)))
     tolerance = RESOLVED
     while True:
-        scale = _Scale(float(np.sqrt(var)), rms, tolerance)
         try:
-            piecewise, kinks = _panels(activation, bound, scale)
-            break
-        except (
-            _NoisyError
-        ):  # phi is not computed to this precision: accept less, and report it as error
+            return _resolved_to(activation, seen, tolerance)
+        except _NoisyError:  # phi is not computed to this precision: accept less, and report it
             tolerance *= 10
-            if tolerance > COARSEST:
-                raise ActivationError(
-                    f"activation '{activation.name}' has too much structure to integrate (more "
-                    f"than {MOST_PANELS} pieces within {bound:.3g} of zero); use a smoother one"
-                ) from None
+        if tolerance > COARSEST:
+            raise ActivationError(
+                f"activation '{activation.name}' has too much structure to integrate (more "
+                f"than {MOST_PANELS} pieces within {seen.bound:.3g} of zero); use a smoother one"
+            )
+
+
+def _resolved_to(activation: Activation, seen: Survey, tolerance: float) -> Resolved:
+    scale = _Scale(seen.deviation, seen.rms, seen.peak, tolerance)
+    piecewise, kinks = _panels(activation, seen, scale)
+    rms = _root_mean_square(piecewise, seen.deviation)
+    if rms < 0.5 * scale.rms:  # the survey counted a narrow feature for too much
+        scale = replace(scale, rms=max(rms, TINY))
+        piecewise, kinks = _panels(activation, seen, scale)
     jumps = tuple(_jump(piecewise, k, scale) for k in kinks)
     error = tolerance if tolerance > RESOLVED else 0.0
-    return Resolved(activation, piecewise, tuple(kinks), jumps, reach, error)
+    return Resolved(activation, piecewise, tuple(kinks), jumps, seen.reach, scale.rms, error)
 
 
 class _NoisyError(Exception):
     """phi needs so many panels or kinks that it must be noise."""
 
 
-def _panels(activation: Activation, bound: float, scale: "_Scale") -> tuple[Piecewise, list[float]]:
-    """Panels that resolve phi to the scale's tolerance, and its kinks."""
-    kinks = [k for k in activation.kinks if abs(k) < bound]
-    extra: list[float] = []
-    narrow = bound * 2.0**-10
-    for _ in range(MOST_ROUNDS):
-        edges = np.unique([-bound, 0.0, bound, *kinks, *extra])
-        piecewise, suspect = _bisect(activation, edges, narrow, scale)
-        suspect = suspect or _rough_edge(activation, piecewise, kinks, scale)
-        if suspect is None:
-            missed = _missed(activation, piecewise, kinks, scale)
-            if missed is None:
-                return piecewise, kinks
-            width = missed[1] - missed[0]
-            extra += [x for x in missed if np.abs(edges - x).min() > 0.1 * width]
-            continue
-        found = _zoom(activation, *suspect, scale)
-        if found is None:
-            narrow *= 2.0**-8  # smooth, but narrower than the panels were allowed to be
-        elif found in kinks:
-            break
-        else:
-            kinks, extra = (
-                sorted([*kinks, found]),
-                [],
-            )  # the kink may have caused the missed feature
-        if len(kinks) > MOST_KINKS + len(activation.kinks):
-            break
-    raise _NoisyError
-
-
-def _reach(activation: Activation, deviation: float) -> tuple[float, float]:
-    """Standard deviations beyond which phi² is negligible, and the root mean square of phi."""
-    step = 2.0**-8
-    z = np.arange(-FARTHEST, FARTHEST + step, step)
-    size = np.abs(activation(deviation * z))
-    with np.errstate(divide="ignore"):
-        log_term = 2 * np.log(size) - 0.5 * z**2
-    finite = np.isfinite(size)
-    inner = np.abs(z) < (np.abs(z[~finite]).min() if not finite.all() else np.inf)
-    peak = log_term[inner].max(initial=-np.inf)
-    if not inner.any():
-        raise ActivationError(f"activation '{activation.name}' is infinite at 0")
-    if peak == -np.inf:  # phi vanishes everywhere
-        return 9.0, 1.0
-    matters = np.abs(z[inner & (log_term > peak - NEGLIGIBLE)]).max() + 0.25
-    if matters >= np.abs(z[inner]).max() or peak > 600:
-        raise ActivationError(
-            f"activation '{activation.name}' grows too fast: E[phi(u)²] at a variance "
-            f"near {deviation**2:.3g} is infinite or past float64; use a smaller variance or an "
-            "activation that grows at most exponentially"
-        )
-    rms = np.exp(0.5 * np.log(np.sum(np.exp(log_term[inner] - peak)) * step / 2.5066) + 0.5 * peak)
-    return max(float(matters), 9.0), float(rms)
+def _root_mean_square(piecewise: Piecewise, deviation: float) -> float:
+    """sqrt(E[phi²]) from Chebyshev points on the panels, to a per cent or so."""
+    low, high = piecewise.edges[:-1, None], piecewise.edges[1:, None]
+    angle = np.pi * (np.arange(64) + 0.5) / 64
+    x = 0.5 * (low + high) - 0.5 * (high - low) * np.cos(angle)
+    weight = 0.5 * (high - low) * np.sin(angle) * np.pi / 64
+    density = np.exp(-0.5 * (x / deviation) ** 2) / (np.sqrt(2 * np.pi) * deviation)
+    size = max(float(np.abs(piecewise.coefs).max()), TINY)
+    return size * float(np.sqrt(np.sum(weight * density * (piecewise(x) / size) ** 2)))
 
 
 @dataclass(frozen=True)
@@ -157,102 +131,216 @@ class _Scale:
 
     deviation: float
     rms: float
+    peak: float  # largest |phi|, weighted
     tolerance: float
 
-    def relative(self, error: float, a: float, b: float) -> float:
-        """An error on [a, b] relative to the root mean square, weighted by the density."""
-        nearest = 0.0 if a <= 0 <= b else min(abs(a), abs(b)) / self.deviation
-        return error / self.rms * float(np.exp(-0.25 * nearest**2))
+    def weight(self, a: Array, b: Array) -> Array:
+        """Root of the density on [a, b], at most 1."""
+        nearest = np.where((a <= 0) & (b >= 0), 0.0, np.minimum(np.abs(a), np.abs(b)))
+        out: Array = np.exp(-0.25 * (nearest / self.deviation) ** 2)
+        return out
+
+    def unresolved(self, tail: Array, a: Array, b: Array) -> Array:
+        """An error of phi on [a, b] in units of the tolerance.
+
+        The tolerance is relative to the root mean square of phi. An error on a narrow panel
+        counts for the root of its share of the axis, as mean squares are what is integrated, but
+        is never allowed to exceed the tolerance relative to the largest phi.
+        """
+        width = np.maximum(b - a, NARROWEST * self.deviation)
+        wide = self.rms * np.sqrt(np.maximum(self.deviation / width, 1.0))
+        size = np.maximum(self.rms, np.minimum(wide, self.peak))
+        out: Array = self.weight(a, b) * tail / (self.tolerance * size)
+        return out
 
 
-def _bisect(
-    activation: Activation, edges: Array, narrow: float, scale: "_Scale"
-) -> tuple[Piecewise, tuple[float, float] | None]:
-    """Panels no narrower than `narrow`, and the first that is not resolved, if any."""
-    pending = list(pairwise(edges))[::-1]
-    ends, rows, suspect = [float(edges[0])], [], None
-    while pending:
-        a, b = pending.pop()
-        coefs = _coefficients(activation, a, b)
-        resolved = scale.relative(float(_chebyshev.tail(coefs)), a, b) <= scale.tolerance
-        if resolved or b - a <= narrow:
-            ends.append(float(b))
-            rows.append(coefs)
-            if not resolved and suspect is None:
-                suspect = (float(a), float(b))
-            if len(rows) > MOST_PANELS:
-                raise _NoisyError
-        else:
-            middle = 0.5 * (a + b)
-            pending += [(middle, b), (a, middle)]
-    return Piecewise(np.array(ends), np.array(rows)), suspect
+def _panels(activation: Activation, seen: Survey, scale: _Scale) -> tuple[Piecewise, list[float]]:
+    """Panels that resolve phi to the scale's tolerance, and its kinks."""
+    kinks = [k for k in activation.kinks if abs(k) < seen.bound]
+    cuts = [f for f in activation.features if abs(f) < seen.bound]
+    for _ in range(MOST_ROUNDS):
+        edges = np.unique([-seen.bound, 0.0, seen.bound, *kinks, *cuts])
+        piecewise, jumps = _bisect(activation, edges, scale)
+        found = [x for x in jumps if not _is_known(x, kinks, scale)]
+        if jumps and not found:  # phi is not a polynomial beside a kink either
+            raise _NoisyError
+        missed = [] if found else _missed(piecewise, kinks, seen, scale)
+        if not (found or missed):
+            found = _kinks(activation, piecewise, kinks, scale)
+        if not (found or missed):
+            return piecewise, kinks
+        found = [_sharpened(activation, x, scale) for x in found]
+        cuts, kinks = cuts + missed, sorted({*kinks, *found})
+        if len(kinks) > MOST_KINKS + len(activation.kinks):
+            raise _NoisyError
+    raise _NoisyError
 
 
-def _coefficients(activation: Activation, a: float, b: float) -> Array:
-    return _chebyshev.coefficients(
-        activation(0.5 * (a + b) + 0.5 * (b - a) * _chebyshev.points(ORDER))
-    )
+def _bisect(activation: Activation, edges: Array, scale: _Scale) -> tuple[Piecewise, list[float]]:
+    """Panels on which phi is a polynomial, and the jumps that no bisection resolves.
 
-
-def _zoom(activation: Activation, a: float, b: float, scale: _Scale) -> float | None:
-    """Locate a kink in [a, b] by following the roughest half; None if phi is smooth there.
-
-    The halves overlap, five at a time: a kink very near the end of a panel would otherwise lie
-    between that end and the first of its points.
+    All panels of one width are evaluated together.
     """
-    size = np.inf
-    while b - a > 1e-15 * max(abs(a), abs(b), 1e-2 * scale.deviation):
+    a, b = edges[:-1], edges[1:]
+    done: list[tuple[Array, Array, Array]] = []
+    jumps: list[float] = []
+    count = 0
+    while len(a):
+        coefs = _coefficients(activation, a, b)
+        resolved = scale.unresolved(_chebyshev.tail(coefs), a, b) <= 1
+        narrow = ~resolved & (b - a <= _narrowest(a, b, scale))
+        jumps += _middles(a[narrow], b[narrow])
+        ended = resolved | narrow
+        done.append((a[ended], b[ended], coefs[ended]))
+        count += int(ended.sum())
+        a, b = a[~ended], b[~ended]
+        if count + len(a) > MOST_PANELS or len(jumps) > MOST_KINKS:
+            raise _NoisyError
+        middle = 0.5 * (a + b)
+        a, b = np.concatenate([a, middle]), np.concatenate([middle, b])
+    low, high, rows = (np.concatenate(part) for part in zip(*done, strict=True))
+    order = np.argsort(low)
+    return Piecewise(np.append(low[order], high.max()), rows[order]), jumps
+
+
+def _narrowest(a: Array, b: Array, scale: _Scale) -> Array:
+    out: Array = NARROWEST * np.maximum(np.maximum(np.abs(a), np.abs(b)), 1e-4 * scale.deviation)
+    return 16 * out
+
+
+def _middles(a: Array, b: Array) -> list[float]:
+    """One point for each run of adjacent intervals."""
+    order = np.argsort(a)
+    runs = np.split(order, np.flatnonzero(a[order][1:] > b[order][:-1]) + 1) if len(a) else []
+    return [_snap(float(a[run[0]]), float(b[run[-1]])) for run in runs]
+
+
+def _coefficients(activation: Activation, a: Array, b: Array) -> Array:
+    x = 0.5 * (a + b)[:, None] + 0.5 * (b - a)[:, None] * _chebyshev.points(ORDER)
+    return _chebyshev.coefficients(activation(x))
+
+
+def _tails(activation: Activation, a: Array, b: Array, scale: _Scale) -> Array:
+    """How far phi is from a polynomial on each interval, in units of the tolerance."""
+    return scale.unresolved(_chebyshev.tail(_coefficients(activation, a, b)), a, b)
+
+
+def _snap(a: float, b: float) -> float:
+    """The roundest number in or next to [a, b], as most kinks are at round numbers."""
+    middle, slack = 0.5 * (a + b), 4 * (b - a)
+    for digits in range(16):
+        nearest = round(middle, digits)
+        if abs(nearest - middle) <= slack:
+            return nearest
+    return middle
+
+
+def _is_known(x: float, kinks: list[float], scale: _Scale) -> bool:
+    near = 2 * NEAR_JUMP * max(abs(x), 1e-3 * scale.deviation)
+    return any(abs(x - kink) <= near for kink in kinks)
+
+
+def _sharpened(activation: Activation, x: float, scale: _Scale) -> float:
+    """The place of a jump to the last digit, by bisection; x itself if phi does not jump there."""
+    size = max(abs(x), 1e-3 * scale.deviation)
+    for half in size * 10.0 ** np.arange(-12, -4):
+        a, b, height = _bisected(activation, x - half, x + half)
+        if height > SMALLEST_JUMP * scale.rms:
+            return _snap(a, b)
+    return x
+
+
+def _bisected(activation: Activation, a: float, b: float) -> tuple[float, float, float]:
+    """Neighbouring numbers between which phi changes most, and by how much it does."""
+    low, high = activation(np.array([a, b]))
+    while (middle := 0.5 * (a + b)) not in (a, b):
+        value = float(activation(np.array([middle]))[0])
+        if abs(value - low) < abs(high - value):
+            a, low = middle, value
+        else:
+            b, high = middle, value
+    return a, b, abs(high - low)
+
+
+def _kinks(
+    activation: Activation, piecewise: Piecewise, known: list[float], scale: _Scale
+) -> list[float]:
+    """Kinks on the edges of panels, and those towards which panels shrink."""
+    found = [*_rough_edges(activation, piecewise, known, scale)]
+    found += _ends_of_cascades(activation, piecewise, [*known, *found], scale)
+    return found
+
+
+def _rough_edges(
+    activation: Activation, piecewise: Piecewise, known: list[float], scale: _Scale
+) -> list[float]:
+    """Edges on both sides of which phi is a polynomial, but not the same one."""
+    edges, widths = piecewise.edges, np.diff(piecewise.edges)
+    inner, half = edges[1:-1], 0.5 * np.minimum(widths[:-1], widths[1:])
+    rough = _tails(activation, inner - half, inner + half, scale) > 1e3
+    return [float(x) for x in inner[rough] if not _is_known(x, known, scale)]
+
+
+def _ends_of_cascades(
+    activation: Activation, piecewise: Piecewise, known: list[float], scale: _Scale
+) -> list[float]:
+    """Points towards which panels shrink, and where phi fades like a power of their width."""
+    edges, widths = piecewise.edges, np.diff(piecewise.edges)
+    lowest = _local_minima(widths)
+    near = np.array([widths[max(i - 16, 0) : i + 17].max() for i in lowest])
+    lowest = lowest[widths[lowest] < CASCADE * near]
+    centre, width = edges[lowest + 1], widths[lowest]
+    sizes = [_tails(activation, centre - w, centre + w, scale) for w in WINDOWS[:, None] * width]
+    growth = np.array(sizes[1:]) / np.maximum(sizes[:-1], TINY)
+    fades = np.all((growth > KINK_GROWS[0]) & (growth < KINK_GROWS[1]), axis=0)
+    fades &= np.abs(growth[1] - growth[0]) < 0.3 * growth[0]  # a power of the width
+    fades &= np.all(np.abs(centre[:, None] - np.array(known)) > 4 * width[:, None], axis=1)
+    both = zip(centre[fades], width[fades], strict=True)
+    return [_centre_of_kink(activation, float(x), float(w), scale) for x, w in both]
+
+
+def _local_minima(widths: Array) -> Index:
+    """Indices of the narrowest panels of each cascade, one of equal neighbours."""
+    padded = np.concatenate([[np.inf], widths, [np.inf]])
+    is_lowest = (padded[1:-1] <= padded[:-2]) & (padded[1:-1] < padded[2:])
+    return np.flatnonzero(is_lowest[:-1])
+
+
+def _centre_of_kink(activation: Activation, x: float, width: float, scale: _Scale) -> float:
+    """Follow the roughest of five overlapping intervals while their roughness can be seen."""
+    a, b = x - 4 * width, x + 4 * width
+    while True:
         quarter = 0.25 * (b - a)
-        centres = a + quarter * np.arange(5)
-        tails = [_roughness(activation, c - quarter, c + quarter) for c in centres]
-        if max(tails) <= scale.tolerance * scale.rms:
-            # The effect of a jump of the k-th derivative shrinks like width^k.
-            return _snap(0.5 * (a + b), b - a) if b - a < 1e-4 * scale.deviation else None
-        size = max(tails)
+        centres = a + quarter * np.arange(5.0)
+        tails = _tails(activation, centres - quarter, centres + quarter, scale)
+        if tails.max() < 0.5 or b - a < NARROWEST * max(abs(a), abs(b)):
+            return _snap(a, b)
         centre = float(centres[int(np.argmax(tails))])
         a, b = centre - quarter, centre + quarter
-    if size < SMALLEST_JUMP * scale.rms:
-        raise _NoisyError
-    return _snap(0.5 * (a + b), b - a)
 
 
-def _roughness(activation: Activation, a: float, b: float) -> float:
-    return float(_chebyshev.tail(_coefficients(activation, a, b)))
+def _missed(piecewise: Piecewise, kinks: list[float], seen: Survey, scale: _Scale) -> list[float]:
+    """Where to cut panels that differ from phi: around features narrower than their nodes."""
+    x = seen.checks
+    panel = np.clip(np.searchsorted(piecewise.edges, x, "right") - 1, 0, len(piecewise.coefs) - 1)
+    low, high = piecewise.edges[panel], piecewise.edges[panel + 1]
+    error = scale.unresolved(np.abs(piecewise(x) - seen.values), low, high)
+    error[_beside(x, kinks, seen.bound)] = 0.0  # either one-sided limit is right there
+    wrong = np.flatnonzero(error > 1e3)
+    if not len(wrong):
+        return []
+    # The ends of each run of wrong points; the worst runs first
+    runs = np.split(wrong, np.flatnonzero(np.diff(wrong) > 1) + 1)
+    runs.sort(key=lambda run: -float(error[run].max()))
+    ends = [(max(run[0] - 1, 0), min(run[-1] + 1, len(x) - 1)) for run in runs[:MOST_KINKS]]
+    return [float(x[i]) for pair in ends for i in pair]
 
 
-def _snap(x: float, width: float) -> float:
-    """The round number in the bracket, if there is one, as most kinks are at round numbers."""
-    nearest = round(x, max(0, int(-np.log10(4 * width))))
-    return nearest if abs(nearest - x) <= 4 * width else x
-
-
-def _rough_edge(
-    activation: Activation, piecewise: Piecewise, kinks: list[float], scale: _Scale
-) -> tuple[float, float] | None:
-    """An interval around a panel edge on which phi is not smooth, known kinks excepted."""
-    edges = piecewise.edges
-    for left, edge, right in zip(edges[:-2], edges[1:-1], edges[2:], strict=True):
-        if edge not in kinks:
-            half = 0.5 * min(edge - left, right - edge)
-            rough = _roughness(activation, edge - half, edge + half)
-            if scale.relative(rough, edge - half, edge + half) > 1e3 * scale.tolerance:
-                return float(edge - half), float(edge + half)
-    return None
-
-
-def _missed(
-    activation: Activation, piecewise: Piecewise, kinks: list[float], scale: _Scale
-) -> tuple[float, float] | None:
-    """An interval on which the panels differ from phi: a feature narrower than their nodes."""
-    bound, step = piecewise.edges[-1], 2 * piecewise.edges[-1] / (DENSE - 1)
-    x = np.linspace(-bound, bound, DENSE)[1:-1]
-    error = np.abs(piecewise(x) - activation(x)) * np.exp(-0.25 * (x / scale.deviation) ** 2)
-    for kink in kinks:  # at which either one-sided limit is right
-        error[np.abs(x - kink) < 1e-9 * bound] = 0.0
-    worst = int(np.argmax(error))
-    if error[worst] <= 1e4 * scale.tolerance * scale.rms:
-        return None
-    return float(x[worst] - step), float(x[worst] + step)
+def _beside(x: Array, kinks: list[float], bound: float) -> Mask:
+    out = np.zeros(len(x), bool)
+    for kink in kinks:
+        out |= np.abs(x - kink) < 1e-13 * max(abs(kink), 1e-3 * bound)
+    return out
 
 
 def _jump(piecewise: Piecewise, kink: float, scale: _Scale) -> float:
@@ -261,7 +349,8 @@ def _jump(piecewise: Piecewise, kink: float, scale: _Scale) -> float:
     if piecewise.edges[panel] != kink or not 0 < panel < len(piecewise.edges) - 1:
         return 0.0
     below, above = _one_sided(piecewise, panel)
-    return above - below if scale.relative(abs(above - below), kink, kink) > 1e-10 else 0.0
+    weight = float(scale.weight(np.array(kink), np.array(kink)))
+    return above - below if weight * abs(above - below) > 1e-10 * scale.rms else 0.0
 
 
 def _one_sided(piecewise: Piecewise, panel: int) -> tuple[float, float]:

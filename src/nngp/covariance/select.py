@@ -14,6 +14,7 @@ from nngp.architecture.activation import ClosedFormKey
 from nngp.covariance import numeric
 from nngp.covariance.closed_form import closed_form
 from nngp.covariance.lookup import default_table
+from nngp.errors import VarianceError
 
 METHODS = ("auto", "closed", "series", "quadrature", "lookup")
 
@@ -102,6 +103,12 @@ def layer_covariance(
     else:
         flat = numeric.covariance(phi, q1.ravel(), q2.ravel(), c.ravel(), float(tol), method)
         value, error = (part.reshape(c.shape) for part in flat)
+    if not np.isfinite(value).all():
+        worst = float(np.max(np.maximum(q1, q2)[~np.isfinite(value)]))
+        raise VarianceError(
+            f"E[phi(u) phi(v)] of '{phi.name}' at a variance of {worst:.3g} is past the range of "
+            "float64; use smaller variances"
+        )
     return (value, error) if return_error else value
 
 
@@ -146,14 +153,17 @@ def layer_derivatives(
         flat = numeric.derivatives(phi, q1.ravel(), q2.ravel(), c.ravel(), float(tol))
         slope, radial1, radial2, _ = (part.reshape(c.shape) for part in flat)
     slope = np.broadcast_to(slope, c.shape)
-    return CovarianceDerivatives(np.sqrt(q1 * q2) * slope, radial1 / (2 * q1), radial2 / (2 * q2))
+    return CovarianceDerivatives(
+        np.sqrt(q1) * np.sqrt(q2) * slope, radial1 / (2 * q1), radial2 / (2 * q2)
+    )
 
 
 def _closed(key: ClosedFormKey, q1: Array, q2: Array, c: Array) -> tuple[Array, Array]:
     form = closed_form(key)
-    value = np.asarray(form.value(np, q1, q2, c))
     one = np.ones(())
-    scale = np.sqrt(form.value(np, q1, q1, one) * form.value(np, q2, q2, one))
+    with np.errstate(over="ignore", invalid="ignore"):  # `layer_covariance` raises for infinity
+        value = np.asarray(form.value(np, q1, q2, c))
+        scale = np.sqrt(form.value(np, q1, q1, one)) * np.sqrt(form.value(np, q2, q2, one))
     loss = np.vectorize(form.loss, otypes=[float])(np.maximum(q1, q2))
     return value, 8 * EPS * loss * scale
 

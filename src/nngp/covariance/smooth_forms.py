@@ -19,7 +19,7 @@ def erf_form() -> ClosedForm:
     """The error function."""
 
     def root(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats) -> Floats:
-        return xp.sqrt(1 + 2 * q1 + 2 * q2 + 4 * q1 * q2 * _safe.sine2(xp, c, m))
+        return _root(xp, 2 * q1, 2 * q2, _safe.sine2(xp, c, m))
 
     def value(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
         # arcsin(2 rho / sqrt(...)) as arctan2: steady where the argument nears 1
@@ -45,6 +45,11 @@ def erf_form() -> ClosedForm:
     return ClosedForm(value, slope, radial, deficit, deficit_in_var, "odd", together=together)
 
 
+def _root(xp: Namespace, q1: Floats, q2: Floats, sine2: Floats) -> Floats:
+    """sqrt(1 + q1 + q2 + q1 q2 sine2), without overflow of the product."""
+    return xp.hypot(xp.sqrt(1 + q1 + q2), scale(xp, q1, q2) * xp.sqrt(sine2))
+
+
 def _arcsin_deficit(q: float, m: Array) -> Array:
     """arcsin(x) - arcsin(x (1 - m)) for x = q / (1 + q)."""
     x, cos_x = q / (1 + q), np.sqrt(1 + 2 * q) / (1 + q)
@@ -56,25 +61,26 @@ def _arcsin_deficit(q: float, m: Array) -> Array:
 def _arcsin_deficit_in_var(q: float, m: Array) -> Array:
     """Derivative of `_arcsin_deficit` in q, (1/root1 - c/root) / (1 + q), over one denominator."""
     sine2, root1, root = _roots(q, m)
-    return sine2 * (1 + q) / (root * root1 * (root + (1 - m) * root1))
+    return sine2 * ((1 + q) / root) / root1 / (root + (1 - m) * root1)
 
 
 def _roots(q: float, m: Array) -> tuple[Array, float, Array]:
     """1 - c², and (1 + q) cos of arcsin x and of arcsin(x c), for x = q / (1 + q)."""
     sine2 = m * (2 - m)
-    return sine2, np.sqrt(1 + 2 * q), np.sqrt(1 + 2 * q + q**2 * sine2)
+    return sine2, np.sqrt(1 + 2 * q), np.hypot(np.sqrt(1 + 2 * q), q * np.sqrt(sine2))
 
 
 def gelu_form() -> ClosedForm:
     """x Phi(x), with Phi the distribution function of the standard normal."""
-    # All but the value lose a factor sqrt(q) to rounding. At large q they agree with ReLU's to
-    # 1/sqrt(q), which is then the smaller error.
+    # All but the value lose a factor sqrt(q) to rounding. At large q all agree with ReLU's to
+    # 1/sqrt(q), the value to 1/q, which is then the smaller error.
     near, relu = _gelu_near(), leaky_relu_form(0.0)
 
     def moment(name: str) -> Expectation:
         def either(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
             far = xp.minimum(q1, q2) > LIKE_RELU
-            return xp.where(far, *(getattr(form, name)(xp, q1, q2, c, m) for form in (relu, near)))
+            here = getattr(near, name)(xp, xp.where(far, 1.0, q1), xp.where(far, 1.0, q2), c, m)
+            return xp.where(far, getattr(relu, name)(xp, q1, q2, c, m), here)
 
         return either
 
@@ -87,6 +93,7 @@ def gelu_form() -> ClosedForm:
 
     return replace(
         near,
+        value=moment("value"),
         slope=moment("slope"),
         radial=moment("radial"),
         deficit=difference("deficit"),
@@ -100,31 +107,30 @@ def _gelu_near() -> ClosedForm:
     # x Phi(x) = x/2 + x erf(x/sqrt 2)/2; E[uv erf erf] by Stein's lemma twice.
     def parts(
         xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats
-    ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        rho = scale(xp, q1, q2) * c
-        sine2, ones = _safe.sine2(xp, c, m), (1 + q1) * (1 + q2)
-        root = xp.sqrt(1 + q1 + q2 + q1 * q2 * sine2)
-        mix = (1 - q1 * q2) / ones
-        # q1 q2 (1 + c² mix), where mix goes to -1 as variances grow
-        top = q1 * q2 * (sine2 + c * c * (2 + q1 + q2) / ones)
-        return rho, root, mix, top, TWO_OVER_PI * xp.arctan2(rho, root)
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        size, sine2 = scale(xp, q1, q2), _safe.sine2(xp, c, m)
+        root = _root(xp, q1, q2, sine2)
+        # 1 + c² (1 - q1 q2) / ((1 + q1)(1 + q2)), whose last factor goes to -1 as variances grow
+        top = sine2 + c * c * (1 / (1 + q1) + 1 / (1 + q2))
+        return size, root, top, TWO_OVER_PI * xp.arctan2(size * c, root)
 
     def value(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
-        rho, root, _, top, arc = parts(xp, q1, q2, c, m)
-        return 0.25 * (rho + rho * arc + TWO_OVER_PI * top / root)
+        size, root, top, arc = parts(xp, q1, q2, c, m)
+        return 0.25 * size * (c + c * arc + TWO_OVER_PI * (size / root) * top)
 
     def slope(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
-        rho, root, mix, top, arc = parts(xp, q1, q2, c, m)
-        return 0.25 * (1 + arc + TWO_OVER_PI * rho / root * (1 + 2 * mix + top / root**2))
+        size, root, top, arc = parts(xp, q1, q2, c, m)
+        mix = (1 / (1 + q1)) * (1 / (1 + q2)) - (q1 / (1 + q1)) * (q2 / (1 + q2))
+        ratio = size / root
+        return 0.25 * (1 + arc + TWO_OVER_PI * c * ratio * (1 + 2 * mix + ratio**2 * top))
 
     def radial(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
-        rho, root, _, top, _ = parts(xp, q1, q2, c, m)
-        at_fixed_rho = (
-            (q2 - (rho / (1 + q1)) ** 2) / root
-            - 0.5 * rho**2 / ((1 + q1) * root)
-            - 0.5 * top * (1 + q2) / root**3
-        )
-        return 0.5 * q1 * TWO_OVER_PI * at_fixed_rho + rho * slope(xp, q1, q2, c, m)
+        size, root, top, _ = parts(xp, q1, q2, c, m)
+        share = q1 / (1 + q1)
+        rest = 1 - c * c * share * (1 / (1 + q1) + 0.5)
+        rest = rest - 0.5 * top * (q1 / root) * ((1 + q2) / root)
+        at_fixed_covariance = 0.5 * TWO_OVER_PI * (size / root) * rest
+        return size * (at_fixed_covariance + c * slope(xp, q1, q2, c, m))
 
     def even_deficit(q: float, m: Array) -> Array:
         return q * _gelu_even_deficit_over_q(q, m)
@@ -169,22 +175,35 @@ def _gelu_deficit_in_var(q: float, m: Array) -> Array:
 def sine_form(odd: bool) -> ClosedForm:
     """The sine if `odd`, otherwise the cosine."""
 
-    # E[sin sin] = exp(-h) sinh(rho), E[cos cos] = exp(-h) cosh(rho), h = (q1 + q2)/2
+    # E[sin sin] = exp(-h) sinh(rho), E[cos cos] = exp(-h) cosh(rho), h = (q1 + q2)/2. The exponents
+    # |rho| - h and -|rho| - h are formed without subtracting large numbers.
+    def parts(
+        xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        size, m = scale(xp, q1, q2), 1 - xp.abs(c) if m is None else m
+        total = xp.sqrt(q1) + xp.sqrt(q2)
+        gap = (q1 - q2) / xp.where(total > 0, total, 1.0)
+        front = 0.5 * xp.exp(-(0.5 * gap**2 + size * m))
+        return front, 2 * size * xp.abs(c), gap
+
     def value_of(odd: bool) -> Expectation:
         def value(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
-            rho = scale(xp, q1, q2) * c
-            size = xp.abs(rho)
-            front = 0.5 * xp.exp(size - 0.5 * (q1 + q2))
+            front, twice, _ = parts(xp, q1, q2, c, m)
             if odd:
-                return -xp.sign(rho) * front * xp.expm1(-2 * size)
-            return front * (1 + xp.exp(-2 * size))
+                return -xp.sign(c) * front * xp.expm1(-twice)
+            return front * (1 + xp.exp(-twice))
 
         return value
 
     value, slope = value_of(odd), value_of(not odd)
 
     def radial(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
-        return scale(xp, q1, q2) * c * slope(xp, q1, q2, c, m) - q1 * value(xp, q1, q2, c, m)
+        # rho times slope less q1 times value, exponent by exponent
+        front, twice, gap = parts(xp, q1, q2, c, m)
+        m = 1 - xp.abs(c) if m is None else m
+        near = -front * xp.sqrt(q1) * (gap + xp.sqrt(q2) * m)
+        far = front * xp.exp(-twice) * (0.5 * twice + q1)
+        return xp.sign(c) * (near + far) if odd else near - far
 
     def deficit(q: float, m: Array) -> Array:
         near = -np.expm1(-q * m)
@@ -198,34 +217,39 @@ def sine_form(odd: bool) -> ClosedForm:
         return 0.5 * (apart + 2 * far * ((m + fall) if odd else -fall))
 
     parity: Parity = "odd" if odd else "even"
-    return ClosedForm(value, slope, radial, deficit, deficit_in_var, parity, loss=lambda q: 1 + q)
+    return ClosedForm(
+        value, slope, radial, deficit, deficit_in_var, parity, loss=lambda q: 1 + min(q, 745.0)
+    )
 
 
 def gaussian_form() -> ClosedForm:
     """exp(-x²)."""
 
     # E[exp(-u² - v²)] = det(I + 2 Sigma)^(-1/2)
-    def det(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats) -> Floats:
-        return 1 + 2 * q1 + 2 * q2 + 4 * q1 * q2 * _safe.sine2(xp, c, m)
+    def root(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats) -> Floats:
+        return _root(xp, 2 * q1, 2 * q2, _safe.sine2(xp, c, m))
 
     def value(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
-        return 1 / xp.sqrt(det(xp, q1, q2, c, m))
+        return 1 / root(xp, q1, q2, c, m)
 
     def slope(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
-        return 4 * scale(xp, q1, q2) * c / det(xp, q1, q2, c, m) ** 1.5
+        whole = root(xp, q1, q2, c, m)
+        return 4 * c * (scale(xp, q1, q2) / whole) / whole / whole
 
     def radial(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
-        return -2 * q1 * (1 + 2 * q2 * _safe.sine2(xp, c, m)) / det(xp, q1, q2, c, m) ** 1.5
+        whole = root(xp, q1, q2, c, m)
+        rest = (1 + 2 * q2 * _safe.sine2(xp, c, m)) / whole
+        return -2 * (q1 / whole) * rest / whole
 
     def deficit(q: float, m: Array) -> Array:
-        growth = 4 * q**2 * m * (2 - m)
-        root1, root = np.sqrt(1 + 4 * q), np.sqrt(1 + 4 * q + growth)
-        return growth / (root * root1 * (root + root1))
+        sine2, root1, whole = _roots(2 * q, m)
+        sine = 2 * q * np.sqrt(sine2)
+        return (sine / whole) * (sine / (whole + root1)) / root1
 
     def deficit_in_var(q: float, m: Array) -> Array:
-        sine2 = m * (2 - m)
-        root1, root = np.sqrt(1 + 4 * q), np.sqrt(1 + 4 * q + 4 * q**2 * sine2)
-        cubes = 4 * q**2 * (root**2 + root * root1 + root1**2) / ((root + root1) * root1**3)
-        return sine2 * (4 * q - 2 * cubes) / root**3
+        sine2, root1, whole = _roots(2 * q, m)
+        share, part = q / whole, root1 / whole
+        cubes = (1 + part + part**2) / (1 + part)  # (whole³ - root1³) / (whole² - root1²) / whole
+        return sine2 * share * (4 / whole / whole - 8 * share * cubes / root1**3)
 
     return ClosedForm(value, slope, radial, deficit, deficit_in_var, "even")

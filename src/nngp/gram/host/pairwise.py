@@ -14,7 +14,7 @@ import numpy as np
 
 from nngp._arrays import EPS, Array, Index
 from nngp.architecture import Architecture
-from nngp.covariance import Expansions, by_quadrature, closed_form
+from nngp.covariance import Expansions, beyond_series, closed_form
 from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
 from nngp.gram.inputs import Inputs
 from nngp.gram.pair_recursion import SNAP, layer_variances
@@ -129,7 +129,7 @@ class PairwiseTransform:
         if len(poor[0]):
             pairs = q1[poor[0], 0], q2[0, poor[1]], corr[poor]
             scale = table.scale(i[poor[0]], j[poor[1]])
-            value[poor] = by_quadrature(phi, *pairs, scale, TOLERANCE)[0]
+            value[poor] = beyond_series(phi, *pairs, scale, TOLERANCE)[0]
         return value
 
     def _duplicates(self, block: Array, rows: slice, columns: slice) -> tuple[Index, Index] | None:

@@ -1,0 +1,235 @@
+"""Steep, narrow and very large: every error that is reported is true, whatever the variance.
+
+Exact values of the built-in activations are in oracles/wide_layers.json (see make_wide_layers.py).
+"""
+
+import json
+from pathlib import Path
+
+import mpmath as mp
+import numpy as np
+import pytest
+from oracles.random_activations import random_activation, random_pair
+from scipy.special import erf
+
+import nngp
+
+P = Path(__file__).parents[1] / "oracles" / "wide_layers.json"
+ROWS = json.loads(P.read_text()) if P.exists() else []
+NAMES = sorted({row["activation"] for row in ROWS})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_built_in_activations_from_tiny_to_huge_variances(name):
+    rows = [row for row in ROWS if row["activation"] == name]
+    columns = (np.array([row[key] for row in rows]) for key in ("var1", "var2", "corr", "scale"))
+    var1, var2, corr, scale = columns
+    exact = np.array([np.longdouble(row["value"]) for row in rows])
+    value, error = nngp.layer_covariance(name, var1, var2, corr, return_error=True)
+    assert np.all(np.abs(value - exact) <= 10 * error)
+    assert np.max(error / scale) < 1e-12
+    assert np.max(np.abs(value - exact) / scale) < 1e-12
+
+
+@pytest.mark.parametrize("var", [1e2, 1e4, 1e8, 1e12, 1e20])
+@pytest.mark.parametrize("name", ["erf", "gelu", "relu", "step", "gaussian"])
+def test_callables_against_closed_forms_at_large_variances(name, var):
+    closed = nngp.Architecture(1, name).activation
+    corr = np.array([1.0, -1.0, 0.0, 0.5, -0.97, 1 - 1e-4, 1 - 1e-8])
+    value, error = nngp.layer_covariance(
+        nngp.Activation(closed.fn), var, 3 * var, corr, return_error=True
+    )
+    exact, rounding = nngp.layer_covariance(closed, var, 3 * var, corr, return_error=True)
+    assert np.all(np.abs(value - exact) <= 10 * error + rounding)
+    scale = np.sqrt(nngp.layer_covariance(closed, var, var, 1.0)) * np.sqrt(
+        nngp.layer_covariance(closed, 3 * var, 3 * var, 1.0)
+    )
+    assert np.max(error) < 1e-12 * scale
+
+
+def test_a_steep_function_is_the_same_as_a_large_variance():
+    corr = np.array([1.0, 0.3, -0.99, 1 - 1e-6])
+    steep, error = nngp.layer_covariance(
+        lambda x: np.tanh(1e4 * x), 1.0, 2.0, corr, return_error=True
+    )
+    assert np.max(error) < 1e-12
+    np.testing.assert_allclose(steep, nngp.layer_covariance("tanh", 1e8, 2e8, corr), atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [1e5, 1e7])
+def test_the_kernel_of_large_inputs_of_unequal_norms(size):
+    """The first terms of the expansion in 1/size: E[tanh tanh] = (2/π) arcsin c - O(size⁻²), and
+    1 - sqrt(2/π)/s at equal points."""
+    X = np.random.default_rng(0).normal(size=(20, 5)) * size
+    K = nngp.kernel(nngp.Architecture(1, "tanh", 1.0, 0.0), X)
+    norm = np.linalg.norm(X, axis=1)
+    corr = np.clip(X @ X.T / np.outer(norm, norm), -1, 1)
+    far = (2 / np.pi) * np.arcsin(corr)
+    off = ~np.eye(20, dtype=bool)
+    assert np.abs(K - far)[off].max() < 10 / size**2 + 1e-14
+    deviation = norm / np.sqrt(5)
+    np.testing.assert_allclose(
+        np.diag(K), 1 - np.sqrt(2 / np.pi) / deviation, atol=2 / size**2 + 1e-15
+    )
+
+
+@pytest.mark.parametrize("size", [1e8, 3e9, 1e77, 1e140])
+@pytest.mark.parametrize("name", ["sin", "cos", "erf", "gaussian", "gelu"])
+def test_closed_forms_of_huge_inputs(name, size):
+    X = np.random.default_rng(1).normal(size=(6, 4)) * size
+    K = nngp.kernel(nngp.Architecture(1, name, 1.0, 0.0), X)
+    q = (X**2).mean(axis=1)
+    exact = {
+        "sin": np.full(6, 0.5),
+        "cos": np.full(6, 0.5),
+        "erf": np.ones(6),
+        "gaussian": 0.5 / np.sqrt(q),
+        "gelu": 0.5 * q,
+    }[name]
+    np.testing.assert_allclose(np.diag(K), exact, rtol=1e-7)
+    assert np.isfinite(K).all()
+    root = np.sqrt(exact)
+    assert np.all(np.abs(K) <= np.outer(root, root) * (1 + 1e-7))
+
+
+@pytest.mark.parametrize("odd", [True, False])
+@pytest.mark.parametrize("corr", [1.0, -1.0, 0.4, 1 - 1e-9, 1e-7 - 1])
+@pytest.mark.parametrize(("q1", "q2"), [(0.3, 2.0), (1e8, 1e8), (1e8, 1.0000001e8), (40.0, 40.0)])
+def test_sines_against_mpmath(odd, corr, q1, q2):
+    name = "sin" if odd else "cos"
+    value, error = nngp.layer_covariance(name, q1, q2, corr, return_error=True)
+    slopes = nngp.layer_derivatives(name, q1, q2, corr)
+    with mp.workdps(60):
+        a, b, c = mp.mpf(q1), mp.mpf(q2), mp.mpf(corr)
+
+        def moment(a, b):
+            half, rho = (a + b) / 2, mp.sqrt(a * b) * c
+            grow, fall = mp.exp(rho - half), mp.exp(-rho - half)
+            return (grow - fall) / 2 if odd else (grow + fall) / 2
+
+        assert abs(value - moment(a, b)) <= 10 * error
+        exact = mp.diff(lambda x: moment(x, b), a)
+        # At fixed correlation; the size of the terms is exp(-gap)
+        assert abs(slopes.var1 - exact) <= 1e-12 * (abs(exact) + 1 / (1 + a)) + 1e-300
+
+
+@pytest.mark.parametrize(
+    ("place", "width", "var"), [(0.0, 1e-3, 100.0), (0.6123, 0.01, 1.0), (0.6123, 0.01, 900.0)]
+)
+@pytest.mark.parametrize("corr", [1.0, 0.5, -0.999])
+def test_narrow_bumps_are_found(place, width, var, corr):
+    def bump(x):
+        return np.exp(-(((x - place) / width) ** 2))
+
+    value, error = nngp.layer_covariance(bump, var, var, corr, return_error=True)
+    exact = _bump_moment(place, width, var, corr)
+    assert abs(value - exact) <= 10 * error
+    assert error <= 1e-12 * _bump_moment(place, width, var, 1.0)
+
+
+def _bump_moment(place, width, var, corr):
+    """E of exp(-(x-a)²/w² - (y-a)²/w²): a Gaussian integral over x + y and x - y."""
+    along, across = var * (1 + corr) + 0.5 * width**2, var * (1 - corr) + 0.5 * width**2
+    return 0.5 * width**2 * np.exp(-(place**2) / along) / np.sqrt(along * across)
+
+
+def test_a_bump_that_no_sample_meets_can_be_declared():
+    place, width = 0.7312345, 1e-7
+
+    def bump(x):
+        return 3 * np.exp(-(((x - place) / width) ** 2))
+
+    phi = nngp.Activation(bump, features=(place,))
+    value, error = nngp.layer_covariance(phi, 1.0, 1.0, 1.0, return_error=True)
+    exact = 9 * _bump_moment(place, width, 1.0, 1.0)
+    assert abs(value - exact) <= 10 * error + 1e-9 * exact  # the place itself has 16 digits
+    assert error < 1e-8 * exact
+
+
+def test_a_bump_beside_tanh_ends():
+    def phi(x):
+        return np.tanh(x) + 0.3 * np.exp(-(((x - 0.505) * 1500) ** 2))
+
+    value, error = nngp.layer_covariance(phi, 1.0, 1.0, 0.0, return_error=True)
+    w = 1 / 1500
+    mean = 0.3 * w / np.sqrt(w**2 + 2) * np.exp(-(0.505**2) / (w**2 + 2))
+    assert abs(value - mean**2) <= 10 * error  # E[tanh] = 0
+    assert error < 1e-12
+
+
+@pytest.mark.parametrize("scale", [1e140, 1e-140])
+def test_only_the_scale_is_large(scale):
+    value, error = nngp.layer_covariance(
+        lambda x: scale * np.tanh(x), 1.0, 2.0, [1.0, -0.5], return_error=True
+    )
+    exact = nngp.layer_covariance("tanh", 1.0, 2.0, [1.0, -0.5])
+    np.testing.assert_allclose(value / scale / scale, exact, rtol=1e-12)
+    assert np.all(error <= 1e-12 * scale * scale)
+
+
+def test_a_scale_past_float64_is_said_to_be_one():
+    with pytest.raises(nngp.ActivationError, match=r"is too large.*divide"):
+        nngp.layer_covariance(lambda x: 1e160 * np.tanh(x), 1.0, 1.0, 0.5)
+
+
+@pytest.mark.parametrize("name", ["square", "cube", "relu2", "relu3"])
+def test_powers_past_float64_are_an_error(name):
+    with pytest.raises(nngp.VarianceError, match="past the range of float64"):
+        nngp.layer_covariance(name, 1e200, 1e200, [0.0, 0.5])
+
+
+@pytest.mark.parametrize("var", [1e3, 1e8])
+def test_deficits_and_slopes_of_a_callable_against_closed_forms(var):
+    closed = nngp.Architecture(1, "erf").activation
+    numeric = nngp.Activation(lambda x: erf(x))
+    one_minus = np.array([1e-12, 1e-7, 1e-3, 0.3, 1.0])
+    curves = [nngp.compile_curve(nngp.Architecture(1, phi, var, 0.0)) for phi in (closed, numeric)]
+    exact, found = (curve.deficit(one_minus=one_minus) for curve in curves)
+    np.testing.assert_allclose(found, exact, rtol=1e-12)
+
+
+def _honest(seeds):
+    table = []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        phi, where = random_activation(rng), random_pair(rng)
+        activation = nngp.Activation(phi, features=phi.features)
+        try:
+            value, error = nngp.layer_covariance(activation, *where, return_error=True)
+        except nngp.ActivationError:  # too much structure, and said so
+            table.append((seed, np.nan, np.nan, 0.0))
+            continue
+        exact, scale = phi.expectation(*where), _scale(activation, *where[:2])
+        table.append((seed, float(abs(mp.mpf(float(value)) - exact)), float(error), scale))
+    return np.array(table)
+
+
+def _scale(activation, var1, var2):
+    return float(
+        np.prod([nngp.layer_covariance(activation, q, q, 1.0) for q in (var1, var2)]) ** 0.5
+    )
+
+
+def test_random_activations_report_their_error():
+    _check_honest(_honest(range(4)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_a_thousand_random_activations_report_their_error(part):
+    table = _honest(range(1000 + 100 * part, 1100 + 100 * part))
+    done = np.isfinite(table[:, 1])
+    relative = table[done, 2] / table[done, 3]
+    print(
+        f"\npart {part}: {done.sum()} of 100 done, error below 1e-12: "
+        f"{np.mean(relative < 1e-12):.2f}, below 1e-6: {np.mean(relative < 1e-6):.2f}, "
+        f"largest true / reported error: {np.max(table[done, 1] / table[done, 2]):.2g}"
+    )
+    _check_honest(table)
+
+
+def _check_honest(table):
+    done = np.isfinite(table[:, 1])
+    dishonest = done & (table[:, 1] > 10 * table[:, 2])
+    assert not dishonest.any(), table[dishonest]
+    assert done.mean() > 0.9
