@@ -14,6 +14,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._digest import digest
+from nngp._fields import Fields
 from nngp._files import usable_folder
 from nngp._progress import Progress, progress_for
 from nngp.errors import NoFactorError, NotPositiveDefiniteError
@@ -45,6 +46,7 @@ from nngp.posterior.solution import (
     JointMatrices,
     Rows,
     Solution,
+    read_edges,
     tiles_on_host,
 )
 from nngp.posterior.targets import middle_of, with_ones
@@ -250,24 +252,40 @@ class CGSolution(Solution):
 
 
 def read_cg(
-    header: Mapping[str, Any],
+    header: Fields,
     read: ArrayReader,
     problem: Problem,
     split: KernelSplit,
     noise: Noise,
+    Y: Array,
 ) -> CGSolution:
     """The solution from a saved model; nothing is computed until a variance is asked for."""
-    edges = tuple(header["edges"])
-    resources = replace(problem.resources, rate=0.0)
-    own = CGProblem(problem.architecture, problem.inputs, resources, CG(**header["options"]))
+    (n, outputs), constant = Y.shape, None
+    edges, options = read_edges(header, n), _read_options(header)
+    own = CGProblem(problem.architecture, problem.inputs, problem.resources, options)
     with problem.engine.run() as run:
-        alpha, constant = run.columns(read("alpha"), edges), None
+        alpha = run.columns(read("alpha", (outputs, n)), edges)
         if not split.is_trivial:
-            ones = run.columns(read("constant/alpha"), edges)
-            constant = Constant(split, header["beta"], read("constant/sums"), (), ones)
-    reached, failed = CGConvergence(**header["reached"]), header["failed_attempts"]
-    seconds = header["seconds"]
-    return CGSolution(own, edges, split, noise, constant, alpha, reached, failed, seconds)
+            ones = run.columns(read("constant/alpha", (1, n)), edges)
+            beta = header.number("beta", 0, above=True)
+            constant = Constant(split, beta, read("constant/sums", (outputs,)), (), ones)
+    reached = header.fields("reached").record(CGConvergence)
+    if reached.iterations > options.max_iterations:
+        raise header.wrong("options", f"at least {reached.iterations} iterations, as it took")
+    failed, seconds = header.whole("failed_attempts"), header.fields("seconds")
+    spent = {name: seconds.number(name, 0) for name in seconds.values}
+    return CGSolution(own, edges, split, noise, constant, alpha, reached, failed, spent)
+
+
+def _read_options(header: Fields) -> CG:
+    """The options from a saved model."""
+    try:
+        options = CG(**header.fields("options").values)
+    except (TypeError, ValueError, ArithmeticError) as cause:
+        raise header.fail(f"its options of conjugate gradients cannot be used: {cause}") from None
+    if options.tolerance != header.fields("report").number("tolerance"):
+        raise header.wrong("options", "the tolerance of its report")
+    return options
 
 
 def solve_by_cg(

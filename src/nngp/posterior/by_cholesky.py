@@ -38,18 +38,15 @@ from nngp.posterior.noise import Noise
 from nngp.posterior.resources import Resources
 from nngp.posterior.solution import (
     Advance,
-    ArrayReader,
     Explained,
     Factored,
     JointMatrices,
     Rows,
+    residual,
     tiles_on_host,
     times_transposed,
-    times_weights,
 )
 from nngp.posterior.targets import middle_of, with_ones
-
-CHECKED_ROWS = 64  # of K, computed anew for the residual
 
 
 @dataclass(frozen=True)
@@ -160,34 +157,18 @@ class CholeskySolution(Factored):
         }
 
     def arrays(self, run: EngineRun, *, factor: bool) -> Iterator[tuple[str, Array]]:
+        """None without the factor: with it, everything else is computed again."""
+        if not factor:
+            return
         yield "z", tiles_on_host(run, self.z)
         yield "alpha", tiles_on_host(run, self.alpha)
         if self.constant is not None:
             yield "constant/z", tiles_on_host(run, self.constant.z)
             yield "constant/alpha", tiles_on_host(run, self.constant.alpha)
             yield "constant/sums", self.constant.sums
-        for i, row in enumerate(self.factor.rows if factor else []):
+        for i, row in enumerate(self.factor.rows):
             for j, tile in enumerate(row):
                 yield f"factor/{i}/{j}", run.fetch(tile)
-
-
-def read_cholesky(
-    header: Mapping[str, Any], read: ArrayReader, engine: Engine, split: KernelSplit, noise: Noise
-) -> CholeskySolution:
-    """The solution from a saved model that holds the factor."""
-    edges = tuple(header["edges"])
-    with engine.run() as run:
-        rows = [
-            [run.put(read(f"factor/{i}/{j}")) for j in range(i + 1)] for i in range(len(edges) - 1)
-        ]
-        constant = None
-        z, alpha = (run.columns(read(name), edges) for name in ("z", "alpha"))
-        if not split.is_trivial:
-            one_z, one_alpha = (run.columns(read(f"constant/{k}"), edges) for k in ("z", "alpha"))
-            constant = Constant(split, header["beta"], read("constant/sums"), one_z, one_alpha)
-    factor = Factor(edges, rows, noise.variance / split.scale, header["log_det"])
-    more = (header[name] for name in ("log_evidence", "failed_attempts", "seconds"))
-    return CholeskySolution(factor, split, noise, constant, z, alpha, *more)
 
 
 def solve_by_cholesky(
@@ -316,28 +297,6 @@ def _keep_constant_apart(
     z, alpha = (run.columns(row[:-1] - apart[:, None] * row[-1], factor.edges) for row in rows)
     ones_z, ones_alpha = (run.columns(row[-1:], factor.edges) for row in rows)
     return z, alpha, replace(constant, z=ones_z, alpha=ones_alpha)
-
-
-def residual(
-    engine: Engine, matrix: KernelMatrix, solution: CholeskySolution, targets: Array
-) -> float:
-    """max |(K + noise) α - Y| over some rows of K computed anew, relative to max |Y|; and by how
-    much the constant contradicts α, which those rows cannot see."""
-    n, factor = len(targets), solution.factor
-    count = min(CHECKED_ROWS, n)
-    start = int(np.random.default_rng(0).integers(0, n - count + 1))
-    rows = slice(start, start + count)
-    with engine.run() as run:
-        handles = [
-            times_weights(run, matrix, rows, columns, alpha, factor.shift)
-            for columns, alpha in zip(solution.slices, solution.alpha, strict=True)
-        ]
-        fitted = np.sum([run.fetch(handle) for handle in handles], axis=0) + solution.mean
-    missed = float(np.abs(fitted - targets[rows]).max())
-    if solution.constant is not None:
-        missed = max(missed, solution.constant.contradiction(solution.weights))
-    largest = float(np.abs(targets).max())
-    return missed / (largest if largest > 0 else 1.0)
 
 
 def _kernel_tile(

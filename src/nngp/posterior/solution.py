@@ -8,23 +8,32 @@ Y - μ.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from nngp._arrays import TINY, Array
+from nngp._fields import Fields
 from nngp.errors import VarianceError
 from nngp.gram import InputSet, KernelMatrix, KernelSplit, Tile
 from nngp.linsolve import Engine, EngineRun, Factor, Forecast
 from nngp.linsolve.engines.engine import Handle
+from nngp.linsolve.tiling import Edges
 from nngp.posterior.constant import Constant
 from nngp.posterior.noise import Noise
 from nngp.posterior.resources import Resources
 
 Rows = Sequence[slice]  # blocks of test points
 Advance = Callable[[slice], None]  # called when a block is done
-ArrayReader = Callable[[str], Array]  # an array of a saved model, by its name
+CHECKED_ROWS = 64  # of K, computed anew for the residual
 UNUSABLE = 1e-3  # error of a mean, relative to the largest target
+
+
+class ArrayReader(Protocol):
+    """Reads arrays of a saved model."""
+
+    def __call__(self, name: str, shape: tuple[int, ...], dtype: str = "float64") -> Array:
+        """A finite array of this name, shape and type; raises ModelFileError otherwise."""
 
 
 class JointMatrices(NamedTuple):
@@ -141,6 +150,14 @@ class Factored(Solution):
     log_evidence: float
 
 
+def read_edges(header: Fields, n: int) -> Edges:
+    """Where the tiles begin, from a saved model."""
+    edges = header.list("edges", int)
+    if len(edges) < 2 or edges[0] != 0 or edges[-1] != n or min(np.diff(edges)) <= 0:
+        raise header.wrong("edges", f"increasing numbers from 0 to {n}")
+    return tuple(edges)
+
+
 def means(
     run: EngineRun, cross: KernelMatrix, solution: Solution, rows: Sequence[slice]
 ) -> list[Handle]:
@@ -170,6 +187,31 @@ def times_weights(
     """A block of the matrix times a tile of α, as a handle."""
     first = partial(matrix.block, rows, columns, shift=shift)
     return run.chain(first, then=times_transposed, beside=(alpha,))
+
+
+def residual(
+    engine: Engine,
+    matrix: KernelMatrix,
+    solution: Solution,
+    targets: Array,
+    count: int = CHECKED_ROWS,
+) -> float:
+    """max |(K + noise) α - Y| over some rows of K computed anew, relative to max |Y|; and by how
+    much the constant contradicts α, which those rows cannot see."""
+    n, shift = len(targets), solution.noise.variance / solution.split.scale
+    start = int(np.random.default_rng(0).integers(0, n - min(CHECKED_ROWS, n) + 1))
+    rows = slice(start, start + min(count, n))
+    with engine.run() as run:
+        handles = [
+            times_weights(run, matrix, rows, columns, alpha, shift)
+            for columns, alpha in zip(solution.slices, solution.alpha, strict=True)
+        ]
+        fitted = np.sum([run.fetch(handle) for handle in handles], axis=0) + solution.mean
+    missed = float(np.abs(fitted - targets[rows]).max())
+    if solution.constant is not None:
+        missed = max(missed, solution.constant.contradiction(solution.weights))
+    largest = float(np.abs(targets).max())
+    return missed / (largest if largest > 0 else 1.0)
 
 
 def times_transposed(block: Tile, alpha: Tile) -> Tile:

@@ -5,7 +5,6 @@ largest. A common factor on the prior and noise variances changes the variances 
 no decision: it is chosen for the largest leave-one-out probability of the true classes.
 """
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +15,8 @@ from sklearn.utils.validation import validate_data
 
 from nngp._arrays import Array, Index
 from nngp.posterior import Posterior, condition
-from nngp.predictors.estimator import NNGPEstimator, ReadArray
+from nngp.predictors.estimator import NNGPEstimator
+from nngp.predictors.model_file import ModelFile
 from nngp.predictors.probability import best_variance_scale, largest_probability
 from nngp.predictors.scaling import TargetScaling
 
@@ -127,11 +127,16 @@ budget, solver, engine, random_state, progress
         if is_object and not all(isinstance(label, str) for label in classes):
             raise ValueError("class labels that are neither text nor numbers cannot be saved")
         values, arrays = super()._state()
+        stored = classes.astype(str) if is_object else classes
         values |= {"output_scale": self.output_scale_, "object_classes": is_object}
-        return values, {**arrays, "classes": classes.astype(str) if is_object else classes}
+        return {**values, "class_type": stored.dtype.str}, {**arrays, "classes": stored}
 
-    def _restore(self, values: Mapping[str, Any], read: ReadArray, posterior: Posterior) -> None:
-        super()._restore(values, read, posterior)
-        classes = read("classes")
-        self.classes_ = classes.astype(object) if values["object_classes"] else classes
-        self.output_scale_ = values["output_scale"]
+    def _restore(self, file: ModelFile, posterior: Posterior) -> None:
+        super()._restore(file, posterior)
+        fitted, scaling = file.header.fields("fitted"), self._target_scaling
+        if scaling.center.any() or np.ptp(scaling.spread) or scaling.spread[0] > 1:
+            raise file.damaged("its targets are not scaled as those of classes")
+        count, kind = posterior._targets.shape[1], fitted.text("class_type")
+        classes = file.read_labels("classes", count, kind)
+        self.classes_ = classes.astype(object) if fitted.flag("object_classes") else classes
+        self.output_scale_ = fitted.number("output_scale", 0, above=True)

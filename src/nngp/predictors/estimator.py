@@ -1,7 +1,8 @@
 """Common base of both estimators: fit, test inputs, saved state."""
 
+import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -11,15 +12,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp._arrays import Array
+from nngp._fields import Fields
+from nngp.gram import common_var
 from nngp.posterior import Posterior, condition
-from nngp.posterior.serialize import arrays_of, header_of
-from nngp.predictors.model_file import as_json, from_json, write_model
-from nngp.predictors.parameters import NNGPParameters
-from nngp.predictors.scaling import InputScaling, TargetScaling
+from nngp.posterior.serialize import DEEPEST, arrays_of, header_of
+from nngp.predictors.model_file import ModelFile, as_json, from_json, write_model
+from nngp.predictors.parameters import NNGPParameters, check_choice
+from nngp.predictors.scaling import TARGET_SCALINGS, InputScaling, TargetScaling
 from nngp.predictors.selection import SelectionProblem, choose
 from nngp.predictors.selection.table import as_column
-
-ReadArray = Callable[[str], NDArray[Any]]
 
 
 class NNGPEstimator(NNGPParameters):
@@ -114,6 +115,7 @@ class NNGPEstimator(NNGPParameters):
                 f"{type(self).__name__} is a class of your own; only NNGPRegressor and "
                 "NNGPClassifier can be saved"
             )
+        self._check_saved(self.n_features_in_)
         values, arrays = self._state()
         header = {
             "kind": self._kind,
@@ -135,7 +137,7 @@ class NNGPEstimator(NNGPParameters):
     def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         """Return the plain values and the arrays of the fitted model, for a file."""
         names, scaling = getattr(self, "feature_names_in_", None), self._input_scaling
-        values = {
+        values: dict[str, object] = {
             "n_features_in": self.n_features_in_,
             "feature_names": None if names is None else [str(name) for name in names],
             "unit": scaling.unit,
@@ -151,14 +153,73 @@ class NNGPEstimator(NNGPParameters):
         }
         return values, arrays
 
-    def _restore(self, values: Mapping[str, Any], read: ReadArray, posterior: Posterior) -> None:
+    def _check_saved(self, d: int) -> None:
+        """Raise ValueError or TypeError for parameters that `fit` would not accept."""
+        self._check_parameters(d)
+        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
+        if not isinstance(self.depth, str) and DEEPEST < self.depth < math.inf:
+            raise ValueError(f"depth must be at most {DEEPEST} in a file, got {self.depth}")
+        self._candidates()
+        check_random_state(self.random_state)
+
+    def _restore(self, file: ModelFile, posterior: Posterior) -> None:
         """Set the fitted attributes from what `_state` returned."""
-        self.n_features_in_ = values["n_features_in"]
+        values = file.header.fields("fitted")
+        d = self.n_features_in_ = values.whole("n_features_in", 1)
         if values["feature_names"] is not None:
-            self.feature_names_in_ = np.array(values["feature_names"], dtype=object)
-        center, factor, relevance = map(read, ("input_center", "input_factor", "relevance"))
-        inputs = InputScaling(center, factor, relevance, values["unit"], values["constant"])
-        targets = TargetScaling(read("target_center"), read("target_spread"))
-        self._set_fit(posterior, inputs, targets)
-        columns = values["selection"]
-        self.selection_ = {name: as_column(from_json(columns[name])) for name in columns}
+            self.feature_names_in_ = np.array(values.list("feature_names", str, d), dtype=object)
+        if posterior._single:
+            raise file.damaged("its posterior is not that of an estimator")
+        self._set_fit(posterior, _input_scaling(file, posterior), _target_scaling(file, posterior))
+        self.selection_ = _selection(file, values.fields("selection"))
+
+
+def _input_scaling(file: ModelFile, posterior: Posterior) -> InputScaling:
+    values = file.header.fields("fitted")
+    d, unit, constant = (
+        values.whole("n_features_in", 1),
+        values.flag("unit"),
+        values.flag("constant"),
+    )
+    if posterior._inputs.shape[1] != d + constant:
+        raise values.wrong("n_features_in", f"{posterior._inputs.shape[1] - constant}")
+    center, factor, relevance = (
+        file.read(name, (d,)) for name in ("input_center", "input_factor", "relevance")
+    )
+    if constant > unit or (unit and common_var(posterior._inputs) != 1.0):
+        raise values.wrong("unit", "true only of inputs of norm 1, and with a constant input")
+    if (factor < 0).any() or (relevance < 0).any():
+        raise file.damaged("its factors or relevances of the inputs are negative")
+    with np.errstate(over="ignore"):  # a column's spread is not below the rounding of its mean
+        far = np.abs(center) * factor > np.sqrt(relevance) / np.finfo(float).eps
+    if far.any():
+        raise file.damaged("its centers and factors of the inputs contradict each other")
+    return InputScaling(center, factor, relevance, unit, constant)
+
+
+def _target_scaling(file: ModelFile, posterior: Posterior) -> TargetScaling:
+    outputs = posterior._targets.shape[1]
+    center, spread = (file.read(name, (outputs,)) for name in ("target_center", "target_spread"))
+    scaling = TargetScaling(center, spread)
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = (spread > 0).all() and np.isfinite(scaling.undo(posterior._targets)).all()
+    if not whole:
+        raise file.damaged("its centers and spreads are not those of its targets")
+    return scaling
+
+
+def _selection(file: ModelFile, values: Fields) -> dict[str, NDArray[Any]]:
+    """The table of networks that were tried: columns of equal length."""
+    columns = {name: values[name] for name in values.values}
+    if not all(isinstance(column, list) for column in columns.values()):
+        raise file.damaged("its table of networks is damaged")
+    cells = [cell for column in columns.values() for cell in column]
+    plain = all(isinstance(c, str | int | float | None) or _is_list_of_numbers(c) for c in cells)
+    if not plain or len({len(column) for column in columns.values()}) > 1:
+        raise file.damaged("its table of networks is damaged")
+    with file.reporting_damage():
+        return {name: as_column(from_json(column)) for name, column in columns.items()}
+
+
+def _is_list_of_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(part, int | float) for part in value)

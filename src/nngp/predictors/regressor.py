@@ -1,6 +1,5 @@
 """Regression: the posterior mean predicts, the posterior variance is its uncertainty."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp._arrays import Array
 from nngp.posterior import Posterior
-from nngp.predictors.estimator import NNGPEstimator, ReadArray
+from nngp.predictors.estimator import NNGPEstimator
+from nngp.predictors.model_file import ModelFile
 from nngp.predictors.parameters import Seed, check_choice
 from nngp.predictors.scaling import TARGET_SCALINGS, TargetScaling
 
@@ -171,6 +171,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         values, arrays = super()._state()
         return {**values, "single": self._single}, arrays
 
-    def _restore(self, values: Mapping[str, Any], read: ReadArray, posterior: Posterior) -> None:
-        super()._restore(values, read, posterior)
-        self._single = values["single"]
+    def _restore(self, file: ModelFile, posterior: Posterior) -> None:
+        super()._restore(file, posterior)
+        fitted = file.header.fields("fitted")
+        self._single = fitted.flag("single")
+        if self._single and posterior._targets.shape[1] > 1:
+            raise fitted.wrong("single", "false, as there are several outputs")
