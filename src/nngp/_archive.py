@@ -135,11 +135,15 @@ class StoredArchive:
         if fields[0] != b"PK\5\6" or fields[7]:
             raise ValueError("it is cut short, or has bytes after its end")
         *disks, there, count, size, begin = fields[1:7]
-        if IN_EXTRA in (size, begin) or count == 0xFFFF:
+        if self._has_large_end(last):
             last, disks, there, count, size, begin = self._large_end(last)
         if any(disks) or there != count or begin + size != last:
             raise ValueError("its end does not say where its directory is")
         return begin, size, count
+
+    def _has_large_end(self, last: int) -> bool:
+        place = last - struct.calcsize(LOCATOR)
+        return place >= 0 and self._exactly(place, 4) == b"PK\6\7"
 
     def _large_end(self, last: int) -> tuple[int, list[int], int, int, int, int]:
         """The fields of the end of an archive that is too large for those of 32 bits."""
@@ -209,9 +213,10 @@ def _check_plain(flags: int, method: int, packed: int, unpacked: int) -> None:
 
 
 def _name(raw: bytes) -> str:
-    if not raw.isascii() or b"\0" in raw:
+    name = raw.decode("ascii", "replace")
+    if not name.isascii() or not name.isprintable():
         raise ValueError("it has a member whose name is damaged")
-    return raw.decode("ascii")
+    return name
 
 
 def _check_crc(member: Member, found: int) -> None:

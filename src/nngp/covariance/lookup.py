@@ -26,6 +26,7 @@ from nngp.architecture import Activation, ActivationLike, activation_names, as_a
 from nngp.covariance import numeric
 from nngp.covariance.closed_form import closed_form
 
+LARGEST = 400_000_000  # bytes of an array in a file; the authors' largest has 2 MB
 FORMAT = 1
 _FINGERPRINT = np.linspace(-3.0, 3.0, 25)  # points at which a loaded table checks its activation
 _Fill = Literal["sum", "exact"]
@@ -206,10 +207,10 @@ def _read(path: str | Path) -> tuple[str, str, dict[str, Array]]:
     """Name of the activation, way of filling, and arrays of a saved table."""
     try:
         names = ("grid", "values", "at_one", "at_minus_one", "phi")
-        data = _npy.read_npz(path, ("format", *names))
+        data = _npy.read_npz(path, ("format", *names), LARGEST)
         kind, version, name, fill = (str(x) for x in data["format"])
         arrays = {k: data[k] for k in names}
-    except FileNotFoundError:
+    except (FileNotFoundError, MemoryError, SystemError):
         raise
     except Exception as cause:
         raise ValueError(f"{path} is not a look-up table that nngp saved ({cause})") from cause

@@ -112,18 +112,22 @@ class _FactorCheck:
         """Raise the header's error if the sums are not what they must be, up to rounding."""
         solved, diagonal, tolerance = self._solved, self._diagonal, float(np.sqrt(self._eps))
         with np.errstate(over="ignore", invalid="ignore"):
-            is_factor = np.abs(self._squares - diagonal) <= tolerance * diagonal
+            is_factor = _within(self._squares - diagonal, tolerance * diagonal)
             size, shared = np.sqrt(diagonal.max()), solved.shared
             z, alpha = (_lengths(rows) for rows in (solved.z, solved.alpha))
             z, alpha = z + shared * z[-1], alpha + shared * alpha[-1]
             missed = _largest(self._forward - solved.right)
-            fits = missed <= tolerance * (_largest(solved.right) + shared + size * z)
+            fits = _within(missed, tolerance * (_largest(solved.right) + shared + size * z))
             missed = _largest(self._back - solved.z)
-            solves = missed <= tolerance * (z + size * np.sqrt(len(diagonal)) * alpha)
+            solves = _within(missed, tolerance * (z + size * np.sqrt(len(diagonal)) * alpha))
         stated = self._header.number("log_det")
         same = abs(stated - self._log_det) <= tolerance * (len(diagonal) + abs(stated))
-        if not (is_factor.all() and fits.all() and solves.all() and same):
+        if not (is_factor and fits and solves and same):
             raise self._header.fail("its factor is not that of its kernel, data and weights")
+
+
+def _within(difference: Array, allowed: Array) -> bool:
+    return bool((np.abs(difference) <= allowed).all() and np.isfinite(allowed).all())
 
 
 def _lengths(rows: Array) -> Array:

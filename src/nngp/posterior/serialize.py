@@ -35,6 +35,7 @@ DEEPEST = 100_000  # layers of a network in a file: more take minutes to compute
 SOLVERS = ("cholesky", "cg")
 COMPARED = 4  # rows of K, computed anew
 TOLERANCE = 1e-6  # of their residual, relative to the targets
+LARGEST = 1e300  # sum of weights times entries of K, beyond which products overflow
 EVIDENCE = 1e-5  # relative difference of log evidences that rounding explains
 ROUNDING = 1e-11  # of an entry of K from one machine to another
 
@@ -193,8 +194,12 @@ def _residual(
 ) -> tuple[float, float]:
     """The residual of the weights by some rows of K, and what rounding and the solver allow."""
     with np.errstate(all="ignore"):
+        shift = solution.noise.variance / solution.split.scale
+        diagonal = np.max(np.asarray(matrix.diagonal)) + shift
+        moved = np.abs(solution.weights).sum(axis=0).max() * diagonal
+        if not moved < LARGEST:
+            return np.inf, 0.0
         found = residual(problem.engine, matrix, solution, targets, COMPARED)
-        moved = np.abs(solution.weights).sum(axis=0).max() * np.max(np.asarray(matrix.diagonal))
         largest = float(np.abs(targets).max()) or 1.0
         allowed = TOLERANCE + 1e3 * report.residual
         allowed += 10 * (ROUNDING + matrix.error()) * moved / largest

@@ -17,6 +17,7 @@ from weakref import WeakSet
 from nngp.errors import RunStoreError
 from nngp.runs.schema import PATIENCE, PRIMARY, prepare, transaction
 
+LONGEST = 120  # letters of SQLite's own words
 SMALLEST = 512  # bytes in a database that is not empty; less is taken for an empty one
 
 
@@ -149,7 +150,13 @@ def readable_errors(path: Path) -> Iterator[None]:
             raise
         damaged = RunStoreError, DAMAGED
         kind, message = damaged if code in SHORT else MEANINGS.get(code & PRIMARY, damaged)
-        raise kind(message.format(path=path, error=error)) from error
+        raise kind(message.format(path=path, error=_printable(str(error)))) from error
+
+
+def _printable(text: str) -> str:
+    """A text that may quote the bytes of a damaged file, as part of a sentence."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}..."
 
 
 NO_FORK = threading.RLock()  # taken before a database's own lock, never after
