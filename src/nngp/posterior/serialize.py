@@ -5,9 +5,10 @@ tiles. Without it the file is small, and the factor is computed again. A solutio
 gradients has no factor: its weights are kept.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from nngp.posterior.targets import as_targets
 DEEPEST = 100_000  # layers of a network in a file: more take minutes to compute, or for ever
 SOLVERS = ("cholesky", "cg")
 COMPARED = 4  # rows of K, computed anew
-TOLERANCE = 1e-6  # of their residual, relative to the targets
+TOLERANCE = 1e-6  # of the split, and of their residual relative to the targets
 LARGEST = 1e300  # sum of weights times entries of K, beyond which products overflow
 EVIDENCE = 1e-5  # relative difference of log evidences that rounding explains
 ROUNDING = 1e-11  # of an entry of K from one machine to another
@@ -99,9 +100,11 @@ def restore(
     rate = 0.0 if solver == "cg" else flops(edges) / max(expected.seconds, 1e-9)
     problem = Problem(architecture, inputs, Resources(chosen, memory, progress, rate))
     with _impossible(header):
+        own = problem.matrix().split
+    if not _same_split(split, own):
+        raise header.wrong("split", f"that of its network and inputs, {own}")
+    with _impossible(header):
         matrix = problem.matrix(split)
-    if not matrix.is_exact:
-        raise header.wrong("split", "the split of the kernel of these inputs")
     solution: Solution
     if solver == "cg":
         solution = read_cg(header, read, problem, split, noise, targets)
@@ -149,6 +152,14 @@ def _split(header: Fields) -> KernelSplit:
     if not whole:
         raise header.wrong("split", "scale and offset of the kernel")
     return split
+
+
+def _same_split(one: KernelSplit, other: KernelSplit) -> bool:
+    """Whether two splits are equal up to rounding."""
+    if one.is_trivial or other.is_trivial:
+        return one == other
+    pairs = zip(astuple(one), astuple(other), strict=True)
+    return all(math.isclose(a, b, rel_tol=TOLERANCE) for a, b in pairs)
 
 
 def _noise(header: Fields) -> Noise:

@@ -53,6 +53,7 @@ def load(
         header = file.header.fields("posterior")
         posterior = restore(header, file.read, engine=engine, progress=progress)
         model._restore(file, posterior)
+        file.header.fields("notes")
         file.check_complete()
         return model
 

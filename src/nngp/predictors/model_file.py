@@ -172,7 +172,14 @@ def _refuse(path: str | os.PathLike[str]) -> NoReturn:
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the plain values of a saved model, without its arrays."""
     with open_model(path) as file:
-        return file.header.values
+        header = file.header
+        header.text("kind")
+        header.fields("notes")
+        posterior = header.fields("posterior")
+        posterior.fields("architecture")
+        posterior.number("noise_var", 0)
+        posterior.flag("factor")
+        return header.values
 
 
 def as_json(value: object) -> Any:
