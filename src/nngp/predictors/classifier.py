@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from nngp._arrays import Array, Index
 from nngp.posterior import Posterior, condition
@@ -64,7 +63,7 @@ budget, solver, engine, random_state, progress
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose a network, condition it on the data, and find the scale of the variances."""
-        inputs, labels = validate_data(self, X, y, dtype=np.float64, order="C")
+        inputs, labels = self._validated(X, y)
         check_classification_targets(labels)
         classes, index = np.unique(labels, return_inverse=True)
         targets = np.eye(len(classes))[index] - 1.0 / len(classes)

@@ -1,18 +1,21 @@
 """Common base of both estimators: fit, test inputs, saved state."""
 
 import os
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp._arrays import Array
+from nngp.errors import ColumnWarning
 from nngp.posterior import Posterior, condition
 from nngp.posterior.serialize import arrays_of, header_of
+from nngp.predictors.columns import Columns, mixed_table, table_of
 from nngp.predictors.model_file import as_json, from_json, write_model
 from nngp.predictors.parameters import NNGPParameters
 from nngp.predictors.scaling import InputScaling, TargetScaling
@@ -26,6 +29,21 @@ class NNGPEstimator(NNGPParameters):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
+
+    def _validated(self, X: Any, y: Any, **checks: bool) -> tuple[Array, NDArray[Any]]:
+        """Check training inputs and targets; learn the encoding of a table that is not all
+        numbers."""
+        table, columns = mixed_table(X), None
+        if table is not None:
+            columns = Columns.learn(table)
+            _warn(columns.left_out)
+            X, _ = columns.encode(table)
+        inputs, answers = validate_data(self, X, y, dtype=np.float64, order="C", **checks)
+        if columns is not None:  # names and number of the columns, not of their encodings
+            self.n_features_in_ = len(columns.names)
+            self.feature_names_in_ = np.array(columns.names, dtype=object)
+        self.columns_ = columns
+        return inputs, answers
 
     def _fit_process(self, X: Array, Y: Array, targets: TargetScaling, *, classes: bool) -> None:
         """Scale the data, choose a network on some points, condition it on all."""
@@ -87,7 +105,19 @@ class NNGPEstimator(NNGPParameters):
     def _scaled(self, X: ArrayLike) -> Array:
         """Check test inputs and bring them to the scale of the training inputs."""
         check_is_fitted(self, "posterior_")
+        if self.columns_ is not None:
+            return self._input_scaling(self._encoded(X, self.columns_))
         return self._input_scaling(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
+
+    def _encoded(self, X: ArrayLike, columns: Columns) -> Array:
+        """Encode a table, or an array of numbers, as training was encoded."""
+        table = table_of(X)
+        if table is None:
+            plain = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+            table = columns.table_of_array(plain)
+        inputs, remarks = columns.encode(table)
+        _warn(remarks)
+        return inputs
 
     def save(
         self,
@@ -135,8 +165,9 @@ class NNGPEstimator(NNGPParameters):
     def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         """Return the plain values and the arrays of the fitted model, for a file."""
         names, scaling = getattr(self, "feature_names_in_", None), self._input_scaling
-        values = {
+        values: dict[str, object] = {
             "n_features_in": self.n_features_in_,
+            "columns": None if self.columns_ is None else self.columns_.as_dict(),
             "feature_names": None if names is None else [str(name) for name in names],
             "unit": scaling.unit,
             "constant": scaling.constant,
@@ -156,9 +187,16 @@ class NNGPEstimator(NNGPParameters):
         self.n_features_in_ = values["n_features_in"]
         if values["feature_names"] is not None:
             self.feature_names_in_ = np.array(values["feature_names"], dtype=object)
+        columns = values["columns"]
+        self.columns_ = None if columns is None else Columns.from_dict(columns)
         center, factor, relevance = map(read, ("input_center", "input_factor", "relevance"))
         inputs = InputScaling(center, factor, relevance, values["unit"], values["constant"])
         targets = TargetScaling(read("target_center"), read("target_spread"))
         self._set_fit(posterior, inputs, targets)
-        columns = values["selection"]
-        self.selection_ = {name: as_column(from_json(columns[name])) for name in columns}
+        tried = values["selection"]
+        self.selection_ = {name: as_column(from_json(tried[name])) for name in tried}
+
+
+def _warn(remarks: Iterable[str]) -> None:
+    for remark in remarks:
+        warnings.warn(remark, ColumnWarning, stacklevel=4)

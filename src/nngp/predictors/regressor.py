@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from nngp._arrays import Array
 from nngp.posterior import Posterior
@@ -96,9 +96,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose a network and condition it on the data."""
-        inputs, answers = validate_data(
-            self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
-        )
+        inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
         targets = np.asarray(answers, dtype=np.float64).reshape(len(inputs), -1)
         check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         scaling = TargetScaling.learn(targets, self.target_scaling)
