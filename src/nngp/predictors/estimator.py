@@ -15,7 +15,7 @@ from nngp._arrays import Array
 from nngp.errors import ColumnWarning
 from nngp.posterior import Posterior, condition
 from nngp.posterior.serialize import arrays_of, header_of
-from nngp.predictors.columns import Columns, mixed_table, table_of
+from nngp.predictors.columns import Columns, TableLike, mixed_table, table_of
 from nngp.predictors.model_file import as_json, from_json, write_model
 from nngp.predictors.parameters import NNGPParameters
 from nngp.predictors.scaling import InputScaling, TargetScaling
@@ -30,7 +30,7 @@ class NNGPEstimator(NNGPParameters):
 
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
 
-    def _validated(self, X: Any, y: Any, **checks: bool) -> tuple[Array, NDArray[Any]]:
+    def _validated(self, X: TableLike, y: ArrayLike, **checks: bool) -> tuple[Array, NDArray[Any]]:
         """Check training inputs and targets; learn the encoding of a table that is not all
         numbers."""
         table, columns = mixed_table(X), None
@@ -102,14 +102,14 @@ class NNGPEstimator(NNGPParameters):
         out: Array = relevance / max(relevance.max(), np.finfo(float).tiny)
         return out
 
-    def _scaled(self, X: ArrayLike) -> Array:
+    def _scaled(self, X: TableLike) -> Array:
         """Check test inputs and bring them to the scale of the training inputs."""
         check_is_fitted(self, "posterior_")
         if self.columns_ is not None:
             return self._input_scaling(self._encoded(X, self.columns_))
         return self._input_scaling(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
 
-    def _encoded(self, X: ArrayLike, columns: Columns) -> Array:
+    def _encoded(self, X: TableLike, columns: Columns) -> Array:
         """Encode a table, or an array of numbers, as training was encoded."""
         table = table_of(X)
         if table is None:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nngp._arrays import Array
 from nngp.posterior import Posterior
+from nngp.predictors.columns import TableLike
 from nngp.predictors.estimator import NNGPEstimator, ReadArray
 from nngp.predictors.parameters import Seed, check_choice
 from nngp.predictors.scaling import TARGET_SCALINGS, TargetScaling
@@ -94,7 +95,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     _kind: ClassVar[str] = "NNGPRegressor"
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: TableLike, y: ArrayLike) -> Self:
         """Choose a network and condition it on the data."""
         inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
         targets = np.asarray(answers, dtype=np.float64).reshape(len(inputs), -1)
@@ -113,7 +114,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     def predict(
         self,
-        X: ArrayLike,
+        X: TableLike,
         return_std: bool = False,
         return_cov: bool = False,
         *,
@@ -137,7 +138,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         return mean, self._shaped(cov[:, :, None] * targets.spread**2)
 
     def predict_interval(
-        self, X: ArrayLike, coverage: float = 0.95, *, noise: bool = True
+        self, X: TableLike, coverage: float = 0.95, *, noise: bool = True
     ) -> tuple[Array, Array]:
         """Lower and upper ends of the central interval that holds an observation with that
         probability."""
@@ -148,7 +149,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         return mean - half, mean + half
 
     def sample_y(
-        self, X: ArrayLike, n_samples: int = 1, random_state: Seed = 0, *, noise: bool = True
+        self, X: TableLike, n_samples: int = 1, random_state: Seed = 0, *, noise: bool = True
     ) -> Array:
         """Draw samples from the posterior, (m, n_samples) or (m, outputs, n_samples)."""
         Xs, seed = self._scaled(X), check_random_state(random_state).randint(2**31)
@@ -156,7 +157,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         out = np.moveaxis(self._target_scaling.undo(draws), 0, -1)
         return out[:, 0] if self._single else out
 
-    def _mean_and_std(self, X: ArrayLike, *, noise: bool) -> tuple[Array, Array]:
+    def _mean_and_std(self, X: TableLike, *, noise: bool) -> tuple[Array, Array]:
         Xs = self._scaled(X)
         mean, variance = self.posterior_.predict(Xs, noise=noise)
         std = np.sqrt(variance)[:, None] * self._target_scaling.spread

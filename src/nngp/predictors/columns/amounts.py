@@ -6,7 +6,7 @@ a decimal point. "1,234" alone leaves it open.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,7 @@ class AmountFormat:
     def parse(self, texts: NDArray[Any]) -> tuple[Array, Mask]:
         """The numbers, and where a text is one."""
         if self == AmountFormat():
-            found = plain_numbers(texts)
+            found = plain_numbers(texts.tolist())
             if found is not None:
                 return found, np.ones(len(texts), dtype=bool)
         values = [self._number(text) for text in texts.tolist()]
@@ -73,9 +73,8 @@ class AmountFormat:
 PLAIN = AmountFormat()
 
 
-def plain_numbers(texts: NDArray[Any]) -> Array | None:
+def plain_numbers(words: Sequence[str]) -> Array | None:
     """Numbers as Python writes them; None if a text is anything else."""
-    words = texts.tolist()
     try:
         found = np.array([float(word) for word in words], dtype=np.float64)
     except ValueError:

@@ -211,7 +211,7 @@ def reading_of_amounts(column: Column, encoding: NumberEncoding) -> str:
 def example(column: Column, marked: bool = False) -> str:
     """A value of a column of text that is not missing; if `marked`, no plain number."""
     known = column.texts()[~missing_texts(column, among_values=True)]
-    with_marks = (text for text in known.tolist() if plain_numbers(np.array([text])) is None)
+    with_marks = (text for text in known.tolist() if plain_numbers([text]) is None)
     return str(next(with_marks, known[0])) if marked else str(known[0])
 
 

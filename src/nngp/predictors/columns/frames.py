@@ -8,14 +8,27 @@ import datetime
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nngp.predictors.columns.table import Column, InputTable, Kind, Mask
 
 HOUR = 3600.0
+
+
+class Frame(Protocol):
+    """A data frame of pandas or polars, as far as it is known here."""
+
+    @property
+    def columns(self) -> Any: ...
+
+    @property
+    def dtypes(self) -> Any: ...
+
+
+TableLike = ArrayLike | InputTable | Mapping[str, Any] | Frame
 
 
 def table_of(X: object) -> InputTable | None:
@@ -31,7 +44,7 @@ def mixed_table(X: object) -> InputTable | None:
     A frame of numbers without gaps needs none: it is an array with names, and follows
     scikit-learn's rules for these.
     """
-    if isinstance(X, InputTable | Mapping):
+    if isinstance(X, InputTable) or _is_mapping(X):
         return table_of(X)
     if not _has_columns(X):
         return None
@@ -42,7 +55,11 @@ def mixed_table(X: object) -> InputTable | None:
 
 
 def _has_columns(X: object) -> bool:
-    return isinstance(X, Mapping) or (hasattr(X, "columns") and hasattr(X, "dtypes"))
+    return _is_mapping(X) or (hasattr(X, "columns") and hasattr(X, "dtypes"))
+
+
+def _is_mapping(X: object) -> bool:
+    return isinstance(X, Mapping) and not hasattr(X, "shape")  # a sparse matrix may be a dict
 
 
 def _columns(X: object) -> tuple[Column, ...]:

@@ -116,6 +116,8 @@ class InputTable:
 
 
 def _as_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()

@@ -45,11 +45,11 @@ def kind_of_text(column: Column, decimal: str | None = None) -> TextKind:
         return TextKind("text")
     if all(text in TRUE or text in FALSE for text in values.tolist()):
         return TextKind("boolean")
-    if decimal != "," and plain_numbers(values) is not None:
+    if decimal != "," and plain_numbers(values.tolist()) is not None:
         return TextKind("number", PLAIN, plain=True)
     amounts = learn_amounts(values, decimal)
     if amounts is not None:
-        return TextKind("number", amounts, plain=plain_numbers(values) is not None)
+        return TextKind("number", amounts, plain=plain_numbers(values.tolist()) is not None)
     dates = learn_dates(values)
     if dates is not None:
         return TextKind("date", dates=dates)
