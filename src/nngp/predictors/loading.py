@@ -49,5 +49,6 @@ def load(
         params = {name: from_json(value) for name, value in header["params"].items()}
         model = KINDS[header["kind"]](**params, engine=engine, progress=progress)
         posterior = restore(header["posterior"], file.read, engine=engine, progress=progress)
-        model._restore(header["fitted"], file.read, posterior)
+        with file.reporting_damage(ValueError):  # values that no fit writes
+            model._restore(header["fitted"], file.read, posterior)
         return model

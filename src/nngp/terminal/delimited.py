@@ -5,6 +5,7 @@ import codecs
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from nngp.predictors.columns import Column, InputTable, decimal_mark
@@ -48,8 +49,8 @@ def separator_of(option: str | None) -> str | None:
 def check_encoding(encoding: str | None) -> None:
     """Raise UsageError for an encoding that is not known."""
     try:
-        codecs.lookup(encoding or "utf-8")
-        b"".decode(encoding or "utf-8")
+        with suppress(UnicodeError):
+            b" ".decode(encoding or "utf-8")
     except (LookupError, ValueError):
         raise UsageError(
             f"--encoding '{encoding}' is not known; use utf-8, latin-1, cp1252, utf-16 or another"

@@ -22,7 +22,7 @@ from nngp.terminal.output import (
 from nngp.terminal.parsing import number
 from nngp.terminal.scores import Model, leave_one_out_scores
 from nngp.terminal.tables import check_not_input, check_writable, column_of, read_table
-from nngp.terminal.target import check_learnable, learn_target
+from nngp.terminal.target import learn_target
 
 
 def fit(options: FitOptions) -> None:
@@ -36,7 +36,6 @@ def fit(options: FitOptions) -> None:
         target, classes = learn_target(table, options.target, options.task)
         rows = target.known(table)
         column, inputs = rows.column(target.name), _inputs(rows, options)
-        check_learnable(target, column)
         answers = target.labels(column) if classes else target.amounts(column)
         _print_remarks(rows, inputs)
         kind = NNGPClassifier if classes else NNGPRegressor

@@ -91,6 +91,8 @@ def learn_target(table: InputTable, name: str, task: TargetKind) -> tuple[Target
         _check_words(column, found, task)
         return Target(name, None), task != TargetKind.regression
     numbers = NumberEncoding.learn(column, found if column.is_text else None)
+    values = numbers.read(column)
+    _check_varies(column, values[~np.isnan(values)])
     if column.is_text and not found.plain:
         if task == TargetKind.classification:
             return Target(name, None), True
@@ -98,12 +100,12 @@ def learn_target(table: InputTable, name: str, task: TargetKind) -> tuple[Target
     return Target(name, numbers), _are_classes(column, numbers, task)
 
 
-def check_learnable(target: Target, column: Column) -> None:
+def _check_varies(column: Column, values: NDArray[Any]) -> None:
     """Raise DataError for a target that is the same in every row."""
-    if len(set(column.texts().tolist())) == 1:
+    if len(set(values.tolist())) == 1:
+        value = f"{values[0]:.15g}" if values.dtype.kind == "f" else f"'{values[0]}'"
         raise DataError(
-            f"column '{target.name}' is '{column.texts()[0]}' in every row; there is nothing to "
-            "learn"
+            f"column '{column.name}' is {value} in every row; there is nothing to learn"
         )
 
 
@@ -133,6 +135,8 @@ def _empty(name: str) -> DataError:
 
 def _check_words(column: Column, found: TextKind, task: TargetKind) -> None:
     """Raise UsageError where the task is not classification, and the target hardly classes."""
+    known = column.texts()[~missing_texts(column, among_values=False, besides=LABELS)]
+    _check_varies(column, known)
     if task == TargetKind.classification:
         return
     if found.kind in ("date", "other"):
@@ -142,7 +146,6 @@ def _check_words(column: Column, found: TextKind, task: TargetKind) -> None:
             "numbers first"
         )
     if task == TargetKind.auto:
-        known = column.texts()[~missing_texts(column, among_values=False, besides=LABELS)]
         count = len(set(known.tolist()))
         if count > max(2, len(known) / 2):
             raise UsageError(

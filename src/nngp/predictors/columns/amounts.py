@@ -105,6 +105,12 @@ def possible_marks(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(mark for mark in MARKS if all(map(PATTERNS[mark].fullmatch, bodies)))
 
 
+def unit_of(text: str) -> str:
+    """The unit beside a number in text, or none."""
+    parts = _split(text)
+    return parts[2] if parts else ""
+
+
 def _split(text: str) -> tuple[float, str, str] | None:
     """Sign, digits with their marks, and unit of a text that may be a number."""
     if len(text) > LONGEST:

@@ -148,7 +148,7 @@ def _learn(column: Column, found: TextKind) -> Encoding:
 def _reason_to_skip(column: Column, found: TextKind) -> str:
     """The reason to leave a column out, or an empty text."""
     values, missing = _values(column, found)
-    if missing.all():
+    if missing.all() or (column.is_text and missing_texts(column, among_values=True).all()):
         return "all its values are missing"
     if column.kind == "other":
         return f"it holds {IN_WORDS['other']}"

@@ -12,6 +12,7 @@ from nngp.predictors.columns.amounts import (
     learn_amounts,
     plain_numbers,
     possible_marks,
+    unit_of,
 )
 from nngp.predictors.columns.calendar import DateFormat, learn_dates
 from nngp.predictors.columns.missing import ALWAYS, AMONG_VALUES, is_any_of
@@ -53,6 +54,7 @@ def kind_of_text(column: Column, decimal: str | None = None) -> TextKind:
     dates = learn_dates(values)
     if dates is not None:
         return TextKind("date", dates=dates)
+    _check_one_format(column.name, values.tolist())
     _check_not_nearly(column.name, values)
     return TextKind("text")
 
@@ -73,6 +75,22 @@ def decimal_mark(table: InputTable, usual: str | None = None) -> str | None:
     if marks:
         return marks.pop() if len(marks) == 1 else None
     return None if has_points else usual
+
+
+def _check_one_format(name: str, texts: list[str]) -> None:
+    """Raise ValueError for numbers in several units, or with several decimal marks."""
+    formats: dict[tuple[tuple[str, ...], str], str] = {}
+    for text in texts:
+        marks, unit = possible_marks([text]), unit_of(text)
+        if not marks:
+            return
+        formats.setdefault((marks if len(marks) == 1 else (), unit), text)
+    first, *others = formats.values()
+    other = others[0] if others else first
+    raise ValueError(
+        f"column '{name}' holds numbers in different formats, such as '{first}' and '{other}'; "
+        "write all in one"
+    )
 
 
 def _check_not_nearly(name: str, texts: NDArray[Any]) -> None:
