@@ -91,7 +91,7 @@ def _print_remarks(rows: InputTable, inputs: InputTable) -> None:
     columns = Columns.learn(inputs)
     print_message(*columns.left_out, *columns.remarks)
     warnings.simplefilter("ignore", ColumnWarning)  # they are what was just printed
-    texts = [column.texts().tolist() for column in rows.columns]
+    texts = [column.texts.tolist() for column in rows.columns]
     repeated = len(rows) - len(set(zip(*texts, strict=True)))
     if repeated:
         print_message(f"{repeated} row(s) repeat another row in every column")

@@ -54,7 +54,7 @@ class Target:
         if self.numbers is None:
             raise UsageError(
                 f"regression needs numbers and column '{self.name}' holds words such as "
-                f"'{column.texts()[0]}'; use --task classification, or mend the column"
+                f"'{column.texts[0]}'; use --task classification, or mend the column"
             )
         return self.numbers.read(column)
 
@@ -64,7 +64,7 @@ class Target:
             values = self.numbers.read(column)
             if (values == np.round(values)).all():
                 return values.astype(np.int64)
-        return np.array(column.texts().tolist(), dtype=str)
+        return np.array(column.texts.tolist(), dtype=str)
 
     def as_notes(self) -> dict[str, Any]:
         """Plain values for the notes of a model."""
@@ -135,7 +135,7 @@ def _empty(name: str) -> DataError:
 
 def _check_words(column: Column, found: TextKind, task: TargetKind) -> None:
     """Raise UsageError where the task is not classification, and the target hardly classes."""
-    known = column.texts()[~missing_texts(column, among_values=False, besides=LABELS)]
+    known = column.texts[~missing_texts(column, among_values=False, besides=LABELS)]
     _check_varies(column, known)
     if task == TargetKind.classification:
         return
@@ -174,7 +174,7 @@ def _are_classes(column: Column, numbers: NumberEncoding, task: TargetKind) -> b
 def _are_whole(column: Column) -> bool:
     """Whether numbers are written without a decimal part."""
     if column.is_text:
-        known = column.texts()[~missing_texts(column, among_values=True)]
+        known = column.texts[~missing_texts(column, among_values=True)]
         return all(WHOLE.fullmatch(text) for text in known.tolist())
     known = column.known
     lost = column.missing.any()  # integers with gaps come as floats

@@ -6,7 +6,7 @@ a decimal point. "1,234" alone leaves it open.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,8 @@ class AmountFormat:
             found = plain_numbers(texts.tolist())
             if found is not None:
                 return found, np.ones(len(texts), dtype=bool)
-        values = [self._number(text) for text in texts.tolist()]
+        read = {text: self._number(text) for text in set(texts.tolist())}
+        values = [read[text] for text in texts.tolist()]
         found = np.array([np.nan if value is None else value for value in values], dtype=float)
         return found, np.array([value is not None for value in values], dtype=bool)
 
@@ -87,22 +88,23 @@ def learn_amounts(texts: NDArray[Any], decimal: str | None) -> AmountFormat | No
 
     `decimal` is the mark to assume where the texts leave it open.
     """
-    marks = possible_marks(texts.tolist())
-    units = {part[2] for text in texts.tolist() if (part := _split(text)) is not None}
+    different = list(dict.fromkeys(texts.tolist()))
+    marks = possible_marks(different)
+    units = {unit_of(text) for text in different} if marks else set()
     if not marks or len(units - {""}) > 1 or {"", "%"} <= units:
         return None
     return AmountFormat(decimal if decimal in marks else marks[0], max(units))
 
 
-def possible_marks(texts: Iterable[str]) -> tuple[str, ...]:
+def possible_marks(texts: Sequence[str]) -> tuple[str, ...]:
     """The decimal marks with which all texts are numbers."""
-    bodies = []
-    for text in texts:
-        part = _split(text)
-        if part is None:
-            return ()
-        bodies.append(part[1])
-    return tuple(mark for mark in MARKS if all(map(PATTERNS[mark].fullmatch, bodies)))
+    plain = plain_numbers(texts) is not None  # the quick way to a decimal point
+    return tuple(m for m in MARKS if (plain and m == ".") or all(_fits(t, m) for t in texts))
+
+
+def _fits(text: str, mark: str) -> bool:
+    part = _split(text)
+    return part is not None and PATTERNS[mark].fullmatch(part[1]) is not None
 
 
 def unit_of(text: str) -> str:

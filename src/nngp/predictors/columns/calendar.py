@@ -41,7 +41,8 @@ class DateFormat:
 
     def parse(self, texts: NDArray[Any]) -> tuple[NDArray[np.datetime64], Mask]:
         """The dates, in UTC, and where a text is one."""
-        found = np.array([self._date(text) for text in texts.tolist()], dtype="datetime64[us]")
+        read = {text: self._date(text) for text in set(texts.tolist())}
+        found = np.array([read[text] for text in texts.tolist()], dtype="datetime64[us]")
         return found, ~np.isnat(found)
 
     def _date(self, text: str) -> datetime.datetime | None:
@@ -60,7 +61,7 @@ DAY_FIRST = DateFormat()
 
 def learn_dates(texts: NDArray[Any]) -> DateFormat | None:
     """The format of a column of dates, or None if not all texts are dates in one format."""
-    first = _first_part(texts.tolist())
+    first = _first_part(dict.fromkeys(texts.tolist()))
     if first is None:
         return None
     out = DateFormat(first)

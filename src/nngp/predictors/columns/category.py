@@ -30,7 +30,7 @@ class CategoryEncoding:
     def learn(cls, column: Column) -> "CategoryEncoding":
         """Learn the levels of a column."""
         missing = missing_texts(column, among_values=False)
-        counts = Counter(column.texts()[~missing].tolist())
+        counts = Counter(column.texts[~missing].tolist())
         common = sorted(counts, key=lambda level: (-counts[level], level))[:MOST_LEVELS]
         other = len(counts) > MOST_LEVELS
         return cls(column.name, tuple(sorted(common)), bool(missing.any()), other)
@@ -42,7 +42,7 @@ class CategoryEncoding:
                 f"column '{self.name}' held text in training and now holds {IN_WORDS['other']}; "
                 "mend the column"
             )
-        missing, texts = missing_texts(column, among_values=False), column.texts()
+        missing, texts = missing_texts(column, among_values=False), column.texts
         place = {level: j for j, level in enumerate(self.levels)}
         index = np.array([place.get(text, -1) for text in texts.tolist()], dtype=int)
         index[missing] = len(self.levels) if self.missing else -1

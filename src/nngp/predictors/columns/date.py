@@ -77,7 +77,7 @@ class DateEncoding:
         return [self.name, *waves, *([f"{self.name} (missing)"] if self.indicator else [])]
 
     def _read_texts(self, column: Column) -> Column:
-        missing, texts = missing_texts(column, among_values=True), column.texts()
+        missing, texts = missing_texts(column, among_values=True), column.texts
         dates = np.full(len(column), np.datetime64("NaT"), dtype="datetime64[us]")
         dates[~missing], right = self.format.parse(texts[~missing])
         if not right.all():

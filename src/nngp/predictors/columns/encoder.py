@@ -170,7 +170,7 @@ def _values(column: Column, found: TextKind) -> tuple[Any, Any]:
     """Values that can be compared, and where they are missing."""
     if column.is_text:
         words = found.kind in ("text", "category")
-        return column.texts(), missing_texts(column, among_values=not words)
+        return column.texts, missing_texts(column, among_values=not words)
     return column.values, column.missing
 
 
@@ -198,7 +198,8 @@ def _gaps(column: Column, encoding: Encoding) -> list[str]:
     """Remarks on missing values in training."""
     if isinstance(encoding, CategoryEncoding):
         return []
-    return encoding.gaps(np.isnan(encoding.read(column)))
+    text = column.is_text
+    return encoding.gaps(missing_texts(column, among_values=True) if text else column.missing)
 
 
 def reading_of_amounts(column: Column, encoding: NumberEncoding) -> str:
@@ -210,7 +211,7 @@ def reading_of_amounts(column: Column, encoding: NumberEncoding) -> str:
 
 def example(column: Column, marked: bool = False) -> str:
     """A value of a column of text that is not missing; if `marked`, no plain number."""
-    known = column.texts()[~missing_texts(column, among_values=True)]
+    known = column.texts[~missing_texts(column, among_values=True)]
     with_marks = (text for text in known.tolist() if plain_numbers([text]) is None)
     return str(next(with_marks, known[0])) if marked else str(known[0])
 

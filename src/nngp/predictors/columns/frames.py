@@ -80,7 +80,7 @@ def _column(name: str, data: Any) -> Column:
     missing = _missing(data, len(values))
     if _is_category(data) and values.ndim == 1:
         texts = Column(name, "number" if values.dtype.kind in "iuf" else "text", values, missing)
-        return Column(name, "category", texts.texts(), missing)
+        return Column(name, "category", texts.texts, missing)
     return _narrow(name, values, missing)
 
 

@@ -23,7 +23,7 @@ AMONG_VALUES = frozenset(
 def missing_texts(column: Column, *, among_values: bool, besides: Iterable[str] = ()) -> Mask:
     """Where a column of text is missing; texts in `besides` count as values."""
     marks = (ALWAYS | AMONG_VALUES if among_values else ALWAYS) - set(besides)
-    return column.missing | is_any_of(column.texts(), marks)
+    return column.missing | is_any_of(column.texts, marks)
 
 
 def is_any_of(texts: NDArray[Any], marks: frozenset[str]) -> Mask:

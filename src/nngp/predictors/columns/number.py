@@ -71,7 +71,7 @@ class NumberEncoding:
         return [self.name, f"{self.name} (missing)"] if self.indicator else [self.name]
 
     def _read_texts(self, column: Column) -> Array:
-        missing, texts = missing_texts(column, among_values=True), column.texts()
+        missing, texts = missing_texts(column, among_values=True), column.texts
         out = np.full(len(column), np.nan)
         known = texts[~missing]
         truth = [text in TRUE for text in known.tolist()]

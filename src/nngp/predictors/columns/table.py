@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -65,6 +66,7 @@ class Column:
         out[~self.missing] = known.astype(np.float64)
         return out
 
+    @cached_property
     def texts(self) -> NDArray[Any]:
         """Values as text without surrounding blanks, empty where missing; 3.0 is '3'."""
         out = np.full(len(self), "", dtype=object)

@@ -39,7 +39,7 @@ def kind_of_text(column: Column, decimal: str | None = None) -> TextKind:
     """
     if column.kind == "category":
         return TextKind("category")
-    texts = column.texts()[~column.missing]
+    texts = column.texts[~column.missing]
     texts = texts[~is_any_of(texts, ALWAYS)]
     values = texts[~is_any_of(texts, AMONG_VALUES)]
     if len(values) == 0:
@@ -54,7 +54,7 @@ def kind_of_text(column: Column, decimal: str | None = None) -> TextKind:
     dates = learn_dates(values)
     if dates is not None:
         return TextKind("date", dates=dates)
-    _check_one_format(column.name, values.tolist())
+    _check_one_format(column.name, list(dict.fromkeys(values.tolist())))
     _check_not_nearly(column.name, values)
     return TextKind("text")
 
@@ -67,7 +67,7 @@ def decimal_mark(table: InputTable, usual: str | None = None) -> str | None:
     marks, has_points = set(), False
     for column in table.columns:
         if column.kind == "text":
-            texts = column.texts()[~column.missing]
+            texts = column.texts[~column.missing]
             values = texts[~is_any_of(texts, ALWAYS | AMONG_VALUES)].tolist()
             possible = possible_marks(values) if values else ()
             marks |= set(possible) if len(possible) == 1 else set()
