@@ -45,7 +45,7 @@ budget, solver, engine, random_state, progress
         The labels, sorted.
     output_scale_ : float
         Factor on the variances that makes probabilities right on points left out.
-    architecture_, noise_var_, relevance_, selection_, posterior_, report_
+    architecture_, noise_var_, relevance_, selection_, posterior_, report_, columns_
         As in `NNGPRegressor`.
 
     Examples

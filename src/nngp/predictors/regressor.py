@@ -82,6 +82,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         Of the scaled targets given the scaled inputs.
     report_ : Report
         Method, accuracy and time of the final fit.
+    columns_ : Columns or None
+        How the columns of a data frame became inputs (`features`, `left_out`, `remarks`); None if
+        the inputs were plain numbers.
 
     Examples
     --------
@@ -96,7 +99,13 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     _kind: ClassVar[str] = "NNGPRegressor"
 
     def fit(self, X: TableLike, y: ArrayLike) -> Self:
-        """Choose a network and condition it on the data."""
+        """Choose a network and condition it on the data.
+
+        X is an array, or a data frame of pandas or polars. Text and categories in a frame become
+        one input for each value, dates become days and phases of year, week and day, and missing
+        values the training median, with an input that shows where. Such a model finds the columns
+        of a later frame by name.
+        """
         inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
         targets = np.asarray(answers, dtype=np.float64).reshape(len(inputs), -1)
         check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)

@@ -4,6 +4,7 @@ line it is in."""
 import codecs
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -85,7 +86,7 @@ def read_delimited(text: str, name: str, separator: str | None, usual: str = ","
         raise DataError(f"{name} is empty; a table has a line of names, then a line for each row")
     chosen = separator or _find_separator(text, usual)
     rows = _rows(text, name, chosen)
-    header = next(rows)[1]
+    header = next(rows, (0, [""]))[1]
     names, remarks = _names(header, name)
     if separator is None and chosen not in (usual, ",") and len(names) > 1:
         remarks.append(f"{name} is separated by {SEPARATORS[chosen]}")
@@ -101,13 +102,12 @@ def read_delimited(text: str, name: str, separator: str | None, usual: str = ","
 def _rows(text: str, name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Rows with the line they begin in; the first is not blank."""
     lines = io.StringIO(text, newline="")
-    blanks = separator == " "
-    source = (line.strip(" ") for line in lines) if blanks else lines
+    source = (line.strip(" \r\n") + "\n" for line in lines) if separator == " " else lines
     reader = csv.reader(source, delimiter=separator, skipinitialspace=True, strict=True)
     line, begun = 1, False
     try:
         for row in reader:
-            begun = begun or any(cell.strip() for cell in row)
+            begun = begun or not _is_blank(row)
             if begun:
                 yield line, row
             line = reader.line_num + 1
@@ -133,25 +133,29 @@ def _cells(
     """The rows below the header, blank lines left out; DataError if one has another width."""
     out = []
     for line, row in rows:
-        if not row:
-            row = [""] if width == 1 else row  # a blank line is a missing value of one column
-        if row and len(row) != width:
+        if _is_blank(row) and width > 1:
+            continue
+        row = row or [""]  # in a table of one column a blank line is a missing value
+        if len(row) != width:
             raise DataError(
                 f"line {line} of {name} has {len(row)} value(s) and the header {width}; mend the "
                 f"line (values that hold {separators} need quotation marks)"
             )
-        if row:
-            out.append(row)
-    while width == 1 and out and out[-1] == [""]:
+        out.append(row)
+    while width == 1 and out and _is_blank(out[-1]):
         out.pop()
     return out
+
+
+def _is_blank(row: Sequence[str]) -> bool:
+    return len(row) == 0 or (len(row) == 1 and not row[0].strip())
 
 
 def _names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
     """Names of columns, different and not empty, and remarks on them."""
     stripped = [cell.strip() for cell in header]
     names = [cell or f"column {j + 1}" for j, cell in enumerate(stripped)]
-    twice = [cell for cell in dict.fromkeys(names) if names.count(cell) > 1]
+    twice = [cell for cell, count in Counter(names).items() if count > 1]
     if twice:
         listed = ", ".join(f"'{cell}'" for cell in twice[:5])
         raise DataError(f"{name} has more than one column {listed}; rename all but one")

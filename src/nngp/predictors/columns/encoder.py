@@ -45,8 +45,7 @@ class Columns:
     @classmethod
     def learn(cls, table: InputTable) -> "Columns":
         """Learn the encoding of a training table; ValueError if no column can be used."""
-        if len(table) == 0:
-            raise ValueError("the table has no rows (0 samples); at least one is needed")
+        _check_rows(table)
         decimal = table.decimal or decimal_mark(table)
         encodings: list[Encoding] = []
         left_out, remarks = [], []
@@ -69,9 +68,11 @@ class Columns:
         Columns are found by name, in any order; others are ignored.
         """
         self._check_names(table.names)
+        _check_rows(table)
         parts = [encoding.encode(table.column(encoding.name)) for encoding in self.encodings]
         remarks = [remark for _, more in parts for remark in more]
-        extra = [name for name in table.names if name not in self.names]
+        known = set(self.names)
+        extra = [name for name in table.names if name not in known]
         if extra:
             remarks.append(f"columns that training did not have are ignored: {_listed(extra)}")
         return np.ascontiguousarray(np.hstack([part for part, _ in parts])), remarks
@@ -125,7 +126,8 @@ class Columns:
 
     def _check_names(self, names: Sequence[str]) -> None:
         """Raise ValueError that names all missing columns, with those that may have been meant."""
-        missing = [name for name in self.used if name not in names]
+        there_are = set(names)
+        missing = [name for name in self.used if name not in there_are]
         if not missing:
             return
         listed = ", ".join(f"'{name}'{_suggestion(name, names)}" for name in missing[:SHOWN])
@@ -134,6 +136,11 @@ class Columns:
             f"{there} {listed}; the columns are: {', '.join(names[:SHOWN])}"
             + (", ..." if len(names) > SHOWN else "")
         )
+
+
+def _check_rows(table: InputTable) -> None:
+    if len(table) == 0:
+        raise ValueError("the table has no rows (0 sample(s)); at least one is needed")
 
 
 def _learn(column: Column, found: TextKind) -> Encoding:

@@ -1,5 +1,6 @@
 """A table: named columns, each a NumPy array of one kind with a mask of missing values."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -86,7 +87,7 @@ class InputTable:
     decimal: str | None = None
 
     def __post_init__(self) -> None:
-        twice = sorted({name for name in self.names if self.names.count(name) > 1})
+        twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
             raise ValueError(f"the table has more than one column '{twice[0]}'; rename one of them")
         if len({len(column) for column in self.columns}) > 1:
@@ -101,10 +102,11 @@ class InputTable:
 
     def column(self, name: str) -> Column:
         """The column of that name; KeyError if there is none."""
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise KeyError(name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
 
     def rows(self, wanted: Mask) -> "InputTable":
         """The rows where `wanted` is true."""
