@@ -67,6 +67,10 @@ class ConstantKernelWarning(UserWarning):
     """The kernel is constant up to the noise, so predictions are constant, too."""
 
 
+class ColumnWarning(UserWarning):
+    """A column of a table was left out, lacks values, or holds some that training did not."""
+
+
 class ModelFileError(ValueError):
     """A file is no saved nngp model, is damaged, or was written by a later version."""
 

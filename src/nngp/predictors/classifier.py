@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from nngp._arrays import Array, Index
 from nngp.posterior import Posterior, condition
+from nngp.predictors.columns import TableLike
 from nngp.predictors.estimator import NNGPEstimator
 from nngp.predictors.model_file import ModelFile
 from nngp.predictors.probability import best_variance_scale, largest_probability
@@ -45,7 +45,7 @@ budget, solver, engine, random_state, progress
         The labels, sorted.
     output_scale_ : float
         Factor on the variances that makes probabilities right on points left out.
-    architecture_, noise_var_, relevance_, selection_, posterior_, report_
+    architecture_, noise_var_, relevance_, selection_, posterior_, report_, columns_
         As in `NNGPRegressor`.
 
     Examples
@@ -62,9 +62,9 @@ budget, solver, engine, random_state, progress
 
     _kind: ClassVar[str] = "NNGPClassifier"
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: TableLike, y: ArrayLike) -> Self:
         """Choose a network, condition it on the data, and find the scale of the variances."""
-        inputs, labels = validate_data(self, X, y, dtype=np.float64, order="C")
+        inputs, labels = self._validated(X, y)
         check_classification_targets(labels)
         classes, index = np.unique(labels, return_inverse=True)
         targets = np.eye(len(classes))[index] - 1.0 / len(classes)
@@ -73,25 +73,25 @@ budget, solver, engine, random_state, progress
         self.output_scale_ = self._find_output_scale(inputs, targets, index)
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict the class whose output has the largest mean: the most probable one."""
         best = self.predict_mean(X).argmax(axis=1)
         out: NDArray[Any] = self.classes_[best]
         return out
 
-    def predict_mean(self, X: ArrayLike) -> Array:
+    def predict_mean(self, X: TableLike) -> Array:
         """Posterior mean of every output, (m, classes), in units of the centred one-hot targets."""
         Xs = self._scaled(X)
         return self._target_scaling.undo(self.posterior_.mean(Xs))
 
-    def predict_proba(self, X: ArrayLike) -> Array:
+    def predict_proba(self, X: TableLike) -> Array:
         """Probability of each class, (m, classes): that its output is the largest."""
         Xs = self._scaled(X)
         # In units of the scaled targets: a common spread does not change which is largest.
         mean, variance = self.posterior_.predict(Xs, noise=True)
         return largest_probability(mean, variance * self.output_scale_)
 
-    def predict_variance(self, X: ArrayLike, *, noise: bool = False) -> Array:
+    def predict_variance(self, X: TableLike, *, noise: bool = False) -> Array:
         """Variance of every output at each point, (m,), in units of the one-hot targets; with
         `noise` that of an observation."""
         Xs = self._scaled(X)

@@ -2,31 +2,53 @@
 
 import math
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp._arrays import Array
-from nngp._fields import Fields
-from nngp.gram import common_var
+from nngp.errors import ColumnWarning
 from nngp.posterior import Posterior, condition
 from nngp.posterior.serialize import DEEPEST, arrays_of, header_of
-from nngp.predictors.model_file import ModelFile, as_json, from_json, write_model
+from nngp.predictors.columns import Columns, TableLike, mixed_table, table_of
+from nngp.predictors.model_file import ModelFile, as_json, write_model
 from nngp.predictors.parameters import NNGPParameters, check_choice
+from nngp.predictors.saved_fit import (
+    read_columns,
+    read_input_scaling,
+    read_names,
+    read_selection,
+    read_target_scaling,
+)
 from nngp.predictors.scaling import TARGET_SCALINGS, InputScaling, TargetScaling
 from nngp.predictors.selection import SelectionProblem, choose
-from nngp.predictors.selection.table import as_column
 
 
 class NNGPEstimator(NNGPParameters):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
+
+    def _validated(self, X: TableLike, y: ArrayLike, **checks: bool) -> tuple[Array, NDArray[Any]]:
+        """Check training inputs and targets; learn the encoding of a table that is not all
+        numbers."""
+        table, columns = mixed_table(X), None
+        if table is not None:
+            columns = Columns.learn(table)
+            _warn(columns.left_out)
+            X, _ = columns.encode(table)
+        inputs, answers = validate_data(self, X, y, dtype=np.float64, order="C", **checks)
+        if columns is not None:  # names and number of the columns, not of their encodings
+            self.n_features_in_ = len(columns.names)
+            self.feature_names_in_ = np.array(columns.names, dtype=object)
+        self.columns_ = columns
+        return inputs, answers
 
     def _fit_process(self, X: Array, Y: Array, targets: TargetScaling, *, classes: bool) -> None:
         """Scale the data, choose a network on some points, condition it on all."""
@@ -85,10 +107,22 @@ class NNGPEstimator(NNGPParameters):
         out: Array = relevance / max(relevance.max(), np.finfo(float).tiny)
         return out
 
-    def _scaled(self, X: ArrayLike) -> Array:
+    def _scaled(self, X: TableLike) -> Array:
         """Check test inputs and bring them to the scale of the training inputs."""
         check_is_fitted(self, "posterior_")
+        if self.columns_ is not None:
+            return self._input_scaling(self._encoded(X, self.columns_))
         return self._input_scaling(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
+
+    def _encoded(self, X: TableLike, columns: Columns) -> Array:
+        """Encode a table, or an array of numbers, as training was encoded."""
+        table = table_of(X)
+        if table is None:
+            plain = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+            table = columns.table_of_array(plain)
+        inputs, remarks = columns.encode(table)
+        _warn(remarks)
+        return inputs
 
     def save(
         self,
@@ -115,7 +149,7 @@ class NNGPEstimator(NNGPParameters):
                 f"{type(self).__name__} is a class of your own; only NNGPRegressor and "
                 "NNGPClassifier can be saved"
             )
-        self._check_saved(self.n_features_in_)
+        self._check_saved(len(self._input_scaling.center))
         values, arrays = self._state()
         header = {
             "kind": self._kind,
@@ -139,6 +173,7 @@ class NNGPEstimator(NNGPParameters):
         names, scaling = getattr(self, "feature_names_in_", None), self._input_scaling
         values: dict[str, object] = {
             "n_features_in": self.n_features_in_,
+            "columns": None if self.columns_ is None else self.columns_.as_dict(),
             "feature_names": None if names is None else [str(name) for name in names],
             "unit": scaling.unit,
             "constant": scaling.constant,
@@ -164,62 +199,17 @@ class NNGPEstimator(NNGPParameters):
 
     def _restore(self, file: ModelFile, posterior: Posterior) -> None:
         """Set the fitted attributes from what `_state` returned."""
-        values = file.header.fields("fitted")
-        d = self.n_features_in_ = values.whole("n_features_in", 1)
-        if values["feature_names"] is not None:
-            self.feature_names_in_ = np.array(values.list("feature_names", str, d), dtype=object)
+        self.n_features_in_, names = read_names(file.header.fields("fitted"))
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
         if posterior._single:
             raise file.damaged("its posterior is not that of an estimator")
-        self._set_fit(posterior, _input_scaling(file, posterior), _target_scaling(file, posterior))
-        self.selection_ = _selection(file, values.fields("selection"))
+        self.columns_ = read_columns(file)
+        inputs, targets = read_input_scaling(file, posterior), read_target_scaling(file, posterior)
+        self._set_fit(posterior, inputs, targets)
+        self.selection_ = read_selection(file)
 
 
-def _input_scaling(file: ModelFile, posterior: Posterior) -> InputScaling:
-    values = file.header.fields("fitted")
-    d, unit, constant = (
-        values.whole("n_features_in", 1),
-        values.flag("unit"),
-        values.flag("constant"),
-    )
-    if posterior._inputs.shape[1] != d + constant:
-        raise values.wrong("n_features_in", f"{posterior._inputs.shape[1] - constant}")
-    center, factor, relevance = (
-        file.read(name, (d,)) for name in ("input_center", "input_factor", "relevance")
-    )
-    if constant > unit or (unit and common_var(posterior._inputs) != 1.0):
-        raise values.wrong("unit", "true only of inputs of norm 1, and with a constant input")
-    if (factor < 0).any() or (relevance < 0).any():
-        raise file.damaged("its factors or relevances of the inputs are negative")
-    with np.errstate(over="ignore"):  # a column's spread is not below the rounding of its mean
-        far = np.abs(center) * factor > np.sqrt(relevance) / np.finfo(float).eps
-    if far.any():
-        raise file.damaged("its centers and factors of the inputs contradict each other")
-    return InputScaling(center, factor, relevance, unit, constant)
-
-
-def _target_scaling(file: ModelFile, posterior: Posterior) -> TargetScaling:
-    outputs = posterior._targets.shape[1]
-    center, spread = (file.read(name, (outputs,)) for name in ("target_center", "target_spread"))
-    scaling = TargetScaling(center, spread)
-    with np.errstate(over="ignore", invalid="ignore"):
-        whole = (spread > 0).all() and np.isfinite(scaling.undo(posterior._targets)).all()
-    if not whole:
-        raise file.damaged("its centers and spreads are not those of its targets")
-    return scaling
-
-
-def _selection(file: ModelFile, values: Fields) -> dict[str, NDArray[Any]]:
-    """The table of networks that were tried: columns of equal length."""
-    columns = {name: values[name] for name in values.values}
-    if not all(isinstance(column, list) for column in columns.values()):
-        raise file.damaged("its table of networks is damaged")
-    cells = [cell for column in columns.values() for cell in column]
-    plain = all(isinstance(c, str | int | float | None) or _is_list_of_numbers(c) for c in cells)
-    if not plain or len({len(column) for column in columns.values()}) > 1:
-        raise file.damaged("its table of networks is damaged")
-    with file.reporting_damage():
-        return {name: as_column(from_json(column)) for name, column in columns.items()}
-
-
-def _is_list_of_numbers(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(part, int | float) for part in value)
+def _warn(remarks: Iterable[str]) -> None:
+    for remark in remarks:
+        warnings.warn(remark, ColumnWarning, stacklevel=4)

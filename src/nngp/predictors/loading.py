@@ -10,6 +10,7 @@ from nngp.predictors.classifier import NNGPClassifier
 from nngp.predictors.model_file import ModelFile, from_json, open_model
 from nngp.predictors.parameters import NNGPParameters
 from nngp.predictors.regressor import NNGPRegressor
+from nngp.predictors.saved_fit import count_inputs
 
 KINDS = {kind._kind: kind for kind in (NNGPRegressor, NNGPClassifier)}
 
@@ -49,7 +50,7 @@ def load(
         kind = KINDS[file.header.text("kind", tuple(KINDS))]
         model = kind(**_params(file), engine=engine, progress=progress)
         with file.reporting_damage():
-            model._check_saved(file.header.fields("fitted").whole("n_features_in", 1))
+            model._check_saved(count_inputs(file))
         header = file.header.fields("posterior")
         posterior = restore(header, file.read, engine=engine, progress=progress)
         model._restore(file, posterior)

@@ -7,10 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from nngp._arrays import Array
 from nngp.posterior import Posterior
+from nngp.predictors.columns import TableLike
 from nngp.predictors.estimator import NNGPEstimator
 from nngp.predictors.model_file import ModelFile
 from nngp.predictors.parameters import Seed, check_choice
@@ -81,6 +82,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         Of the scaled targets given the scaled inputs.
     report_ : Report
         Method, accuracy and time of the final fit.
+    columns_ : Columns or None
+        How the columns of a data frame became inputs (`features`, `left_out`, `remarks`); None if
+        the inputs were plain numbers.
 
     Examples
     --------
@@ -94,11 +98,15 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     _kind: ClassVar[str] = "NNGPRegressor"
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Choose a network and condition it on the data."""
-        inputs, answers = validate_data(
-            self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
-        )
+    def fit(self, X: TableLike, y: ArrayLike) -> Self:
+        """Choose a network and condition it on the data.
+
+        X is an array, or a data frame of pandas or polars. Text and categories in a frame become
+        one input for each value, dates become days and phases of year, week and day, and missing
+        values the training median, with an input that shows where. Such a model finds the columns
+        of a later frame by name.
+        """
+        inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
         targets = np.asarray(answers, dtype=np.float64).reshape(len(inputs), -1)
         check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         scaling = TargetScaling.learn(targets, self.target_scaling)
@@ -115,7 +123,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     def predict(
         self,
-        X: ArrayLike,
+        X: TableLike,
         return_std: bool = False,
         return_cov: bool = False,
         *,
@@ -139,7 +147,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         return mean, self._shaped(cov[:, :, None] * targets.spread**2)
 
     def predict_interval(
-        self, X: ArrayLike, coverage: float = 0.95, *, noise: bool = True
+        self, X: TableLike, coverage: float = 0.95, *, noise: bool = True
     ) -> tuple[Array, Array]:
         """Lower and upper ends of the central interval that holds an observation with that
         probability."""
@@ -150,7 +158,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         return mean - half, mean + half
 
     def sample_y(
-        self, X: ArrayLike, n_samples: int = 1, random_state: Seed = 0, *, noise: bool = True
+        self, X: TableLike, n_samples: int = 1, random_state: Seed = 0, *, noise: bool = True
     ) -> Array:
         """Draw samples from the posterior, (m, n_samples) or (m, outputs, n_samples)."""
         Xs, seed = self._scaled(X), check_random_state(random_state).randint(2**31)
@@ -158,7 +166,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         out = np.moveaxis(self._target_scaling.undo(draws), 0, -1)
         return out[:, 0] if self._single else out
 
-    def _mean_and_std(self, X: ArrayLike, *, noise: bool) -> tuple[Array, Array]:
+    def _mean_and_std(self, X: TableLike, *, noise: bool) -> tuple[Array, Array]:
         Xs = self._scaled(X)
         mean, variance = self.posterior_.predict(Xs, noise=noise)
         std = np.sqrt(variance)[:, None] * self._target_scaling.spread

@@ -2,8 +2,8 @@
 
 `app` declares the commands and `options` their command lines. The work of a command is in a module
 named like it (`evaluate` and `inspect` are in `predict`, `gap` is in `finite`). These share
-`output` (messages, tables, JSON, exit codes), `tables` and `columns` (files, and mixed columns as
-numbers), `target` and `scores` (answers, and predictions compared with them), `parsing` and
+`output` (messages, tables, JSON, exit codes), `tables` and `delimited` (files, and text with
+separators), `target` and `scores` (answers, and predictions compared with them), `parsing` and
 `engines` (options as values and engines), and `request` (what `reproduce` is to do).
 """
 

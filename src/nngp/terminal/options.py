@@ -19,7 +19,10 @@ DATASET, DATA_FOLDER = (
     "digits, mnist, cifar10 or fashion_mnist.",
     "The folder with the data; NNGP_DATA by default.",
 )
-MODEL, TABLE = "A model written by nngp fit.", "A .csv, .tsv or .parquet file."
+MODEL, TABLE = (
+    "A model written by nngp fit.",
+    "A .csv, .tsv, .txt or .parquet file, or - for stdin.",
+)
 ENGINE, STORE, VARIANCE = "auto, cpu or gpu.", "Where runs are kept.", "A number, or auto."
 TRAIN = "Training points, balanced over classes; all by default."
 TRIALS, WIDTH = "Random settings for each shape.", "Units of a hidden layer; several with commas."
@@ -75,7 +78,15 @@ class ComputeOptions(EngineOptions, ClusterOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(ComputeOptions):
+class TableOptions(OutputOptions):
+    """How a table of text is read."""
+
+    encoding: str | None = option(None, "Of a table of text: utf-8, latin-1, cp1252, utf-16, ...")
+    sep: str | None = option(None, "What separates values: a character, tab, ... Found by itself.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(ComputeOptions, TableOptions):
     """Fit a table: choose a network, condition it on every row, write the model to a file."""
 
     train: Path = argument(TABLE)
@@ -97,17 +108,18 @@ class FitOptions(ComputeOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictOptions(ComputeOptions):
+class PredictOptions(ComputeOptions, TableOptions):
     """Predict every row: mean, deviation and interval, or class and probabilities."""
 
     model: Path = argument(MODEL)
     table: Path = argument(TABLE)
     output: Path | None = option(None, "A table; CSV on stdout by default.", "--output", "-o")
     interval: float = option(0.95, "Probability of the interval.")
+    keep: list[str] | None = option(None, "Columns of the table to copy: names, with commas.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(ComputeOptions):
+class EvaluateOptions(ComputeOptions, TableOptions):
     """Compare predictions with the target column of another table."""
 
     model: Path = argument(MODEL)
@@ -122,7 +134,7 @@ class InspectOptions(OutputOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelOptions(OutputOptions):
+class KernelOptions(TableOptions):
     """Compute the kernel matrix of a table of numbers."""
 
     table: Path = argument(TABLE)
