@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nngp._numbers import check_unmasked
 from nngp.architecture.activation import (
     Activation,
     ActivationLike,
@@ -150,6 +151,9 @@ def _as_depth(depth: object) -> int | float:
 
 
 def _as_variance(name: str, value: Any, depth: int) -> Variance:
+    check_unmasked(value, name)
+    if np.iscomplexobj(value):
+        raise TypeError(f"{name} must be real, got {value!r}")
     if np.ndim(value) == 0 and isinstance(value, Real | np.ndarray) and not isinstance(value, bool):
         layers: tuple[float, ...] = (float(value),)
     else:

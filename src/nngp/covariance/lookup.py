@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp import _npy
 from nngp._arrays import Array, Floats, Index, Namespace
+from nngp._numbers import as_reals
 from nngp.architecture import Activation, ActivationLike, activation_names, as_activation
 from nngp.covariance import numeric
 from nngp.covariance.closed_form import closed_form
@@ -112,9 +113,7 @@ class LookupTable:
 
     def __call__(self, var: ArrayLike, corr: ArrayLike) -> Array:
         """Interpolate bilinearly; beyond ±max_corr linearly to the tables at ±1."""
-        var, corr = np.broadcast_arrays(
-            np.asarray(var, dtype=np.float64), np.asarray(corr, dtype=np.float64)
-        )
+        var, corr = np.broadcast_arrays(as_reals(var, "var"), as_reals(corr, "corr"))
         self._check_range(var, corr)
         g = self.grid
         row, fv = _cell(var * (g.n_v - 1) / g.s_max, g.n_v)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp._arrays import Array, Index
+from nngp._numbers import check_unmasked
 from nngp._progress import Callback
 from nngp.datasets.catalogue import IMAGE_SETS, ImageSet
 from nngp.datasets.files import AnyPath
@@ -41,6 +42,7 @@ class Split:
 
     def targets(self, labels: ArrayLike) -> Array:
         """Regression targets: one-hot minus 1/n_classes (0.9 and -0.1 for ten classes)."""
+        check_unmasked(labels, "labels")
         rows = np.asarray(labels)
         if rows.dtype.kind not in "iu" or rows.ndim != 1:
             raise TypeError(f"labels must be whole numbers in a row, got {rows.dtype} {rows.shape}")

@@ -15,8 +15,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from nngp._arrays import Array, Index
+from nngp._numbers import check_unmasked
 from nngp.posterior import Posterior, condition
-from nngp.predictors.estimator import NNGPEstimator, ReadArray
+from nngp.predictors.estimator import NNGPEstimator, ReadArray, check_data
 from nngp.predictors.probability import best_variance_scale, largest_probability
 from nngp.predictors.scaling import TargetScaling
 
@@ -64,6 +65,8 @@ budget, solver, engine, random_state, progress
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose a network, condition it on the data, and find the scale of the variances."""
+        check_data(X)
+        check_unmasked(y, "y")
         inputs, labels = validate_data(self, X, y, dtype=np.float64, order="C")
         check_classification_targets(labels)
         classes, index = np.unique(labels, return_inverse=True)
@@ -78,6 +81,11 @@ budget, solver, engine, random_state, progress
         best = self.predict_mean(X).argmax(axis=1)
         out: NDArray[Any] = self.classes_[best]
         return out
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of labels that are predicted, as in scikit-learn."""
+        check_unmasked([y, sample_weight], "y")
+        return float(super().score(X, y, sample_weight))
 
     def predict_mean(self, X: ArrayLike) -> Array:
         """Posterior mean of every output, (m, classes), in units of the centred one-hot targets."""

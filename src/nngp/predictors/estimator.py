@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp._arrays import Array
+from nngp._numbers import check_convertible, check_unmasked
 from nngp.posterior import Posterior, condition
 from nngp.posterior.serialize import arrays_of, header_of
 from nngp.predictors.model_file import as_json, from_json, write_model
@@ -20,6 +21,14 @@ from nngp.predictors.selection import SelectionProblem, choose
 from nngp.predictors.selection.table import as_column
 
 ReadArray = Callable[[str], NDArray[Any]]
+
+
+def check_data(X: ArrayLike, y: ArrayLike | None = None) -> None:
+    """Raise TypeError for data that scikit-learn would convert silently or with an odd error."""
+    for name, values in {"X": X, "y": y}.items():
+        check_unmasked(values, name)
+        if values is not None and not hasattr(values, "toarray"):
+            check_convertible(values, name)
 
 
 class NNGPEstimator(NNGPParameters):
@@ -87,6 +96,7 @@ class NNGPEstimator(NNGPParameters):
     def _scaled(self, X: ArrayLike) -> Array:
         """Check test inputs and bring them to the scale of the training inputs."""
         check_is_fitted(self, "posterior_")
+        check_data(X)
         return self._input_scaling(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
 
     def save(

@@ -11,8 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp._arrays import Array
+from nngp._numbers import as_reals, check_unmasked
 from nngp.posterior import Posterior
-from nngp.predictors.estimator import NNGPEstimator, ReadArray
+from nngp.predictors.estimator import NNGPEstimator, ReadArray, check_data
 from nngp.predictors.parameters import Seed, check_choice
 from nngp.predictors.scaling import TARGET_SCALINGS, TargetScaling
 
@@ -96,15 +97,21 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose a network and condition it on the data."""
+        check_data(X, y)
         inputs, answers = validate_data(
             self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
         )
-        targets = np.asarray(answers, dtype=np.float64).reshape(len(inputs), -1)
+        targets = as_reals(answers, "y").reshape(len(inputs), -1)
         check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         scaling = TargetScaling.learn(targets, self.target_scaling)
         self._fit_process(inputs, targets, scaling, classes=False)
         self._single = np.ndim(answers) == 1
         return self
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R² of the mean, as in scikit-learn."""
+        check_unmasked([y, sample_weight], "y")
+        return float(super().score(X, y, sample_weight))
 
     @property
     def log_marginal_likelihood_(self) -> float:

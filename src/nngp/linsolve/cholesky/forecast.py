@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 
+from nngp._numbers import whole_number
 from nngp.linsolve.engines.engine import Engine
 from nngp.linsolve.tiling import cut, flops, lower_size
 
@@ -90,8 +91,7 @@ def available_memory(
     """Bytes that may be used: free memory, or the `memory` argument if that is less; None if not
     known. Raises ValueError for sizes that make no sense."""
     for name, value in (("n", n), ("d", d), ("outputs", outputs)):
-        if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        whole_number(name, value)
     if memory is not None and (not isinstance(memory, Real) or not memory > 0):
         raise ValueError(f"memory must be a positive number of bytes, got {memory!r}")
     free = engine.free_memory()
