@@ -1,11 +1,11 @@
-"""(K + noise) α = Y by Cholesky: the factor, z = L⁻¹Y and α.
+"""(K + noise) α = Y by Cholesky: the factor, and α.
 
 Takes a kernel matrix, targets and noise; gives `CholeskySolution`, which `Posterior` reads and
 `Sweep` computes for every network.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -43,8 +43,8 @@ from nngp.posterior.solution import (
     Factored,
     JointMatrices,
     Rows,
+    mean_from,
     tiles_on_host,
-    times_transposed,
     times_weights,
 )
 from nngp.posterior.targets import middle_of, with_ones
@@ -54,13 +54,12 @@ CHECKED_ROWS = 64  # of K, computed anew for the residual
 
 @dataclass(frozen=True)
 class CholeskySolution(Factored):
-    """The factor, and the targets solved with it, as tiles (outputs, rows) of the engine."""
+    """The factor, and the weights α solved with it, as tiles (outputs, rows) of the engine."""
 
     factor: Factor
     split: KernelSplit
     noise: Noise
     constant: Constant | None
-    z: Sequence[Tile]
     alpha: Sequence[Tile]
     log_evidence: float
     failed_attempts: int
@@ -99,14 +98,19 @@ class CholeskySolution(Factored):
         return engine.rows_at_a_time(self.factor.n)
 
     def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
-        firsts = [partial(_cross_tile, cross, part, self.slices) for part in rows]
-        for tiles in forward(run, self.factor, firsts):
-            solved = [run.wait(tile) for tile in tiles]
-            mean = _sum_over_tiles(run, times_transposed, solved, self.z) + self.mean
+        blocks = [
+            [run.chain(partial(cross.block, part, columns)) for columns in self.slices]
+            for part in rows
+        ]
+        copies = [[partial(run.copy, tile) for tile in tiles] for tiles in blocks]
+        means = [mean_from(run, self, tiles) for tiles in copies]
+        solved = forward(run, self.factor, [partial(_call, tiles) for tiles in copies])
+        for mean, tiles in zip(means, solved, strict=True):
+            done = [run.wait(tile) for tile in tiles]
             known = None
             if self.constant is not None:
-                known = _sum_over_tiles(run, _times_vector, solved, self.constant.z)
-            yield Explained(mean, _sum_over_tiles(run, row_squares, solved), known)
+                known = _sum_over_tiles(run, _times_vector, done, self.constant.z)
+            yield Explained(run.fetch(mean), _sum_over_tiles(run, row_squares, done), known)
 
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
         """Holds L⁻¹M* of all test points."""
@@ -160,7 +164,6 @@ class CholeskySolution(Factored):
         }
 
     def arrays(self, run: EngineRun, *, factor: bool) -> Iterator[tuple[str, Array]]:
-        yield "z", tiles_on_host(run, self.z)
         yield "alpha", tiles_on_host(run, self.alpha)
         if self.constant is not None:
             yield "constant/z", tiles_on_host(run, self.constant.z)
@@ -181,13 +184,13 @@ def read_cholesky(
             [run.put(read(f"factor/{i}/{j}")) for j in range(i + 1)] for i in range(len(edges) - 1)
         ]
         constant = None
-        z, alpha = (run.columns(read(name), edges) for name in ("z", "alpha"))
+        alpha = run.columns(read("alpha"), edges)
         if not split.is_trivial:
             one_z, one_alpha = (run.columns(read(f"constant/{k}"), edges) for k in ("z", "alpha"))
             constant = Constant(split, header["beta"], read("constant/sums"), one_z, one_alpha)
     factor = Factor(edges, rows, noise.variance / split.scale, header["log_det"])
     more = (header[name] for name in ("log_evidence", "failed_attempts", "seconds"))
-    return CholeskySolution(factor, split, noise, constant, z, alpha, *more)
+    return CholeskySolution(factor, split, noise, constant, alpha, *more)
 
 
 def solve_by_cholesky(
@@ -298,7 +301,7 @@ def _finish(
     fit = sum(float(run.fetch(part)) for part in squares)
     evidence = log_evidence(split, constant, fit, factor.log_det, factor.n, len(middle))
     seconds = {**seconds, "solve": time.perf_counter() - start}
-    return CholeskySolution(factor, split, noise, constant, z, alpha, evidence, failed, seconds)
+    return CholeskySolution(factor, split, noise, constant, alpha, evidence, failed, seconds)
 
 
 def _keep_constant_apart(
@@ -354,6 +357,10 @@ def _kernel_tile(
 
 def _target_tile(run: EngineRun, slices: list[slice], Y: Array, j: int) -> Tile:
     return run.put(Y[slices[j]].T.copy())
+
+
+def _call(tiles: Sequence[Callable[[], Tile]], j: int) -> Tile:
+    return tiles[j]()
 
 
 def _cross_tile(cross: KernelMatrix, rows: slice, slices: list[slice], j: int) -> Tile:

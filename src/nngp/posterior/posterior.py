@@ -97,8 +97,7 @@ class Posterior:
             for handle in means(run, cross, self._solution, rows):
                 yield run.fetch(handle)
 
-        rows = self._engine.rows_at_a_time(self.n)
-        return self._shaped(self._stream(Xs, work, 2.0 * self.n * self._inputs.shape[1], rows))
+        return self._shaped(self._stream(Xs, work, 2.0 * self.n * self._inputs.shape[1]))
 
     def variance(self, Xs: ArrayLike, *, noise: bool = False) -> Array:
         """Posterior variance at test points (eq. 9), (m,): of the function, or with `noise` of an
@@ -108,17 +107,17 @@ class Posterior:
             for part, found in self._explained(run, cross, rows):
                 yield self._remaining_variance(cross, part, found, noise)
 
-        return self._stream(Xs, work, float(self.n) ** 2, self._rows_at_a_time)
+        return self._stream(Xs, work, float(self.n) ** 2)
 
     def predict(self, Xs: ArrayLike, *, noise: bool = False) -> tuple[Array, Array]:
-        """`mean` and `variance` in one pass, which is cheaper than both."""
+        """`mean` and `variance` in one pass, which is cheaper than both; the same numbers."""
 
         def work(run: EngineRun, cross: KernelMatrix, rows: list[slice]) -> Iterator[Array]:
             for part, found in self._explained(run, cross, rows):
                 variance = self._remaining_variance(cross, part, found, noise)
                 yield np.column_stack([found.mean, variance])
 
-        both = self._stream(Xs, work, float(self.n) ** 2, self._rows_at_a_time)
+        both = self._stream(Xs, work, float(self.n) ** 2)
         return self._shaped(both[:, :-1]), both[:, -1].copy()
 
     def covariance(self, Xs: ArrayLike, *, noise: bool = False) -> Array:
@@ -131,7 +130,7 @@ class Posterior:
         test = problem.upload(self._test_inputs(Xs))
         m, on_host = len(test), solution.covariance_on_host
         self._check(solution.joint_bytes(m), f"the covariance of {m} test points", on_host=on_host)
-        rows = spans(cut(m, self._rows_at_a_time))
+        rows = spans(cut(m, solution.rows_at_a_time(self._engine)))
         operations = m * (float(self.n) ** 2 + float(self.n) * m)
         resources = problem.resources
         with resources.track("covariance", operations) as progress, self._engine.run() as run:
@@ -180,10 +179,6 @@ class Posterior:
             return evidence_gradient(
                 self._problem, factored, progress, per_layer=per_layer, per_input=per_input
             )
-
-    @property
-    def _rows_at_a_time(self) -> int:
-        return self._solution.rows_at_a_time(self._engine)
 
     def leave_one_out(self, *, noise: bool = False) -> LeaveOneOut:
         """Predictions for each training point from all the others, without refitting.
@@ -267,9 +262,11 @@ class Posterior:
         known = f"n={self.n}, noise_var={self.noise_var:.3g}, {self._solution.summary}"
         return f"Posterior({self.architecture!r}, {known})"
 
-    def _stream(self, Xs: ArrayLike, work: Work, operations: float, most: int) -> Array:
-        """`work` on groups of test points, so that memory does not grow with their number."""
+    def _stream(self, Xs: ArrayLike, work: Work, operations: float) -> Array:
+        """`work` on groups of test points, so that memory does not grow with their number. They
+        are the same for all work, and so are means, to the bit."""
         test, problem = self._test_inputs(Xs), self._problem
+        most = self._engine.rows_at_a_time(self.n)
         out: list[Array] = []
         with problem.resources.track("predict", operations * len(test)) as progress:
             for chunk in spans(cut(len(test), CHUNK)):

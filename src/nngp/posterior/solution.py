@@ -87,11 +87,12 @@ class Solution(ABC):
 
     @abstractmethod
     def rows_at_a_time(self, engine: Engine) -> int:
-        """Test points whose variance is computed in one block."""
+        """Test points whose covariance with others is computed in one block."""
 
     @abstractmethod
     def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
-        """Predictions for each block of test points, given M between them and the data."""
+        """Predictions for each block of test points, given M between them and the data. The mean
+        is that of `means`, to the bit: where α is large, rounding is, too."""
 
     @abstractmethod
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
@@ -145,13 +146,15 @@ def means(
     run: EngineRun, cross: KernelMatrix, solution: Solution, rows: Sequence[slice]
 ) -> list[Handle]:
     """The posterior mean for each block of rows, as handles."""
+    blocks = [[partial(cross.block, part, columns) for columns in solution.slices] for part in rows]
+    return [mean_from(run, solution, tiles) for tiles in blocks]
 
-    def mean(part: slice) -> Handle:
-        known = zip(solution.slices, solution.alpha, strict=True)
-        parts = [times_weights(run, cross, part, columns, alpha) for columns, alpha in known]
-        return run.apply(partial(_total, solution.mean), *parts)
 
-    return [mean(part) for part in rows]
+def mean_from(run: EngineRun, solution: Solution, tiles: Sequence[Callable[[], Tile]]) -> Handle:
+    """The posterior mean of a block of rows, from functions that give its tiles of M."""
+    known = zip(tiles, solution.alpha, strict=True)
+    parts = [run.chain(tile, then=times_transposed, beside=(alpha,)) for tile, alpha in known]
+    return run.apply(partial(_total, solution.mean), *parts)
 
 
 def tiles_on_host(run: EngineRun, tiles: Sequence[Handle]) -> Array:

@@ -9,7 +9,7 @@ from nngp.linsolve.engines.engine import Engine
 from nngp.linsolve.tiling import cut, flops, lower_size
 
 MEASURE_FROM = 2e11  # operations: below, it is done before a measurement would be
-ROWS = 256  # test points a chain of predictions has in flight, at least
+ROWS = 384  # test points that predictions have in flight on each thread: solved, and not
 OVERHEAD = 64 * 2**20  # bytes of tables, buffers and the like
 
 
