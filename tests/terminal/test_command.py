@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 pl = pytest.importorskip("polars")
 pytest.importorskip("typer")
@@ -56,7 +57,7 @@ def test_the_main_job(run, tmp_path):
     assert inside.mean() > 0.8
     code, out, _ = run("evaluate houses.nngp test.parquet --json")
     scores = json.loads(out)
-    assert set(scores) == {"RMSE", "R²", "log likelihood", "inside 95% interval"}
+    assert set(scores) == {"RMSE", "R²", "log likelihood per row", "inside 95% interval"}
     assert scores["RMSE"] == pytest.approx(
         np.sqrt(((table["price"] - truth["price"]) ** 2).mean()), rel=1e-12
     )
@@ -67,6 +68,27 @@ def test_the_main_job(run, tmp_path):
     # what Python loads is the same model
     model = nngp.load("houses.nngp")
     assert model.n_features_in_ == 5
+    assert facts["log evidence"] == model.log_evidence_
+
+
+def test_one_log_evidence_is_shown(run):
+    """In the units of the target: by fit, by inspect, in Python, and for a model from Python."""
+    table = houses(60).select("size", "rooms", "price", "dear")
+    table.write_csv("train.csv")
+    _, out, _ = run("fit train.csv -t price --drop dear --budget 2 --json")
+    shown = json.loads(out)["log evidence"]
+    model = nngp.load("model.nngp")
+    K = nngp.kernel(model.architecture_, model.posterior_._inputs.X)
+    spread = table["price"].std(ddof=0)
+    cov = (K + model.noise_var_ * np.eye(60)) * spread**2
+    exact = multivariate_normal(np.full(60, table["price"].mean()), cov).logpdf(table["price"])
+    assert shown == pytest.approx(exact, rel=1e-8)
+    assert model.log_evidence_ == pytest.approx(shown, rel=1e-12)
+    assert json.loads(run("inspect model.nngp --json")[1])["log evidence"] == shown
+    model.save("python.nngp")
+    assert json.loads(run("inspect python.nngp --json")[1])["log evidence"] == shown
+    _, out, _ = run("fit train.csv -t dear --budget 2 --json")
+    assert "log evidence of one-hot targets" in json.loads(out)
 
 
 def test_classes(run):

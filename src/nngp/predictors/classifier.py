@@ -46,6 +46,9 @@ budget, solver, engine, random_state, progress
         The labels, sorted.
     output_scale_ : float
         Factor on the variances that makes probabilities right on points left out.
+    log_evidence_ : float
+        Log density of the targets that the labels are encoded as: one-hot, less one over the
+        number of classes. It compares networks on one data set, and says nothing beyond.
     architecture_, noise_var_, relevance_, selection_, posterior_, report_
         As in `NNGPRegressor`.
 

@@ -76,13 +76,20 @@ class NNGPEstimator(NNGPParameters):
             progress=self.progress,
         )
         self._set_fit(posterior, scaling, targets)
-        self.selection_ = table.columns(chosen)
+        self.selection_ = table.columns(chosen, targets.log_density)
 
     def _set_fit(self, posterior: Posterior, inputs: InputScaling, targets: TargetScaling) -> None:
         """Set the attributes that both `fit` and `load` set."""
         self.posterior_, self.architecture_ = posterior, posterior.architecture
         self.noise_var_, self.report_ = posterior.noise_var, posterior.report
         self._input_scaling, self._target_scaling = inputs, targets
+
+    @property
+    def log_evidence_(self) -> float:
+        """Log density of the targets in their own units."""
+        check_is_fitted(self, "posterior_")
+        posterior = self.posterior_
+        return self._target_scaling.log_density(posterior.log_evidence, posterior.n)
 
     @property
     def relevance_(self) -> Array:
@@ -150,6 +157,7 @@ class NNGPEstimator(NNGPParameters):
             "feature_names": None if names is None else [str(name) for name in names],
             "unit": scaling.unit,
             "constant": scaling.constant,
+            "log_evidence": self.log_evidence_ if self.report_.solver == "cholesky" else None,
             "selection": {k: as_json(column.tolist()) for k, column in self.selection_.items()},
         }
         arrays = {

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from nngp._arrays import Array
 from nngp._numbers import as_reals, check_unmasked
@@ -74,12 +74,16 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         Noise variance in units of the scaled targets.
     relevance_ : array (d,)
         Relevance of each scaled input, relative to the largest.
-    log_marginal_likelihood_ : float
-        Of the targets in their own units.
+    log_evidence_ : float
+        Log marginal likelihood: the log density of all targets as they were given, in their own
+        units. Also called `log_marginal_likelihood_`. Needs a Cholesky factor.
     selection_ : dict of arrays
-        Networks tried and their scores; `pandas.DataFrame(model.selection_)` shows them.
+        Networks tried; `pandas.DataFrame(model.selection_)` shows them. `log_evidence` is, like
+        `log_evidence_`, in the units of the data, but of the `n` points that were looked at.
+        `score` is what was maximised: the criterion of the scaled targets, with the prior of the
+        hyper-parameters, for each target.
     posterior_ : Posterior
-        Of the scaled targets given the scaled inputs.
+        Of the scaled targets given the scaled inputs; so its log_evidence is of scaled targets.
     report_ : Report
         Method, accuracy and time of the final fit.
 
@@ -115,10 +119,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     @property
     def log_marginal_likelihood_(self) -> float:
-        """Logarithm of the evidence of the targets in their own units."""
-        check_is_fitted(self, "posterior_")
-        scale = np.log(self._target_scaling.spread).sum()
-        return self.posterior_.log_evidence - self.posterior_.n * float(scale)
+        """The same as `log_evidence_`, by scikit-learn's name."""
+        return self.log_evidence_
 
     def predict(
         self,

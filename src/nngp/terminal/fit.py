@@ -12,7 +12,7 @@ from nngp.terminal.engines import engine_of
 from nngp.terminal.options import FitOptions
 from nngp.terminal.output import UsageError, on_terminal, print_message, print_result, usage_errors
 from nngp.terminal.parsing import number
-from nngp.terminal.scores import Model, leave_one_out_scores
+from nngp.terminal.scores import LOG_EVIDENCE, Model, leave_one_out_scores
 from nngp.terminal.tables import check_not_input, check_writable, column_of, read_table
 from nngp.terminal.target import as_amounts, as_labels, is_class, known_rows
 
@@ -91,7 +91,7 @@ def _summary(model: Model, features: list[str]) -> dict[str, object]:
         "networks tried": int(np.sum(model.selection_.get("evaluations", 0))),
     }
     if report.solver == "cholesky":
-        out["log evidence"] = model.posterior_.log_evidence
+        out[LOG_EVIDENCE[model._kind]] = model.log_evidence_
     else:
         out |= {"solver": report.solver, "iterations": report.iterations}
     relevance = model.relevance_

@@ -22,7 +22,7 @@ from nngp.terminal.output import (
     print_message,
     print_result,
 )
-from nngp.terminal.scores import Model, table_scores
+from nngp.terminal.scores import LOG_EVIDENCE, Model, table_scores
 from nngp.terminal.tables import TABLES, check_not_input, check_writable, read_table, write_table
 from nngp.terminal.target import known_rows
 
@@ -84,11 +84,13 @@ def inspect(options: InspectOptions) -> None:
     """Print the facts in a model's header."""
     header = read_header(options.model)
     notes, posterior = header["notes"], header["posterior"]
+    evidence = header["fitted"].get("log_evidence")  # none without a factor
     columns = notes.get("columns", {"numbers": [], "texts": [], "remarks": []})
     facts = {
         "kind": header["kind"],
         "format": header["version"],
         "target": notes.get("target", "(not from a table)"),
+        **({} if evidence is None else {LOG_EVIDENCE[header["kind"]]: evidence}),
         **notes.get("summary", {}),
         **posterior["architecture"],
         "noise_var": posterior["noise_var"],

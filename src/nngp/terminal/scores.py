@@ -14,6 +14,10 @@ from nngp.terminal.output import DataError, print_message
 from nngp.terminal.target import as_amounts, as_labels
 
 Model = NNGPRegressor | NNGPClassifier
+LOG_EVIDENCE = {  # of all rows that were fitted, by the kind of model
+    "NNGPRegressor": "log evidence",
+    "NNGPClassifier": "log evidence of one-hot targets",
+}
 MOST_ROWS = 4000  # up to which fit judges itself by leaving each row out
 HALF = float(ndtri(0.975))  # half of a 95% interval, in deviations
 LEAST = 1e-15  # probability that a class counts as at least
@@ -68,6 +72,6 @@ def _regression_scores(y: Array, mean: Array, std: Array) -> dict[str, float | N
     return {
         "RMSE": float(np.sqrt(np.mean(missed**2))),
         "R²": 1 - float(np.mean(missed**2)) / spread if spread > 0 else None,
-        "log likelihood": float(density.mean()),
+        "log likelihood per row": float(density.mean()),
         "inside 95% interval": float(np.mean(np.abs(standard) < HALF)),
     }

@@ -41,9 +41,11 @@ class Budget:
 
 
 class Climb(NamedTuple):
-    """Best point of an ascent, its score per target, its cost, the last error on the way."""
+    """Best point of an ascent, its score per target, its log evidence, its cost, the last error
+    on the way."""
 
     score: float
+    log_evidence: float
     hyperparameters: Hyperparameters
     candidate: Candidate
     evaluations: int
@@ -55,7 +57,7 @@ def climb(
     objective: Objective, space: Space, start: Hyperparameters, steps: int, budget: Budget
 ) -> Climb:
     """Maximise the objective from `start` and return the best point seen."""
-    best, failure = (-np.inf, start), ""
+    best, failure = (-np.inf, -np.inf, start), ""
     before, clock = budget.spent, time.perf_counter()
 
     def loss(theta: Array) -> tuple[float, Array]:
@@ -65,7 +67,7 @@ def climb(
         found = objective.evaluate(space, theta, at)
         failure = found.failure or failure
         if found.score > best[0]:
-            best = (found.score, at)
+            best = (found.score, found.log_evidence, at)
         return min(-found.score, PENALTY), -found.gradient
 
     theta = space.pack(start)

@@ -36,7 +36,8 @@ def grid_search(problem: SelectionProblem) -> tuple[Hyperparameters, SelectionTa
         for result in sweep.run(networks):
             found = Hyperparameters(result.architecture, result.noise_var)
             score = result.accuracy if problem.classes else -result.mse
-            table.rows.append(SelectionRow("grid", len(train), score, 1, result.seconds, found))
+            scores = score, result.log_evidence
+            table.rows.append(SelectionRow("grid", len(train), *scores, 1, result.seconds, found))
             # The paper ranks by accuracy; ties are settled by the squared error.
             if not result.error:
                 ranked.append((result.accuracy if problem.classes else 0.0, -result.mse, found))

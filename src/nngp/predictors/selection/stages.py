@@ -141,8 +141,8 @@ class _StagedSearch:
         space = Space(candidate, X.shape[1] if stage.relevance else 0, self._relevance)
         found = climb(objective, space, start, stage.steps, self.budget)
         self._failure = found.failure or self._failure
-        cost = found.evaluations, found.seconds
-        row = SelectionRow(stage.name, len(X), found.score, *cost, found.hyperparameters)
+        scores, cost = (found.score, found.log_evidence), (found.evaluations, found.seconds)
+        row = SelectionRow(stage.name, len(X), *scores, *cost, found.hyperparameters)
         self.table.rows.append(row)
         return found
 
