@@ -155,4 +155,4 @@ def forecast(
     options = choose_solver(solver, direct)
     if options is None:
         return direct
-    return forecast_cg(chosen, n, d, outputs, options, memory)
+    return replace(forecast_cg(chosen, n, d, outputs, options, memory), solver="cg")

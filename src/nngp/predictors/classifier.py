@@ -17,11 +17,9 @@ from sklearn.utils.validation import validate_data
 from nngp._arrays import Array, Index
 from nngp._numbers import check_unmasked
 from nngp.posterior import Posterior, condition
-from nngp.predictors.estimator import NNGPEstimator, ReadArray, check_data
+from nngp.predictors.estimator import LEAVE_OUT, NNGPEstimator, ReadArray, check_data
 from nngp.predictors.probability import best_variance_scale, largest_probability
 from nngp.predictors.scaling import TargetScaling
-
-LEAVE_OUT = 4000  # points left out, one at a time, for the scale of the variances
 
 
 class NNGPClassifier(ClassifierMixin, NNGPEstimator):
@@ -74,9 +72,10 @@ budget, solver, engine, random_state, progress
         check_classification_targets(labels)
         classes, index = np.unique(labels, return_inverse=True)
         targets = np.eye(len(classes))[index] - 1.0 / len(classes)
-        self._fit_process(inputs, targets, TargetScaling.common(targets), classes=True)
+        with self._one_bar(inputs.shape, len(classes), classes=True):
+            self._fit_process(inputs, targets, TargetScaling.common(targets), classes=True)
+            self.output_scale_ = self._find_output_scale(inputs, targets, index)
         self.classes_ = classes
-        self.output_scale_ = self._find_output_scale(inputs, targets, index)
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

@@ -1,7 +1,8 @@
 """Common base of both estimators: fit, test inputs, saved state."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -12,15 +13,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp._arrays import Array
 from nngp._numbers import check_convertible, check_unmasked
-from nngp.posterior import Posterior, condition
+from nngp._progress import one_job
+from nngp.posterior import Posterior, condition, forecast
 from nngp.posterior.serialize import arrays_of, header_of
+from nngp.predictors.fit_forecast import FitForecast
 from nngp.predictors.model_file import as_json, from_json, write_model
 from nngp.predictors.parameters import NNGPParameters
 from nngp.predictors.scaling import InputScaling, TargetScaling
-from nngp.predictors.selection import SelectionProblem, choose
+from nngp.predictors.selection import SearchSettings, SelectionProblem, choice_seconds, choose
 from nngp.predictors.selection.table import as_column
 
 ReadArray = Callable[[str], NDArray[Any]]
+LEAVE_OUT = 4000  # points left out, one at a time, for the scale of a classifier's variances
 
 
 def check_data(X: ArrayLike, y: ArrayLike | None = None) -> None:
@@ -38,27 +42,21 @@ class NNGPEstimator(NNGPParameters):
 
     def _fit_process(self, X: Array, Y: Array, targets: TargetScaling, *, classes: bool) -> None:
         """Scale the data, choose a network on some points, condition it on all."""
-        self._check_parameters(X.shape[1])
-        candidates = self._candidates()
-        kind = self._input_scaling_kind(candidates)
+        settings = self._search_settings(X.shape, classes=classes)
+        kind = self._input_scaling_kind(settings.candidates)
         scaling = InputScaling.learn(X, kind)
         if self._relevance_is_given:
             scaling = scaling.with_relevance(np.asarray(self.relevance, dtype=float))
-        learn_relevance = self._learns_relevance(X.shape, kind, classes=classes)
         # Relevances, given or learned, replace the columns' own spreads.
-        keep_spread = kind == "auto" and not (learn_relevance or self._relevance_is_given)
+        keep_spread = kind == "auto" and not (settings.learn_relevance or self._relevance_is_given)
         problem = SelectionProblem(
+            **vars(settings),
             X=scaling(X),
             Y=targets(Y),
-            candidates=candidates,
-            criterion=self.selection,
-            size=int(self.selection_size),
-            budget=self.budget,
             engine=self._search_engine,
             rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
             progress=self.progress,
             classes=classes,
-            learn_relevance=learn_relevance,
             own_spread=scaling.own_spread if keep_spread else None,
         )
         chosen, table = choose(problem)
@@ -77,6 +75,35 @@ class NNGPEstimator(NNGPParameters):
         )
         self._set_fit(posterior, scaling, targets)
         self.selection_ = table.columns(chosen, targets.log_density)
+
+    def _search_settings(self, shape: tuple[int, int], *, classes: bool) -> SearchSettings:
+        """The search that the parameters describe, for inputs of that shape."""
+        candidates = self._candidates()
+        kind = self._input_scaling_kind(candidates)
+        return SearchSettings(
+            candidates=candidates,
+            criterion=self.selection,
+            size=int(self.selection_size),
+            budget=self.budget,
+            learn_relevance=self._learns_relevance(shape, kind, classes=classes),
+        )
+
+    def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
+        """Seconds and bytes that `fit` will take for inputs of that shape."""
+        (n, d), left_out = shape, 0.0
+        settings = self._search_settings(shape, classes=classes)
+        final = forecast(n, d, outputs, solver=self.solver, engine=self.engine)
+        if classes:
+            some = min(n, LEAVE_OUT)
+            left_out = forecast(some, d, outputs, engine=self._search_engine).seconds
+        return FitForecast(choice_seconds(settings, n), final, left_out)
+
+    @contextmanager
+    def _one_bar(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> Iterator[None]:
+        """Show the whole fit as one job."""
+        self._check_parameters(shape[1])
+        with one_job(self.progress, lambda: self._forecast(shape, outputs, classes=classes).phases):
+            yield
 
     def _set_fit(self, posterior: Posterior, inputs: InputScaling, targets: TargetScaling) -> None:
         """Set the attributes that both `fit` and `load` set."""

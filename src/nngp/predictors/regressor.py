@@ -108,7 +108,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         targets = as_reals(answers, "y").reshape(len(inputs), -1)
         check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         scaling = TargetScaling.learn(targets, self.target_scaling)
-        self._fit_process(inputs, targets, scaling, classes=False)
+        with self._one_bar(inputs.shape, targets.shape[1], classes=False):
+            self._fit_process(inputs, targets, scaling, classes=False)
         self._single = np.ndim(answers) == 1
         return self
 

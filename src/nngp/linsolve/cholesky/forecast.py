@@ -22,6 +22,7 @@ class Forecast:
     seconds: float
     available: int | None
     largest: int | None
+    solver: str = "cholesky"
 
     @property
     def fits(self) -> bool:

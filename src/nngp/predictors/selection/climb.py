@@ -23,21 +23,35 @@ class _OutOfBudgetError(Exception):
 
 @dataclass
 class Budget:
-    """Number of networks that may be computed (None: no limit), and that were."""
+    """Number of networks that may be computed (None: no limit), and that were. Progress is in the
+    seconds that an ascent is expected to take, however many networks it computes."""
 
     limit: int | None
     tracker: Progress
     spent: int = 0
+    _each: float = 0.0  # seconds expected of a network
+    _left: float = 0.0  # seconds expected of the ascent, not reported yet
 
     @property
     def is_spent(self) -> bool:
         return self.limit is not None and self.spent >= self.limit
 
+    def begin_ascent(self, steps: int, each: float) -> None:
+        """Expect so many networks, of so many seconds each."""
+        self._each, self._left = each, steps * each
+
     def spend(self) -> None:
         if self.is_spent:
             raise _OutOfBudgetError
         self.spent += 1
-        self.tracker.advance(1)
+        self._report(min(self._each, self._left))
+
+    def end_ascent(self) -> None:
+        self._report(self._left)
+
+    def _report(self, work: float) -> None:
+        self._left -= work
+        self.tracker.advance(work)
 
 
 class Climb(NamedTuple):
