@@ -105,7 +105,7 @@ def one_job(
     if report is None:
         yield
         return
-    job = _Job(expected, report)
+    job = _WholeJob(expected, report)
     token = _job.set(job)
     try:
         job.begin()
@@ -116,7 +116,7 @@ def one_job(
         job.close()
 
 
-class _Job:
+class _WholeJob:
     """One report for several phases: each has a share of the whole, and it never goes back."""
 
     def __init__(self, phases: Mapping[str, float], report: Callback) -> None:
@@ -145,7 +145,7 @@ class _Job:
             self._report.close()
 
 
-_job: ContextVar[_Job | None] = ContextVar("job", default=None)
+_job: ContextVar[_WholeJob | None] = ContextVar("job", default=None)
 
 
 class _Bar:

@@ -68,7 +68,8 @@ def condition(
     progress : callable or bool, optional
         Called with a `Step` (phase, done, seconds_left) as work proceeds, here and in the
         posterior's own methods. By default a bar appears on a terminal when a phase takes
-        longer than a few seconds (and `rich` is installed); False for none.
+        longer than a few seconds (and `rich` is installed); False for none. True shows it for
+        short ones too, and prints a line now and then where there is no terminal.
 
     Returns
     -------

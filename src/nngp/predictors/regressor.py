@@ -64,7 +64,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     random_state : int, RandomState or None
         Seed for the points that are used for the choice.
     progress : callable or bool, optional
-        As in `nngp.condition`.
+        As in `nngp.condition`; one bar shows the whole fit.
 
     Attributes
     ----------

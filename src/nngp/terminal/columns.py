@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 from nngp._arrays import Array
 from nngp.terminal.output import DataError, UsageError
 from nngp.terminal.tables import column_of
+from nngp.terminal.words import kind_of
 
 IDENTIFIER = 20  # rows from which a text column without repetition is taken for an identifier
 
@@ -37,8 +38,9 @@ class NumberColumn:
         try:
             values = _numbers(column)[:, None]
         except (pl.exceptions.PolarsError, TypeError, ValueError):
+            now = kind_of(column.dtype)
             raise DataError(
-                f"column '{self.name}' held numbers in training and now holds {column.dtype}"
+                f"column '{self.name}' held numbers in training and now holds {now}"
             ) from None
         imputer = SimpleImputer(strategy="constant", fill_value=self.fill, keep_empty_features=True)
         return np.asarray(imputer.fit_transform(values))
@@ -171,7 +173,7 @@ def _reason_to_skip(column: pl.Series) -> str:
     if column.dtype.is_temporal():
         return "dates and times are not understood; turn them into numbers first"
     if column.dtype.is_nested() or column.dtype in (pl.Object, pl.Binary):
-        return f"{column.dtype} is neither number nor text"
+        return f"it holds {kind_of(column.dtype)}, neither numbers nor text"
     if known.n_unique() == 1 and len(known) == len(column):
         return "it is constant"
     if not _is_number(column):

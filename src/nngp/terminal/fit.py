@@ -9,8 +9,9 @@ from nngp.linsolve import Engine, choose_engine
 from nngp.predictors import NNGPClassifier, NNGPRegressor
 from nngp.terminal.columns import Columns
 from nngp.terminal.engines import engine_of
+from nngp.terminal.forecast import announce
 from nngp.terminal.options import FitOptions
-from nngp.terminal.output import UsageError, on_terminal, print_message, print_result, usage_errors
+from nngp.terminal.output import UsageError, print_message, print_result, usage_errors
 from nngp.terminal.parsing import number
 from nngp.terminal.scores import LOG_EVIDENCE, Model, leave_one_out_scores
 from nngp.terminal.tables import check_not_input, check_writable, column_of, read_table
@@ -21,7 +22,7 @@ def fit(options: FitOptions) -> None:
     """Read the table, choose a network, condition it on every row, write the model."""
     with engine_of(options) as engine:
         parameters = _parameters(options, engine)
-        check_writable(options.output)
+        check_writable(options.output, create=True)
         check_not_input(options.output, [options.train])
         _check_parameters(parameters)
         rows = known_rows(read_table(options.train), options.target)
@@ -32,7 +33,9 @@ def fit(options: FitOptions) -> None:
         X, _ = columns.encode(rows)
         print_message(*columns.remarks)
         kind = NNGPClassifier if classes else NNGPRegressor
-        model = kind(**parameters, progress=on_terminal()).fit(X, answers)
+        model = kind(**parameters, progress=options.progress or None)
+        announce(model, X.shape, len(np.unique(answers)) if classes else 1, agreed=options.yes)
+        model.fit(X, answers)
         facts = _summary(model, columns.features) | leave_one_out_scores(model, answers)
         notes = {"target": options.target, "columns": columns.as_dict(), "summary": facts}
         model.save(options.output, factor=options.factor, notes=notes)

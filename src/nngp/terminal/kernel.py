@@ -11,7 +11,8 @@ from nngp.gram import kernel as kernel_matrix, normalize, plan_kernel
 from nngp.terminal.options import KernelOptions
 from nngp.terminal.output import DataError, print_result
 from nngp.terminal.parsing import network, number
-from nngp.terminal.tables import TABLES, check_writable, read_table, write_table
+from nngp.terminal.tables import TABLES, check_not_input, check_writable, read_table, write_table
+from nngp.terminal.words import kind_of
 
 
 def kernel(options: KernelOptions) -> None:
@@ -20,7 +21,8 @@ def kernel(options: KernelOptions) -> None:
     net = network(depth, options.activation, options.weight_var, options.bias_var)
     output, as_json = options.output, options.as_json
     if output is not None:
-        check_writable(output, (".npy", *TABLES))
+        check_writable(output, (".npy", *TABLES), create=True)
+        check_not_input(output, [options.table])
     X = _numbers(read_table(options.table))
     X = normalize(X) if options.normalize else X
     K, plan = kernel_matrix(net, X), plan_kernel(net, X)
@@ -41,7 +43,7 @@ def kernel(options: KernelOptions) -> None:
 def _numbers(table: pl.DataFrame) -> Array:
     for column in table:
         if not column.dtype.is_numeric():
-            raise DataError(f"column '{column.name}' holds {column.dtype}, not numbers")
+            raise DataError(f"column '{column.name}' holds {kind_of(column.dtype)}, not numbers")
     return table.cast(pl.Float64).to_numpy()
 
 

@@ -22,6 +22,7 @@ DATASET, DATA_FOLDER = (
 MODEL, TABLE = "A model written by nngp fit.", "A .csv, .tsv or .parquet file."
 ENGINE, STORE, VARIANCE = "auto, cpu or gpu.", "Where runs are kept.", "A number, or auto."
 TRAIN = "Training points, balanced over classes; all by default."
+PROGRESS = "Also without a terminal: a line every ten seconds."
 TRIALS, WIDTH = "Random settings for each shape.", "Units of a hidden layer; several with commas."
 
 
@@ -94,6 +95,8 @@ class FitOptions(ComputeOptions):
     seed: int = option(0, "Which rows the choice looks at.")
     factor: bool = option(True, "Keep the Cholesky factor in the file (4 n² bytes).")
     solver: str = option("auto", "cholesky, cg, or auto: cg where no factor fits.")
+    yes: bool = option(False, "Start a fit that takes more than an hour.", "--yes", "-y")
+    progress: bool = option(False, PROGRESS, "--progress")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +107,7 @@ class PredictOptions(ComputeOptions):
     table: Path = argument(TABLE)
     output: Path | None = option(None, "A table; CSV on stdout by default.", "--output", "-o")
     interval: float = option(0.95, "Probability of the interval.")
+    progress: bool = option(False, PROGRESS, "--progress")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +116,7 @@ class EvaluateOptions(ComputeOptions):
 
     model: Path = argument(MODEL)
     table: Path = argument(TABLE)
+    progress: bool = option(False, PROGRESS, "--progress")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,6 @@ from nngp.terminal.options import EvaluateOptions, InspectOptions, PredictOption
 from nngp.terminal.output import (
     DataError,
     UsageError,
-    on_terminal,
     print_json,
     print_message,
     print_result,
@@ -51,11 +50,11 @@ def predict(options: PredictOptions) -> None:
     with engine_of(options) as engine:
         output, as_json = options.output, options.as_json
         if output is not None:
-            check_writable(output, TABLES)
+            check_writable(output, TABLES, create=True)
             check_not_input(output, [options.model, options.table])
         if not 0 < options.interval < 1:
             raise UsageError(f"--interval must be between 0 and 1, got {options.interval}")
-        saved = _load(options.model, engine)
+        saved = _load(options, engine)
         X = saved.encode(saved.read(options.table))
         columns = _predictions(saved.model, saved.target, X, options.interval)
         if as_json:
@@ -72,9 +71,12 @@ def predict(options: PredictOptions) -> None:
 def evaluate(options: EvaluateOptions) -> None:
     """Print the scores of predictions for a table with answers."""
     with engine_of(options) as engine:
-        saved = _load(options.model, engine)
+        saved = _load(options, engine)
         labels = [saved.target] if _has_text_labels(saved.model) else []
-        rows = known_rows(saved.read(options.table, *labels), saved.target)
+        table = saved.read(options.table, *labels)
+        if saved.target not in table.columns:
+            raise DataError(f"{options.table} has no column '{saved.target}' to compare with")
+        rows = known_rows(table, saved.target)
         scores = table_scores(saved.model, saved.encode(rows), rows[saved.target])
         title = f"{options.model} on {rows.height} rows of {options.table}"
         print_result(title, scores, options.as_json)
@@ -102,11 +104,11 @@ def inspect(options: InspectOptions) -> None:
     print_result(str(options.model), facts, options.as_json)
 
 
-def _load(path: Path, engine: str | Engine) -> SavedModel:
-    notes = read_header(path)["notes"]
+def _load(options: PredictOptions | EvaluateOptions, engine: str | Engine) -> SavedModel:
+    path, notes = options.model, read_header(options.model)["notes"]
     if "columns" not in notes:
         raise DataError(f"{path} was saved from Python and knows no columns; use nngp.load there")
-    model = load(path, engine=engine, progress=on_terminal())
+    model = load(path, engine=engine, progress=options.progress or None)
     return SavedModel(model, notes["target"], Columns.from_dict(notes["columns"]))
 
 

@@ -48,7 +48,7 @@ def _checked(options: RunsOptions) -> Row:
         raise UsageError(f"--status must be one of {', '.join(STATUSES)}, got '{options.status}'")
     where = dict(_condition(text) for text in options.where or [])
     if options.export is not None:
-        check_writable(options.export, EXPORTS)
+        check_writable(options.export, EXPORTS, create=True)
         check_not_input(options.export, [options.store], "store")
     if options.store.suffix == ".gz" and (options.merge is not None or options.retry_failed):
         raise UsageError(

@@ -12,6 +12,7 @@ from nngp.predictors import NNGPClassifier, NNGPRegressor
 from nngp.predictors.calibration import expected_calibration_error
 from nngp.terminal.output import DataError, print_message
 from nngp.terminal.target import as_amounts, as_labels
+from nngp.terminal.words import kind_of
 
 Model = NNGPRegressor | NNGPClassifier
 LOG_EVIDENCE = {  # of all rows that were fitted, by the kind of model
@@ -48,9 +49,10 @@ def table_scores(model: Model, X: Array, answers: pl.Series) -> dict[str, float 
 def _class_scores(model: NNGPClassifier, X: Array, answers: pl.Series) -> dict[str, float | None]:
     labels = as_labels(answers)
     if (labels.dtype.kind in "US") != (model.classes_.dtype.kind in "USO"):
+        known = ", ".join(map(str, model.classes_[:5]))
         raise DataError(
-            f"column '{answers.name}' holds {answers.dtype}, unlike the labels in training: "
-            f"{', '.join(map(str, model.classes_[:5]))}"
+            f"column '{answers.name}' holds {kind_of(answers.dtype)}, unlike the labels in "
+            f"training: {known}"
         )
     unknown = int((~np.isin(labels, model.classes_)).sum())
     if unknown:

@@ -21,6 +21,8 @@ def read_table(path: Path, texts: Iterable[str] = ()) -> pl.DataFrame:
     if not path.exists():
         beside = [other.name for other in path.parent.glob("*")]
         raise DataError(f"there is no file {path}{suggestion(path.name, beside)}")
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; name a file")
     try:
         parquet = kind == "parquet"
         table = pl.read_parquet(path, glob=False) if parquet else _read_csv(path, kind, texts)
@@ -93,6 +95,19 @@ def check_folder(folder: Path) -> None:
         raise UsageError(
             f"nothing can be written to {folder} ({error.strerror}); use another folder"
         ) from None
+
+
+def create_folder(folder: Path) -> None:
+    """Create a folder for figures and tables; UsageError where that cannot be."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder for figures and tables")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"the folder {folder} cannot be created ({error.strerror}); use another"
+        ) from None
+    check_folder(folder)
 
 
 def check_not_input(output: Path, inputs: Iterable[Path], kind: str = "input") -> None:

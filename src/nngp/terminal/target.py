@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from nngp.terminal.options import TargetKind
 from nngp.terminal.output import DataError, UsageError, print_message
 from nngp.terminal.tables import column_of
+from nngp.terminal.words import kind_of
 
 Labels = NDArray[np.integer | np.str_]
 FEW_VALUES = 10  # different whole numbers up to which a target counts as classes
@@ -56,8 +57,8 @@ def as_amounts(column: pl.Series) -> NDArray[np.float64]:
     """Numbers to regress on."""
     if not column.dtype.is_numeric():
         raise UsageError(
-            f"regression needs numbers and column '{column.name}' holds {column.dtype}; use --task "
-            "classification, or mend the column"
+            f"regression needs numbers and column '{column.name}' holds {kind_of(column.dtype)}; "
+            "use --task classification, or mend the column"
         )
     values = column.cast(pl.Float64).to_numpy()
     if not np.isfinite(values).all():
