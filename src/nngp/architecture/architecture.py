@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nngp._numbers import check_unmasked
+from nngp._numbers import check_unmasked, whole_number
 from nngp.architecture.activation import (
     Activation,
     ActivationLike,
@@ -92,7 +92,7 @@ class Architecture:
 
     def truncated(self, depth: int) -> "Architecture":
         """The network of the first `depth` hidden layers; the next affine map is its output."""
-        if not 0 <= depth <= self.depth:
+        if whole_number("depth", depth, least=0) > self.depth:
             raise ValueError(f"depth must be between 0 and {self.depth}, got {depth}")
         if self.is_infinite:
             return Architecture(depth, self.activation, self.weight_var, self.bias_var)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
+from nngp._numbers import whole_number
 from nngp._progress import Callback
 from nngp.architecture import Architecture
 from nngp.gram import check_architecture
@@ -151,7 +152,7 @@ def forecast(
     True
     """
     check_solver(solver)
-    chosen = choose_engine(engine, n)
+    chosen = choose_engine(engine, whole_number("n", n))
     direct = forecast_factor(chosen, n, d, outputs, memory)
     options = choose_solver(solver, direct)
     if options is None:

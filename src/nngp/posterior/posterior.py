@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
+from nngp._numbers import whole_number
 from nngp.architecture import Architecture
 from nngp.gram import (
     Gradient,
@@ -150,17 +151,17 @@ class Posterior:
     def sample(self, Xs: ArrayLike, n: int = 1, seed: Any = None, *, noise: bool = False) -> Array:
         """`n` draws of the function (or of observations) at test points: (n, m), or (n, m,
         outputs) as Y was given. `seed` is anything that `numpy.random.default_rng` takes."""
+        count, outputs = whole_number("n", n, least=0), self._targets.shape[1]
         covariance = self.covariance(Xs, noise=noise)
-        outputs = self._targets.shape[1]
         # Rounding in k** - |v|² is relative to k**, however little of it is left.
         split = self._solution.split
         if split.is_trivial:
             prior = float(kernel_diag(self.architecture, Xs).max())
         else:
             prior = split.scale + float(np.diagonal(covariance).max())
-        draws = gaussian(covariance, n * outputs, seed, prior)
+        draws = gaussian(covariance, count * outputs, seed, prior)
         mean = np.asarray(self.mean(Xs)).reshape(len(covariance), outputs)
-        out = mean + draws.reshape(n, outputs, len(covariance)).transpose(0, 2, 1)
+        out = mean + draws.reshape(count, outputs, len(covariance)).transpose(0, 2, 1)
         return out[:, :, 0] if self._single else out
 
     def evidence_gradient(self, *, per_layer: bool = False, per_input: bool = False) -> Gradient:

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from nngp._arrays import Array
-from nngp._numbers import as_reals, check_unmasked
+from nngp._numbers import as_reals, check_unmasked, whole_number
 from nngp.posterior import Posterior
 from nngp.predictors.estimator import NNGPEstimator, ReadArray, check_data
 from nngp.predictors.parameters import Seed, check_choice
@@ -163,8 +163,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         self, X: ArrayLike, n_samples: int = 1, random_state: Seed = 0, *, noise: bool = True
     ) -> Array:
         """Draw samples from the posterior, (m, n_samples) or (m, outputs, n_samples)."""
+        count = whole_number("n_samples", n_samples, least=0)
         Xs, seed = self._scaled(X), check_random_state(random_state).randint(2**31)
-        draws = self.posterior_.sample(Xs, n_samples, seed, noise=noise)
+        draws = self.posterior_.sample(Xs, count, seed, noise=noise)
         out = np.moveaxis(self._target_scaling.undo(draws), 0, -1)
         return out[:, 0] if self._single else out
 
