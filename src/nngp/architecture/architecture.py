@@ -90,6 +90,10 @@ class Architecture:
         """bias_var of each of the depth + 1 affine maps, input first."""
         return _per_layer(self.bias_var, self.depth)
 
+    def if_deep(self, words: str) -> str:
+        """Words for a message, where there are layers to spare: empty at depth 0 and 1."""
+        return words if self.depth > 1 else ""
+
     def truncated(self, depth: int) -> "Architecture":
         """The network of the first `depth` hidden layers; the next affine map is its output."""
         if whole_number("depth", depth, least=0) > self.depth:

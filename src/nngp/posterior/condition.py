@@ -125,7 +125,7 @@ def condition(
         with problem.resources.track(f"factor ({expected})", flops(edges)) as tracker:
             solution = solve_by_cholesky(chosen, matrix, edges, targets, noise, tracker)
     report = describe(chosen, matrix, solution, targets, inputs.shape[1], noise, expected)
-    warn(report, stacklevel=3)
+    warn(report, architecture, stacklevel=3)
     problem = replace(problem, resources=replace(problem.resources, rate=solution.rate))
     return Posterior(problem, targets, single, solution, report)
 

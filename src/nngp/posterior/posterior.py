@@ -254,7 +254,7 @@ class Posterior:
         solution, expected = self._solution.updated(matrix, inputs, Y, problem.resources)
         asked = self._solution.noise.raised_to(self.report.noise_var_asked)
         report = describe(self._engine, matrix, solution, Y, inputs.shape[1], asked, expected)
-        warn(report, stacklevel=3)
+        warn(report, self.architecture, stacklevel=3)
         self._problem, self._targets = problem, Y
         self._solution, self.report = solution, report
         return self

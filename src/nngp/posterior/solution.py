@@ -185,13 +185,15 @@ def _total(start: Array | float, *parts: Tile) -> Tile:
 
 def check_shifted(cross: KernelMatrix, solution: Solution, Y: Array) -> None:
     """Raise VarianceError for test inputs of another norm than the training inputs, where little
-    but rounding would be left of a deep network's kernel: it moves a mean by Σ|α| times the error
-    of an entry of M."""
+    but rounding would be left: it moves a mean by Σ|α| times the error of an entry of M."""
     if cross.is_exact:
         return
-    moved = float(np.abs(solution.weights).sum(axis=0).max()) / max(float(np.abs(Y).max()), TINY)
-    if not solution.split.shift_error(cross.architecture.depth) * moved < UNUSABLE:
+    net = cross.architecture
+    weights = float(np.abs(solution.weights).sum(axis=0).max()) / max(float(np.abs(Y).max()), TINY)
+    moved = solution.split.shift_error(net.depth) * weights
+    if not moved < UNUSABLE:
         raise VarianceError(
-            "a network this deep tells apart inputs of one norm only, in training and test alike; "
-            "use nngp.normalize on both, or a smaller depth"
+            "test inputs have another norm than the training inputs, and rounding would move "
+            f"predictions by {moved:.0e} of the targets; use nngp.normalize on both, "
+            f"{net.if_deep('a smaller depth, ')}or a larger noise_var"
         )

@@ -18,7 +18,7 @@ OTHERS = {  # no options: what to say, or not to say, in their place
     "; a cluster is nngp.DaskEngine(address)": "; a cluster is --cluster ADDRESS",
     " (free, or the memory= asked for)": "",
     ", or relative_noise=True": "",
-    "use nngp.normalize on both, or": "use --input-scaling unit, or",
+    "nngp.normalize on both": "--input-scaling unit",
     "math.inf": "inf",
     " or nngp.CG(...)": "",
     "points would fit": "rows would fit",
