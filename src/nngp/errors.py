@@ -67,6 +67,14 @@ class ConstantKernelWarning(UserWarning):
     """The kernel is constant up to the noise, so predictions are constant, too."""
 
 
+class FewDataWarning(UserWarning):
+    """The data say nothing about noise and scale, so intervals come from assumed ones."""
+
+
+class ExtrapolationWarning(UserWarning):
+    """Rows to predict lie far outside the range of the training data."""
+
+
 class ModelFileError(ValueError):
     """A file is no saved nngp model, is damaged, or was written by a later version."""
 

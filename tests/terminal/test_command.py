@@ -71,6 +71,26 @@ def test_the_main_job(run, tmp_path):
     assert facts["log evidence"] == model.log_evidence_
 
 
+def test_rows_far_outside_are_named(run):
+    houses(60).write_csv("train.csv")
+    run("fit train.csv -t price --drop dear --budget 2")
+    new = houses(5, seed=1).with_columns(size=pl.lit(120.0))
+    new.write_csv("new.csv")
+    assert "far outside" not in run("predict model.nngp new.csv")[2]
+    new.with_columns(size=pl.lit(1e6)).write_csv("new.csv")
+    for words in ("predict model.nngp new.csv", "evaluate model.nngp new.csv"):
+        code, _, said = run(words)
+        assert code == 0
+        assert "note: 5 of 5 row(s) lie far outside the training data, in column(s) 'size'" in said
+
+
+def test_one_row_is_said_to_be_too_few(run):
+    pl.DataFrame({"x": [1.0, 2.0, 3.0], "y": [2.0, 1.0, 5.0]}).write_csv("three.csv")
+    code, _, said = run("fit three.csv -t y")
+    assert code == 0
+    assert "note: noise and scale are assumed" in said
+
+
 def test_one_log_evidence_is_shown(run):
     """In the units of the target: by fit, by inspect, in Python, and for a model from Python."""
     table = houses(60).select("size", "rooms", "price", "dear")

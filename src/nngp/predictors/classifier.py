@@ -76,6 +76,7 @@ budget, solver, engine, random_state, progress
             self._fit_process(inputs, targets, TargetScaling.common(targets), classes=True)
             self.output_scale_ = self._find_output_scale(inputs, targets, index)
         self.classes_ = classes
+        self._warn_of_few_data(inputs, targets, classes=True)
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

@@ -16,11 +16,13 @@ from nngp._numbers import check_convertible, check_unmasked
 from nngp._progress import one_job
 from nngp.posterior import Posterior, condition, forecast
 from nngp.posterior.serialize import arrays_of, header_of
+from nngp.predictors.doubts import SeenRange, warn_of_few_data
 from nngp.predictors.fit_forecast import FitForecast
 from nngp.predictors.model_file import as_json, from_json, write_model
-from nngp.predictors.parameters import NNGPParameters
+from nngp.predictors.parameters import VARIANCES, NNGPParameters
 from nngp.predictors.scaling import InputScaling, TargetScaling
 from nngp.predictors.selection import SearchSettings, SelectionProblem, choice_seconds, choose
+from nngp.predictors.selection.problem import MIN_POINTS
 from nngp.predictors.selection.table import as_column
 
 ReadArray = Callable[[str], NDArray[Any]]
@@ -39,6 +41,8 @@ class NNGPEstimator(NNGPParameters):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
+    _seen: SeenRange | None = None  # unknown with few points, and in files of earlier versions
+    _column_names: list[str] | None = None  # of the columns, for messages, where X has no names
 
     def _fit_process(self, X: Array, Y: Array, targets: TargetScaling, *, classes: bool) -> None:
         """Scale the data, choose a network on some points, condition it on all."""
@@ -74,6 +78,8 @@ class NNGPEstimator(NNGPParameters):
             progress=self.progress,
         )
         self._set_fit(posterior, scaling, targets)
+        few = len(X) < MIN_POINTS  # a range of so few says nothing
+        self._seen = None if few else SeenRange.of(X, scaling.center, scaling.factor)
         self.selection_ = table.columns(chosen, targets.log_density)
 
     def _search_settings(self, shape: tuple[int, int], *, classes: bool) -> SearchSettings:
@@ -97,6 +103,15 @@ class NNGPEstimator(NNGPParameters):
             some = min(n, LEAVE_OUT)
             left_out = forecast(some, d, outputs, engine=self._search_engine).seconds
         return FitForecast(choice_seconds(settings, n), final, left_out)
+
+    def _warn_of_few_data(self, X: Array, Y: Array, *, classes: bool) -> None:
+        """Warn where noise and scale would have to be learned and cannot be."""
+        given = self.target_scaling == "none" and not any(
+            isinstance(getattr(self, name), str) for name in VARIANCES
+        )
+        if not given:
+            least = 2 if self.selection is None else MIN_POINTS
+            warn_of_few_data(X, Y, least, classes=classes, stacklevel=3)
 
     @contextmanager
     def _one_bar(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> Iterator[None]:
@@ -131,7 +146,11 @@ class NNGPEstimator(NNGPParameters):
         """Check test inputs and bring them to the scale of the training inputs."""
         check_is_fitted(self, "posterior_")
         check_data(X)
-        return self._input_scaling(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
+        inputs = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        if self._seen is not None:
+            names = getattr(self, "feature_names_in_", self._column_names)
+            self._seen.warn_if_far(inputs, names, stacklevel=3)
+        return self._input_scaling(inputs)
 
     def save(
         self,
@@ -184,6 +203,7 @@ class NNGPEstimator(NNGPParameters):
             "feature_names": None if names is None else [str(name) for name in names],
             "unit": scaling.unit,
             "constant": scaling.constant,
+            "row_size": None if self._seen is None else as_json(self._seen.size),
             "log_evidence": self.log_evidence_ if self.report_.solver == "cholesky" else None,
             "selection": {k: as_json(column.tolist()) for k, column in self.selection_.items()},
         }
@@ -194,6 +214,8 @@ class NNGPEstimator(NNGPParameters):
             "target_spread": self._target_scaling.spread,
             "relevance": scaling.relevance,
         }
+        if self._seen is not None:
+            arrays |= {"input_low": self._seen.low, "input_high": self._seen.high}
         return values, arrays
 
     def _restore(self, values: Mapping[str, Any], read: ReadArray, posterior: Posterior) -> None:
@@ -205,5 +227,9 @@ class NNGPEstimator(NNGPParameters):
         inputs = InputScaling(center, factor, relevance, values["unit"], values["constant"])
         targets = TargetScaling(read("target_center"), read("target_spread"))
         self._set_fit(posterior, inputs, targets)
+        self._seen = None
+        size = from_json(values.get("row_size"))
+        if size is not None:
+            self._seen = SeenRange(read("input_low"), read("input_high"), factor, size)
         columns = values["selection"]
         self.selection_ = {name: as_column(from_json(columns[name])) for name in columns}

@@ -87,6 +87,13 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     report_ : Report
         Method, accuracy and time of the final fit.
 
+    Warns
+    -----
+    FewDataWarning
+        If the data say nothing about noise and scale: fewer than five points, or all equal.
+    ExtrapolationWarning
+        If rows to predict lie far outside the training data.
+
     Examples
     --------
     >>> import numpy as np, nngp
@@ -111,6 +118,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         with self._one_bar(inputs.shape, targets.shape[1], classes=False):
             self._fit_process(inputs, targets, scaling, classes=False)
         self._single = np.ndim(answers) == 1
+        self._warn_of_few_data(inputs, targets, classes=False)
         return self
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from nngp import errors
 from nngp.terminal.words import in_command_words
 
 USAGE, DATA, RESOURCES, INTERRUPTED = 2, 3, 4, 130
@@ -26,6 +27,7 @@ SHOWN = 20  # rows of a table, unless there is a limit
 LONGEST = 40  # characters in a cell
 GAP = 2  # columns of characters between those of a table
 Row = Mapping[str, object]
+WARNINGS = [kind for name, kind in vars(errors).items() if name.endswith("Warning")]
 
 out = Console(soft_wrap=True, emoji=False)
 err = Console(stderr=True, soft_wrap=True, emoji=False)
@@ -44,6 +46,8 @@ def exit_codes(interrupted: str) -> Iterator[None]:
     """Turn errors that a user can mend into one sentence and an exit code."""
     with warnings.catch_warnings():
         warnings.showwarning = _print_warning
+        for kind in WARNINGS:  # they are notes to the reader, whatever Python's filters say
+            warnings.simplefilter("always", kind)
         try:
             yield
         except BrokenPipeError:  # whoever reads has seen enough, as in: nngp runs | head

@@ -109,7 +109,9 @@ def _load(options: PredictOptions | EvaluateOptions, engine: str | Engine) -> Sa
     if "columns" not in notes:
         raise DataError(f"{path} was saved from Python and knows no columns; use nngp.load there")
     model = load(path, engine=engine, progress=options.progress or None)
-    return SavedModel(model, notes["target"], Columns.from_dict(notes["columns"]))
+    columns = Columns.from_dict(notes["columns"])
+    model._column_names = columns.features
+    return SavedModel(model, notes["target"], columns)
 
 
 def _has_text_labels(model: Model) -> bool:
