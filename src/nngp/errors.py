@@ -71,6 +71,14 @@ class ColumnWarning(UserWarning):
     """A column of a table was left out, lacks values, or holds some that training did not."""
 
 
+class FewDataWarning(UserWarning):
+    """The data say nothing about noise and scale, so intervals come from assumed ones."""
+
+
+class ExtrapolationWarning(UserWarning):
+    """Rows to predict lie far outside the range of the training data."""
+
+
 class ModelFileError(ValueError):
     """A file is no saved nngp model, is damaged, or was written by a later version."""
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from nngp._arrays import Array, Index
 from nngp._checksums import checksums
 from nngp._digest import digest
+from nngp._numbers import as_reals
 
 COPIED = 32_000_000  # bytes up to which inputs are copied to keep them
 AT_ONCE = 2**17  # numbers that are squared before they are summed
@@ -23,26 +24,15 @@ EQUAL = 256 * float(np.finfo(np.float64).eps)  # relative spread of norms that r
 def as_inputs(X: ArrayLike, name: str = "X", first: int = 0) -> Array:
     """X as a finite float64 array (n, d); a 1-D array is n points on the line (d = 1). The rows
     are numbered from `first` on."""
-    if hasattr(X, "toarray"):
-        raise TypeError(f"{name} is sparse; pass {name}.toarray() if it fits in memory")
-    if np.ma.is_masked(X):
-        raise TypeError(f"{name} has masked values; drop or impute them first")
-    try:
-        raw = np.asarray(X)
-        if raw.dtype.kind in "SUmM":
-            raise TypeError(f"its dtype is {raw.dtype}")
-        if np.iscomplexobj(raw):
-            raise TypeError("complex ones are not ordered; pass real and imaginary parts apart")
-        out = raw.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as cause:
-        raise TypeError(f"{name} must hold real numbers: {cause}") from None
+    out = as_reals(X, name)
+    shape = out.shape
     if out.ndim == 1:
         out = out[:, None]
     if out.ndim == 0:
         raise ValueError(f"{name} must hold points, got a single number; use [{name}]")
     if out.ndim != 2:
         raise ValueError(
-            f"{name} must be two-dimensional (points, features), got shape {raw.shape}; flatten "
+            f"{name} must be two-dimensional (points, features), got shape {shape}; flatten "
             f"images with {name}.reshape(len({name}), -1)"
         )
     if out.shape[0] == 0 or out.shape[1] == 0:

@@ -33,7 +33,7 @@ from nngp.linsolve import (
     plan_cg,
 )
 from nngp.linsolve.cg.gradients import RowSolutions
-from nngp.linsolve.tiling import Edges, spans
+from nngp.linsolve.tiling import Edges, cut, even_size, spans
 from nngp.posterior.constant import Constant
 from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
@@ -46,6 +46,7 @@ from nngp.posterior.solution import (
     JointMatrices,
     Rows,
     Solution,
+    means,
     read_edges,
     tiles_on_host,
 )
@@ -173,13 +174,22 @@ class CGSolution(Solution):
         return min(engine.rows_at_a_time(n), most)
 
     def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
-        blocks = [self._rows(run, cross, part) for part in rows]
-        right = np.concatenate(blocks)
-        forms = self._solve(run, right).forms(right)
-        ends = np.cumsum([len(block) for block in blocks])[:-1]
-        for M, form in zip(blocks, np.split(forms, ends), strict=True):
-            known = None if self.constant is None else M @ self.constant.vector
-            yield Explained(M @ self.weights + self.mean, form, known)
+        handles, start, stop = means(run, cross, self, rows), rows[0].start, rows[-1].stop
+        engine = self.problem.engine
+        most = self.rows_at_a_time(engine) * engine.width
+        pieces = spans(cut(stop, even_size(stop - start, most), start))
+        found = [self._forms(run, cross, piece) for piece in pieces]
+        forms, known = (np.concatenate(column) for column in zip(*found, strict=True))
+        for part, mean in zip(rows, handles, strict=True):
+            own = slice(part.start - start, part.stop - start)
+            constant = None if self.constant is None else known[own]
+            yield Explained(run.fetch(mean), forms[own], constant)
+
+    def _forms(self, run: EngineRun, cross: KernelMatrix, rows: slice) -> tuple[Array, Array]:
+        """mᵀB⁻¹m of some test points, and mᵀb (nothing without a constant)."""
+        M = self._rows(run, cross, rows)
+        known = np.zeros(0) if self.constant is None else M @ self.constant.vector
+        return self._solve(run, M).forms(M), known
 
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
         M = np.concatenate([self._rows(run, test.cross, part) for part in rows])

@@ -1,11 +1,11 @@
-"""(K + noise) α = Y by Cholesky: the factor, z = L⁻¹Y and α.
+"""(K + noise) α = Y by Cholesky: the factor, and α.
 
 Takes a kernel matrix, targets and noise; gives `CholeskySolution`, which `Posterior` reads and
 `Sweep` computes for every network.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -42,22 +42,21 @@ from nngp.posterior.solution import (
     Factored,
     JointMatrices,
     Rows,
+    mean_from,
     residual,
     tiles_on_host,
-    times_transposed,
 )
 from nngp.posterior.targets import middle_of, with_ones
 
 
 @dataclass(frozen=True)
 class CholeskySolution(Factored):
-    """The factor, and the targets solved with it, as tiles (outputs, rows) of the engine."""
+    """The factor, and the weights α solved with it, as tiles (outputs, rows) of the engine."""
 
     factor: Factor
     split: KernelSplit
     noise: Noise
     constant: Constant | None
-    z: Sequence[Tile]
     alpha: Sequence[Tile]
     log_evidence: float
     failed_attempts: int
@@ -96,14 +95,19 @@ class CholeskySolution(Factored):
         return engine.rows_at_a_time(self.factor.n)
 
     def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
-        firsts = [partial(_cross_tile, cross, part, self.slices) for part in rows]
-        for tiles in forward(run, self.factor, firsts):
-            solved = [run.wait(tile) for tile in tiles]
-            mean = _sum_over_tiles(run, times_transposed, solved, self.z) + self.mean
+        blocks = [
+            [run.chain(partial(cross.block, part, columns)) for columns in self.slices]
+            for part in rows
+        ]
+        copies = [[partial(run.copy, tile) for tile in tiles] for tiles in blocks]
+        means = [mean_from(run, self, tiles) for tiles in copies]
+        solved = forward(run, self.factor, [partial(_call, tiles) for tiles in copies])
+        for mean, tiles in zip(means, solved, strict=True):
+            done = [run.wait(tile) for tile in tiles]
             known = None
             if self.constant is not None:
-                known = _sum_over_tiles(run, _times_vector, solved, self.constant.z)
-            yield Explained(mean, _sum_over_tiles(run, row_squares, solved), known)
+                known = _sum_over_tiles(run, _times_vector, done, self.constant.z)
+            yield Explained(run.fetch(mean), _sum_over_tiles(run, row_squares, done), known)
 
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
         """Holds L⁻¹M* of all test points."""
@@ -160,7 +164,6 @@ class CholeskySolution(Factored):
         """None without the factor: with it, everything else is computed again."""
         if not factor:
             return
-        yield "z", tiles_on_host(run, self.z)
         yield "alpha", tiles_on_host(run, self.alpha)
         if self.constant is not None:
             yield "constant/z", tiles_on_host(run, self.constant.z)
@@ -279,7 +282,7 @@ def _finish(
     fit = sum(float(run.fetch(part)) for part in squares)
     evidence = log_evidence(split, constant, fit, factor.log_det, factor.n, len(middle))
     seconds = {**seconds, "solve": time.perf_counter() - start}
-    return CholeskySolution(factor, split, noise, constant, z, alpha, evidence, failed, seconds)
+    return CholeskySolution(factor, split, noise, constant, alpha, evidence, failed, seconds)
 
 
 def _keep_constant_apart(
@@ -313,6 +316,10 @@ def _kernel_tile(
 
 def _target_tile(run: EngineRun, slices: list[slice], Y: Array, j: int) -> Tile:
     return run.put(Y[slices[j]].T.copy())
+
+
+def _call(tiles: Sequence[Callable[[], Tile]], j: int) -> Tile:
+    return tiles[j]()
 
 
 def _cross_tile(cross: KernelMatrix, rows: slice, slices: list[slice], j: int) -> Tile:

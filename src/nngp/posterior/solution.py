@@ -96,11 +96,12 @@ class Solution(ABC):
 
     @abstractmethod
     def rows_at_a_time(self, engine: Engine) -> int:
-        """Test points whose variance is computed in one block."""
+        """Test points whose covariance with others is computed in one block."""
 
     @abstractmethod
     def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
-        """Predictions for each block of test points, given M between them and the data."""
+        """Predictions for each block of test points, given M between them and the data. The mean
+        is that of `means`, to the bit: where α is large, rounding is, too."""
 
     @abstractmethod
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
@@ -162,13 +163,15 @@ def means(
     run: EngineRun, cross: KernelMatrix, solution: Solution, rows: Sequence[slice]
 ) -> list[Handle]:
     """The posterior mean for each block of rows, as handles."""
+    blocks = [[partial(cross.block, part, columns) for columns in solution.slices] for part in rows]
+    return [mean_from(run, solution, tiles) for tiles in blocks]
 
-    def mean(part: slice) -> Handle:
-        known = zip(solution.slices, solution.alpha, strict=True)
-        parts = [times_weights(run, cross, part, columns, alpha) for columns, alpha in known]
-        return run.apply(partial(_total, solution.mean), *parts)
 
-    return [mean(part) for part in rows]
+def mean_from(run: EngineRun, solution: Solution, tiles: Sequence[Callable[[], Tile]]) -> Handle:
+    """The posterior mean of a block of rows, from functions that give its tiles of M."""
+    known = zip(tiles, solution.alpha, strict=True)
+    parts = [run.chain(tile, then=times_transposed, beside=(alpha,)) for tile, alpha in known]
+    return run.apply(partial(_total, solution.mean), *parts)
 
 
 def tiles_on_host(run: EngineRun, tiles: Sequence[Handle]) -> Array:
@@ -224,13 +227,15 @@ def _total(start: Array | float, *parts: Tile) -> Tile:
 
 def check_shifted(cross: KernelMatrix, solution: Solution, Y: Array) -> None:
     """Raise VarianceError for test inputs of another norm than the training inputs, where little
-    but rounding would be left of a deep network's kernel: it moves a mean by Σ|α| times the error
-    of an entry of M."""
+    but rounding would be left: it moves a mean by Σ|α| times the error of an entry of M."""
     if cross.is_exact:
         return
-    moved = float(np.abs(solution.weights).sum(axis=0).max()) / max(float(np.abs(Y).max()), TINY)
-    if not solution.split.shift_error(cross.architecture.depth) * moved < UNUSABLE:
+    net = cross.architecture
+    weights = float(np.abs(solution.weights).sum(axis=0).max()) / max(float(np.abs(Y).max()), TINY)
+    moved = solution.split.shift_error(net.depth) * weights
+    if not moved < UNUSABLE:
         raise VarianceError(
-            "a network this deep tells apart inputs of one norm only, in training and test alike; "
-            "use nngp.normalize on both, or a smaller depth"
+            "test inputs have another norm than the training inputs, and rounding would move "
+            f"predictions by {moved:.0e} of the targets; use nngp.normalize on both, "
+            f"{net.if_deep('a smaller depth, ')}or a larger noise_var"
         )

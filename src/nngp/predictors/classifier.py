@@ -13,14 +13,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from nngp._arrays import Array, Index
+from nngp._numbers import check_unmasked
 from nngp.posterior import Posterior, condition
 from nngp.predictors.columns import TableLike
-from nngp.predictors.estimator import NNGPEstimator
+from nngp.predictors.estimator import LEAVE_OUT, NNGPEstimator
 from nngp.predictors.model_file import ModelFile
 from nngp.predictors.probability import best_variance_scale, largest_probability
 from nngp.predictors.scaling import TargetScaling
-
-LEAVE_OUT = 4000  # points left out, one at a time, for the scale of the variances
 
 
 class NNGPClassifier(ClassifierMixin, NNGPEstimator):
@@ -45,6 +44,9 @@ budget, solver, engine, random_state, progress
         The labels, sorted.
     output_scale_ : float
         Factor on the variances that makes probabilities right on points left out.
+    log_evidence_ : float
+        Log density of the targets that the labels are encoded as: one-hot, less one over the
+        number of classes. It compares networks on one data set, and says nothing beyond.
     architecture_, noise_var_, relevance_, selection_, posterior_, report_, columns_
         As in `NNGPRegressor`.
 
@@ -64,13 +66,16 @@ budget, solver, engine, random_state, progress
 
     def fit(self, X: TableLike, y: ArrayLike) -> Self:
         """Choose a network, condition it on the data, and find the scale of the variances."""
+        check_unmasked(y, "y")
         inputs, labels = self._validated(X, y)
         check_classification_targets(labels)
         classes, index = np.unique(labels, return_inverse=True)
         targets = np.eye(len(classes))[index] - 1.0 / len(classes)
-        self._fit_process(inputs, targets, TargetScaling.common(targets), classes=True)
+        with self._one_bar(inputs.shape, len(classes), classes=True):
+            self._fit_process(inputs, targets, TargetScaling.common(targets), classes=True)
+            self.output_scale_ = self._find_output_scale(inputs, targets, index)
         self.classes_ = classes
-        self.output_scale_ = self._find_output_scale(inputs, targets, index)
+        self._warn_of_few_data(inputs, targets, classes=True)
         return self
 
     def predict(self, X: TableLike) -> NDArray[Any]:
@@ -78,6 +83,11 @@ budget, solver, engine, random_state, progress
         best = self.predict_mean(X).argmax(axis=1)
         out: NDArray[Any] = self.classes_[best]
         return out
+
+    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of labels that are predicted, as in scikit-learn."""
+        check_unmasked([y, sample_weight], "y")
+        return float(super().score(X, y, sample_weight))
 
     def predict_mean(self, X: TableLike) -> Array:
         """Posterior mean of every output, (m, classes), in units of the centred one-hot targets."""

@@ -175,6 +175,9 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
         header = file.header
         header.text("kind")
         header.fields("notes")
+        fitted = header.fields("fitted")
+        if fitted["log_evidence"] is not None:
+            fitted.number("log_evidence")
         posterior = header.fields("posterior")
         posterior.fields("architecture")
         posterior.number("noise_var", 0)

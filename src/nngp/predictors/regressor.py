@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from nngp._arrays import Array
+from nngp._numbers import as_reals, check_unmasked, whole_number
 from nngp.posterior import Posterior
 from nngp.predictors.columns import TableLike
-from nngp.predictors.estimator import NNGPEstimator
+from nngp.predictors.estimator import NNGPEstimator, check_data
 from nngp.predictors.model_file import ModelFile
 from nngp.predictors.parameters import Seed, check_choice
 from nngp.predictors.scaling import TARGET_SCALINGS, TargetScaling
@@ -64,7 +64,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     random_state : int, RandomState or None
         Seed for the points that are used for the choice.
     progress : callable or bool, optional
-        As in `nngp.condition`.
+        As in `nngp.condition`; one bar shows the whole fit.
 
     Attributes
     ----------
@@ -74,17 +74,30 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         Noise variance in units of the scaled targets.
     relevance_ : array (d,)
         Relevance of each scaled input, relative to the largest.
-    log_marginal_likelihood_ : float
-        Of the targets in their own units.
+    log_evidence_ : float
+        Log marginal likelihood: the log density of all targets as they were given, in their own
+        units. Also called `log_marginal_likelihood_`. Needs a Cholesky factor.
     selection_ : dict of arrays
-        Networks tried and their scores; `pandas.DataFrame(model.selection_)` shows them.
+        Networks tried; `pandas.DataFrame(model.selection_)` shows them. `log_evidence` is, like
+        `log_evidence_`, in the units of the data, but of the `n` points that were looked at.
+        `score` is what was maximised: the criterion of the scaled targets, with the prior of the
+        hyper-parameters, for each target.
     posterior_ : Posterior
-        Of the scaled targets given the scaled inputs.
+        Of the scaled targets given the scaled inputs; so its log_evidence is of scaled targets.
     report_ : Report
         Method, accuracy and time of the final fit.
     columns_ : Columns or None
         How the columns of a data frame became inputs (`features`, `left_out`, `remarks`); None if
         the inputs were plain numbers.
+
+    Warns
+    -----
+    FewDataWarning
+        If the data say nothing about noise and scale: fewer than five points, or all equal.
+    ExtrapolationWarning
+        If rows to predict lie far outside the training data.
+    ColumnWarning
+        If a column of a data frame is left out, lacks values, or holds some that training did not.
 
     Examples
     --------
@@ -106,20 +119,26 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         values the training median, with an input that shows where. Such a model finds the columns
         of a later frame by name.
         """
+        check_data(y, "y")
         inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
-        targets = np.asarray(answers, dtype=np.float64).reshape(len(inputs), -1)
+        targets = as_reals(answers, "y").reshape(len(inputs), -1)
         check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         scaling = TargetScaling.learn(targets, self.target_scaling)
-        self._fit_process(inputs, targets, scaling, classes=False)
+        with self._one_bar(inputs.shape, targets.shape[1], classes=False):
+            self._fit_process(inputs, targets, scaling, classes=False)
         self._single = np.ndim(answers) == 1
+        self._warn_of_few_data(inputs, targets, classes=False)
         return self
+
+    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R² of the mean, as in scikit-learn."""
+        check_unmasked([y, sample_weight], "y")
+        return float(super().score(X, y, sample_weight))
 
     @property
     def log_marginal_likelihood_(self) -> float:
-        """Logarithm of the evidence of the targets in their own units."""
-        check_is_fitted(self, "posterior_")
-        scale = np.log(self._target_scaling.spread).sum()
-        return self.posterior_.log_evidence - self.posterior_.n * float(scale)
+        """The same as `log_evidence_`, by scikit-learn's name."""
+        return self.log_evidence_
 
     def predict(
         self,
@@ -161,8 +180,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         self, X: TableLike, n_samples: int = 1, random_state: Seed = 0, *, noise: bool = True
     ) -> Array:
         """Draw samples from the posterior, (m, n_samples) or (m, outputs, n_samples)."""
+        count = whole_number("n_samples", n_samples, least=0)
         Xs, seed = self._scaled(X), check_random_state(random_state).randint(2**31)
-        draws = self.posterior_.sample(Xs, n_samples, seed, noise=noise)
+        draws = self.posterior_.sample(Xs, count, seed, noise=noise)
         out = np.moveaxis(self._target_scaling.undo(draws), 0, -1)
         return out[:, 0] if self._single else out
 

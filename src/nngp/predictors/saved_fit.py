@@ -1,17 +1,22 @@
 """What a fit learned beside its posterior, from a saved model: each value and array checked."""
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._arrays import Array
 from nngp._fields import Fields
 from nngp.gram import common_var
 from nngp.posterior import Posterior
 from nngp.predictors.columns import Columns
+from nngp.predictors.doubts import SeenRange
 from nngp.predictors.model_file import ModelFile, from_json
 from nngp.predictors.scaling import InputScaling, TargetScaling
 from nngp.predictors.selection.table import as_column
+
+EVIDENCE = 1e-5  # relative difference that rounding explains
 
 
 def count_inputs(file: ModelFile) -> int:
@@ -70,6 +75,26 @@ def read_target_scaling(file: ModelFile, posterior: Posterior) -> TargetScaling:
     if not whole:
         raise file.damaged("its centers and spreads are not those of its targets")
     return scaling
+
+
+def read_seen_range(file: ModelFile, factor: Array) -> SeenRange | None:
+    """The range of every input in training; None where it is not known."""
+    values = file.header.fields("fitted")
+    if values["row_size"] is None:
+        return None
+    low, high = (file.read(name, factor.shape) for name in ("input_low", "input_high"))
+    if (low > high).any():
+        raise file.damaged("the least value of an input is above its largest")
+    return SeenRange(low, high, factor, values.number("row_size", 0))
+
+
+def check_log_evidence(file: ModelFile, found: float | None) -> None:
+    """Raise ModelFileError unless the file states the log evidence that was found, or none."""
+    values = file.header.fields("fitted")
+    if found is None and values["log_evidence"] is None:
+        return
+    if found is None or not math.isclose(values.number("log_evidence"), found, rel_tol=EVIDENCE):
+        raise values.wrong("log_evidence", str(found))
 
 
 def read_selection(file: ModelFile) -> dict[str, NDArray[Any]]:

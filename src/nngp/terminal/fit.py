@@ -10,17 +10,11 @@ from nngp.linsolve import Engine, choose_engine
 from nngp.predictors import NNGPClassifier, NNGPRegressor
 from nngp.predictors.columns import Columns, InputTable
 from nngp.terminal.engines import engine_of
+from nngp.terminal.forecast import announce
 from nngp.terminal.options import FitOptions
-from nngp.terminal.output import (
-    DataError,
-    UsageError,
-    on_terminal,
-    print_message,
-    print_result,
-    usage_errors,
-)
+from nngp.terminal.output import DataError, UsageError, print_message, print_result, usage_errors
 from nngp.terminal.parsing import number
-from nngp.terminal.scores import Model, leave_one_out_scores
+from nngp.terminal.scores import LOG_EVIDENCE, Model, leave_one_out_scores
 from nngp.terminal.tables import check_not_input, check_writable, column_of, read_table
 from nngp.terminal.target import learn_target
 
@@ -29,7 +23,7 @@ def fit(options: FitOptions) -> None:
     """Read the table, choose a network, condition it on every row, write the model."""
     with engine_of(options) as engine:
         parameters = _parameters(options, engine)
-        check_writable(options.output)
+        check_writable(options.output, create=True)
         check_not_input(options.output, [options.train])
         _check_parameters(parameters)
         table = read_table(options.train, options)
@@ -37,9 +31,12 @@ def fit(options: FitOptions) -> None:
         rows = target.known(table)
         column, inputs = rows.column(target.name), _inputs(rows, options)
         answers = target.labels(column) if classes else target.amounts(column)
-        _print_remarks(rows, inputs)
+        columns = _learn_columns(rows, inputs)
         kind = NNGPClassifier if classes else NNGPRegressor
-        model = kind(**parameters, progress=on_terminal()).fit(inputs, answers)
+        model = kind(**parameters, progress=options.progress or None)
+        shape, outputs = (len(rows), len(columns.features)), len(np.unique(answers))
+        announce(model, shape, outputs if classes else 1, agreed=options.yes)
+        model.fit(inputs, answers)
         facts = _summary(model) | leave_one_out_scores(model, answers)
         notes = {**target.as_notes(), "summary": facts}
         model.save(options.output, factor=options.factor, notes=notes)
@@ -86,8 +83,9 @@ def _inputs(rows: InputTable, options: FitOptions) -> InputTable:
     return inputs
 
 
-def _print_remarks(rows: InputTable, inputs: InputTable) -> None:
-    """Print how columns are read, before the work begins, and how many rows are repeated."""
+def _learn_columns(rows: InputTable, inputs: InputTable) -> Columns:
+    """Learn how columns are read, and print that and how many rows are repeated, before the work
+    begins."""
     columns = Columns.learn(inputs)
     print_message(*columns.left_out, *columns.remarks)
     warnings.simplefilter("ignore", ColumnWarning)  # they are what was just printed
@@ -95,6 +93,7 @@ def _print_remarks(rows: InputTable, inputs: InputTable) -> None:
     repeated = len(rows) - len(set(zip(*texts, strict=True)))
     if repeated:
         print_message(f"{repeated} row(s) repeat another row in every column")
+    return columns
 
 
 def _summary(model: Model) -> dict[str, object]:
@@ -112,7 +111,7 @@ def _summary(model: Model) -> dict[str, object]:
         "networks tried": int(np.sum(model.selection_.get("evaluations", 0))),
     }
     if report.solver == "cholesky":
-        out["log evidence"] = model.posterior_.log_evidence
+        out[LOG_EVIDENCE[model._kind]] = model.log_evidence_
     else:
         out |= {"solver": report.solver, "iterations": report.iterations}
     relevance, features = model.relevance_, model.columns_.features if model.columns_ else []

@@ -12,7 +12,7 @@ from nngp.predictors.columns.table import IN_WORDS
 from nngp.terminal.options import KernelOptions
 from nngp.terminal.output import DataError, print_result
 from nngp.terminal.parsing import network, number
-from nngp.terminal.tables import TABLES, check_writable, read_table, write_table
+from nngp.terminal.tables import TABLES, check_not_input, check_writable, read_table, write_table
 
 
 def kernel(options: KernelOptions) -> None:
@@ -21,7 +21,8 @@ def kernel(options: KernelOptions) -> None:
     net = network(depth, options.activation, options.weight_var, options.bias_var)
     output, as_json = options.output, options.as_json
     if output is not None:
-        check_writable(output, (".npy", *TABLES))
+        check_writable(output, (".npy", *TABLES), create=True)
+        check_not_input(output, [options.table])
     X = _numbers(read_table(options.table, options))
     X = normalize(X) if options.normalize else X
     K, plan = kernel_matrix(net, X), plan_kernel(net, X)

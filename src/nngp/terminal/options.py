@@ -25,6 +25,7 @@ MODEL, TABLE = (
 )
 ENGINE, STORE, VARIANCE = "auto, cpu or gpu.", "Where runs are kept.", "A number, or auto."
 TRAIN = "Training points, balanced over classes; all by default."
+PROGRESS = "Also without a terminal: a line every ten seconds."
 TRIALS, WIDTH = "Random settings for each shape.", "Units of a hidden layer; several with commas."
 
 
@@ -105,6 +106,8 @@ class FitOptions(ComputeOptions, TableOptions):
     seed: int = option(0, "Which rows the choice looks at.")
     factor: bool = option(True, "Keep the Cholesky factor in the file (4 n² bytes).")
     solver: str = option("auto", "cholesky, cg, or auto: cg where no factor fits.")
+    yes: bool = option(False, "Start a fit that takes more than an hour.", "--yes", "-y")
+    progress: bool = option(False, PROGRESS, "--progress")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +119,7 @@ class PredictOptions(ComputeOptions, TableOptions):
     output: Path | None = option(None, "A table; CSV on stdout by default.", "--output", "-o")
     interval: float = option(0.95, "Probability of the interval.")
     keep: list[str] | None = option(None, "Columns of the table to copy: names, with commas.")
+    progress: bool = option(False, PROGRESS, "--progress")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +128,7 @@ class EvaluateOptions(ComputeOptions, TableOptions):
 
     model: Path = argument(MODEL)
     table: Path = argument(TABLE)
+    progress: bool = option(False, PROGRESS, "--progress")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +182,9 @@ class RunsOptions(OutputOptions):
     export: Path | None = option(None, "Write to a .csv or .parquet file.")
     lists: bool = option(False, "Also lists in results, such as learning curves.", "--lists")
     merge: Path | None = option(None, "First take over the finished runs of another store.")
+    salvage: bool = option(
+        False, "Merge what can be read of a damaged store, into a new one too.", "--salvage"
+    )
     retry_failed: bool = option(False, "First make failed runs pending again.", "--retry-failed")
 
 

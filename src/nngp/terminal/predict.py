@@ -1,12 +1,12 @@
 """`nngp predict`, `nngp evaluate` and `nngp inspect`: the commands that read a saved model."""
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scipy.special import ndtri
 
-from nngp.errors import ColumnWarning
+from nngp.errors import ModelFileError
 from nngp.linsolve import Engine
 from nngp.predictors import NNGPClassifier, load
 from nngp.predictors.columns import Column, Columns, InputTable
@@ -16,13 +16,14 @@ from nngp.terminal.options import EvaluateOptions, InspectOptions, PredictOption
 from nngp.terminal.output import (
     DataError,
     UsageError,
-    on_terminal,
     print_json,
     print_message,
     print_result,
+    suggestion,
 )
-from nngp.terminal.scores import Model, table_scores
+from nngp.terminal.scores import LOG_EVIDENCE, Model, table_scores
 from nngp.terminal.tables import (
+    STDIN,
     TABLES,
     check_not_input,
     check_writable,
@@ -48,11 +49,11 @@ def predict(options: PredictOptions) -> None:
     with engine_of(options) as engine:
         output, as_json = options.output, options.as_json
         if output is not None:
-            check_writable(output, TABLES)
+            check_writable(output, TABLES, create=True)
             check_not_input(output, [options.model, options.table])
         if not 0 < options.interval < 1:
             raise UsageError(f"--interval must be between 0 and 1, got {options.interval}")
-        saved = _load(options.model, engine)
+        saved = _load(options, engine)
         rows = read_table(options.table, options)
         kept = [column_of(rows, name) for name in _names(options.keep)]
         target = saved.target.name if saved.target else UNNAMED
@@ -73,15 +74,15 @@ def predict(options: PredictOptions) -> None:
 def evaluate(options: EvaluateOptions) -> None:
     """Print the scores of predictions for a table with answers."""
     with engine_of(options) as engine:
-        saved = _load(options.model, engine)
+        saved = _load(options, engine)
         if saved.target is None:
             raise DataError(f"{options.model} was saved from Python and knows no target")
-        rows = read_table(options.table, options)
-        try:
-            column_of(rows, saved.target.name)
-        except UsageError as missing:  # no option names the target: the table is at fault
-            raise DataError(str(missing)) from None
-        rows = saved.target.known(rows)
+        table, name = read_table(options.table, options), saved.target.name
+        if name not in table.names:
+            source = "the input" if options.table == STDIN else options.table
+            near = suggestion(name, table.names)
+            raise DataError(f"{source} has no column '{name}' to compare with{near}")
+        rows = saved.target.known(table)
         scores = table_scores(saved.model, saved.target, rows)
         title = f"{options.model} on {len(rows)} rows of {options.table}"
         print_result(title, scores, options.as_json)
@@ -90,13 +91,18 @@ def evaluate(options: EvaluateOptions) -> None:
 def inspect(options: InspectOptions) -> None:
     """Print the facts in a model's header."""
     header = read_header(options.model)
-    notes, posterior, encoder = header["notes"], header["posterior"], header["fitted"]["columns"]
-    columns = None if encoder is None else Columns.from_dict(encoder)
+    header, columns, _ = _read(options.model)
+    notes, posterior = header["notes"], header["posterior"]
+    evidence = header["fitted"]["log_evidence"]  # none without a factor
+    summary = notes.get("summary")
     facts = {
         "kind": header["kind"],
         "format": header["version"],
         "target": notes.get("target", "(not from a table)"),
-        **notes.get("summary", {}),
+        **(
+            {} if evidence is None else {LOG_EVIDENCE.get(header["kind"], "log evidence"): evidence}
+        ),
+        **(summary if isinstance(summary, dict) else {}),
         **posterior["architecture"],
         "noise_var": posterior["noise_var"],
         "factor in file": posterior["factor"],
@@ -107,14 +113,26 @@ def inspect(options: InspectOptions) -> None:
     print_result(str(options.model), facts, options.as_json)
 
 
-def _load(path: Path, engine: str | Engine) -> SavedModel:
+def _load(options: PredictOptions | EvaluateOptions, engine: str | Engine) -> SavedModel:
     """Load a model that knows its columns."""
-    header = read_header(path)
-    if header["fitted"]["columns"] is None:
+    path = options.model
+    _, columns, target = _read(path)
+    if columns is None:
         raise DataError(f"{path} was saved from Python and knows no columns; use nngp.load there")
-    model = load(path, engine=engine, progress=on_terminal())
-    warnings.simplefilter("always", ColumnWarning)  # remarks on a table are part of the output
-    return SavedModel(model, Target.from_notes(header["notes"]))
+    return SavedModel(load(path, engine=engine, progress=options.progress or None), target)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Columns | None, Target | None]:
+    """The header of a saved model, with its columns and target if it has any."""
+    header = read_header(path)
+    try:
+        encoder = header["fitted"]["columns"]
+        columns = None if encoder is None else Columns.from_dict(encoder)
+        return header, columns, Target.from_notes(header["notes"])
+    except (ValueError, TypeError, KeyError) as cause:
+        raise ModelFileError(
+            f"{path} is damaged (of its columns, {cause}); get a fresh copy or fit the model again"
+        ) from None
 
 
 def _names(options: list[str] | None) -> list[str]:

@@ -14,6 +14,10 @@ from nngp.terminal.output import DataError, print_message
 from nngp.terminal.target import Labels, Target
 
 Model = NNGPRegressor | NNGPClassifier
+LOG_EVIDENCE = {  # of all rows that were fitted, by the kind of model
+    "NNGPRegressor": "log evidence",
+    "NNGPClassifier": "log evidence of one-hot targets",
+}
 MOST_ROWS = 4000  # up to which fit judges itself by leaving each row out
 HALF = float(ndtri(0.975))  # half of a 95% interval, in deviations
 LEAST = 1e-15  # probability that a class counts as at least
@@ -44,10 +48,8 @@ def table_scores(model: Model, target: Target, rows: InputTable) -> dict[str, fl
 
 def _class_scores(model: NNGPClassifier, X: InputTable, labels: Labels) -> dict[str, float | None]:
     if (labels.dtype.kind in "US") != (model.classes_.dtype.kind in "USO"):
-        raise DataError(
-            f"labels such as '{labels[0]}' are unlike those in training: "
-            f"{', '.join(map(str, model.classes_[:5]))}"
-        )
+        known = ", ".join(map(str, model.classes_[:5]))
+        raise DataError(f"labels such as '{labels[0]}' are unlike those in training: {known}")
     unknown = int((~np.isin(labels, model.classes_)).sum())
     if unknown:
         print_message(f"{unknown} row(s) have a class that training did not; they count as wrong")
@@ -68,6 +70,6 @@ def _regression_scores(y: Array, mean: Array, std: Array) -> dict[str, float | N
     return {
         "RMSE": float(np.sqrt(np.mean(missed**2))),
         "R²": 1 - float(np.mean(missed**2)) / spread if spread > 0 else None,
-        "log likelihood": float(density.mean()),
+        "log likelihood per row": float(density.mean()),
         "inside 95% interval": float(np.mean(np.abs(standard) < HALF)),
     }

@@ -69,7 +69,7 @@ def _content(path: Path) -> bytes:
         beside = [other.name for other in path.parent.glob("*")]
         raise DataError(f"there is no file {path}{suggestion(path.name, beside)}")
     if path.is_dir():
-        raise DataError(f"{path} is a folder; give the file in it")
+        raise DataError(f"{path} is a folder; name a file")
     if path.stat().st_size > _most_bytes():
         raise DataError(f"{path} is too large for the memory of this machine; take fewer rows")
     try:
@@ -147,6 +147,19 @@ def check_folder(folder: Path) -> None:
         raise UsageError(
             f"nothing can be written to {folder} ({error.strerror}); use another folder"
         ) from None
+
+
+def create_folder(folder: Path) -> None:
+    """Create a folder for figures and tables; UsageError where that cannot be."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder for figures and tables")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"the folder {folder} cannot be created ({error.strerror}); use another"
+        ) from None
+    check_folder(folder)
 
 
 def check_not_input(output: Path, inputs: Iterable[Path], kind: str = "input") -> None:

@@ -74,11 +74,10 @@ class Target:
     @classmethod
     def from_notes(cls, notes: dict[str, Any]) -> "Target | None":
         """The target that a model's notes describe, if any."""
-        if "target" not in notes:
+        name, numbers = notes.get("target"), notes.get("target_numbers")
+        if not isinstance(name, str):
             return None
-        numbers = notes.get("target_numbers")
-        read = None if numbers is None else NumberEncoding.from_dict(numbers)
-        return cls(str(notes["target"]), read)
+        return cls(name, None if numbers is None else NumberEncoding.from_dict(numbers))
 
 
 def learn_target(table: InputTable, name: str, task: TargetKind) -> tuple[Target, bool]:
@@ -96,7 +95,7 @@ def learn_target(table: InputTable, name: str, task: TargetKind) -> tuple[Target
     if column.is_text and not found.plain:
         if task == TargetKind.classification:
             return Target(name, None), True
-        print_message(reading_of_amounts(column, numbers))
+        print_message(reading_of_amounts([column], numbers.format))
     return Target(name, numbers), _are_classes(column, numbers, task)
 
 

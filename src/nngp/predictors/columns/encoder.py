@@ -9,7 +9,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp.predictors.columns import saved
-from nngp.predictors.columns.amounts import plain_numbers
+from nngp.predictors.columns.amounts import AmountFormat, plain_numbers
 from nngp.predictors.columns.calendar import ORDERS
 from nngp.predictors.columns.category import MOST_LEVELS, CategoryEncoding
 from nngp.predictors.columns.date import DateEncoding
@@ -26,6 +26,7 @@ KINDS: dict[str, type[Encoding]] = {
 }
 IDENTIFIER = 20  # rows from which a text column almost without repetition is an identifier
 ALMOST = 0.9  # share of different texts from which there is almost no repetition
+NAMED = 5  # columns that a remark names
 SHOWN = 30  # names of columns in an error message
 
 
@@ -48,7 +49,9 @@ class Columns:
         _check_rows(table)
         decimal = table.decimal or decimal_mark(table)
         encodings: list[Encoding] = []
-        left_out, remarks = [], []
+        left_out: list[str] = []
+        remarks: list[str] = []
+        amounts: dict[AmountFormat, list[Column]] = {}
         for column in table.columns:
             found = kind_of_text(column, decimal) if column.is_text else TextKind(column.kind)
             reason = _reason_to_skip(column, found)
@@ -57,9 +60,12 @@ class Columns:
                 continue
             encoding = _learn(column, found)
             encodings.append(encoding)
+            if isinstance(encoding, NumberEncoding) and column.is_text and _are_amounts(found):
+                amounts.setdefault(encoding.format, []).append(column)
             remarks += [*_reading(column, encoding, found), *_gaps(column, encoding)]
         if not encodings:
             raise ValueError(f"no column is left to learn from: {'; '.join(left_out[:5])}")
+        remarks = [*(reading_of_amounts(some, how) for how, some in amounts.items()), *remarks]
         return cls(tuple(table.names), tuple(encodings), tuple(left_out), tuple(remarks))
 
     def encode(self, table: InputTable) -> tuple[Array, list[str]]:
@@ -96,6 +102,11 @@ class Columns:
     def features(self) -> list[str]:
         """Names of the inputs."""
         return [name for encoding in self.encodings for name in encoding.features]
+
+    @property
+    def origins(self) -> list[str]:
+        """The column that each of the inputs comes from."""
+        return [encoding.name for encoding in self.encodings for _ in encoding.features]
 
     @property
     def used(self) -> list[str]:
@@ -196,9 +207,12 @@ def _reading(column: Column, encoding: Encoding, found: TextKind) -> list[str]:
         like = f" like '{example(column)}', read as {ORDERS[encoding.format.first]}"
         numeric = column.is_text and found.dates is not None and _is_ambiguous(example(column))
         return [f"column '{name}' holds dates{like if numeric else ''}: one input for days{cycles}"]
-    if column.is_text and found.kind == "number" and not found.plain:
-        return [reading_of_amounts(column, encoding)]
     return []
+
+
+def _are_amounts(found: TextKind) -> bool:
+    """Whether texts are numbers that are not written as programs do."""
+    return found.kind == "number" and not found.plain
 
 
 def _gaps(column: Column, encoding: Encoding) -> list[str]:
@@ -209,11 +223,14 @@ def _gaps(column: Column, encoding: Encoding) -> list[str]:
     return encoding.gaps(missing_texts(column, among_values=True) if text else column.missing)
 
 
-def reading_of_amounts(column: Column, encoding: NumberEncoding) -> str:
-    """A remark on numbers that are not written as programs do."""
-    value = example(column, marked=True)
-    amount = encoding.format.parse(np.array([value], dtype=object))[0][0]
-    return f"column '{column.name}' holds amounts like '{value}', read as numbers ({amount:.15g})"
+def reading_of_amounts(columns: Sequence[Column], format: AmountFormat) -> str:
+    """A remark on columns with numbers in one format, which is not that of programs."""
+    value = example(columns[0], marked=True)
+    amount = format.parse(np.array([value], dtype=object))[0][0]
+    names = ", ".join(f"'{column.name}'" for column in columns[:NAMED])
+    more = f" and {len(columns) - NAMED} more" if len(columns) > NAMED else ""
+    which = f"column {names} holds" if len(columns) == 1 else f"columns {names}{more} hold"
+    return f"{which} amounts like '{value}', read as numbers ({amount:.15g})"
 
 
 def example(column: Column, marked: bool = False) -> str:

@@ -95,6 +95,8 @@ def _array(data: Any) -> NDArray[Any]:
 
 
 def _missing(data: Any, length: int) -> Mask:
+    if isinstance(data, np.ma.MaskedArray):
+        return np.ma.getmaskarray(data).copy()
     for name in ("isna", "is_null"):
         if hasattr(data, name):
             return np.asarray(getattr(data, name)(), dtype=bool).copy()
@@ -141,8 +143,8 @@ def _narrow_objects(name: str, values: NDArray[Any], missing: Mask) -> Column:
 
 
 def _is_nothing(value: object) -> bool:
-    """Whether a value is None, NaN, or a mark of pandas that equals nothing, itself included."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    """Whether a value is None, NaN, masked, or a mark of pandas, which equals nothing."""
+    if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating | Decimal) and bool(value != value)
 
