@@ -366,6 +366,20 @@ def test_the_loader_says_that_the_file_is_damaged(tmp_path):
         nngp.load(path)
 
 
+def test_what_is_masked_in_a_table_is_missing():
+    """What lies under the mask is never read; in an array, which has no gaps, a mask is refused."""
+    values, mask = np.arange(12.0), np.arange(12) % 6 == 0
+    hidden = np.ma.masked_array(np.where(mask, 1e9, values), mask)
+    objects = [np.ma.masked if gap else value for value, gap in zip(values, mask, strict=True)]
+    plain = np.where(mask, np.nan, values)
+    tables = [table_of({"a": column}) for column in (plain, hidden, objects)]
+    expected, *others = (Columns.learn(table).encode(table)[0] for table in tables)
+    assert all(np.array_equal(other, expected) for other in others)
+    model = nngp.NNGPRegressor(selection=None).fit({"a": plain}, values)
+    with pytest.raises(TypeError, match="masked values"):
+        model.predict(hidden[:, None])
+
+
 def test_columns_of_different_length_are_refused():
     with pytest.raises(ValueError, match="differ in length"):
         table_of({"a": [1, 2], "b": [1]})

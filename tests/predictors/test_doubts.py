@@ -69,6 +69,21 @@ def test_far_rows_are_counted_and_their_columns_named(scaling, tmp_path):
         named.predict_proba(far_frame)
 
 
+def test_columns_of_a_table_are_named_once_each():
+    """Several inputs may come from one column."""
+    days = np.datetime64("2020-01-01") + 20 * np.arange(60)
+    table = {"town": ["Ulm", "Bonn"] * 30, "size": X[:, 0], "day": days}
+    model = nngp.NNGPRegressor(selection=None).fit(table, Y)
+    assert model.columns_.origins == ["town", "town", "size", *["day"] * 5]
+    size, day = X[:20, 0].copy(), days[:20].copy()
+    size[3], day[4] = 4000.0, np.datetime64("2120-01-01")
+    far = {"day": day, "town": ["Rome"] * 20, "size": size}
+    words = r"2 of 20 .* column\(s\) 'size', 'day' \("
+    new = pytest.warns(nngp.ColumnWarning, match="'Rome'")
+    with new, pytest.warns(nngp.ExtrapolationWarning, match=words):
+        model.predict(far)
+
+
 def test_what_is_far():
     """Beyond the range by three widths: not by one, not in a constant column, and not where the
     column counts for nothing beside the others."""

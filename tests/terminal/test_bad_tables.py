@@ -9,6 +9,8 @@ import pytest
 pl = pytest.importorskip("polars")
 pytest.importorskip("typer")
 
+from nngp.terminal.app import app  # noqa: E402
+
 ROWS = "".join(f"{i},{i % 3},{i * 1.5}\n" for i in range(1, 10))
 GOOD = "a,b,y\n" + ROWS
 NUMBERS = "".join(f"{i},{i}\n" for i in range(1, 10))
@@ -270,11 +272,17 @@ FOREIGN = re.compile(r"polars|pandas|numpy|dtype|String|Int64|Float64|Utf8|schem
 
 
 @pytest.fixture
-def fit(run):
+def fit(tmp_path, monkeypatch, capsys):
+    """Fit a file of that content, on a terminal of 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
     def call(name, content):
         data = content.encode() if isinstance(content, str) else content
         Path(name).write_bytes(data)
-        return run(f"fit {name} -t y --selection none")
+        with pytest.raises(SystemExit) as left:
+            app(f"fit {name} -t y --selection none".split())
+        return left.value.code, *capsys.readouterr()
 
     return call
 
@@ -284,7 +292,8 @@ def fit(run):
 def test_a_bad_table(fit, name, content, code, sentence):
     left, out, said = fit(name, content)
     assert left == code
-    *before, error = said.split("error: ")
+    assert max(map(len, said.splitlines())) <= 80
+    *before, error = " ".join(said.splitlines()).split("error: ")
     assert error == sentence
     assert len(before) == 1
     assert out == ""

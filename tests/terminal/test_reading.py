@@ -209,6 +209,19 @@ def test_a_target_of_amounts_is_numbers(run, kind):
     assert (code, json.loads(out)["R²"] > 0.5) == (0, True)
 
 
+def test_columns_in_one_format_have_one_remark(run):
+    """In a table with decimal commas all of them; not one line for each."""
+    names = [f"x{j}" for j in range(8)]
+    rows = [";".join(f"{i * j + 0.5}".replace(".", ",") for j in range(9)) for i in range(1, 20)]
+    Path("t.csv").write_text("\n".join([";".join([*names, "y"]), *rows]))
+    code, _, said = run("fit t.csv -t y --selection none")
+    assert code == 0
+    assert said.count("amounts like") == 2
+    assert "column 'y' holds amounts like '8,5', read as numbers (8.5)" in said
+    shown = "'x1', 'x2', 'x3', 'x4', 'x5' and 2 more"
+    assert f"columns {shown} hold amounts like '1,5', read as numbers (1.5)" in said
+
+
 def test_the_target_is_read_as_it_was_in_training(run):
     """1,234 is a thousand in a table of thousands, and about one in a table with decimal commas."""
     Path("t.csv").write_text('x,y\n1,"1,5"\n2,"2,5"\n3,"3,75"\n')
