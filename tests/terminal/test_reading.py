@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damage import forged, put
 
 pl = pytest.importorskip("polars")
 pd = pytest.importorskip("pandas")
@@ -296,3 +297,30 @@ def test_a_bomb_is_not_unpacked(run, monkeypatch):
     Path("t.csv.gz").write_bytes(gzip.compress(b"a,y\n" + b"1,2\n" * 4_000_000))
     code, _, said = run("fit t.csv.gz -t y")
     assert (code, "unpacks to more than the memory of this machine holds" in said) == (3, True)
+
+
+@pytest.mark.parametrize(
+    "command", ["inspect m.nngp", "predict m.nngp t.csv", "evaluate m.nngp t.csv"]
+)
+def test_a_model_whose_columns_are_damaged(run, command):
+    Path("t.csv").write_text("x,y\n" + "".join(f"{i},{i * i}\n" for i in range(12)))
+    assert run("fit t.csv -t y --selection none -o m.nngp")[0] == 0
+    whole = Path("m.nngp").read_bytes()
+    places = [("fitted", "columns"), ("fitted", "columns", "names"), ("fitted", "log_evidence")]
+    places += [("fitted", "columns", "encodings", 0), ("notes", "target_numbers"), ("notes",)]
+    for place in places:
+        for value in ("x", [3], True):
+            Path("m.nngp").write_bytes(forged(whole, lambda h, p=place, v=value: put(h, p, v)))
+            code, out, said = run(command)
+            assert (code, out) == (3, ""), (place, value, said)
+            assert said.startswith("error: m.nngp is damaged"), (place, value, said)
+
+
+def test_notes_of_ones_own_are_shown_as_they_are(run):
+    """Whatever notes a model was saved with in Python."""
+    model = nngp.NNGPRegressor(selection=None).fit({"x": np.arange(9.0)}, np.arange(9.0))
+    model.save("m.nngp", notes={"target": 3, "summary": "mine", "target_numbers": []})
+    code, out, _ = run("inspect m.nngp --json")
+    assert (code, json.loads(out)["columns"]) == (0, ["x"])
+    Path("t.csv").write_text("x\n1\n")
+    assert run("predict m.nngp t.csv")[0] == 0
