@@ -205,13 +205,17 @@ def test_ranges_that_no_data_have(regressor):
         (["encodings"], []),
         (["encodings", 0, "fill"], "many"),
         (["encodings", 0, "fill"], 10**400),
+        (["encodings", 0, "fill"], 1e300),
+        (["encodings", 2, "fill"], 1.0),  # a day that was not seen
         (["encodings", 0, "indicator"], False),  # another number of inputs
         (["encodings", 0, "kind"], "code"),
         (["encodings", 1, "levels"], ["Bonn", "Bonn"]),
         (["encodings", 1, "levels"], ["Bonn"]),
+        (["encodings", 1, "levels"], ["Ulm", "Bonn"]),
         (["encodings", 2, "cycles"], ["century"]),
         (["encodings", 2, "fill"], 1e12),
         (["encodings", 3, "decimal"], ";"),
+        (["encodings", 3, "unit"], "x"),
         (["left_out"], [3]),
         ([], None),
     ],
@@ -250,6 +254,7 @@ def test_classes_that_are_not_in_order(tmp_path):
 NASTY = (None, True, -1, 0, 3.7, 1e300, 1e-300, 10**400, "x", "nan", "inf", [], ["a"], {}, [[[]]])
 
 
+@pytest.mark.filterwarnings("ignore::nngp.ColumnWarning")  # of categories with other names
 def test_any_value_in_the_header(saved):
     """Whatever stands in the place of a value: an error with a sentence, or finite predictions."""
     header = json.loads(members_of(saved.whole)["header.json"])
@@ -262,6 +267,7 @@ def test_any_value_in_the_header(saved):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nngp.ColumnWarning")  # as above
 def test_every_value_in_the_header(saved):
     header = json.loads(members_of(saved.whole)["header.json"])
     for place in leaves(header):

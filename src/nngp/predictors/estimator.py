@@ -280,7 +280,7 @@ class NNGPEstimator(NNGPParameters):
         self.columns_ = read_columns(file)
         inputs, targets = read_input_scaling(file, posterior), read_target_scaling(file, posterior)
         self._set_fit(posterior, inputs, targets)
-        self._seen = read_seen_range(file, inputs.factor)
+        self._seen = read_seen_range(file, inputs.factor, self.columns_)
         self.selection_ = read_selection(file)
         factored = self.report_.solver == "cholesky"
         check_log_evidence(file, self.log_evidence_ if factored else None)

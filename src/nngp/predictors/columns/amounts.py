@@ -107,6 +107,11 @@ def _fits(text: str, mark: str) -> bool:
     return part is not None and PATTERNS[mark].fullmatch(part[1]) is not None
 
 
+def is_unit(text: str) -> bool:
+    """Whether a text is a unit that numbers may have beside them; none is one, too."""
+    return not text or re.fullmatch(UNIT, text) is not None
+
+
 def unit_of(text: str) -> str:
     """The unit beside a number in text, or none."""
     parts = _split(text)

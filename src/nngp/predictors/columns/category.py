@@ -87,9 +87,12 @@ class CategoryEncoding:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "CategoryEncoding":
+        levels = saved.different(saved.texts(values["levels"]))
+        if levels != tuple(sorted(levels)):
+            raise ValueError("the values of a category are not in order")
         return cls(
             saved.text(values["name"]),
-            saved.different(saved.texts(values["levels"])),
+            levels,
             saved.flag(values["missing"]),
             saved.flag(values["other"]),
         )

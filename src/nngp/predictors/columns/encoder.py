@@ -109,6 +109,15 @@ class Columns:
         return [encoding.name for encoding in self.encodings for _ in encoding.features]
 
     @property
+    def fills(self) -> Array:
+        """The value of each input that stands for a missing one; NaN where it depends on none."""
+        out = []
+        for encoding in self.encodings:
+            fill = np.nan if isinstance(encoding, CategoryEncoding) else encoding.fill
+            out += [fill, *[np.nan] * (len(encoding.features) - 1)]
+        return np.array(out)
+
+    @property
     def used(self) -> list[str]:
         """Names of the columns that are used."""
         return [encoding.name for encoding in self.encodings]

@@ -7,7 +7,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp.predictors.columns import saved
-from nngp.predictors.columns.amounts import MARKS, PLAIN, AmountFormat
+from nngp.predictors.columns.amounts import MARKS, PLAIN, AmountFormat, is_unit
 from nngp.predictors.columns.missing import missing_texts
 from nngp.predictors.columns.table import IN_WORDS, Column, Mask
 from nngp.predictors.columns.texts import FALSE, TRUE, TextKind, kind_of_text
@@ -99,12 +99,15 @@ class NumberEncoding:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "NumberEncoding":
+        unit = saved.text(values["unit"])
+        if not is_unit(unit):
+            raise ValueError(f"{unit!r} is no unit of numbers")
         return cls(
             saved.text(values["name"]),
             saved.number(values["fill"]),
             saved.flag(values["indicator"]),
             saved.flag(values["boolean"]),
-            AmountFormat(saved.choice(values["decimal"], MARKS), saved.text(values["unit"])),
+            AmountFormat(saved.choice(values["decimal"], MARKS), unit),
         )
 
 
