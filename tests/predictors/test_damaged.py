@@ -276,13 +276,17 @@ def test_every_value_in_the_header(saved):
             assert saved.judge(changed, finite) in FINE, (place, value)
 
 
-def test_any_value_in_an_array(saved):
+@pytest.mark.parametrize(
+    "values",
+    [(np.nan, 1e160, 0.0), pytest.param((np.inf, 1e308, -1e308), marks=pytest.mark.slow)],
+)
+def test_any_value_in_an_array(saved, values):
     """Right checksums, wrong values: an error with a sentence, or finite predictions."""
     for name, content in members_of(saved.whole).items():
         if not name.endswith(".npy") or name == "classes.npy":
             continue
         array = saved.array(name[:-4])
-        for value in (np.nan, np.inf, 1e160, 1e308, -1e308, 0.0):
+        for value in values:
             one = array.copy()
             one.flat[RNG.integers(one.size)] = value
             for other in (one, np.full_like(array, value)):
@@ -335,7 +339,7 @@ def test_an_archive_beyond_four_gigabytes(regressor, monkeypatch):
     monkeypatch.undo()
     assert b"PK\6\6" in large
     assert regressor.judge(large) == "same"
-    for bit in bits_of_structure(large)["zip structures"][::29]:
+    for bit in bits_of_structure(large)["zip structures"][::61]:
         assert regressor.judge(flip(large, bit)) in FINE
 
 
