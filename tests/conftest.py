@@ -45,6 +45,7 @@ def run(tmp_path, monkeypatch, capsys):
     from nngp.terminal.app import app
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)  # as in a pipe, wherever the tests run
 
     def call(words):
         with pytest.raises(SystemExit) as left:

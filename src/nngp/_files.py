@@ -2,14 +2,9 @@
 
 import os
 import secrets
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-# Errors of reading a damaged archive of arrays, beside those of the disk
-DAMAGED = (KeyError, TypeError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 @contextmanager

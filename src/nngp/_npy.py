@@ -88,14 +88,20 @@ def open_memmap(path: str | os.PathLike[str]) -> NDArray[Any]:
     return np.memmap(path, header.dtype, "r", header.offset, header.shape, header.order)
 
 
-def read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+def read_member(archive: zipfile.ZipFile, name: str, most: int) -> NDArray[Any]:
     """Read the array of one .npy member of a zip archive, to its end, where zipfile compares the
-    checksum. Raises KeyError if the archive has no such member."""
+    checksum. An array of more than `most` bytes is refused before anything is allocated. Raises
+    KeyError if the archive has no such member."""
     size = archive.getinfo(name).file_size
     with archive.open(name) as member:
         header = read_header(member)
         left = size - header.offset
         _check_size(header, left)
+        if header.n_bytes > most:
+            raise ValueError(
+                f"{name} is an array {header.dtype} {header.shape} of {header.n_bytes} bytes, and "
+                f"{most} were expected at most"
+            )
         if header.n_bytes != left:
             raise ValueError(f"{name} has {left - header.n_bytes} bytes after its array")
         values = _read_values(member, header)
@@ -105,11 +111,12 @@ def read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
 
 
 def read_npz(
-    file: str | os.PathLike[str] | IO[bytes], names: Sequence[str]
+    file: str | os.PathLike[str] | IO[bytes], names: Sequence[str], most: int
 ) -> dict[str, NDArray[Any]]:
-    """Read arrays of a .npz archive by name. Raises KeyError for a name that is not there."""
+    """Read arrays of a .npz archive by name, each of `most` bytes at most. Raises KeyError for a
+    name that is not there."""
     with zipfile.ZipFile(file) as archive:
-        return {name: read_member(archive, f"{name}.npy") for name in names}
+        return {name: read_member(archive, f"{name}.npy", most) for name in names}
 
 
 def names_in(archive: zipfile.ZipFile) -> list[str]:

@@ -1,13 +1,21 @@
-"""Progress of long jobs: a bar on a terminal, or a callback for programs."""
+"""Progress of long jobs: a bar on a terminal, a line now and then elsewhere, or a callback.
+
+A job of several phases, such as the fit of an estimator, is shown as one: within `one_job` the
+phases below move one bar (or one sequence of lines) from 0 to 100%. A callback of the user's is
+told of each phase.
+"""
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 SHOW_FROM = 3.0  # seconds: shorter jobs show no bar
+EVERY = 10.0  # seconds between lines
 
 
 @dataclass(frozen=True)
@@ -29,14 +37,14 @@ class Progress:
     def __init__(
         self, phase: str, total: float, report: Callback | None, expected: float = 0.0
     ) -> None:
-        self.phase, self.total, self.report = phase, max(total, 1.0), report
+        self.phase, self.total, self.report = phase, total if total > 0 else 1.0, report
         self._expected, self._done, self._start = expected, 0.0, time.perf_counter()
 
     def __enter__(self) -> "Progress":
         return self
 
     def __exit__(self, *error: object) -> None:
-        if isinstance(self.report, _Bar):
+        if isinstance(self.report, _Bar | _Lines):
             self.report.close()
 
     def begin(self, message: str = "") -> None:
@@ -49,6 +57,10 @@ class Progress:
         self._done += work
         self._report(message)
 
+    def finish(self) -> None:
+        """Report the end, where less work was needed than expected."""
+        self.advance(max(self.total - self._done, 0.0))
+
     def _report(self, message: str = "") -> None:
         if self.report is None:
             return
@@ -59,15 +71,81 @@ class Progress:
 
 
 def progress_for(progress: Callback | bool | None, expected: float) -> Callback | None:
-    """Choose the callback: the caller's, a bar on a terminal, or None."""
+    """Choose the callback: the caller's, the job's that is under way, a bar on a terminal, lines
+    elsewhere if they are asked for, or None."""
     if callable(progress):
         return progress
     if progress is not None and not isinstance(progress, bool):
         raise TypeError("progress must be a callable, True, False or None")
-    show = progress if progress is not None else expected > SHOW_FROM
-    if show and sys.stderr.isatty() and find_spec("rich") is not None:
-        return _Bar()
-    return None
+    if progress is False:
+        return None
+    if (job := _job.get()) is not None:
+        return job
+    if on_terminal():
+        return _Bar() if progress or expected > SHOW_FROM else None
+    return _Lines() if progress else None
+
+
+def on_terminal() -> bool:
+    """Whether somebody would see a bar, and there is one to show."""
+    return sys.stderr.isatty() and find_spec("rich") is not None
+
+
+@contextmanager
+def one_job(
+    progress: Callback | bool | None, phases: Callable[[], Mapping[str, float]]
+) -> Iterator[None]:
+    """Show all phases of a job as one, unless the user has a callback or wants to see none.
+
+    `phases` gives the seconds expected of each phase, in their order, by the beginning of its name.
+    """
+    shown = progress is True or (progress is None and on_terminal())
+    expected = phases() if shown and _job.get() is None else {}
+    report = progress_for(progress, sum(expected.values())) if expected else None
+    if report is None:
+        yield
+        return
+    job = _WholeJob(expected, report)
+    token = _job.set(job)
+    try:
+        job.begin()
+        yield
+        job.finish()
+    finally:
+        _job.reset(token)
+        job.close()
+
+
+class _WholeJob:
+    """One report for several phases: each has a share of the whole, and it never goes back."""
+
+    def __init__(self, phases: Mapping[str, float], report: Callback) -> None:
+        self._phases, self._report, self._done = dict(phases), report, 0.0
+
+    def __call__(self, step: Step) -> None:
+        names = list(self._phases)
+        which = next((i for i, name in enumerate(names) if step.phase.startswith(name)), None)
+        if which is None:
+            return
+        seconds = list(self._phases.values())
+        total, later = max(sum(seconds), 1e-9), sum(seconds[which + 1 :])
+        done = (sum(seconds[:which]) + seconds[which] * step.done) / total
+        self._done = max(self._done, min(done, 0.999))  # all is done when the job says so
+        left = step.seconds_left + later
+        self._report(Step(names[which], self._done, left, step.message))
+
+    def begin(self) -> None:
+        self._report(Step(next(iter(self._phases)), 0.0, sum(self._phases.values())))
+
+    def finish(self) -> None:
+        self._report(Step(list(self._phases)[-1], 1.0, 0.0))
+
+    def close(self) -> None:
+        if isinstance(self._report, _Bar | _Lines):
+            self._report.close()
+
+
+_job: ContextVar[_WholeJob | None] = ContextVar("job", default=None)
 
 
 class _Bar:
@@ -78,16 +156,21 @@ class _Bar:
 
     def __call__(self, step: Step) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress as Bar, TextColumn
 
         if self._bar is None:
-            columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task("", total=1.0)
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=None),
+                TextColumn("{task.percentage:>3.0f}%"),
+                TextColumn("{task.fields[left]}"),
+            )
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True, expand=True)
+            self._task = self._bar.add_task("", total=1.0, left="")
             self._bar.start()
-        left = f"about {step.seconds_left:.0f} s left"
-        text = " · ".join(part for part in (step.phase, step.message, left) if part)
-        self._bar.update(self._task, completed=step.done, description=text)
+        text = " · ".join(part for part in (step.phase, step.message) if part)
+        left = f"{time_in_words(step.seconds_left)} left"
+        self._bar.update(self._task, completed=step.done, description=text, left=left)
         if step.done >= 1:
             self.close()
 
@@ -95,3 +178,28 @@ class _Bar:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+class _Lines:
+    """A line on stderr now and then, for a log: the first, the last, and one in ten seconds."""
+
+    def __init__(self) -> None:
+        self._last, self._ended = -EVERY, False
+
+    def __call__(self, step: Step) -> None:
+        now, ends = time.perf_counter(), step.done >= 1
+        if self._ended or not (ends or now - self._last >= EVERY):
+            return
+        self._last, self._ended = now, ends
+        left = "done" if ends else f"{time_in_words(step.seconds_left)} left"
+        print(f"{step.phase}: {int(100 * step.done)}%, {left}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Nothing is left behind."""
+
+
+def time_in_words(seconds: float) -> str:
+    """Seconds, minutes or hours, with about two digits."""
+    if seconds < 90:
+        return f"about {seconds:.2g} s" if seconds < 10 else f"about {seconds:.0f} s"
+    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"

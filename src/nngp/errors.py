@@ -67,12 +67,28 @@ class ConstantKernelWarning(UserWarning):
     """The kernel is constant up to the noise, so predictions are constant, too."""
 
 
+class ColumnWarning(UserWarning):
+    """A column of a table was left out, lacks values, or holds some that training did not."""
+
+
+class FewDataWarning(UserWarning):
+    """The data say nothing about noise and scale, so intervals come from assumed ones."""
+
+
+class ExtrapolationWarning(UserWarning):
+    """Rows to predict lie far outside the range of the training data."""
+
+
 class ModelFileError(ValueError):
     """A file is no saved nngp model, is damaged, or was written by a later version."""
 
 
 class RunStoreError(ValueError):
     """A file is no store of runs, is damaged, or was written by a later version."""
+
+
+class RunStoreWarning(UserWarning):
+    """A store of runs is damaged: what can be read of it was taken, and something was left out."""
 
 
 class NothingMeasuredError(LookupError):

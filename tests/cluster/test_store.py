@@ -5,10 +5,21 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
 from clusters import check_same, fit
+from damage import (
+    archive_of,
+    bits_of_structure,
+    flip,
+    members_of,
+    mutated,
+    npy_bytes,
+    outcome,
+    table,
+)
 
 import nngp
 from nngp.linsolve.engines.dask.tile_store import Token, find_tile, tile_path, write_tile
@@ -16,6 +27,7 @@ from nngp.linsolve.engines.dask.tile_store import Token, find_tile, tile_path, w
 JOB = """
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 import numpy as np
 import nngp
@@ -128,6 +140,80 @@ def test_a_tile_is_there_as_a_whole_or_not_at_all(tmp_path):
     tile_path(tmp_path, "abc").write_bytes(b"PK")
     assert find_tile(str(tmp_path), "abc") is None
     assert not tile_path(tmp_path, "abc").exists()
+
+
+class StoredTile:
+    """A tile in a store, and what becomes of a damaged file in its place."""
+
+    def __init__(self, folder, size):
+        self.folder, self.tile = str(folder), np.random.default_rng(0).normal(size=(size, size))
+        write_tile(self.folder, "abc", self.tile, {"kernel": "k", "nearest": 0.5})
+        self.path = tile_path(folder, "abc")
+        self.whole = self.path.read_bytes()
+
+    def judge(self, data, same=None):
+        self.path.write_bytes(data)
+        found = outcome(Token(self.folder, "abc").read, nngp.TileStoreError, same or self.is_same)
+        token = find_tile(self.folder, "abc")
+        assert (token is not None) == (found == "same")
+        assert self.path.exists() == (found == "same")
+        return found
+
+    def is_same(self, found):
+        return np.array_equal(found, self.tile) and found.dtype == self.tile.dtype
+
+
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_bits_of_a_tiles_headers(tmp_path, step, capsys):
+    stored, counts = StoredTile(tmp_path, 4), {}
+    for kind, bits in bits_of_structure(stored.whole).items():
+        counts[kind] = Counter(stored.judge(flip(stored.whole, bit)) for bit in bits[::step])
+    if step == 1:
+        with capsys.disabled():
+            print("\n" + table("Single bits of a tile's headers, flipped", counts))
+    assert all(set(found) <= {"refused", "same"} for found in counts.values())
+
+
+@pytest.mark.parametrize("number", [200, pytest.param(5000, marks=pytest.mark.slow)])
+def test_random_mutations_of_a_tile(tmp_path, number, capsys):
+    stored, rng, counts = StoredTile(tmp_path, 100), np.random.default_rng(0), {}
+    for _ in range(number):
+        kind, data = mutated(stored.whole, rng)
+        counts.setdefault(kind, Counter())[stored.judge(data)] += 1
+    if number > 1000:
+        with capsys.disabled():
+            print("\n" + table("Random mutations of a tile", counts))
+    assert all(set(found) <= {"refused", "same"} for found in counts.values())
+    assert sum(found["refused"] for found in counts.values()) > 0.8 * number
+
+
+def test_tiles_that_changed_places(tmp_path):
+    """Both files are whole: only the name in them tells."""
+    for name in ("abc", "abd"):
+        write_tile(str(tmp_path), name, np.full((3, 3), float(ord(name[-1]))))
+    first, second = (tile_path(tmp_path, name) for name in ("abc", "abd"))
+    content = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(content)
+    with pytest.raises(nngp.TileStoreError, match="it is another tile"):
+        Token(str(tmp_path), "abc").read()
+    assert find_tile(str(tmp_path), "abd") is None
+
+
+def test_forged_tiles(tmp_path):
+    """Right checksums, wrong contents."""
+    stored = StoredTile(tmp_path, 4)
+    members = members_of(stored.whole)
+    arrays = (np.eye(3), np.eye(4, dtype="f4"), np.asfortranarray(np.arange(16.0).reshape(4, 4)))
+    for tile in (*arrays, np.full((4, 4), np.nan), np.eye(4)[None], np.eye(4, dtype=">f8")):
+        assert stored.judge(archive_of(members | {"tile.npy": npy_bytes(tile)})) == "refused"
+    for text in (b"", b"{}", b"[" * 9000, b"\xff", b'{"name": "abc"}', b"null", b"x" * 20_000):
+        assert stored.judge(archive_of(members | {"facts.json": text})) == "refused"
+    assert stored.judge(archive_of(members | {"more.npy": b""})) == "refused"
+    assert stored.judge(archive_of(members)) == "same"
+    huge = members["facts.json"].replace(b"[4, 4]", b"[400000, 400000]")
+    tile = members["tile.npy"].replace(b"(4, 4), }          ", b"(400000, 400000), }")
+    assert stored.judge(archive_of({"facts.json": huge, "tile.npy": tile})) == "refused"
 
 
 @pytest.mark.slow

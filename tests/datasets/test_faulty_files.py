@@ -1,8 +1,11 @@
 """A file that is not what it should be is named, with what is wrong, and not used."""
 
 import gzip
+import io
 import os
 import pickle
+import tarfile
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -305,3 +308,73 @@ def test_pickled_arrays_of_something_else(coloured, adopt, folder):
     assert "its pickle has no 'labels'" in tampered(coloured, adopt, folder, unlabelled)
     message = tampered(coloured, adopt, folder, small_sets.pickled(images, labels[:9]))
     assert "it has 9 labels for 10 images" in message
+
+
+def peak(use):
+    """Bytes that Python and NumPy allocated at most."""
+    tracemalloc.start()
+    try:
+        use()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+BOMB = 50_000_000  # bytes of zeros, which gzip makes a thousandth of
+SMALL = 8_000_000
+
+
+def test_a_gz_that_is_larger_than_the_set_is_not_unpacked(grey, adopt, folder):
+    name = f"{IDX[0]}.gz"
+    files = grey["mnist"][2] | {name: gzip.compress(bytes(BOMB))}
+    adopt("mnist", files)
+    small_sets.write(folder, files)
+    used = peak(lambda: fault("mnist", folder))
+    assert "it holds more than the" in fault("mnist", folder)
+    assert used < SMALL
+
+
+def test_an_archive_that_is_larger_than_the_set_is_not_unpacked(coloured, adopt, folder):
+    for name in ("page.html", "cifar-10-batches-bin/data_batch_1.bin"):
+        file = io.BytesIO()
+        with tarfile.open(fileobj=file, mode="w:gz") as archive:
+            info = tarfile.TarInfo(name)
+            info.size = BOMB
+            archive.addfile(info, io.BytesIO(bytes(BOMB)))
+        files = {"cifar-10-binary.tar.gz": file.getvalue()}
+        adopt("cifar10", files)
+        small_sets.write(folder, files)
+        used = peak(lambda: fault("cifar10", folder))
+        assert "it holds more than the" in fault("cifar10", folder)
+        assert used < SMALL
+
+
+def test_an_npz_that_is_larger_than_the_set_is_not_unpacked(grey, folder):
+    large = np.zeros((BOMB // 784, 28, 28), np.uint8)
+    for key in KEYS:
+        arrays = dict(zip(KEYS, grey["mnist"][0], strict=True)) | {key: large}
+        with (folder / "mnist.npz").open("wb") as file:
+            np.savez_compressed(file, **arrays)
+        used = peak(lambda: fault("mnist", folder))
+        assert f"{key}.npy is an array uint8" in fault("mnist", folder)
+        assert used < SMALL
+
+
+def test_a_table_that_is_larger_than_any_is_not_unpacked(folder, monkeypatch):
+    monkeypatch.setattr("nngp.datasets.tables.LARGEST", 1_000_000)
+    (folder / "uci_regression").mkdir()
+    with (folder / "uci_regression" / "boston.npz").open("wb") as file:
+        np.savez_compressed(file, X=np.zeros((BOMB // 8, 1)), y=np.zeros(3), test=np.zeros((1, 1)))
+    used = peak(lambda: fault("uci/boston", folder))
+    assert "X.npy is an array float64" in fault("uci/boston", folder)
+    assert used < SMALL
+
+
+def test_an_error_of_python_itself_is_not_called_damage(grey, folder, monkeypatch):
+    def broken(*arguments):
+        raise SystemError("AST constructor recursion depth mismatch")
+
+    as_npz(folder, grey["mnist"][0])
+    monkeypatch.setattr("nngp.datasets.files.read_member", broken)
+    with pytest.raises(SystemError, match="recursion depth"):
+        datasets.load("mnist", folder)

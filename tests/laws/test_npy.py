@@ -5,6 +5,7 @@ import io
 import re
 import sys
 import threading
+import time
 import zipfile
 
 import numpy as np
@@ -12,10 +13,12 @@ import pytest
 from numpy.lib import format as npy
 
 from nngp import _npy
+from nngp._archive import open_stored
 
 DTYPES = ["?", "i1", "u1", "<i2", ">i4", "<i8", ">u2", "<u8", "<f2", "<f4", ">f4", "<f8", ">f8"]
 OTHERS = ["<U1", "<U7", ">U3", "S1", "S12", "<M8[D]", ">m8[ns]"]
 SHAPES = [(), (0,), (1,), (7,), (3, 4), (0, 5), (5, 0, 2), (2, 3, 4), (1, 1, 1, 6)]
+MOST = 10**9
 HEAD = "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }"
 
 
@@ -61,7 +64,7 @@ def test_it_agrees_with_numpy(tmp_path, dtype, order, version):
         assert_same(_npy.read_array(io.BytesIO(data)), expected)
         for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             file = zipped(data, compression)
-            assert_same(_npy.read_npz(file, ["a"])["a"], expected)
+            assert_same(_npy.read_npz(file, ["a"], MOST)["a"], expected)
         path = tmp_path / "a.npy"
         path.write_bytes(data)
         mapped = _npy.open_memmap(path)
@@ -74,7 +77,7 @@ def test_an_array_larger_than_a_chunk(tmp_path):
     large = np.random.default_rng(0).normal(size=(3, _npy.CHUNK // 16))
     with (tmp_path / "a.npz").open("wb") as file:
         np.savez_compressed(file, a=large, b=large.T)
-    read = _npy.read_npz(tmp_path / "a.npz", ["a", "b"])
+    read = _npy.read_npz(tmp_path / "a.npz", ["a", "b"], MOST)
     assert_same(read["a"], large)
     assert_same(read["b"], large.T)
     with zipfile.ZipFile(tmp_path / "a.npz") as archive:
@@ -141,7 +144,7 @@ def test_a_file_that_is_cut_short_is_refused_wherever_it_ends(tmp_path, version)
         with pytest.raises(ValueError, match="cut short"):
             _npy.read_array(io.BytesIO(whole[:length]))
         with pytest.raises(ValueError, match="cut short"):
-            _npy.read_npz(zipped(whole[:length]), ["a"])
+            _npy.read_npz(zipped(whole[:length]), ["a"], MOST)
     (tmp_path / "a.npy").write_bytes(whole[:-1])
     with pytest.raises(ValueError, match=r"float64 \(3, 4\) has 96 bytes, but 95 are there"):
         _npy.open_memmap(tmp_path / "a.npy")
@@ -153,7 +156,7 @@ def test_nothing_is_allocated_for_a_shape_that_the_file_cannot_have(shape):
     with pytest.raises(ValueError, match=r"it is cut short: an array float64 .* but 96 are there"):
         _npy.read_array(io.BytesIO(data))
     with pytest.raises(ValueError, match="it is cut short"):
-        _npy.read_npz(zipped(data), ["a"])
+        _npy.read_npz(zipped(data), ["a"], MOST)
 
 
 def test_other_files_are_refused():
@@ -168,47 +171,47 @@ def test_other_files_are_refused():
 def test_members_are_read_to_their_end():
     array = npy_bytes(np.arange(5))
     with pytest.raises(ValueError, match=r"a\.npy has 3 bytes after its array"):
-        _npy.read_npz(zipped(array + b"abc"), ["a"])
+        _npy.read_npz(zipped(array + b"abc"), ["a"], MOST)
     with pytest.raises(KeyError, match=r"b\.npy"):
-        _npy.read_npz(zipped(array), ["b"])
+        _npy.read_npz(zipped(array), ["b"], MOST)
     for data in (array, npy_bytes(np.empty((0, 3)))):
         file = zipped(data, zipfile.ZIP_STORED)
         changed = bytearray(file.getvalue())
         changed[changed.index(b"\n")] = ord(" ")  # the header ends in blanks just as well
         with pytest.raises(zipfile.BadZipFile, match="Bad CRC-32"):
-            _npy.read_npz(io.BytesIO(changed), ["a"])
+            _npy.read_npz(io.BytesIO(changed), ["a"], MOST)
 
 
-class Finalized:
-    """A ring of references, whose finalizer lets another thread run when it is collected."""
-
-    def __init__(self):
-        self.itself = self
-
-    def __del__(self):
-        for _ in range(100):
-            pass
+def test_a_member_larger_than_expected_is_refused_before_it_is_unpacked():
+    file = zipped(npy_bytes(np.zeros(1000)))
+    assert len(_npy.read_npz(file, ["a"], 8000)["a"]) == 1000
+    with pytest.raises(ValueError, match="of 8000 bytes, and 7999 were expected at most"):
+        _npy.read_npz(file, ["a"], 7999)
 
 
 def errors_of_threads(read, *, rounds):
-    """Errors of eight threads that read at once. The collector runs every few allocations, so
-    that threads are switched also within functions written in C: `ast` fails only then."""
+    """Errors of four threads that read at once, while the collector runs at every allocation and
+    lets other threads run: `ast` fails only then."""
     errors = []
 
     def work():
         for _ in range(rounds):
-            Finalized()
+            if errors:
+                return
             try:
                 read()
             except BaseException as error:
                 errors.append(error)
-                return
+
+    def switch(*_):
+        time.sleep(0)
 
     interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
-    threads = [threading.Thread(target=work) for _ in range(8)]
+    threads = [threading.Thread(target=work) for _ in range(4)]
     try:
         sys.setswitchinterval(1e-6)
-        gc.set_threshold(10)
+        gc.callbacks.append(switch)
+        gc.set_threshold(1)
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -216,11 +219,46 @@ def errors_of_threads(read, *, rounds):
     finally:
         sys.setswitchinterval(interval)
         gc.set_threshold(*thresholds)
+        gc.callbacks.remove(switch)
     return errors
 
 
-def test_many_threads_at_once():
-    """With np.load in the place of read_array: SystemError, "AST constructor recursion depth
-    mismatch", in CPython 3.11."""
-    data = npy_bytes(np.arange(12.0).reshape(3, 4))
-    assert errors_of_threads(lambda: _npy.read_array(io.BytesIO(data)), rounds=300) == []
+def reads(tmp_path):
+    """Readers of one small array, by every way that the package has."""
+    array = np.arange(12.0).reshape(3, 4)
+    data, path = npy_bytes(array), tmp_path / "a.npy"
+    path.write_bytes(data)
+    np.savez(tmp_path / "a.npz", a=array)
+    packed = zipped(data).getvalue()
+
+    def stored():
+        with open_stored(tmp_path / "a.npz") as archive:
+            archive.read_array("a.npy", (3, 4), "float64")
+
+    return {
+        "array": lambda: _npy.read_array(io.BytesIO(data)),
+        "memmap": lambda: _npy.open_memmap(path),
+        "npz": lambda: _npy.read_npz(io.BytesIO(packed), ["a"], MOST),
+        "stored": stored,
+    }
+
+
+@pytest.mark.parametrize("way", ["array", "memmap", "npz", "stored"])
+def test_many_threads_at_once(tmp_path, way):
+    assert errors_of_threads(reads(tmp_path)[way], rounds=150) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="later versions of Python are safe")
+def test_numpys_own_reader_fails_with_threads():
+    """So the test above would notice a reader that uses `ast`."""
+    file = io.BytesIO()
+    np.savez(file, a=np.arange(12.0))
+    data = file.getvalue()
+
+    def load():
+        with np.load(io.BytesIO(data)) as archive:
+            return archive["a"]
+
+    errors = errors_of_threads(load, rounds=6000)
+    assert any("recursion depth mismatch" in str(error) for error in errors)

@@ -63,3 +63,58 @@ def test_potrf_says_when_there_is_no_factor(size, spoil):
 def test_fortran_order_is_refused_rather_than_misread():
     with pytest.raises(ValueError, match="C-ordered"):
         blas.potrf(np.asfortranarray(np.eye(4) + 0.1 * np.arange(16).reshape(4, 4)))
+
+
+SQUARE = np.eye(4) + 1.0
+WRONG = {
+    "too small": np.ones((2, 3)),
+    "one row": np.ones((1, 384)),
+    "one axis": np.ones(4),
+    "three axes": np.ones((2, 2, 4)),
+    "columns first": np.asfortranarray(np.arange(16.0).reshape(4, 4)),
+    "rows backwards": np.ones((4, 4))[::-1],
+    "columns backwards": np.ones((4, 4))[:, ::-1],
+    "every other column": np.ones((4, 8))[:, ::2],
+    "one row for all": np.broadcast_to(np.ones(4), (4, 4)),
+    "rows that overlap": np.lib.stride_tricks.as_strided(np.ones(16), (4, 4), (16, 8)),
+    "other bytes first": np.ones((4, 4), ">f8"),
+    "not aligned": np.ones(129, np.uint8)[1:].view(np.float64).reshape(4, 4),
+    "integers": np.ones((4, 4), int),
+    "single precision": np.ones((4, 4), np.float32),
+    "empty": np.ones((0, 4)),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_arrays_that_would_be_misread_are_refused(wrong):
+    """A pointer carries no shape: with any of these BLAS would read or write elsewhere."""
+    calls = [
+        lambda: blas.update(SQUARE.copy(), SQUARE, wrong),
+        lambda: blas.update(SQUARE.copy(), wrong, SQUARE),
+        lambda: blas.update(wrong, SQUARE, SQUARE),
+        lambda: blas.update(SQUARE.copy(), SQUARE, wrong, transposed=False),
+        lambda: blas.update_lower(wrong, SQUARE),
+        lambda: blas.update_lower(SQUARE.copy(), wrong),
+        lambda: blas.trsm(wrong, SQUARE.copy()),
+        lambda: blas.trsm(np.eye(5), wrong),
+        lambda: blas.trsm(wrong, SQUARE.copy(), transposed=False),
+        lambda: blas.potrf(wrong[:, :3] if wrong.ndim == 2 else wrong),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="tile"):
+            call()
+
+
+def test_what_must_not_be_written_is_not():
+    fixed = SQUARE.copy()
+    fixed.flags.writeable = False
+    for call in (
+        lambda: blas.update(fixed, SQUARE, SQUARE),
+        lambda: blas.update_lower(fixed, SQUARE),
+        lambda: blas.trsm(SQUARE, fixed),
+        lambda: blas.potrf(fixed),
+    ):
+        with pytest.raises(ValueError, match="writeable"):
+            call()
+    assert np.array_equal(fixed, SQUARE)
+    np.testing.assert_allclose(blas.update(SQUARE.copy(), fixed, fixed), SQUARE - SQUARE @ SQUARE.T)

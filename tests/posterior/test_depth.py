@@ -6,6 +6,7 @@ oracles/deep_posteriors.json (see make_deep_posteriors.py there).
 
 import json
 import math
+import warnings
 from pathlib import Path
 
 import deep_posterior as oracle
@@ -203,7 +204,7 @@ def test_test_inputs_of_another_norm():
     np.testing.assert_allclose(shallow.covariance(others), own, atol=1e-11 * own.max())
     np.testing.assert_allclose(variance, np.diagonal(own), rtol=1e-9)
     deep = conditioned(DEEP[0], True)
-    with pytest.raises(nngp.VarianceError, match=r"one norm only.*nngp\.normalize"):
+    with pytest.raises(nngp.VarianceError, match=r"another norm.*nngp\.normalize.*a smaller depth"):
         deep.mean(others)
     limit = nngp.condition(nngp.Architecture(math.inf, "relu", 1.0, 0.1), X, Y)
     with pytest.raises(ValueError, match=r"inputs of one norm.*nngp\.normalize"):
@@ -379,3 +380,34 @@ def test_nothing_beside_the_constant(net, engine):
         slope = (evidence(net.bias_var + h) - evidence(net.bias_var - h)) / (2 * h)
     if net.depth == 1500:  # zero inputs have no derivative in this form
         assert posterior.evidence_gradient()["bias_var"] == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_messages_of_shallow_networks_do_not_speak_of_depth(depth):
+    """Where there are no layers to spare, the advice is another."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    tiny = nngp.Architecture(depth, "relu", 1e-20, 1.0)
+    found = []
+    with pytest.warns(nngp.ConstantKernelWarning, match="use a larger weight_var") as warned:
+        nngp.condition(tiny, X, Y, noise_var=1e-3)
+    found += [str(one.message) for one in warned]
+    steep = nngp.Architecture(depth, "relu", [1e200] * (depth + 1), 0.1)
+    flat = nngp.Architecture(depth, "relu", 1.0, 0.1)
+    unit = nngp.normalize(X)
+    calls = [
+        lambda: nngp.condition(steep, 1e60 * X, Y),
+        lambda: nngp.condition(steep, unit, 1e100 * Y),
+        lambda: nngp.condition(nngp.Architecture(depth, "relu", 1e-300, 1.0), unit, 1e50 * Y),
+        lambda: nngp.condition(flat, unit, Y, noise_var=1e-15).mean(3 * X),
+        lambda: nngp.condition(nngp.Architecture(depth, "relu", 1e-150, 1e150), X, Y),
+    ]
+    for call in calls:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                call()
+            except (ValueError, np.linalg.LinAlgError) as error:
+                found.append(str(error))
+    assert len(found) > 2
+    assert not [message for message in found if "deep" in message or "smaller depth" in message]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 from sklearn.datasets import load_digits
 
 import nngp
@@ -182,6 +183,40 @@ def test_the_prior_has_one_center_in_all_stages():
     evidence = model.posterior_.log_evidence
     assert table["stage"][-1] == "last"
     assert table["score"][-1] == pytest.approx((evidence + prior) / 400, rel=1e-6)
+
+
+@pytest.mark.parametrize("selection", ["evidence", "loo", "grid"])
+def test_one_log_evidence_in_the_units_of_the_data(selection):
+    """The density of the targets as they are given, against SciPy; the same in the table, where a
+    stage saw all points. In other units it moves by n log of the unit, and nothing else does."""
+    X, y = data(60)
+    fitted = {}
+    for unit in (1.0, 1000.0):
+        model = nngp.NNGPRegressor(selection=selection, budget=8, activation="erf", depth=1)
+        fitted[unit] = model.fit(X, unit * y + 7.0)
+    model, table = fitted[1000.0], fitted[1000.0].selection_
+    scaling = model._target_scaling
+    K = nngp.kernel(model.architecture_, model._input_scaling(X))
+    cov = (K + model.noise_var_ * np.eye(60)) * scaling.spread**2
+    exact = multivariate_normal(np.full(60, scaling.center[0]), cov).logpdf(1000.0 * y + 7.0)
+    assert model.log_evidence_ == pytest.approx(exact, rel=1e-6)
+    assert model.log_marginal_likelihood_ == model.log_evidence_
+    assert fitted[1.0].log_evidence_ - model.log_evidence_ == pytest.approx(60 * np.log(1000.0))
+    moved = fitted[1.0].selection_["log_evidence"] - table["log_evidence"]
+    np.testing.assert_allclose(moved, table["n"] * np.log(1000.0), rtol=1e-6)
+    if selection != "grid":  # there the chosen network saw some points only
+        assert table["log_evidence"][table["chosen"]] == pytest.approx([exact], rel=1e-6)
+
+
+def test_the_log_evidence_of_classes_is_that_of_one_hot_targets():
+    X, y = data(60)
+    labels = np.digitize(y, [-0.5, 0.5])
+    model = nngp.NNGPClassifier(selection=None).fit(X, labels)
+    K = nngp.kernel(model.architecture_, model._input_scaling(X))
+    cov = (K + model.noise_var_ * np.eye(60)) * model._target_scaling.spread[0] ** 2
+    targets = np.eye(3)[labels] - 1 / 3
+    exact = multivariate_normal(np.zeros(60), cov).logpdf(targets.T).sum()
+    assert model.log_evidence_ == pytest.approx(exact, rel=1e-8)
 
 
 def test_a_zero_row_without_bias():

@@ -151,13 +151,15 @@ def test_uncertainty_is_larger_where_errors_are(digits):
     sure = confidence > np.median(confidence)
     assert right[sure].mean() > 0.995
     assert right[~sure].mean() < right[sure].mean()
-    far = model.predict_variance(Xs * 0 + 100.0)
+    with pytest.warns(nngp.ExtrapolationWarning, match="1297 of 1297"):
+        far = model.predict_variance(Xs * 0 + 100.0)
     assert far.min() > 2 * np.median(model.predict_variance(Xs))
 
 
 def test_one_class_and_two():
     X = np.random.default_rng(0).normal(size=(30, 2))
-    alone = nngp.NNGPClassifier().fit(X, ["a"] * 30)
+    with pytest.warns(nngp.FewDataWarning, match="all labels are the same"):
+        alone = nngp.NNGPClassifier().fit(X, ["a"] * 30)
     np.testing.assert_array_equal(alone.predict_proba(X), 1.0)
     two = nngp.NNGPClassifier(budget=20).fit(X, X[:, 0] > 0)
     assert two.predict(X).dtype == bool

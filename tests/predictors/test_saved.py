@@ -188,7 +188,7 @@ def test_other_files(tmp_path):
     rewritten(path, lambda header: header.update(version=99))
     with pytest.raises(nngp.ModelFileError, match=r"format 99 .* upgrade nngp"):
         nngp.load(path)
-    rewritten(path, lambda header: header.update(version=3, kind="Cuckoo"))
+    rewritten(path, lambda header: header.update(version=4, kind="Cuckoo"))
     with pytest.raises(nngp.ModelFileError, match="damaged"):
         nngp.load(path)
     (tmp_path / "text.nngp").write_text("hello")
@@ -204,7 +204,7 @@ def test_other_files(tmp_path):
         nngp.load(tmp_path / "nothing.nngp")
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_models_of_an_older_format_are_refused(tmp_path, version):
     model, _ = fitted(n=10)
     path = tmp_path / "model.nngp"

@@ -65,7 +65,7 @@ def test_a_step_that_fails_changes_nothing(path, monkeypatch):
     before, whole = content(path), path.read_bytes()
     step = ("ALTER TABLE runs ADD COLUMN note TEXT", "SELECT nonsense")
     monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, step))
-    with pytest.raises(sqlite3.OperationalError, match="nonsense"):
+    with pytest.raises(RunStoreError, match="nonsense"):
         RunStore(path)
     monkeypatch.undo()
     assert (content(path), path.read_bytes()) == (before, whole)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 pl = pytest.importorskip("polars")
 pytest.importorskip("typer")
@@ -56,7 +57,7 @@ def test_the_main_job(run, tmp_path):
     assert inside.mean() > 0.8
     code, out, _ = run("evaluate houses.nngp test.parquet --json")
     scores = json.loads(out)
-    assert set(scores) == {"RMSE", "R²", "log likelihood", "inside 95% interval"}
+    assert set(scores) == {"RMSE", "R²", "log likelihood per row", "inside 95% interval"}
     assert scores["RMSE"] == pytest.approx(
         np.sqrt(((table["price"] - truth["price"]) ** 2).mean()), rel=1e-12
     )
@@ -67,6 +68,47 @@ def test_the_main_job(run, tmp_path):
     # what Python loads is the same model
     model = nngp.load("houses.nngp")
     assert model.n_features_in_ == 5
+    assert facts["log evidence"] == model.log_evidence_
+
+
+def test_rows_far_outside_are_named(run):
+    houses(60).write_csv("train.csv")
+    run("fit train.csv -t price --drop dear --budget 2")
+    new = houses(5, seed=1).with_columns(size=pl.lit(120.0))
+    new.write_csv("new.csv")
+    assert "far outside" not in run("predict model.nngp new.csv")[2]
+    new.with_columns(size=pl.lit(1e6)).write_csv("new.csv")
+    for words in ("predict model.nngp new.csv", "evaluate model.nngp new.csv"):
+        code, _, said = run(words)
+        assert code == 0
+        assert "note: 5 of 5 row(s) lie far outside the training data, in column(s) 'size'" in said
+
+
+def test_one_row_is_said_to_be_too_few(run):
+    pl.DataFrame({"x": [1.0, 2.0, 3.0], "y": [2.0, 1.0, 5.0]}).write_csv("three.csv")
+    code, _, said = run("fit three.csv -t y")
+    assert code == 0
+    assert "note: noise and scale are assumed" in said
+
+
+def test_one_log_evidence_is_shown(run):
+    """In the units of the target: by fit, by inspect, in Python, and for a model from Python."""
+    table = houses(60).select("size", "rooms", "price", "dear")
+    table.write_csv("train.csv")
+    _, out, _ = run("fit train.csv -t price --drop dear --budget 2 --json")
+    shown = json.loads(out)["log evidence"]
+    model = nngp.load("model.nngp")
+    K = nngp.kernel(model.architecture_, model.posterior_._inputs.X)
+    spread = table["price"].std(ddof=0)
+    cov = (K + model.noise_var_ * np.eye(60)) * spread**2
+    exact = multivariate_normal(np.full(60, table["price"].mean()), cov).logpdf(table["price"])
+    assert shown == pytest.approx(exact, rel=1e-8)
+    assert model.log_evidence_ == pytest.approx(shown, rel=1e-12)
+    assert json.loads(run("inspect model.nngp --json")[1])["log evidence"] == shown
+    model.save("python.nngp")
+    assert json.loads(run("inspect python.nngp --json")[1])["log evidence"] == shown
+    _, out, _ = run("fit train.csv -t dear --budget 2 --json")
+    assert "log evidence of one-hot targets" in json.loads(out)
 
 
 def test_classes(run):
@@ -219,12 +261,12 @@ BAD = {
     "fit twice.csv -t y": (3, "more than one column 'x'"),
     "predict good.nngp fine.csv -o out.txt": (2, "the name must end in .csv"),
     "fit infinite.csv -t x --task classification": (3, "holds infinite values"),
-    "fit train.csv -t price --engine tpu": (2, "engine must be"),
-    "fit train.csv -t price --budget 0": (2, "budget must be"),
+    "fit train.csv -t price --engine tpu": (2, "--engine must be"),
+    "fit train.csv -t price --budget 0": (2, "--budget must be"),
     "fit fine.csv -t y -o fine.csv": (2, "is the input"),
-    "fit stray.csv -t y": (3, "column 'x' holds numbers but for '-' (1 value(s))"),
+    "fit stray.csv -t y": (3, "column 'x' holds numbers but for 'x1' (1 value(s))"),
     "fit train.csv -t town --task regression": (2, "regression needs numbers"),
-    "fit train.txt -t y": (2, "the name must end in .csv"),
+    "fit train.xlsx -t y": (2, "the name must end in .csv"),
     "fit empty.csv -t y": (3, "empty.csv"),
     "fit broken.parquet -t y": (3, "could not be read as PARQUET"),
     "fit missing.csv -t y": (3, "column 'y' is empty"),
@@ -237,17 +279,17 @@ BAD = {
     "predict good.nngp other.csv": (3, "there is no column 'x'"),
     "predict good.nngp text.csv": (3, "column 'x' held numbers in training"),
     "predict good.nngp fine.csv --interval 95": (2, "--interval must be between 0 and 1"),
-    "evaluate good.nngp other.csv": (2, "there is no column 'y'"),
-    "fit fine.csv -t y --engine gpu --selection none": (4, "engine='gpu' needs JAX"),
-    "kernel train.csv": (3, "column 'id' holds String, not numbers"),
-    "kernel fine.csv --depth -1": (2, "depth must be a whole number"),
+    "evaluate good.nngp other.csv": (3, "other.csv has no column 'y' to compare with"),
+    "fit fine.csv -t y --engine gpu --selection none": (4, "--engine gpu needs JAX"),
+    "kernel train.csv": (3, "column 'id' holds text, not numbers"),
+    "kernel fine.csv --depth -1": (2, "--depth must be a whole number"),
     "phase --activation thanh": (2, "did you mean: tanh"),
     "phase -o phase.txt": (2, "the name must end in .svg, .png, .pdf"),
     "phase -o no/phase.svg": (2, "the folder no does not exist"),
     "phase --table phase.npy": (2, "the name must end in .csv"),
-    "phase --weight-var 0": (2, "weight_var must be positive"),
-    "phase --weight-var -1": (2, "weight_var must be finite and not negative"),
-    "phase --bias-var nan": (2, "bias_var must be finite and not negative"),
+    "phase --weight-var 0": (2, "--weight-var must be positive"),
+    "phase --weight-var -1": (2, "--weight-var must be finite and not negative"),
+    "phase --bias-var nan": (2, "--bias-var must be finite and not negative"),
     "bake train.csv": (2, "No such command"),
 }
 
@@ -261,7 +303,7 @@ def files(run):
     Path("cut.nngp").write_bytes(whole[: len(whole) // 2])
     nngp.NNGPRegressor(selection=None).fit([[1.0], [2.0]], [1.0, 2.0]).save("python.nngp")
     for name, text in {
-        "train.txt": "y\n1\n",
+        "train.xlsx": "y\n1\n",
         "empty.csv": "",
         "broken.parquet": "hello",
         "missing.csv": "x,y\n1,\n2,NA\n",
@@ -269,7 +311,7 @@ def files(run):
         "other.csv": "z\n1\n",
         "text.csv": "x\nhello\n",
         "twice.csv": "x, x,y\n1,2,3\n4,5,6\n",
-        "stray.csv": "x,y\n1,2\n-,3\n3,5\n4,1\n5,2\n6,3\n",
+        "stray.csv": "x,y\n1,2\nx1,3\n3,5\n4,1\n5,2\n6,3\n",
         "constant.csv": "x,y\n5,1\n5,2\n5,3\n",
     }.items():
         Path(name).write_text(text)
@@ -291,10 +333,10 @@ def test_bad_input(files, words):
     assert "Traceback" not in said + out
 
 
-def test_dates_are_left_out_aloud(files):
+def test_dates_are_inputs(files):
     code, _, said = files("fit dates.parquet -t y")
     assert code == 0
-    assert "column 'x' is left out: dates and times are not understood" in said
+    assert "column 'x' holds dates: one input for days" in said
 
 
 def test_interruption(files, monkeypatch):
@@ -340,7 +382,7 @@ def test_semicolons_and_dates(files):
     code, _, said = files("fit semi.csv -t y")
     assert code == 0
     assert "separated by semicolons" in said
-    assert "column 'day' is left out: dates and times are not understood" in said
+    assert "column 'day' holds dates: one input for days, time of week" in said
 
 
 def test_a_target_of_any_name(files):

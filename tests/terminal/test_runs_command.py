@@ -2,6 +2,7 @@
 
 import json
 import math
+import sqlite3
 
 import pytest
 
@@ -106,14 +107,9 @@ def test_columns_as_asked(filled):
 
 
 def test_what_has_no_room_on_a_terminal_is_named(filled, monkeypatch):
-    from rich.console import Console
-
-    from nngp.terminal import output
-
-    narrow = Console(force_terminal=True, width=40, color_system=None, soft_wrap=True)
-    monkeypatch.setattr(output, "out", narrow)
+    monkeypatch.setenv("COLUMNS", "40")
     _, out, said = filled("runs --experiment search")
-    assert lines(out)[1] == ["key", "config.width", "activation"]
+    assert lines(out)[2] == ["key", "config.width", "activation"]  # after two lines of a title
     assert said.startswith("no room for val_accuracy, result.width, seconds; choose with --columns")
 
 
@@ -188,3 +184,29 @@ def test_nothing_matches(filled):
     code, out, said = filled("runs --where width=7 --sort val_accuracy")
     assert (code, said) == (0, "no run matches")
     assert out.startswith("runs.db: 0 pending")
+
+
+def test_a_damaged_store_is_salvaged(run, tmp_path):
+    with RunStore(tmp_path / "old.db") as store:
+        keys = store.declare("search", [{"width": width} for width in range(30)])
+        for key in keys:
+            store.finish(key, {"accuracy": 0.5}, seconds=1.0)
+    connection = sqlite3.connect(tmp_path / "old.db")
+    connection.execute("UPDATE runs SET result = x'00ff' WHERE id = 7")
+    connection.commit()
+    connection.close()
+    code, _, said = run("runs old.db --json")
+    assert code == 3
+    assert "nngp runs new.db --merge old.db --salvage" in said
+    code, _, said = run("runs new.db --merge old.db")
+    assert code == 3
+    assert not (tmp_path / "new.db").exists()
+    code, out, said = run("runs new.db --merge old.db --salvage --json")
+    assert (code, json.loads(out)["counts"]["done"]) == (0, 29)
+    assert "29 finished runs taken over" in said
+    assert "left out" in said
+    code, _, said = run("runs new.db --salvage")
+    assert (code, said) == (
+        2,
+        "error: --salvage is for a damaged store to merge; name it with --merge",
+    )

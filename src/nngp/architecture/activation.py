@@ -269,8 +269,14 @@ def spec_of(activation: Activation) -> Spec:
 
 
 def from_spec(spec: Spec) -> Activation:
-    """Construct the activation that `spec_of` described."""
-    return as_activation(spec) if isinstance(spec, str) else leaky_relu(*spec[1:])
+    """Construct the activation that `spec_of` described. Raises ValueError for anything else."""
+    if isinstance(spec, str):
+        return as_activation(spec)
+    if not isinstance(spec, list) or len(spec) != 2 or spec[0] != "leaky_relu":
+        raise ValueError(f"{spec!r} describes no activation")
+    if type(spec[1]) not in (int, float):
+        raise ValueError(f"the slope of leaky_relu must be a finite number, got {spec[1]!r}")
+    return leaky_relu(spec[1])
 
 
 _NAMED = _build()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nngp._numbers import check_unmasked, whole_number
 from nngp.architecture.activation import (
     Activation,
     ActivationLike,
@@ -89,9 +90,13 @@ class Architecture:
         """bias_var of each of the depth + 1 affine maps, input first."""
         return _per_layer(self.bias_var, self.depth)
 
+    def if_deep(self, words: str) -> str:
+        """Words for a message, where there are layers to spare: empty at depth 0 and 1."""
+        return words if self.depth > 1 else ""
+
     def truncated(self, depth: int) -> "Architecture":
         """The network of the first `depth` hidden layers; the next affine map is its output."""
-        if not 0 <= depth <= self.depth:
+        if whole_number("depth", depth, least=0) > self.depth:
             raise ValueError(f"depth must be between 0 and {self.depth}, got {depth}")
         if self.is_infinite:
             return Architecture(depth, self.activation, self.weight_var, self.bias_var)
@@ -150,6 +155,9 @@ def _as_depth(depth: object) -> int | float:
 
 
 def _as_variance(name: str, value: Any, depth: int) -> Variance:
+    check_unmasked(value, name)
+    if np.iscomplexobj(value):
+        raise TypeError(f"{name} must be real, got {value!r}")
     if np.ndim(value) == 0 and isinstance(value, Real | np.ndarray) and not isinstance(value, bool):
         layers: tuple[float, ...] = (float(value),)
     else:

@@ -22,10 +22,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp import _npy
 from nngp._arrays import Array, Floats, Index, Namespace
+from nngp._numbers import as_reals, whole_number
 from nngp.architecture import Activation, ActivationLike, activation_names, as_activation
 from nngp.covariance import numeric
 from nngp.covariance.closed_form import closed_form
 
+LARGEST = 400_000_000  # bytes of an array in a file; the authors' largest has 2 MB
 FORMAT = 1
 _FINGERPRINT = np.linspace(-3.0, 3.0, 25)  # points at which a loaded table checks its activation
 _Fill = Literal["sum", "exact"]
@@ -95,7 +97,9 @@ class LookupTable:
     ) -> None:
         u_max = 6.0 * float(np.sqrt(s_max)) if u_max is None else float(u_max)
         self.activation = as_activation(activation)
-        self.grid = _Grid(int(n_g), int(n_v), int(n_c), float(s_max), u_max, float(max_corr))
+        named = {"n_g": n_g, "n_v": n_v, "n_c": n_c}
+        sizes = {name: whole_number(name, size, least=2) for name, size in named.items()}
+        self.grid = _Grid(**sizes, s_max=float(s_max), u_max=u_max, max_corr=float(max_corr))
         self.fill = fill
         _check(self.grid, fill)
         build = _fill_sum if fill == "sum" else _fill_exact
@@ -112,9 +116,7 @@ class LookupTable:
 
     def __call__(self, var: ArrayLike, corr: ArrayLike) -> Array:
         """Interpolate bilinearly; beyond ±max_corr linearly to the tables at ±1."""
-        var, corr = np.broadcast_arrays(
-            np.asarray(var, dtype=np.float64), np.asarray(corr, dtype=np.float64)
-        )
+        var, corr = np.broadcast_arrays(as_reals(var, "var"), as_reals(corr, "corr"))
         self._check_range(var, corr)
         g = self.grid
         row, fv = _cell(var * (g.n_v - 1) / g.s_max, g.n_v)
@@ -206,10 +208,10 @@ def _read(path: str | Path) -> tuple[str, str, dict[str, Array]]:
     """Name of the activation, way of filling, and arrays of a saved table."""
     try:
         names = ("grid", "values", "at_one", "at_minus_one", "phi")
-        data = _npy.read_npz(path, ("format", *names))
+        data = _npy.read_npz(path, ("format", *names), LARGEST)
         kind, version, name, fill = (str(x) for x in data["format"])
         arrays = {k: data[k] for k in names}
-    except FileNotFoundError:
+    except (FileNotFoundError, MemoryError, SystemError):
         raise
     except Exception as cause:
         raise ValueError(f"{path} is not a look-up table that nngp saved ({cause})") from cause

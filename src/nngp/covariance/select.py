@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import EPS, Array
+from nngp._numbers import as_reals
 from nngp.architecture import Activation, ActivationLike, as_activation
 from nngp.architecture.activation import ClosedFormKey
 from nngp.covariance import numeric
@@ -176,8 +177,9 @@ def _from_table(phi: Activation, q1: Array, q2: Array, c: Array) -> tuple[Array,
 
 
 def _checked(var1: ArrayLike, var2: ArrayLike, corr: ArrayLike) -> tuple[Array, Array, Array]:
-    arrays = [np.asarray(a, dtype=np.float64) for a in (var1, var2, corr)]
-    for name, a in zip(("var1", "var2", "corr"), arrays, strict=True):
+    named = {"var1": var1, "var2": var2, "corr": corr}
+    arrays = [as_reals(a, name) for name, a in named.items()]
+    for name, a in zip(named, arrays, strict=True):
         if not np.isfinite(a).all():
             raise ValueError(f"{name} holds NaN or infinity")
     if min(a.min(initial=0.0) for a in arrays[:2]) < 0:

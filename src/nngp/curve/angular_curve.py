@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import TINY, Array, Mask
+from nngp._numbers import as_reals
 from nngp.architecture import Architecture
 from nngp.curve import octaves
 from nngp.curve.limit import in_proportion
@@ -147,11 +148,12 @@ def _signed(corr: ArrayLike | None, one_minus: ArrayLike | None) -> tuple[Mask, 
     if (corr is None) == (one_minus is None):
         raise ValueError("give either the cosines or one_minus=, not both")
     if corr is not None:
-        c = np.asarray(corr, dtype=np.float64)
+        c = as_reals(corr, "corr")
         if not np.all(np.abs(c) <= 1 + 1e-9):
             raise ValueError("cosines must lie in [-1, 1] and not be NaN")
         return c < 0, np.maximum(1 - np.abs(c), 0.0)
-    e = np.asarray(one_minus, dtype=np.float64)
+    assert one_minus is not None
+    e = as_reals(one_minus, "one_minus")
     if not np.all((e >= -1e-9) & (e <= 2 + 1e-9)):
         raise ValueError("one_minus must lie in [0, 2] and not be NaN")
     return e > 1, np.clip(np.where(e > 1, 2 - e, e), 0.0, 1.0)

@@ -133,9 +133,10 @@ def _state(bias: float, moment: float, deficit: Array, total: Array, errors: _Er
 def _checked(variance: float, depth: int, before: float) -> float:
     """The variance of a layer; VarianceError outside the range of float64, unless it is 0."""
     if not variance < LARGEST or (variance < SMALLEST and before > 0):
+        fewer = "a smaller depth, or " if depth > 1 else ""
         raise VarianceError(
-            f"the variance of layer {depth} is {variance:.3g}, past the range of float64; use a "
-            "smaller depth, or a weight_var nearer to where the variance stays put"
+            f"the variance of layer {depth} is {variance:.3g}, past the range of float64; use "
+            f"{fewer}a weight_var nearer to where the variance stays put"
         )
     return variance
 

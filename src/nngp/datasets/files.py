@@ -9,10 +9,10 @@ import os
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from numpy.typing import NDArray
 
@@ -55,10 +55,10 @@ def cache_folder() -> Path:
 @contextmanager
 def readable_errors(path: Path) -> Iterator[None]:
     """Replace errors of reading a file by one sentence. A parser that fails in any way has met a
-    damaged file, so every error but a lack of memory is replaced."""
+    damaged file, so every error but a lack of memory and a fault of Python itself is replaced."""
     try:
         yield
-    except MemoryError:
+    except (MemoryError, SystemError):
         raise
     except PermissionError:
         raise PermissionError(
@@ -86,23 +86,31 @@ def md5_of(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-def read_original(path: Path, md5: str) -> bytes:
-    """Read a file of the published checksum, decompressed if its name ends in .gz."""
+def read_original(path: Path, md5: str, most: int) -> bytes:
+    """Read a file of the published checksum, decompressed if its name ends in .gz, of at most so
+    many bytes."""
     with readable_errors(path):
-        stored = path.read_bytes()
-        data = gzip.decompress(stored) if path.suffix == ".gz" else stored
-        _check_md5(hashlib.md5(stored, usedforsecurity=False).hexdigest(), md5)
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rb") as file:
+            data: bytes = file.read(most + 1)
+        if len(data) > most:
+            raise ValueError(f"it holds more than the {most} bytes that it should have")
+        _check_md5(md5_of(path), md5)
         return data
 
 
-def read_tar(path: Path, names: Sequence[str], md5: str) -> list[bytes]:
-    """Read members of a .tar.gz archive of the published checksum into memory."""
+def read_tar(path: Path, names: Sequence[str], md5: str, most: int) -> list[bytes]:
+    """Read members of a .tar.gz archive of the published checksum, which holds at most so many
+    bytes, into memory."""
     found = {}
     with readable_errors(path):
-        with tarfile.open(path, "r:gz") as archive:
+        with (
+            gzip.open(path, "rb") as file,
+            tarfile.open(fileobj=cast(Any, _Limited(file, most)), mode="r|") as archive,
+        ):
             for member in archive:  # in one pass, as going back would unzip it all again
-                if member.name in names and (file := archive.extractfile(member)):
-                    found[member.name] = file.read()
+                if member.name in names and (inner := archive.extractfile(member)):
+                    found[member.name] = inner.read()
         _check_md5(md5_of(path), md5)
         missing = [name for name in names if name not in found]
         if missing:
@@ -110,19 +118,33 @@ def read_tar(path: Path, names: Sequence[str], md5: str) -> list[bytes]:
         return [found[name] for name in names]
 
 
+class _Limited:
+    """A stream that holds at most so many bytes."""
+
+    def __init__(self, file: gzip.GzipFile, most: int) -> None:
+        self._file, self._most, self._left = file, most, most
+
+    def read(self, count: int) -> bytes:
+        data = self._file.read(min(count, self._left + 1))
+        self._left -= len(data)
+        if self._left < 0:
+            raise ValueError(f"it holds more than the {self._most} bytes that it should have")
+        return data
+
+
 def _check_md5(found: str, published: str) -> None:
     if found != published:
         raise ValueError(f"it is not the published file (MD5 {found}, published {published})")
 
 
-def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Read arrays of a .npz archive by name."""
+def read_npz(path: Path, largest: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+    """Read arrays of a .npz archive by name, each of at most so many bytes."""
     with readable_errors(path), path.open("rb") as file:
         if not zipfile.is_zipfile(file):
             raise ValueError("it is cut short, or no .npz archive")
         with zipfile.ZipFile(file) as archive:
             stored = names_in(archive)
-            missing = [name for name in names if name not in stored]
+            missing = [name for name in largest if name not in stored]
             if missing:
                 raise ValueError(f"it has no array '{missing[0]}' (it has {', '.join(stored)})")
-            return {name: read_member(archive, f"{name}.npy") for name in names}
+            return {n: read_member(archive, f"{n}.npy", most) for n, most in largest.items()}

@@ -1,12 +1,13 @@
 """The paper's splits of images into training, validation and test inputs, ready for a kernel."""
 
-import operator
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp._arrays import Array, Index
+from nngp._numbers import check_unmasked
 from nngp._progress import Callback
 from nngp.datasets.catalogue import IMAGE_SETS, ImageSet
 from nngp.datasets.files import AnyPath
@@ -36,11 +37,13 @@ class Split:
 
     def first(self, n: int) -> "Split":
         """This split with n training images, those that `split` takes."""
-        rows = balanced(self.labels, n)
+        count = _count("n", n, self.n_classes, len(self.labels), self.name)
+        rows = balanced(self.labels, count)
         return replace(self, X=self.X[rows], labels=self.labels[rows])
 
     def targets(self, labels: ArrayLike) -> Array:
         """Regression targets: one-hot minus 1/n_classes (0.9 and -0.1 for ten classes)."""
+        check_unmasked(labels, "labels")
         rows = np.asarray(labels)
         if rows.dtype.kind not in "iu" or rows.ndim != 1:
             raise TypeError(f"labels must be whole numbers in a row, got {rows.dtype} {rows.shape}")
@@ -142,9 +145,9 @@ def _image_set(name: str) -> ImageSet:
 def _count(option: str, value: int | None, least: int, most: int, name: str) -> int:
     if value is None:
         return most
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{option} must be a whole number or None, got {value!r}")
-    number = operator.index(value)
+    number = int(value)
     if not least <= number <= most:
         reason = " (one of each class)" if option == "train" else ""
         raise ValueError(

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import DeviceArray
+from nngp._numbers import whole_number
 from nngp.architecture import Activation
 from nngp.errors import VarianceError
-from nngp.finite.requirements import whole_number
 from nngp.finite.weights import (
     ArrayTree,
     Layer,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from nngp._numbers import whole_number
 from nngp.architecture import Architecture, as_activation
 from nngp.finite.recipe import Plan, Recipe
-from nngp.finite.requirements import whole_number
 from nngp.runs import Run
 
 EXPERIMENT = "finite"

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array, DeviceArray
+from nngp._numbers import whole_number
 from nngp._progress import Callback, Progress, progress_for
 from nngp.finite.batched_networks import NOISE_STREAM, DrawnNetwork, evaluate_drawn, hidden
 from nngp.finite.network import FiniteNetwork
-from nngp.finite.requirements import whole_number
 from nngp.gram.inputs import as_inputs
 from nngp.posterior.targets import as_noise, as_targets
 

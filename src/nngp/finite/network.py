@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nngp._numbers import as_reals, check_unmasked, whole_number
 from nngp._progress import Callback, Progress, progress_for
 from nngp.architecture import Architecture
-from nngp.finite.requirements import need_packages, whole_number
+from nngp.finite.requirements import need_packages
 from nngp.gram import check_architecture
 from nngp.gram.inputs import as_inputs
 
@@ -192,8 +193,9 @@ class FiniteNetwork:
 
 def _as_real(values: ArrayLike) -> Array:
     """An array in its own precision if that is single or double, otherwise in double."""
+    check_unmasked(values, "weights")
     out = np.asarray(values)
-    return out if out.dtype in (np.float32, np.float64) else out.astype(np.float64)
+    return out if out.dtype in (np.float32, np.float64) else as_reals(values, "weights")
 
 
 def _as_width(width: int | Sequence[int], depth: int) -> int | tuple[int, ...]:

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby, islice
 
+from nngp._numbers import whole_number
 from nngp._progress import Callback, Progress, progress_for
 from nngp.datasets import Split
 from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of, config_of
 from nngp.finite.device import device_name, most_lanes
 from nngp.finite.network import FiniteNetwork
 from nngp.finite.recipe import Plan, Recipe, random_recipes
-from nngp.finite.requirements import whole_number
 from nngp.finite.training import Trainer
 from nngp.finite.training_data import TrainingData
 from nngp.runs import POLL, Run, RunStore

@@ -15,6 +15,7 @@ from typing import overload
 import jax
 import numpy as np
 
+from nngp._numbers import whole_number
 from nngp._progress import Callback, Progress, progress_for
 from nngp.datasets import Split
 from nngp.finite.device import MOST_LANES, explained_memory_error, lanes_that_fit
@@ -31,7 +32,6 @@ from nngp.finite.lanes import (
 )
 from nngp.finite.network import FiniteNetwork
 from nngp.finite.recipe import Plan, Recipe
-from nngp.finite.requirements import whole_number
 from nngp.finite.training_data import DataPart, TrainingData
 from nngp.finite.training_state import Evaluation, Training, TrainingState
 

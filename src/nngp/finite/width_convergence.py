@@ -27,10 +27,10 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from nngp._arrays import Array
+from nngp._numbers import whole_number
 from nngp._progress import Callback, Progress, progress_for
 from nngp.architecture import Architecture
 from nngp.finite.network import FiniteNetwork
-from nngp.finite.requirements import whole_number
 from nngp.gram import check_architecture, kernel
 from nngp.gram.inputs import as_inputs
 

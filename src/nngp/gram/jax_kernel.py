@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from nngp._numbers import check_unmasked
 from nngp.architecture import Architecture
 
 
@@ -50,7 +51,10 @@ def jax_kernel(architecture: Architecture) -> Callable[..., Any]:
         return jnp.broadcast_to(values, (count,))
 
     def k(x1: Any, x2: Any, weight_var: Any = None, bias_var: Any = None) -> Any:
+        check_unmasked([x1, x2, weight_var, bias_var], "an argument of the kernel")
         x1, x2 = jnp.asarray(x1), jnp.asarray(x2)
+        if jnp.iscomplexobj(x1) or jnp.iscomplexobj(x2):
+            raise TypeError("x1 and x2 must be real; pass real and imaginary parts apart")
         if x1.ndim != 1 or x1.shape != x2.shape:
             raise ValueError(
                 f"x1 and x2 must be vectors of one length, got {x1.shape} and {x2.shape}; use "

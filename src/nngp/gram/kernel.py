@@ -137,8 +137,11 @@ def kernel_scale(architecture: Architecture, inputs: InputSet) -> tuple[float, f
     if curve.scale <= SMALLEST * curve.variance:
         raise VarianceError(
             "the kernel is constant to below 1e-290 of its variance, so noise cannot be relative "
-            "to its scale; use relative_noise=False, a smaller depth, or math.inf, which is the "
-            "same kernel to rounding (if inputs and activation vary at all)"
+            "to its scale; use relative_noise=False"
+            + architecture.if_deep(
+                ", a smaller depth, or math.inf, which is the same kernel to rounding (if inputs "
+                "and activation vary at all)"
+            )
         )
     return curve.scale, var
 

@@ -30,8 +30,9 @@ def layer_variances(architecture: Architecture, input_var: Array) -> list[Array]
         if lost.any():
             raise VarianceError(
                 f"the variance of layer {len(out) - 1} is {out[-1][lost][0]:.3g} for input "
-                f"{int(np.argmax(lost))}, past the range of float64; use a smaller depth, or a "
-                "weight_var nearer to where the variance stays put"
+                f"{int(np.argmax(lost))}, past the range of float64; use "
+                f"{architecture.if_deep('a smaller depth, or ')}a weight_var nearer to where the "
+                "variance stays put"
             )
     return out
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from nngp._arrays import Array
+from nngp._numbers import check_unmasked
 from nngp.architecture import Architecture
 from nngp.datasets.load import load_images
 from nngp.gram import kernel, normalize
@@ -72,7 +73,8 @@ def depth_study(
 ) -> DepthStudy:
     """Compute test accuracies from training inputs and labels, test inputs and labels. Rows are
     centred and put on one norm, as the authors did."""
-    X, X_test = (normalize(np.asarray(part), center=True) for part in data[::2])
+    X, X_test = (normalize(part, center=True) for part in data[::2])
+    check_unmasked(data[1::2], "labels")
     labels, answers = (np.asarray(part) for part in data[1::2])
     Y = np.eye(labels.max() + 1)[labels] - 1 / (labels.max() + 1)
     limit = Architecture(math.inf, activation, weight_var, bias_var)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from nngp._arrays import Array
+from nngp._numbers import as_reals, check_unmasked
 from nngp.plots import style
 from nngp.plots.style import OutputPath, new_figure, plain
 from nngp.predictors import NNGPClassifier, NNGPRegressor
@@ -83,7 +84,7 @@ def predicted_intervals(
     """Intervals of a fitted regressor with one output."""
     mean = model.predict(X)
     lower, upper = model.predict_interval(X, coverage)
-    order, observed = np.argsort(mean), np.asarray(y, dtype=float)
+    order, observed = np.argsort(mean), as_reals(y, "y")
     return Intervals(mean[order], lower[order], upper[order], observed[order], coverage)
 
 
@@ -98,6 +99,7 @@ def calibrations(model: NNGPClassifier, X: ArrayLike, y: ArrayLike) -> list[Cali
 def _calibration(
     name: str, probabilities: Array, model: NNGPClassifier, y: ArrayLike
 ) -> Calibration:
+    check_unmasked(y, "y")
     right = model.classes_[probabilities.argmax(axis=1)] == np.asarray(y)
     confidence = np.minimum(probabilities.max(axis=1), 1.0)
     table = reliability_table(confidence, right)

@@ -14,6 +14,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._digest import digest
+from nngp._fields import Fields
 from nngp._files import usable_folder
 from nngp._progress import Progress, progress_for
 from nngp.errors import NoFactorError, NotPositiveDefiniteError
@@ -32,7 +33,7 @@ from nngp.linsolve import (
     plan_cg,
 )
 from nngp.linsolve.cg.gradients import RowSolutions
-from nngp.linsolve.tiling import Edges, spans
+from nngp.linsolve.tiling import Edges, cut, even_size, spans
 from nngp.posterior.constant import Constant
 from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
@@ -45,6 +46,8 @@ from nngp.posterior.solution import (
     JointMatrices,
     Rows,
     Solution,
+    means,
+    read_edges,
     tiles_on_host,
 )
 from nngp.posterior.targets import middle_of, with_ones
@@ -171,13 +174,22 @@ class CGSolution(Solution):
         return min(engine.rows_at_a_time(n), most)
 
     def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
-        blocks = [self._rows(run, cross, part) for part in rows]
-        right = np.concatenate(blocks)
-        forms = self._solve(run, right).forms(right)
-        ends = np.cumsum([len(block) for block in blocks])[:-1]
-        for M, form in zip(blocks, np.split(forms, ends), strict=True):
-            known = None if self.constant is None else M @ self.constant.vector
-            yield Explained(M @ self.weights + self.mean, form, known)
+        handles, start, stop = means(run, cross, self, rows), rows[0].start, rows[-1].stop
+        engine = self.problem.engine
+        most = self.rows_at_a_time(engine) * engine.width
+        pieces = spans(cut(stop, even_size(stop - start, most), start))
+        found = [self._forms(run, cross, piece) for piece in pieces]
+        forms, known = (np.concatenate(column) for column in zip(*found, strict=True))
+        for part, mean in zip(rows, handles, strict=True):
+            own = slice(part.start - start, part.stop - start)
+            constant = None if self.constant is None else known[own]
+            yield Explained(run.fetch(mean), forms[own], constant)
+
+    def _forms(self, run: EngineRun, cross: KernelMatrix, rows: slice) -> tuple[Array, Array]:
+        """mᵀB⁻¹m of some test points, and mᵀb (nothing without a constant)."""
+        M = self._rows(run, cross, rows)
+        known = np.zeros(0) if self.constant is None else M @ self.constant.vector
+        return self._solve(run, M).forms(M), known
 
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
         M = np.concatenate([self._rows(run, test.cross, part) for part in rows])
@@ -250,24 +262,40 @@ class CGSolution(Solution):
 
 
 def read_cg(
-    header: Mapping[str, Any],
+    header: Fields,
     read: ArrayReader,
     problem: Problem,
     split: KernelSplit,
     noise: Noise,
+    Y: Array,
 ) -> CGSolution:
     """The solution from a saved model; nothing is computed until a variance is asked for."""
-    edges = tuple(header["edges"])
-    resources = replace(problem.resources, rate=0.0)
-    own = CGProblem(problem.architecture, problem.inputs, resources, CG(**header["options"]))
+    (n, outputs), constant = Y.shape, None
+    edges, options = read_edges(header, n), _read_options(header)
+    own = CGProblem(problem.architecture, problem.inputs, problem.resources, options)
     with problem.engine.run() as run:
-        alpha, constant = run.columns(read("alpha"), edges), None
+        alpha = run.columns(read("alpha", (outputs, n)), edges)
         if not split.is_trivial:
-            ones = run.columns(read("constant/alpha"), edges)
-            constant = Constant(split, header["beta"], read("constant/sums"), (), ones)
-    reached, failed = CGConvergence(**header["reached"]), header["failed_attempts"]
-    seconds = header["seconds"]
-    return CGSolution(own, edges, split, noise, constant, alpha, reached, failed, seconds)
+            ones = run.columns(read("constant/alpha", (1, n)), edges)
+            beta = header.number("beta", 0, above=True)
+            constant = Constant(split, beta, read("constant/sums", (outputs,)), (), ones)
+    reached = header.fields("reached").record(CGConvergence)
+    if reached.iterations > options.max_iterations:
+        raise header.wrong("options", f"at least {reached.iterations} iterations, as it took")
+    failed, seconds = header.whole("failed_attempts"), header.fields("seconds")
+    spent = {name: seconds.number(name, 0) for name in seconds.values}
+    return CGSolution(own, edges, split, noise, constant, alpha, reached, failed, spent)
+
+
+def _read_options(header: Fields) -> CG:
+    """The options from a saved model."""
+    try:
+        options = CG(**header.fields("options").values)
+    except (TypeError, ValueError, ArithmeticError) as cause:
+        raise header.fail(f"its options of conjugate gradients cannot be used: {cause}") from None
+    if options.tolerance != header.fields("report").number("tolerance"):
+        raise header.wrong("options", "the tolerance of its report")
+    return options
 
 
 def solve_by_cg(

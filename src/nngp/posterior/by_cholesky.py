@@ -1,11 +1,11 @@
-"""(K + noise) α = Y by Cholesky: the factor, z = L⁻¹Y and α.
+"""(K + noise) α = Y by Cholesky: the factor, and α.
 
 Takes a kernel matrix, targets and noise; gives `CholeskySolution`, which `Posterior` reads and
 `Sweep` computes for every network.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -38,29 +38,25 @@ from nngp.posterior.noise import Noise
 from nngp.posterior.resources import Resources
 from nngp.posterior.solution import (
     Advance,
-    ArrayReader,
     Explained,
     Factored,
     JointMatrices,
     Rows,
+    mean_from,
+    residual,
     tiles_on_host,
-    times_transposed,
-    times_weights,
 )
 from nngp.posterior.targets import middle_of, with_ones
-
-CHECKED_ROWS = 64  # of K, computed anew for the residual
 
 
 @dataclass(frozen=True)
 class CholeskySolution(Factored):
-    """The factor, and the targets solved with it, as tiles (outputs, rows) of the engine."""
+    """The factor, and the weights α solved with it, as tiles (outputs, rows) of the engine."""
 
     factor: Factor
     split: KernelSplit
     noise: Noise
     constant: Constant | None
-    z: Sequence[Tile]
     alpha: Sequence[Tile]
     log_evidence: float
     failed_attempts: int
@@ -99,14 +95,19 @@ class CholeskySolution(Factored):
         return engine.rows_at_a_time(self.factor.n)
 
     def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
-        firsts = [partial(_cross_tile, cross, part, self.slices) for part in rows]
-        for tiles in forward(run, self.factor, firsts):
-            solved = [run.wait(tile) for tile in tiles]
-            mean = _sum_over_tiles(run, times_transposed, solved, self.z) + self.mean
+        blocks = [
+            [run.chain(partial(cross.block, part, columns)) for columns in self.slices]
+            for part in rows
+        ]
+        copies = [[partial(run.copy, tile) for tile in tiles] for tiles in blocks]
+        means = [mean_from(run, self, tiles) for tiles in copies]
+        solved = forward(run, self.factor, [partial(_call, tiles) for tiles in copies])
+        for mean, tiles in zip(means, solved, strict=True):
+            done = [run.wait(tile) for tile in tiles]
             known = None
             if self.constant is not None:
-                known = _sum_over_tiles(run, _times_vector, solved, self.constant.z)
-            yield Explained(mean, _sum_over_tiles(run, row_squares, solved), known)
+                known = _sum_over_tiles(run, _times_vector, done, self.constant.z)
+            yield Explained(run.fetch(mean), _sum_over_tiles(run, row_squares, done), known)
 
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
         """Holds L⁻¹M* of all test points."""
@@ -160,34 +161,17 @@ class CholeskySolution(Factored):
         }
 
     def arrays(self, run: EngineRun, *, factor: bool) -> Iterator[tuple[str, Array]]:
-        yield "z", tiles_on_host(run, self.z)
+        """None without the factor: with it, everything else is computed again."""
+        if not factor:
+            return
         yield "alpha", tiles_on_host(run, self.alpha)
         if self.constant is not None:
             yield "constant/z", tiles_on_host(run, self.constant.z)
             yield "constant/alpha", tiles_on_host(run, self.constant.alpha)
             yield "constant/sums", self.constant.sums
-        for i, row in enumerate(self.factor.rows if factor else []):
+        for i, row in enumerate(self.factor.rows):
             for j, tile in enumerate(row):
                 yield f"factor/{i}/{j}", run.fetch(tile)
-
-
-def read_cholesky(
-    header: Mapping[str, Any], read: ArrayReader, engine: Engine, split: KernelSplit, noise: Noise
-) -> CholeskySolution:
-    """The solution from a saved model that holds the factor."""
-    edges = tuple(header["edges"])
-    with engine.run() as run:
-        rows = [
-            [run.put(read(f"factor/{i}/{j}")) for j in range(i + 1)] for i in range(len(edges) - 1)
-        ]
-        constant = None
-        z, alpha = (run.columns(read(name), edges) for name in ("z", "alpha"))
-        if not split.is_trivial:
-            one_z, one_alpha = (run.columns(read(f"constant/{k}"), edges) for k in ("z", "alpha"))
-            constant = Constant(split, header["beta"], read("constant/sums"), one_z, one_alpha)
-    factor = Factor(edges, rows, noise.variance / split.scale, header["log_det"])
-    more = (header[name] for name in ("log_evidence", "failed_attempts", "seconds"))
-    return CholeskySolution(factor, split, noise, constant, z, alpha, *more)
 
 
 def solve_by_cholesky(
@@ -298,7 +282,7 @@ def _finish(
     fit = sum(float(run.fetch(part)) for part in squares)
     evidence = log_evidence(split, constant, fit, factor.log_det, factor.n, len(middle))
     seconds = {**seconds, "solve": time.perf_counter() - start}
-    return CholeskySolution(factor, split, noise, constant, z, alpha, evidence, failed, seconds)
+    return CholeskySolution(factor, split, noise, constant, alpha, evidence, failed, seconds)
 
 
 def _keep_constant_apart(
@@ -318,28 +302,6 @@ def _keep_constant_apart(
     return z, alpha, replace(constant, z=ones_z, alpha=ones_alpha)
 
 
-def residual(
-    engine: Engine, matrix: KernelMatrix, solution: CholeskySolution, targets: Array
-) -> float:
-    """max |(K + noise) α - Y| over some rows of K computed anew, relative to max |Y|; and by how
-    much the constant contradicts α, which those rows cannot see."""
-    n, factor = len(targets), solution.factor
-    count = min(CHECKED_ROWS, n)
-    start = int(np.random.default_rng(0).integers(0, n - count + 1))
-    rows = slice(start, start + count)
-    with engine.run() as run:
-        handles = [
-            times_weights(run, matrix, rows, columns, alpha, factor.shift)
-            for columns, alpha in zip(solution.slices, solution.alpha, strict=True)
-        ]
-        fitted = np.sum([run.fetch(handle) for handle in handles], axis=0) + solution.mean
-    missed = float(np.abs(fitted - targets[rows]).max())
-    if solution.constant is not None:
-        missed = max(missed, solution.constant.contradiction(solution.weights))
-    largest = float(np.abs(targets).max())
-    return missed / (largest if largest > 0 else 1.0)
-
-
 def _kernel_tile(
     matrix: KernelMatrix,
     slices: list[slice],
@@ -354,6 +316,10 @@ def _kernel_tile(
 
 def _target_tile(run: EngineRun, slices: list[slice], Y: Array, j: int) -> Tile:
     return run.put(Y[slices[j]].T.copy())
+
+
+def _call(tiles: Sequence[Callable[[], Tile]], j: int) -> Tile:
+    return tiles[j]()
 
 
 def _cross_tile(cross: KernelMatrix, rows: slice, slices: list[slice], j: int) -> Tile:

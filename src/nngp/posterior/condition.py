@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
+from nngp._numbers import whole_number
 from nngp._progress import Callback
 from nngp.architecture import Architecture
 from nngp.gram import check_architecture
@@ -68,7 +69,8 @@ def condition(
     progress : callable or bool, optional
         Called with a `Step` (phase, done, seconds_left) as work proceeds, here and in the
         posterior's own methods. By default a bar appears on a terminal when a phase takes
-        longer than a few seconds (and `rich` is installed); False for none.
+        longer than a few seconds (and `rich` is installed); False for none. True shows it for
+        short ones too, and prints a line now and then where there is no terminal.
 
     Returns
     -------
@@ -123,7 +125,7 @@ def condition(
         with problem.resources.track(f"factor ({expected})", flops(edges)) as tracker:
             solution = solve_by_cholesky(chosen, matrix, edges, targets, noise, tracker)
     report = describe(chosen, matrix, solution, targets, inputs.shape[1], noise, expected)
-    warn(report, stacklevel=3)
+    warn(report, architecture, stacklevel=3)
     problem = replace(problem, resources=replace(problem.resources, rate=solution.rate))
     return Posterior(problem, targets, single, solution, report)
 
@@ -150,9 +152,9 @@ def forecast(
     True
     """
     check_solver(solver)
-    chosen = choose_engine(engine, n)
+    chosen = choose_engine(engine, whole_number("n", n))
     direct = forecast_factor(chosen, n, d, outputs, memory)
     options = choose_solver(solver, direct)
     if options is None:
         return direct
-    return forecast_cg(chosen, n, d, outputs, options, memory)
+    return replace(forecast_cg(chosen, n, d, outputs, options, memory), solver="cg")

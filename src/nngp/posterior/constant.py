@@ -147,6 +147,6 @@ def log_evidence(
     if not np.isfinite(found):
         raise VarianceError(
             f"the targets are too large beside the scale {split.scale:.0e} of this kernel: their "
-            "squares overflow; rescale Y, or use a smaller depth"
+            "squares overflow; rescale Y, or choose a network whose kernel is larger"
         )
     return found

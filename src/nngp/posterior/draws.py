@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import EPS, Array
+from nngp._numbers import whole_number
 from nngp.architecture import Architecture
 from nngp.gram import kernel
 from nngp.linsolve import CpuEngine, Progress, climb, factorise
@@ -28,7 +29,7 @@ def sample_prior(
     architecture : Architecture
     X : array_like, (points, d)
     n : int
-        Number of draws.
+        Number of draws; none gives an empty array.
     seed : int, Generator, optional
         Anything that `numpy.random.default_rng` takes.
     noise_var : float
@@ -44,10 +45,11 @@ def sample_prior(
     >>> nngp.sample_prior(nngp.Architecture(3), [[1.0], [2.0]], n=5, seed=0).shape
     (5, 2)
     """
+    count = whole_number("n", n, least=0)
     covariance = kernel(architecture, X)
     scale = float(np.diagonal(covariance).max())
     covariance[np.diag_indices_from(covariance)] += as_noise(noise_var)
-    return gaussian(covariance, n, seed, scale)
+    return gaussian(covariance, count, seed, scale)
 
 
 def gaussian(covariance: Array, n: int, seed: Any, scale: float) -> Array:
@@ -56,8 +58,6 @@ def gaussian(covariance: Array, n: int, seed: Any, scale: float) -> Array:
     `scale` is the variance that rounding errors of the covariance are relative to. A little of it,
     4 eps for each point and more if that does not do, is added on the diagonal.
     """
-    if n < 0:
-        raise ValueError(f"the number of draws must not be negative, got {n}")
     size, engine = len(covariance), CpuEngine()
     noise = np.random.default_rng(seed).standard_normal((n, size))
     if scale <= 0:

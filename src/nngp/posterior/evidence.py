@@ -114,8 +114,9 @@ def _check_relevances(architecture: Architecture, system: Factored) -> None:
         )
     if not system.split.is_trivial and system.split.shift_error(architecture.depth) > WARN_ABOVE:
         raise VarianceError(
-            "derivatives in the inputs (per_input=True) are lost to rounding in a network this "
-            "deep; use a smaller depth"
+            "derivatives in the inputs (per_input=True) are lost to rounding: the kernel hardly "
+            "depends on them; use "
+            + (architecture.if_deep("a smaller depth or ") + "a larger weight_var")
         )
 
 

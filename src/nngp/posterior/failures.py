@@ -19,8 +19,8 @@ def no_factor(engine: Engine, matrix: KernelMatrix, noise_var: float) -> str:
     if spread <= 1e-12 * size:
         return head + (
             f"at depth {architecture.depth} the kernel has become constant (its entries differ by "
-            f"{spread / size:.0e} of the variance); use a smaller depth, other variances, or a "
-            "larger noise_var"
+            f"{spread / size:.0e} of the variance); use "
+            f"{architecture.if_deep('a smaller depth, ')}other variances, or a larger noise_var"
         )
     duplicates = inputs.duplicates()
     if duplicates:

@@ -40,7 +40,7 @@ class Noise:
         if self.variance / split.scale > LARGEST:
             raise VarianceError(
                 f"noise_var {self.variance:.0e} is out of proportion to this kernel, whose scale "
-                f"is {split.scale:.0e}; use less noise or a smaller depth"
+                f"is {split.scale:.0e}; use less noise, or a network whose kernel is larger"
             )
 
     def raised_to(self, stated: float) -> "Noise":

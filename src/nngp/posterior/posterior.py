@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
+from nngp._numbers import whole_number
 from nngp.architecture import Architecture
 from nngp.gram import (
     Gradient,
@@ -97,8 +98,7 @@ class Posterior:
             for handle in means(run, cross, self._solution, rows):
                 yield run.fetch(handle)
 
-        rows = self._engine.rows_at_a_time(self.n)
-        return self._shaped(self._stream(Xs, work, 2.0 * self.n * self._inputs.shape[1], rows))
+        return self._shaped(self._stream(Xs, work, 2.0 * self.n * self._inputs.shape[1]))
 
     def variance(self, Xs: ArrayLike, *, noise: bool = False) -> Array:
         """Posterior variance at test points (eq. 9), (m,): of the function, or with `noise` of an
@@ -108,17 +108,17 @@ class Posterior:
             for part, found in self._explained(run, cross, rows):
                 yield self._remaining_variance(cross, part, found, noise)
 
-        return self._stream(Xs, work, float(self.n) ** 2, self._rows_at_a_time)
+        return self._stream(Xs, work, float(self.n) ** 2)
 
     def predict(self, Xs: ArrayLike, *, noise: bool = False) -> tuple[Array, Array]:
-        """`mean` and `variance` in one pass, which is cheaper than both."""
+        """`mean` and `variance` in one pass, which is cheaper than both; the same numbers."""
 
         def work(run: EngineRun, cross: KernelMatrix, rows: list[slice]) -> Iterator[Array]:
             for part, found in self._explained(run, cross, rows):
                 variance = self._remaining_variance(cross, part, found, noise)
                 yield np.column_stack([found.mean, variance])
 
-        both = self._stream(Xs, work, float(self.n) ** 2, self._rows_at_a_time)
+        both = self._stream(Xs, work, float(self.n) ** 2)
         return self._shaped(both[:, :-1]), both[:, -1].copy()
 
     def covariance(self, Xs: ArrayLike, *, noise: bool = False) -> Array:
@@ -131,7 +131,7 @@ class Posterior:
         test = problem.upload(self._test_inputs(Xs))
         m, on_host = len(test), solution.covariance_on_host
         self._check(solution.joint_bytes(m), f"the covariance of {m} test points", on_host=on_host)
-        rows = spans(cut(m, self._rows_at_a_time))
+        rows = spans(cut(m, solution.rows_at_a_time(self._engine)))
         operations = m * (float(self.n) ** 2 + float(self.n) * m)
         resources = problem.resources
         with resources.track("covariance", operations) as progress, self._engine.run() as run:
@@ -151,17 +151,17 @@ class Posterior:
     def sample(self, Xs: ArrayLike, n: int = 1, seed: Any = None, *, noise: bool = False) -> Array:
         """`n` draws of the function (or of observations) at test points: (n, m), or (n, m,
         outputs) as Y was given. `seed` is anything that `numpy.random.default_rng` takes."""
+        count, outputs = whole_number("n", n, least=0), self._targets.shape[1]
         covariance = self.covariance(Xs, noise=noise)
-        outputs = self._targets.shape[1]
         # Rounding in k** - |v|² is relative to k**, however little of it is left.
         split = self._solution.split
         if split.is_trivial:
             prior = float(kernel_diag(self.architecture, Xs).max())
         else:
             prior = split.scale + float(np.diagonal(covariance).max())
-        draws = gaussian(covariance, n * outputs, seed, prior)
+        draws = gaussian(covariance, count * outputs, seed, prior)
         mean = np.asarray(self.mean(Xs)).reshape(len(covariance), outputs)
-        out = mean + draws.reshape(n, outputs, len(covariance)).transpose(0, 2, 1)
+        out = mean + draws.reshape(count, outputs, len(covariance)).transpose(0, 2, 1)
         return out[:, :, 0] if self._single else out
 
     def evidence_gradient(self, *, per_layer: bool = False, per_input: bool = False) -> Gradient:
@@ -180,10 +180,6 @@ class Posterior:
             return evidence_gradient(
                 self._problem, factored, progress, per_layer=per_layer, per_input=per_input
             )
-
-    @property
-    def _rows_at_a_time(self) -> int:
-        return self._solution.rows_at_a_time(self._engine)
 
     def leave_one_out(self, *, noise: bool = False) -> LeaveOneOut:
         """Predictions for each training point from all the others, without refitting.
@@ -258,7 +254,7 @@ class Posterior:
         solution, expected = self._solution.updated(matrix, inputs, Y, problem.resources)
         asked = self._solution.noise.raised_to(self.report.noise_var_asked)
         report = describe(self._engine, matrix, solution, Y, inputs.shape[1], asked, expected)
-        warn(report, stacklevel=3)
+        warn(report, self.architecture, stacklevel=3)
         self._problem, self._targets = problem, Y
         self._solution, self.report = solution, report
         return self
@@ -267,9 +263,11 @@ class Posterior:
         known = f"n={self.n}, noise_var={self.noise_var:.3g}, {self._solution.summary}"
         return f"Posterior({self.architecture!r}, {known})"
 
-    def _stream(self, Xs: ArrayLike, work: Work, operations: float, most: int) -> Array:
-        """`work` on groups of test points, so that memory does not grow with their number."""
+    def _stream(self, Xs: ArrayLike, work: Work, operations: float) -> Array:
+        """`work` on groups of test points, so that memory does not grow with their number. They
+        are the same for all work, and so are means, to the bit."""
         test, problem = self._test_inputs(Xs), self._problem
+        most = self._engine.rows_at_a_time(self.n)
         out: list[Array] = []
         with problem.resources.track("predict", operations * len(test)) as progress:
             for chunk in spans(cut(len(test), CHUNK)):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nngp._arrays import Array
+from nngp.architecture import Architecture
 from nngp.errors import ConstantKernelWarning, NoiseWarning, ToleranceWarning
 from nngp.gram import KernelMatrix, warn_if_inexact
 from nngp.linsolve import Engine, Forecast
@@ -153,7 +154,7 @@ def _spread(engine: Engine, matrix: KernelMatrix) -> tuple[float, float]:
     return float(np.max(matrix.diagonal)), max(float(deficits.max()), 0.0)
 
 
-def warn(report: Report, stacklevel: int) -> None:
+def warn(report: Report, architecture: Architecture, stacklevel: int) -> None:
     """Warn of everything in a report that users should not overlook."""
     unit = "the variance" if report.offset == 0 and report.scale == 1 else "the kernel's scale"
     warn_if_inexact(report.kernel_error, stacklevel + 1, unit)
@@ -161,11 +162,12 @@ def warn(report: Report, stacklevel: int) -> None:
     vanished = report.n * report.variance <= CONSTANT * report.noise_var
     covered = report.noise_var > report.n * report.spread
     if report.n > 1 and covered and (almost_constant or vanished):
+        deep = architecture.if_deep("a smaller depth, variances nearer to criticality")
+        remedy = deep or "a larger weight_var"
         warnings.warn(
             f"the kernel has become constant: of its variance {report.variance:.1e} only "
             f"{report.spread:.0e} depends on the input, and noise_var {report.noise_var:.0e} "
-            "covers that; use a smaller depth, variances nearer to criticality, or "
-            "relative_noise=True",
+            f"covers that; use {remedy}, or relative_noise=True",
             ConstantKernelWarning,
             stacklevel=stacklevel,
         )

@@ -5,32 +5,52 @@ tiles. Without it the file is small, and the factor is computed again. A solutio
 gradients has no factor: its weights are kept.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, astuple
 from typing import Any
 
 import numpy as np
 
 from nngp._arrays import Array
+from nngp._fields import Fields
 from nngp._progress import Callback
 from nngp.architecture import Architecture
-from nngp.gram import KernelSplit
+from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
+from nngp.gram import Inputs, KernelMatrix, KernelSplit
 from nngp.linsolve import Engine, Forecast
 from nngp.linsolve.tiling import flops
 from nngp.posterior.by_cg import read_cg
-from nngp.posterior.by_cholesky import read_cholesky, solve_by_cholesky
+from nngp.posterior.by_cholesky import solve_by_cholesky
 from nngp.posterior.noise import Noise
 from nngp.posterior.posterior import Posterior
 from nngp.posterior.problem import Problem
 from nngp.posterior.report import Report
 from nngp.posterior.resources import Resources, find_engine, kernels_of
-from nngp.posterior.solution import ArrayReader, Solution
+from nngp.posterior.saved_factor import read_cholesky
+from nngp.posterior.solution import ArrayReader, Solution, read_edges, residual
+from nngp.posterior.targets import as_targets
+
+DEEPEST = 100_000  # layers of a network in a file: more take minutes to compute, or for ever
+SOLVERS = ("cholesky", "cg")
+COMPARED = 4  # rows of K, computed anew
+TOLERANCE = 1e-6  # of the split, and of their residual relative to the targets
+LARGEST = 1e300  # sum of weights times entries of K, beyond which products overflow
+EVIDENCE = 1e-5  # relative difference of log evidences that rounding explains
+ROUNDING = 1e-11  # of an entry of K from one machine to another
 
 
 def header_of(posterior: Posterior, *, factor: bool) -> dict[str, Any]:
     """The plain values."""
     solution = posterior._solution
+    (n, d), outputs = posterior._inputs.shape, posterior._targets.shape[1]
+    if not posterior.architecture.is_infinite and posterior.architecture.depth > DEEPEST:
+        raise ValueError(f"a network of more than {DEEPEST} layers cannot be saved; use math.inf")
     return {
+        "n": n,
+        "d": d,
+        "outputs": outputs,
         "architecture": posterior.architecture.as_dict(),
         "single": posterior._single,
         "noise_var": solution.noise.variance,
@@ -40,63 +60,165 @@ def header_of(posterior: Posterior, *, factor: bool) -> dict[str, Any]:
         "failed_attempts": solution.failed_attempts,
         "seconds": solution.seconds,
         "report": {name: _plain(value) for name, value in posterior.report.as_dict().items()},
+        "tile_type": posterior._engine.dtype.name,
         **solution.header(factor=factor),
     }
 
 
 def arrays_of(posterior: Posterior, *, factor: bool) -> Iterator[tuple[str, Array]]:
-    """The arrays by name, one at a time: a factor may be large."""
-    yield "X", np.asarray(posterior._inputs)
+    """The arrays by name, one at a time: a factor may be large. Its tiles have the engine's type,
+    all else is float64."""
+    yield "X", np.asarray(posterior._inputs, dtype=np.float64)
     yield "Y", posterior._targets
     with posterior._engine.run() as run:
-        yield from posterior._solution.arrays(run, factor=factor)
+        for name, array in posterior._solution.arrays(run, factor=factor):
+            yield name, array if name.startswith("factor/") else array.astype(np.float64)
 
 
 def restore(
-    header: Mapping[str, Any],
+    header: Fields,
     read: ArrayReader,
     *,
     engine: str | Engine = "auto",
     memory: int | None = None,
     progress: Callback | bool | None = None,
 ) -> Posterior:
-    """The posterior again, on that engine; `read` gives an array by its name."""
-    architecture = Architecture.from_dict(header["architecture"])
-    inputs, targets = kernels_of(engine).inputs(read("X")), read("Y")
+    """The posterior again, on that engine.
+
+    `read` gives an array by its name. What is wrong with a value, or with values that contradict
+    each other, is raised as the header's error; errors of computing are left as they are.
+    """
+    architecture = _architecture(header.fields("architecture"))
+    X, targets = _data(header, read)
+    solver, split, noise = header.text("solver", SOLVERS), _split(header), _noise(header)
+    report = header.fields("report").record(Report)
+    inputs = kernels_of(engine).inputs(X)
     chosen, expected = find_engine(
-        engine, inputs, targets.shape[1], memory, architecture, solver=header["solver"]
+        engine, inputs, targets.shape[1], memory, architecture, solver=solver
     )
-    rate = flops(tuple(header["edges"])) / max(expected.seconds, 1e-9)
+    edges = read_edges(header, len(X))
+    rate = 0.0 if solver == "cg" else flops(edges) / max(expected.seconds, 1e-9)
     problem = Problem(architecture, inputs, Resources(chosen, memory, progress, rate))
-    solution = _solution(header, read, problem, targets, expected)
-    if header["solver"] == "cg":
-        problem = replace(problem, resources=replace(problem.resources, rate=0.0))
-    report = Report(**{name: _number(value) for name, value in header["report"].items()})
-    return Posterior(problem, targets, header["single"], solution, report)
+    with _impossible(header):
+        own = problem.matrix().split
+    if not _same_split(split, own):
+        raise header.wrong("split", f"that of its network and inputs, {own}")
+    with _impossible(header):
+        matrix = problem.matrix(split)
+    solution: Solution
+    if solver == "cg":
+        solution = read_cg(header, read, problem, split, noise, targets)
+    elif header.flag("factor"):
+        solution = read_cholesky(header, read, chosen, matrix, noise, targets)
+    else:
+        solution = _solved_again(header, problem, matrix, noise, targets, expected)
+    with _impossible(header):
+        found, allowed = _residual(problem, matrix, solution, targets, report)
+    if not found <= allowed < np.inf:
+        raise header.fail("its network, data, noise and weights are not those of one model")
+    single = header.flag("single")
+    if single and targets.shape[1] > 1:
+        raise header.wrong("single", "false, as there are several outputs")
+    return Posterior(problem, targets, single, solution, report)
 
 
-def _solution(
-    header: Mapping[str, Any],
-    read: ArrayReader,
+def _architecture(values: Fields) -> Architecture:
+    if values["depth"] != "inf":
+        values.whole("depth", 0, DEEPEST)
+    try:
+        return Architecture.from_dict(values.values)
+    except (TypeError, ValueError, ArithmeticError, KeyError) as cause:
+        raise values.fail(f"its network cannot be used: {cause}") from None
+
+
+def _data(header: Fields, read: ArrayReader) -> tuple[Array, Array]:
+    """Inputs and targets, within the ranges that `condition` accepts."""
+    n, d, outputs = (header.whole(name, 1) for name in ("n", "d", "outputs"))
+    X, Y = read("X", (n, d)), read("Y", (n, outputs))
+    try:
+        return Inputs.of(X).X, as_targets(Y, n)[0]
+    except ValueError as cause:
+        raise header.fail(f"its data cannot be used: {cause}") from None
+
+
+def _split(header: Fields) -> KernelSplit:
+    values = header.fields("split")
+    split = values.record(KernelSplit)
+    values.number("scale", 0, above=True)
+    if split.is_trivial:
+        whole = split.scale == 1 and split.offset == 0 and header["beta"] is None
+    else:
+        whole = split.offset >= 0 and values.number("input_var", 0, above=True) > 0
+    if not whole:
+        raise header.wrong("split", "scale and offset of the kernel")
+    return split
+
+
+def _same_split(one: KernelSplit, other: KernelSplit) -> bool:
+    """Whether two splits are equal up to rounding."""
+    if one.is_trivial or other.is_trivial:
+        return one == other
+    pairs = zip(astuple(one), astuple(other), strict=True)
+    return all(math.isclose(a, b, rel_tol=TOLERANCE) for a, b in pairs)
+
+
+def _noise(header: Fields) -> Noise:
+    values = header.fields("noise")
+    noise = values.record(Noise)
+    values.number("stated", 0)
+    values.number("unit", 0, above=True)
+    if header.number("noise_var", 0) != noise.variance:
+        raise header.wrong("noise_var", f"{noise.variance}, as noise has it")
+    return noise
+
+
+def _solved_again(
+    header: Fields,
     problem: Problem,
+    matrix: KernelMatrix,
+    noise: Noise,
     targets: Array,
     expected: Forecast,
 ) -> Solution:
-    split = KernelSplit(**{**header["split"], "offset": float(header["split"]["offset"])})
-    noise = Noise(**header["noise"])
-    if header["solver"] == "cg":
-        return read_cg(header, read, problem, split, noise)
-    if header["factor"]:
-        return read_cholesky(header, read, problem.engine, split, noise)
-    edges, matrix = tuple(header["edges"]), problem.matrix(split)
-    with problem.resources.track(f"factor ({expected})", flops(edges)) as progress:
-        return solve_by_cholesky(problem.engine, matrix, edges, targets, noise, progress)
+    """The solution of a file without the factor, which must have the evidence that it had."""
+    edges = read_edges(header, len(targets))
+    tracked = problem.resources.track(f"factor ({expected})", flops(edges))
+    with _impossible(header), tracked as progress:
+        found = solve_by_cholesky(problem.engine, matrix, edges, targets, noise, progress)
+    stated = header.number("log_evidence")
+    if not abs(found.log_evidence - stated) <= EVIDENCE * (targets.size + abs(stated)):
+        raise header.wrong("log_evidence", f"that of its network and data, {found.log_evidence}")
+    return found
+
+
+@contextmanager
+def _impossible(header: Fields) -> Iterator[None]:
+    """Report errors of a network that cannot be computed: one that was fitted can."""
+    try:
+        yield
+    except (ArithmeticError, NotPositiveDefiniteError, VarianceError, ActivationError) as cause:
+        raise header.fail(f"its network cannot be computed: {cause}") from None
+
+
+def _residual(
+    problem: Problem, matrix: KernelMatrix, solution: Solution, targets: Array, report: Report
+) -> tuple[float, float]:
+    """The residual of the weights by some rows of K, and what rounding and the solver allow."""
+    with np.errstate(all="ignore"):
+        shift = solution.noise.variance / solution.split.scale
+        diagonal = np.max(np.asarray(matrix.diagonal)) + shift
+        moved = np.abs(solution.weights).sum(axis=0).max() * diagonal
+        if not moved < LARGEST:
+            return np.inf, 0.0
+        found = residual(problem.engine, matrix, solution, targets, COMPARED)
+        largest = float(np.abs(targets).max()) or 1.0
+        allowed = TOLERANCE + 1e3 * report.residual
+        allowed += 10 * (ROUNDING + matrix.error()) * moved / largest
+        if solution.solver == "cg":  # its residual is that of all rows together
+            allowed += report.tolerance * float(np.linalg.norm(targets, axis=0).max()) / largest
+    return found, allowed
 
 
 def _plain(value: Any) -> Any:
     """JSON has no infinity."""
     return "inf" if isinstance(value, float) and value == np.inf else value
-
-
-def _number(value: Any) -> Any:
-    return np.inf if value == "inf" else value

@@ -8,23 +8,32 @@ Y - μ.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from nngp._arrays import TINY, Array
+from nngp._fields import Fields
 from nngp.errors import VarianceError
 from nngp.gram import InputSet, KernelMatrix, KernelSplit, Tile
 from nngp.linsolve import Engine, EngineRun, Factor, Forecast
 from nngp.linsolve.engines.engine import Handle
+from nngp.linsolve.tiling import Edges
 from nngp.posterior.constant import Constant
 from nngp.posterior.noise import Noise
 from nngp.posterior.resources import Resources
 
 Rows = Sequence[slice]  # blocks of test points
 Advance = Callable[[slice], None]  # called when a block is done
-ArrayReader = Callable[[str], Array]  # an array of a saved model, by its name
+CHECKED_ROWS = 64  # of K, computed anew for the residual
 UNUSABLE = 1e-3  # error of a mean, relative to the largest target
+
+
+class ArrayReader(Protocol):
+    """Reads arrays of a saved model."""
+
+    def __call__(self, name: str, shape: tuple[int, ...], dtype: str = "float64") -> Array:
+        """A finite array of this name, shape and type; raises ModelFileError otherwise."""
 
 
 class JointMatrices(NamedTuple):
@@ -87,11 +96,12 @@ class Solution(ABC):
 
     @abstractmethod
     def rows_at_a_time(self, engine: Engine) -> int:
-        """Test points whose variance is computed in one block."""
+        """Test points whose covariance with others is computed in one block."""
 
     @abstractmethod
     def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
-        """Predictions for each block of test points, given M between them and the data."""
+        """Predictions for each block of test points, given M between them and the data. The mean
+        is that of `means`, to the bit: where α is large, rounding is, too."""
 
     @abstractmethod
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
@@ -141,17 +151,27 @@ class Factored(Solution):
     log_evidence: float
 
 
+def read_edges(header: Fields, n: int) -> Edges:
+    """Where the tiles begin, from a saved model."""
+    edges = header.list("edges", int)
+    if len(edges) < 2 or edges[0] != 0 or edges[-1] != n or min(np.diff(edges)) <= 0:
+        raise header.wrong("edges", f"increasing numbers from 0 to {n}")
+    return tuple(edges)
+
+
 def means(
     run: EngineRun, cross: KernelMatrix, solution: Solution, rows: Sequence[slice]
 ) -> list[Handle]:
     """The posterior mean for each block of rows, as handles."""
+    blocks = [[partial(cross.block, part, columns) for columns in solution.slices] for part in rows]
+    return [mean_from(run, solution, tiles) for tiles in blocks]
 
-    def mean(part: slice) -> Handle:
-        known = zip(solution.slices, solution.alpha, strict=True)
-        parts = [times_weights(run, cross, part, columns, alpha) for columns, alpha in known]
-        return run.apply(partial(_total, solution.mean), *parts)
 
-    return [mean(part) for part in rows]
+def mean_from(run: EngineRun, solution: Solution, tiles: Sequence[Callable[[], Tile]]) -> Handle:
+    """The posterior mean of a block of rows, from functions that give its tiles of M."""
+    known = zip(tiles, solution.alpha, strict=True)
+    parts = [run.chain(tile, then=times_transposed, beside=(alpha,)) for tile, alpha in known]
+    return run.apply(partial(_total, solution.mean), *parts)
 
 
 def tiles_on_host(run: EngineRun, tiles: Sequence[Handle]) -> Array:
@@ -172,6 +192,31 @@ def times_weights(
     return run.chain(first, then=times_transposed, beside=(alpha,))
 
 
+def residual(
+    engine: Engine,
+    matrix: KernelMatrix,
+    solution: Solution,
+    targets: Array,
+    count: int = CHECKED_ROWS,
+) -> float:
+    """max |(K + noise) α - Y| over some rows of K computed anew, relative to max |Y|; and by how
+    much the constant contradicts α, which those rows cannot see."""
+    n, shift = len(targets), solution.noise.variance / solution.split.scale
+    start = int(np.random.default_rng(0).integers(0, n - min(CHECKED_ROWS, n) + 1))
+    rows = slice(start, start + min(count, n))
+    with engine.run() as run:
+        handles = [
+            times_weights(run, matrix, rows, columns, alpha, shift)
+            for columns, alpha in zip(solution.slices, solution.alpha, strict=True)
+        ]
+        fitted = np.sum([run.fetch(handle) for handle in handles], axis=0) + solution.mean
+    missed = float(np.abs(fitted - targets[rows]).max())
+    if solution.constant is not None:
+        missed = max(missed, solution.constant.contradiction(solution.weights))
+    largest = float(np.abs(targets).max())
+    return missed / (largest if largest > 0 else 1.0)
+
+
 def times_transposed(block: Tile, alpha: Tile) -> Tile:
     return block @ alpha.T
 
@@ -182,13 +227,15 @@ def _total(start: Array | float, *parts: Tile) -> Tile:
 
 def check_shifted(cross: KernelMatrix, solution: Solution, Y: Array) -> None:
     """Raise VarianceError for test inputs of another norm than the training inputs, where little
-    but rounding would be left of a deep network's kernel: it moves a mean by Σ|α| times the error
-    of an entry of M."""
+    but rounding would be left: it moves a mean by Σ|α| times the error of an entry of M."""
     if cross.is_exact:
         return
-    moved = float(np.abs(solution.weights).sum(axis=0).max()) / max(float(np.abs(Y).max()), TINY)
-    if not solution.split.shift_error(cross.architecture.depth) * moved < UNUSABLE:
+    net = cross.architecture
+    weights = float(np.abs(solution.weights).sum(axis=0).max()) / max(float(np.abs(Y).max()), TINY)
+    moved = solution.split.shift_error(net.depth) * weights
+    if not moved < UNUSABLE:
         raise VarianceError(
-            "a network this deep tells apart inputs of one norm only, in training and test alike; "
-            "use nngp.normalize on both, or a smaller depth"
+            "test inputs have another norm than the training inputs, and rounding would move "
+            f"predictions by {moved:.0e} of the targets; use nngp.normalize on both, "
+            f"{net.if_deep('a smaller depth, ')}or a larger noise_var"
         )

@@ -107,7 +107,8 @@ class OnePieceSweep(SweepMethod):
             split, noise = KernelSplit.of(curve), self._data.noise_of(architecture)
             if split.is_trivial:
                 raise VarianceError(
-                    "the kernel is constant to below 1e-290 of its variance; use a smaller depth"
+                    "the kernel is constant to below 1e-290 of its variance; use "
+                    + (architecture.if_deep("a smaller depth or ") + "a larger weight_var")
                 )
             noise.check(split)
             check_curve(architecture, self._input_var)

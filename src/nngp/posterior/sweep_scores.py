@@ -106,5 +106,6 @@ def check_curve(architecture: Architecture, input_var: float | None) -> None:
     if not error < UNKNOWN:
         raise VarianceError(
             f"at depth {architecture.depth} the kernel is known to {error:.0e} of its scale only; "
-            "use a smaller depth, or a weight_var nearer to where the variance stays put"
+            f"use {architecture.if_deep('a smaller depth, or ')}a weight_var nearer to where the "
+            "variance stays put"
         )

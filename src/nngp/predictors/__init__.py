@@ -2,7 +2,8 @@
 
 One `fit`, file by file:
 
-1. `regressor` or `classifier`, `fit`: check X and y, make and scale the targets.
+1. `regressor` or `classifier`, `fit`: check X and y, make and scale the targets. A data frame
+   that is not all numbers is encoded by `columns`.
 2. `estimator`, `_fit_process`: take the steps 3 to 5, then `posterior.condition` on all points.
 3. `parameters`, `_check_parameters` and `_candidates`: the networks to choose from.
 4. `scaling`, `InputScaling.learn`: bring the inputs to one scale.

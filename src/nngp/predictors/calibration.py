@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array, Index
+from nngp._numbers import as_reals, whole_number
 
 
 class Reliability(NamedTuple):
@@ -26,11 +27,12 @@ def reliability(confidence: ArrayLike, right: ArrayLike, bins: int = 15) -> Reli
     right : array_like of bool, (m,)
         Whether the prediction was right.
     """
-    p, hit = np.asarray(confidence, dtype=float), np.asarray(right, dtype=float)
+    p, hit = as_reals(confidence, "confidence"), as_reals(right, "right")
     if p.shape != hit.shape or p.ndim != 1 or len(p) == 0:
         raise ValueError(f"confidence and right must be equally long, got {p.shape}, {hit.shape}")
     if not (np.isfinite(p).all() and p.min() >= 0 and p.max() <= 1 + 1e-9):
         raise ValueError("confidence must be probabilities between 0 and 1")
+    whole_number("bins", bins)
     index = np.minimum((p * bins).astype(int), bins - 1)
     count = np.bincount(index, minlength=bins)
     some = count > 0

@@ -5,22 +5,21 @@ largest. A common factor on the prior and noise variances changes the variances 
 no decision: it is chosen for the largest leave-one-out probability of the true classes.
 """
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from nngp._arrays import Array, Index
+from nngp._numbers import check_unmasked
 from nngp.posterior import Posterior, condition
-from nngp.predictors.estimator import NNGPEstimator, ReadArray
+from nngp.predictors.columns import TableLike
+from nngp.predictors.estimator import LEAVE_OUT, NNGPEstimator
+from nngp.predictors.model_file import ModelFile
 from nngp.predictors.probability import best_variance_scale, largest_probability
 from nngp.predictors.scaling import TargetScaling
-
-LEAVE_OUT = 4000  # points left out, one at a time, for the scale of the variances
 
 
 class NNGPClassifier(ClassifierMixin, NNGPEstimator):
@@ -45,7 +44,10 @@ budget, solver, engine, random_state, progress
         The labels, sorted.
     output_scale_ : float
         Factor on the variances that makes probabilities right on points left out.
-    architecture_, noise_var_, relevance_, selection_, posterior_, report_
+    log_evidence_ : float
+        Log density of the targets that the labels are encoded as: one-hot, less one over the
+        number of classes. It compares networks on one data set, and says nothing beyond.
+    architecture_, noise_var_, relevance_, selection_, posterior_, report_, columns_
         As in `NNGPRegressor`.
 
     Examples
@@ -62,36 +64,44 @@ budget, solver, engine, random_state, progress
 
     _kind: ClassVar[str] = "NNGPClassifier"
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: TableLike, y: ArrayLike) -> Self:
         """Choose a network, condition it on the data, and find the scale of the variances."""
-        inputs, labels = validate_data(self, X, y, dtype=np.float64, order="C")
+        check_unmasked(y, "y")
+        inputs, labels = self._validated(X, y)
         check_classification_targets(labels)
         classes, index = np.unique(labels, return_inverse=True)
         targets = np.eye(len(classes))[index] - 1.0 / len(classes)
-        self._fit_process(inputs, targets, TargetScaling.common(targets), classes=True)
+        with self._one_bar(inputs.shape, len(classes), classes=True):
+            self._fit_process(inputs, targets, TargetScaling.common(targets), classes=True)
+            self.output_scale_ = self._find_output_scale(inputs, targets, index)
         self.classes_ = classes
-        self.output_scale_ = self._find_output_scale(inputs, targets, index)
+        self._warn_of_few_data(inputs, targets, classes=True)
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict the class whose output has the largest mean: the most probable one."""
         best = self.predict_mean(X).argmax(axis=1)
         out: NDArray[Any] = self.classes_[best]
         return out
 
-    def predict_mean(self, X: ArrayLike) -> Array:
+    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of labels that are predicted, as in scikit-learn."""
+        check_unmasked([y, sample_weight], "y")
+        return float(super().score(X, y, sample_weight))
+
+    def predict_mean(self, X: TableLike) -> Array:
         """Posterior mean of every output, (m, classes), in units of the centred one-hot targets."""
         Xs = self._scaled(X)
         return self._target_scaling.undo(self.posterior_.mean(Xs))
 
-    def predict_proba(self, X: ArrayLike) -> Array:
+    def predict_proba(self, X: TableLike) -> Array:
         """Probability of each class, (m, classes): that its output is the largest."""
         Xs = self._scaled(X)
         # In units of the scaled targets: a common spread does not change which is largest.
         mean, variance = self.posterior_.predict(Xs, noise=True)
         return largest_probability(mean, variance * self.output_scale_)
 
-    def predict_variance(self, X: ArrayLike, *, noise: bool = False) -> Array:
+    def predict_variance(self, X: TableLike, *, noise: bool = False) -> Array:
         """Variance of every output at each point, (m,), in units of the one-hot targets; with
         `noise` that of an observation."""
         Xs = self._scaled(X)
@@ -127,11 +137,16 @@ budget, solver, engine, random_state, progress
         if is_object and not all(isinstance(label, str) for label in classes):
             raise ValueError("class labels that are neither text nor numbers cannot be saved")
         values, arrays = super()._state()
+        stored = classes.astype(str) if is_object else classes
         values |= {"output_scale": self.output_scale_, "object_classes": is_object}
-        return values, {**arrays, "classes": classes.astype(str) if is_object else classes}
+        return {**values, "class_type": stored.dtype.str}, {**arrays, "classes": stored}
 
-    def _restore(self, values: Mapping[str, Any], read: ReadArray, posterior: Posterior) -> None:
-        super()._restore(values, read, posterior)
-        classes = read("classes")
-        self.classes_ = classes.astype(object) if values["object_classes"] else classes
-        self.output_scale_ = values["output_scale"]
+    def _restore(self, file: ModelFile, posterior: Posterior) -> None:
+        super()._restore(file, posterior)
+        fitted, scaling = file.header.fields("fitted"), self._target_scaling
+        if scaling.center.any() or np.ptp(scaling.spread) or scaling.spread[0] > 1:
+            raise file.damaged("its targets are not scaled as those of classes")
+        count, kind = posterior._targets.shape[1], fitted.text("class_type")
+        classes = file.read_labels("classes", count, kind)
+        self.classes_ = classes.astype(object) if fitted.flag("object_classes") else classes
+        self.output_scale_ = fitted.number("output_scale", 0, above=True)

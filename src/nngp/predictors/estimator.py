@@ -1,55 +1,92 @@
 """Common base of both estimators: fit, test inputs, saved state."""
 
+import math
 import os
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp._arrays import Array
-from nngp.posterior import Posterior, condition
-from nngp.posterior.serialize import arrays_of, header_of
-from nngp.predictors.model_file import as_json, from_json, write_model
-from nngp.predictors.parameters import NNGPParameters
-from nngp.predictors.scaling import InputScaling, TargetScaling
-from nngp.predictors.selection import SelectionProblem, choose
-from nngp.predictors.selection.table import as_column
+from nngp._numbers import check_convertible, check_unmasked
+from nngp._progress import one_job
+from nngp.errors import ColumnWarning
+from nngp.posterior import Posterior, condition, forecast
+from nngp.posterior.serialize import DEEPEST, arrays_of, header_of
+from nngp.predictors.columns import Columns, TableLike, mixed_table, table_of
+from nngp.predictors.doubts import SeenRange, warn_of_few_data
+from nngp.predictors.fit_forecast import FitForecast
+from nngp.predictors.model_file import ModelFile, as_json, write_model
+from nngp.predictors.parameters import VARIANCES, NNGPParameters, check_choice
+from nngp.predictors.saved_fit import (
+    check_log_evidence,
+    read_columns,
+    read_input_scaling,
+    read_names,
+    read_seen_range,
+    read_selection,
+    read_target_scaling,
+)
+from nngp.predictors.scaling import TARGET_SCALINGS, InputScaling, TargetScaling
+from nngp.predictors.selection import SearchSettings, SelectionProblem, choice_seconds, choose
+from nngp.predictors.selection.problem import MIN_POINTS
 
-ReadArray = Callable[[str], NDArray[Any]]
+LEAVE_OUT = 4000  # points left out, one at a time, for the scale of a classifier's variances
+
+
+def check_data(values: Any, name: str) -> None:
+    """Raise TypeError for data that scikit-learn would convert silently or with an odd error."""
+    check_unmasked(values, name)
+    if values is not None and not hasattr(values, "toarray"):
+        check_convertible(values, name)
 
 
 class NNGPEstimator(NNGPParameters):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
+    _seen: SeenRange | None = None  # unknown with few points
+
+    def _validated(self, X: TableLike, y: ArrayLike, **checks: bool) -> tuple[Array, NDArray[Any]]:
+        """Check training inputs and targets; learn the encoding of a table that is not all
+        numbers."""
+        table, columns = mixed_table(X), None
+        if table is not None:
+            columns = Columns.learn(table)
+            _warn(columns.left_out)
+            X, _ = columns.encode(table)
+        else:
+            check_data(X, "X")
+        inputs, answers = validate_data(self, X, y, dtype=np.float64, order="C", **checks)
+        if columns is not None:  # names and number of the columns, not of their encodings
+            self.n_features_in_ = len(columns.names)
+            self.feature_names_in_ = np.array(columns.names, dtype=object)
+        self.columns_ = columns
+        return inputs, answers
 
     def _fit_process(self, X: Array, Y: Array, targets: TargetScaling, *, classes: bool) -> None:
         """Scale the data, choose a network on some points, condition it on all."""
-        self._check_parameters(X.shape[1])
-        candidates = self._candidates()
-        kind = self._input_scaling_kind(candidates)
+        settings = self._search_settings(X.shape, classes=classes)
+        kind = self._input_scaling_kind(settings.candidates)
         scaling = InputScaling.learn(X, kind)
         if self._relevance_is_given:
             scaling = scaling.with_relevance(np.asarray(self.relevance, dtype=float))
-        learn_relevance = self._learns_relevance(X.shape, kind, classes=classes)
         # Relevances, given or learned, replace the columns' own spreads.
-        keep_spread = kind == "auto" and not (learn_relevance or self._relevance_is_given)
+        keep_spread = kind == "auto" and not (settings.learn_relevance or self._relevance_is_given)
         problem = SelectionProblem(
+            **vars(settings),
             X=scaling(X),
             Y=targets(Y),
-            candidates=candidates,
-            criterion=self.selection,
-            size=int(self.selection_size),
-            budget=self.budget,
             engine=self._search_engine,
             rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
             progress=self.progress,
             classes=classes,
-            learn_relevance=learn_relevance,
             own_spread=scaling.own_spread if keep_spread else None,
         )
         chosen, table = choose(problem)
@@ -67,13 +104,60 @@ class NNGPEstimator(NNGPParameters):
             progress=self.progress,
         )
         self._set_fit(posterior, scaling, targets)
-        self.selection_ = table.columns(chosen)
+        few = len(X) < MIN_POINTS  # a range of so few says nothing
+        self._seen = None if few else SeenRange.of(X, scaling.center, scaling.factor)
+        self.selection_ = table.columns(chosen, targets.log_density)
+
+    def _search_settings(self, shape: tuple[int, int], *, classes: bool) -> SearchSettings:
+        """The search that the parameters describe, for inputs of that shape."""
+        candidates = self._candidates()
+        kind = self._input_scaling_kind(candidates)
+        return SearchSettings(
+            candidates=candidates,
+            criterion=self.selection,
+            size=int(self.selection_size),
+            budget=self.budget,
+            learn_relevance=self._learns_relevance(shape, kind, classes=classes),
+        )
+
+    def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
+        """Seconds and bytes that `fit` will take for inputs of that shape."""
+        (n, d), left_out = shape, 0.0
+        settings = self._search_settings(shape, classes=classes)
+        final = forecast(n, d, outputs, solver=self.solver, engine=self.engine)
+        if classes:
+            some = min(n, LEAVE_OUT)
+            left_out = forecast(some, d, outputs, engine=self._search_engine).seconds
+        return FitForecast(choice_seconds(settings, n), final, left_out)
+
+    def _warn_of_few_data(self, X: Array, Y: Array, *, classes: bool) -> None:
+        """Warn where noise and scale would have to be learned and cannot be."""
+        given = self.target_scaling == "none" and not any(
+            isinstance(getattr(self, name), str) for name in VARIANCES
+        )
+        if not given:
+            least = 2 if self.selection is None else MIN_POINTS
+            warn_of_few_data(X, Y, least, classes=classes, stacklevel=3)
+
+    @contextmanager
+    def _one_bar(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> Iterator[None]:
+        """Show the whole fit as one job."""
+        self._check_parameters(shape[1])
+        with one_job(self.progress, lambda: self._forecast(shape, outputs, classes=classes).phases):
+            yield
 
     def _set_fit(self, posterior: Posterior, inputs: InputScaling, targets: TargetScaling) -> None:
         """Set the attributes that both `fit` and `load` set."""
         self.posterior_, self.architecture_ = posterior, posterior.architecture
         self.noise_var_, self.report_ = posterior.noise_var, posterior.report
         self._input_scaling, self._target_scaling = inputs, targets
+
+    @property
+    def log_evidence_(self) -> float:
+        """Log density of the targets in their own units."""
+        check_is_fitted(self, "posterior_")
+        posterior = self.posterior_
+        return self._target_scaling.log_density(posterior.log_evidence, posterior.n)
 
     @property
     def relevance_(self) -> Array:
@@ -84,10 +168,30 @@ class NNGPEstimator(NNGPParameters):
         out: Array = relevance / max(relevance.max(), np.finfo(float).tiny)
         return out
 
-    def _scaled(self, X: ArrayLike) -> Array:
+    def _scaled(self, X: TableLike) -> Array:
         """Check test inputs and bring them to the scale of the training inputs."""
         check_is_fitted(self, "posterior_")
-        return self._input_scaling(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
+        columns = self.columns_
+        if columns is None:
+            check_data(X, "X")
+            inputs = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+            names = getattr(self, "feature_names_in_", None)
+        else:
+            inputs, names = self._encoded(X, columns), columns.origins
+        if self._seen is not None:
+            self._seen.warn_if_far(inputs, names, stacklevel=3)
+        return self._input_scaling(inputs)
+
+    def _encoded(self, X: TableLike, columns: Columns) -> Array:
+        """Encode a table, or an array of numbers, as training was encoded."""
+        table = table_of(X)
+        if table is None:
+            check_data(X, "X")
+            plain = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+            table = columns.table_of_array(plain)
+        inputs, remarks = columns.encode(table)
+        _warn(remarks)
+        return inputs
 
     def save(
         self,
@@ -114,6 +218,7 @@ class NNGPEstimator(NNGPParameters):
                 f"{type(self).__name__} is a class of your own; only NNGPRegressor and "
                 "NNGPClassifier can be saved"
             )
+        self._check_saved(len(self._input_scaling.center))
         values, arrays = self._state()
         header = {
             "kind": self._kind,
@@ -135,11 +240,14 @@ class NNGPEstimator(NNGPParameters):
     def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         """Return the plain values and the arrays of the fitted model, for a file."""
         names, scaling = getattr(self, "feature_names_in_", None), self._input_scaling
-        values = {
+        values: dict[str, object] = {
             "n_features_in": self.n_features_in_,
+            "columns": None if self.columns_ is None else self.columns_.as_dict(),
             "feature_names": None if names is None else [str(name) for name in names],
             "unit": scaling.unit,
             "constant": scaling.constant,
+            "row_size": None if self._seen is None else self._seen.size,
+            "log_evidence": self.log_evidence_ if self.report_.solver == "cholesky" else None,
             "selection": {k: as_json(column.tolist()) for k, column in self.selection_.items()},
         }
         arrays = {
@@ -149,16 +257,35 @@ class NNGPEstimator(NNGPParameters):
             "target_spread": self._target_scaling.spread,
             "relevance": scaling.relevance,
         }
+        if self._seen is not None:
+            arrays |= {"input_low": self._seen.low, "input_high": self._seen.high}
         return values, arrays
 
-    def _restore(self, values: Mapping[str, Any], read: ReadArray, posterior: Posterior) -> None:
+    def _check_saved(self, d: int) -> None:
+        """Raise ValueError or TypeError for parameters that `fit` would not accept."""
+        self._check_parameters(d)
+        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
+        if not isinstance(self.depth, str) and DEEPEST < self.depth < math.inf:
+            raise ValueError(f"depth must be at most {DEEPEST} in a file, got {self.depth}")
+        self._candidates()
+        check_random_state(self.random_state)
+
+    def _restore(self, file: ModelFile, posterior: Posterior) -> None:
         """Set the fitted attributes from what `_state` returned."""
-        self.n_features_in_ = values["n_features_in"]
-        if values["feature_names"] is not None:
-            self.feature_names_in_ = np.array(values["feature_names"], dtype=object)
-        center, factor, relevance = map(read, ("input_center", "input_factor", "relevance"))
-        inputs = InputScaling(center, factor, relevance, values["unit"], values["constant"])
-        targets = TargetScaling(read("target_center"), read("target_spread"))
+        self.n_features_in_, names = read_names(file.header.fields("fitted"))
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        if posterior._single:
+            raise file.damaged("its posterior is not that of an estimator")
+        self.columns_ = read_columns(file)
+        inputs, targets = read_input_scaling(file, posterior), read_target_scaling(file, posterior)
         self._set_fit(posterior, inputs, targets)
-        columns = values["selection"]
-        self.selection_ = {name: as_column(from_json(columns[name])) for name in columns}
+        self._seen = read_seen_range(file, inputs.factor, self.columns_)
+        self.selection_ = read_selection(file)
+        factored = self.report_.solver == "cholesky"
+        check_log_evidence(file, self.log_evidence_ if factored else None)
+
+
+def _warn(remarks: Iterable[str]) -> None:
+    for remark in remarks:
+        warnings.warn(remark, ColumnWarning, stacklevel=4)

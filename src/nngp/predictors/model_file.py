@@ -1,33 +1,37 @@
 """File of a fitted model: a zip archive without code.
 
-`header.json` holds a format version and all plain values; each array is an uncompressed `.npy`
-member. The archive has a checksum for each member, so damage is noticed. A file is written beside
-its path and then moved there.
+Each array is an uncompressed `.npy` member; `header.json`, the last member, holds a format version,
+all plain values and the checksum of every array. Every byte that is used is checked: members by
+their checksums, arrays by their shapes and types before they are allocated, values by their ranges.
+A file is written beside its path and then moved there.
 """
 
 import json
 import os
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from nngp import _npy
-from nngp._files import DAMAGED, replaced
+from nngp._archive import StoredArchive
+from nngp._fields import Fields, parse_json
+from nngp._files import replaced
 from nngp.architecture import Activation, from_spec, spec_of
 from nngp.errors import ModelFileError
 from nngp.linsolve import CG
 
-FORMAT, VERSION = "nngp-model", 3
+FORMAT, VERSION = "nngp-model", 4
 HEADER = "header.json"
-UNREADABLE = (*DAMAGED, OSError)  # errors that reading a damaged archive can raise
+LARGEST_HEADER = 16_000_000  # bytes
 NOT_FINITE = ("inf", "-inf", "nan")  # JSON has no such numbers
+DTYPES = re.compile(r"[<|][biuf]\d|<U[1-9]\d{0,5}")  # of class labels
 
 
 def write_model(
@@ -36,11 +40,18 @@ def write_model(
     arrays: Iterable[tuple[str, NDArray[Any]]],
 ) -> None:
     """Write a model; an older file of that name stays until the new one is complete."""
-    text = json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1, allow_nan=False)
     with replaced(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(HEADER, text)
         for name, array in arrays:
             _put(archive, name, array)
+        sums = {info.filename.removesuffix(".npy"): info.CRC for info in archive.infolist()}
+        values = {"format": FORMAT, "version": VERSION, **header, "checksums": sums}
+        text = json.dumps(values, indent=1, allow_nan=False).encode()
+        if len(text) > LARGEST_HEADER:
+            raise ValueError(
+                f"the notes and plain values of this model take {len(text) / 1e6:.0f} MB, and "
+                f"{LARGEST_HEADER / 1e6:.0f} MB can be saved; shorten the notes"
+            )
+        archive.writestr(HEADER, text)
 
 
 def _put(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
@@ -49,73 +60,129 @@ def _put(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
 
 
 class ModelFile:
-    """A model file that is open for reading; its errors are ModelFileErrors."""
+    """A model file that is open for reading; what is wrong with it is a ModelFileError."""
 
-    def __init__(self, path: str | os.PathLike[str], archive: zipfile.ZipFile) -> None:
+    def __init__(self, path: str | os.PathLike[str], archive: StoredArchive) -> None:
         self.path, self._archive = path, archive
-        self.header = self._read_header()
+        self.header = Fields(self._read_header(), "its header", self.damaged)
+        self._unread = set(archive.members) - {HEADER}
 
-    def read(self, name: str) -> NDArray[Any]:
-        """Read one array."""
-        with self.reporting_damage(*UNREADABLE):
-            return _npy.read_member(self._archive, f"{name}.npy")
+    def read(self, name: str, shape: tuple[int, ...], dtype: str = "float64") -> NDArray[Any]:
+        """Read one array, which must have this shape and type, and be finite."""
+        member, sums = f"{name}.npy", self.header.fields("checksums")
+        known = self._archive.members.get(member)
+        if known is None or known.crc != sums[name]:
+            raise self.damaged(f"its array {name} is missing, or another one")
+        try:
+            array = self._archive.read_array(member, shape, dtype)
+        except ValueError as cause:
+            raise self.damaged(str(cause)) from None
+        self._unread.discard(member)
+        if array.dtype.kind == "f" and not _is_finite(array):
+            raise self.damaged(f"its array {name} holds NaN or infinity")
+        return array
+
+    def read_labels(self, name: str, count: int, dtype: str) -> NDArray[Any]:
+        """Read numbers or texts, all different and in ascending order."""
+        if not DTYPES.fullmatch(dtype):
+            raise self.damaged(f"its array {name} is said to hold {dtype[:20]!r}")
+        labels = self.read(name, (count,), dtype)
+        if not (labels[1:] > labels[:-1]).all():
+            raise self.damaged(f"its array {name} is not in ascending order")
+        return labels
+
+    def check_complete(self) -> None:
+        """Raise ModelFileError if the file has a member that was not read."""
+        if self._unread:
+            raise self.damaged(f"its member {min(self._unread)[:60]!r} is not part of a model")
+
+    def damaged(self, cause: str) -> ModelFileError:
+        """The error about something that is wrong with the file."""
+        return ModelFileError(
+            f"{self.path} is damaged ({cause}); get a fresh copy or fit the model again"
+        )
 
     @contextmanager
-    def reporting_damage(self, *kinds: type[Exception]) -> Iterator[None]:
-        """Convert errors of these kinds, which only a damaged file can cause."""
+    def reporting_damage(self) -> Iterator[None]:
+        """Convert errors of checking plain values; nothing may be computed in the block."""
         try:
             yield
         except ModelFileError:
             raise
-        except kinds as cause:
-            raise ModelFileError(
-                f"{self.path} is damaged ({cause}); get a fresh copy or fit the model again"
-            ) from cause
+        except (TypeError, ValueError, KeyError, ArithmeticError) as cause:
+            raise self.damaged(str(cause)) from None
 
     def _read_header(self) -> dict[str, Any]:
+        if HEADER not in self._archive.members:
+            _refuse(self.path)
         try:
-            header = json.loads(self._archive.read(HEADER))
-            known, version = header["format"] == FORMAT, header.get("version")
-        except UNREADABLE:
-            known = False
-        if not known:
-            raise ModelFileError(f"{self.path} is not a saved nngp model; pass a file from save()")
+            text = self._archive.read(HEADER, LARGEST_HEADER)
+            header = parse_json(text)
+        except ValueError as cause:
+            raise self.damaged(str(cause)) from None
+        if not isinstance(header, dict) or header.get("format") != FORMAT:
+            _refuse(self.path)
+        self._check_version(header.get("version"))
+        return header
+
+    def _check_version(self, version: object) -> None:
+        if isinstance(version, bool) or not isinstance(version, int):
+            raise self.damaged("its header has no format version")
         if version != VERSION:
-            older = isinstance(version, int) and version < VERSION
+            remedy = "fit the model again and save it" if version < VERSION else "upgrade nngp"
             raise ModelFileError(
-                f"{self.path} has format {version} and this version of nngp reads format "
-                f"{VERSION}; {'fit the model again and save it' if older else 'upgrade nngp'}"
+                f"{self.path} has format {str(version)[:20]} and this version of nngp reads "
+                f"format {VERSION}; {remedy}"
             )
-        return dict(header)
+
+
+def _is_finite(array: NDArray[Any]) -> bool:
+    """Whether all numbers are; a sum is finite only then, and needs no array of flags."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(array.sum()) or np.isfinite(array).all())
 
 
 @contextmanager
 def open_model(path: str | os.PathLike[str]) -> Iterator[ModelFile]:
     """Open a saved model and check its header."""
-    with _open_archive(path) as archive:
-        yield ModelFile(path, archive)
-
-
-def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the plain values of a saved model, without its arrays."""
-    with open_model(path) as file:
-        return file.header
-
-
-def _open_archive(path: str | os.PathLike[str]) -> zipfile.ZipFile:
     file = Path(path)
     if not file.exists():
         raise FileNotFoundError(f"there is no file {path}; was the model saved there?")
     if file.is_dir():
         raise ModelFileError(f"{path} is a folder, not a saved model")
+    with file.open("rb") as opened:
+        yield ModelFile(path, _archive(path, opened))
+
+
+def _archive(path: str | os.PathLike[str], file: Any) -> StoredArchive:
+    if file.read(2) != b"PK":
+        _refuse(path)
     try:
-        return zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, NotImplementedError):  # the latter for an impossible zip version
-        with file.open("rb") as start:
-            begins = start.read(2) == b"PK"
-        problem = "is truncated or damaged" if begins else "is not a saved nngp model"
-        remedy = "get a fresh copy or fit the model again" if begins else "pass a file from save()"
-        raise ModelFileError(f"{path} {problem}; {remedy}") from None
+        return StoredArchive(file)
+    except ValueError as cause:
+        raise ModelFileError(
+            f"{path} is truncated or damaged ({cause}); get a fresh copy or fit the model again"
+        ) from None
+
+
+def _refuse(path: str | os.PathLike[str]) -> NoReturn:
+    raise ModelFileError(f"{path} is not a saved nngp model; pass a file from save()")
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the plain values of a saved model, without its arrays."""
+    with open_model(path) as file:
+        header = file.header
+        header.text("kind")
+        header.fields("notes")
+        fitted = header.fields("fitted")
+        if fitted["log_evidence"] is not None:
+            fitted.number("log_evidence")
+        posterior = header.fields("posterior")
+        posterior.fields("architecture")
+        posterior.number("noise_var", 0)
+        posterior.flag("factor")
+        return header.values
 
 
 def as_json(value: object) -> Any:
@@ -137,7 +204,8 @@ def as_json(value: object) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Convert back what `as_json` returned; tuples and arrays stay lists."""
+    """Convert back what `as_json` returned; tuples and arrays stay lists. Raises ValueError,
+    TypeError or KeyError for anything else."""
     if isinstance(value, dict):
         return CG(**value["cg"]) if "cg" in value else from_spec(value["activation"])
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """Parameters of an estimator: their checks, and the model selection that they describe."""
 
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from nngp._arrays import Array
+from nngp._numbers import check_unmasked, whole_number
 from nngp._progress import Callback
 from nngp.architecture import Activation, as_activation
 from nngp.linsolve import CG, Engine
@@ -69,9 +70,9 @@ class NNGPParameters(BaseEstimator):
         check_choice("input_scaling", self.input_scaling, INPUT_SCALINGS)
         check_choice("selection", self.selection, SELECTIONS)
         check_solver(self.solver)
-        _check_count("selection_size", self.selection_size, MIN_POINTS)
+        whole_number("selection_size", self.selection_size, MIN_POINTS)
         if self.budget is not None:
-            _check_count("budget", self.budget, 1)
+            whole_number("budget", self.budget, 1)
         for name in ("depth", *VARIANCES):
             value = getattr(self, name)
             if isinstance(value, str) and value != "auto":
@@ -88,6 +89,7 @@ class NNGPParameters(BaseEstimator):
             self._check_relevance(d)
 
     def _check_relevance(self, d: int) -> None:
+        check_unmasked(self.relevance, "relevance")
         try:
             values = np.asarray(self.relevance, dtype=float)
         except (TypeError, ValueError):
@@ -149,11 +151,6 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     if not any(value is choice or value == choice for choice in choices):
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}, got {value!r}")
-
-
-def _check_count(name: str, value: object, smallest: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < smallest:
-        raise ValueError(f"{name} must be a whole number of at least {smallest}, got {value!r}")
 
 
 def _is_auto(value: object) -> bool:

@@ -1,6 +1,5 @@
 """Regression: the posterior mean predicts, the posterior variance is its uncertainty."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -8,11 +7,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp._arrays import Array
+from nngp._numbers import as_reals, check_unmasked, whole_number
 from nngp.posterior import Posterior
-from nngp.predictors.estimator import NNGPEstimator, ReadArray
+from nngp.predictors.columns import TableLike
+from nngp.predictors.estimator import NNGPEstimator, check_data
+from nngp.predictors.model_file import ModelFile
 from nngp.predictors.parameters import Seed, check_choice
 from nngp.predictors.scaling import TARGET_SCALINGS, TargetScaling
 
@@ -63,7 +64,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     random_state : int, RandomState or None
         Seed for the points that are used for the choice.
     progress : callable or bool, optional
-        As in `nngp.condition`.
+        As in `nngp.condition`; one bar shows the whole fit.
 
     Attributes
     ----------
@@ -73,14 +74,30 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         Noise variance in units of the scaled targets.
     relevance_ : array (d,)
         Relevance of each scaled input, relative to the largest.
-    log_marginal_likelihood_ : float
-        Of the targets in their own units.
+    log_evidence_ : float
+        Log marginal likelihood: the log density of all targets as they were given, in their own
+        units. Also called `log_marginal_likelihood_`. Needs a Cholesky factor.
     selection_ : dict of arrays
-        Networks tried and their scores; `pandas.DataFrame(model.selection_)` shows them.
+        Networks tried; `pandas.DataFrame(model.selection_)` shows them. `log_evidence` is, like
+        `log_evidence_`, in the units of the data, but of the `n` points that were looked at.
+        `score` is what was maximised: the criterion of the scaled targets, with the prior of the
+        hyper-parameters, for each target.
     posterior_ : Posterior
-        Of the scaled targets given the scaled inputs.
+        Of the scaled targets given the scaled inputs; so its log_evidence is of scaled targets.
     report_ : Report
         Method, accuracy and time of the final fit.
+    columns_ : Columns or None
+        How the columns of a data frame became inputs (`features`, `left_out`, `remarks`); None if
+        the inputs were plain numbers.
+
+    Warns
+    -----
+    FewDataWarning
+        If the data say nothing about noise and scale: fewer than five points, or all equal.
+    ExtrapolationWarning
+        If rows to predict lie far outside the training data.
+    ColumnWarning
+        If a column of a data frame is left out, lacks values, or holds some that training did not.
 
     Examples
     --------
@@ -94,28 +111,38 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     _kind: ClassVar[str] = "NNGPRegressor"
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Choose a network and condition it on the data."""
-        inputs, answers = validate_data(
-            self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
-        )
-        targets = np.asarray(answers, dtype=np.float64).reshape(len(inputs), -1)
+    def fit(self, X: TableLike, y: ArrayLike) -> Self:
+        """Choose a network and condition it on the data.
+
+        X is an array, or a data frame of pandas or polars. Text and categories in a frame become
+        one input for each value, dates become days and phases of year, week and day, and missing
+        values the training median, with an input that shows where. Such a model finds the columns
+        of a later frame by name.
+        """
+        check_data(y, "y")
+        inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
+        targets = as_reals(answers, "y").reshape(len(inputs), -1)
         check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         scaling = TargetScaling.learn(targets, self.target_scaling)
-        self._fit_process(inputs, targets, scaling, classes=False)
+        with self._one_bar(inputs.shape, targets.shape[1], classes=False):
+            self._fit_process(inputs, targets, scaling, classes=False)
         self._single = np.ndim(answers) == 1
+        self._warn_of_few_data(inputs, targets, classes=False)
         return self
+
+    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R² of the mean, as in scikit-learn."""
+        check_unmasked([y, sample_weight], "y")
+        return float(super().score(X, y, sample_weight))
 
     @property
     def log_marginal_likelihood_(self) -> float:
-        """Logarithm of the evidence of the targets in their own units."""
-        check_is_fitted(self, "posterior_")
-        scale = np.log(self._target_scaling.spread).sum()
-        return self.posterior_.log_evidence - self.posterior_.n * float(scale)
+        """The same as `log_evidence_`, by scikit-learn's name."""
+        return self.log_evidence_
 
     def predict(
         self,
-        X: ArrayLike,
+        X: TableLike,
         return_std: bool = False,
         return_cov: bool = False,
         *,
@@ -139,7 +166,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         return mean, self._shaped(cov[:, :, None] * targets.spread**2)
 
     def predict_interval(
-        self, X: ArrayLike, coverage: float = 0.95, *, noise: bool = True
+        self, X: TableLike, coverage: float = 0.95, *, noise: bool = True
     ) -> tuple[Array, Array]:
         """Lower and upper ends of the central interval that holds an observation with that
         probability."""
@@ -150,15 +177,16 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         return mean - half, mean + half
 
     def sample_y(
-        self, X: ArrayLike, n_samples: int = 1, random_state: Seed = 0, *, noise: bool = True
+        self, X: TableLike, n_samples: int = 1, random_state: Seed = 0, *, noise: bool = True
     ) -> Array:
         """Draw samples from the posterior, (m, n_samples) or (m, outputs, n_samples)."""
+        count = whole_number("n_samples", n_samples, least=0)
         Xs, seed = self._scaled(X), check_random_state(random_state).randint(2**31)
-        draws = self.posterior_.sample(Xs, n_samples, seed, noise=noise)
+        draws = self.posterior_.sample(Xs, count, seed, noise=noise)
         out = np.moveaxis(self._target_scaling.undo(draws), 0, -1)
         return out[:, 0] if self._single else out
 
-    def _mean_and_std(self, X: ArrayLike, *, noise: bool) -> tuple[Array, Array]:
+    def _mean_and_std(self, X: TableLike, *, noise: bool) -> tuple[Array, Array]:
         Xs = self._scaled(X)
         mean, variance = self.posterior_.predict(Xs, noise=noise)
         std = np.sqrt(variance)[:, None] * self._target_scaling.spread
@@ -171,6 +199,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         values, arrays = super()._state()
         return {**values, "single": self._single}, arrays
 
-    def _restore(self, values: Mapping[str, Any], read: ReadArray, posterior: Posterior) -> None:
-        super()._restore(values, read, posterior)
-        self._single = values["single"]
+    def _restore(self, file: ModelFile, posterior: Posterior) -> None:
+        super()._restore(file, posterior)
+        fitted = file.header.fields("fitted")
+        self._single = fitted.flag("single")
+        if self._single and posterior._targets.shape[1] > 1:
+            raise fitted.wrong("single", "false, as there are several outputs")

@@ -97,6 +97,10 @@ class TargetScaling:
     def __call__(self, Y: Array) -> Array:
         return (Y - self.center) / self.spread
 
+    def log_density(self, scaled: float, n: int) -> float:
+        """Convert a log density of n scaled rows to the units of the data."""
+        return scaled - n * float(np.log(self.spread).sum())
+
     def undo(self, mean: Array) -> Array:
         """Convert a mean of scaled targets, (m, outputs), to the units of the data."""
         return mean * self.spread + self.center

@@ -4,6 +4,7 @@ Variances are checked, broadcast and flattened; results get the shape of the arg
 Python values for scalars.
 """
 
+import reprlib
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp._arrays import Array
+from nngp._numbers import check_unmasked
 
 ScalarOrArray = Any  # a Python scalar for scalar arguments, an array for arrays
 LARGEST = 1e30  # of a variance: results must not overflow
@@ -63,14 +65,14 @@ def as_correlation(at: object) -> float:
 
 
 def _as_numbers(name: str, values: ArrayLike) -> Array:
-    if np.ma.is_masked(values):
-        raise TypeError(f"{name} has masked values; drop them first")
+    check_unmasked(values, name)
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "fiu" and raw.size:
             raise TypeError
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number or an array of numbers, got {values!r}") from None
+        got = " ".join(reprlib.repr(values).split())
+        raise TypeError(f"{name} must be a number or an array of numbers, got {got}") from None
     return raw.astype(np.float64)
 
 

@@ -17,6 +17,7 @@ from weakref import WeakSet
 from nngp.errors import RunStoreError
 from nngp.runs.schema import PATIENCE, PRIMARY, prepare, transaction
 
+LONGEST = 120  # letters of SQLite's own words
 SMALLEST = 512  # bytes in a database that is not empty; less is taken for an empty one
 
 
@@ -127,25 +128,35 @@ MEANINGS: dict[int, tuple[type[Exception], str]] = {
         "the disk with the store {path} fails ({error}); finished runs are kept",
     ),
     sqlite3.SQLITE_NOTADB: (RunStoreError, NO_STORE),
-    sqlite3.SQLITE_CORRUPT: (
-        RunStoreError,
-        "the store {path} is damaged ({error}); take a copy from before, or save what can be read "
-        "with: sqlite3 {path} .recover",
-    ),
+    sqlite3.SQLITE_NOMEM: (MemoryError, "there is not enough memory to read the store {path}"),
 }
+DAMAGED = (
+    "the store {path} is damaged ({error}); take a copy from before, or save what can be read with "
+    "nngp.RunStore('new.db').merge('{path}', salvage=True), or with: sqlite3 {path} .recover"
+)
+SHORT = (sqlite3.SQLITE_IOERR_SHORT_READ,)  # errors of a disk that are the file's own
 
 
 @contextmanager
 def readable_errors(path: Path) -> Iterator[None]:
-    """Replace SQLite's errors by ones that name the file and the remedy."""
+    """Replace SQLite's errors by ones that name the file and the remedy. What is left when locks,
+    permissions, disk and memory are not to blame is damage: missing tables, broken rows."""
     try:
         yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & PRIMARY
-        if code not in MEANINGS:
+    except (sqlite3.Error, UnicodeError) as error:  # the latter for names of damaged tables
+        # An error that was not SQLite's own has no code.
+        code = getattr(error, "sqlite_errorcode", 0)
+        if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
             raise
-        kind, message = MEANINGS[code]
-        raise kind(message.format(path=path, error=error)) from error
+        damaged = RunStoreError, DAMAGED
+        kind, message = damaged if code in SHORT else MEANINGS.get(code & PRIMARY, damaged)
+        raise kind(message.format(path=path, error=_printable(str(error)))) from error
+
+
+def _printable(text: str) -> str:
+    """A text that may quote the bytes of a damaged file, as part of a sentence."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}..."
 
 
 NO_FORK = threading.RLock()  # taken before a database's own lock, never after

@@ -35,6 +35,12 @@ class Owner:
         name = f"{platform.node()}:{pid}:{secrets.token_hex(6)}"
         return cls(name, _place(), pid, _start(pid))
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether all values are of their types, and the number is one of a process."""
+        texts = all(isinstance(text, str) for text in (self.id, self.place, self.start))
+        return texts and isinstance(self.pid, int) and 0 < self.pid < 2**31
+
     def is_alive(self, silent: float) -> bool:
         """Whether the process exists, `silent` seconds after its last heartbeat."""
         if silent > STALE:

@@ -7,10 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import IO
 
 from nngp._files import replaced
 from nngp.errors import RunStoreError
 from nngp.runs.store import RunStore
+
+BLOCK = 1 << 20  # bytes
+LARGEST_RATIO = 200  # of the sizes of a store and of its file
 
 
 @contextmanager
@@ -23,7 +27,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         copy = Path(folder) / path.stem
         try:
             with gzip.open(path, "rb") as packed, copy.open("wb") as file:
-                shutil.copyfileobj(packed, file)
+                _copy(packed, file, LARGEST_RATIO * path.stat().st_size + BLOCK)
         except FileNotFoundError:
             raise FileNotFoundError(f"there is no store {path}") from None
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -34,6 +38,15 @@ def unpacked(path: Path) -> Iterator[Path]:
             yield copy
         except RunStoreError as error:  # the user knows the file, not the copy
             raise RunStoreError(str(error).replace(str(copy), str(path))) from None
+
+
+def _copy(packed: gzip.GzipFile, file: IO[bytes], most: int) -> None:
+    """Copy what is packed, up to so many bytes: more is no store, but a trap for the disk."""
+    while block := packed.read(BLOCK):
+        most -= len(block)
+        if most < 0:
+            raise EOFError("it holds more than a store of its size can")
+        file.write(block)
 
 
 def pack(stores: Sequence[Path], target: Path) -> int:

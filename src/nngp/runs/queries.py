@@ -3,7 +3,6 @@
 Every function takes a connection; those that change something are called in a transaction.
 """
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from nngp.runs.key import Config, Json, canonical, checked_keys, checked_text, plain
 from nngp.runs.owner import Owner
-from nngp.runs.run import STATUSES, Run, flat, run_from_row, utc_text
+from nngp.runs.run import STATUSES, Run, flat, mapping, run_from_row, utc_text
 
 FIELDS = tuple(field.name for field in fields(Run))
 ALL = ", ".join(FIELDS)
@@ -54,7 +53,7 @@ class Selection:
             return False
         if not self.values:
             return True
-        values = flat(json.loads(config))
+        values = flat(mapping(config, key, "configuration"))
         return all(
             name in values and canonical(values[name], name) == text
             for name, text in self.values.items()
@@ -81,9 +80,13 @@ def count_by_status(connection: sqlite3.Connection, selection: Selection) -> dic
     out = dict.fromkeys(STATUSES, 0)
     if not selection.values and selection.keys is None:
         grouped = f"SELECT status, count(*) FROM runs WHERE {selection.sql} GROUP BY status"
-        return out | dict(connection.execute(grouped, selection.equal).fetchall())
-    for (status,) in select(connection, "status", selection):
-        out[status] += 1
+        found = connection.execute(grouped, selection.equal).fetchall()
+    else:
+        found = [(status, 1) for (status,) in select(connection, "status", selection)]
+    for status, count in found:
+        if status not in out:
+            raise sqlite3.DatabaseError(f"a run has the status {status!r:.40}")
+        out[status] += count
     return out
 
 
@@ -119,6 +122,8 @@ def free_abandoned(connection: sqlite3.Connection, owner: Owner, now: float) -> 
     known = connection.execute("SELECT id, place, pid, start, beat FROM owners").fetchall()
     for *who, beat in known:
         other = Owner(*who)
+        if not other.is_possible or not isinstance(beat, float):
+            raise sqlite3.DatabaseError(f"the owner {who[0]!r:.40} of some runs cannot be read")
         if other.id != owner.id and not other.is_alive(now - beat):
             connection.execute("DELETE FROM owners WHERE id = ?", (other.id,))
     connection.execute(
@@ -126,10 +131,32 @@ def free_abandoned(connection: sqlite3.Connection, owner: Owner, now: float) -> 
     )
 
 
-def finished_rows(connection: sqlite3.Connection, lists: bool) -> Iterator[tuple[Json, ...]]:
-    """Rows of finished runs to copy, one by one, as curves may be long."""
+def finished_rows(
+    connection: sqlite3.Connection, lists: bool
+) -> Iterator[tuple[Json, ...] | sqlite3.DatabaseError]:
+    """Rows of finished runs to copy, one by one, as curves may be long; the error in the place of a
+    row that is damaged, and of the rest of a table that is."""
     columns = f"{ALL}, scalars" if lists else f"{WITHOUT_LISTS}, NULL"
-    yield from connection.execute(f"SELECT {columns} FROM runs WHERE status = 'done' ORDER BY id")
+    query = f"SELECT {columns} FROM runs WHERE id = ? AND status = 'done'"
+    try:
+        numbers = connection.execute("SELECT id FROM runs NOT INDEXED ORDER BY id")
+        for number in iter(numbers.fetchone, None):
+            try:
+                row = connection.execute(query, number).fetchone()
+                if row is not None:
+                    yield _checked(row)
+            except sqlite3.DatabaseError as error:
+                yield error
+    except sqlite3.DatabaseError as error:
+        yield error
+
+
+def _checked(row: tuple[Json, ...]) -> tuple[Json, ...]:
+    """The row, whose values are those of a run."""
+    run_from_row(row[:-1])
+    if row[-1] is not None:
+        mapping(row[-1], row[0], "short result")
+    return row
 
 
 def insert_finished(connection: sqlite3.Connection, rows: Iterable[tuple[Json, ...]]) -> int:

@@ -2,16 +2,31 @@
 
 import json
 import platform
+import sqlite3
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from nngp.runs.key import Json
+from nngp.runs.key import Json, plain_key
 
 STATUSES = ("pending", "running", "done", "failed")
 PACKAGES = ("nngp", "numpy", "scipy", "sklearn", "jax", "jaxlib", "optax")
+# Types of the plain columns
+KINDS = {
+    "key": str,
+    "experiment": str,
+    "status": str,
+    "error": str | None,
+    "device": str,
+    "seconds": float | None,
+    "jitter": float | None,
+    "started": str | None,
+    "finished": str | None,
+    "owner": str | None,
+    "attempts": int,
+}
 
 
 @dataclass(frozen=True)
@@ -37,23 +52,48 @@ class Run:
 
 
 def run_from_row(row: Sequence[Json]) -> Run:
-    """A run from the values of its row, in the order of the fields."""
+    """A run from the values of its row, in the order of the fields. Raises sqlite3.DatabaseError,
+    as SQLite does for what it can check itself, for a row that no store has written."""
     key, experiment, config, status, result, error, versions, *rest = row
-    return Run(
+    run = Run(
         key,
         experiment,
-        json.loads(config),
+        mapping(config, key, "configuration"),
         status,
-        None if result is None else json.loads(result),
+        None if result is None else mapping(result, key, "result"),
         error,
-        dict(_versions(versions)),
+        dict(_versions(versions, key)),
         *rest,
     )
+    for name, kinds in KINDS.items():
+        if not isinstance(getattr(run, name), kinds):
+            raise damaged_row(key, f"its {name} is {getattr(run, name)!r:.40}")
+    if status not in STATUSES:
+        raise damaged_row(key, f"its status is {status!r:.40}")
+    if plain_key(experiment, run.config, "config") != key:
+        raise damaged_row(key, "its configuration is another one")
+    return run
+
+
+def mapping(text: Json, key: Json, name: str) -> dict[str, Json]:
+    """A mapping from its JSON text in a row."""
+    try:
+        values = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise damaged_row(key, f"its {name} is no mapping")
+    return values
+
+
+def damaged_row(key: Json, cause: str) -> sqlite3.DatabaseError:
+    """The error about a row."""
+    return sqlite3.DatabaseError(f"the run {str(key)[:12]!r} cannot be read: {cause}")
 
 
 @lru_cache(maxsize=64)  # thousands of rows share a few values
-def _versions(text: str | None) -> tuple[tuple[str, str], ...]:
-    return () if text is None else tuple(json.loads(text).items())
+def _versions(text: str | None, key: str) -> tuple[tuple[str, str], ...]:
+    return () if text is None else tuple(mapping(text, key, "list of versions").items())
 
 
 def utc_text(seconds: float) -> str:

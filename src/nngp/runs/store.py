@@ -2,12 +2,15 @@
 
 import json
 import os
+import sqlite3
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nngp.errors import RunStoreWarning
 from nngp.runs import queries
 from nngp.runs.database import NO_FORK, Database
 from nngp.runs.key import (
@@ -175,17 +178,28 @@ class RunStore:
         found = self.counts(keys=keys)
         return found["pending"] + found["running"]
 
-    def merge(self, other: str | os.PathLike[str], keys: Keys = None, lists: bool = True) -> int:
+    def merge(
+        self,
+        other: str | os.PathLike[str],
+        keys: Keys = None,
+        lists: bool = True,
+        *,
+        salvage: bool = False,
+    ) -> int:
         """Copy the finished runs of another store, or those with these keys; returns how many were
         new. A run finished in both keeps the result that is here. Without `lists` results come
-        without their lists, such as learning curves, which is much smaller."""
+        without their lists, such as learning curves, which is much smaller. A damaged store is
+        refused; with `salvage` what can be read of it is copied, and a RunStoreWarning says that
+        something could not."""
         wanted, theirs = checked_keys(keys), Database(other, create=False)
         try:
             if os.path.samefile(self._database.file, theirs.file):
                 raise ValueError(f"{theirs.path} is this store; name another one")
             # a fork would take the locks of both files, in any order
             with NO_FORK, self._database.writing() as connection:
-                return queries.insert_finished(connection, _finished(theirs, wanted, lists))
+                return queries.insert_finished(
+                    connection, _finished(theirs, wanted, lists, salvage)
+                )
         finally:
             theirs.close()
 
@@ -240,10 +254,22 @@ class RunStore:
 
 
 def _finished(
-    store: Database, keys: frozenset[str] | None, lists: bool
+    store: Database, keys: frozenset[str] | None, lists: bool, salvage: bool
 ) -> Iterator[tuple[Json, ...]]:
     """Rows to copy. Errors of this file name this file, so it is read in a block of its own."""
+    damaged: list[sqlite3.DatabaseError] = []
     with store.reading() as connection:
         for row in queries.finished_rows(connection, lists):
-            if keys is None or row[0] in keys:
+            if isinstance(row, sqlite3.DatabaseError):
+                if not salvage:
+                    raise row
+                damaged.append(row)
+            elif keys is None or row[0] in keys:
                 yield row
+    if damaged:
+        warnings.warn(
+            f"{store.path} is damaged ({damaged[0]}); {len(damaged)} runs or groups of runs were "
+            "left out, and all that can be read were taken",
+            RunStoreWarning,
+            stacklevel=5,
+        )

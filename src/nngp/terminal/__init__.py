@@ -2,9 +2,10 @@
 
 `app` declares the commands and `options` their command lines. The work of a command is in a module
 named like it (`evaluate` and `inspect` are in `predict`, `gap` is in `finite`). These share
-`output` (messages, tables, JSON, exit codes), `tables` and `columns` (files, and mixed columns as
-numbers), `target` and `scores` (answers, and predictions compared with them), `parsing` and
-`engines` (options as values and engines), and `request` (what `reproduce` is to do).
+`output` (messages, tables, JSON, exit codes), `words` (of messages), `forecast` (of a fit),
+`tables` and `delimited` (files, and text with separators), `target` and `scores` (answers, and
+predictions compared with them), `parsing` and `engines` (options as values and engines), and
+`request` (what `reproduce` is to do).
 """
 
 import sys
@@ -15,8 +16,10 @@ def main() -> None:
     try:
         from nngp.terminal.app import app
     except ModuleNotFoundError as missing:
-        sys.exit(
+        print(
             f"the command line needs the package {missing.name}; install it with: "
-            "pip install 'nngp[cli]'"
+            "pip install 'nngp[cli]'",
+            file=sys.stderr,
         )
+        sys.exit(4)  # as `output.RESOURCES`, which needs these packages itself
     app()

@@ -19,16 +19,19 @@ from nngp.architecture import Architecture
 from nngp.plots.uncertainty import calibrations
 from nngp.predictors import NNGPClassifier, load
 from nngp.terminal.options import DemoOptions
+from nngp.terminal.output import wrapped
+from nngp.terminal.tables import create_folder
 
 
 def demo(options: DemoOptions) -> None:
     """Fit, predict and evaluate, then draw; tables and pictures go to the folder."""
     folder = options.folder
-    folder.mkdir(parents=True, exist_ok=True)
+    create_folder(folder)
     _table(folder)
     _digits(folder)
     plots.angular_structure(Architecture(9, "relu", 1.6, 0.1), folder / "angular-structure.png")
-    print(f"\npictures: {', '.join(str(p) for p in sorted(folder.glob('*.png')))}")
+    pictures = ", ".join(str(p) for p in sorted(folder.glob("*.png")))
+    print("\n" + wrapped(f"pictures: {pictures}", sys.stdout))
 
 
 def _table(folder: Path) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nngp.linsolve import Engine
+from nngp.linsolve import Engine, choose_engine
 from nngp.terminal.options import ComputeOptions
-from nngp.terminal.output import UsageError
+from nngp.terminal.output import UsageError, usage_errors
 
 
 @contextmanager
@@ -14,6 +14,8 @@ def engine_of(options: ComputeOptions) -> Iterator[str | Engine]:
     if options.cluster is None:
         if options.tile is not None or options.tile_store is not None:
             raise UsageError("--tile and --tile-store are for work on a cluster; add --cluster")
+        with usage_errors():
+            choose_engine(options.engine, 0)
         yield options.engine
         return
     if options.engine == "gpu":

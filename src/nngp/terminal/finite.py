@@ -88,7 +88,7 @@ def _check(options: SearchOptions, activations: Sequence[str]) -> None:
     """Raise an error for what cannot be used, before any work."""
     need_matplotlib()
     need_packages()
-    check_writable(options.output, PICTURES)
+    check_writable(options.output, PICTURES, create=True)
     with usage_errors():
         for name in activations:
             as_activation(name)

@@ -3,15 +3,16 @@
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from nngp._arrays import Array
 from nngp._files import replaced
 from nngp.gram import kernel as kernel_matrix, normalize, plan_kernel
+from nngp.predictors.columns import InputTable, learn_numbers
+from nngp.predictors.columns.table import IN_WORDS
 from nngp.terminal.options import KernelOptions
 from nngp.terminal.output import DataError, print_result
 from nngp.terminal.parsing import network, number
-from nngp.terminal.tables import TABLES, check_writable, read_table, write_table
+from nngp.terminal.tables import TABLES, check_not_input, check_writable, read_table, write_table
 
 
 def kernel(options: KernelOptions) -> None:
@@ -20,8 +21,9 @@ def kernel(options: KernelOptions) -> None:
     net = network(depth, options.activation, options.weight_var, options.bias_var)
     output, as_json = options.output, options.as_json
     if output is not None:
-        check_writable(output, (".npy", *TABLES))
-    X = _numbers(read_table(options.table))
+        check_writable(output, (".npy", *TABLES), create=True)
+        check_not_input(output, [options.table])
+    X = _numbers(read_table(options.table, options))
     X = normalize(X) if options.normalize else X
     K, plan = kernel_matrix(net, X), plan_kernel(net, X)
     if output is not None or not as_json:
@@ -38,11 +40,18 @@ def kernel(options: KernelOptions) -> None:
         print_result(f"kernel of {options.table}", facts, as_json)
 
 
-def _numbers(table: pl.DataFrame) -> Array:
-    for column in table:
-        if not column.dtype.is_numeric():
-            raise DataError(f"column '{column.name}' holds {column.dtype}, not numbers")
-    return table.cast(pl.Float64).to_numpy()
+def _numbers(table: InputTable) -> Array:
+    """The columns as numbers; DataError where one holds anything else, or lacks a value."""
+    out = []
+    for column in table.columns:
+        encoding = learn_numbers(column, table.decimal)
+        if encoding is None:
+            raise DataError(f"column '{column.name}' holds {IN_WORDS[column.kind]}, not numbers")
+        values = encoding.read(column)
+        if np.isnan(values).any():
+            raise DataError(f"column '{column.name}' lacks values; fill or remove those rows")
+        out.append(values)
+    return np.column_stack(out)
 
 
 def _write(K: Array, output: Path | None) -> None:

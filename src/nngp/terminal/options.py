@@ -19,9 +19,13 @@ DATASET, DATA_FOLDER = (
     "digits, mnist, cifar10 or fashion_mnist.",
     "The folder with the data; NNGP_DATA by default.",
 )
-MODEL, TABLE = "A model written by nngp fit.", "A .csv, .tsv or .parquet file."
+MODEL, TABLE = (
+    "A model written by nngp fit.",
+    "A .csv, .tsv, .txt or .parquet file, or - for stdin.",
+)
 ENGINE, STORE, VARIANCE = "auto, cpu or gpu.", "Where runs are kept.", "A number, or auto."
 TRAIN = "Training points, balanced over classes; all by default."
+PROGRESS = "Also without a terminal: a line every ten seconds."
 TRIALS, WIDTH = "Random settings for each shape.", "Units of a hidden layer; several with commas."
 
 
@@ -75,7 +79,15 @@ class ComputeOptions(EngineOptions, ClusterOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(ComputeOptions):
+class TableOptions(OutputOptions):
+    """How a table of text is read."""
+
+    encoding: str | None = option(None, "Of a table of text: utf-8, latin-1, cp1252, utf-16, ...")
+    sep: str | None = option(None, "What separates values: a character, tab, ... Found by itself.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(ComputeOptions, TableOptions):
     """Fit a table: choose a network, condition it on every row, write the model to a file."""
 
     train: Path = argument(TABLE)
@@ -94,24 +106,29 @@ class FitOptions(ComputeOptions):
     seed: int = option(0, "Which rows the choice looks at.")
     factor: bool = option(True, "Keep the Cholesky factor in the file (4 n² bytes).")
     solver: str = option("auto", "cholesky, cg, or auto: cg where no factor fits.")
+    yes: bool = option(False, "Start a fit that takes more than an hour.", "--yes", "-y")
+    progress: bool = option(False, PROGRESS, "--progress")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictOptions(ComputeOptions):
+class PredictOptions(ComputeOptions, TableOptions):
     """Predict every row: mean, deviation and interval, or class and probabilities."""
 
     model: Path = argument(MODEL)
     table: Path = argument(TABLE)
     output: Path | None = option(None, "A table; CSV on stdout by default.", "--output", "-o")
     interval: float = option(0.95, "Probability of the interval.")
+    keep: list[str] | None = option(None, "Columns of the table to copy: names, with commas.")
+    progress: bool = option(False, PROGRESS, "--progress")
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(ComputeOptions):
+class EvaluateOptions(ComputeOptions, TableOptions):
     """Compare predictions with the target column of another table."""
 
     model: Path = argument(MODEL)
     table: Path = argument(TABLE)
+    progress: bool = option(False, PROGRESS, "--progress")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +139,7 @@ class InspectOptions(OutputOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelOptions(OutputOptions):
+class KernelOptions(TableOptions):
     """Compute the kernel matrix of a table of numbers."""
 
     table: Path = argument(TABLE)
@@ -165,6 +182,9 @@ class RunsOptions(OutputOptions):
     export: Path | None = option(None, "Write to a .csv or .parquet file.")
     lists: bool = option(False, "Also lists in results, such as learning curves.", "--lists")
     merge: Path | None = option(None, "First take over the finished runs of another store.")
+    salvage: bool = option(
+        False, "Merge what can be read of a damaged store, into a new one too.", "--salvage"
+    )
     retry_failed: bool = option(False, "First make failed runs pending again.", "--retry-failed")
 
 

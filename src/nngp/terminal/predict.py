@@ -2,48 +2,46 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from nngp.errors import ModelFileError
 from nngp.linsolve import Engine
 from nngp.predictors import NNGPClassifier, load
+from nngp.predictors.columns import Column, Columns, InputTable
 from nngp.predictors.model_file import read_header
-from nngp.terminal.columns import Columns
 from nngp.terminal.engines import engine_of
 from nngp.terminal.options import EvaluateOptions, InspectOptions, PredictOptions
 from nngp.terminal.output import (
     DataError,
     UsageError,
-    on_terminal,
     print_json,
     print_message,
     print_result,
+    suggestion,
 )
-from nngp.terminal.scores import Model, table_scores
-from nngp.terminal.tables import TABLES, check_not_input, check_writable, read_table, write_table
-from nngp.terminal.target import known_rows
+from nngp.terminal.scores import LOG_EVIDENCE, Model, table_scores
+from nngp.terminal.tables import (
+    STDIN,
+    TABLES,
+    check_not_input,
+    check_writable,
+    column_of,
+    read_table,
+    write_table,
+)
+from nngp.terminal.target import Target
+
+UNNAMED = "prediction"  # of a target that was an array in Python
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model from a file, and the columns it was fitted to."""
+    """A model from a file, and its target if it was fitted to a column."""
 
     model: Model
-    target: str
-    columns: Columns
-
-    def read(self, table: Path, *labels: str) -> pl.DataFrame:
-        """A table, whose text columns and labels are read as text."""
-        return read_table(table, [*(column.name for column in self.columns.texts), *labels])
-
-    def encode(self, rows: pl.DataFrame) -> NDArray[np.float64]:
-        """The inputs as numbers; remarks on them are printed."""
-        X, remarks = self.columns.encode(rows)
-        print_message(*remarks)
-        return X
+    target: Target | None
 
 
 def predict(options: PredictOptions) -> None:
@@ -51,77 +49,108 @@ def predict(options: PredictOptions) -> None:
     with engine_of(options) as engine:
         output, as_json = options.output, options.as_json
         if output is not None:
-            check_writable(output, TABLES)
+            check_writable(output, TABLES, create=True)
             check_not_input(output, [options.model, options.table])
         if not 0 < options.interval < 1:
             raise UsageError(f"--interval must be between 0 and 1, got {options.interval}")
-        saved = _load(options.model, engine)
-        X = saved.encode(saved.read(options.table))
-        columns = _predictions(saved.model, saved.target, X, options.interval)
+        saved = _load(options, engine)
+        rows = read_table(options.table, options)
+        kept = [column_of(rows, name) for name in _names(options.keep)]
+        target = saved.target.name if saved.target else UNNAMED
+        known = rows.without({target, *(c.name for c in kept)} - set(saved.model.feature_names_in_))
+        columns = _predictions(saved.model, target, known, options.interval)
+        columns = _beside(kept, columns)
         if as_json:
-            rows = [
+            lines = [
                 dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
             ]
-            print_json({"predictions": rows}, lambda value: value)
+            print_json({"predictions": lines}, lambda value: value)
         if output is not None or not as_json:
             write_table(columns, output)
         if output is not None:
-            print_message(f"{len(X)} predictions written to {output}")
+            print_message(f"{len(rows)} predictions written to {output}")
 
 
 def evaluate(options: EvaluateOptions) -> None:
     """Print the scores of predictions for a table with answers."""
     with engine_of(options) as engine:
-        saved = _load(options.model, engine)
-        labels = [saved.target] if _has_text_labels(saved.model) else []
-        rows = known_rows(saved.read(options.table, *labels), saved.target)
-        scores = table_scores(saved.model, saved.encode(rows), rows[saved.target])
-        title = f"{options.model} on {rows.height} rows of {options.table}"
+        saved = _load(options, engine)
+        if saved.target is None:
+            raise DataError(f"{options.model} was saved from Python and knows no target")
+        table, name = read_table(options.table, options), saved.target.name
+        if name not in table.names:
+            source = "the input" if options.table == STDIN else options.table
+            near = suggestion(name, table.names)
+            raise DataError(f"{source} has no column '{name}' to compare with{near}")
+        rows = saved.target.known(table)
+        scores = table_scores(saved.model, saved.target, rows)
+        title = f"{options.model} on {len(rows)} rows of {options.table}"
         print_result(title, scores, options.as_json)
 
 
 def inspect(options: InspectOptions) -> None:
     """Print the facts in a model's header."""
     header = read_header(options.model)
+    header, columns, _ = _read(options.model)
     notes, posterior = header["notes"], header["posterior"]
-    columns = notes.get("columns", {"numbers": [], "texts": [], "remarks": []})
+    evidence = header["fitted"]["log_evidence"]  # none without a factor
+    summary = notes.get("summary")
     facts = {
         "kind": header["kind"],
         "format": header["version"],
         "target": notes.get("target", "(not from a table)"),
-        **notes.get("summary", {}),
+        **(
+            {} if evidence is None else {LOG_EVIDENCE.get(header["kind"], "log evidence"): evidence}
+        ),
+        **(summary if isinstance(summary, dict) else {}),
         **posterior["architecture"],
         "noise_var": posterior["noise_var"],
         "factor in file": posterior["factor"],
-        "columns": [column["name"] for column in (*columns["numbers"], *columns["texts"])],
-        "remarks": columns["remarks"],
+        "columns": columns.used if columns else [],
+        "remarks": [*columns.left_out, *columns.remarks] if columns else [],
         "megabytes": round(options.model.stat().st_size / 1e6, 3),
     }
     print_result(str(options.model), facts, options.as_json)
 
 
-def _load(path: Path, engine: str | Engine) -> SavedModel:
-    notes = read_header(path)["notes"]
-    if "columns" not in notes:
+def _load(options: PredictOptions | EvaluateOptions, engine: str | Engine) -> SavedModel:
+    """Load a model that knows its columns."""
+    path = options.model
+    _, columns, target = _read(path)
+    if columns is None:
         raise DataError(f"{path} was saved from Python and knows no columns; use nngp.load there")
-    model = load(path, engine=engine, progress=on_terminal())
-    return SavedModel(model, notes["target"], Columns.from_dict(notes["columns"]))
+    return SavedModel(load(path, engine=engine, progress=options.progress or None), target)
 
 
-def _has_text_labels(model: Model) -> bool:
-    return isinstance(model, NNGPClassifier) and model.classes_.dtype.kind in "UO"
+def _read(path: Path) -> tuple[dict[str, Any], Columns | None, Target | None]:
+    """The header of a saved model, with its columns and target if it has any."""
+    header = read_header(path)
+    try:
+        encoder = header["fitted"]["columns"]
+        columns = None if encoder is None else Columns.from_dict(encoder)
+        return header, columns, Target.from_notes(header["notes"])
+    except (ValueError, TypeError, KeyError) as cause:
+        raise ModelFileError(
+            f"{path} is damaged (of its columns, {cause}); get a fresh copy or fit the model again"
+        ) from None
+
+
+def _names(options: list[str] | None) -> list[str]:
+    """Names of columns, each option holding one or several with commas."""
+    names = [name.strip() for option in options or [] for name in option.split(",")]
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def _predictions(
-    model: Model, target: str, X: NDArray[np.float64], interval: float
+    model: Model, target: str, rows: InputTable, interval: float
 ) -> dict[str, list[object]]:
     """Columns of the output table."""
     if isinstance(model, NNGPClassifier):
-        table = model.predict_proba(X)
+        table = model.predict_proba(rows)
         best = model.classes_[table.argmax(axis=1)].tolist()
         names = [f"{target}_p_{label}" for label in model.classes_]
         return {target: best, **dict(zip(names, table.T.tolist(), strict=True))}
-    mean, std = model.predict(X, return_std=True)
+    mean, std = model.predict(rows, return_std=True)
     half = float(ndtri(0.5 + interval / 2)) * std
     return {
         target: mean.tolist(),
@@ -129,3 +158,18 @@ def _predictions(
         f"{target}_lower": (mean - half).tolist(),
         f"{target}_upper": (mean + half).tolist(),
     }
+
+
+def _beside(kept: list[Column], columns: dict[str, list[object]]) -> dict[str, list[object]]:
+    """Columns that are copied, then those of predictions; UsageError if a name is in both."""
+    both = [column.name for column in kept if column.name in columns]
+    if both:
+        raise UsageError(f"--keep {both[0]} is also a column of predictions; leave it out")
+    return {column.name: _copied(column) for column in kept} | columns
+
+
+def _copied(column: Column) -> list[object]:
+    return [
+        None if gap else value
+        for value, gap in zip(column.values.tolist(), column.missing.tolist(), strict=True)
+    ]

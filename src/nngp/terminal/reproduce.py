@@ -24,7 +24,7 @@ from nngp.runs import RunStore
 from nngp.terminal.options import ReproduceOptions
 from nngp.terminal.output import UsageError, on_terminal, print_message, print_result, print_rows
 from nngp.terminal.request import Request, request_of
-from nngp.terminal.tables import check_folder
+from nngp.terminal.tables import create_folder
 
 PRINTED = (
     *("train", "activation", "paper_nngp", "paper_nngp_setting", "table_at_paper_setting"),
@@ -40,7 +40,7 @@ def reproduce(options: ReproduceOptions) -> None:
     need_matplotlib()
     if path.suffix == ".gz":
         raise UsageError(f"{path} would be taken for a packed store, which can only be read")
-    _create(folder)
+    create_folder(folder)
     with _workers(request) as workers, RunStore(path) as store:
         left = _do_runs(store, request, workers, begun)
         shown = read_parts(request.parts, store, request.scope)
@@ -67,19 +67,6 @@ def _workers(request: Request) -> Iterator[Workers | None]:
     workers = Workers(request.cluster, request.scope)
     with closing(workers.client):
         yield workers
-
-
-def _create(folder: Path) -> None:
-    """Create the folder for figures and tables; UsageError where that cannot be."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; name a folder for figures and tables")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"the folder {folder} cannot be created ({error.strerror}); use another"
-        ) from None
-    check_folder(folder)
 
 
 def _do_runs(

@@ -17,7 +17,7 @@ Row = dict[str, Any]  # values of JSON, by column
 def runs(options: RunsOptions) -> None:
     """Select and sort the runs of a store, then print or export them."""
     where = _checked(options)
-    with unpacked(options.store) as file, RunStore(file, create=False) as store:
+    with unpacked(options.store) as file, RunStore(file, create=options.salvage) as store:
         _change(store, options, where)
         counts = store.counts(options.experiment, where)
         rows = _rows(store, options, where)
@@ -48,8 +48,10 @@ def _checked(options: RunsOptions) -> Row:
         raise UsageError(f"--status must be one of {', '.join(STATUSES)}, got '{options.status}'")
     where = dict(_condition(text) for text in options.where or [])
     if options.export is not None:
-        check_writable(options.export, EXPORTS)
+        check_writable(options.export, EXPORTS, create=True)
         check_not_input(options.export, [options.store], "store")
+    if options.salvage and options.merge is None:
+        raise UsageError("--salvage is for a damaged store to merge; name it with --merge")
     if options.store.suffix == ".gz" and (options.merge is not None or options.retry_failed):
         raise UsageError(
             f"{options.store} is packed and can only be read; unpack it with gunzip first"
@@ -60,7 +62,7 @@ def _checked(options: RunsOptions) -> Row:
 def _change(store: RunStore, options: RunsOptions, where: Row) -> None:
     """Merge another store and retry failed runs, where the options say so."""
     if options.merge is not None:
-        count = store.merge(options.merge)
+        count = store.merge(options.merge, salvage=options.salvage)
         print_message(f"{count} finished runs taken over from {options.merge}")
     if options.retry_failed:
         failed = store.runs(options.experiment, "failed", where, lists=False)

@@ -3,17 +3,21 @@
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from nngp._arrays import Array
 from nngp.predictors import NNGPClassifier, NNGPRegressor
 from nngp.predictors.calibration import expected_calibration_error
+from nngp.predictors.columns import InputTable
 from nngp.terminal.output import DataError, print_message
-from nngp.terminal.target import as_amounts, as_labels
+from nngp.terminal.target import Labels, Target
 
 Model = NNGPRegressor | NNGPClassifier
+LOG_EVIDENCE = {  # of all rows that were fitted, by the kind of model
+    "NNGPRegressor": "log evidence",
+    "NNGPClassifier": "log evidence of one-hot targets",
+}
 MOST_ROWS = 4000  # up to which fit judges itself by leaving each row out
 HALF = float(ndtri(0.975))  # half of a 95% interval, in deviations
 LEAST = 1e-15  # probability that a class counts as at least
@@ -33,21 +37,19 @@ def leave_one_out_scores(model: Model, answers: NDArray[Any]) -> dict[str, float
     return {f"leave-one-out {name}": value for name, value in scores.items()}
 
 
-def table_scores(model: Model, X: Array, answers: pl.Series) -> dict[str, float | None]:
+def table_scores(model: Model, target: Target, rows: InputTable) -> dict[str, float | None]:
     """Scores of predictions compared with the answers."""
+    answers, X = rows.column(target.name), rows.without([target.name])
     if isinstance(model, NNGPClassifier):
-        return _class_scores(model, X, answers)
+        return _class_scores(model, X, target.labels(answers))
     mean, std = model.predict(X, return_std=True)
-    return _regression_scores(as_amounts(answers), mean, std)
+    return _regression_scores(target.amounts(answers), mean, std)
 
 
-def _class_scores(model: NNGPClassifier, X: Array, answers: pl.Series) -> dict[str, float | None]:
-    labels = as_labels(answers)
+def _class_scores(model: NNGPClassifier, X: InputTable, labels: Labels) -> dict[str, float | None]:
     if (labels.dtype.kind in "US") != (model.classes_.dtype.kind in "USO"):
-        raise DataError(
-            f"column '{answers.name}' holds {answers.dtype}, unlike the labels in training: "
-            f"{', '.join(map(str, model.classes_[:5]))}"
-        )
+        known = ", ".join(map(str, model.classes_[:5]))
+        raise DataError(f"labels such as '{labels[0]}' are unlike those in training: {known}")
     unknown = int((~np.isin(labels, model.classes_)).sum())
     if unknown:
         print_message(f"{unknown} row(s) have a class that training did not; they count as wrong")
@@ -68,6 +70,6 @@ def _regression_scores(y: Array, mean: Array, std: Array) -> dict[str, float | N
     return {
         "RMSE": float(np.sqrt(np.mean(missed**2))),
         "R²": 1 - float(np.mean(missed**2)) / spread if spread > 0 else None,
-        "log likelihood": float(density.mean()),
+        "log likelihood per row": float(density.mean()),
         "inside 95% interval": float(np.mean(np.abs(standard) < HALF)),
     }

@@ -1,6 +1,14 @@
-"""Tables in CSV and Parquet files, by the end of the name, and checks of files before any work."""
+"""Tables in files, and checks of files before any work.
 
+What is read is Parquet or text with separators, packed by gzip or not, from a file or from stdin
+("-"): its first bytes say which.
+"""
+
+import gzip
+import sys
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -9,53 +17,99 @@ import polars as pl
 from numpy.typing import NDArray
 
 from nngp._files import replaced
+from nngp._machine import available_memory
+from nngp.predictors.columns import Column, InputTable, table_of
+from nngp.terminal.delimited import check_encoding, decoded, read_delimited, separator_of
+from nngp.terminal.options import TableOptions
 from nngp.terminal.output import DataError, UsageError, print_message, suggestion
 
 TABLES = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
 PICTURES = (".svg", ".png", ".pdf")
+TEXTS = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab")
+READABLE = (*TEXTS, *(f"{ending}.gz" for ending in (".csv", ".tsv", ".txt")), ".parquet", ".pq")
+STDIN = Path("-")
+PACKED, PARQUET = b"\x1f\x8b", b"PAR1"
+OTHERS = {
+    b"PK\x03\x04": "a zip archive or a spreadsheet",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet",
+    b"%PDF": "a PDF document",
+    b"\x89PNG": "a picture",
+    b"SQLite": "a database",
+    b"\x93NUMPY": "a NumPy array",
+}
+SHARE = 8  # a table's text takes this much less than the memory, because its columns take more
+STEP = 1 << 20
 
 
-def read_table(path: Path, texts: Iterable[str] = ()) -> pl.DataFrame:
-    """Read the table in a file, the columns in `texts` as text, whatever they look like."""
-    kind = _kind(path)
+def read_table(path: Path, options: TableOptions | None = None) -> InputTable:
+    """Read the table in a file, or from stdin; text is read as it stands."""
+    encoding, sep = (options.encoding, options.sep) if options else (None, None)
+    separator = separator_of(sep)
+    check_encoding(encoding)
+    name = "the input" if path == STDIN else str(path)
+    data = _unpacked(_content(path), name)
+    if data.startswith(PARQUET) or _ending(path) in (".parquet", ".pq"):
+        return _read_parquet(data, name)
+    for start, what in OTHERS.items():
+        if data.startswith(start):
+            raise DataError(f"{name} is {what}, not a table; save it as CSV first")
+    usual = "\t" if ".tsv" in path.suffixes else ","
+    found = read_delimited(decoded(data, name, encoding), name, separator, usual)
+    print_message(*found.remarks)
+    return found.table
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file; DataError if it cannot be read or is too large for the memory."""
+    if path == STDIN:
+        return sys.stdin.buffer.read()
+    if path.suffix and not str(path).lower().endswith(READABLE):
+        raise UsageError(f"{path}: the name must end in {', '.join(READABLE)}")
     if not path.exists():
         beside = [other.name for other in path.parent.glob("*")]
         raise DataError(f"there is no file {path}{suggestion(path.name, beside)}")
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; name a file")
+    if path.stat().st_size > _most_bytes():
+        raise DataError(f"{path} is too large for the memory of this machine; take fewer rows")
     try:
-        parquet = kind == "parquet"
-        table = pl.read_parquet(path, glob=False) if parquet else _read_csv(path, kind, texts)
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as cause:
-        first = str(cause).strip().splitlines()
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror})") from None
+
+
+def _unpacked(data: bytes, name: str) -> bytes:
+    """Content of a gzip file, or the bytes themselves."""
+    if not data.startswith(PACKED):
+        return data
+    parts: list[bytes] = []
+    try:
+        with gzip.open(BytesIO(data)) as file:
+            while part := file.read(STEP):
+                parts.append(part)
+                if len(parts) * STEP > _most_bytes():
+                    raise DataError(f"{name} unpacks to more than the memory of this machine holds")
+    except (OSError, EOFError, zlib.error):
+        raise DataError(f"{name} is a damaged gzip file; get a fresh copy") from None
+    return b"".join(parts)
+
+
+def _most_bytes() -> float:
+    memory = available_memory()
+    return float("inf") if memory is None else memory / SHARE
+
+
+def _read_parquet(data: bytes, name: str) -> InputTable:
+    try:
+        frame = pl.read_parquet(BytesIO(data))
+    except (pl.exceptions.PolarsError, OSError):
         raise DataError(
-            f"{path} could not be read as {kind.upper()}: {first[0] if first else cause}"
+            f"{name} could not be read as PARQUET: it is damaged, or no Parquet file"
         ) from None
-    if table.height == 0 or table.width == 0:
-        raise DataError(f"{path} has no rows")
-    names = [name.strip() for name in table.columns]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise DataError(f"{path} has more than one column '{twice[0]}'; rename one of them")
-    table.columns = names
+    table = table_of(frame.rename(str.strip)) if frame.width else None
+    if table is None or len(table) == 0:
+        raise DataError(f"{name} has no rows")
     return table
-
-
-def _read_csv(path: Path, kind: str, texts: Iterable[str]) -> pl.DataFrame:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        header = file.readline()
-    separator = "\t" if kind == "tsv" else ","
-    if separator not in header and ";" in header:
-        separator = ";"
-        print_message(f"{path} is separated by semicolons")
-    return pl.read_csv(
-        path,
-        separator=separator,
-        decimal_comma=separator == ";",
-        infer_schema_length=None,
-        try_parse_dates=True,
-        glob=False,
-        null_values=["", "NA", "N/A", "NaN", "nan", "null", "?"],
-        schema_overrides=dict.fromkeys(texts, pl.String),
-    )
 
 
 def write_table(columns: Mapping[str, Sequence[object] | NDArray[Any]], path: Path | None) -> None:
@@ -64,7 +118,7 @@ def write_table(columns: Mapping[str, Sequence[object] | NDArray[Any]], path: Pa
     if path is None:
         print(table.write_csv(), end="")
         return
-    kind = _kind(path)
+    kind = TABLES[path.suffix.lower()]
     with replaced(path) as part:
         if kind == "parquet":
             table.write_parquet(part)
@@ -95,25 +149,36 @@ def check_folder(folder: Path) -> None:
         ) from None
 
 
+def create_folder(folder: Path) -> None:
+    """Create a folder for figures and tables; UsageError where that cannot be."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder for figures and tables")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"the folder {folder} cannot be created ({error.strerror}); use another"
+        ) from None
+    check_folder(folder)
+
+
 def check_not_input(output: Path, inputs: Iterable[Path], kind: str = "input") -> None:
     """Raise UsageError where the output would replace an input."""
     if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
         raise UsageError(f"the output {output} is the {kind}; choose another name")
 
 
-def column_of(table: pl.DataFrame, name: str) -> pl.Series:
+def column_of(table: InputTable, name: str) -> Column:
     """A column by name; if there is none, the error has similar names."""
-    if name not in table.columns:
+    names = table.names
+    if name not in names:
         raise UsageError(
-            f"there is no column '{name}'{suggestion(name, table.columns)}; the columns are: "
-            + ", ".join(table.columns[:30])
-            + (", ..." if table.width > 30 else "")
+            f"there is no column '{name}'{suggestion(name, names)}; the columns are: "
+            + ", ".join(names[:30])
+            + (", ..." if len(names) > 30 else "")
         )
-    return table[name]
+    return table.column(name)
 
 
-def _kind(path: Path) -> str:
-    kind = TABLES.get(path.suffix.lower())
-    if kind is None:
-        raise UsageError(f"{path}: the name must end in {', '.join(TABLES)}")
-    return kind
+def _ending(path: Path) -> str:
+    return path.suffix.lower()

@@ -1,65 +1,180 @@
 """The target column: its known rows, its kind (numbers or classes), its values."""
 
+import re
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from nngp._arrays import Array
+from nngp.predictors.columns import (
+    Column,
+    InputTable,
+    NumberEncoding,
+    TextKind,
+    kind_of_text,
+    missing_texts,
+    reading_of_amounts,
+)
 from nngp.terminal.options import TargetKind
 from nngp.terminal.output import DataError, UsageError, print_message
 from nngp.terminal.tables import column_of
 
 Labels = NDArray[np.integer | np.str_]
 FEW_VALUES = 10  # different whole numbers up to which a target counts as classes
+LABELS = ("None",)  # a missing value among numbers, but a class among words
+WHOLE = re.compile(r"[-+]?\d+")
 
 
-def known_rows(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Rows whose target is not missing."""
+@dataclass(frozen=True)
+class Target:
+    """The name of a target, and how it is read as numbers; None for a target of words."""
+
+    name: str
+    numbers: NumberEncoding | None
+
+    def known(self, table: InputTable) -> InputTable:
+        """Rows whose target is not missing; says how many are left out."""
+        column = table.column(self.name)
+        if self.numbers is not None:
+            known = ~np.isnan(self.numbers.read(column))
+        elif column.is_text:
+            known = ~missing_texts(column, among_values=False, besides=LABELS)
+        else:
+            known = ~column.missing
+        if not known.any():
+            raise _empty(self.name)
+        if not known.all():
+            print_message(f"{int((~known).sum())} row(s) without '{self.name}' are left out")
+        return table.rows(known)
+
+    def amounts(self, column: Column) -> Array:
+        """Numbers to regress on."""
+        if self.numbers is None:
+            raise UsageError(
+                f"regression needs numbers and column '{self.name}' holds words such as "
+                f"'{column.texts[0]}'; use --task classification, or mend the column"
+            )
+        return self.numbers.read(column)
+
+    def labels(self, column: Column) -> Labels:
+        """Class labels: whole numbers as such, anything else as text."""
+        if self.numbers is not None:
+            values = self.numbers.read(column)
+            if (values == np.round(values)).all():
+                return values.astype(np.int64)
+        return np.array(column.texts.tolist(), dtype=str)
+
+    def as_notes(self) -> dict[str, Any]:
+        """Plain values for the notes of a model."""
+        numbers = None if self.numbers is None else self.numbers.as_dict()
+        return {"target": self.name, "target_numbers": numbers}
+
+    @classmethod
+    def from_notes(cls, notes: dict[str, Any]) -> "Target | None":
+        """The target that a model's notes describe, if any."""
+        name, numbers = notes.get("target"), notes.get("target_numbers")
+        if not isinstance(name, str):
+            return None
+        return cls(name, None if numbers is None else NumberEncoding.from_dict(numbers))
+
+
+def learn_target(table: InputTable, name: str, task: TargetKind) -> tuple[Target, bool]:
+    """Find out how to read a target, and whether it holds classes; prints the reasons."""
     column = column_of(table, name)
-    known = column.is_not_null()
-    if column.dtype.is_float():
-        known &= ~column.is_nan().fill_null(True)
-    rows = table.filter(known)
-    if rows.height == 0:
-        raise DataError(f"column '{name}' is empty; there is nothing to learn from or compare with")
-    if rows.height < table.height:
-        print_message(f"{table.height - rows.height} row(s) without '{name}' are left out")
-    return rows
+    found = _kind(column, table.decimal, task)
+    if _is_empty(column, found):
+        raise _empty(name)
+    if found.kind != "number":
+        _check_words(column, found, task)
+        return Target(name, None), task != TargetKind.regression
+    numbers = NumberEncoding.learn(column, found if column.is_text else None)
+    values = numbers.read(column)
+    _check_varies(column, values[~np.isnan(values)])
+    if column.is_text and not found.plain:
+        if task == TargetKind.classification:
+            return Target(name, None), True
+        print_message(reading_of_amounts([column], numbers.format))
+    return Target(name, numbers), _are_classes(column, numbers, task)
 
 
-def is_class(column: pl.Series, kind: TargetKind) -> bool:
-    """Whether the target holds classes; prints the reason where `kind` is auto."""
-    if kind != TargetKind.auto:
-        return kind == TargetKind.classification
+def _check_varies(column: Column, values: NDArray[Any]) -> None:
+    """Raise DataError for a target that is the same in every row."""
+    if len(set(values.tolist())) == 1:
+        value = f"{values[0]:.15g}" if values.dtype.kind == "f" else f"'{values[0]}'"
+        raise DataError(
+            f"column '{column.name}' is {value} in every row; there is nothing to learn"
+        )
+
+
+def _kind(column: Column, decimal: str | None, task: TargetKind) -> TextKind:
+    """What a target holds; numbers with mistakes are words where classes are asked for."""
+    if not column.is_text:
+        return TextKind(column.kind)
+    try:
+        return kind_of_text(column, decimal)
+    except ValueError:
+        if task == TargetKind.classification:
+            return TextKind("text")
+        raise
+
+
+def _is_empty(column: Column, found: TextKind) -> bool:
+    if not column.is_text:
+        return bool(column.missing.all())
+    words = found.kind in ("text", "category")
+    besides = LABELS if words else ()
+    return bool(missing_texts(column, among_values=not words, besides=besides).all())
+
+
+def _empty(name: str) -> DataError:
+    return DataError(f"column '{name}' is empty; there is nothing to learn from or compare with")
+
+
+def _check_words(column: Column, found: TextKind, task: TargetKind) -> None:
+    """Raise UsageError where the task is not classification, and the target hardly classes."""
+    known = column.texts[~missing_texts(column, among_values=False, besides=LABELS)]
+    _check_varies(column, known)
+    if task == TargetKind.classification:
+        return
+    if found.kind in ("date", "other"):
+        what = "dates" if found.kind == "date" else "neither numbers nor words"
+        raise UsageError(
+            f"column '{column.name}' holds {what}, which cannot be predicted; turn them into "
+            "numbers first"
+        )
+    if task == TargetKind.auto:
+        count = len(set(known.tolist()))
+        if count > max(2, len(known) / 2):
+            raise UsageError(
+                f"column '{column.name}' holds {count} different words in {len(known)} rows, such "
+                f"as '{known[0]}'; use --task classification if they are classes"
+            )
+        print_message(f"the task is classification: column '{column.name}' is not numeric")
+
+
+def _are_classes(column: Column, numbers: NumberEncoding, task: TargetKind) -> bool:
+    """Whether numbers are classes; prints the reason where the task is auto."""
+    if task != TargetKind.auto:
+        return task == TargetKind.classification
+    values = numbers.read(column)
+    values = values[~np.isnan(values)]
+    count = len(np.unique(values))
     classes, reason = False, "holds numbers"
-    if not column.dtype.is_numeric():
-        classes, reason = True, "is not numeric"
-    elif column.dtype.is_integer() and column.n_unique() <= min(FEW_VALUES, len(column) / 2):
-        classes, count = True, column.n_unique()
+    if _are_whole(column) and count <= min(FEW_VALUES, len(values) / 2):
+        classes = True
         reason = f"holds {count} whole numbers (--task regression if they are amounts)"
-    task = "classification" if classes else "regression"
-    print_message(f"the task is {task}: column '{column.name}' {reason}")
+    name = "classification" if classes else "regression"
+    print_message(f"the task is {name}: column '{column.name}' {reason}")
     return classes
 
 
-def as_labels(column: pl.Series) -> Labels:
-    """Class labels: whole numbers as such, anything else as text."""
-    if column.dtype.is_float() and column.is_infinite().any():
-        raise DataError(f"column '{column.name}' holds infinite values; remove those rows")
-    if column.dtype.is_float() and (column == column.round()).all():
-        column = column.cast(pl.Int64)
-    if column.dtype.is_integer():
-        return np.asarray(column.to_numpy())
-    return np.array(column.cast(pl.String).to_list(), dtype=str)
-
-
-def as_amounts(column: pl.Series) -> NDArray[np.float64]:
-    """Numbers to regress on."""
-    if not column.dtype.is_numeric():
-        raise UsageError(
-            f"regression needs numbers and column '{column.name}' holds {column.dtype}; use --task "
-            "classification, or mend the column"
-        )
-    values = column.cast(pl.Float64).to_numpy()
-    if not np.isfinite(values).all():
-        raise DataError(f"column '{column.name}' holds infinite values; remove those rows")
-    return np.asarray(values)
+def _are_whole(column: Column) -> bool:
+    """Whether numbers are written without a decimal part."""
+    if column.is_text:
+        known = column.texts[~missing_texts(column, among_values=True)]
+        return all(WHOLE.fullmatch(text) for text in known.tolist())
+    known = column.known
+    lost = column.missing.any()  # integers with gaps come as floats
+    return known.dtype.kind in "iu" or bool(lost and (known == np.round(known)).all())

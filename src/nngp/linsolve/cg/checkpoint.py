@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from nngp import _npy
-from nngp._files import DAMAGED, replaced, usable_folder
+from nngp._archive import StoredArchive, open_stored
+from nngp._files import replaced, usable_folder
 from nngp.errors import CheckpointWarning
 from nngp.linsolve.cg.gradients import CGState
+
+NAMES = ("x", "r", "p", "rz", "key", "count")
 
 
 class Checkpoint:
@@ -32,11 +34,9 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            found = _npy.read_npz(self.path, ("x", "r", "p", "rz", "key", "count"))
-            x, r, p, rz = (found[name] for name in ("x", "r", "p", "rz"))
-            if str(found["key"]) == self.key and x.shape == r.shape == p.shape == shape:
-                return CGState(x, r, p, rz, int(found["count"]))
-        except (*DAMAGED, OSError):
+            with open_stored(self.path) as archive:
+                return self._read(archive, shape)
+        except (ValueError, OSError):
             pass
         warnings.warn(
             f"the checkpoint {self.path} is damaged, so the solve begins anew and will replace it",
@@ -44,6 +44,19 @@ class Checkpoint:
             stacklevel=2,
         )
         return None
+
+    def _read(self, archive: StoredArchive, shape: tuple[int, int]) -> CGState:
+        """The state in an archive. Raises ValueError if it is not one of this problem."""
+        if set(archive.members) != {f"{name}.npy" for name in NAMES}:
+            raise ValueError("it has other members than a state")
+        if str(archive.read_array("key.npy", (), f"<U{len(self.key)}")) != self.key:
+            raise ValueError("it is that of another problem")
+        x, r, p = (archive.read_array(f"{name}.npy", shape, "float64") for name in "xrp")
+        rz = archive.read_array("rz.npy", shape[:1], "float64")
+        count = int(archive.read_array("count.npy", (), "int64"))
+        if count < 0 or not all(np.isfinite(array).all() for array in (x, r, p, rz)):
+            raise ValueError("it is not finite")
+        return CGState(x, r, p, rz, count)
 
     def note(self, state: CGState) -> None:
         """Remember a state; write it down if the last one is old enough."""

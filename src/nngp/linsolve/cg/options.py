@@ -2,7 +2,9 @@
 
 import os
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
+
+from nngp._numbers import whole_number
 
 PRECONDITIONERS = ("auto", "nystrom", "single")
 
@@ -63,13 +65,11 @@ class CG:
         for name, value in (("rank", self.rank), ("max_iterations", self.max_iterations)):
             if value is None and name == "rank":
                 continue
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+            whole_number(name, value)
         if not isinstance(self.checkpoint_seconds, Real) or not self.checkpoint_seconds >= 0:
             raise ValueError(
                 f"checkpoint_seconds must be a number of seconds, got {self.checkpoint_seconds!r}"
             )
         if not isinstance(self.checkpoint, str | os.PathLike | None) or self.checkpoint == "":
             raise ValueError(f"checkpoint must be the path of a folder, got {self.checkpoint!r}")
-        if not isinstance(self.seed, Integral) or self.seed < 0:
-            raise ValueError(f"seed must be a whole number of at least 0, got {self.seed!r}")
+        whole_number("seed", self.seed, least=0)

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 
+from nngp._numbers import whole_number
 from nngp.linsolve.engines.engine import Engine
 from nngp.linsolve.tiling import cut, flops, lower_size
 
 MEASURE_FROM = 2e11  # operations: below, it is done before a measurement would be
-ROWS = 256  # test points a chain of predictions has in flight, at least
+ROWS = 384  # test points that predictions have in flight on each thread: solved, and not
+MOST_POINTS = 10**9  # beyond, the list of tiles alone would fill the memory
 OVERHEAD = 64 * 2**20  # bytes of tables, buffers and the like
 
 
@@ -21,6 +23,7 @@ class Forecast:
     seconds: float
     available: int | None
     largest: int | None
+    solver: str = "cholesky"
 
     @property
     def fits(self) -> bool:
@@ -89,9 +92,10 @@ def available_memory(
 ) -> int | None:
     """Bytes that may be used: free memory, or the `memory` argument if that is less; None if not
     known. Raises ValueError for sizes that make no sense."""
-    for name, value in (("n", n), ("d", d), ("outputs", outputs)):
-        if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    if whole_number("n", n) > MOST_POINTS:
+        raise ValueError(f"n must be at most {MOST_POINTS:.0e}, got {n}")
+    for name, value in (("d", d), ("outputs", outputs)):
+        whole_number(name, value)
     if memory is not None and (not isinstance(memory, Real) or not memory > 0):
         raise ValueError(f"memory must be a positive number of bytes, got {memory!r}")
     free = engine.free_memory()

@@ -4,6 +4,9 @@ SciPy's Python wrappers hold the lock while they compute, so two threads would t
 copy any array that is not contiguous. Its C interface (`scipy.linalg.cython_blas`) has neither
 fault. All matrices are C-ordered with any row stride; BLAS, which counts by columns, sees their
 transposes, hence the swapped letters below. The tiles of one call are all float64 or all float32.
+
+A pointer carries no shape: BLAS would read and write whatever lies behind an array that is too
+small. So every array is checked here, for its type, shape and strides, before its address is taken.
 """
 
 import ctypes
@@ -20,6 +23,7 @@ from nngp._arrays import Mask
 from nngp.errors import NotPositiveDefiniteError
 
 Array = NDArray[Any]
+LARGEST = 2**31 - 1  # rows, columns and strides are C integers
 PRECISIONS = {"float64": ("d", ctypes.c_double), "float32": ("s", ctypes.c_float)}
 
 
@@ -57,76 +61,88 @@ def _precision(*matrices: Array) -> str:
     return names.pop()
 
 
-def _stride(matrix: Array) -> Any:
-    size = matrix.itemsize
-    if matrix.strides[1] != size and matrix.shape[1] > 1:
+def _shape(matrix: Array) -> tuple[int, int]:
+    if matrix.ndim != 2:
+        raise ValueError(f"a tile must be a matrix, got an array of the shape {matrix.shape}")
+    return matrix.shape[0], matrix.shape[1]
+
+
+def _matrix(matrix: Array, shape: tuple[int, int], *, written: bool = False) -> tuple[Any, Any]:
+    """Address and row stride for BLAS. Raises ValueError unless the array has this shape, rows that
+    are contiguous and do not overlap, and the byte order of this machine."""
+    if matrix.shape != shape:
+        raise ValueError(f"a tile has the shape {matrix.shape}, expected {shape}")
+    size, (rows, columns), flags = matrix.itemsize, shape, matrix.flags
+    if not matrix.dtype.isnative or not flags.aligned or (written and not flags.writeable):
+        raise ValueError("tiles must be aligned, writeable, and of this machine's byte order")
+    between, within = matrix.strides
+    several = rows > 1 and columns > 0
+    if (rows and columns > 1 and within != size) or (several and between % size):
         raise ValueError("tiles must be C-ordered")
-    return _int(max(matrix.strides[0] // size, matrix.shape[1], 1))
+    stride = between // size if several else columns
+    if stride < columns:
+        raise ValueError("tiles must be C-ordered, with rows that do not overlap")
+    if max(rows, stride) > LARGEST:
+        raise ValueError(f"a tile may have {LARGEST} rows and columns, got {rows} x {stride}")
+    return matrix.ctypes.data, _int(max(stride, 1))
 
 
 def update(C: Array, A: Array, B: Array, *, transposed: bool = True) -> Array:
     """C - A Bᵀ in place (or C - A B)."""
-    precision, (rows, columns) = _precision(C, A, B), C.shape
+    precision, (rows, columns), (_, inner) = _precision(C, A, B), _shape(C), _shape(A)
     _routine("gemm", precision, 13)(
         _letter(b"T" if transposed else b"N"),
         _letter(b"N"),
         _int(columns),
         _int(rows),
-        _int(A.shape[1]),
+        _int(inner),
         _number(-1.0, precision),
-        B.ctypes.data,
-        _stride(B),
-        A.ctypes.data,
-        _stride(A),
+        *_matrix(B, (columns, inner) if transposed else (inner, columns)),
+        *_matrix(A, (rows, inner)),
         _number(1.0, precision),
-        C.ctypes.data,
-        _stride(C),
+        *_matrix(C, (rows, columns), written=True),
     )
     return C
 
 
 def update_lower(C: Array, A: Array) -> Array:
     """The lower triangle of C - A Aᵀ, in place; half the work."""
-    precision = _precision(C, A)
+    precision, (rows, inner) = _precision(C, A), _shape(A)
     _routine("syrk", precision, 10)(
         _letter(b"U"),
         _letter(b"T"),
-        _int(len(C)),
-        _int(A.shape[1]),
+        _int(rows),
+        _int(inner),
         _number(-1.0, precision),
-        A.ctypes.data,
-        _stride(A),
+        *_matrix(A, (rows, inner)),
         _number(1.0, precision),
-        C.ctypes.data,
-        _stride(C),
+        *_matrix(C, (rows, rows), written=True),
     )
     return C
 
 
 def trsm(L: Array, C: Array, *, transposed: bool = True) -> Array:
     """C L⁻ᵀ in place (or C L⁻¹)."""
-    precision = _precision(L, C)
+    precision, (rows, columns) = _precision(L, C), _shape(C)
     _routine("trsm", precision, 11)(
         _letter(b"L"),
         _letter(b"U"),
         _letter(b"T" if transposed else b"N"),
         _letter(b"N"),
-        _int(len(L)),
-        _int(len(C)),
+        _int(columns),
+        _int(rows),
         _number(1.0, precision),
-        L.ctypes.data,
-        _stride(L),
-        C.ctypes.data,
-        _stride(C),
+        *_matrix(L, (columns, columns)),
+        *_matrix(C, (rows, columns), written=True),
     )
     return C
 
 
 def potrf(C: Array) -> Array:
     """The lower Cholesky factor of C, in place, zeros above the diagonal."""
-    info = ctypes.c_int(0)
+    info, (size, _) = ctypes.c_int(0), _shape(C)
     _routine("potrf", _precision(C), 5)(
-        _letter(b"U"), _int(len(C)), C.ctypes.data, _stride(C), ctypes.byref(info)
+        _letter(b"U"), _int(size), *_matrix(C, (size, size), written=True), ctypes.byref(info)
     )
     if info.value != 0 or not np.isfinite(np.diagonal(C)).all():
         raise NotPositiveDefiniteError("a pivot of the Cholesky factorisation is not positive")

@@ -6,10 +6,23 @@ maximised in stages (`stages`), each a set of L-BFGS ascents (`climb`) of an `ob
 `space` of logarithms; the paper's validation grid is in `grid`.
 """
 
-from nngp.predictors.selection.grid import grid_search
-from nngp.predictors.selection.problem import MIN_POINTS, STARTS, Hyperparameters, SelectionProblem
-from nngp.predictors.selection.stages import staged_search
+from nngp.predictors.selection.grid import grid_search, grid_seconds
+from nngp.predictors.selection.problem import (
+    MIN_POINTS,
+    STARTS,
+    Hyperparameters,
+    SearchSettings,
+    SelectionProblem,
+)
+from nngp.predictors.selection.stages import staged_search, staged_seconds
 from nngp.predictors.selection.table import SelectionTable
+
+
+def choice_seconds(problem: SearchSettings, n: int) -> float:
+    """About how long `choose` takes for n points."""
+    if problem.criterion is None or n < MIN_POINTS:
+        return 0.0
+    return (grid_seconds if problem.criterion == "grid" else staged_seconds)(problem, n)
 
 
 def choose(problem: SelectionProblem) -> tuple[Hyperparameters, SelectionTable]:

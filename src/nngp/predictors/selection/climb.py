@@ -23,27 +23,43 @@ class _OutOfBudgetError(Exception):
 
 @dataclass
 class Budget:
-    """Number of networks that may be computed (None: no limit), and that were."""
+    """Number of networks that may be computed (None: no limit), and that were. Progress is in the
+    seconds that an ascent is expected to take, however many networks it computes."""
 
     limit: int | None
     tracker: Progress
     spent: int = 0
+    _each: float = 0.0  # seconds expected of a network
+    _left: float = 0.0  # seconds expected of the ascent, not reported yet
 
     @property
     def is_spent(self) -> bool:
         return self.limit is not None and self.spent >= self.limit
 
+    def begin_ascent(self, steps: int, each: float) -> None:
+        """Expect so many networks, of so many seconds each."""
+        self._each, self._left = each, steps * each
+
     def spend(self) -> None:
         if self.is_spent:
             raise _OutOfBudgetError
         self.spent += 1
-        self.tracker.advance(1)
+        self._report(min(self._each, self._left))
+
+    def end_ascent(self) -> None:
+        self._report(self._left)
+
+    def _report(self, work: float) -> None:
+        self._left -= work
+        self.tracker.advance(work)
 
 
 class Climb(NamedTuple):
-    """Best point of an ascent, its score per target, its cost, the last error on the way."""
+    """Best point of an ascent, its score per target, its log evidence, its cost, the last error
+    on the way."""
 
     score: float
+    log_evidence: float
     hyperparameters: Hyperparameters
     candidate: Candidate
     evaluations: int
@@ -55,7 +71,7 @@ def climb(
     objective: Objective, space: Space, start: Hyperparameters, steps: int, budget: Budget
 ) -> Climb:
     """Maximise the objective from `start` and return the best point seen."""
-    best, failure = (-np.inf, start), ""
+    best, failure = (-np.inf, -np.inf, start), ""
     before, clock = budget.spent, time.perf_counter()
 
     def loss(theta: Array) -> tuple[float, Array]:
@@ -65,7 +81,7 @@ def climb(
         found = objective.evaluate(space, theta, at)
         failure = found.failure or failure
         if found.score > best[0]:
-            best = (found.score, at)
+            best = (found.score, found.log_evidence, at)
         return min(-found.score, PENALTY), -found.gradient
 
     theta = space.pack(start)

@@ -9,12 +9,19 @@ from nngp.architecture import Architecture
 from nngp.architecture.ranges import BIAS_VAR_RANGE, GRID_SIZE, WEIGHT_VAR_RANGE
 from nngp.errors import VarianceError
 from nngp.posterior import Sweep
-from nngp.predictors.selection.problem import Candidate, Hyperparameters, SelectionProblem
+from nngp.predictors.selection.problem import (
+    CHOOSE,
+    Candidate,
+    Hyperparameters,
+    SearchSettings,
+    SelectionProblem,
+)
 from nngp.predictors.selection.table import SelectionRow, SelectionTable
 
 GRID_DEPTHS = (1, 2, 3, 5, 7, 10, 20, 50, 100)
 GRID_WEIGHTS = np.linspace(*WEIGHT_VAR_RANGE, GRID_SIZE)
 GRID_BIASES = np.linspace(*BIAS_VAR_RANGE, GRID_SIZE)
+SECONDS, PAIR_SECONDS = 0.002, 3e-8  # of a network on two cores: any, and for a pair of points
 GRID_NOISE = 1e-10  # the paper's, unless one is given
 
 
@@ -31,12 +38,14 @@ def grid_search(problem: SelectionProblem) -> tuple[Hyperparameters, SelectionTa
     sweep = Sweep(X[train], Y[train], X[held], Y[held], noise_var=noise, engine=problem.engine)
     networks = _networks(problem)
     table, ranked = SelectionTable(), []
-    bar = progress_for(problem.progress, 0.0)
-    with Progress("validation grid", len(networks), bar) as tracker:
+    expected = grid_seconds(problem, len(X))
+    bar = progress_for(problem.progress, expected)
+    with Progress(f"{CHOOSE} (validation grid)", len(networks), bar, expected) as tracker:
         for result in sweep.run(networks):
             found = Hyperparameters(result.architecture, result.noise_var)
             score = result.accuracy if problem.classes else -result.mse
-            table.rows.append(SelectionRow("grid", len(train), score, 1, result.seconds, found))
+            scores = score, result.log_evidence
+            table.rows.append(SelectionRow("grid", len(train), *scores, 1, result.seconds, found))
             # The paper ranks by accuracy; ties are settled by the squared error.
             if not result.error:
                 ranked.append((result.accuracy if problem.classes else 0.0, -result.mse, found))
@@ -49,7 +58,12 @@ def grid_search(problem: SelectionProblem) -> tuple[Hyperparameters, SelectionTa
     return max(ranked, key=lambda rank: rank[:2])[2], table
 
 
-def _networks(problem: SelectionProblem) -> list[Architecture]:
+def grid_seconds(problem: SearchSettings, n: int) -> float:
+    """About how long the search on n points takes."""
+    return len(_networks(problem)) * (SECONDS + PAIR_SECONDS * min(n, problem.size) ** 2)
+
+
+def _networks(problem: SearchSettings) -> list[Architecture]:
     networks = [net for candidate in problem.candidates for net in _grid(candidate)]
     budget = problem.budget
     if budget is None or budget >= len(networks):

@@ -19,6 +19,7 @@ class ObjectiveValue(NamedTuple):
 
     score: float
     gradient: Array
+    log_evidence: float  # of all targets, whatever the criterion
     failure: str = ""  # the error that prevented it
 
 
@@ -33,19 +34,22 @@ class Objective:
 
     def evaluate(self, space: Space, theta: Array, at: Hyperparameters) -> ObjectiveValue:
         """Evaluate at theta, whose hyper-parameters are `at`."""
-        failure, value, gradient = "", -np.inf, np.zeros_like(theta)
+        failure, value, gradient, log_evidence = "", -np.inf, np.zeros_like(theta), -np.inf
         try:
-            found, slope = self._likelihood(space, theta, at)
+            found, slope, evidence = self._likelihood(space, theta, at)
             if np.isfinite(found) and np.isfinite(slope).all():
-                value, gradient = found, slope
+                value, gradient, log_evidence = found, slope, evidence
         except (NotPositiveDefiniteError, VarianceError, ActivationError) as error:
             failure = str(error)
         prior, slope = space.log_prior(theta)
         size = self.Y.size
-        return ObjectiveValue((value + prior) / size, (gradient + slope) / size, failure)
+        score, gradient = (value + prior) / size, (gradient + slope) / size
+        return ObjectiveValue(score, gradient, log_evidence, failure)
 
-    def _likelihood(self, space: Space, theta: Array, at: Hyperparameters) -> tuple[float, Array]:
-        """Return the criterion, summed over all targets, and its gradient in theta."""
+    def _likelihood(
+        self, space: Space, theta: Array, at: Hyperparameters
+    ) -> tuple[float, Array, float]:
+        """Return the criterion, summed over all targets, its gradient in theta, the evidence."""
         net, noise = at.architecture, at.noise_var
         X = self.X if at.relevance is None else self.X * np.sqrt(at.relevance)
         options = {"per_layer": not space.candidate.is_infinite, "per_input": space.inputs > 0}
@@ -55,10 +59,10 @@ class Objective:
                 net, X, self.Y, noise_var=noise, engine=self.engine, progress=False
             )
             if posterior.noise_var > noise and space.candidate.noise_var is None:
-                return -np.inf, theta  # the noise had to be raised: not the network at theta
+                return -np.inf, theta, -np.inf  # the noise was raised: not the network at theta
+            value = evidence = posterior.log_evidence
             if self.criterion == "loo":
                 value, by_name = posterior.leave_one_out_density(**options)
             else:
-                value = posterior.log_evidence
                 by_name = posterior.evidence_gradient(**options) if len(theta) else {}
-        return value, space.gradient(theta, by_name) if len(theta) else theta
+        return value, space.gradient(theta, by_name) if len(theta) else theta, evidence

@@ -22,6 +22,7 @@ class Start(NamedTuple):
 
 
 STARTS = (Start(2.0, 0.3, 0.1), Start(8.0, 1.0, 0.01))
+CHOOSE = "choose the network"  # the phase, to those who follow progress
 MIN_POINTS = 5  # with fewer the default network is used
 INFINITE_DEPTH_WEIGHT_VAR = 0.5  # inside the ordered phase, where the kernel has a limit
 
@@ -65,19 +66,25 @@ class Candidate:
         return Hyperparameters(architecture, noise_var, relevance)
 
 
-@dataclass(frozen=True)
-class SelectionProblem:
-    """Scaled training data, the networks to choose from, and what the choice may cost."""
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings:
+    """The networks to choose from, and what the choice may cost."""
 
-    X: Array
-    Y: Array  # (n, outputs)
     candidates: list[Candidate]  # the first is the default
     criterion: str | None  # "evidence", "loo", "grid" or None
     size: int  # points used at most
     budget: int | None  # networks computed at most
+    learn_relevance: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionProblem(SearchSettings):
+    """The search on scaled training data."""
+
+    X: Array
+    Y: Array  # (n, outputs)
     engine: str | Engine
     rng: np.random.Generator
     progress: Callback | bool | None
     classes: bool  # whether the targets are one-hot classes
-    learn_relevance: bool = False
     own_spread: Array | None = None  # relevances that undo the standardisation of columns

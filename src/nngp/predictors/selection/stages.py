@@ -6,6 +6,7 @@
 4. `noise`: the noise variance alone, on a still larger subset.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -19,7 +20,14 @@ from nngp.architecture import Activation
 from nngp.errors import VarianceError
 from nngp.predictors.selection.climb import Budget, Climb, climb
 from nngp.predictors.selection.objective import Objective
-from nngp.predictors.selection.problem import STARTS, Candidate, Hyperparameters, SelectionProblem
+from nngp.predictors.selection.problem import (
+    CHOOSE,
+    STARTS,
+    Candidate,
+    Hyperparameters,
+    SearchSettings,
+    SelectionProblem,
+)
 from nngp.predictors.selection.space import Space
 from nngp.predictors.selection.table import SelectionRow, SelectionTable
 
@@ -27,7 +35,9 @@ KIND_POINTS, NOISE_FACTOR = 300, 4  # points of the first stage; of the last, ov
 KIND_STEPS, RELEVANCE_STEPS, MORE_STEPS, LAST_STEPS, NOISE_STEPS = 12, 24, 8, 25, 6
 FINALISTS = 3  # networks that the second stage takes over from the first
 SLOW_BUDGET = 20  # networks tried where the activation has kinks and no closed form
-SECONDS = 1e-7  # per evaluation and pair of points, roughly
+# Seconds of a network and its gradient on two cores: for any, for each pair of points, and to
+# compile an activation that has no closed form, without kinks and with them.
+SECONDS, PAIR_SECONDS, NUMERIC_SECONDS, KINKED_SECONDS = 0.015, 3e-7, 0.2, 1.0
 
 
 class Stage(NamedTuple):
@@ -41,16 +51,49 @@ class Stage(NamedTuple):
 
 def staged_search(problem: SelectionProblem) -> tuple[Hyperparameters, SelectionTable]:
     """Return the best hyper-parameters found and the table of all ascents."""
-    budget, activations = problem.budget, [c.activation for c in problem.candidates]
-    if budget is None and any(phi.closed_form is None and phi.kinks for phi in activations):
-        budget = SLOW_BUDGET
-    ascents = len(problem.candidates) + 2 + problem.learn_relevance * FINALISTS
-    limit = budget or ascents * KIND_STEPS + LAST_STEPS
-    seconds = limit * SECONDS * min(problem.size, len(problem.X)) ** 2
+    seconds = staged_seconds(problem, len(problem.X))
     bar = progress_for(problem.progress, seconds)
-    with Progress("choose the network", limit, bar) as tracker:
-        search = _StagedSearch(problem, Budget(budget, tracker))
-        return search.run(), search.table
+    with Progress(CHOOSE, seconds, bar, seconds) as tracker:
+        search = _StagedSearch(problem, Budget(_limit(problem), tracker))
+        found = search.run()
+        tracker.finish()
+        return found, search.table
+
+
+def staged_seconds(problem: SearchSettings, n: int) -> float:
+    """About how long the search on n points takes."""
+    small, large = min(KIND_POINTS, problem.size, n), min(problem.size, n)
+    activations = {candidate.activation for candidate in problem.candidates}
+    kinds = len(problem.candidates) + len(activations) * (len(STARTS) - 1)
+    ascents = [(kinds, KIND_STEPS, small)]
+    if problem.learn_relevance:
+        ascents.append((min(FINALISTS, len(problem.candidates)), RELEVANCE_STEPS, small))
+    if large > small:
+        ascents.append((min(2, len(problem.candidates)), MORE_STEPS, large))
+    ascents.append((1, LAST_STEPS, large))
+    if problem.candidates[0].noise_var is None and n > large:
+        ascents.append((1, NOISE_STEPS, min(n, NOISE_FACTOR * problem.size)))
+    left, total = _limit(problem) or math.inf, 0.0
+    for count, steps, points in ascents:
+        networks = min(count * steps, left)
+        left -= networks
+        total += networks * _seconds(problem.candidates, points)
+    return total
+
+
+def _seconds(candidates: Sequence[Candidate], points: int) -> float:
+    """About how long a network and its gradient take."""
+    numeric = [c.activation for c in candidates if c.activation.closed_form is None]
+    compiling = NUMERIC_SECONDS if numeric else 0.0
+    if any(phi.kinks for phi in numeric):
+        compiling = KINKED_SECONDS
+    return SECONDS + compiling + PAIR_SECONDS * points**2
+
+
+def _limit(problem: SearchSettings) -> int | None:
+    """The most networks that are computed; None for no limit."""
+    slow = any(c.activation.closed_form is None and c.activation.kinks for c in problem.candidates)
+    return SLOW_BUDGET if problem.budget is None and slow else problem.budget
 
 
 @dataclass
@@ -139,10 +182,12 @@ class _StagedSearch:
         X, Y = problem.X[stage.rows], problem.Y[stage.rows]
         objective = Objective(X, Y, str(problem.criterion), problem.engine)
         space = Space(candidate, X.shape[1] if stage.relevance else 0, self._relevance)
+        self.budget.begin_ascent(stage.steps, _seconds([candidate], len(X)))
         found = climb(objective, space, start, stage.steps, self.budget)
+        self.budget.end_ascent()
         self._failure = found.failure or self._failure
-        cost = found.evaluations, found.seconds
-        row = SelectionRow(stage.name, len(X), found.score, *cost, found.hyperparameters)
+        scores, cost = (found.score, found.log_evidence), (found.evaluations, found.seconds)
+        row = SelectionRow(stage.name, len(X), *scores, *cost, found.hyperparameters)
         self.table.rows.append(row)
         return found
 

@@ -1,6 +1,6 @@
 """Table of the networks tried: `selection_` of the estimators."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ class SelectionRow(NamedTuple):
     stage: str
     n: int  # points it was computed on
     score: float
+    log_evidence: float  # of the scaled targets
     evaluations: int
     seconds: float
     hyperparameters: Hyperparameters
@@ -27,9 +28,16 @@ class SelectionTable:
 
     rows: list[SelectionRow] = field(default_factory=list)
 
-    def columns(self, chosen: Hyperparameters) -> dict[str, NDArray[Any]]:
-        """Equally long arrays by name, as `pandas.DataFrame` takes them; none without rows."""
+    def columns(
+        self, chosen: Hyperparameters, in_units: Callable[[float, int], float]
+    ) -> dict[str, NDArray[Any]]:
+        """Equally long arrays by name, as `pandas.DataFrame` takes them; none without rows.
+
+        `in_units` brings the log density of so many scaled targets to the units of the data.
+        """
         records = [_record(row, chosen) for row in self.rows]
+        for row, record in zip(self.rows, records, strict=True):
+            record["log_evidence"] = in_units(row.log_evidence, row.n)
         names = list(records[0]) if records else []
         return {name: as_column([record[name] for record in records]) for name in names}
 
@@ -40,6 +48,7 @@ def _record(row: SelectionRow, chosen: Hyperparameters) -> dict[str, object]:
         "stage": row.stage,
         "n": row.n,
         "score": row.score,
+        "log_evidence": row.log_evidence,
         "evaluations": row.evaluations,
         "seconds": row.seconds,
         "activation": net.activation.name,

@@ -80,9 +80,12 @@ def call(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
 
 
 def value(argument: Any) -> Any:
-    """The tile of a token, also inside a list; any other argument as it is."""
+    """The tile of a token, also inside a list; any other argument as it is. Arrays are aligned, as
+    BLAS wants them: those that came over the network need not be."""
     if isinstance(argument, list):
         return [value(item) for item in argument]
+    if isinstance(argument, np.ndarray):
+        return np.require(argument, requirements="A")
     return argument.read() if isinstance(argument, Token) else argument
 
 

@@ -1,25 +1,32 @@
 """Finished tiles as files in a folder, each there as a whole or not at all.
 
-A file is a zip archive with one array, stored as it is: its checksum tells a damaged tile from a
-good one. Its name is the digest of everything that the tile depends on (`nngp._digest`).
+A file is a zip archive with one array, stored as it is, and its facts: checksums tell a damaged
+tile from a good one. Its name is the digest of everything that the tile depends on
+(`nngp._digest`), and is also among the facts: a tile under another's name is not taken for it.
 """
 
 import json
 import os
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 
-from nngp import _npy
-from nngp._files import DAMAGED, replaced
+from nngp._archive import open_stored
+from nngp._fields import Fields, parse_json
+from nngp._files import replaced
 from nngp.errors import TileStoreError
+
+LARGEST_FACTS = 10_000  # bytes
+FACTS, TILE = "facts.json", "tile.npy"
 
 
 @dataclass(frozen=True)
 class Token:
-    """A tile in a folder, with the facts to report when it is found."""
+    """A tile in a folder, with the notes to report when it is found."""
 
     folder: str
     name: str
@@ -28,17 +35,33 @@ class Token:
     def read(self) -> Any:
         """The array."""
         try:
-            return _read(tile_path(self.folder, self.name))[0]
-        except (*DAMAGED, OSError) as error:
+            return _read(tile_path(self.folder, self.name), self.name)[0]
+        except (ValueError, OSError) as error:
             raise TileStoreError(
                 f"a tile in the store {self.folder} was removed or damaged while it was in use "
-                f"({type(error).__name__}); condition again, and what is missing is computed"
+                f"({error}); condition again, and what is missing is computed"
             ) from error
 
 
-def _read(path: Path) -> tuple[Any, dict[str, Any]]:
-    found = _npy.read_npz(path, ("tile", "notes"))
-    return found["tile"], json.loads(str(found["notes"]))
+def _read(path: Path, name: str) -> tuple[Any, dict[str, Any]]:
+    """The tile and its notes. Raises ValueError if the file is not what `write_tile` wrote."""
+    with open_stored(path) as archive:
+        if set(archive.members) != {FACTS, TILE}:
+            raise ValueError("it has other members than a tile and its facts")
+        facts = Fields(parse_json(archive.read(FACTS, LARGEST_FACTS)), "facts", ValueError)
+        if facts.text("name") != name:
+            raise ValueError("it is another tile")
+        shape = tuple(facts.list("shape", int))
+        tile = archive.read_array(TILE, shape, facts.text("dtype", ("float64", "float32")))
+        if facts.flag("finite") and not np.isfinite(tile).all():
+            raise ValueError("it holds NaN or infinity")
+        return tile, _notes(facts.fields("notes"))
+
+
+def _notes(notes: Fields) -> dict[str, Any]:
+    if not notes.values:
+        return {}
+    return {"kernel": notes.text("kernel"), "nearest": notes.number("nearest", 0.0)}
 
 
 def tile_path(folder: str | os.PathLike[str], name: str) -> Path:
@@ -48,10 +71,19 @@ def tile_path(folder: str | os.PathLike[str], name: str) -> Path:
 
 def write_tile(folder: str, name: str, tile: Any, notes: dict[str, Any] | None = None) -> Token:
     """Keep a tile."""
-    path = tile_path(folder, name)
+    path, array = tile_path(folder, name), np.ascontiguousarray(tile)
+    facts = {
+        "name": name,
+        "shape": array.shape,
+        "dtype": array.dtype.name,
+        "finite": bool(np.isfinite(array).all()),
+        "notes": notes or {},
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replaced(path) as part, part.open("wb") as file:
-        np.savez(file, tile=tile, notes=json.dumps(notes or {}))
+    with replaced(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(FACTS, json.dumps(facts))
+        with archive.open(TILE, "w", force_zip64=True) as member:
+            npy.write_array(member, array, allow_pickle=False)
     return Token(folder, name, notes or {})
 
 
@@ -59,8 +91,8 @@ def find_tile(folder: str, name: str) -> Token | None:
     """A tile if it is there and whole. A damaged one is removed: it will be computed again."""
     path = tile_path(folder, name)
     try:
-        return Token(folder, name, _read(path)[1])
-    except DAMAGED:
+        return Token(folder, name, _read(path, name)[1])
+    except ValueError:
         path.unlink(missing_ok=True)
     except OSError:  # not there, or not readable at the moment
         pass

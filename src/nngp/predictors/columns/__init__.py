@@ -1,0 +1,32 @@
+"""Columns of a table as numbers: one encoder for the estimators and the command line.
+
+`frames` makes an `InputTable` (`table`) of a data frame. `encoder` holds `Columns`, which is
+learned from a table in `fit`, saved with the model, and applied in `predict`: a `NumberEncoding`
+(`number`), a `DateEncoding` (`date`) or a `CategoryEncoding` (`category`) for each column that is
+used. `texts` decides what a column of text holds, with `missing` (texts that stand for no value),
+`amounts` (numbers as people write them) and `calendar` (dates as people write them). `saved`
+checks values from a model file. Nothing here imports pandas or polars.
+"""
+
+from nngp.predictors.columns.encoder import Columns, reading_of_amounts
+from nngp.predictors.columns.frames import TableLike, mixed_table, table_of
+from nngp.predictors.columns.missing import missing_texts
+from nngp.predictors.columns.number import NumberEncoding, learn_numbers
+from nngp.predictors.columns.table import Column, InputTable
+from nngp.predictors.columns.texts import TextKind, decimal_mark, kind_of_text
+
+__all__ = [
+    "Column",
+    "Columns",
+    "InputTable",
+    "NumberEncoding",
+    "TableLike",
+    "TextKind",
+    "decimal_mark",
+    "kind_of_text",
+    "learn_numbers",
+    "missing_texts",
+    "mixed_table",
+    "reading_of_amounts",
+    "table_of",
+]

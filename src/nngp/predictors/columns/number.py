@@ -1,0 +1,127 @@
+"""Columns of numbers, true and false included."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nngp._arrays import Array
+from nngp.predictors.columns import saved
+from nngp.predictors.columns.amounts import MARKS, PLAIN, AmountFormat, is_unit
+from nngp.predictors.columns.missing import missing_texts
+from nngp.predictors.columns.table import IN_WORDS, Column, Mask
+from nngp.predictors.columns.texts import FALSE, TRUE, TextKind, kind_of_text
+
+MANY_MISSING = 5  # rows from which it is an input of its own that a value is missing
+
+
+@dataclass(frozen=True)
+class NumberEncoding:
+    """A column of numbers as one input; `fill`, the training median, stands for missing ones.
+
+    With `indicator` a second input says where a value is missing.
+    """
+
+    name: str
+    fill: float
+    indicator: bool = False
+    boolean: bool = False
+    format: AmountFormat = PLAIN
+
+    @classmethod
+    def learn(cls, column: Column, found: TextKind | None = None) -> "NumberEncoding":
+        """Learn from a column of numbers, or of text that was found to hold numbers."""
+        boolean = (found.kind if found else column.kind) == "boolean"
+        format = (found.amounts if found else None) or PLAIN
+        out = cls(column.name, 0.0, False, boolean, format)
+        values = out.read(column)
+        missing = np.isnan(values)
+        fill = float(np.median(values[~missing]))
+        return cls(column.name, fill, int(missing.sum()) >= MANY_MISSING, boolean, format)
+
+    def read(self, column: Column) -> Array:
+        """The numbers of a column, NaN where missing; ValueError if there is anything else."""
+        if column.is_text:
+            values = self._read_texts(column)
+        elif column.kind in ("number", "boolean"):
+            values = column.numbers()
+        else:
+            raise ValueError(
+                f"column '{self.name}' held numbers in training and now holds "
+                f"{IN_WORDS[column.kind]}; mend the column"
+            )
+        if np.isinf(values).any():
+            raise ValueError(f"column '{self.name}' holds infinite values; replace or remove them")
+        return values
+
+    def encode(self, column: Column) -> tuple[Array, list[str]]:
+        """The inputs, and remarks on missing values that no input shows."""
+        values = self.read(column)
+        missing = np.isnan(values)
+        filled = np.where(missing, self.fill, values)
+        parts = [filled, missing.astype(float)] if self.indicator else [filled]
+        return np.column_stack(parts), [] if self.indicator else self.gaps(missing)
+
+    def gaps(self, missing: Mask) -> list[str]:
+        """A remark on missing values, if there are any."""
+        return lacking(self.name, missing, f"{self.fill:.6g}", self.indicator)
+
+    @property
+    def features(self) -> list[str]:
+        return [self.name, f"{self.name} (missing)"] if self.indicator else [self.name]
+
+    def _read_texts(self, column: Column) -> Array:
+        missing, texts = missing_texts(column, among_values=True), column.texts
+        out = np.full(len(column), np.nan)
+        known = texts[~missing]
+        truth = [text in TRUE for text in known.tolist()]
+        if self.boolean and all(t or text in FALSE for t, text in zip(truth, known, strict=True)):
+            out[~missing] = truth
+            return out
+        out[~missing], right = self.format.parse(known)
+        if not right.all():
+            raise ValueError(
+                f"column '{self.name}' held numbers in training and now holds "
+                f"'{known[~right][0]}'; mend the value, or leave the cell empty"
+            )
+        return out
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "kind": "number",
+            "name": self.name,
+            "fill": self.fill,
+            "indicator": self.indicator,
+            "boolean": self.boolean,
+            "decimal": self.format.decimal,
+            "unit": self.format.unit,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "NumberEncoding":
+        unit = saved.text(values["unit"])
+        if not is_unit(unit):
+            raise ValueError(f"{unit!r} is no unit of numbers")
+        return cls(
+            saved.text(values["name"]),
+            saved.number(values["fill"]),
+            saved.flag(values["indicator"]),
+            saved.flag(values["boolean"]),
+            AmountFormat(saved.choice(values["decimal"], MARKS), unit),
+        )
+
+
+def learn_numbers(column: Column, decimal: str | None = None) -> NumberEncoding | None:
+    """The encoding of a column of numbers; None if it holds anything else."""
+    if not column.is_text:
+        return NumberEncoding.learn(column) if column.kind in ("number", "boolean") else None
+    found = kind_of_text(column, decimal)
+    return NumberEncoding.learn(column, found) if found.kind in ("number", "boolean") else None
+
+
+def lacking(name: str, missing: Mask, fill: str, indicator: bool) -> list[str]:
+    """A remark on missing values and what stands for them, if there are any."""
+    count = int(missing.sum())
+    shown = ", and an input shows where" if indicator else ""
+    sentence = f"column '{name}' lacks {count} value(s); the training median {fill} stands for them"
+    return [sentence + shown] if count else []

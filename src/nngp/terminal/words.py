@@ -1,0 +1,42 @@
+"""Words of the command line: options in place of Python's parameters. The library's messages are
+for those who call it from Python; these turn them."""
+
+import re
+
+OPTIONS = (
+    *("weight_var", "bias_var", "noise_var", "input_scaling", "selection", "budget", "solver"),
+    *("engine", "depth", "activation"),
+)
+GIVEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(?:'([^']*)'|([\w.+-]+))")  # solver='cg'
+# noise_var anywhere; words such as depth where a sentence says what their values must be
+LONG = "|".join(name for name in OPTIONS if "_" in name)
+NAMED = re.compile(rf"\b({LONG}|(?:{'|'.join(OPTIONS)})(?= must be))\b")
+SALVAGE = re.compile(r"nngp\.RunStore\('(.*?)'\)\.merge\('(.*?)', salvage=True\)")
+OTHERS = {  # no options: what to say, or not to say, in their place
+    "pass a file from save()": "pass a file that nngp fit wrote",
+    "was the model saved there?": "nngp fit writes one",
+    "; a cluster is nngp.DaskEngine(address)": "; a cluster is --cluster ADDRESS",
+    " (free, or the memory= asked for)": "",
+    ", or relative_noise=True": "",
+    "nngp.normalize on both": "--input-scaling unit",
+    "math.inf": "inf",
+    " or nngp.CG(...)": "",
+    "points would fit": "rows would fit",
+}
+
+
+def in_command_words(sentence: str) -> str:
+    """A message of the library as the command says it.
+
+    >>> in_command_words("needs a factor; condition with solver='cholesky' and noise_var > 0")
+    'needs a factor; condition with --solver cholesky and --noise-var > 0'
+    """
+    for python, ours in OTHERS.items():
+        sentence = sentence.replace(python, ours)
+    sentence = SALVAGE.sub(r"nngp runs \1 --merge \2 --salvage", sentence)
+    sentence = GIVEN.sub(lambda found: f"{_option(found[1])} {found[2] or found[3]}", sentence)
+    return NAMED.sub(lambda found: _option(found[0]), sentence)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

@@ -1,0 +1,386 @@
+"""Data frames in the estimators: one encoder, learned in fit, saved with the model."""
+
+import datetime
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import nngp
+from nngp.predictors.columns import Columns, InputTable, table_of
+
+pd = pytest.importorskip("pandas")
+KINDS = {"regressor": nngp.NNGPRegressor, "classifier": nngp.NNGPClassifier}
+
+
+def houses(n=60, seed=0):
+    """Every kind of column, and a target."""
+    rng = np.random.default_rng(seed)
+    size = rng.uniform(50, 200, n)
+    start = datetime.date(2019, 3, 5)
+    frame = pd.DataFrame(
+        {
+            "size": np.where(rng.random(n) < 0.2, np.nan, size),
+            "rooms": rng.integers(1, 7, n),
+            "town": rng.choice(["Ulm", "Bonn", "Köln"], n),
+            "heating": rng.choice(["gas", "oil", None], n),
+            "garden": rng.random(n) < 0.5,
+            "built": [start + datetime.timedelta(days=int(d)) for d in rng.integers(0, 1500, n)],
+            "tax": [f"${v:,.2f}" for v in rng.uniform(500, 20000, n)],
+            "zone": pd.Categorical(rng.choice([1, 2, 3], n)),
+        }
+    )
+    return frame, 3 * size + 100 * (frame["town"] == "Bonn").to_numpy() + rng.normal(0, 5, n)
+
+
+def answers(kind, y):
+    return y if kind is nngp.NNGPRegressor else np.where(y > 400, "dear", "cheap")
+
+
+def as_polars(frame):
+    polars = pytest.importorskip("polars")
+    columns = {
+        name: [None if value is pd.NA or value != value else value for value in column.tolist()]
+        for name, column in frame.items()
+    }
+    out = polars.DataFrame(columns)
+    return out.with_columns(zone=out["zone"].cast(polars.String).cast(polars.Categorical))
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_frame_with_every_kind_of_column(tmp_path, kind):
+    """One answer from pandas, polars and a mapping, in any order of columns, before and after
+    saving."""
+    frame, y = houses()
+    model = kind(selection=None).fit(frame, answers(kind, y))
+    assert model.feature_names_in_.tolist() == list(frame)
+    assert model.n_features_in_ == 8
+    new, _ = houses(15, seed=1)
+    expected = model.predict(new)
+    model.save(tmp_path / "model.nngp")
+    again = nngp.load(tmp_path / "model.nngp")
+    assert again.columns_ == model.columns_
+    assert again.feature_names_in_.tolist() == list(frame)
+    for table in (new, new[list(new)[::-1]], as_polars(new), dict(new.items())):
+        np.testing.assert_array_equal(again.predict(table), expected)
+        np.testing.assert_array_equal(model.predict(table), expected)
+
+
+def test_the_inputs_are_those_of_scikit_learns_transformers():
+    frame, _ = houses()
+    frame = frame[["size", "town", "heating"]]
+    table = table_of(frame)
+    found = Columns.learn(table)
+    X, remarks = found.encode(table)
+    impute = SimpleImputer(strategy="median", add_indicator=True)
+    one_hot = OneHotEncoder(sparse_output=False)
+    theirs = make_column_transformer((impute, ["size"]), (one_hot, ["town", "heating"]))
+    np.testing.assert_array_equal(X, theirs.fit_transform(frame))
+    assert remarks == []
+    assert found.features == [
+        "size",
+        "size (missing)",
+        *("town=Bonn", "town=Köln", "town=Ulm"),
+        *("heating=gas", "heating=oil", "heating=(missing)"),
+    ]
+
+
+def test_dates_are_days_and_phases():
+    days = [datetime.datetime(2020, 1, 6) + datetime.timedelta(hours=31 * i) for i in range(900)]
+    table = table_of({"when": days})
+    found = Columns.learn(table)
+    X, _ = found.encode(table)
+    epoch = datetime.datetime(1970, 1, 1)
+    np.testing.assert_allclose(X[:, 0], [(d - epoch) / datetime.timedelta(1) for d in days])
+    for j, phase in ((1, _of_year), (3, _of_week), (5, _of_day)):
+        angle = 2 * np.pi * np.array([phase(d) for d in days])
+        np.testing.assert_allclose(X[:, j], np.sin(angle), atol=1e-8)
+        np.testing.assert_allclose(X[:, j + 1], np.cos(angle), atol=1e-8)
+    assert X.shape[1] == len(found.features) == 7
+
+
+def _of_year(day):
+    start, end = datetime.datetime(day.year, 1, 1), datetime.datetime(day.year + 1, 1, 1)
+    return (day - start) / (end - start)
+
+
+def _of_week(day):
+    return (day.weekday() + _of_day(day)) / 7
+
+
+def _of_day(day):
+    return (day - day.replace(hour=0, minute=0, second=0)) / datetime.timedelta(1)
+
+
+@pytest.mark.parametrize(
+    ("count", "step", "cycles"),
+    [(10, 1, []), (20, 1, ["week"]), (90, 1, ["week"]), (90, 10, ["year", "week"])],
+)
+def test_cycles_that_the_dates_do_not_span_are_no_inputs(count, step, cycles):
+    first = datetime.date(2021, 5, 1)
+    days = [first + datetime.timedelta(days=step * i) for i in range(count)]
+    (encoding,) = Columns.learn(table_of({"day": days})).encodings
+    assert list(encoding.cycles) == cycles
+
+
+DATES = {
+    "2024-03-01": (2024, 3, 1),
+    "2024-03-01T13:30:05": (2024, 3, 1, 13, 30, 5),
+    "2024-03-01 13:30:05.250+02:00": (2024, 3, 1, 11, 30, 5, 250000),
+    "2024/3/1": (2024, 3, 1),
+    "31.12.2024": (2024, 12, 31),
+    "31/12/2024 08:15": (2024, 12, 31, 8, 15),
+    "12/31/2024 08:15 PM": (2024, 12, 31, 20, 15),
+    "1 March 2024": (2024, 3, 1),
+    "01-Mar-2024": (2024, 3, 1),
+    "Sept 3, 2024": (2024, 9, 3),
+    "03.04.24": (2024, 4, 3),
+    "03/04/2024": (2024, 3, 4),  # as in America where nothing says otherwise
+}
+
+
+@pytest.mark.parametrize("text", DATES)
+def test_dates_in_text(text):
+    """A date in text is the date that Python has of it."""
+    table = table_of({"day": [text, "n/a", text], "x": [1.0, 2.0, 3.0]})
+    found = Columns.learn(table)
+    X, _ = found.encode(table)
+    truth = np.datetime64(datetime.datetime(*DATES[text]), "us").astype(np.int64) / 86_400e6
+    np.testing.assert_array_equal(X[:, 0], truth)
+
+
+def test_the_order_of_day_and_month_is_that_of_the_column():
+    found = Columns.learn(table_of({"day": ["03/04/2024", "25/04/2024"]}))
+    X, _ = found.encode(table_of({"day": ["03/04/2024"]}))
+    assert np.datetime64(int(X[0, 0]), "D") == np.datetime64("2024-04-03")
+    assert "like '03/04/2024', read as day/month/year" in found.remarks[0]
+    both = Columns.learn(table_of({"day": ["13/04/2024", "04/13/2024"]}))
+    assert "is text" in both.remarks[0]
+
+
+AMOUNTS = [
+    (["$1,234.50", "$7", "-$3"], [1234.5, 7, -3]),
+    (["1.234,56 €", "7,5 €"], [1234.56, 7.5]),
+    (["12%", "7.5 %"], [12, 7.5]),
+    (["1 234 567", "12"], [1234567, 12]),
+    (["1\u202f234,5", "12,25"], [1234.5, 12.25]),
+    (["1'234.5", "2"], [1234.5, 2]),
+    (["(1,200)", "300"], [-1200, 300]),
+    (["USD 5", "USD 1,000"], [5, 1000]),
+    (["1,234", "5,678"], [1234, 5678]),
+    (["0,123", "5,678"], [0.123, 5.678]),
+    (["1.234", "5.678"], [1.234, 5.678]),
+    (["1.234.567", "89"], [1234567, 89]),
+    (["12,34,567", "1,00,000"], [1234567, 100000]),
+    ([" 5 ", "6"], [5, 6]),
+    (["1e-3", "2E5"], [1e-3, 2e5]),
+    (["\u22125", "6"], [-5, 6]),
+]
+
+
+@pytest.mark.parametrize(("texts", "values"), AMOUNTS, ids=[a[0][0] for a in AMOUNTS])
+def test_numbers_in_text(texts, values):
+    table = table_of({"x": texts})
+    X, _ = Columns.learn(table).encode(table)
+    np.testing.assert_array_equal(X[:, 0], values)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        *(["1.2.3", "1.2.4"], ["A1", "A2"], ["10-20", "20-30"], ["192.168.0.1", "10.0.0.1"]),
+        *(["1_000", "2_000"], ["030 123", "030 124"], ["4 rooms", "5 rooms"], ["+", "-"]),
+    ],
+)
+def test_text_that_is_not_numbers(texts):
+    (encoding,) = Columns.learn(table_of({"x": texts})).encodings
+    assert encoding.levels == tuple(sorted(texts))
+
+
+def test_an_open_decimal_mark_follows_the_rest_of_the_table():
+    columns = {"a": ["1,234", "2,345"], "b": ["1,5", "2,5"]}
+    X, _ = Columns.learn(table_of(columns)).encode(table_of(columns))
+    np.testing.assert_array_equal(X, [[1.234, 1.5], [2.345, 2.5]])
+    columns["b"] = ["1.5", "2.5"]
+    X, _ = Columns.learn(table_of(columns)).encode(table_of(columns))
+    np.testing.assert_array_equal(X, [[1234, 1.5], [2345, 2.5]])
+
+
+def test_many_levels_are_bounded():
+    texts = [f"level {i % 70}" for i in range(300)] + ["level 1"] * 5
+    table = table_of({"x": texts})
+    found = Columns.learn(table)
+    X, _ = found.encode(table)
+    assert X.shape == (305, 51)
+    assert found.features[-1] == "x=(other)"
+    np.testing.assert_array_equal(X.sum(axis=1), 1.0)
+    assert "one for the rest" in found.remarks[0]
+
+
+def test_what_is_left_out_and_what_is_new_is_said():
+    frame, y = houses()
+    frame["id"] = [f"house {i}" for i in range(len(frame))]
+    frame["same"] = 1
+    frame["lists"] = [[1]] * len(frame)
+    with pytest.warns(nngp.ColumnWarning) as said:
+        model = nngp.NNGPRegressor(selection=None).fit(frame, y)
+    assert [str(w.message) for w in said] == [
+        "column 'id' is left out: each row has a text of its own, as identifiers do",
+        "column 'same' is left out: it is constant",
+        "column 'lists' is left out: it holds neither numbers, text nor dates",
+    ]
+    new = frame[model.columns_.used].iloc[:4].assign(town=["Rom", "Rom", "Bern", "Ulm"], extra=1)
+    with pytest.warns(nngp.ColumnWarning) as said:
+        model.predict(new)
+    assert [str(w.message) for w in said] == [
+        "column 'town' has 3 value(s) that training did not: 'Rom', 'Bern'; they count as none of "
+        "the known ones",
+        "columns that training did not have are ignored: 'extra'",
+    ]
+
+
+def test_missing_columns_are_named_in_one_error():
+    frame, y = houses()
+    model = nngp.NNGPRegressor(selection=None).fit(frame, y)
+    with pytest.raises(ValueError, match=r"no columns 'size' \(did you mean 'Size'\?\), 'town'"):
+        model.predict(frame.rename(columns={"size": "Size"}).drop(columns="town"))
+    with pytest.raises(ValueError, match="column 'rooms' held numbers in training and now holds"):
+        model.predict(frame.assign(rooms="many"))
+    with pytest.raises(ValueError, match="more than one column 'town'"):
+        model.predict(frame.rename(columns={"zone": "town"}))
+
+
+def test_arrays_for_a_model_of_a_table():
+    """An array is taken where it can only mean one thing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    gaps = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    frame = pd.DataFrame(gaps, columns=["a", "b", "c"])
+    model = nngp.NNGPRegressor(selection=None).fit(frame, X[:, 0])
+    np.testing.assert_array_equal(model.predict(gaps), model.predict(frame))
+    with pytest.raises(ValueError, match=r"'a', 'b', 'c' and got an array with 2 column"):
+        model.predict(X[:, :2])
+    text, y = houses()
+    with pytest.raises(ValueError, match="pass a data frame, because 'town'"):
+        nngp.NNGPRegressor(selection=None).fit(text, y).predict(np.zeros((2, 8)))
+
+
+def test_plain_numbers_follow_scikit_learn():
+    """A frame of numbers is an array with names, and has its bits."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    model = nngp.NNGPRegressor(budget=8)
+    bare = clone(model).fit(X, X[:, 0]).predict(X)
+    framed = clone(model).fit(pd.DataFrame(X, columns=["a", "b"]), X[:, 0])
+    assert framed.columns_ is None
+    np.testing.assert_array_equal(framed.predict(pd.DataFrame(X, columns=["a", "b"])), bare)
+    np.testing.assert_array_equal(framed.fit(X, X[:, 0]).predict(X), bare)
+    assert not hasattr(framed, "feature_names_in_")
+
+
+def test_scikit_learns_tools_take_such_frames():
+    frame, y = houses()
+    model = make_pipeline(nngp.NNGPRegressor(selection=None))
+    assert cross_val_score(model, frame, y, cv=3).mean() > 0.3
+
+
+def test_types_of_pandas_that_hold_their_own_missing_values():
+    frame = pd.DataFrame(
+        {
+            "i": pd.array([1, None, 3, 4], dtype="Int64"),
+            "b": pd.array([True, None, False, True], dtype="boolean"),
+            "s": pd.array(["u", None, "v", "u"], dtype="string"),
+            "t": pd.to_datetime(["2024-01-01", None, "2024-01-03", "2024-01-03"]).tz_localize(
+                "UTC"
+            ),
+            "d": pd.to_timedelta([1, None, 2, 4], unit="D"),
+            "o": [1, None, "x", 2.5],
+            "p": pd.period_range("2024-01", periods=4, freq="M"),
+        }
+    )
+    found = Columns.learn(table_of(frame))
+    X, _ = found.encode(table_of(frame))
+    assert found.features == [
+        *("i", "b", "s=u", "s=v", "s=(missing)", "t", "d", "o=1", "o=2.5", "o=x", "o=(missing)"),
+        *("p", "p (sine of week)", "p (cosine of week)"),
+    ]
+    np.testing.assert_array_equal(X[:, 0], [1, 3, 3, 4])
+    np.testing.assert_array_equal(X[:, 1], [1, 1, 0, 1])
+    np.testing.assert_array_equal(X[:, 5], [19723, 19725, 19725, 19725])
+    np.testing.assert_array_equal(X[:, 6], [1, 2, 2, 4])
+
+
+def leaves(value, path=()):
+    """Paths to every plain value in nested dictionaries and lists."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, part in items:
+            yield from leaves(part, (*path, key))
+        yield path
+    else:
+        yield path
+
+
+def test_a_changed_encoder_is_a_damaged_file(tmp_path):
+    """Every value of the encoder in a file is checked: each is replaced by several wrong ones."""
+    frame, y = houses(20)
+    nngp.NNGPRegressor(selection=None).fit(frame, y).save(tmp_path / "model.nngp")
+    with zipfile.ZipFile(tmp_path / "model.nngp") as archive:
+        good = json.loads(archive.read("header.json"))["fitted"]["columns"]
+    paths = [path for path in leaves(good) if path]
+    assert len(paths) > 60
+    for path in paths:
+        for wrong in (None, {}, [3], -1.5e400):
+            bad = json.loads(json.dumps(good))
+            place = bad
+            for key in path[:-1]:
+                place = place[key]
+            if place[path[-1]] == wrong:
+                continue
+            place[path[-1]] = wrong
+            with pytest.raises((ValueError, KeyError, TypeError)):
+                Columns.from_dict(bad)
+    assert Columns.from_dict(good).as_dict() == good
+
+
+def test_the_loader_says_that_the_file_is_damaged(tmp_path):
+    frame, y = houses(20)
+    path = tmp_path / "model.nngp"
+    nngp.NNGPRegressor(selection=None).fit(frame, y).save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["header.json"])
+    header["fitted"]["columns"]["encodings"][0]["fill"] = "much"
+    members["header.json"] = json.dumps(header).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(nngp.ModelFileError, match="damaged"):
+        nngp.load(path)
+
+
+def test_what_is_masked_in_a_table_is_missing():
+    """What lies under the mask is never read; in an array, which has no gaps, a mask is refused."""
+    values, mask = np.arange(12.0), np.arange(12) % 6 == 0
+    hidden = np.ma.masked_array(np.where(mask, 1e9, values), mask)
+    objects = [np.ma.masked if gap else value for value, gap in zip(values, mask, strict=True)]
+    plain = np.where(mask, np.nan, values)
+    tables = [table_of({"a": column}) for column in (plain, hidden, objects)]
+    expected, *others = (Columns.learn(table).encode(table)[0] for table in tables)
+    assert all(np.array_equal(other, expected) for other in others)
+    model = nngp.NNGPRegressor(selection=None).fit({"a": plain}, values)
+    with pytest.raises(TypeError, match="masked values"):
+        model.predict(hidden[:, None])
+
+
+def test_columns_of_different_length_are_refused():
+    with pytest.raises(ValueError, match="differ in length"):
+        table_of({"a": [1, 2], "b": [1]})
+    assert len(InputTable(())) == 0

@@ -1,0 +1,451 @@
+"""Damaged and forged model files: refused with one sentence, or no prediction differs.
+
+`pytest tests/predictors/test_damaged.py -m slow -s` prints tables of what was done and what came of
+it: every bit of the headers, 5,000 random mutations of a model with 3,000 points.
+"""
+
+import inspect
+import json
+import sys
+import tracemalloc
+import zipfile
+from collections import Counter
+
+import numpy as np
+import pytest
+from damage import (
+    archive_of,
+    bits_of_structure,
+    finite,
+    flip,
+    forged,
+    leaves,
+    members_of,
+    mutated,
+    npy_bytes,
+    outcome,
+    put,
+    table,
+)
+
+import nngp
+from nngp import _archive
+
+FINE = ("refused", "same")
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = X[:, 0] ** 2 + 0.1 * RNG.normal(size=60)
+CLASSES = np.array(["a", "b", "cc"])[np.digitize(Y, [0.3, 1])]
+TABLE = {
+    "size": [*X[:50, 0], *[np.nan] * 10],
+    "town": ["Ulm", "Bonn", None] * 20,
+    "day": np.datetime64("2024-01-01") + np.arange(60),
+    "price": [f"${1000 + 7 * i:,}" for i in range(60)],
+}
+MODELS = {
+    "regressor": lambda: nngp.NNGPRegressor(selection=None).fit(X, Y),
+    "sphere": lambda: nngp.NNGPRegressor(selection=None, input_scaling="sphere").fit(X, Y),
+    "classifier": lambda: nngp.NNGPClassifier(selection=None).fit(X, CLASSES),
+    "cg": lambda: nngp.NNGPRegressor(selection=None, solver="cg").fit(X, Y),
+    "no factor": lambda: nngp.NNGPRegressor(selection=None).fit(X, Y),
+    "table": lambda: nngp.NNGPRegressor(selection=None).fit(TABLE, Y),
+}
+
+
+def predictions(model, points=X):
+    if hasattr(model, "classes_"):
+        return np.column_stack([model.predict_proba(points), model.predict_variance(points)])
+    return np.column_stack(model.predict(points, return_std=True))
+
+
+class Saved:
+    """A saved model, and a file for damaged copies of it."""
+
+    def __init__(self, path, model, points=X, **options):
+        model.save(path, **options)
+        self.path, self.whole, self.points = path, path.read_bytes(), points
+        self.expected = predictions(model, points)
+
+    def judge(self, data, same=None):
+        """What becomes of a file: see `outcome`."""
+        self.path.write_bytes(data)
+        return outcome(self.predict, nngp.ModelFileError, same or self.same)
+
+    def same(self, found):
+        return np.array_equal(found, self.expected)
+
+    def predict(self):
+        return predictions(nngp.load(self.path, engine="cpu"), self.points)
+
+    def array(self, name):
+        return np.load(self.path_of_whole(), allow_pickle=False)[name]
+
+    def path_of_whole(self):
+        path = self.path.with_name("whole.npz")
+        path.write_bytes(self.whole)
+        return path
+
+
+@pytest.fixture(params=MODELS)
+def saved(request, tmp_path):
+    factor, points = request.param != "no factor", TABLE if request.param == "table" else X
+    return Saved(tmp_path / "model.nngp", MODELS[request.param](), points, factor=factor)
+
+
+@pytest.fixture
+def regressor(tmp_path):
+    return Saved(tmp_path / "model.nngp", MODELS["regressor"]())
+
+
+def test_a_shape_that_was_changed(tmp_path):
+    """Every bit of a shape was silently used once: the reader stopped before the member's end."""
+    points = np.random.default_rng(1).normal(size=(200, 3))
+    model = nngp.NNGPRegressor(selection=None).fit(points, points[:, 0])
+    saved = Saved(tmp_path / "model.nngp", model, points)
+    edges = json.loads(members_of(saved.whole)["header.json"])["posterior"]["edges"]
+    shape = b"(%d, %d)" % (edges[1], edges[1])
+    assert shape in saved.whole
+    for other in (b"(%d, %d)" % (edges[1] - 10, edges[1]), b"(%d, %d)" % (edges[1], edges[1] - 8)):
+        assert saved.judge(saved.whole.replace(shape, other, 1)) == "refused"
+
+
+def test_tiles_that_are_too_small_for_blas(regressor):
+    names = [n[:-4] for n in members_of(regressor.whole) if n.startswith("factor/")]
+    assert names
+    for shape in ((1, 384), (60, 1), (1, 1), (0, 60)):
+        tiles = {name: np.zeros(shape) for name in names}
+        assert regressor.judge(forged(regressor.whole, **tiles)) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("noise.stated", "nan"),
+        ("noise.stated", -1.0),
+        ("noise.stated", 1e400),
+        ("noise.unit", 0),
+        ("noise_var", 7.0),
+        ("split.scale", 0),
+        ("split.scale", -1.0),
+        ("split.offset", -1),
+        ("split.input_var", 1.0),
+        ("architecture.depth", -1),
+        ("architecture.depth", 10**9),
+        ("architecture.depth", 2.5),
+        ("architecture.depth", True),
+        ("architecture.depth", "deep"),
+        ("architecture.activation", "rleu"),
+        ("architecture.activation", ["leaky_relu", 10**400]),
+        ("architecture.activation", {}),
+        ("architecture.weight_var", -1.0),
+        ("architecture.weight_var", "nan"),
+        ("architecture.weight_var", 1e300),
+        ("architecture.bias_var", [0.1]),
+        ("n", 59),
+        ("d", 1),
+        ("outputs", 0),
+        ("outputs", 10**30),
+        ("edges", [0, 30, 30, 60]),
+        ("edges", [0, "60"]),
+        ("edges", [0, 61]),
+        ("beta", 1.0),
+        ("solver", "lu"),
+        ("factor", "yes"),
+        ("tile_type", "float16"),
+        ("log_det", 3.0),
+        ("report.n", -1),
+        ("report.seconds", [1]),
+        ("seconds", {}),
+        ("single", True),
+    ],
+)
+def test_values_that_no_model_has(regressor, place, value):
+    def change(header):
+        put(header["posterior"], place.split("."), value)
+
+    assert regressor.judge(forged(regressor.whole, change)) == "refused"
+
+
+def test_parameters_that_no_estimator_has(regressor):
+    params = [("depth", "x"), ("depth", 10**9), ("noise_var", -1), ("solver", {"cg": {"rank": -1}})]
+    params += [("selection", 3), ("budget", 0.5), ("activation", {"activation": 5}), ("new", 1)]
+    for name, value in params:
+        changed = forged(regressor.whole, lambda h, n=name, v=value: put(h["params"], [n], v))
+        assert regressor.judge(changed) == "refused", (name, value)
+
+
+def test_scalings_that_no_fit_has(regressor):
+    for name, value in (("target_spread", 0.0), ("target_spread", -1.0), ("target_spread", 1e308)):
+        assert regressor.judge(forged(regressor.whole, **{name: np.array([value])})) == "refused"
+    for name, value in (("input_factor", -1.0), ("input_factor", 1e300), ("input_center", 1e300)):
+        array = regressor.array(name)
+        array[1] = value
+        assert regressor.judge(forged(regressor.whole, **{name: array})) == "refused"
+
+
+def test_ranges_that_no_data_have(regressor):
+    low, high = regressor.array("input_low"), regressor.array("input_high")
+    others = {"input_low": high + 1, "input_high": np.full_like(high, np.nan)}
+    for name, array in (*others.items(), ("input_low", low[:2]), ("input_high", high[None])):
+        assert regressor.judge(forged(regressor.whole, **{name: array})) == "refused", name
+    for name, values in {
+        "row_size": (-1.0, "1", None, "inf"),
+        "log_evidence": (None, 7, {}),
+    }.items():
+        for value in values:
+            changed = forged(regressor.whole, lambda h, n=name, v=value: put(h["fitted"], [n], v))
+            assert regressor.judge(changed) == "refused", (name, value)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (["names"], ["size", "town", "day", "day"]),
+        (["names"], ["size", "town", "day", "cost"]),
+        (["encodings"], []),
+        (["encodings", 0, "fill"], "many"),
+        (["encodings", 0, "fill"], 10**400),
+        (["encodings", 0, "fill"], 1e300),
+        (["encodings", 2, "fill"], 1.0),  # a day that was not seen
+        (["encodings", 0, "indicator"], False),  # another number of inputs
+        (["encodings", 0, "kind"], "code"),
+        (["encodings", 1, "levels"], ["Bonn", "Bonn"]),
+        (["encodings", 1, "levels"], ["Bonn"]),
+        (["encodings", 1, "levels"], ["Ulm", "Bonn"]),
+        (["encodings", 2, "cycles"], ["century"]),
+        (["encodings", 2, "fill"], 1e12),
+        (["encodings", 3, "decimal"], ";"),
+        (["encodings", 3, "unit"], "x"),
+        (["left_out"], [3]),
+        ([], None),
+    ],
+)
+def test_columns_that_no_encoder_has(tmp_path, place, value):
+    saved = Saved(tmp_path / "model.nngp", MODELS["table"](), TABLE)
+    assert saved.judge(saved.whole) == "same"
+    changed = forged(saved.whole, lambda h: put(h["fitted"], ["columns", *place], value))
+    assert saved.judge(changed) == "refused"
+
+
+def test_a_factor_that_is_not_that_of_the_weights(tmp_path):
+    """Signs of entries change no row's length, so only the weights can tell."""
+    model = nngp.NNGPRegressor(selection=None, noise_var=1e-8).fit(*sines(700))
+    saved = Saved(tmp_path / "model.nngp", model, X[:5, :2])
+    tiles = [name[:-4] for name in members_of(saved.whole) if name.startswith("factor/")]
+    assert len(tiles) > 1
+    for name in tiles:
+        tile = saved.array(name)
+        tile[np.unravel_index(np.abs(np.tril(tile, -1)).argmax(), tile.shape)] *= -1
+        assert saved.judge(forged(saved.whole, **{name: tile})) == "refused", name
+
+
+def sines(n):
+    points = np.random.default_rng(0).normal(size=(n, 2))
+    return points, np.sin(points[:, 0])
+
+
+def test_classes_that_are_not_in_order(tmp_path):
+    saved = Saved(tmp_path / "model.nngp", MODELS["classifier"]())
+    for labels in (["b", "a", "cc"], ["a", "a", "cc"], ["a", "b"]):
+        array = np.array(labels, "<U2")
+        assert saved.judge(forged(saved.whole, classes=array)) == "refused"
+
+
+NASTY = (None, True, -1, 0, 3.7, 1e300, 1e-300, 10**400, "x", "nan", "inf", [], ["a"], {}, [[[]]])
+
+
+@pytest.mark.filterwarnings("ignore::nngp.ColumnWarning")  # of categories with other names
+def test_any_value_in_the_header(saved):
+    """Whatever stands in the place of a value: an error with a sentence, or finite predictions."""
+    header = json.loads(members_of(saved.whole)["header.json"])
+    rng = np.random.default_rng(0)
+    places = [place for place in leaves(header) if place[0] != "checksums" and len(place) < 5]
+    for place in places:
+        value = NASTY[rng.integers(len(NASTY))]
+        changed = forged(saved.whole, lambda h, p=place, v=value: put(h, p, v))
+        assert saved.judge(changed, finite) in FINE, (place, value)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nngp.ColumnWarning")  # as above
+def test_every_value_in_the_header(saved):
+    header = json.loads(members_of(saved.whole)["header.json"])
+    for place in leaves(header):
+        for value in NASTY:
+            changed = forged(saved.whole, lambda h, p=place, v=value: put(h, p, v))
+            assert saved.judge(changed, finite) in FINE, (place, value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [(np.nan, 1e160, 0.0), pytest.param((np.inf, 1e308, -1e308), marks=pytest.mark.slow)],
+)
+def test_any_value_in_an_array(saved, values):
+    """Right checksums, wrong values: an error with a sentence, or finite predictions."""
+    for name, content in members_of(saved.whole).items():
+        if not name.endswith(".npy") or name == "classes.npy":
+            continue
+        array = saved.array(name[:-4])
+        for value in values:
+            one = array.copy()
+            one.flat[RNG.integers(one.size)] = value
+            for other in (one, np.full_like(array, value)):
+                changed = forged(saved.whole, **{name[:-4]: other})
+                assert saved.judge(changed, finite) in FINE, (name, value)
+        others = array.T.copy(), array[:1], array.astype("f4"), array.astype(">f8"), array[None]
+        for other in others:
+            changed = forged(saved.whole, **{name[:-4]: other})
+            assert saved.judge(changed, finite) in FINE, (name, other.shape, other.dtype)
+        assert saved.judge(forged(saved.whole, **{name[:-4]: content + b"\0"})) == "refused"
+
+
+def test_arrays_that_changed_places(saved):
+    """Members of one shape under each other's names, each with its own checksum."""
+    members = members_of(saved.whole)
+    names = [name for name in members if name.endswith(".npy")]
+    pairs = 0
+    for a in names:
+        for b in names:
+            if a < b and len(members[a]) == len(members[b]) and members[a] != members[b]:
+                swapped = members | {a: members[b], b: members[a]}
+                assert saved.judge(archive_of(swapped)) == "refused", (a, b)
+                pairs += 1
+    assert pairs
+
+
+def test_archives_of_another_kind(regressor):
+    members, whole = members_of(regressor.whole), regressor.whole
+    assert regressor.judge(archive_of(members)) == "same"
+    assert regressor.judge(archive_of(members | {"more.npy": npy_bytes(np.eye(2))})) == "refused"
+    assert regressor.judge(archive_of(members | {"code.py": b""})) == "refused"
+    assert regressor.judge(b"PK" + whole) == "refused"
+    assert regressor.judge(whole + b"\0") == "refused"
+    deep = members | {"header.json": b"[" * 1_000_000}
+    assert regressor.judge(archive_of(deep)) == "refused"
+    for text in (b"", b"{}", b"3", b"\xff", b'{"format": "nngp-model"}', b"[" * 100):
+        assert regressor.judge(archive_of(members | {"header.json": text})) == "refused"
+    regressor.path.write_bytes(b"")
+    with zipfile.ZipFile(regressor.path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    assert regressor.judge(regressor.path.read_bytes()) == "refused"
+
+
+def test_an_archive_beyond_four_gigabytes(regressor, monkeypatch):
+    """As zipfile writes one, with the limit set lower."""
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 100)
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 3)
+    large = archive_of(members_of(regressor.whole))
+    monkeypatch.undo()
+    assert b"PK\6\6" in large
+    assert regressor.judge(large) == "same"
+    for bit in bits_of_structure(large)["zip structures"][::61]:
+        assert regressor.judge(flip(large, bit)) in FINE
+
+
+@pytest.mark.parametrize("error", [MemoryError("full"), KeyboardInterrupt(), RuntimeError("GPU")])
+def test_what_is_not_the_files_fault_is_not_called_damage(regressor, monkeypatch, error):
+    def broken(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("nngp.posterior.serialize.find_engine", broken)
+    with pytest.raises(type(error)):
+        nngp.load(regressor.path)
+
+
+@pytest.mark.parametrize("left", [20, 40, 80, 160])
+def test_a_callers_recursion_is_not_called_damage(regressor, left):
+    """Near the end of Python's stack a good file is loaded, or there is no room: no damage."""
+
+    def descend(frames):
+        return descend(frames - 1) if frames else regressor.predict()
+
+    frames = sys.getrecursionlimit() - len(inspect.stack()) - left
+    found = outcome(lambda: descend(frames), nngp.ModelFileError, finite)
+    assert found == "same" or found.startswith("RecursionError")
+
+
+def test_no_more_is_allocated_than_the_file_holds(regressor):
+    member = bytearray(members_of(regressor.whole)["X.npy"])
+    for shape in (b"(60000000, 3)", b"(6000000000,)"):
+        large = bytes(member).replace(b"(60, 3), }      ", shape + b", }")
+        changed = forged(regressor.whole, X=large)
+        assert peak(lambda data=changed: regressor.judge(data)) < 5e6
+
+
+def peak(use):
+    tracemalloc.start()
+    try:
+        use()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_bits_of_the_headers(regressor):
+    """A sample; the slow run flips every one."""
+    for bits in bits_of_structure(regressor.whole).values():
+        for bit in RNG.choice(bits, min(len(bits), 150), replace=False):
+            assert regressor.judge(flip(regressor.whole, int(bit))) in FINE
+
+
+@pytest.mark.slow
+def test_every_bit_of_the_headers(regressor, capsys):
+    counts = {}
+    for kind, bits in bits_of_structure(regressor.whole).items():
+        counts[kind] = Counter(regressor.judge(flip(regressor.whole, bit)) for bit in bits)
+    with capsys.disabled():
+        print("\n" + table("Every single bit of a saved model's headers, flipped", counts))
+    assert all(set(found) <= set(FINE) for found in counts.values())
+
+
+def large_model(path, n):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(n, 4))
+    model = nngp.NNGPRegressor(selection=None).fit(points, np.sin(points[:, 0]))
+    return Saved(path, model, points[:20])
+
+
+def mutations(saved, number, seed):
+    """Counts of outcomes by kind, and the largest memory beside the file, in files."""
+    rng, counts, most = np.random.default_rng(seed), {}, 0
+    for _ in range(number):
+        kind, data = mutated(saved.whole, rng)
+        saved.path.write_bytes(data)
+        size = len(data)
+        del data
+        tracemalloc.start()
+        found = outcome(saved.predict, nngp.ModelFileError, saved.same)
+        most = max(most, tracemalloc.get_traced_memory()[1] - 2 * size)
+        tracemalloc.stop()
+        counts.setdefault(kind, Counter())[found] += 1
+    return counts, most
+
+
+SLACK = 30e6  # bytes beside twice the file: Python's own, and those of a prediction
+
+
+def test_random_mutations(tmp_path):
+    counts, most = mutations(large_model(tmp_path / "model.nngp", 600), 60, 0)
+    assert all(set(found) <= set(FINE) for found in counts.values()), counts
+    assert most < SLACK
+
+
+@pytest.mark.slow
+def test_five_thousand_random_mutations(tmp_path, capsys):
+    saved = large_model(tmp_path / "model.nngp", 3000)
+    counts, most = mutations(saved, 5000, 1)
+    title = f"Random mutations of a model with 3,000 points, {len(saved.whole) / 1e6:.0f} MB"
+    with capsys.disabled():
+        print("\n" + table(title, counts) + f"\nmemory beyond twice the file: {most / 1e6:.0f} MB")
+    assert all(set(found) <= set(FINE) for found in counts.values()), counts
+    assert most < SLACK
+
+
+def test_the_largest_member_is_read_to_its_end(tmp_path):
+    saved = large_model(tmp_path / "model.nngp", 600)
+    with _archive.open_stored(saved.path) as archive:
+        member = max(archive.members.values(), key=lambda member: member.size)
+    assert member.size > 100_000
+    for place in (member.start + 200, member.start + 5000, member.start + member.size - 1):
+        assert saved.judge(flip(saved.whole, 8 * place)) == "refused"

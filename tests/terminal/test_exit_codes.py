@@ -1,0 +1,308 @@
+"""Exit codes and messages: the same for the same fault in all commands, as docs/command-line.md has
+them, in the command's words, and no line longer than the terminal is wide."""
+
+import json
+import os
+import re
+import sqlite3
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pl = pytest.importorskip("polars")
+pytest.importorskip("typer")
+
+import nngp  # noqa: E402
+from nngp.terminal.app import COMMANDS  # noqa: E402
+from nngp.terminal.words import in_command_words  # noqa: E402
+
+DONE, USAGE, DATA, RESOURCES, INTERRUPTED = 0, 2, 3, 4, 130
+FINITE = "--trials 1 --width 4 --steps 10 --train 20"
+FAULTS = {  # the exit code of a fault, and each command that can meet it
+    "missing file": (
+        DATA,
+        [
+            "fit no.csv -t y",
+            "predict no.nngp good.csv",
+            "predict good.nngp no.csv",
+            "evaluate no.nngp good.csv",
+            "evaluate good.nngp no.csv",
+            "inspect no.nngp",
+            "kernel no.csv",
+            "runs no.db",
+            "report no.db",
+        ],
+    ),
+    "a folder in place of a file": (
+        DATA,
+        [
+            "fit folder.csv -t y",
+            "predict folder.nngp good.csv",
+            "evaluate folder.nngp good.csv",
+            "inspect folder.nngp",
+            "kernel folder.csv",
+            "runs folder.db",
+            "report folder.db",
+        ],
+    ),
+    "unreadable file": (
+        DATA,
+        [
+            "fit broken.parquet -t y",
+            "predict good.nngp broken.parquet",
+            "evaluate good.nngp broken.parquet",
+            "kernel broken.parquet",
+        ],
+    ),
+    "damaged model": (
+        DATA,
+        ["predict cut.nngp good.csv", "evaluate cut.nngp good.csv", "inspect cut.nngp"],
+    ),
+    "damaged store": (
+        DATA,
+        [
+            "runs damaged.db",
+            "report damaged.db",
+            f"finite --store damaged.db {FINITE}",
+            f"gap --store damaged.db {FINITE}",
+            "reproduce fig7 --store damaged.db",
+        ],
+    ),
+    "unknown value": (
+        USAGE,
+        [
+            "fit good.csv -t y --engine tpu",
+            "fit good.csv -t y --solver lu",
+            "fit good.csv -t y --selection cv",
+            "fit good.csv -t y --activation rleu",
+            "fit good.csv -t no",
+            "predict good.nngp good.csv --engine tpu",
+            "evaluate good.nngp good.csv --engine tpu",
+            "kernel good.csv --activation rleu",
+            "phase rleu",
+            "runs runs.db --status lost",
+            "finite --activation rleu",
+            "finite --engine tpu",
+            "gap --activation rleu",
+            "reproduce fig7 --engine tpu",
+            "reproduce fig77",
+            "reproduce fig7 --dataset mnits",
+            "datasets --unknown",
+        ],
+    ),
+    "output that cannot be written": (
+        USAGE,
+        [
+            "fit good.csv -t y -o no/model.nngp",
+            "fit good.csv -t y -o /proc/model.nngp",
+            "fit good.csv -t y -o folder.csv",
+            "predict good.nngp good.csv -o no/out.csv",
+            "predict good.nngp good.csv -o /proc/out.csv",
+            "kernel good.csv -o no/K.npy",
+            "kernel good.csv -o /proc/K.npy",
+            "phase -o no/phase.svg",
+            "phase -o /proc/phase.svg",
+            "runs runs.db --export no/runs.csv",
+            "runs runs.db --export /proc/runs.csv",
+            f"finite -o no/finite.png {FINITE}",
+            f"finite -o /proc/finite.png {FINITE}",
+            f"gap -o /proc/gap.png {FINITE}",
+            "reproduce fig7 -o /proc/reproduction",
+            "report runs.db -o no/report.html",
+            "report runs.db -o /proc/report.html",
+            "demo --folder /proc/demo",
+            "demo --folder good.csv",
+        ],
+    ),
+    "no GPU": (
+        RESOURCES,
+        [
+            "fit good.csv -t y --engine gpu",
+            "predict good.nngp good.csv --engine gpu",
+            "evaluate good.nngp good.csv --engine gpu",
+            "finite --engine gpu",
+            "reproduce fig7 --engine gpu",
+        ],
+    ),
+}
+CASES = [(fault, words) for fault, (_, calls) in FAULTS.items() for words in calls]
+WORK = {  # a function that every command calls, to fail in
+    "fit": ("nngp.terminal.fit.read_table", "fit good.csv -t y"),
+    "predict": ("nngp.terminal.predict.read_header", "predict good.nngp good.csv"),
+    "evaluate": ("nngp.terminal.predict.read_header", "evaluate good.nngp good.csv"),
+    "inspect": ("nngp.terminal.predict.read_header", "inspect good.nngp"),
+    "kernel": ("nngp.terminal.kernel.read_table", "kernel good.csv"),
+    "phase": ("nngp.terminal.phase.phases", "phase"),
+    "runs": ("nngp.terminal.runs.unpacked", "runs runs.db"),
+    "finite": ("nngp.terminal.finite.split", "finite"),
+    "gap": ("nngp.terminal.finite.split", "gap"),
+    "reproduce": ("nngp.terminal.reproduce.RunStore", "reproduce fig7"),
+    "report": ("nngp.terminal.report.unpacked", "report runs.db"),
+    "datasets": ("nngp.terminal.datasets.where", "datasets"),
+    "demo": ("nngp.terminal.demo.load_diabetes", "demo"),
+}
+FAILURES = {
+    "interrupted": (KeyboardInterrupt(), INTERRUPTED),
+    "out of memory": (MemoryError(), RESOURCES),
+    "missing package": (ImportError("install it with: pip install 'nngp[plots]'"), RESOURCES),
+    "unreadable": (PermissionError(13, "Permission denied"), DATA),
+    "of the database": (sqlite3.DatabaseError("file is not a database"), DATA),
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Files, good and bad."""
+    folder = tmp_path_factory.mktemp("files")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=30)
+    table = pl.DataFrame({"a_column_with_a_long_name": X[:, 0], "b": X[:, 1], "y": y})
+    table.write_csv(folder / "good.csv")
+    (folder / "broken.parquet").write_text("hello")
+    (folder / "damaged.db").write_bytes(b"SQLite format 3\0" + b"x" * 4000)
+    for name in ("folder.csv", "folder.nngp", "folder.db"):
+        (folder / name).mkdir()
+    with nngp.RunStore(folder / "runs.db") as store:
+        configs = [{"width": w, "a_long_name_of_a_setting": "text " * 9} for w in (1, 2)]
+        for key in store.declare("e", configs):
+            store.claim([key])
+            store.finish(key, {f"a_result_{i}": i / 7 for i in range(9)}, seconds=1.0)
+    before = os.getcwd()
+    try:
+        os.chdir(folder)
+        with pytest.raises(SystemExit):
+            call("fit good.csv -t y --budget 3 -o good.nngp")
+    finally:
+        os.chdir(before)
+    whole = (folder / "good.nngp").read_bytes()
+    (folder / "cut.nngp").write_bytes(whole[: len(whole) // 2])
+    return folder
+
+
+def call(words):
+    from nngp.terminal.app import app
+
+    app(words.split())
+
+
+@pytest.fixture
+def said(place, monkeypatch, capsys):
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def words_to_output(words):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            call(words)
+        return left.value.code or 0, *capsys.readouterr()
+
+    return words_to_output
+
+
+@pytest.mark.parametrize(("fault", "words"), CASES)
+def test_one_fault_has_one_code(said, fault, words):
+    if "/proc" in words and not Path("/proc").is_dir():
+        pytest.skip("there is no /proc")
+    if fault == "no GPU":
+        jax = pytest.importorskip("jax")
+        if any(device.platform == "gpu" for device in jax.devices()):
+            pytest.skip("this machine has a GPU")
+    code, out, err = said(words)
+    assert code == FAULTS[fault][0]
+    check_message(out, err)
+
+
+def check_message(out, err):
+    """One sentence in the command's words, in lines that fit, and no result."""
+    text = re.sub(r"[│╭╮╰╯─]", " ", err)
+    assert out == ""
+    assert "Traceback" not in err
+    assert "error" in text.lower()
+    assert not re.search(r"\b\w+_(var|scaling)\b|=None|='|String|Float64|NoneType|Errno", text)
+    assert max(map(len, err.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_failures_on_the_way(said, monkeypatch, command, failure):
+    error, expected = FAILURES[failure]
+    place, words = WORK[command]
+
+    def fail(*arguments, **more):
+        raise error
+
+    monkeypatch.setattr(place, fail)
+    if command == "datasets" and isinstance(error, OSError):
+        pytest.skip("a set that cannot be read is one of its results")
+    code, out, err = said(words)
+    assert code == expected
+    check_message(out, err)
+
+
+def test_a_missing_package_of_the_command_itself(monkeypatch, capsys):
+    from nngp.terminal import main
+
+    monkeypatch.setitem(sys.modules, "nngp.terminal.app", None)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == RESOURCES
+    assert "pip install 'nngp[cli]'" in capsys.readouterr().err
+
+
+RESULTS = [
+    "fit good.csv -t y --budget 3 -o other.nngp",
+    "evaluate good.nngp good.csv",
+    "inspect good.nngp",
+    "kernel good.csv -o K.csv",
+    "phase relu -o phase.svg",
+    "runs runs.db",
+    "runs runs.db --columns width,a_result_1,a_result_2,a_result_3,a_long_name_of_a_setting",
+    "datasets",
+    *(f"{name} --help" for name in COMMANDS),
+    "--help",
+]
+
+
+@pytest.mark.parametrize("words", RESULTS)
+def test_results_fit_the_terminal(said, words):
+    code, out, err = said(words)
+    assert code == DONE
+    assert out
+    assert max(map(len, [*out.splitlines(), *err.splitlines()])) <= 80
+
+
+def test_tables_that_are_too_wide_go_on_below(monkeypatch, capsys):
+    from nngp.terminal.output import print_rows
+
+    names = [f"a_column_{i}" for i in range(12)]
+    rows = [{name: 10.0**i for i, name in enumerate(names)} for _ in range(3)]
+    for columns, blocks in (("60", 3), ("", 1)):
+        monkeypatch.setenv("COLUMNS", columns)
+        print_rows("a title", rows, names, 3)
+        title, *lines = capsys.readouterr().out.splitlines()
+        assert title == "a title"
+        assert len(lines) == 4 * blocks
+        assert columns == "" or max(map(len, lines)) <= 60
+        assert " ".join(lines).split().count("1e+11") == 3
+        assert [head for line in lines[::4] for head in line.split()] == names
+
+
+def test_json_is_one_line(said):
+    for words in ("inspect good.nngp --json", "evaluate good.nngp good.csv --json"):
+        _, out, _ = said(words)
+        assert len(out.splitlines()) == 1
+        json.loads(out)
+
+
+def test_words_of_the_command():
+    for python, ours in {
+        "use solver='cg' or engine='cpu'": "use --solver cg or --engine cpu",
+        "noise_var must be >= 0, got None": "--noise-var must be >= 0, got None",
+        "depth must be a whole number": "--depth must be a whole number",
+        "at this depth the engine": "at this depth the engine",
+        "set weight_var and bias_var": "set --weight-var and --bias-var",
+    }.items():
+        assert in_command_words(python) == ours
