@@ -14,8 +14,8 @@ from scipy.special import erf
 
 import nngp
 
-P = Path(__file__).parents[1] / "oracles" / "wide_layers.json"
-ROWS = json.loads(P.read_text()) if P.exists() else []
+ORACLES = Path(__file__).parents[1] / "oracles"
+ROWS = json.loads((ORACLES / "wide_layers.json").read_text())
 NAMES = sorted({row["activation"] for row in ROWS})
 
 

@@ -274,11 +274,13 @@ def _kinks(
 def _rough_edges(
     activation: Activation, piecewise: Piecewise, known: list[float], scale: _Scale
 ) -> list[float]:
-    """Edges on both sides of which phi is a polynomial, but not the same one."""
+    """Kinks at or very near edges, on both sides of which phi is a polynomial."""
     edges, widths = piecewise.edges, np.diff(piecewise.edges)
     inner, half = edges[1:-1], 0.5 * np.minimum(widths[:-1], widths[1:])
     rough = _tails(activation, inner - half, inner + half, scale) > 1e3
-    return [float(x) for x in inner[rough] if not _is_known(x, known, scale)]
+    both = zip(inner[rough].tolist(), half[rough].tolist(), strict=True)
+    found = [_centre_of_kink(activation, x, 0.25 * h, scale) for x, h in both]
+    return [x for x in found if not _is_known(x, known, scale)]
 
 
 def _ends_of_cascades(
@@ -326,7 +328,7 @@ def _missed(piecewise: Piecewise, kinks: list[float], seen: Survey, scale: _Scal
     low, high = piecewise.edges[panel], piecewise.edges[panel + 1]
     error = scale.unresolved(np.abs(piecewise(x) - seen.values), low, high)
     error[_beside(x, kinks, seen.bound)] = 0.0  # either one-sided limit is right there
-    wrong = np.flatnonzero(error > 1e3)
+    wrong = np.flatnonzero(error > 30)
     if not len(wrong):
         return []
     # The ends of each run of wrong points; the worst runs first
