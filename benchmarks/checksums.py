@@ -4,13 +4,14 @@ python benchmarks/checksums.py
 """
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
 from nngp._checksums import checksums
 
 
-def seconds(function):
+def seconds(function: Callable[[], object]) -> float:
     """The least of five times."""
     times = []
     for _ in range(5):

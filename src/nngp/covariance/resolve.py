@@ -231,8 +231,8 @@ def _snap(a: float, b: float) -> float:
     for digits in range(16):
         nearest = round(middle, digits)
         if abs(nearest - middle) <= slack:
-            return nearest
-    return middle
+            return float(nearest)
+    return float(middle)
 
 
 def _is_known(x: float, kinks: list[float], scale: _Scale) -> bool:
@@ -293,7 +293,7 @@ def _ends_of_cascades(
     lowest = lowest[widths[lowest] < CASCADE * near]
     centre, width = edges[lowest + 1], widths[lowest]
     sizes = [_tails(activation, centre - w, centre + w, scale) for w in WINDOWS[:, None] * width]
-    growth = np.array(sizes[1:]) / np.maximum(sizes[:-1], TINY)
+    growth = np.array(sizes[1:]) / np.maximum(sizes[:-1], 1e-3)
     fades = np.all((growth > KINK_GROWS[0]) & (growth < KINK_GROWS[1]), axis=0)
     fades &= np.abs(growth[1] - growth[0]) < 0.3 * growth[0]  # a power of the width
     fades &= np.all(np.abs(centre[:, None] - np.array(known)) > 4 * width[:, None], axis=1)
