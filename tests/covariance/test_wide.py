@@ -233,3 +233,17 @@ def _check_honest(table):
     dishonest = done & (table[:, 1] > 10 * table[:, 2])
     assert not dishonest.any(), table[dishonest]
     assert done.mean() > 0.9
+
+
+@pytest.mark.parametrize(("q1", "q2"), [(1e6, 3e6), (1e10, 1e10)])
+@pytest.mark.parametrize("name", ["erf", "gelu"])
+def test_derivatives_of_a_callable_at_large_variances(name, q1, q2):
+    closed = nngp.Architecture(1, name).activation
+    corr = np.array([0.0, 0.5, -0.97, 1 - 1e-6])
+    exact = nngp.layer_derivatives(closed, q1, q2, corr)
+    found = nngp.layer_derivatives(nngp.Activation(closed.fn), q1, q2, corr)
+    scale = float(np.sqrt(nngp.layer_covariance(closed, q1, q1, 1.0)))
+    scale *= float(np.sqrt(nngp.layer_covariance(closed, q2, q2, 1.0)))
+    np.testing.assert_allclose(found.corr, exact.corr, rtol=1e-11)
+    np.testing.assert_allclose(found.var1, exact.var1, rtol=1e-10, atol=1e-12 * scale / q1)
+    np.testing.assert_allclose(found.var2, exact.var2, rtol=1e-10, atol=1e-12 * scale / q2)

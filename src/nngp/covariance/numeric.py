@@ -98,22 +98,43 @@ def derivatives(
 
     The error holds for the second and third, and for the first times sqrt(var1 var2).
     """
-    out = np.empty((4, len(corr)))
-    for i, (q1, q2, c) in enumerate(zip(var1, var2, corr, strict=True)):
-        first, second = (asymptotic.expand(activation, float(q)) for q in (q1, q2))
-        scale = float(np.sqrt(first.second_moment) * np.sqrt(second.second_moment))
-        size, pair = float(np.sqrt(q1) * np.sqrt(q2)), pair_at(activation, q1, q2, c)
-        # Differentiating panels or summing k a_k c^k costs some digits.
-        floor = (1e3 * EPS + 2 * pair.resolved.error) * scale
-        if first.is_complete and second.is_complete:
-            out[:3, i] = hermite.derivatives(first, second, np.array(c))
-            out[0, i] /= size
-            out[3, i] = floor
-        else:
-            slope, e0 = pair.slope(tol * scale / size)
-            (r1, e1), (r2, e2) = (pair.radial(which, tol * scale) for which in (0, 1))
-            out[:, i] = slope, r1, r2, max(e0 * size, e1, e2) + floor
+    moment1, moment2 = (hermite.second_moments(activation, q) for q in (var1, var2))
+    scale = np.sqrt(moment1) * np.sqrt(moment2)
+    out = _derivatives_at_large_variances(activation, var1, var2, corr)
+    out[3] += (1e3 * EPS + 2 * noise_at(activation, np.unique([*var1, *var2]))) * scale
+    for i in np.flatnonzero(~(out[3] <= tol * scale)):
+        out[:, i] = _derivatives_of_pair(activation, var1[i], var2[i], corr[i], tol, scale[i])
     return out[0], out[1], out[2], out[3]
+
+
+def _derivatives_at_large_variances(
+    activation: Activation, var1: Array, var2: Array, corr: Array
+) -> Array:
+    """The asymptotic form of the three derivatives, and its error."""
+    unique, inverse = np.unique(np.concatenate([var1, var2]), return_inverse=True)
+    phi, m = asymptotic.straighten(activation, unique), 1 - np.abs(corr)
+    first, second = phi.at(inverse[: len(var1)]), phi.at(inverse[len(var1) :])
+    slope, e0 = asymptotic.bilinear(first.derivative(), second.derivative(), corr, m)
+    radial1, e1 = asymptotic.bilinear(first.radial(), second, corr, m)
+    radial2, e2 = asymptotic.bilinear(first, second.radial(), corr, m)
+    size = np.sqrt(var1) * np.sqrt(var2)
+    return np.stack([slope, radial1, radial2, np.maximum(np.maximum(e0 * size, e1), e2)])
+
+
+def _derivatives_of_pair(
+    activation: Activation, q1: float, q2: float, c: float, tol: float, scale: float
+) -> tuple[float, float, float, float]:
+    """The three derivatives of one pair by the series or by quadrature, and their error."""
+    first, second = (asymptotic.expand(activation, float(q)) for q in (q1, q2))
+    size, pair = float(np.sqrt(q1) * np.sqrt(q2)), pair_at(activation, q1, q2, c)
+    # Differentiating panels or summing k a_k c^k costs some digits.
+    floor = (1e3 * EPS + 2 * pair.resolved.error) * scale
+    if first.is_complete and second.is_complete:
+        slope, r1, r2 = map(float, hermite.derivatives(first, second, np.array(c)))
+        return slope / size, r1, r2, floor
+    slope, e0 = pair.slope(tol * scale / size)
+    (r1, e1), (r2, e2) = (pair.radial(which, tol * scale) for which in (0, 1))
+    return slope, r1, r2, max(e0 * size, e1, e2) + floor
 
 
 def second_moment(activation: Activation, var: Array) -> Array:
