@@ -91,7 +91,7 @@ def restore(
     architecture = _architecture(header.fields("architecture"))
     X, targets = _data(header, read)
     solver, split, noise = header.text("solver", SOLVERS), _split(header), _noise(header)
-    report = header.fields("report").record(Report)
+    report = _report(header, split, noise)
     inputs = kernels_of(engine).inputs(X)
     chosen, expected = find_engine(
         engine, inputs, targets.shape[1], memory, architecture, solver=solver
@@ -167,9 +167,28 @@ def _noise(header: Fields) -> Noise:
     noise = values.record(Noise)
     values.number("stated", 0)
     values.number("unit", 0, above=True)
+    if noise.input_var is not None:
+        values.number("input_var", 0)
     if header.number("noise_var", 0) != noise.variance:
         raise header.wrong("noise_var", f"{noise.variance}, as noise has it")
     return noise
+
+
+def _report(header: Fields, split: KernelSplit, noise: Noise) -> Report:
+    """The report, which must speak of this posterior: it decides which residual is allowed."""
+    values = header.fields("report")
+    report = values.record(Report)
+    numbers = {name: part for name, part in vars(report).items() if isinstance(part, float)}
+    for name, number in numbers.items():
+        if number < 0:
+            raise values.wrong(name, "a number from 0")
+    stated = {name: header[name] for name in ("n", "d", "outputs", "solver")}
+    stated |= {"scale": split.scale, "offset": split.offset}
+    stated |= {"noise_unit": noise.unit, "noise_var": noise.variance}
+    for name, value in stated.items():
+        if getattr(report, name) != value:
+            raise values.wrong(name, f"{value}, as the model has it")
+    return report
 
 
 def _solved_again(
