@@ -318,3 +318,12 @@ def test_normalized_inputs_of_many_features_have_equal_norms():
     exact = (X.astype(np.longdouble) ** 2).sum(axis=1) / 3072
     assert np.ptp(exact) < 4e-15
     assert nngp.plan_kernel(nngp.Architecture(2, "tanh"), X[:200], X[200:]).method == "curve"
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+@pytest.mark.parametrize("equal", [True, False])
+def test_a_variance_past_float64_in_the_first_layer(depth, equal):
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    X = 1e10 * (nngp.normalize(X) if equal else X)
+    with pytest.raises(nngp.VarianceError, match="the variance of layer 0 is inf"):
+        nngp.kernel(nngp.Architecture(depth, "relu", 1e308, 0.0), X)

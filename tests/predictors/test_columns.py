@@ -165,6 +165,15 @@ def test_the_order_of_day_and_month_is_that_of_the_column():
     assert "is text" in both.remarks[0]
 
 
+@pytest.mark.parametrize("learned", [["2024-03-01", "2024-03-09"], ["1 March 2024", "May 2, 2024"]])
+def test_an_order_that_was_not_learned_is_not_guessed(learned):
+    found = Columns.learn(table_of({"day": learned}))
+    with pytest.raises(ValueError, match="'03/04/2024', which is no date as year-month-day"):
+        found.encode(table_of({"day": ["03/04/2024"]}))
+    X, _ = found.encode(table_of({"day": ["2024-04-03"]}))
+    assert np.datetime64(int(X[0, 0]), "D") == np.datetime64("2024-04-03")
+
+
 AMOUNTS = [
     (["$1,234.50", "$7", "-$3"], [1234.5, 7, -3]),
     (["1.234,56 €", "7,5 €"], [1234.56, 7.5]),

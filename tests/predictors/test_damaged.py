@@ -132,6 +132,8 @@ def test_tiles_that_are_too_small_for_blas(regressor):
         ("report.noise_var", 0.3),
         ("report.kernel_error", -1e-9),
         ("report.residual", -1e-14),
+        ("report.residual", 1e300),
+        ("report.tolerance", 1e300),
         ("split.scale", 0),
         ("split.scale", -1.0),
         ("split.offset", -1),

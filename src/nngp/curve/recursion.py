@@ -50,9 +50,9 @@ def propagate(
     """Yield the states of layers 0 .. depth, for ever at infinite depth."""
     maps = architecture.affine_maps()
     weight, bias = next(maps)
+    _checked(bias + weight * input_var, 0, input_var)
     deficit = weight * input_var * np.where(negative, 2 - m, m)
     total = weight * input_var * np.where(negative, m, 2 - m)
-    _checked(bias + weight * input_var, 0, input_var)
     state = _state(bias, weight * input_var, deficit, total, _START)
     yield state
     for depth, (weight, bias) in enumerate(maps, start=1):

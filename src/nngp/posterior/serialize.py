@@ -182,6 +182,9 @@ def _report(header: Fields, split: KernelSplit, noise: Noise) -> Report:
     for name, number in numbers.items():
         if number < 0:
             raise values.wrong(name, "a number from 0")
+    for name in ("residual", "tolerance"):  # of the largest target, or of all targets together
+        if (getattr(report, name) or 0.0) > 1:
+            raise values.wrong(name, "at most 1")
     stated = {name: header[name] for name in ("n", "d", "outputs", "solver")}
     stated |= {"scale": split.scale, "offset": split.offset}
     stated |= {"noise_unit": noise.unit, "noise_var": noise.variance}

@@ -183,7 +183,8 @@ def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list | tuple):
-        between = "\n" if any(isinstance(part, dict) for part in value) else ", "
+        lines = any(isinstance(part, dict) or ", " in str(part) for part in value)
+        between = "\n" if lines else ", "
         return between.join(_text(part) for part in value)
     if isinstance(value, dict):
         return ", ".join(f"{name} {_text(part)}" for name, part in value.items())

@@ -14,7 +14,8 @@ from nngp.predictors.columns.table import Mask
 
 MONTHS = ["january", "february", "march", "april", "may", "june"]
 MONTHS += ["july", "august", "september", "october", "november", "december"]
-ORDERS = {"day": "day/month/year", "month": "month/day/year"}
+UNKNOWN = "unknown"  # no text has shown whether day or month comes first
+ORDERS = {"day": "day/month/year", "month": "month/day/year", UNKNOWN: "year-month-day"}
 CENTURY = 69  # two-digit years from here on are of the twentieth century, as in POSIX
 TIME = (
     r"(?:(?:[T ]|, ?)(?P<hour>\d{1,2}):(?P<minute>\d{2})"
@@ -37,7 +38,7 @@ NAME_DAY = re.compile(r"(?P<name>[A-Za-z]{3,9})\.? (?P<day>\d{1,2}),? (?P<year>\
 class DateFormat:
     """Which of day and month comes first in dates such as 03/04/2024."""
 
-    first: str = "day"
+    first: str = UNKNOWN
 
     def parse(self, texts: NDArray[Any]) -> tuple[NDArray[np.datetime64], Mask]:
         """The dates, in UTC, and where a text is one."""
@@ -49,6 +50,8 @@ class DateFormat:
         for pattern in (YEAR_FIRST, YEAR_LAST, DAY_NAME, NAME_DAY):
             found = pattern.fullmatch(text.strip())
             if found:
+                if pattern is YEAR_LAST and self.first == UNKNOWN:
+                    return None
                 try:
                     return _moment(found.groupdict(), self.first == "day")
                 except (ValueError, OverflowError):
@@ -56,7 +59,7 @@ class DateFormat:
         return None
 
 
-DAY_FIRST = DateFormat()
+NO_ORDER = DateFormat()
 
 
 def learn_dates(texts: NDArray[Any]) -> DateFormat | None:
@@ -71,13 +74,13 @@ def learn_dates(texts: NDArray[Any]) -> DateFormat | None:
 def _first_part(texts: Iterable[str]) -> str | None:
     """Whether day or month comes first; None if a text is no date, or they contradict."""
     orders = set()
-    usual = "day"
+    usual = UNKNOWN
     for text in texts:
         found = YEAR_LAST.fullmatch(text.strip())
         if found:
             orders |= {"day"} if int(found["first"]) > 12 else set()
             orders |= {"month"} if int(found["second_number"]) > 12 else set()
-            usual = "month" if found["by"] == "/" else usual
+            usual = "month" if found["by"] == "/" or usual == "month" else "day"
         elif not any(p.fullmatch(text.strip()) for p in (YEAR_FIRST, DAY_NAME, NAME_DAY)):
             return None
     if len(orders) > 1:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nngp._arrays import Array
 from nngp.predictors.columns import saved
-from nngp.predictors.columns.calendar import DAY_FIRST, ORDERS, DateFormat
+from nngp.predictors.columns.calendar import NO_ORDER, ORDERS, DateFormat
 from nngp.predictors.columns.missing import missing_texts
 from nngp.predictors.columns.number import MANY_MISSING, lacking
 from nngp.predictors.columns.table import IN_WORDS, Column, Mask
@@ -31,12 +31,12 @@ class DateEncoding:
     fill: float
     indicator: bool = False
     cycles: tuple[str, ...] = ()
-    format: DateFormat = DAY_FIRST
+    format: DateFormat = NO_ORDER
 
     @classmethod
     def learn(cls, column: Column, found: TextKind | None = None) -> "DateEncoding":
         """Learn from a column of dates, or of text that was found to hold dates."""
-        format = (found.dates if found else None) or DAY_FIRST
+        format = (found.dates if found else None) or NO_ORDER
         days = cls(column.name, 0.0, format=format).read(column)
         missing = np.isnan(days)
         known = days[~missing]
@@ -84,7 +84,8 @@ class DateEncoding:
         if not right.all():
             raise ValueError(
                 f"column '{self.name}' held dates in training and now holds "
-                f"'{texts[~missing][~right][0]}'; mend the value, or leave the cell empty"
+                f"'{texts[~missing][~right][0]}', which is no date as {ORDERS[self.format.first]}; "
+                "mend the value, or leave the cell empty"
             )
         return Column(self.name, "date", dates, missing)
 
