@@ -219,18 +219,19 @@ def test_random_activations_report_their_error():
 def test_a_thousand_random_activations_report_their_error(part):
     table = _honest(range(1000 + 100 * part, 1100 + 100 * part))
     done = np.isfinite(table[:, 1])
-    relative = table[done, 2] / table[done, 3]
+    ratio = table[done, 1] / np.maximum(table[done, 2], 1e-300)
+    relative = table[done, 2] / np.maximum(table[done, 3], 1e-300)  # a far step has no moment
     print(
         f"\npart {part}: {done.sum()} of 100 done, error below 1e-12: "
         f"{np.mean(relative < 1e-12):.2f}, below 1e-6: {np.mean(relative < 1e-6):.2f}, "
-        f"largest true / reported error: {np.max(table[done, 1] / table[done, 2]):.2g}"
+        f"largest true / reported error: {np.max(ratio):.2g}"
     )
     _check_honest(table)
 
 
 def _check_honest(table):
     done = np.isfinite(table[:, 1])
-    dishonest = done & (table[:, 1] > 10 * table[:, 2])
+    dishonest = done & (table[:, 1] > 10 * table[:, 2] + 1e-300)
     assert not dishonest.any(), table[dishonest]
     assert done.mean() > 0.9
 
