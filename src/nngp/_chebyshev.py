@@ -63,7 +63,7 @@ class Piecewise:
     coefs: Array
 
     def __call__(self, x: Array) -> Array:
-        panel, t = self._locate(x)
+        panel, t = self.locate(x)
         # Clenshaw, one gathered coefficient at a time: a gathered matrix would not fit the cache
         columns, twice = np.ascontiguousarray(self.coefs.T), 2.0 * t
         second, first = np.zeros_like(t), np.zeros_like(t)
@@ -76,7 +76,8 @@ class Piecewise:
         half = 0.5 * np.diff(self.edges)[:, None]
         return Piecewise(self.edges, differentiate(self.coefs) / half)
 
-    def _locate(self, x: Array) -> tuple[Index, Array]:
+    def locate(self, x: Array) -> tuple[Index, Array]:
+        """The panel of each x, and its place there in [-1, 1]."""
         panel = np.clip(np.searchsorted(self.edges, x, "right") - 1, 0, len(self.edges) - 2)
         low, high = self.edges[panel], self.edges[panel + 1]
         return panel, np.clip((2.0 * x - low - high) / (high - low), -1.0, 1.0)

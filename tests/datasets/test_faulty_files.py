@@ -5,12 +5,12 @@ import io
 import os
 import pickle
 import tarfile
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 import small_sets
+from damage import peak
 from small_sets import BATCHES, IDX
 
 from nngp import datasets
@@ -308,16 +308,6 @@ def test_pickled_arrays_of_something_else(coloured, adopt, folder):
     assert "its pickle has no 'labels'" in tampered(coloured, adopt, folder, unlabelled)
     message = tampered(coloured, adopt, folder, small_sets.pickled(images, labels[:9]))
     assert "it has 9 labels for 10 images" in message
-
-
-def peak(use):
-    """Bytes that Python and NumPy allocated at most."""
-    tracemalloc.start()
-    try:
-        use()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 BOMB = 50_000_000  # bytes of zeros, which gzip makes a thousandth of

@@ -3,6 +3,7 @@
 import io
 import json
 import struct
+import tracemalloc
 import zipfile
 from collections import Counter
 
@@ -21,6 +22,16 @@ def outcome(read, error, same):
     except BaseException as other:
         return f"{type(other).__name__}: {other}"
     return "same" if same(found) else "silently different"
+
+
+def peak(use):
+    """Bytes that Python and NumPy allocated at most."""
+    tracemalloc.start()
+    try:
+        use()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def flip(data, bit):

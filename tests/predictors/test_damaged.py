@@ -24,6 +24,7 @@ from damage import (
     mutated,
     npy_bytes,
     outcome,
+    peak,
     put,
     table,
 )
@@ -380,15 +381,6 @@ def test_no_more_is_allocated_than_the_file_holds(regressor):
         large = bytes(member).replace(b"(60, 3), }      ", shape + b", }")
         changed = forged(regressor.whole, X=large)
         assert peak(lambda data=changed: regressor.judge(data)) < 5e6
-
-
-def peak(use):
-    tracemalloc.start()
-    try:
-        use()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def test_bits_of_the_headers(regressor):

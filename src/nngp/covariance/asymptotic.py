@@ -32,12 +32,12 @@ from nngp import _safe
 from nngp._arrays import EPS, TINY, Array, Index, Mask
 from nngp.architecture import Activation
 from nngp.covariance import hermite
-from nngp.covariance.hermite import KINKED_TERMS, MOST_TERMS, Series, legendre
+from nngp.covariance.hermite import KINKED_TERMS, MOST_TERMS, Series, plain_gauss
+from nngp.covariance.homogeneous_forms import absolute_deficit
 from nngp.covariance.resolve import Resolved, level_of, resolve
 
 ORDERS = (6, 12, 20, 32)  # of the series, tried in turn
 MOMENTS = ORDERS[-1] + 4
-GAUSS = 20
 NEAREST = 0.5  # largest t in units of the length of r
 SHORT = 0.25  # largest length of r in standard deviations
 SERIES_ENDS = 1 / 48  # length of r in standard deviations below which the series is out of reach
@@ -125,6 +125,15 @@ def straighten(activation: Activation, var: Array) -> Straightened:
     return Straightened(Asymptote(*columns), var, is_straight, length, moments)
 
 
+def straighten_pairs(
+    activation: Activation, var1: Array, var2: Array
+) -> tuple[Straightened, Straightened]:
+    """phi as p + r at the variances of u and at those of v; equal ones are computed once."""
+    unique, inverse = np.unique(np.concatenate([var1, var2]), return_inverse=True)
+    phi = straighten(activation, unique)
+    return phi.at(inverse[: len(var1)]), phi.at(inverse[len(var1) :])
+
+
 def excess_at_one(activation: Activation, var: float) -> tuple[float, float]:
     """E[phi² - p²] and q d/dq of it, for functions that `straighten` calls straight."""
     split = _split(activation, level_of(var))
@@ -164,7 +173,7 @@ class Growth:
 
     def deficit(self, var: float, m: float) -> float:
         """Deficit of the part that grows."""
-        even = m - (2 / np.pi) * float(_safe.gap1(_safe.angle(np.array(m))))
+        even = float(absolute_deficit(np.array(m)))
         return var * (self.slope**2 * m + self.fold**2 * even)
 
 
@@ -216,13 +225,11 @@ def _split(activation: Activation, var: float) -> _Split | None:
     p = Asymptote(*map(np.asarray, (mean, slope, half, fold)))
     edges = np.union1d(resolved.piecewise.edges, [low[2], high[2]])
     edges = edges[(edges >= low[2]) & (edges <= high[2])]
-    t, w = legendre(GAUSS)
-    width = 0.5 * np.diff(edges)[:, None]
-    x = (0.5 * (edges[1:] + edges[:-1])[:, None] + width * t).ravel()
+    x, weight = plain_gauss(edges)
     phi, line = activation(x), p(x)
     r = phi - line
     short = np.abs(r) > STRAIGHT * np.maximum(np.abs(phi), np.abs(line))
-    x, r, weight = x[short], r[short], (width * w).ravel()[short]
+    x, r, weight = x[short], r[short], weight[short]
     size = weight * np.abs(r)
     length = float(np.sqrt(size @ x**2 / max(size.sum(), TINY)))
     if length == 0.0:  # phi is its own asymptote
@@ -267,7 +274,7 @@ def deficit(f: Straightened, g: Straightened, at_one: Array, m: Array) -> tuple[
     """
     rest, error = _with_remainder(f, g, 1 - m, m)
     q, s = f.var, f.deviation
-    even = m - (2 / np.pi) * _safe.gap1(_safe.angle(m))
+    even = absolute_deficit(m)
     straight = f.p.slope * g.p.slope * q * m + f.p.fold * g.p.fold * q * even
     straight = straight + f.p.half * g.p.half * (2 / np.pi) * _safe.angle(m)
     straight = straight + ROOT * m * s * (f.p.slope * g.p.half + f.p.half * g.p.slope)

@@ -137,7 +137,7 @@ def second_moments(activation: Activation, var: Array) -> Array:
         least = float(np.sqrt(var[here].min()))
         bound = resolved.piecewise.edges[-1]
         regular = np.linspace(-bound, bound, 1 + int(np.ceil(2 * bound / least)))
-        x, weight = _gauss(np.union1d(resolved.piecewise.edges, regular))
+        x, weight = plain_gauss(np.union1d(resolved.piecewise.edges, regular))
         squares = weight * activation(x) ** 2
         density = np.exp(-0.5 * x**2 / var[here, None]) / np.sqrt(2 * np.pi * var[here, None])
         out[here] = density @ squares
@@ -163,11 +163,12 @@ def legendre(order: int) -> tuple[Array, Array]:
 
 def gauss(edges: Array, order: int = GAUSS) -> tuple[Array, Array]:
     """Composite Gauss-Legendre nodes between `edges`, with the normal density in the weights."""
-    z, weight = _gauss(edges, order)
+    z, weight = plain_gauss(edges, order)
     return z, weight * np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
 
 
-def _gauss(edges: Array, order: int = GAUSS) -> tuple[Array, Array]:
+def plain_gauss(edges: Array, order: int = GAUSS) -> tuple[Array, Array]:
+    """Composite Gauss-Legendre nodes and weights between `edges`."""
     t, w = legendre(order)
     half, middle = 0.5 * np.diff(edges)[:, None], 0.5 * (edges[1:] + edges[:-1])[:, None]
     return (middle + half * t).ravel(), (half * w).ravel()

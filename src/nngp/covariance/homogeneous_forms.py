@@ -23,16 +23,13 @@ def leaky_relu_form(negative_slope: float) -> ClosedForm:
         return a2 + b2 * TWO_OVER_PI * _safe.arcsine(xp, c, m) + 0.0 * (q1 + q2)
 
     def deficit(q: float, m: Array) -> Array:
-        return q * (a2 * m + b2 * even_deficit(m))
+        return q * (a2 * m + b2 * absolute_deficit(m))
 
     def deficit_in_var(q: float, m: Array) -> Array:
         return deficit(1.0, m)
 
-    def even_deficit(m: Array) -> Array:
-        return m - TWO_OVER_PI * _safe.gap1(_safe.angle(m))
-
     def surplus(q: float, m: Array) -> Array:
-        return q * (a2 * m + b2 * (2 - even_deficit(m)))
+        return q * (a2 * m + b2 * (2 - absolute_deficit(m)))
 
     def together(xp: Namespace, q1: Floats, q2: Floats, c: Floats) -> Rates:
         slope = a2 + b2 * TWO_OVER_PI * _safe.arcsine(xp, c)
@@ -44,6 +41,11 @@ def leaky_relu_form(negative_slope: float) -> ClosedForm:
     return ClosedForm(
         value, slope, value, deficit, deficit_in_var, parity, surplus=surplus, together=together
     )
+
+
+def absolute_deficit(m: Array) -> Array:
+    """The deficit of |x| at variance 1."""
+    return m - TWO_OVER_PI * _safe.gap1(_safe.angle(m))
 
 
 def sign_form(offset: float, height: float) -> ClosedForm:

@@ -43,11 +43,9 @@ def beyond_series(
     activation: Activation, var1: Array, var2: Array, corr: Array, scale: Array, tol: float
 ) -> tuple[Array, Array]:
     """E[phi(u) phi(v)] for flat arrays without the series, to tol * scale, and its error."""
-    unique, inverse = np.unique(np.concatenate([var1, var2]), return_inverse=True)
-    phi = asymptotic.straighten(activation, unique)
-    first, second = phi.at(inverse[: len(var1)]), phi.at(inverse[len(var1) :])
+    first, second = asymptotic.straighten_pairs(activation, var1, var2)
     value, error = asymptotic.bilinear(first, second, corr, 1 - np.abs(corr))
-    error += 2 * noise_at(activation, unique) * scale
+    error += 2 * noise_at(activation, np.union1d(var1, var2)) * scale
     poor = ~(error <= tol * scale)
     where = var1[poor], var2[poor], corr[poor]
     value[poor], error[poor] = by_quadrature(activation, *where, scale[poor], tol)
@@ -101,7 +99,7 @@ def derivatives(
     moment1, moment2 = (hermite.second_moments(activation, q) for q in (var1, var2))
     scale = np.sqrt(moment1) * np.sqrt(moment2)
     out = _derivatives_at_large_variances(activation, var1, var2, corr)
-    out[3] += (1e3 * EPS + 2 * noise_at(activation, np.unique([*var1, *var2]))) * scale
+    out[3] += (1e3 * EPS + 2 * noise_at(activation, np.union1d(var1, var2))) * scale
     for i in np.flatnonzero(~(out[3] <= tol * scale)):
         out[:, i] = _derivatives_of_pair(activation, var1[i], var2[i], corr[i], tol, scale[i])
     return out[0], out[1], out[2], out[3]
@@ -111,9 +109,7 @@ def _derivatives_at_large_variances(
     activation: Activation, var1: Array, var2: Array, corr: Array
 ) -> Array:
     """The asymptotic form of the three derivatives, and its error."""
-    unique, inverse = np.unique(np.concatenate([var1, var2]), return_inverse=True)
-    phi, m = asymptotic.straighten(activation, unique), 1 - np.abs(corr)
-    first, second = phi.at(inverse[: len(var1)]), phi.at(inverse[len(var1) :])
+    (first, second), m = asymptotic.straighten_pairs(activation, var1, var2), 1 - np.abs(corr)
     slope, e0 = asymptotic.bilinear(first.derivative(), second.derivative(), corr, m)
     radial1, e1 = asymptotic.bilinear(first.radial(), second, corr, m)
     radial2, e2 = asymptotic.bilinear(first, second.radial(), corr, m)

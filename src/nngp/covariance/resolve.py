@@ -46,7 +46,6 @@ class Resolved:
     kinks: tuple[float, ...]
     jumps: tuple[float, ...]  # height of the jump in value at each kink, 0 if continuous
     reach: float  # standard deviations beyond which phi(u)² is negligible
-    rms: float  # root mean square of phi
     error: float  # unresolved part of phi, relative to its root mean square; mostly 0
 
     @property
@@ -107,7 +106,7 @@ def _resolved_to(activation: Activation, seen: Survey, tolerance: float) -> Reso
         piecewise, kinks = _panels(activation, seen, scale)
     jumps = tuple(_jump(piecewise, k, scale) for k in kinks)
     error = tolerance if tolerance > RESOLVED else 0.0
-    return Resolved(activation, piecewise, tuple(kinks), jumps, seen.reach, scale.rms, error)
+    return Resolved(activation, piecewise, tuple(kinks), jumps, seen.reach, error)
 
 
 class _NoisyError(Exception):
@@ -266,9 +265,8 @@ def _kinks(
     activation: Activation, piecewise: Piecewise, known: list[float], scale: _Scale
 ) -> list[float]:
     """Kinks on the edges of panels, and those towards which panels shrink."""
-    found = [*_rough_edges(activation, piecewise, known, scale)]
-    found += _ends_of_cascades(activation, piecewise, [*known, *found], scale)
-    return found
+    found = _rough_edges(activation, piecewise, known, scale)
+    return found + _ends_of_cascades(activation, piecewise, [*known, *found], scale)
 
 
 def _rough_edges(
@@ -324,7 +322,7 @@ def _centre_of_kink(activation: Activation, x: float, width: float, scale: _Scal
 def _missed(piecewise: Piecewise, kinks: list[float], seen: Survey, scale: _Scale) -> list[float]:
     """Where to cut panels that differ from phi: around features narrower than their nodes."""
     x = seen.checks
-    panel = np.clip(np.searchsorted(piecewise.edges, x, "right") - 1, 0, len(piecewise.coefs) - 1)
+    panel, _ = piecewise.locate(x)
     low, high = piecewise.edges[panel], piecewise.edges[panel + 1]
     error = scale.unresolved(np.abs(piecewise(x) - seen.values), low, high)
     error[_beside(x, kinks, seen.bound)] = 0.0  # either one-sided limit is right there
