@@ -139,8 +139,8 @@ class DenseEvidence:
 
     def matrix(self, architecture: Architecture, X: Array) -> Array:
         """The kernel's lower triangle, with its diagonal."""
-        net = _Recursion(architecture, X, self.pool, self.workspace)
-        K = net.matrix().copy()
+        net = _Recursion(architecture, X, self.pool, Workspace())
+        K = net.matrix()
         K.flat[:: len(K) + 1] = net.variances[-1]
         return K
 
