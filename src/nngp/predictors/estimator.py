@@ -73,40 +73,33 @@ class NNGPEstimator(NNGPParameters):
     def _fit_process(self, X: Array, Y: Array, targets: TargetScaling, *, classes: bool) -> None:
         """Scale the data, choose a network on some points, condition it on all."""
         settings = self._search_settings(X.shape, classes=classes)
-        kind = self._input_scaling_kind(settings.candidates)
-        scaling = InputScaling.learn(X, kind)
-        if self._relevance_is_given:
-            scaling = scaling.with_relevance(np.asarray(self.relevance, dtype=float))
-        # Relevances, given or learned, replace the columns' own spreads.
-        keep_spread = kind == "auto" and not (settings.learn_relevance or self._relevance_is_given)
+        given = np.asarray(self.relevance, dtype=float) if self._relevance_is_given else None
         problem = SelectionProblem(
             **vars(settings),
-            X=scaling(X),
-            Y=targets(Y),
+            X=X,
+            Y=Y,
+            targets=(targets,),
+            relevance=given,
             engine=self._search_engine,
             rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
             progress=self.progress,
-            classes=classes,
-            own_spread=scaling.own_spread if keep_spread else None,
         )
-        chosen, table = choose(problem)
-        scaled = problem.X
-        if chosen.relevance is not None:
-            scaling = scaling.stretched(chosen.relevance)
-            scaled = scaling(X)
+        choice = choose(problem)
+        chosen = choice.best
         posterior = condition(
             chosen.architecture,
-            scaled,
-            problem.Y,
+            chosen.inputs(X),
+            chosen.targets(Y),
             noise_var=chosen.noise_var,
             solver=self.solver,
             engine=self.engine,
             progress=self.progress,
         )
-        self._set_fit(posterior, scaling, targets)
+        self._set_fit(posterior, chosen.inputs, chosen.targets)
         few = len(X) < MIN_POINTS  # a range of so few says nothing
-        self._seen = None if few else SeenRange.of(X, scaling.center, scaling.factor)
-        self.selection_ = table.columns(chosen, targets.log_density)
+        scaling = chosen.inputs
+        self._seen = None if few else SeenRange.of(X, scaling.raw_center, scaling.raw_factor)
+        self.selection_ = choice.table.columns()
 
     def _search_settings(self, shape: tuple[int, int], *, classes: bool) -> SearchSettings:
         """The search that the parameters describe, for inputs of that shape."""
@@ -118,6 +111,9 @@ class NNGPEstimator(NNGPParameters):
             size=int(self.selection_size),
             budget=self.budget,
             learn_relevance=self._learns_relevance(shape, kind, classes=classes),
+            scaling=kind,
+            maps="auto",
+            classes=classes,
         )
 
     def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
@@ -244,18 +240,15 @@ class NNGPEstimator(NNGPParameters):
             "n_features_in": self.n_features_in_,
             "columns": None if self.columns_ is None else self.columns_.as_dict(),
             "feature_names": None if names is None else [str(name) for name in names],
-            "unit": scaling.unit,
-            "constant": scaling.constant,
             "row_size": None if self._seen is None else self._seen.size,
             "log_evidence": self.log_evidence_ if self.report_.solver == "cholesky" else None,
             "selection": {k: as_json(column.tolist()) for k, column in self.selection_.items()},
         }
-        arrays = {
-            "input_center": scaling.center,
-            "input_factor": scaling.factor,
+        input_values, arrays = scaling.as_saved()
+        values |= input_values
+        arrays |= {
             "target_center": self._target_scaling.center,
             "target_spread": self._target_scaling.spread,
-            "relevance": scaling.relevance,
         }
         if self._seen is not None:
             arrays |= {"input_low": self._seen.low, "input_high": self._seen.high}
@@ -280,7 +273,7 @@ class NNGPEstimator(NNGPParameters):
         self.columns_ = read_columns(file)
         inputs, targets = read_input_scaling(file, posterior), read_target_scaling(file, posterior)
         self._set_fit(posterior, inputs, targets)
-        self._seen = read_seen_range(file, inputs.factor, self.columns_)
+        self._seen = read_seen_range(file, inputs.raw_factor, self.columns_)
         self.selection_ = read_selection(file)
         factored = self.report_.solver == "cholesky"
         check_log_evidence(file, self.log_evidence_ if factored else None)

@@ -143,7 +143,7 @@ class NNGPParameters(BaseEstimator):
                 )
             return bool(self.relevance)
         # One-hot targets count each point once per class, so their evidence is overconfident.
-        return _is_auto(self.relevance) and possible and not classes and 1 < d <= n
+        return _is_auto(self.relevance) and possible and 1 < d <= n
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:

@@ -13,7 +13,7 @@ from nngp.posterior import Posterior
 from nngp.predictors.columns import Columns
 from nngp.predictors.doubts import SeenRange
 from nngp.predictors.model_file import ModelFile, from_json
-from nngp.predictors.scaling import InputScaling, TargetScaling
+from nngp.predictors.scaling import INPUT_ARRAYS, InputScaling, TargetScaling
 from nngp.predictors.selection.table import as_column
 
 EVIDENCE = 1e-5  # relative difference that rounding explains
@@ -50,19 +50,11 @@ def read_columns(file: ModelFile) -> Columns | None:
 def read_input_scaling(file: ModelFile, posterior: Posterior) -> InputScaling:
     """The scaling of the inputs."""
     values, d = file.header.fields("fitted"), count_inputs(file)
-    unit, constant = values.flag("unit"), values.flag("constant")
-    center, factor, relevance = (
-        file.read(name, (d,)) for name in ("input_center", "input_factor", "relevance")
-    )
-    if constant > unit or (unit and common_var(posterior._inputs) != 1.0):
-        raise values.wrong("unit", "true only of inputs of norm 1, and with a constant input")
-    if (factor < 0).any() or (relevance < 0).any():
-        raise file.damaged("its factors or relevances of the inputs are negative")
-    with np.errstate(over="ignore"):  # a column's spread is not below the rounding of its mean
-        far = np.abs(center) * factor > np.sqrt(relevance) / np.finfo(float).eps
-    if far.any():
-        raise file.damaged("its centers and factors of the inputs contradict each other")
-    return InputScaling(center, factor, relevance, unit, constant)
+    arrays = {name: file.read(name, (d,)) for name in INPUT_ARRAYS}
+    scaling = InputScaling.from_saved(values, arrays)
+    if scaling.unit and common_var(posterior._inputs) != 1.0:
+        raise values.wrong("unit", "true only of inputs of norm 1")
+    return scaling
 
 
 def read_target_scaling(file: ModelFile, posterior: Posterior) -> TargetScaling:

@@ -5,43 +5,52 @@ A kernel depends on inputs through x·x'/d, so x·x/d is brought to about one: c
 as pixels do, their spreads carry information: "auto" tries with and without. "sphere" standardizes,
 adds a constant input and normalizes rows: no information is lost, and any activation is fast. The
 relevance of an input multiplies its column by a square root: it is the variance of the weights that
-leave that input, relative to the others.
+leave that input, relative to the others. A column may have a monotone map, which comes first.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nngp._arrays import Array
+from nngp._fields import Fields
 from nngp.gram import normalize
-from nngp.predictors.selection.space import RELEVANCE_BOUNDS
+from nngp.predictors.maps import ColumnMap
 
 INPUT_SCALINGS = ("auto", "standardize", "sphere", "unit", "none")
 TARGET_SCALINGS = ("standardize", "none")
+RELEVANCE_BOUNDS = (1e-6, 1e4)
+INPUT_ARRAYS = ("input_center", "input_factor", "relevance")  # in a saved model
 
 
 @dataclass(frozen=True)
 class InputScaling:
-    """(x - center) · factor of every column; then a constant column more if `constant`, and each
-    row normalized if `unit`."""
+    """(map(x) - center) · factor of every column; then a constant column more if `constant`, and
+    each row normalized if `unit`. Without `maps` all are the identity."""
 
     center: Array
     factor: Array  # with the square roots of the relevances
     relevance: Array
     unit: bool = False
     constant: bool = False
+    maps: tuple[ColumnMap, ...] = ()
 
     @classmethod
-    def learn(cls, X: Array, kind: str) -> "InputScaling":
+    def learn(cls, X: Array, kind: str, maps: Sequence[ColumnMap] = ()) -> "InputScaling":
         """Learn the scaling of that kind from the training inputs."""
         d = X.shape[1]
+        chosen = tuple(maps) if any(one.kind != "identity" for one in maps) else ()
+        X = _mapped(X, chosen)
         if kind in ("unit", "none"):
-            return cls(np.zeros(d), np.ones(d), np.ones(d), kind == "unit")
-        center, spread = _moments(X)
+            return cls(np.zeros(d), np.ones(d), np.ones(d), kind == "unit", maps=chosen)
+        center, spread = moments(X)
         # A column that is constant in training is ignored, whatever it holds later.
         factor = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
         sphere = kind == "sphere"
-        return cls(center, factor, np.where(factor > 0, 1.0, 0.0), sphere, sphere)
+        return cls(center, factor, np.where(factor > 0, 1.0, 0.0), sphere, sphere, chosen)
 
     @property
     def own_spread(self) -> Array:
@@ -54,6 +63,20 @@ class InputScaling:
         out[some] = np.clip(relative**2 / np.mean(relative**2), *RELEVANCE_BOUNDS)
         return out
 
+    @property
+    def raw_factor(self) -> Array:
+        """What a unit of each column counts for, in the middle of it."""
+        if not self.maps:
+            return self.factor
+        return self.factor * np.array([one.slope for one in self.maps])
+
+    @property
+    def raw_center(self) -> Array:
+        """Center of each column in its own units; of a mapped one that of its map."""
+        maps = self.maps or (ColumnMap(),) * len(self.center)
+        pairs = zip(maps, self.center, strict=True)
+        return np.array([c if one.kind == "identity" else one.middle for one, c in pairs])
+
     def stretched(self, relevance: Array) -> "InputScaling":
         """Multiply the relevance of each input."""
         factor = self.factor * np.sqrt(relevance)
@@ -64,10 +87,49 @@ class InputScaling:
         return replace(self.stretched(relevance), relevance=relevance)
 
     def __call__(self, X: Array) -> Array:
-        out = (X - self.center) * self.factor
+        out = (_mapped(X, self.maps) - self.center) * self.factor
         if self.constant:
             out = np.column_stack([out, np.ones(len(out))])
         return normalize(out) if self.unit else out
+
+    def as_saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain values and arrays for a file."""
+        values = {
+            "unit": self.unit,
+            "constant": self.constant,
+            "maps": {str(j): one.as_saved() for j, one in enumerate(self.maps)},
+        }
+        arrays = (self.center, self.factor, self.relevance)
+        return values, dict(zip(INPUT_ARRAYS, arrays, strict=True))
+
+    @classmethod
+    def from_saved(cls, fields: Fields, arrays: Mapping[str, Array]) -> "InputScaling":
+        """Read what `as_saved` gave, checked; the arrays are finite, with one entry an input."""
+        center, factor, relevance = (arrays[name] for name in INPUT_ARRAYS)
+        unit, constant = fields.flag("unit"), fields.flag("constant")
+        if constant > unit:
+            raise fields.wrong("constant", "false, as rows are not normalized")
+        if (factor < 0).any() or (relevance < 0).any():
+            raise fields.fail("its factors or relevances of the inputs are negative")
+        with np.errstate(over="ignore"):  # a column's spread is not below the rounding of its mean
+            far = np.abs(center) * factor > np.sqrt(relevance) / np.finfo(float).eps
+        if far.any():
+            raise fields.fail("its centers and factors of the inputs contradict each other")
+        maps = fields.fields("maps")
+        if maps.values and list(maps.values) != [str(j) for j in range(len(center))]:
+            raise fields.fail("its maps are not those of its inputs")
+        read = tuple(ColumnMap.from_saved(maps.fields(name)) for name in maps.values)
+        return cls(center, factor, relevance, unit, constant, read)
+
+
+def _mapped(X: Array, maps: Sequence[ColumnMap]) -> Array:
+    if not maps:
+        return X
+    out = X.copy()
+    for j, one in enumerate(maps):
+        if one.kind != "identity":
+            out[:, j] = one(X[:, j])
+    return out
 
 
 @dataclass(frozen=True)
@@ -76,6 +138,7 @@ class TargetScaling:
 
     center: Array
     spread: Array
+    noise_floor: float = 0.0  # least variance of the noise, scaled
 
     @classmethod
     def learn(cls, Y: Array, kind: str) -> "TargetScaling":
@@ -83,7 +146,7 @@ class TargetScaling:
         outputs = Y.shape[1]
         if kind == "none":
             return cls(np.zeros(outputs), np.ones(outputs))
-        center, spread = _moments(Y)
+        center, spread = moments(Y)
         return cls(center, np.where(spread > 0, spread, 1.0))
 
     @classmethod
@@ -97,6 +160,14 @@ class TargetScaling:
     def __call__(self, Y: Array) -> Array:
         return (Y - self.center) / self.spread
 
+    def log_slopes(self, Y: Array) -> Array:
+        """Logarithm of the derivative of each scaled target, in the shape of Y."""
+        return np.broadcast_to(-np.log(self.spread), np.shape(Y))
+
+    def log_jacobian(self, Y: Array) -> float:
+        """What to add to a log density of all scaled targets for that of the targets."""
+        return float(self.log_slopes(Y).sum())
+
     def log_density(self, scaled: float, n: int) -> float:
         """Convert a log density of n scaled rows to the units of the data."""
         return scaled - n * float(np.log(self.spread).sum())
@@ -106,7 +177,7 @@ class TargetScaling:
         return mean * self.spread + self.center
 
 
-def _moments(X: Array) -> tuple[Array, Array]:
+def moments(X: Array) -> tuple[Array, Array]:
     """Mean and standard deviation (zero if constant) of every column, without overflow."""
     size = np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
     scaled = X / size

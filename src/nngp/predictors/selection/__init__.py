@@ -1,21 +1,45 @@
-"""Model selection: the network and noise that explain the training data best.
+"""Model selection: the network, its noise and the scaling that explain the training data best.
 
-`choose` takes a `SelectionProblem` (scaled data, candidate networks, limits) and returns the chosen
-`Hyperparameters` with a table of everything tried. The evidence and the leave-one-out density are
-maximised in stages (`stages`), each a set of L-BFGS ascents (`climb`) of an `objective` over a
-`space` of logarithms; the paper's validation grid is in `grid`.
+`choose` takes a `SelectionProblem` (raw data, candidate networks, limits) and returns a `Choice`:
+complete `Hyperparameters`, other finalists, and a table of everything tried. The evidence and the
+leave-one-out density are maximised in stages (`stages`), each a set of L-BFGS ascents (`climb`) of
+an `objective` over a `space` of hyper-parameters, which say how `inputs` are mapped and scaled;
+`map_search` tries maps column by column; the paper's validation grid is in `grid`.
 """
 
+import numpy as np
+
+from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.grid import grid_search, grid_seconds
+from nngp.predictors.selection.inputs import SearchInputs
 from nngp.predictors.selection.problem import (
+    EFFORTS,
+    MAPS,
     MIN_POINTS,
     STARTS,
     Hyperparameters,
     SearchSettings,
     SelectionProblem,
+    row_noise,
+    scaled_known_noise,
 )
 from nngp.predictors.selection.stages import staged_search, staged_seconds
 from nngp.predictors.selection.table import SelectionTable
+
+__all__ = [
+    "EFFORTS",
+    "MAPS",
+    "MIN_POINTS",
+    "Choice",
+    "Hyperparameters",
+    "SearchSettings",
+    "SelectionProblem",
+    "SelectionTable",
+    "choice_seconds",
+    "choose",
+    "row_noise",
+    "scaled_known_noise",
+]
 
 
 def choice_seconds(problem: SearchSettings, n: int) -> float:
@@ -25,8 +49,12 @@ def choice_seconds(problem: SearchSettings, n: int) -> float:
     return (grid_seconds if problem.criterion == "grid" else staged_seconds)(problem, n)
 
 
-def choose(problem: SelectionProblem) -> tuple[Hyperparameters, SelectionTable]:
-    """Return the chosen hyper-parameters and the table of all that were tried."""
+def choose(problem: SelectionProblem) -> Choice:
+    """Return the chosen hyper-parameters, the finalists, and the table of all that were tried."""
     if problem.criterion is None or len(problem.X) < MIN_POINTS:
-        return problem.candidates[0].starting_at(STARTS[0]), SelectionTable()
+        architecture, noise_var = problem.candidates[0].starting_at(STARTS[0])
+        inputs, targets = SearchInputs(problem, np.arange(len(problem.X))).base, problem.targets[0]
+        noise_var = max(noise_var, targets.noise_floor)
+        default = Hyperparameters(architecture, noise_var, inputs, targets)
+        return Choice(default, [default], SelectionTable())
     return grid_search(problem) if problem.criterion == "grid" else staged_search(problem)

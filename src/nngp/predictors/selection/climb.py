@@ -9,8 +9,9 @@ from scipy.optimize import minimize
 
 from nngp._arrays import Array
 from nngp._progress import Progress
+from nngp.predictors.selection.inputs import Setting
 from nngp.predictors.selection.objective import Objective
-from nngp.predictors.selection.problem import Candidate, Hyperparameters
+from nngp.predictors.selection.problem import Candidate
 from nngp.predictors.selection.space import Space
 
 FTOL = 1e-5  # of the score per target: smaller gains do not matter
@@ -46,6 +47,13 @@ class Budget:
         self.spent += 1
         self._report(min(self._each, self._left))
 
+    def may_spend(self) -> bool:
+        """Spend one network outside an ascent, if any is left."""
+        if self.is_spent:
+            return False
+        self.spent += 1
+        return True
+
     def end_ascent(self) -> None:
         self._report(self._left)
 
@@ -60,7 +68,7 @@ class Climb(NamedTuple):
 
     score: float
     log_evidence: float
-    hyperparameters: Hyperparameters
+    setting: Setting
     candidate: Candidate
     evaluations: int
     seconds: float
@@ -68,7 +76,7 @@ class Climb(NamedTuple):
 
 
 def climb(
-    objective: Objective, space: Space, start: Hyperparameters, steps: int, budget: Budget
+    objective: Objective, space: Space, start: Setting, steps: int, budget: Budget
 ) -> Climb:
     """Maximise the objective from `start` and return the best point seen."""
     best, failure = (-np.inf, -np.inf, start), ""

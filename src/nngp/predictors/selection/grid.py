@@ -9,6 +9,8 @@ from nngp.architecture import Architecture
 from nngp.architecture.ranges import BIAS_VAR_RANGE, GRID_SIZE, WEIGHT_VAR_RANGE
 from nngp.errors import VarianceError
 from nngp.posterior import Sweep
+from nngp.predictors.selection.choice import Choice
+from nngp.predictors.selection.inputs import SearchInputs, Setting
 from nngp.predictors.selection.problem import (
     CHOOSE,
     Candidate,
@@ -25,13 +27,16 @@ SECONDS, PAIR_SECONDS = 0.002, 3e-8  # of a network on two cores: any, and for a
 GRID_NOISE = 1e-10  # the paper's, unless one is given
 
 
-def grid_search(problem: SelectionProblem) -> tuple[Hyperparameters, SelectionTable]:
+def grid_search(problem: SelectionProblem) -> Choice:
     """Return the network of the grid that is best on a held-out fifth of the points.
 
-    If the budget is smaller than the grid, networks are taken from it at equal steps.
+    If the budget is smaller than the grid, networks are taken from it at equal steps. The grid has
+    one noise, no maps, and the default transform of the targets.
     """
-    X, Y, noise = problem.X, problem.Y, problem.candidates[0].noise_var
-    order = problem.rng.permutation(len(X))[: problem.size]
+    order = problem.rng.permutation(len(problem.X))
+    inputs = SearchInputs(problem, order).base
+    order, targets = order[: problem.size], problem.targets[0]
+    X, Y, noise = inputs(problem.X), targets(problem.Y), problem.candidates[0].noise_var
     size = max(1, len(order) // 5)
     train, held = order[size:], order[:size]
     noise = GRID_NOISE if noise is None else noise
@@ -42,20 +47,24 @@ def grid_search(problem: SelectionProblem) -> tuple[Hyperparameters, SelectionTa
     bar = progress_for(problem.progress, expected)
     with Progress(f"{CHOOSE} (validation grid)", len(networks), bar, expected) as tracker:
         for result in sweep.run(networks):
-            found = Hyperparameters(result.architecture, result.noise_var)
+            at = Setting(result.architecture, result.noise_var)
             score = result.accuracy if problem.classes else -result.mse
-            scores = score, result.log_evidence
-            table.rows.append(SelectionRow("grid", len(train), *scores, 1, result.seconds, found))
+            scores = score, result.log_evidence + targets.log_jacobian(problem.Y[train])
+            table.rows.append(SelectionRow("grid", len(train), *scores, 1, result.seconds, at))
             # The paper ranks by accuracy; ties are settled by the squared error.
             if not result.error:
-                ranked.append((result.accuracy if problem.classes else 0.0, -result.mse, found))
+                ranked.append((result.accuracy if problem.classes else 0.0, -result.mse, at))
             tracker.advance(1)
     if not ranked:
         raise VarianceError(
             "none of the networks of the grid could be computed on these data; rescale the inputs "
             "or use selection='evidence'"
         )
-    return max(ranked, key=lambda rank: rank[:2])[2], table
+    order_of_merit = sorted(ranked, key=lambda rank: rank[:2], reverse=True)
+    settings = [rank[2] for rank in order_of_merit[: problem.networks]]
+    table.chosen = settings[0]
+    found = [Hyperparameters(at.architecture, at.noise_var, inputs, targets) for at in settings]
+    return Choice(found[0], found, table)
 
 
 def grid_seconds(problem: SearchSettings, n: int) -> float:

@@ -10,8 +10,15 @@ from nngp._arrays import Array
 from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
 from nngp.linsolve import Engine
 from nngp.posterior import condition
-from nngp.predictors.selection.problem import Hyperparameters
-from nngp.predictors.selection.space import Space
+from nngp.posterior.dense_evidence import (
+    DenseEvidence,
+    DenseValue,
+    is_supported,
+    log_evidence_of,
+)
+from nngp.predictors.selection.inputs import Scaled, SearchInputs, Setting
+from nngp.predictors.selection.problem import row_noise
+from nngp.predictors.selection.space import Slopes, Space
 
 
 class ObjectiveValue(NamedTuple):
@@ -19,50 +26,148 @@ class ObjectiveValue(NamedTuple):
 
     score: float
     gradient: Array
-    log_evidence: float  # of all targets, whatever the criterion
+    log_evidence: float  # of all scaled targets, whatever the criterion
     failure: str = ""  # the error that prevented it
 
 
 @dataclass(frozen=True)
 class Objective:
-    """Log posterior density of hyper-parameters, given data."""
+    """Log posterior density of hyper-parameters, given the first `count` rows of the data."""
 
-    X: Array
-    Y: Array
+    inputs: SearchInputs
+    count: int
+    Y: Array  # scaled, of these rows
     criterion: str  # "evidence" or "loo"
+    dense: DenseEvidence
     engine: str | Engine
+    weights: Array | None = None
+    known: Array | float = 0.0  # noise variance beside the learned one, scaled
 
-    def evaluate(self, space: Space, theta: Array, at: Hyperparameters) -> ObjectiveValue:
-        """Evaluate at theta, whose hyper-parameters are `at`."""
-        failure, value, gradient, log_evidence = "", -np.inf, np.zeros_like(theta), -np.inf
+    def evaluate(
+        self, space: Space, theta: Array, at: Setting, *, gradient: bool = True
+    ) -> ObjectiveValue:
+        """Evaluate at theta, whose setting is `at`; without a gradient it is zero."""
+        failure, value, slope, log_evidence = "", -np.inf, np.zeros_like(theta), -np.inf
         try:
-            found, slope, evidence = self._likelihood(space, theta, at)
-            if np.isfinite(found) and np.isfinite(slope).all():
-                value, gradient, log_evidence = found, slope, evidence
+            found, by_theta, evidence = self._likelihood(space, theta, at, gradient)
+            if np.isfinite(found) and np.isfinite(by_theta).all():
+                value, slope, log_evidence = found, by_theta, evidence
         except (NotPositiveDefiniteError, VarianceError, ActivationError) as error:
             failure = str(error)
-        prior, slope = space.log_prior(theta)
+        prior, by_prior = space.log_prior(theta)
         size = self.Y.size
-        score, gradient = (value + prior) / size, (gradient + slope) / size
-        return ObjectiveValue(score, gradient, log_evidence, failure)
+        return ObjectiveValue((value + prior) / size, (slope + by_prior) / size, log_evidence, failure)
+
+    def score(self, space: Space, at: Setting) -> float:
+        """The objective per target, alone."""
+        return self.evaluate(space, space.pack(at), at, gradient=False).score
+
+    def score_of(self, K: Array, space: Space, at: Setting) -> tuple[float, float]:
+        """The objective per target by the evidence, and the log evidence, given the kernel."""
+        noise = np.broadcast_to(self._noise(at), len(K))
+        try:
+            value = log_evidence_of(K, self.Y, noise) + self._weights_term(at)[0]
+        except NotPositiveDefiniteError:
+            return -np.inf, -np.inf
+        return (value + space.log_prior(space.pack(at))[0]) / self.Y.size, value
+
+    def left_out(self, at: Setting) -> DenseValue:
+        """Leave-one-out residuals and variances; only of networks that `dense_evidence` supports."""
+        X = self.inputs.scaled(at, self.count).X
+        noise = np.broadcast_to(self._noise(at), len(X))
+        return self.dense.evaluate(
+            at.architecture, X, self.Y, noise, criterion="loo", gradient=False
+        )
+
+    def _noise(self, at: Setting) -> Array | float:
+        return row_noise(at.noise_var, self.weights, self.known)
 
     def _likelihood(
-        self, space: Space, theta: Array, at: Hyperparameters
+        self, space: Space, theta: Array, at: Setting, gradient: bool
     ) -> tuple[float, Array, float]:
         """Return the criterion, summed over all targets, its gradient in theta, the evidence."""
-        net, noise = at.architecture, at.noise_var
-        X = self.X if at.relevance is None else self.X * np.sqrt(at.relevance)
-        options = {"per_layer": not space.candidate.is_infinite, "per_input": space.inputs > 0}
+        scaled = self.inputs.scaled(at, self.count)
+        gradient = gradient and len(theta) > 0
+        extra, extra_slope = self._weights_term(at)
+        if is_supported(at.architecture):
+            noise = np.broadcast_to(self._noise(at), len(self.Y))
+            try:
+                found = self.dense.evaluate(
+                    at.architecture,
+                    scaled.X,
+                    self.Y,
+                    noise,
+                    criterion=self.criterion,
+                    weights=self.weights,
+                    gradient=gradient,
+                )
+            except NotPositiveDefiniteError:
+                if space.candidate.noise_var is None:
+                    raise
+                # Noise that the user fixed is raised where it must be, as in the final fit.
+            else:
+                if not gradient:
+                    return found.value + extra, np.zeros_like(theta), found.log_evidence + extra
+                slopes = self._slopes(found, scaled, extra_slope)
+                by_theta = space.gradient(theta, slopes)
+                return found.value + extra, by_theta, found.log_evidence + extra
+        return self._by_condition(space, theta, at, scaled, gradient)
+
+    def _weights_term(self, at: Setting) -> tuple[float, float]:
+        """What weights add to the evidence (log N(y; f, s²)^w is not a normalized density), and its
+        derivative in the noise."""
+        if self.weights is None or self.criterion != "evidence":
+            return 0.0, 0.0
+        w, total, outputs = self.weights, at.noise_var + self.known, self.Y.shape[1]
+        value = 0.5 * float(((1 - w) * np.log(2 * np.pi * total) - np.log(w)).sum())
+        return outputs * value, outputs * 0.5 * float(((1 - w) / total).sum())
+
+    def _slopes(self, found: DenseValue, scaled: Scaled, extra: float) -> Slopes:
+        """Derivatives in the hyper-parameters, by the chain rule."""
+        moving = np.empty(0)
+        if scaled.by_power.shape[1]:
+            columns = scaled.moving
+            moving = np.einsum("ij,ij->j", found.inputs[:, columns], scaled.by_power)
+        relevance = 0.5 * np.einsum("ij,ij->j", found.inputs, scaled.X)
+        by_noise_var = self._by_noise(found.noise) + extra
+        return Slopes(found.weight_vars, found.bias_vars, by_noise_var, relevance, moving)
+
+    def _by_noise(self, by_row: Array) -> float:
+        """The derivative in the learned noise, from those in the noise of the rows."""
+        return float((by_row if self.weights is None else by_row / self.weights).sum())
+
+    def _by_condition(
+        self, space: Space, theta: Array, at: Setting, scaled: Scaled, gradient: bool
+    ) -> tuple[float, Array, float]:
+        """The same by the general posterior, for networks that `dense_evidence` does not support."""
+        noise, infinite = self._noise(at), space.candidate.is_infinite
+        options = {"per_layer": not infinite, "per_input": space.groups is not None}
+        extra, extra_slope = self._weights_term(at)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             posterior = condition(
-                net, X, self.Y, noise_var=noise, engine=self.engine, progress=False
+                at.architecture,
+                scaled.X,
+                self.Y,
+                noise_var=noise,  # type: ignore[arg-type]
+                engine=self.engine,
+                progress=False,
             )
-            if posterior.noise_var > noise and space.candidate.noise_var is None:
+            if np.any(posterior.noise_var > noise) and space.candidate.noise_var is None:
                 return -np.inf, theta, -np.inf  # the noise was raised: not the network at theta
             value = evidence = posterior.log_evidence
+            by_name: dict[str, Array | float] = {}
             if self.criterion == "loo":
                 value, by_name = posterior.leave_one_out_density(**options)
-            else:
-                by_name = posterior.evidence_gradient(**options) if len(theta) else {}
-        return value, space.gradient(theta, by_name) if len(theta) else theta, evidence
+            elif gradient:
+                by_name = posterior.evidence_gradient(**options)
+        if not gradient:
+            return value + extra, np.zeros_like(theta), evidence + extra
+        slopes = Slopes(
+            np.atleast_1d(by_name["weight_var"]),
+            np.atleast_1d(by_name["bias_var"]),
+            self._by_noise(np.asarray(by_name["noise_var"])) + extra_slope,
+            np.asarray(by_name.get("relevance", 0.0)),
+            np.zeros(scaled.by_power.shape[1]),
+        )
+        return value + extra, space.gradient(theta, slopes), evidence + extra

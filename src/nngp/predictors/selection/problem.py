@@ -1,14 +1,16 @@
-"""The question of model selection: data, candidate networks, limits."""
+"""The question of model selection: data, candidate networks, limits; and its answer."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nngp._arrays import Array
+from nngp._arrays import Array, Mask
 from nngp._progress import Callback
 from nngp.architecture import Activation, Architecture
 from nngp.linsolve import Engine
+from nngp.predictors.scaling import InputScaling, TargetScaling
 
 Variance = float | tuple[float, ...]  # of all layers, or of each
 
@@ -25,15 +27,19 @@ STARTS = (Start(2.0, 0.3, 0.1), Start(8.0, 1.0, 0.01))
 CHOOSE = "choose the network"  # the phase, to those who follow progress
 MIN_POINTS = 5  # with fewer the default network is used
 INFINITE_DEPTH_WEIGHT_VAR = 0.5  # inside the ordered phase, where the kernel has a limit
+EFFORTS = ("fast", "normal", "thorough")
+MAPS = ("auto", "identity")
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """A network, its noise variance, and the relevance of each input (all one if None)."""
+    """A network, its noise variance in units of the scaled targets, and the scaling of inputs and
+    targets: all that a fit needs."""
 
     architecture: Architecture
     noise_var: float
-    relevance: Array | None = None
+    inputs: InputScaling
+    targets: TargetScaling
 
 
 @dataclass(frozen=True)
@@ -55,15 +61,14 @@ class Candidate:
         """Number of weight variances; all layers of an infinitely deep network share one."""
         return 1 if self.is_infinite else self.depth + 1
 
-    def starting_at(self, start: Start, relevance: Array | None = None) -> Hyperparameters:
-        """Hyper-parameters with the free variances taken from `start`."""
+    def starting_at(self, start: Start) -> tuple[Architecture, float]:
+        """The network and the noise with the free variances taken from `start`."""
         if self.is_infinite:
             start = start._replace(weight_var=INFINITE_DEPTH_WEIGHT_VAR)
         weight_var = start.weight_var if self.weight_var is None else self.weight_var
         bias_var = start.bias_var if self.bias_var is None else self.bias_var
         noise_var = start.noise_var if self.noise_var is None else self.noise_var
-        architecture = Architecture(self.depth, self.activation, weight_var, bias_var)
-        return Hyperparameters(architecture, noise_var, relevance)
+        return Architecture(self.depth, self.activation, weight_var, bias_var), noise_var
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,16 +80,41 @@ class SearchSettings:
     size: int  # points used at most
     budget: int | None  # networks computed at most
     learn_relevance: bool = False
+    scaling: str = "standardize"  # kind of the inputs' scaling
+    maps: str = "identity"  # "auto": monotone maps of columns are tried
+    effort: str = "normal"
+    networks: int = 1  # finalists wanted
+    classes: bool = False  # whether the targets are one-hot classes
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionProblem(SearchSettings):
-    """The search on scaled training data."""
+    """The search on raw training data."""
 
-    X: Array
-    Y: Array  # (n, outputs)
+    X: Array  # (n, d), encoded and not scaled
+    Y: Array  # (n, outputs), not scaled
+    targets: tuple[TargetScaling, ...]  # candidates; the first is the default
     engine: str | Engine
     rng: np.random.Generator
     progress: Callback | bool | None
-    classes: bool  # whether the targets are one-hot classes
-    own_spread: Array | None = None  # relevances that undo the standardisation of columns
+    relevance: Array | None = None  # as the user gave it
+    groups: NDArray[np.intp] | None = None  # inputs of one number share one relevance
+    mappable: Mask | None = None  # inputs that may get a map; all if None
+    weights: Array | None = None  # of rows: a weight of 2 is the row twice
+    known_noise: Array | None = None  # variance of each row's noise beside the learned one, raw
+
+
+def row_noise(noise_var: float, weights: Array | None, known: Array | float) -> Array | float:
+    """Noise variance of each row: a row of weight w stands for w rows that have the same mean."""
+    total = known + noise_var
+    return total if weights is None else total / weights
+
+
+def scaled_known_noise(known: Array | None, Y: Array, targets: TargetScaling) -> Array | float:
+    """Known noise variances in units of the scaled targets (of the outputs' average)."""
+    if known is None:
+        return 0.0
+    with np.errstate(over="ignore"):
+        slopes = np.exp(2.0 * targets.log_slopes(Y)).mean(axis=1)
+    out: Array = known * slopes
+    return out

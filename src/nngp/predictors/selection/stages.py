@@ -1,24 +1,35 @@
 """Stages of the search by evidence or leave-one-out density.
 
 1. `kind`: every activation and depth, on a small subset of the points.
-2. `relevance`: the best few, with a relevance for each input.
-3. `more data`, `last`: the best two, then the best one, on a larger subset.
-4. `noise`: the noise variance alone, on a still larger subset.
+2. `targets`: the transforms of the targets, with the best of these.
+3. `relevance`: the best few, with a relevance for each group of inputs.
+4. `maps`: the maps of columns, with the best of these; then the others with these maps.
+5. `more data`, `last`: the best two, then the finalists, on a larger subset.
+6. `noise`: the noise variance alone, on a still larger subset.
 """
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
-from nngp._arrays import Index
+from nngp._arrays import Array
 from nngp._progress import Progress, progress_for
 from nngp.architecture import Activation
-from nngp.errors import VarianceError
+from nngp.errors import NotPositiveDefiniteError, VarianceError
+from nngp.posterior.dense_evidence import DenseEvidence, is_supported
+from nngp.predictors.scaling import TargetScaling
+from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
+from nngp.predictors.selection.effort import EFFORT, Effort
+from nngp.predictors.selection.inputs import SearchInputs, Setting
+from nngp.predictors.selection.map_search import can_map, power_starts, screened
 from nngp.predictors.selection.objective import Objective
 from nngp.predictors.selection.problem import (
     CHOOSE,
@@ -27,52 +38,74 @@ from nngp.predictors.selection.problem import (
     Hyperparameters,
     SearchSettings,
     SelectionProblem,
+    scaled_known_noise,
 )
 from nngp.predictors.selection.space import Space
 from nngp.predictors.selection.table import SelectionRow, SelectionTable
 
-KIND_POINTS, NOISE_FACTOR = 300, 4  # points of the first stage; of the last, over `size`
-KIND_STEPS, RELEVANCE_STEPS, MORE_STEPS, LAST_STEPS, NOISE_STEPS = 12, 24, 8, 25, 6
-FINALISTS = 3  # networks that the second stage takes over from the first
 SLOW_BUDGET = 20  # networks tried where the activation has kinks and no closed form
-# Seconds of a network and its gradient on two cores: for any, for each pair of points, and to
-# compile an activation that has no closed form, without kinks and with them.
-SECONDS, PAIR_SECONDS, NUMERIC_SECONDS, KINKED_SECONDS = 0.015, 3e-7, 0.2, 1.0
+THREADS, THREADED = 2, 800  # threads of an evaluation, from so many points on
+TRANSFORM_GAIN = 2.0  # of the log evidence, that a transform of the targets must bring
+CLOSE = 5.0  # gain of the maps on few points below which more points decide
+NOISE_STEPS, NOISE_DOWN, NOISE_UP = 8, 1.0, 3.0  # evaluations, and the range of the logarithm
+# Seconds of a network and its gradient on two cores: for any, for each pair of points, for each
+# triple; for a pair where the activation has no closed form, and to compile such an activation,
+# without kinks and with them.
+SECONDS, PAIR_SECONDS, TRIPLE_SECONDS = 0.001, 3e-8, 4e-11
+GENERAL_PAIR_SECONDS, NUMERIC_SECONDS, KINKED_SECONDS = 3e-7, 0.2, 1.0
 
 
 class Stage(NamedTuple):
-    """Name in the table, points used, L-BFGS steps, whether relevances are learned."""
+    """Name in the table, points used, L-BFGS steps, whether relevances are learned, criterion."""
 
     name: str
-    rows: Index
+    count: int
     steps: int
     relevance: bool = False
+    criterion: str = ""  # that of the problem if empty
 
 
-def staged_search(problem: SelectionProblem) -> tuple[Hyperparameters, SelectionTable]:
-    """Return the best hyper-parameters found and the table of all ascents."""
+def staged_search(problem: SelectionProblem) -> Choice:
+    """Return the best hyper-parameters found, the finalists and the table of all ascents."""
     seconds = staged_seconds(problem, len(problem.X))
     bar = progress_for(problem.progress, seconds)
-    with Progress(CHOOSE, seconds, bar, seconds) as tracker:
-        search = _StagedSearch(problem, Budget(_limit(problem), tracker))
+    with Progress(CHOOSE, seconds, bar, seconds) as tracker, _dense(problem) as dense:
+        order = problem.rng.permutation(len(problem.X))
+        inputs = SearchInputs(problem, order)
+        search = _StagedSearch(problem, inputs, dense, Budget(_limit(problem), tracker))
         found = search.run()
         tracker.finish()
-        return found, search.table
+        return Choice(found[0], found, search.table)
+
+
+@contextmanager
+def _dense(problem: SelectionProblem) -> Iterator[DenseEvidence]:
+    """The evaluator of a whole search; its threads end with it."""
+    if min(len(problem.X), problem.size) < THREADED:
+        yield DenseEvidence()
+        return
+    with ThreadPoolExecutor(THREADS) as pool:
+        yield DenseEvidence(pool)
 
 
 def staged_seconds(problem: SearchSettings, n: int) -> float:
     """About how long the search on n points takes."""
-    small, large = min(KIND_POINTS, problem.size, n), min(problem.size, n)
+    effort = EFFORT[problem.effort]
+    small = min(effort.points, problem.size, n)
+    large = max(small, min(int(effort.share * problem.size), n))
     activations = {candidate.activation for candidate in problem.candidates}
     kinds = len(problem.candidates) + len(activations) * (len(STARTS) - 1)
-    ascents = [(kinds, KIND_STEPS, small)]
+    several = min(effort.finalists, len(problem.candidates))
+    ascents = [(kinds, effort.kind, small)]
     if problem.learn_relevance:
-        ascents.append((min(FINALISTS, len(problem.candidates)), RELEVANCE_STEPS, small))
+        ascents.append((several, effort.relevance, small))
+    if problem.maps == "auto" and not problem.classes:
+        ascents.append((2 + several, effort.maps, small))
     if large > small:
-        ascents.append((min(2, len(problem.candidates)), MORE_STEPS, large))
-    ascents.append((1, LAST_STEPS, large))
+        ascents.append((min(2, len(problem.candidates)), effort.more, large))
+    ascents.append((min(problem.networks, len(problem.candidates)), effort.last, large))
     if problem.candidates[0].noise_var is None and n > large:
-        ascents.append((1, NOISE_STEPS, min(n, NOISE_FACTOR * problem.size)))
+        ascents.append((1, NOISE_STEPS // 2, min(n, effort.noise_factor * large)))
     left, total = _limit(problem) or math.inf, 0.0
     for count, steps, points in ascents:
         networks = min(count * steps, left)
@@ -84,10 +117,11 @@ def staged_seconds(problem: SearchSettings, n: int) -> float:
 def _seconds(candidates: Sequence[Candidate], points: int) -> float:
     """About how long a network and its gradient take."""
     numeric = [c.activation for c in candidates if c.activation.closed_form is None]
-    compiling = NUMERIC_SECONDS if numeric else 0.0
     if any(phi.kinks for phi in numeric):
-        compiling = KINKED_SECONDS
-    return SECONDS + compiling + PAIR_SECONDS * points**2
+        return KINKED_SECONDS + GENERAL_PAIR_SECONDS * points**2
+    if numeric:
+        return NUMERIC_SECONDS + GENERAL_PAIR_SECONDS * points**2
+    return SECONDS + PAIR_SECONDS * points**2 + TRIPLE_SECONDS * points**3
 
 
 def _limit(problem: SearchSettings) -> int | None:
@@ -99,30 +133,48 @@ def _limit(problem: SearchSettings) -> int | None:
 @dataclass
 class _StagedSearch:
     problem: SelectionProblem
+    inputs: SearchInputs
+    dense: DenseEvidence
     budget: Budget
     table: SelectionTable = field(default_factory=SelectionTable)
-    _relevance: NDArray[np.float64] | None = None  # before any is learned; ones if None
+    _targets: TargetScaling = field(init=False)  # the transform chosen
+    _relevance: Array | None = None  # before any is learned; ones if None
     _failure: str = ""  # the last error of a network that could not be computed
 
-    def run(self) -> Hyperparameters:
-        """Run all stages and return the best hyper-parameters."""
-        size, relevance = self.problem.size, self.problem.learn_relevance
+    def __post_init__(self) -> None:
+        self._targets = self.problem.targets[0]
+
+    @property
+    def _effort(self) -> Effort:
+        return EFFORT[self.problem.effort]
+
+    def run(self) -> list[Hyperparameters]:
+        """Run all stages and return the finalists, best first."""
+        effort, n, problem = self._effort, len(self.problem.X), self.problem
+        relevance = problem.learn_relevance and not problem.classes
         # Subsets are nested: each stage adds points to those of the stage before.
-        order = self.problem.rng.permutation(len(self.problem.X))
-        small, large = np.sort(order[: min(KIND_POINTS, size)]), np.sort(order[:size])
-        best = self._climb_kinds(Stage("kind", small, KIND_STEPS))
+        small = min(effort.points, problem.size, n)
+        large = max(small, min(int(effort.share * problem.size), n))
+        best = self._climb_kinds(Stage("kind", small, effort.kind))
+        best = self._choose_targets(best, Stage("targets", small, effort.targets))
         if relevance:
-            stage = Stage("relevance", small, RELEVANCE_STEPS, True)
-            best = self._climb_on(_finalists(best), stage) or best
-        if len(large) > len(small):  # the order of the best two may change with more data
-            stage = Stage("more data", large, MORE_STEPS, relevance)
-            best = self._climb_on(_finalists(best)[:2], stage) or best
-        last = self._climb_on(best[:1], Stage("last", large, LAST_STEPS, relevance))
-        found = (last or best)[0]
-        if found.candidate.noise_var is None and len(order) > len(large):
-            rows = np.sort(order[: NOISE_FACTOR * size])
-            return self._refit_noise(found, Stage("noise", rows, NOISE_STEPS))
-        return found.hyperparameters
+            stage = Stage("relevance", small, effort.relevance, True)
+            best = self._climb_on(_finalists(best)[: effort.finalists], stage) or best
+        if self._tries_maps(best[0]):
+            best = self._choose_maps(best, Stage("maps", small, effort.maps, relevance))
+        if problem.classes and problem.learn_relevance:
+            best = self._relevances_of_classes(best, small, large)
+        if large > small and effort.more:  # the order of the best may change with more data
+            stage = Stage("more data", large, effort.more, relevance)
+            best = self._climb_on(best[: max(2, problem.networks)], stage) or best
+        finalists = _distinct(best)[: problem.networks]
+        last = self._climb_on(finalists, Stage("last", large, effort.last, relevance))
+        found = _distinct(last or best)[: problem.networks]
+        count = min(n, effort.noise_factor * large)
+        if found[0].candidate.noise_var is None and count > large:
+            found = [self._refit_noise(one, Stage("noise", count, NOISE_STEPS)) for one in found]
+        self.table.chosen = found[0].setting
+        return [self._as_hyperparameters(one.setting) for one in found]
 
     def _climb_kinds(self, stage: Stage) -> list[Climb]:
         """Climb every candidate; best first.
@@ -135,14 +187,14 @@ class _StagedSearch:
         for candidate in self.problem.candidates:
             phi = candidate.activation
             which = [best_start[phi]] if phi in best_start else range(len(STARTS))
-            starts = [candidate.starting_at(STARTS[k], self._relevance) for k in which]
+            starts = [self._start(candidate, k, self._relevance) for k in which]
             climbed = [self._climb(candidate, start, stage) for start in starts]
             if not any(climbed):
                 break
             scores = [-np.inf if one is None else one.score for one in climbed]
             best_start.setdefault(phi, which[int(np.argmax(scores))])
-            if self.problem.own_spread is not None and not _ranked(out):
-                start = candidate.starting_at(STARTS[best_start[phi]], self.problem.own_spread)
+            if self._may_keep_spread and not _ranked(out):
+                start = self._start(candidate, best_start[phi], self.inputs.base.own_spread)
                 climbed.append(self._climb_unscaled(candidate, start, max(scores), stage))
             out += climbed
         if not _ranked(out):
@@ -153,8 +205,19 @@ class _StagedSearch:
             )
         return _ranked(out)
 
+    @property
+    def _may_keep_spread(self) -> bool:
+        """Whether columns may keep their own spreads: relevances, given or learned by evidence,
+        replace them."""
+        problem = self.problem
+        learned = problem.learn_relevance and not problem.classes
+        return problem.scaling == "auto" and problem.relevance is None and not learned
+
+    def _start(self, candidate: Candidate, which: int, relevance: Array | None) -> Setting:
+        return Setting(*candidate.starting_at(STARTS[which]), relevance)
+
     def _climb_unscaled(
-        self, candidate: Candidate, start: Hyperparameters, score: float, stage: Stage
+        self, candidate: Candidate, start: Setting, score: float, stage: Stage
     ) -> Climb | None:
         """Climb with the columns' own spreads, and keep them if that beats `score`."""
         climbed = self._climb(candidate, start, stage)
@@ -162,34 +225,179 @@ class _StagedSearch:
             self._relevance = start.relevance
         return climbed
 
+    def _choose_targets(self, best: list[Climb], stage: Stage) -> list[Climb]:
+        """Climb the leader with every other transform of the targets, and keep the best."""
+        default, leader = self._targets, best[0]
+        size = stage.count * self.problem.Y.shape[1]
+        value = leader.score * size + self._log_jacobian(default, stage.count)
+        chosen = default
+        for targets in self.problem.targets[1:]:
+            self._targets = targets
+            found = self._climb(leader.candidate, leader.setting, stage)
+            if found is None:
+                break
+            reached = found.score * size + self._log_jacobian(targets, stage.count)
+            if reached > value + (TRANSFORM_GAIN if chosen is default else 0.0):
+                chosen, value = targets, reached
+        self._targets = chosen
+        if chosen is default:
+            return best
+        again = _finalists(best)[: self._effort.finalists]
+        return self._climb_on(again, stage) or best
+
+    def _tries_maps(self, leader: Climb) -> bool:
+        return (
+            not self.problem.classes
+            and self.problem.maps == "auto"
+            and not self.inputs.base.unit
+            and is_supported(leader.setting.architecture)
+            and can_map(self.inputs)
+        )
+
+    def _choose_maps(self, best: list[Climb], stage: Stage) -> list[Climb]:
+        """Find the leader's maps; climb the others with them. The leader without maps stays among
+        the best where few points hardly prefer them."""
+        leader, size = best[0], stage.count * self.problem.Y.shape[1]
+        starts = power_starts(self.inputs, leader.setting)
+        mapped = _ranked([leader, *(self._climb(leader.candidate, s, stage) for s in starts)])[0]
+        setting = self._screen(mapped, stage)
+        if setting is not mapped.setting:
+            stage = stage._replace(steps=max(stage.steps // 2, 1))
+            mapped = self._climb(leader.candidate, setting, stage) or mapped
+        gain = (mapped.score - leader.score) * size
+        if gain <= 0:
+            return best
+        kept = [leader] if gain < CLOSE else []
+        maps = mapped.setting
+        others = [replace(one.setting, kinds=maps.kinds, powers=maps.powers) for one in best[1:]]
+        pairs = zip(best[1:], others, strict=True)
+        climbed = [self._climb(one.candidate, start, stage) for one, start in pairs]
+        return _ranked([mapped, *climbed, *kept])
+
+    def _screen(self, found: Climb, stage: Stage) -> Setting:
+        """Try other maps column by column."""
+        objective, size = self._objective(stage), stage.count * self.problem.Y.shape[1]
+
+        def score(at: Setting) -> float:
+            return size * objective.score(self._space(found.candidate, at, stage), at)
+
+        return screened(self.inputs, found.setting, score, self.budget.may_spend)
+
+    def _relevances_of_classes(self, best: list[Climb], small: int, large: int) -> list[Climb]:
+        """Find relevances by leave-one-out: the evidence of one-hot targets counts each point once
+        for every class. They are kept if more points, left out one by one, confirm them."""
+        leader = best[0]
+        if not is_supported(leader.setting.architecture) or self.inputs.base.unit:
+            return best
+        stage = Stage("relevance", small, self._effort.relevance, True, "loo")
+        start = leader.setting
+        if start.relevance is None:
+            start = replace(start, relevance=np.ones(self.problem.X.shape[1]))
+        found = self._climb(leader.candidate, start, stage)
+        if found is None or not np.isfinite(found.score):
+            return best
+        judge = self._objective(Stage("", large, 0, criterion="loo"))
+        try:
+            before, after = (judge.left_out(one.setting).value for one in (leader, found))
+        except NotPositiveDefiniteError:
+            return best
+        needed = 2.0 * len(np.unique(self.inputs.groups)) if large == small else 0.0
+        return [found] if after - before > needed else best
+
     def _climb_on(self, climbs: Sequence[Climb], stage: Stage) -> list[Climb]:
         """Continue each from where it is; best first, empty if the budget is spent."""
-        return _ranked([self._climb(one.candidate, one.hyperparameters, stage) for one in climbs])
+        return _ranked([self._climb(one.candidate, one.setting, stage) for one in climbs])
 
-    def _refit_noise(self, found: Climb, stage: Stage) -> Hyperparameters:
-        """Climb in the noise variance alone: few points can be fitted more closely than many, so
-        the smaller subsets underestimate it."""
-        net = found.hyperparameters.architecture
+    def _refit_noise(self, found: Climb, stage: Stage) -> Climb:
+        """Find the noise variance alone: few points can be fitted more closely than many, so the
+        smaller subsets underestimate it."""
+        net = found.setting.architecture
         candidate = replace(found.candidate, weight_var=net.weight_var, bias_var=net.bias_var)
-        refitted = _ranked([self._climb(candidate, found.hyperparameters, stage)])
-        return refitted[0].hyperparameters if refitted else found.hyperparameters
+        if not is_supported(net):
+            return (self._climb_on([found._replace(candidate=candidate)], stage) or [found])[0]
+        if self.budget.is_spent:
+            return found
+        clock, objective = time.perf_counter(), self._objective(stage)
+        space = self._space(candidate, found.setting, stage)
+        scores: dict[float, tuple[float, float]] = {}
+        K = self.dense.matrix(net, self.inputs.scaled(found.setting, stage.count).X)
 
-    def _climb(self, candidate: Candidate, start: Hyperparameters, stage: Stage) -> Climb | None:
+        def loss(theta: float) -> float:
+            at = replace(found.setting, noise_var=float(np.exp(theta)))
+            scores[theta] = objective.score_of(K, space, at)
+            return -scores[theta][0]
+
+        now = float(np.log(found.setting.noise_var))
+        low, high = space.bounds[0]
+        ends = max(low, now - NOISE_DOWN), min(high, now + NOISE_UP)
+        minimize_scalar(loss, bounds=ends, method="bounded", options={"maxiter": stage.steps})
+        self.budget.spent += 1  # one network, whatever its noise
+        theta = max(scores, key=lambda one: scores[one][0])
+        if not np.isfinite(scores[theta][0]):
+            return found
+        setting = replace(found.setting, noise_var=float(np.exp(theta)))
+        cost = len(scores), time.perf_counter() - clock
+        out = Climb(*scores[theta], setting, found.candidate, *cost, "")
+        self._note(stage, out)
+        return out
+
+    def _climb(self, candidate: Candidate, start: Setting, stage: Stage) -> Climb | None:
         """Run one ascent and add its row to the table; None if the budget is spent."""
         if self.budget.is_spent:
             return None
-        problem = self.problem
-        X, Y = problem.X[stage.rows], problem.Y[stage.rows]
-        objective = Objective(X, Y, str(problem.criterion), problem.engine)
-        space = Space(candidate, X.shape[1] if stage.relevance else 0, self._relevance)
-        self.budget.begin_ascent(stage.steps, _seconds([candidate], len(X)))
-        found = climb(objective, space, start, stage.steps, self.budget)
+        space = self._space(candidate, start, stage)
+        self.budget.begin_ascent(stage.steps, _seconds([candidate], stage.count))
+        found = climb(self._objective(stage), space, start, stage.steps, self.budget)
         self.budget.end_ascent()
         self._failure = found.failure or self._failure
-        scores, cost = (found.score, found.log_evidence), (found.evaluations, found.seconds)
-        row = SelectionRow(stage.name, len(X), *scores, *cost, found.hyperparameters)
-        self.table.rows.append(row)
+        self._note(stage, found)
         return found
+
+    def _note(self, stage: Stage, found: Climb) -> None:
+        evidence = found.log_evidence + self._log_jacobian(self._targets, stage.count)
+        kinds = found.setting.kinds or self.inputs.default_kinds
+        maps = ["" if kind == "identity" else kind for kind in kinds]
+        row = SelectionRow(
+            stage.name,
+            stage.count,
+            found.score,
+            evidence,
+            found.evaluations,
+            found.seconds,
+            found.setting,
+            sum(map(bool, maps)),
+            getattr(self._targets, "transform", "identity"),
+        )
+        self.table.rows.append(row)
+
+    def _space(self, candidate: Candidate, at: Setting, stage: Stage) -> Space:
+        groups = self.inputs.groups if stage.relevance else None
+        floor = self._targets.noise_floor
+        return Space(candidate, groups, self._relevance, at.moving, floor)
+
+    def _objective(self, stage: Stage) -> Objective:
+        problem, rows = self.problem, self.inputs.rows(stage.count)
+        Y = problem.Y[rows]
+        known = None if problem.known_noise is None else problem.known_noise[rows]
+        return Objective(
+            self.inputs,
+            stage.count,
+            self._targets(Y),
+            stage.criterion or str(problem.criterion),
+            self.dense,
+            problem.engine,
+            None if problem.weights is None else problem.weights[rows],
+            scaled_known_noise(known, Y, self._targets),
+        )
+
+    def _log_jacobian(self, targets: TargetScaling, count: int) -> float:
+        rows = self.inputs.rows(count)
+        slopes, weights = targets.log_slopes(self.problem.Y[rows]), self.problem.weights
+        return float((slopes if weights is None else slopes * weights[rows][:, None]).sum())
+
+    def _as_hyperparameters(self, at: Setting) -> Hyperparameters:
+        inputs = self.inputs.scaling(at)
+        return Hyperparameters(at.architecture, at.noise_var, inputs, self._targets)
 
 
 def _ranked(climbs: Sequence[Climb | None]) -> list[Climb]:
@@ -198,13 +406,18 @@ def _ranked(climbs: Sequence[Climb | None]) -> list[Climb]:
     return sorted(computed, key=lambda one: -one.score)
 
 
-def _finalists(climbs: list[Climb]) -> list[Climb]:
-    """The best of every candidate; the best of another activation than the leader's is second."""
+def _distinct(climbs: list[Climb]) -> list[Climb]:
+    """The best of every activation and depth, best first."""
     best: dict[Candidate, Climb] = {}
     for one in climbs:
         best.setdefault(one.candidate, one)
-    leader, *rest = best.values()
+    return list(best.values())
+
+
+def _finalists(climbs: list[Climb]) -> list[Climb]:
+    """The best of every candidate; the best of another activation than the leader's is second."""
+    leader, *rest = _distinct(climbs)
     phi = leader.candidate.activation
     others = [one for one in rest if one.candidate.activation is not phi]
     same = [one for one in rest if one.candidate.activation is phi]
-    return [leader, *others[:1], *same, *others[1:]][:FINALISTS]
+    return [leader, *others[:1], *same, *others[1:]]

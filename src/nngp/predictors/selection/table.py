@@ -1,13 +1,13 @@
 """Table of the networks tried: `selection_` of the estimators."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.predictors.selection.problem import Hyperparameters
+from nngp.predictors.selection.inputs import Setting
 
 
 class SelectionRow(NamedTuple):
@@ -16,48 +16,45 @@ class SelectionRow(NamedTuple):
     stage: str
     n: int  # points it was computed on
     score: float
-    log_evidence: float  # of the scaled targets
+    log_evidence: float  # of the targets in their own units
     evaluations: int
     seconds: float
-    hyperparameters: Hyperparameters
+    setting: Setting
+    maps: int = 0  # columns that have a map
+    transform: str = "identity"  # of the targets
 
 
 @dataclass
 class SelectionTable:
-    """Rows in the order in which they were tried."""
+    """Rows in the order in which they were tried, and the setting that was chosen."""
 
     rows: list[SelectionRow] = field(default_factory=list)
+    chosen: Setting | None = None
 
-    def columns(
-        self, chosen: Hyperparameters, in_units: Callable[[float, int], float]
-    ) -> dict[str, NDArray[Any]]:
-        """Equally long arrays by name, as `pandas.DataFrame` takes them; none without rows.
-
-        `in_units` brings the log density of so many scaled targets to the units of the data.
-        """
-        records = [_record(row, chosen) for row in self.rows]
-        for row, record in zip(self.rows, records, strict=True):
-            record["log_evidence"] = in_units(row.log_evidence, row.n)
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Equally long arrays by name, as `pandas.DataFrame` takes them; none without rows."""
+        records = [self._record(row) for row in self.rows]
         names = list(records[0]) if records else []
         return {name: as_column([record[name] for record in records]) for name in names}
 
-
-def _record(row: SelectionRow, chosen: Hyperparameters) -> dict[str, object]:
-    net = row.hyperparameters.architecture
-    return {
-        "stage": row.stage,
-        "n": row.n,
-        "score": row.score,
-        "log_evidence": row.log_evidence,
-        "evaluations": row.evaluations,
-        "seconds": row.seconds,
-        "activation": net.activation.name,
-        "depth": net.depth,
-        "weight_var": net.weight_var,
-        "bias_var": net.bias_var,
-        "noise_var": row.hyperparameters.noise_var,
-        "chosen": row.hyperparameters is chosen,
-    }
+    def _record(self, row: SelectionRow) -> dict[str, object]:
+        net = row.setting.architecture
+        return {
+            "stage": row.stage,
+            "n": row.n,
+            "score": row.score,
+            "log_evidence": row.log_evidence,
+            "evaluations": row.evaluations,
+            "seconds": row.seconds,
+            "activation": net.activation.name,
+            "depth": net.depth,
+            "weight_var": net.weight_var,
+            "bias_var": net.bias_var,
+            "noise_var": row.setting.noise_var,
+            "maps": row.maps,
+            "target_transform": row.transform,
+            "chosen": row.setting is self.chosen,
+        }
 
 
 def as_column(values: Sequence[object]) -> NDArray[Any]:
