@@ -8,7 +8,7 @@ from scipy import stats
 
 from nngp._fields import Fields
 from nngp.predictors.targets import TargetScaling, candidates
-from nngp.predictors.transforms import Transform
+from nngp.predictors.transforms import TargetMap
 
 RNG = np.random.default_rng(0)
 SKEWED = np.exp(RNG.normal(1.0, 0.8, 200))
@@ -19,14 +19,14 @@ def column(y):
 
 
 def transforms():
-    kinds = [Transform("log")]
-    return kinds + [Transform("yeo-johnson", p, 2.5, 1.7) for p in (0.0, 1e-12, 0.3, 1.0, 1.6, 2.0)]
+    kinds = [TargetMap("log")]
+    return kinds + [TargetMap("yeo-johnson", p, 2.5, 1.7) for p in (0.0, 1e-12, 0.3, 1.0, 1.6, 2.0)]
 
 
 @pytest.mark.parametrize("power", [0.0, 0.4, 1.0, 1.5, 2.0])
 def test_yeo_johnson_is_that_of_scipy(power):
     y = np.linspace(-4, 9, 31)
-    ours = Transform("yeo-johnson", power, 0.5, 2.0)(y)
+    ours = TargetMap("yeo-johnson", power, 0.5, 2.0)(y)
     np.testing.assert_allclose(ours, stats.yeojohnson((y - 0.5) / 2, power), rtol=1e-13)
 
 
@@ -52,7 +52,7 @@ def test_whatever_is_predicted_is_a_number(one):
 
 
 def test_power_is_the_most_likely_one():
-    one = Transform.learn(SKEWED, "yeo-johnson")
+    one = TargetMap.learn(SKEWED, "yeo-johnson")
     u = (SKEWED - one.origin) / one.unit
     found = stats.yeojohnson_llf(one.power, u)
     others = [stats.yeojohnson_llf(p, u) for p in np.linspace(0, 2, 401)]

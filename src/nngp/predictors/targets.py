@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nngp._arrays import Array
 from nngp._fields import Fields
 from nngp.predictors.resolution import spacing
-from nngp.predictors.transforms import TRANSFORMS, Transform
+from nngp.predictors.transforms import TRANSFORMS, TargetMap
 
 TARGET_SCALINGS = ("standardize", "none")
 TARGET_TRANSFORMS = ("auto", *TRANSFORMS)
@@ -31,7 +31,7 @@ class TargetScaling:
     Attributes
     ----------
     center, spread : array, (outputs,)
-    transforms : tuple of Transform
+    transforms : tuple of TargetMap
         One for each output; empty if all are the identity.
     positive : bool
         Whether predictions are conditioned on positive targets, as all in training were.
@@ -41,7 +41,7 @@ class TargetScaling:
 
     center: Array
     spread: Array
-    transforms: tuple[Transform, ...] = ()
+    transforms: tuple[TargetMap, ...] = ()
     positive: bool = False
     noise_floor: float = 0.0
 
@@ -59,7 +59,7 @@ class TargetScaling:
                 f"target_transform='log' needs positive targets, got {Y.min():g}; "
                 "use 'yeo-johnson' or 'auto'"
             )
-        maps = tuple(Transform.learn(y, transform if _varies(y) else "identity") for y in Y.T)
+        maps = tuple(TargetMap.learn(y, transform if _varies(y) else "identity") for y in Y.T)
         if all(one.kind == "identity" for one in maps):
             maps = ()
         plain = cls(np.zeros(Y.shape[1]), np.ones(Y.shape[1]), maps, positive)
@@ -79,6 +79,11 @@ class TargetScaling:
     @property
     def outputs(self) -> int:
         return len(self.center)
+
+    @property
+    def maps(self) -> tuple[TargetMap, ...]:
+        """The transform of each output, identities too."""
+        return self.transforms or (TargetMap(),) * self.outputs
 
     @property
     def transform(self) -> str:
@@ -121,7 +126,7 @@ class TargetScaling:
 
     def as_saved(self) -> tuple[dict[str, object], dict[str, NDArray[np.float64]]]:
         """Plain values and arrays for a file."""
-        maps = self.transforms or (Transform(),) * self.outputs
+        maps = self.maps
         values = {
             "target_transforms": [one.kind for one in maps],
             "target_positive": self.positive,
@@ -142,10 +147,10 @@ class TargetScaling:
             raise fields.fail("a spread or unit of its targets is not positive")
         if not ((powers >= 0) & (powers <= 2)).all():
             raise fields.fail("a power of its targets' transforms is not between 0 and 2")
-        maps: tuple[Transform, ...] = ()
+        maps: tuple[TargetMap, ...] = ()
         if set(kinds) != {"identity"}:
             numbers = zip(powers.tolist(), origins.tolist(), units.tolist(), strict=True)
-            maps = tuple(Transform(k, *three) for k, three in zip(kinds, numbers, strict=True))
+            maps = tuple(TargetMap(k, *three) for k, three in zip(kinds, numbers, strict=True))
         positive = fields.flag("target_positive")
         return cls(center, spread, maps, positive, fields.number("noise_floor", 0))
 

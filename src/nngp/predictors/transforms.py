@@ -26,7 +26,7 @@ STARTS = np.linspace(0.0, 2.0, 21)  # powers tried before the best is refined
 
 
 @dataclass(frozen=True)
-class Transform:
+class TargetMap:
     """A strictly increasing function of one target. What float64 cannot hold is limited to the
     largest number that it can."""
 
@@ -36,7 +36,7 @@ class Transform:
     unit: float = 1.0
 
     @classmethod
-    def learn(cls, y: Array, kind: str) -> "Transform":
+    def learn(cls, y: Array, kind: str) -> "TargetMap":
         """Learn the transform of that kind from training targets, (n,)."""
         if kind != "yeo-johnson":
             return cls(kind)
