@@ -19,7 +19,7 @@ from nngp.predictors.columns import TableLike
 from nngp.predictors.estimator import LEAVE_OUT, NNGPEstimator
 from nngp.predictors.model_file import ModelFile
 from nngp.predictors.probability import best_variance_scale, largest_probability
-from nngp.predictors.scaling import TargetScaling
+from nngp.predictors.targets import TargetScaling
 
 
 class NNGPClassifier(ClassifierMixin, NNGPEstimator):

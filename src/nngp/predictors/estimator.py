@@ -33,9 +33,10 @@ from nngp.predictors.saved_fit import (
     read_selection,
     read_target_scaling,
 )
-from nngp.predictors.scaling import TARGET_SCALINGS, InputScaling, TargetScaling
+from nngp.predictors.scaling import InputScaling
 from nngp.predictors.selection import SearchSettings, SelectionProblem, choice_seconds, choose
 from nngp.predictors.selection.problem import MIN_POINTS
+from nngp.predictors.targets import TARGET_SCALINGS, TargetScaling
 
 LEAVE_OUT = 4000  # points left out, one at a time, for the scale of a classifier's variances
 

@@ -15,7 +15,7 @@ from nngp.predictors.columns import TableLike
 from nngp.predictors.estimator import NNGPEstimator, check_data
 from nngp.predictors.model_file import ModelFile
 from nngp.predictors.parameters import Seed, check_choice
-from nngp.predictors.scaling import TARGET_SCALINGS, TargetScaling
+from nngp.predictors.targets import TARGET_SCALINGS, TargetScaling
 
 
 class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):

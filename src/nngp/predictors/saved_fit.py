@@ -13,8 +13,9 @@ from nngp.posterior import Posterior
 from nngp.predictors.columns import Columns
 from nngp.predictors.doubts import SeenRange
 from nngp.predictors.model_file import ModelFile, from_json
-from nngp.predictors.scaling import INPUT_ARRAYS, InputScaling, TargetScaling
+from nngp.predictors.scaling import INPUT_ARRAYS, InputScaling
 from nngp.predictors.selection.table import as_column
+from nngp.predictors.targets import TargetScaling
 
 EVIDENCE = 1e-5  # relative difference that rounding explains
 

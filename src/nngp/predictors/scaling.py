@@ -1,4 +1,4 @@
-"""Scaling of inputs and targets.
+"""Scaling of inputs.
 
 A kernel depends on inputs through x·x'/d, so x·x/d is brought to about one: column by column
 ("standardize"), or row by row ("unit", as the paper does with images). Where columns share a unit,
@@ -19,9 +19,9 @@ from nngp._arrays import Array
 from nngp._fields import Fields
 from nngp.gram import normalize
 from nngp.predictors.maps import ColumnMap
+from nngp.predictors.targets import moments
 
 INPUT_SCALINGS = ("auto", "standardize", "sphere", "unit", "none")
-TARGET_SCALINGS = ("standardize", "none")
 RELEVANCE_BOUNDS = (1e-6, 1e4)
 INPUT_ARRAYS = ("input_center", "input_factor", "relevance")  # in a saved model
 
@@ -130,60 +130,3 @@ def _mapped(X: Array, maps: Sequence[ColumnMap]) -> Array:
         if one.kind != "identity":
             out[:, j] = one(X[:, j])
     return out
-
-
-@dataclass(frozen=True)
-class TargetScaling:
-    """(y - center) / spread of every output."""
-
-    center: Array
-    spread: Array
-    noise_floor: float = 0.0  # least variance of the noise, scaled
-
-    @classmethod
-    def learn(cls, Y: Array, kind: str) -> "TargetScaling":
-        """Learn the scaling of that kind from the training targets."""
-        outputs = Y.shape[1]
-        if kind == "none":
-            return cls(np.zeros(outputs), np.ones(outputs))
-        center, spread = moments(Y)
-        return cls(center, np.where(spread > 0, spread, 1.0))
-
-    @classmethod
-    def common(cls, Y: Array) -> "TargetScaling":
-        """One spread for all outputs and no shift, so that the largest output stays the largest:
-        for one-hot targets."""
-        spread = float(np.sqrt(Y.var(axis=0).mean()))
-        outputs = Y.shape[1]
-        return cls(np.zeros(outputs), np.full(outputs, spread if spread > 0 else 1.0))
-
-    def __call__(self, Y: Array) -> Array:
-        return (Y - self.center) / self.spread
-
-    def log_slopes(self, Y: Array) -> Array:
-        """Logarithm of the derivative of each scaled target, in the shape of Y."""
-        return np.broadcast_to(-np.log(self.spread), np.shape(Y))
-
-    def log_jacobian(self, Y: Array) -> float:
-        """What to add to a log density of all scaled targets for that of the targets."""
-        return float(self.log_slopes(Y).sum())
-
-    def log_density(self, scaled: float, n: int) -> float:
-        """Convert a log density of n scaled rows to the units of the data."""
-        return scaled - n * float(np.log(self.spread).sum())
-
-    def undo(self, mean: Array) -> Array:
-        """Convert a mean of scaled targets, (m, outputs), to the units of the data."""
-        return mean * self.spread + self.center
-
-
-def moments(X: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation (zero if constant) of every column, without overflow."""
-    size = np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
-    scaled = X / size
-    mean = scaled.mean(axis=0)
-    spread = scaled.std(axis=0)
-    constant = spread <= 16 * np.finfo(float).eps * len(X) ** 0.5
-    spread = np.where(constant, 0.0, spread * size)
-    # The reciprocal of a smaller spread overflows.
-    return mean * size, np.where(spread < np.finfo(float).tiny, 0.0, spread)

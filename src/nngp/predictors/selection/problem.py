@@ -10,7 +10,8 @@ from nngp._arrays import Array, Mask
 from nngp._progress import Callback
 from nngp.architecture import Activation, Architecture
 from nngp.linsolve import Engine
-from nngp.predictors.scaling import InputScaling, TargetScaling
+from nngp.predictors.scaling import InputScaling
+from nngp.predictors.targets import TargetScaling
 
 Variance = float | tuple[float, ...]  # of all layers, or of each
 

@@ -1,0 +1,258 @@
+"""Predictive distribution of new targets in the units of the data.
+
+Each network predicts a Gaussian of the scaled, perhaps transformed targets. Its deviation is
+multiplied by one of a few factors with a probability each (`blend`), which gives the tails that
+points left out have; so the whole is a mixture of transformed Gaussians. Where all training targets
+were positive it is conditioned on that. Rows and outputs are taken one by one: what is said here
+of correlations between them is nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.special import log_ndtr, ndtri_exp
+
+from nngp._arrays import EPS, Array
+from nngp.predictors.targets import TargetScaling
+from nngp.predictors.transformed_moments import transformed_moments
+from nngp.predictors.transforms import LARGEST, SMALLEST
+
+THINNEST = 1e-150  # a deviation, in scaled units: its square is a number
+STEPS = 60  # of the search for a quantile; some six are needed
+
+
+@dataclass(frozen=True)
+class Part:
+    """Predictions of one network in scaled units.
+
+    Attributes
+    ----------
+    mean : array, (m, outputs)
+    variance : array, (m, outputs) or (m, 1)
+    targets : TargetScaling
+    factors : array, (j,)
+        Of the deviation.
+    weights : array, (j,)
+        Probability of this network with each factor. Those of all parts add up to one.
+    """
+
+    mean: Array
+    variance: Array
+    targets: TargetScaling
+    factors: Array = field(default_factory=lambda: np.ones(1))
+    weights: Array = field(default_factory=lambda: np.ones(1))
+
+    @cached_property
+    def std(self) -> Array:
+        """Deviation with a factor of one, (m, outputs)."""
+        std = np.maximum(np.sqrt(self.variance), THINNEST)
+        return np.asarray(np.broadcast_to(std, self.mean.shape))
+
+    def standard(self, Y: Array) -> Array:
+        """(scaled Y - mean) / deviation."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.clip((self.targets(Y) - self.mean) / self.std, -1e150, 1e150))
+
+
+class Predictive:
+    """Mixture of the predictions of several networks for the same rows."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = tuple(parts)
+        self._positive = all(part.targets.positive for part in parts)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and outputs."""
+        return self.parts[0].mean.shape
+
+    @cached_property
+    def _log_above(self) -> Array:
+        """Log probability of each part and factor to be above the bound, (parts and factors, m,
+        outputs); zero without a bound."""
+        count = sum(len(part.factors) for part in self.parts)
+        if not self._positive:
+            return np.zeros((count, *self.shape))
+        zero = np.zeros(self.shape)
+        return np.concatenate([log_ndtr(-_over(p.standard(zero), p.factors)) for p in self.parts])
+
+    @cached_property
+    def _log_weights(self) -> Array:
+        weights = np.concatenate([part.weights for part in self.parts])
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(weights)[:, None, None])
+
+    @cached_property
+    def _log_total(self) -> Array:
+        """Log probability to be above the bound, (m, outputs)."""
+        return _log_sum(self._log_weights + self._log_above)
+
+    def mean(self) -> Array:
+        """Mean, (m, outputs)."""
+        return self._moments[0]
+
+    def std(self) -> Array:
+        """Standard deviation, (m, outputs)."""
+        return self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        means, stds = self._moments_of_all
+        if len(means) == 1:
+            return means[0], stds[0]
+        weights = np.exp(self._log_weights + self._log_above - self._log_total)
+        size = np.maximum(np.abs(means).max(axis=0), stds.max(axis=0)) + SMALLEST
+        means, stds = means / size, stds / size
+        mean = (weights * means).sum(axis=0)
+        variance = (weights * (stds**2 + (means - mean) ** 2)).sum(axis=0)
+        return np.clip(mean * size, -LARGEST, LARGEST), np.sqrt(variance) * size
+
+    @property
+    def _moments_of_all(self) -> tuple[Array, Array]:
+        """Means and deviations by part and factor, each (parts and factors, m, outputs)."""
+        out = []
+        for part in self.parts:
+            if not part.targets.transforms and not self._positive:
+                mean = part.targets.undo(part.mean)
+                out += [(mean, f * part.std * part.targets.spread) for f in part.factors]
+            else:
+                out += [self._transformed(part, f) for f in part.factors]
+        return np.stack([mean for mean, _ in out]), np.stack([std for _, std in out])
+
+    def _transformed(self, part: Part, factor: float) -> tuple[Array, Array]:
+        targets, columns = part.targets, []
+        for i, one in enumerate(targets.maps):
+            spread, least = targets.spread[i], -np.inf
+            if self._positive and one.kind != "log":
+                least = float(one(np.zeros(1))[0])
+            mean = part.mean[:, i] * spread + targets.center[i]
+            columns.append(transformed_moments(one, mean, factor * part.std[:, i] * spread, least))
+        mean, std = np.stack(columns, axis=2)
+        return mean, std
+
+    def log_density(self, Y: Array) -> Array:
+        """Log density of targets, (m, outputs)."""
+        terms = []
+        for part in self.parts:
+            log_scale = part.targets.log_slopes(Y) - np.log(part.std) - 0.5 * np.log(2 * np.pi)
+            z = _over(part.standard(Y), part.factors)
+            terms.append(log_scale - np.log(part.factors)[:, None, None] - 0.5 * z**2)
+        out = _log_sum(self._log_weights + np.concatenate(terms)) - self._log_total
+        if self._positive:
+            out = np.where(Y > 0, out, -np.inf)
+        return np.asarray(out)
+
+    def cdf(self, Y: Array) -> Array:
+        """Probability of less than Y, (m, outputs)."""
+        if self._positive:
+            Y = np.maximum(Y, SMALLEST)
+        below, above = self._log_tails(Y)
+        rest = -np.expm1(np.minimum(above - self._log_total, 0.0))
+        if self._positive:
+            return np.asarray(rest)
+        return np.asarray(np.where(below < above, np.exp(below), rest))
+
+    def _log_tails(self, Y: Array) -> tuple[Array, Array]:
+        """Log probabilities below and above Y, without the bound."""
+        z = np.concatenate([_over(part.standard(Y), part.factors) for part in self.parts])
+        below, above = log_ndtr(z), log_ndtr(-z)
+        return _log_sum(self._log_weights + below), _log_sum(self._log_weights + above)
+
+    def quantile(self, p: float) -> Array:
+        """The value that a target exceeds with probability 1 - p, (m, outputs)."""
+        if not 0 < p < 1:
+            raise ValueError(f"p must be between 0 and 1, got {p}")
+        above = np.log1p(-p) + self._log_total
+        below = np.full(self.shape, np.log(p))
+        if self._positive:
+            below = np.log(-np.expm1(np.minimum(above, -1e-300)))
+        return self._quantile(below, above)
+
+    def interval(self, coverage: float = 0.95) -> tuple[Array, Array]:
+        """Ends of the central interval that holds a target with that probability."""
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must be between 0 and 1, got {coverage}")
+        return self.quantile(0.5 - coverage / 2), self.quantile(0.5 + coverage / 2)
+
+    def _quantile(self, below: Array, above: Array) -> Array:
+        """Where the log probabilities, without the bound, are these."""
+        z = np.where(below < above, ndtri_exp(np.minimum(below, 0)), -ndtri_exp(above))
+        each = np.concatenate(
+            [
+                [p.targets.undo(p.mean + factor * p.std * z) for factor in p.factors]
+                for p in self.parts
+            ]
+        )
+        if len(each) == 1:
+            out = each[0]
+        else:  # between the quantiles of the parts
+            scale = self.parts[0].targets
+            low, high = scale(each.min(axis=0)), scale(each.max(axis=0))
+
+            def too_high(t: Array) -> Array:
+                found = self._log_tails(scale.undo(t))
+                excess = np.where(below < above, found[0] - below, above - found[1])
+                return np.asarray(np.clip(excess, -1e100, 1e100))
+
+            out = scale.undo(_root(too_high, low, high))
+        return np.maximum(out, SMALLEST) if self._positive else out
+
+    def sample(self, n: int = 1, seed: object = None) -> Array:
+        """`n` independent draws for each row, (m, outputs, n)."""
+        rng = np.random.default_rng(seed)  # type: ignore[arg-type]
+        weights = np.exp(self._log_weights + self._log_above - self._log_total)
+        edges = np.cumsum(weights, axis=0)[:-1, ..., None]
+        which = (rng.random((*self.shape, n)) > edges).sum(axis=0)
+        log_u = np.log1p(-rng.random((*self.shape, n)))
+        out, index = np.empty((*self.shape, n)), 0
+        for part in self.parts:
+            for factor in part.factors:
+                z = -ndtri_exp(log_u + self._log_above[index][..., None])
+                drawn = part.mean[..., None] + factor * part.std[..., None] * z
+                y = np.moveaxis(part.targets.undo(np.moveaxis(drawn, -1, 0)), 0, -1)
+                out = np.where(which == index, y, out)
+                index += 1
+        return np.maximum(out, SMALLEST) if self._positive else out
+
+    def from_process(self, draws: Array, k: int, factor: float = 1.0) -> Array:
+        """Convert draws of the process of part k, (n, m, outputs) in scaled units, to the units of
+        the data, with its deviations times a factor. Correlations between rows stay."""
+        part = self.parts[k]
+        z = (draws - part.mean) / part.std
+        if self._positive:  # the draw of the same rank among those above the bound
+            least = part.standard(np.zeros(self.shape)) / factor
+            z = -ndtri_exp(log_ndtr(-z) + log_ndtr(-least))
+        out = part.targets.undo(part.mean + factor * part.std * z)
+        return np.maximum(out, SMALLEST) if self._positive else out
+
+
+def _over(z: Array, factors: Array) -> Array:
+    """z over each factor, (factors, ...)."""
+    return np.asarray(z / factors.reshape(-1, *(1,) * z.ndim))
+
+
+def _log_sum(terms: Array) -> Array:
+    """Log of the sum of exponentials over the first axis."""
+    most = np.maximum(terms.max(axis=0), -LARGEST)
+    return np.asarray(most + np.log(np.exp(terms - most).sum(axis=0)))
+
+
+def _root(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Roots of increasing functions by Ridders' method: each step halves every bracket at least,
+    and the digits double once they are few."""
+    x, f_low, f_high = 0.5 * (low + high), function(low), function(high)
+    for _ in range(STEPS):
+        middle, before = low + 0.5 * (high - low), x
+        f = function(middle)
+        size = np.sqrt(f * f - np.minimum(f_low, 0.0) * np.maximum(f_high, 0.0))
+        x = middle - 0.5 * (high - low) * np.divide(f, size, out=np.zeros_like(f), where=size > 0)
+        for point, value in ((middle, f), (x, function(x))):
+            under, over = (value <= 0) & (point >= low), (value > 0) & (point <= high)
+            low, f_low = np.where(under, point, low), np.where(under, value, f_low)
+            high, f_high = np.where(over, point, high), np.where(over, value, f_high)
+        near = 4 * EPS * (np.abs(x) + 1.0)
+        if ((np.abs(x - before) <= near) | (high - low <= near)).all():
+            break
+    return np.asarray(np.clip(x, low, high))

@@ -1,0 +1,82 @@
+"""Mean and deviation of a target whose transform is Gaussian.
+
+In closed form for the identity and the logarithm. For Yeo and Johnson's transform, and for targets
+known to be positive, by Gauss-Legendre quadrature on both sides of the transform's kink: relative
+error below 1e-8 for deviations up to 5 in units of ψ (tests/predictors/test_predictive.py).
+"""
+
+import numpy as np
+
+from nngp._arrays import Array, Index
+from nngp.predictors.transforms import LARGEST, TargetMap
+
+FAR = 9.0  # deviations; beyond lies 2e-19 of a Gaussian
+NODES = 64  # of each side, for a range of 2 FAR
+WIDEST = 40.0  # deviation in units of ψ whose tilt is followed
+CHUNK = 2**20  # values computed at a time
+
+
+def transformed_moments(
+    one: TargetMap, mean: Array, std: Array, least: float = -np.inf
+) -> tuple[Array, Array]:
+    """Mean and standard deviation of y, for T(y) with these, (m,), given T(y) > `least`.
+
+    What float64 cannot hold is limited to the largest number that it can.
+    """
+    if one.kind == "log":
+        return _log_normal(mean, std)
+    if one.kind == "identity":
+        out_mean, out_std = mean.copy(), std.copy()
+        rows = np.flatnonzero(mean - FAR * std < least)  # elsewhere the bound changes nothing
+    else:
+        out_mean, out_std = np.empty(len(mean)), np.empty(len(mean))
+        rows = np.arange(len(mean))
+    for part in _chunks(rows, std):
+        out_mean[part], out_std[part] = _by_quadrature(one, mean[part], std[part], least)
+    return out_mean, out_std
+
+
+def _log_normal(mean: Array, std: Array) -> tuple[Array, Array]:
+    with np.errstate(over="ignore"):
+        middle = np.minimum(np.exp(mean + 0.5 * std**2), LARGEST)
+        return middle, np.minimum(middle * np.sqrt(np.expm1(std**2)), LARGEST)
+
+
+def _chunks(rows: Index, std: Array) -> list[Index]:
+    if len(rows) == 0:
+        return []
+    values = len(rows) * 2 * _count(float(std[rows].max()))
+    return np.array_split(rows, -(-values // CHUNK))
+
+
+def _count(widest: float) -> int:
+    return NODES * int(np.ceil((2 * FAR + 4 * min(widest, WIDEST)) / (2 * FAR)))
+
+
+def _by_quadrature(one: TargetMap, mean: Array, std: Array, least: float) -> tuple[Array, Array]:
+    """Integrate over z = (t - mean) / std from the bound, on both sides of t = 0."""
+    std = np.maximum(std, np.finfo(float).tiny)
+    tilt = 2 * np.minimum(std, WIDEST) if one.kind != "identity" else np.zeros(len(std))
+    with np.errstate(over="ignore"):
+        low = np.maximum((least - mean) / std, -FAR - tilt)
+        kink = -mean / std
+    low = np.minimum(low, 1e100)  # all but certain to be below the bound
+    start = np.maximum(low, 0.0)
+    high = start + (FAR + tilt) ** 2 / (np.hypot(start, FAR + tilt) + start)
+    middle = np.clip(kink, low, high)
+    nodes, weights = np.polynomial.legendre.leggauss(_count(float(std.max())))
+    half = 0.5 * np.stack([middle - low, high - middle], axis=1)[..., None]
+    z = np.stack([low, middle], axis=1)[..., None] + half * (nodes + 1)
+    z, w = z.reshape(len(mean), -1), (half * weights).reshape(len(mean), -1)
+    # Relative to the density at the bound, which may be far out.
+    w = w * np.exp(-0.5 * (z - start[:, None]) * (z + start[:, None]))
+    w /= w.sum(axis=1, keepdims=True)
+    return _weighted(one.inverse(mean[:, None] + std[:, None] * z), w)
+
+
+def _weighted(y: Array, w: Array) -> tuple[Array, Array]:
+    size = np.maximum(np.abs(y).max(axis=1, keepdims=True), np.finfo(float).tiny)
+    scaled = y / size
+    mean = (w * scaled).sum(axis=1, keepdims=True)
+    std = np.sqrt((w * (scaled - mean) ** 2).sum(axis=1))
+    return (mean * size)[:, 0], std * size[:, 0]
