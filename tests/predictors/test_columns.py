@@ -222,15 +222,58 @@ def test_an_open_decimal_mark_follows_the_rest_of_the_table():
     np.testing.assert_array_equal(X, [[1234, 1.5], [2345, 2.5]])
 
 
-def test_many_levels_are_bounded():
+def test_many_levels_are_bounded_and_that_is_said():
+    """The rarest share one input. What training did not have is told from them by name."""
     texts = [f"level {i % 70}" for i in range(300)] + ["level 1"] * 5
     table = table_of({"x": texts})
     found = Columns.learn(table)
-    X, _ = found.encode(table)
+    X, remarks = found.encode(table)
     assert X.shape == (305, 51)
     assert found.features[-1] == "x=(other)"
     np.testing.assert_array_equal(X.sum(axis=1), 1.0)
+    assert remarks == []
+    rows = int(X[:, -1].sum())
+    assert found.cautions == (
+        f"column 'x' has 70 values: the 20 rarest ({rows} row(s)) share one input; group the "
+        "values if they matter",
+    )
     assert "one for the rest" in found.remarks[0]
+    rare = texts[int(np.argmax(X[:, -1]))]
+    with pytest.warns(nngp.ColumnWarning, match="the 20 rarest"):
+        model = nngp.NNGPRegressor(selection=None).fit({"x": texts}, np.arange(305.0))
+    assert Columns.from_dict(found.as_dict()) == found
+    with pytest.warns(nngp.ColumnWarning) as said:
+        model.predict({"x": ["level 1", rare, "level 99", "level 98", "level 99"]})
+    assert [str(w.message) for w in said] == [
+        "column 'x' has 3 value(s) that training did not: 'level 99', 'level 98'; they count like "
+        "the rare ones"
+    ]
+
+
+def test_the_encoder_says_which_inputs_belong_together():
+    """A category and a cycle are one thing, that a value is missing is another; only amounts and
+    days may be mapped."""
+    frame, _ = houses(200)
+    found = Columns.learn(table_of(frame))
+    assert len(found.groups) == len(found.mappable) == len(found.features)
+    together = {}
+    for feature, group in zip(found.features, found.groups.tolist(), strict=True):
+        together.setdefault(group, []).append(feature)
+    assert list(together.values()) == [
+        ["size"],
+        ["size (missing)"],
+        ["rooms"],
+        ["town=Bonn", "town=Köln", "town=Ulm"],
+        ["heating=gas", "heating=oil", "heating=(missing)"],
+        ["garden"],
+        ["built"],
+        ["built (sine of year)", "built (cosine of year)"],
+        ["built (sine of week)", "built (cosine of week)"],
+        ["tax"],
+        ["zone=1", "zone=2", "zone=3"],
+    ]
+    amounts = [f for f, flag in zip(found.features, found.mappable, strict=True) if flag]
+    assert amounts == ["size", "rooms", "built", "tax"]
 
 
 def test_what_is_left_out_and_what_is_new_is_said():
@@ -393,3 +436,48 @@ def test_columns_of_different_length_are_refused():
     with pytest.raises(ValueError, match="differ in length"):
         table_of({"a": [1, 2], "b": [1]})
     assert len(InputTable(())) == 0
+
+
+GAPS = np.where(np.random.default_rng(3).random((60, 3)) < 0.2, np.nan, 1.0)
+NUMBERS = np.random.default_rng(4).normal(size=(60, 3))
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_an_array_with_gaps_is_a_table_with_gaps(tmp_path, kind):
+    """NaN in an array is what it is in a frame: the median, and an input that shows where."""
+    X, y = NUMBERS * GAPS, answers(kind, 400 + NUMBERS[:, 0])
+    model = kind(selection=None).fit(X, y)
+    framed = kind(selection=None).fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
+    assert not hasattr(model, "feature_names_in_")
+    assert model.n_features_in_ == 3
+    assert model.columns_.features == [
+        f"x{j}{more}" for j in range(3) for more in ("", " (missing)")
+    ]
+    expected = framed.predict(pd.DataFrame(X, columns=["a", "b", "c"]))
+    model.save(tmp_path / "model.nngp")
+    for same in (model, nngp.load(tmp_path / "model.nngp")):
+        np.testing.assert_array_equal(same.predict(X), expected)
+        np.testing.assert_array_equal(same.predict(X.tolist()), expected)
+        with pytest.warns(UserWarning, match="fitted without feature names"):
+            np.testing.assert_array_equal(
+                same.predict(pd.DataFrame(X, columns=list("abc"))), expected
+            )
+        with pytest.raises(ValueError, match="expecting 3 features"):
+            same.predict(X[:, :2])
+
+
+@pytest.mark.parametrize("framed", [False, True])
+def test_a_value_that_is_missing_only_later_is_the_median_of_training(tmp_path, framed):
+    wrap = (lambda X: pd.DataFrame(X, columns=["a", "b", "c"])) if framed else np.asarray
+    model = nngp.NNGPRegressor(selection=None).fit(wrap(NUMBERS), NUMBERS[:, 0])
+    assert model.columns_ is None
+    model.save(tmp_path / "model.nngp")
+    new = NUMBERS[:6].copy()
+    new[[1, 4], 2] = np.nan
+    full = np.where(np.isnan(new), np.median(NUMBERS, axis=0), new)
+    name = "c" if framed else "x2"
+    for same in (model, nngp.load(tmp_path / "model.nngp")):
+        with pytest.warns(nngp.ColumnWarning, match=f"column '{name}' lacks 2 value") as said:
+            found = same.predict(wrap(new))
+        assert len(said) == 1
+        np.testing.assert_array_equal(found, same.predict(wrap(full)))

@@ -19,13 +19,21 @@ from nngp._progress import one_job
 from nngp.errors import ColumnWarning
 from nngp.posterior import Posterior, condition, forecast
 from nngp.posterior.serialize import DEEPEST, arrays_of, header_of
-from nngp.predictors.columns import Columns, TableLike, mixed_table, table_of
+from nngp.predictors.columns import (
+    Columns,
+    InputTable,
+    TableLike,
+    fill_gaps,
+    mixed_table,
+    table_of,
+)
 from nngp.predictors.doubts import SeenRange, warn_of_few_data
 from nngp.predictors.fit_forecast import FitForecast
 from nngp.predictors.model_file import ModelFile, as_json, write_model
 from nngp.predictors.parameters import VARIANCES, NNGPParameters, check_choice
 from nngp.predictors.saved_fit import (
     check_log_evidence,
+    count_inputs,
     read_columns,
     read_input_scaling,
     read_names,
@@ -38,6 +46,11 @@ from nngp.predictors.selection import SearchSettings, SelectionProblem, choice_s
 from nngp.predictors.selection.problem import MIN_POINTS
 from nngp.predictors.targets import TARGET_SCALINGS, TargetScaling
 
+FINITE_OR_MISSING: dict[str, Any] = {
+    "dtype": np.float64,
+    "order": "C",
+    "ensure_all_finite": "allow-nan",
+}
 LEAVE_OUT = 4000  # points left out, one at a time, for the scale of a classifier's variances
 
 
@@ -51,24 +64,37 @@ def check_data(values: Any, name: str) -> None:
 class NNGPEstimator(NNGPParameters):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
+    _medians: Array | None  # of the inputs, unless an encoder has them
+
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
     _seen: SeenRange | None = None  # unknown with few points
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _validated(self, X: TableLike, y: ArrayLike, **checks: bool) -> tuple[Array, NDArray[Any]]:
         """Check training inputs and targets; learn the encoding of a table that is not all
-        numbers."""
+        numbers, or lacks some."""
         table, columns = mixed_table(X), None
         if table is not None:
             columns = Columns.learn(table)
-            _warn(columns.left_out)
             X, _ = columns.encode(table)
         else:
             check_data(X, "X")
-        inputs, answers = validate_data(self, X, y, dtype=np.float64, order="C", **checks)
+        inputs, answers = validate_data(self, X, y, **FINITE_OR_MISSING, **checks)
+        if np.isnan(inputs).any():  # an array with gaps
+            table = InputTable.of_array(inputs)
+            columns = Columns.learn(table)
+            inputs, _ = columns.encode(table)
         if columns is not None:  # names and number of the columns, not of their encodings
+            _warn(columns.cautions)
             self.n_features_in_ = len(columns.names)
-            self.feature_names_in_ = np.array(columns.names, dtype=object)
+            if columns.named:
+                self.feature_names_in_ = np.array(columns.names, dtype=object)
         self.columns_ = columns
+        self._medians = None if columns else np.median(inputs, axis=0)
         return inputs, answers
 
     def _fit_process(self, X: Array, Y: Array, targets: TargetScaling, *, classes: bool) -> None:
@@ -170,9 +196,10 @@ class NNGPEstimator(NNGPParameters):
         check_is_fitted(self, "posterior_")
         columns = self.columns_
         if columns is None:
-            check_data(X, "X")
-            inputs = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+            inputs = self._plain(X)
             names = getattr(self, "feature_names_in_", None)
+            inputs, remarks = fill_gaps(inputs, self._medians, names)
+            _warn(remarks)
         else:
             inputs, names = self._encoded(X, columns), columns.origins
         if self._seen is not None:
@@ -181,14 +208,23 @@ class NNGPEstimator(NNGPParameters):
 
     def _encoded(self, X: TableLike, columns: Columns) -> Array:
         """Encode a table, or an array of numbers, as training was encoded."""
-        table = table_of(X)
+        table = table_of(X) if columns.named else None
         if table is None:
-            check_data(X, "X")
-            plain = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+            if columns.named:
+                check_data(X, "X")
+                plain = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+            else:
+                plain = self._plain(X)
             table = columns.table_of_array(plain)
         inputs, remarks = columns.encode(table)
         _warn(remarks)
         return inputs
+
+    def _plain(self, X: TableLike) -> Array:
+        """Test inputs that are numbers or missing, in the columns of training."""
+        check_data(X, "X")
+        out: Array = validate_data(self, X, reset=False, **FINITE_OR_MISSING)
+        return out
 
     def save(
         self,
@@ -251,6 +287,8 @@ class NNGPEstimator(NNGPParameters):
             "target_center": self._target_scaling.center,
             "target_spread": self._target_scaling.spread,
         }
+        if self._medians is not None:
+            arrays["input_median"] = self._medians
         if self._seen is not None:
             arrays |= {"input_low": self._seen.low, "input_high": self._seen.high}
         return values, arrays
@@ -272,6 +310,7 @@ class NNGPEstimator(NNGPParameters):
         if posterior._single:
             raise file.damaged("its posterior is not that of an estimator")
         self.columns_ = read_columns(file)
+        self._medians = None if self.columns_ else file.read("input_median", (count_inputs(file),))
         inputs, targets = read_input_scaling(file, posterior), read_target_scaling(file, posterior)
         self._set_fit(posterior, inputs, targets)
         self._seen = read_seen_range(file, inputs.raw_factor, self.columns_)

@@ -43,7 +43,8 @@ def read_columns(file: ModelFile) -> Columns | None:
         return None
     with file.reporting_damage():
         columns = Columns.from_dict(fitted.fields("columns").values)
-    if names != list(columns.names) or len(columns.features) != inputs:
+    known = list(columns.names) if columns.named else None
+    if names != known or len(columns.names) != count or len(columns.features) != inputs:
         raise file.damaged(f"its columns are not those of its {inputs} inputs")
     return columns
 

@@ -7,10 +7,10 @@ here, so that `--help` answers at once.
 
 # ruff: noqa: RUF009 (`option` and `argument` give fields, not defaults)
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from typer import Argument, Option
 
@@ -26,12 +26,43 @@ MODEL, TABLE = (
 ENGINE, STORE, VARIANCE = "auto, cpu or gpu.", "Where runs are kept.", "A number, or auto."
 TRAIN = "Training points, balanced over classes; all by default."
 PROGRESS = "Also without a terminal: a line every ten seconds."
+NONE = (("none", None),)
 TRIALS, WIDTH = "Random settings for each shape.", "Units of a hidden layer; several with commas."
 
 
 def option(default: object, help: str, *names: str, **more: Any) -> Any:
     """A field that is an option of the command line."""
     return field(default=default, metadata={"typer": Option(*names, help=help, **more)})
+
+
+@dataclass(frozen=True)
+class Handed:
+    """The parameter of an estimator that an option sets, and what its text is: a word, or a number
+    (whole or not) beside words; `words` are texts that stand for other values."""
+
+    name: str
+    number: Literal["", "any", "whole"] = ""
+    words: tuple[tuple[str, object], ...] = ()
+
+
+def parameter(
+    default: object,
+    help: str,
+    handed: str | Handed | None = None,
+) -> Any:
+    """A field that is an option, handed to an estimator under its own name or another."""
+    metadata = {"typer": Option(help=help), "parameter": handed}
+    return field(default=default, metadata=metadata)
+
+
+def handed_parameters(kind: type) -> dict[str, Handed]:
+    """The options of a command that are parameters of an estimator."""
+    out = {}
+    for one in fields(kind):
+        if "parameter" in one.metadata:
+            handed = one.metadata["parameter"] or one.name
+            out[one.name] = Handed(handed) if isinstance(handed, str) else handed
+    return out
 
 
 def argument(help: str, **more: Any) -> Any:
@@ -95,17 +126,34 @@ class FitOptions(ComputeOptions, TableOptions):
     output: Path = option(Path("model.nngp"), "Where the model goes.", "--output", "-o")
     task: TargetKind = option(TargetKind.auto, "What the target is; auto looks at it.")
     drop: list[str] | None = option(None, "A column to ignore.")
-    depth: str = option("auto", "Hidden layers, inf, or auto.")
-    activation: str = option("auto", "relu, erf, tanh, ... or auto.")
-    weight_var: str = option("auto", VARIANCE)
-    bias_var: str = option("auto", VARIANCE)
-    noise_var: str = option("auto", VARIANCE)
-    input_scaling: str = option("auto", "auto, standardize, sphere, unit or none.")
-    selection: str = option("evidence", "evidence, loo, grid or none.")
-    budget: int | None = option(None, "At most so many networks are tried.")
-    seed: int = option(0, "Which rows the choice looks at.")
+    weights: str | None = option(
+        None, "A column with a weight for each row: 2 is the row twice, 0 leaves it out."
+    )
+    noise_column: str | None = option(
+        None, "A column with the variance of each row's target, in the target's units squared."
+    )
+    depth: str = parameter("auto", "Hidden layers, inf, or auto.", Handed("depth", "whole"))
+    activation: str = parameter("auto", "relu, erf, tanh, ... or auto.")
+    weight_var: str = parameter("auto", VARIANCE, Handed("weight_var", "any"))
+    bias_var: str = parameter("auto", VARIANCE, Handed("bias_var", "any"))
+    noise_var: str = parameter("auto", VARIANCE, Handed("noise_var", "any"))
+    noise: str = parameter("constant", "constant, or heteroscedastic: noise that varies.")
+    input_scaling: str = parameter("auto", "auto, standardize, sphere, unit or none.")
+    column_maps: str = parameter("auto", "Of skewed columns: auto, or identity for none.")
+    target_transform: str = parameter("auto", "auto, identity, log or yeo-johnson.")
+    likelihood: str = parameter("auto", "Of classes: auto, regression or dirichlet.")
+    class_weight: str = parameter(
+        "none", "none, or balanced: rare classes count more.", Handed("class_weight", words=NONE)
+    )
+    selection: str = parameter(
+        "evidence", "evidence, loo, grid or none.", Handed("selection", words=NONE)
+    )
+    effort: str = parameter("normal", "fast, normal or thorough.")
+    networks: int = parameter(1, "At most so many networks are kept, and weighted.")
+    budget: int | None = parameter(None, "At most so many networks are tried.")
+    seed: int = parameter(0, "Which rows the choice looks at.", "random_state")
     factor: bool = option(True, "Keep the Cholesky factor in the file (4 n² bytes).")
-    solver: str = option("auto", "cholesky, cg, or auto: cg where no factor fits.")
+    solver: str = parameter("auto", "cholesky, cg, or auto: cg where no factor fits.")
     yes: bool = option(False, "Start a fit that takes more than an hour.", "--yes", "-y")
     progress: bool = option(False, PROGRESS, "--progress")
 

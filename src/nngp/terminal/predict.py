@@ -1,15 +1,16 @@
 """`nngp predict`, `nngp evaluate` and `nngp inspect`: the commands that read a saved model."""
 
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from scipy.special import ndtri
 
 from nngp.errors import ModelFileError
 from nngp.linsolve import Engine
 from nngp.predictors import NNGPClassifier, load
 from nngp.predictors.columns import Column, Columns, InputTable
+from nngp.predictors.columns.saved import texts
 from nngp.predictors.model_file import read_header
 from nngp.terminal.engines import engine_of
 from nngp.terminal.options import EvaluateOptions, InspectOptions, PredictOptions
@@ -38,10 +39,17 @@ UNNAMED = "prediction"  # of a target that was an array in Python
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model from a file, and its target if it was fitted to a column."""
+    """A model from a file, its target if it was fitted to a column, and the columns that were set
+    aside then: dropped, weights, noise."""
 
     model: Model
     target: Target | None
+    aside: tuple[str, ...] = ()
+
+    def inputs(self, rows: InputTable, besides: Iterable[str] = ()) -> InputTable:
+        """The table without columns that were no inputs in training."""
+        others = {*self.aside, *besides, *([self.target.name] if self.target else [])}
+        return rows.without(others - set(self.model.feature_names_in_))
 
 
 def predict(options: PredictOptions) -> None:
@@ -57,7 +65,7 @@ def predict(options: PredictOptions) -> None:
         rows = read_table(options.table, options)
         kept = [column_of(rows, name) for name in _names(options.keep)]
         target = saved.target.name if saved.target else UNNAMED
-        known = rows.without({target, *(c.name for c in kept)} - set(saved.model.feature_names_in_))
+        known = saved.inputs(rows, (column.name for column in kept))
         columns = _predictions(saved.model, target, known, options.interval)
         columns = _beside(kept, columns)
         if as_json:
@@ -83,7 +91,8 @@ def evaluate(options: EvaluateOptions) -> None:
             near = suggestion(name, table.names)
             raise DataError(f"{source} has no column '{name}' to compare with{near}")
         rows = saved.target.known(table)
-        scores = table_scores(saved.model, saved.target, rows)
+        inputs = saved.inputs(rows)
+        scores = table_scores(saved.model, saved.target, inputs, rows.column(name))
         title = f"{options.model} on {len(rows)} rows of {options.table}"
         print_result(title, scores, options.as_json)
 
@@ -116,10 +125,11 @@ def inspect(options: InspectOptions) -> None:
 def _load(options: PredictOptions | EvaluateOptions, engine: str | Engine) -> SavedModel:
     """Load a model that knows its columns."""
     path = options.model
-    _, columns, target = _read(path)
-    if columns is None:
+    header, columns, target = _read(path)
+    if columns is None or not columns.named:
         raise DataError(f"{path} was saved from Python and knows no columns; use nngp.load there")
-    return SavedModel(load(path, engine=engine, progress=options.progress or None), target)
+    model = load(path, engine=engine, progress=options.progress or None)
+    return SavedModel(model, target, texts(header["notes"].get("aside", [])))
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Columns | None, Target | None]:
@@ -128,6 +138,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Columns | None, Target | None]:
     try:
         encoder = header["fitted"]["columns"]
         columns = None if encoder is None else Columns.from_dict(encoder)
+        texts(header["notes"].get("aside", []))
         return header, columns, Target.from_notes(header["notes"])
     except (ValueError, TypeError, KeyError) as cause:
         raise ModelFileError(
@@ -151,13 +162,11 @@ def _predictions(
         names = [f"{target}_p_{label}" for label in model.classes_]
         return {target: best, **dict(zip(names, table.T.tolist(), strict=True))}
     mean, std = model.predict(rows, return_std=True)
-    half = float(ndtri(0.5 + interval / 2)) * std
-    return {
-        target: mean.tolist(),
-        f"{target}_std": std.tolist(),
-        f"{target}_lower": (mean - half).tolist(),
-        f"{target}_upper": (mean + half).tolist(),
-    }
+    with warnings.catch_warnings():  # what is to say of these rows has just been said
+        warnings.simplefilter("ignore")
+        lower, upper = model.predict_interval(rows, interval)
+    heads = (target, *(f"{target}_{what}" for what in ("std", "lower", "upper")))
+    return {n: v.tolist() for n, v in zip(heads, (mean, std, lower, upper), strict=True)}
 
 
 def _beside(kept: list[Column], columns: dict[str, list[object]]) -> dict[str, list[object]]:

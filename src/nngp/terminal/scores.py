@@ -1,5 +1,6 @@
 """Scores of a model: on a table with answers, and on its own rows by leaving each out."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.special import ndtri
 from nngp._arrays import Array
 from nngp.predictors import NNGPClassifier, NNGPRegressor
 from nngp.predictors.calibration import expected_calibration_error
-from nngp.predictors.columns import InputTable
+from nngp.predictors.columns import Column, InputTable
 from nngp.terminal.output import DataError, print_message
 from nngp.terminal.target import Labels, Target
 
@@ -19,7 +20,8 @@ LOG_EVIDENCE = {  # of all rows that were fitted, by the kind of model
     "NNGPClassifier": "log evidence of one-hot targets",
 }
 MOST_ROWS = 4000  # up to which fit judges itself by leaving each row out
-HALF = float(ndtri(0.975))  # half of a 95% interval, in deviations
+COVERAGE = 0.95
+HALF = float(ndtri(0.5 + COVERAGE / 2))  # half of such an interval, in deviations
 LEAST = 1e-15  # probability that a class counts as at least
 
 
@@ -33,17 +35,22 @@ def leave_one_out_scores(model: Model, answers: NDArray[Any]) -> dict[str, float
         right = model.classes_[mean.argmax(axis=1)] == answers
         return {"leave-one-out accuracy": float(right.mean())}
     std = np.sqrt(found.variance) * model._target_scaling.spread
-    scores = _regression_scores(answers, mean[:, 0], std)
+    middle, half = mean[:, 0], HALF * std
+    scores = _regression_scores(answers, middle, std, (middle - half, middle + half))
     return {f"leave-one-out {name}": value for name, value in scores.items()}
 
 
-def table_scores(model: Model, target: Target, rows: InputTable) -> dict[str, float | None]:
+def table_scores(
+    model: Model, target: Target, X: InputTable, answers: Column
+) -> dict[str, float | None]:
     """Scores of predictions compared with the answers."""
-    answers, X = rows.column(target.name), rows.without([target.name])
     if isinstance(model, NNGPClassifier):
         return _class_scores(model, X, target.labels(answers))
     mean, std = model.predict(X, return_std=True)
-    return _regression_scores(target.amounts(answers), mean, std)
+    with warnings.catch_warnings():  # what is to say of these rows has just been said
+        warnings.simplefilter("ignore")
+        interval = model.predict_interval(X, COVERAGE)
+    return _regression_scores(target.amounts(answers), mean, std, interval)
 
 
 def _class_scores(model: NNGPClassifier, X: InputTable, labels: Labels) -> dict[str, float | None]:
@@ -63,13 +70,14 @@ def _class_scores(model: NNGPClassifier, X: InputTable, labels: Labels) -> dict[
     }
 
 
-def _regression_scores(y: Array, mean: Array, std: Array) -> dict[str, float | None]:
+def _regression_scores(
+    y: Array, mean: Array, std: Array, interval: tuple[Array, Array]
+) -> dict[str, float | None]:
     missed, spread = y - mean, float(np.mean((y - y.mean()) ** 2))
-    standard = missed / std
-    density = -0.5 * np.log(2 * np.pi * std**2) - 0.5 * standard**2
+    density = -0.5 * np.log(2 * np.pi * std**2) - 0.5 * (missed / std) ** 2
     return {
         "RMSE": float(np.sqrt(np.mean(missed**2))),
         "R²": 1 - float(np.mean(missed**2)) / spread if spread > 0 else None,
         "log likelihood per row": float(density.mean()),
-        "inside 95% interval": float(np.mean(np.abs(standard) < HALF)),
+        "inside 95% interval": float(np.mean((interval[0] < y) & (y < interval[1]))),
     }

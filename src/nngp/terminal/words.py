@@ -3,10 +3,11 @@ for those who call it from Python; these turn them."""
 
 import re
 
-OPTIONS = (
-    *("weight_var", "bias_var", "noise_var", "input_scaling", "selection", "budget", "solver"),
-    *("engine", "depth", "activation"),
-)
+from nngp.terminal.options import FitOptions, handed_parameters
+
+# Parameters of an estimator, and the fields of the options that set them.
+FIELDS = {handed.name: field for field, handed in handed_parameters(FitOptions).items()}
+OPTIONS = (*FIELDS, "engine")
 GIVEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(?:'([^']*)'|([\w.+-]+))")  # solver='cg'
 # noise_var anywhere; words such as depth where a sentence says what their values must be
 LONG = "|".join(name for name in OPTIONS if "_" in name)
@@ -38,5 +39,10 @@ def in_command_words(sentence: str) -> str:
     return NAMED.sub(lambda found: _option(found[0]), sentence)
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def option_named(field: str) -> str:
+    """The option that a field of the options is."""
+    return f"--{field.replace('_', '-')}"
+
+
+def _option(parameter: str) -> str:
+    return option_named(FIELDS.get(parameter, parameter))

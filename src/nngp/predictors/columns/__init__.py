@@ -11,7 +11,7 @@ checks values from a model file. Nothing here imports pandas or polars.
 from nngp.predictors.columns.encoder import Columns, reading_of_amounts
 from nngp.predictors.columns.frames import TableLike, mixed_table, table_of
 from nngp.predictors.columns.missing import missing_texts
-from nngp.predictors.columns.number import NumberEncoding, learn_numbers
+from nngp.predictors.columns.number import NumberEncoding, fill_gaps, learn_numbers
 from nngp.predictors.columns.table import Column, InputTable
 from nngp.predictors.columns.texts import TextKind, decimal_mark, kind_of_text
 
@@ -23,6 +23,7 @@ __all__ = [
     "TableLike",
     "TextKind",
     "decimal_mark",
+    "fill_gaps",
     "kind_of_text",
     "learn_numbers",
     "missing_texts",

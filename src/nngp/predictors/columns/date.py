@@ -77,6 +77,16 @@ class DateEncoding:
         waves = [f"{self.name} ({w} of {c})" for c in self.cycles for w in ("sine", "cosine")]
         return [self.name, *waves, *([f"{self.name} (missing)"] if self.indicator else [])]
 
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Days, sine and cosine of each cycle together, and whether a date is missing."""
+        return (1, *[2] * len(self.cycles), *[1] * self.indicator)
+
+    @property
+    def mappable(self) -> tuple[bool, ...]:
+        """Days only: 9999-12-31 and the like stand for no date."""
+        return (True, *[False] * (len(self.features) - 1))
+
     def _read_texts(self, column: Column) -> Column:
         missing, texts = missing_texts(column, among_values=True), column.texts
         dates = np.full(len(column), np.datetime64("NaT"), dtype="datetime64[us]")

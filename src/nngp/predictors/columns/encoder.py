@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nngp._arrays import Array
 from nngp.predictors.columns import saved
@@ -15,7 +16,7 @@ from nngp.predictors.columns.category import MOST_LEVELS, CategoryEncoding
 from nngp.predictors.columns.date import DateEncoding
 from nngp.predictors.columns.missing import missing_texts
 from nngp.predictors.columns.number import NumberEncoding
-from nngp.predictors.columns.table import IN_WORDS, Column, InputTable
+from nngp.predictors.columns.table import IN_WORDS, Column, InputTable, Mask
 from nngp.predictors.columns.texts import TextKind, decimal_mark, kind_of_text
 
 Encoding = NumberEncoding | DateEncoding | CategoryEncoding
@@ -34,14 +35,17 @@ SHOWN = 30  # names of columns in an error message
 class Columns:
     """How the columns of a table become inputs: an encoding for each column that is used.
 
-    `names` are all columns of the training table, `left_out` says why some are not used, and
-    `remarks` are sentences on how the others are read.
+    `names` are all columns of the training table. `left_out` says why some are not used, `merged`
+    which of the others have more values than inputs, and `remarks` how the others are read. The
+    columns of an array, which have no names, are `named` x0, x1, ... here only.
     """
 
     names: tuple[str, ...]
     encodings: tuple[Encoding, ...]
     left_out: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    named: bool = True
 
     @classmethod
     def learn(cls, table: InputTable) -> "Columns":
@@ -50,6 +54,7 @@ class Columns:
         decimal = table.decimal or decimal_mark(table)
         encodings: list[Encoding] = []
         left_out: list[str] = []
+        merged: list[str] = []
         remarks: list[str] = []
         amounts: dict[AmountFormat, list[Column]] = {}
         for column in table.columns:
@@ -62,11 +67,20 @@ class Columns:
             encodings.append(encoding)
             if isinstance(encoding, NumberEncoding) and column.is_text and _are_amounts(found):
                 amounts.setdefault(encoding.format, []).append(column)
+            if isinstance(encoding, CategoryEncoding):
+                merged += encoding.merged(column)
             remarks += [*_reading(column, encoding, found), *_gaps(column, encoding)]
         if not encodings:
             raise ValueError(f"no column is left to learn from: {'; '.join(left_out[:5])}")
         remarks = [*(reading_of_amounts(some, how) for how, some in amounts.items()), *remarks]
-        return cls(tuple(table.names), tuple(encodings), tuple(left_out), tuple(remarks))
+        return cls(
+            names=tuple(table.names),
+            encodings=tuple(encodings),
+            left_out=tuple(left_out),
+            merged=tuple(merged),
+            remarks=tuple(remarks),
+            named=table.named,
+        )
 
     def encode(self, table: InputTable) -> tuple[Array, list[str]]:
         """The inputs, (rows, features), and remarks on what training did not have.
@@ -95,8 +109,7 @@ class Columns:
                 f"the model was fitted to a table with the columns {_listed(self.names)} and got "
                 f"an array with {X.shape[1]} column(s); pass a data frame, because {why}"
             )
-        columns = zip(self.names, X.T, strict=True)
-        return InputTable(tuple(Column(n, "number", v, np.isnan(v)) for n, v in columns))
+        return InputTable.of_array(X, self.names)
 
     @property
     def features(self) -> list[str]:
@@ -107,6 +120,23 @@ class Columns:
     def origins(self) -> list[str]:
         """The column that each of the inputs comes from."""
         return [encoding.name for encoding in self.encodings for _ in encoding.features]
+
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """A number for each input; inputs that matter together, or not at all, have the same: those
+        of a category, and sine and cosine of a cycle."""
+        sizes = [size for encoding in self.encodings for size in encoding.blocks]
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    @property
+    def mappable(self) -> Mask:
+        """Which inputs are amounts, of which a monotone function may say more than they do."""
+        return np.array([flag for encoding in self.encodings for flag in encoding.mappable])
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Sentences on what the inputs do not show of the table."""
+        return (*self.left_out, *self.merged)
 
     @property
     def fills(self) -> Array:
@@ -128,7 +158,9 @@ class Columns:
             "names": list(self.names),
             "encodings": [encoding.as_dict() for encoding in self.encodings],
             "left_out": list(self.left_out),
+            "merged": list(self.merged),
             "remarks": list(self.remarks),
+            "named": self.named,
         }
 
     @classmethod
@@ -141,7 +173,12 @@ class Columns:
         if not used or not set(used) <= set(names):
             raise ValueError("an encoded column is not among the names")
         return cls(
-            names, encodings, saved.texts(values["left_out"]), saved.texts(values["remarks"])
+            names=names,
+            encodings=encodings,
+            left_out=saved.texts(values["left_out"]),
+            merged=saved.texts(values["merged"]),
+            remarks=saved.texts(values["remarks"]),
+            named=saved.flag(values["named"]),
         )
 
     def _check_names(self, names: Sequence[str]) -> None:
@@ -207,7 +244,7 @@ def _reading(column: Column, encoding: Encoding, found: TextKind) -> list[str]:
     if isinstance(encoding, CategoryEncoding):
         count = len(encoding.levels)
         rest = f"one input for each of its {count} values"
-        if encoding.other:
+        if encoding.rare:
             rest = f"one input for each of its {MOST_LEVELS} most frequent values, one for the rest"
         what = "holds categories" if column.kind == "category" else "is text"
         return [f"column '{name}' {what}: {rest}"]

@@ -1,5 +1,6 @@
 """Columns of numbers, true and false included."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +71,15 @@ class NumberEncoding:
     def features(self) -> list[str]:
         return [self.name, f"{self.name} (missing)"] if self.indicator else [self.name]
 
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Of one input each: that a value is missing may matter where the value does not."""
+        return (1,) * len(self.features)
+
+    @property
+    def mappable(self) -> tuple[bool, ...]:
+        return (not self.boolean, False)[: len(self.features)]
+
     def _read_texts(self, column: Column) -> Array:
         missing, texts = missing_texts(column, among_values=True), column.texts
         out = np.full(len(column), np.nan)
@@ -125,3 +135,17 @@ def lacking(name: str, missing: Mask, fill: str, indicator: bool) -> list[str]:
     shown = ", and an input shows where" if indicator else ""
     sentence = f"column '{name}' lacks {count} value(s); the training median {fill} stands for them"
     return [sentence + shown] if count else []
+
+
+def fill_gaps(
+    X: Array, medians: Array | None, names: Sequence[str] | None
+) -> tuple[Array, list[str]]:
+    """Numbers with the training medians in place of NaN, and remarks on them."""
+    missing = np.isnan(X)
+    gaps = np.flatnonzero(missing.any(axis=0)).tolist()
+    if medians is None or len(gaps) == 0:
+        return X, []
+    called = [f"x{j}" if names is None else str(names[j]) for j in gaps]
+    columns = zip(called, gaps, strict=True)
+    remarks = [r for c, j in columns for r in lacking(c, missing[:, j], f"{medians[j]:.6g}", False)]
+    return np.where(missing, medians, X), remarks

@@ -1,7 +1,7 @@
 """A table: named columns, each a NumPy array of one kind with a mask of missing values."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -80,11 +80,21 @@ class InputTable:
     """Columns of equal length and different names.
 
     `decimal` is the decimal mark of numbers in text where the text alone leaves it open, as
-    "1,234" does; None if nothing is known of it.
+    "1,234" does; None if nothing is known of it. An array's columns are not `named`: they are
+    called x0, x1, ... as scikit-learn does.
     """
 
     columns: tuple[Column, ...]
     decimal: str | None = None
+    named: bool = True
+
+    @classmethod
+    def of_array(cls, X: Array, names: Sequence[str] | None = None) -> "InputTable":
+        """The table whose columns are those of an array of numbers; NaN is a missing value."""
+        called = [f"x{j}" for j in range(X.shape[1])] if names is None else names
+        columns = zip(called, X.T, strict=True)
+        found = tuple(Column(name, "number", v, np.isnan(v)) for name, v in columns)
+        return cls(found, named=names is not None)
 
     def __post_init__(self) -> None:
         twice = [name for name, count in Counter(self.names).items() if count > 1]
