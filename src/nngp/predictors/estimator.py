@@ -3,7 +3,7 @@
 import math
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, ClassVar
@@ -17,8 +17,8 @@ from nngp._arrays import Array
 from nngp._numbers import check_convertible, check_unmasked
 from nngp._progress import one_job
 from nngp.errors import ColumnWarning
-from nngp.posterior import Posterior, condition, forecast
-from nngp.posterior.serialize import DEEPEST, arrays_of, header_of
+from nngp.posterior import forecast
+from nngp.posterior.serialize import DEEPEST
 from nngp.predictors.columns import (
     Columns,
     InputTable,
@@ -29,29 +29,27 @@ from nngp.predictors.columns import (
 )
 from nngp.predictors.doubts import SeenRange, warn_of_few_data
 from nngp.predictors.fit_forecast import FitForecast
+from nngp.predictors.fitted_network import LEAVE_OUT, FittedNetwork, Machine
 from nngp.predictors.model_file import ModelFile, as_json, write_model
 from nngp.predictors.parameters import VARIANCES, NNGPParameters, check_choice
 from nngp.predictors.saved_fit import (
     check_log_evidence,
-    count_inputs,
     read_columns,
-    read_input_scaling,
     read_names,
+    read_networks,
     read_seen_range,
     read_selection,
-    read_target_scaling,
 )
-from nngp.predictors.scaling import InputScaling
 from nngp.predictors.selection import SearchSettings, SelectionProblem, choice_seconds, choose
 from nngp.predictors.selection.problem import MIN_POINTS
 from nngp.predictors.targets import TARGET_SCALINGS, TargetScaling
+from nngp.predictors.training_rows import TrainingRows
 
 FINITE_OR_MISSING: dict[str, Any] = {
     "dtype": np.float64,
     "order": "C",
     "ensure_all_finite": "allow-nan",
 }
-LEAVE_OUT = 4000  # points left out, one at a time, for the scale of a classifier's variances
 
 
 def check_data(values: Any, name: str) -> None:
@@ -97,36 +95,35 @@ class NNGPEstimator(NNGPParameters):
         self._medians = None if columns else np.median(inputs, axis=0)
         return inputs, answers
 
-    def _fit_process(self, X: Array, Y: Array, targets: TargetScaling, *, classes: bool) -> None:
-        """Scale the data, choose a network on some points, condition it on all."""
-        settings = self._search_settings(X.shape, classes=classes)
+    def _fit_networks(
+        self, rows: TrainingRows, targets: tuple[TargetScaling, ...], *, classes: bool
+    ) -> None:
+        """Choose networks on some rows, and condition them on all."""
+        settings = self._search_settings(rows.X.shape, classes=classes)
         given = np.asarray(self.relevance, dtype=float) if self._relevance_is_given else None
+        columns = self.columns_
         problem = SelectionProblem(
             **vars(settings),
-            X=X,
-            Y=Y,
-            targets=(targets,),
+            **vars(rows),
+            targets=targets,
             relevance=given,
+            groups=None if columns is None else columns.groups,
+            mappable=None if columns is None else columns.mappable,
             engine=self._search_engine,
             rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
             progress=self.progress,
         )
         choice = choose(problem)
-        chosen = choice.best
-        posterior = condition(
-            chosen.architecture,
-            chosen.inputs(X),
-            chosen.targets(Y),
-            noise_var=chosen.noise_var,
-            solver=self.solver,
-            engine=self.engine,
-            progress=self.progress,
-        )
-        self._set_fit(posterior, chosen.inputs, chosen.targets)
-        few = len(X) < MIN_POINTS  # a range of so few says nothing
-        scaling = chosen.inputs
-        self._seen = None if few else SeenRange.of(X, scaling.raw_center, scaling.raw_factor)
+        machine = self._machine
+        self._set_networks([FittedNetwork.condition(h, rows, machine) for h in choice.finalists])
+        few = len(rows.X) < MIN_POINTS  # a range of so few says nothing
+        scaling = choice.best.inputs
+        self._seen = None if few else SeenRange.of(rows.X, scaling.raw_center, scaling.raw_factor)
         self.selection_ = choice.table.columns()
+
+    @property
+    def _machine(self) -> Machine:
+        return Machine(self.solver, self.engine, self._search_engine, self.progress)
 
     def _search_settings(self, shape: tuple[int, int], *, classes: bool) -> SearchSettings:
         """The search that the parameters describe, for inputs of that shape."""
@@ -139,19 +136,19 @@ class NNGPEstimator(NNGPParameters):
             budget=self.budget,
             learn_relevance=self._learns_relevance(shape, kind, classes=classes),
             scaling=kind,
-            maps="auto",
+            maps=self.column_maps,
+            effort=self.effort,
+            networks=int(self.networks),
             classes=classes,
         )
 
     def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
         """Seconds and bytes that `fit` will take for inputs of that shape."""
-        (n, d), left_out = shape, 0.0
+        n, d = shape
         settings = self._search_settings(shape, classes=classes)
         final = forecast(n, d, outputs, solver=self.solver, engine=self.engine)
-        if classes:
-            some = min(n, LEAVE_OUT)
-            left_out = forecast(some, d, outputs, engine=self._search_engine).seconds
-        return FitForecast(choice_seconds(settings, n), final, left_out)
+        some = forecast(min(n, LEAVE_OUT), d, outputs, engine=self._search_engine)
+        return FitForecast(choice_seconds(settings, n), final, some.seconds, int(self.networks))
 
     def _warn_of_few_data(self, X: Array, Y: Array, *, classes: bool) -> None:
         """Warn where noise and scale would have to be learned and cannot be."""
@@ -169,30 +166,37 @@ class NNGPEstimator(NNGPParameters):
         with one_job(self.progress, lambda: self._forecast(shape, outputs, classes=classes).phases):
             yield
 
-    def _set_fit(self, posterior: Posterior, inputs: InputScaling, targets: TargetScaling) -> None:
+    def _set_networks(self, networks: Sequence[FittedNetwork]) -> None:
         """Set the attributes that both `fit` and `load` set."""
-        self.posterior_, self.architecture_ = posterior, posterior.architecture
-        self.noise_var_, self.report_ = posterior.noise_var, posterior.report
-        self._input_scaling, self._target_scaling = inputs, targets
+        self.networks_ = tuple(networks)
+        best = self.networks_[0]
+        self.posterior_, self.report_ = best.posterior, best.posterior.report
+        self.architecture_, self.noise_var_ = best.architecture, best.noise_var
 
     @property
     def log_evidence_(self) -> float:
         """Log density of the targets in their own units."""
         check_is_fitted(self, "posterior_")
-        posterior = self.posterior_
-        return self._target_scaling.log_density(posterior.log_evidence, posterior.n)
+        return self.networks_[0].log_evidence
+
+    @property
+    def column_maps_(self) -> list[str]:
+        """The map of each input: identity, yeo-johnson with its power, log, ranks or bounded."""
+        check_is_fitted(self, "posterior_")
+        scaling = self.networks_[0].inputs
+        return [one.name for one in scaling.maps] or ["identity"] * len(scaling.center)
 
     @property
     def relevance_(self) -> Array:
         """Relevance of each scaled input, relative to the largest: the variance of the weights
         that leave it."""
         check_is_fitted(self, "posterior_")
-        relevance = self._input_scaling.relevance
+        relevance = self.networks_[0].inputs.relevance
         out: Array = relevance / max(relevance.max(), np.finfo(float).tiny)
         return out
 
-    def _scaled(self, X: TableLike) -> Array:
-        """Check test inputs and bring them to the scale of the training inputs."""
+    def _test_inputs(self, X: TableLike) -> Array:
+        """Check test inputs and encode them as training was encoded; warn of those far outside."""
         check_is_fitted(self, "posterior_")
         columns = self.columns_
         if columns is None:
@@ -204,7 +208,7 @@ class NNGPEstimator(NNGPParameters):
             inputs, names = self._encoded(X, columns), columns.origins
         if self._seen is not None:
             self._seen.warn_if_far(inputs, names, stacklevel=3)
-        return self._input_scaling(inputs)
+        return inputs
 
     def _encoded(self, X: TableLike, columns: Columns) -> Array:
         """Encode a table, or an array of numbers, as training was encoded."""
@@ -251,17 +255,21 @@ class NNGPEstimator(NNGPParameters):
                 f"{type(self).__name__} is a class of your own; only NNGPRegressor and "
                 "NNGPClassifier can be saved"
             )
-        self._check_saved(len(self._input_scaling.center))
+        self._check_saved(len(self.networks_[0].inputs.center))
         values, arrays = self._state()
+        networks = {str(k): one.header(factor=factor) for k, one in enumerate(self.networks_)}
         header = {
             "kind": self._kind,
             "params": self._saved_params(),
             "fitted": values,
             "notes": notes or {},
-            "posterior": header_of(self.posterior_, factor=factor),
+            "networks": networks,
         }
-        posterior_arrays = arrays_of(self.posterior_, factor=factor)
-        write_model(path, header, chain(arrays.items(), posterior_arrays))
+        parts = [
+            ((f"{k}/{name}", array) for name, array in one.arrays(factor=factor))
+            for k, one in enumerate(self.networks_)
+        ]
+        write_model(path, header, chain(arrays.items(), *parts))
 
     def _saved_params(self) -> dict[str, object]:
         """Return the parameters for a file, without those that `load` takes."""
@@ -271,26 +279,21 @@ class NNGPEstimator(NNGPParameters):
         return {k: as_json(v) for k, v in params.items() if k not in ("engine", "progress")}
 
     def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
-        """Return the plain values and the arrays of the fitted model, for a file."""
-        names, scaling = getattr(self, "feature_names_in_", None), self._input_scaling
+        """Return the plain values and the arrays of the fit, without its networks, for a file."""
+        names, seen = getattr(self, "feature_names_in_", None), self._seen
         values: dict[str, object] = {
             "n_features_in": self.n_features_in_,
             "columns": None if self.columns_ is None else self.columns_.as_dict(),
             "feature_names": None if names is None else [str(name) for name in names],
-            "row_size": None if self._seen is None else self._seen.size,
+            "row_size": None if seen is None else seen.size,
             "log_evidence": self.log_evidence_ if self.report_.solver == "cholesky" else None,
             "selection": {k: as_json(column.tolist()) for k, column in self.selection_.items()},
         }
-        input_values, arrays = scaling.as_saved()
-        values |= input_values
-        arrays |= {
-            "target_center": self._target_scaling.center,
-            "target_spread": self._target_scaling.spread,
-        }
+        arrays: dict[str, NDArray[Any]] = {}
         if self._medians is not None:
             arrays["input_median"] = self._medians
-        if self._seen is not None:
-            arrays |= {"input_low": self._seen.low, "input_high": self._seen.high}
+        if seen is not None:
+            arrays |= {"input_low": seen.low, "input_high": seen.high}
         return values, arrays
 
     def _check_saved(self, d: int) -> None:
@@ -302,17 +305,18 @@ class NNGPEstimator(NNGPParameters):
         self._candidates()
         check_random_state(self.random_state)
 
-    def _restore(self, file: ModelFile, posterior: Posterior) -> None:
-        """Set the fitted attributes from what `_state` returned."""
+    def _restore(self, file: ModelFile) -> None:
+        """Set the fitted attributes from what `save` wrote."""
+        self._set_networks(read_networks(file, self.engine, self.progress))
+        inputs = self.networks_[0].inputs
+        d = len(inputs.center)
         self.n_features_in_, names = read_names(file.header.fields("fitted"))
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
-        if posterior._single:
-            raise file.damaged("its posterior is not that of an estimator")
-        self.columns_ = read_columns(file)
-        self._medians = None if self.columns_ else file.read("input_median", (count_inputs(file),))
-        inputs, targets = read_input_scaling(file, posterior), read_target_scaling(file, posterior)
-        self._set_fit(posterior, inputs, targets)
+        self.columns_ = read_columns(file, d)
+        self._medians = None if self.columns_ else file.read("input_median", (d,))
+        with file.reporting_damage():
+            self._check_saved(d)
         self._seen = read_seen_range(file, inputs.raw_factor, self.columns_)
         self.selection_ = read_selection(file)
         factored = self.report_.solver == "cholesky"

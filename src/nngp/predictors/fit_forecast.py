@@ -16,24 +16,25 @@ KERNEL_SECONDS = 5e-8  # of a pair of points on two cores, beyond the arithmetic
 
 @dataclass(frozen=True)
 class FitForecast:
-    """The choice of a network, the system of all points, and points left out for the scale of a
-    classifier's variances."""
+    """The choice of networks, for each the system of all points, and points left out for the
+    spread of its predictions."""
 
     choice: float  # seconds
     final: Forecast
     left_out: float  # seconds
+    networks: int = 1
 
     @property
     def final_seconds(self) -> float:
-        return self.final.seconds + KERNEL_SECONDS * self.final.n**2
+        return self.networks * (self.final.seconds + KERNEL_SECONDS * self.final.n**2)
 
     @property
     def seconds(self) -> float:
-        return self.choice + self.final_seconds + self.left_out
+        return self.choice + self.final_seconds + self.networks * self.left_out
 
     @property
     def phases(self) -> dict[str, float]:
         """Seconds of each phase, in their order, by the beginning of its name."""
         shares = SOLVING[self.final.solver]
         solving = {name: share * self.final_seconds for name, share in shares.items()}
-        return {CHOOSE: self.choice, **solving, LEAVE_ONE_OUT: self.left_out}
+        return {CHOOSE: self.choice, **solving, LEAVE_ONE_OUT: self.networks * self.left_out}

@@ -5,12 +5,10 @@ from typing import Any
 
 from nngp._progress import Callback
 from nngp.linsolve import Engine, choose_engine
-from nngp.posterior.serialize import restore
 from nngp.predictors.classifier import NNGPClassifier
 from nngp.predictors.model_file import ModelFile, from_json, open_model
 from nngp.predictors.parameters import NNGPParameters
 from nngp.predictors.regressor import NNGPRegressor
-from nngp.predictors.saved_fit import count_inputs
 
 KINDS = {kind._kind: kind for kind in (NNGPRegressor, NNGPClassifier)}
 
@@ -48,21 +46,17 @@ def load(
     choose_engine(engine, 0)  # raises for a wrong name before the file is blamed
     with open_model(path) as file:
         kind = KINDS[file.header.text("kind", tuple(KINDS))]
-        model = kind(**_params(file), engine=engine, progress=progress)
-        with file.reporting_damage():
-            model._check_saved(count_inputs(file))
-        header = file.header.fields("posterior")
-        posterior = restore(header, file.read, engine=engine, progress=progress)
-        model._restore(file, posterior)
+        model = kind(**_params(file, kind), engine=engine, progress=progress)
+        model._restore(file)
         file.header.fields("notes")
         file.check_complete()
         return model
 
 
-def _params(file: ModelFile) -> dict[str, Any]:
+def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
     """The arguments of the constructor: all of them, and no others."""
     params = file.header.fields("params")
-    expected = set(NNGPParameters().get_params(deep=False)) - {"engine", "progress"}
+    expected = set(kind().get_params(deep=False)) - {"engine", "progress"}
     if set(params.values) != expected:
         raise file.damaged("its header has not the parameters of an estimator")
     with file.reporting_damage():

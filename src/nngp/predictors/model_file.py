@@ -26,7 +26,6 @@ from nngp._files import replaced
 from nngp.architecture import Activation, from_spec, spec_of
 from nngp.errors import ModelFileError
 from nngp.linsolve import CG
-from nngp.predictors.formats import OLDEST, upgraded
 
 FORMAT, VERSION = "nngp-model", 5
 HEADER = "header.json"
@@ -124,17 +123,16 @@ class ModelFile:
         if not isinstance(header, dict) or header.get("format") != FORMAT:
             _refuse(self.path)
         self._check_version(header.get("version"))
-        with self.reporting_damage():
-            return upgraded(header)
+        return header
 
     def _check_version(self, version: object) -> None:
         if isinstance(version, bool) or not isinstance(version, int):
             raise self.damaged("its header has no format version")
-        if not OLDEST <= version <= VERSION:
+        if version != VERSION:
             remedy = "fit the model again and save it" if version < VERSION else "upgrade nngp"
             raise ModelFileError(
                 f"{self.path} has format {str(version)[:20]} and this version of nngp reads "
-                f"formats {OLDEST} to {VERSION}; {remedy}"
+                f"format {VERSION}; {remedy}"
             )
 
 
@@ -180,9 +178,8 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
         fitted = header.fields("fitted")
         if fitted["log_evidence"] is not None:
             fitted.number("log_evidence")
-        posterior = header.fields("posterior")
+        posterior = header.fields("networks").fields("0").fields("posterior")
         posterior.fields("architecture")
-        posterior.number("noise_var", 0)
         posterior.flag("factor")
         return header.values
 

@@ -16,7 +16,7 @@ from nngp.linsolve import CG, Engine
 from nngp.posterior.resources import check_solver, kernels_of
 from nngp.predictors.scaling import INPUT_SCALINGS
 from nngp.predictors.selection.grid import GRID_DEPTHS
-from nngp.predictors.selection.problem import MIN_POINTS, STARTS, Candidate
+from nngp.predictors.selection.problem import EFFORTS, MAPS, MIN_POINTS, STARTS, Candidate
 
 ActivationLike = str | Activation | Callable[[Array], Array]
 VarianceLike = float | str | Sequence[float]
@@ -40,7 +40,10 @@ class NNGPParameters(BaseEstimator):
         noise_var: float | str = "auto",
         relevance: str | bool | ArrayLike = "auto",
         input_scaling: str = "auto",
+        column_maps: str = "auto",
         target_scaling: str = "standardize",
+        networks: int = 1,
+        effort: str = "normal",
         selection: str | None = "evidence",
         selection_size: int = 1000,
         budget: int | None = None,
@@ -56,7 +59,10 @@ class NNGPParameters(BaseEstimator):
         self.noise_var = noise_var
         self.relevance = relevance
         self.input_scaling = input_scaling
+        self.column_maps = column_maps
         self.target_scaling = target_scaling
+        self.networks = networks
+        self.effort = effort
         self.selection = selection
         self.selection_size = selection_size
         self.budget = budget
@@ -69,6 +75,9 @@ class NNGPParameters(BaseEstimator):
         """Raise ValueError for a value that cannot be used with d inputs."""
         check_choice("input_scaling", self.input_scaling, INPUT_SCALINGS)
         check_choice("selection", self.selection, SELECTIONS)
+        check_choice("column_maps", self.column_maps, MAPS)
+        check_choice("effort", self.effort, EFFORTS)
+        whole_number("networks", self.networks, 1)
         check_solver(self.solver)
         whole_number("selection_size", self.selection_size, MIN_POINTS)
         if self.budget is not None:

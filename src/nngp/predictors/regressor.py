@@ -111,23 +111,108 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     _kind: ClassVar[str] = "NNGPRegressor"
 
-    def fit(self, X: TableLike, y: ArrayLike) -> Self:
-        """Choose a network and condition it on the data.
+    def __init__(
+        self,
+        *,
+        depth: float | str = "auto",
+        activation: ActivationLike = "auto",
+        weight_var: VarianceLike = "auto",
+        bias_var: VarianceLike = "auto",
+        noise_var: float | str = "auto",
+        noise: str = "constant",
+        relevance: str | bool | ArrayLike = "auto",
+        input_scaling: str = "auto",
+        column_maps: str = "auto",
+        target_scaling: str = "standardize",
+        target_transform: str = "auto",
+        networks: int = 1,
+        effort: str = "normal",
+        selection: str | None = "evidence",
+        selection_size: int = 1000,
+        budget: int | None = None,
+        solver: str | CG = "auto",
+        engine: str | Engine = "auto",
+        random_state: Seed = 0,
+        progress: Callback | bool | None = None,
+    ) -> None:
+        super().__init__(
+            depth=depth,
+            activation=activation,
+            weight_var=weight_var,
+            bias_var=bias_var,
+            noise_var=noise_var,
+            relevance=relevance,
+            input_scaling=input_scaling,
+            column_maps=column_maps,
+            target_scaling=target_scaling,
+            networks=networks,
+            effort=effort,
+            selection=selection,
+            selection_size=selection_size,
+            budget=budget,
+            solver=solver,
+            engine=engine,
+            random_state=random_state,
+            progress=progress,
+        )
+        self.noise = noise
+        self.target_transform = target_transform
 
-        X is an array, or a data frame of pandas or polars. Text and categories in a frame become
-        one input for each value, dates become days and phases of year, week and day, and missing
-        values the training median, with an input that shows where. Such a model finds the columns
-        of a later frame by name.
+    def fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        noise_var: ArrayLike | None = None,
+    ) -> Self:
+        """Choose networks and condition them on the data.
+
+        Parameters
+        ----------
+        X : array (n, d), or data frame of pandas or polars
+            Text and categories in a frame become one input for each value, dates become days and
+            phases of year, week and day, and missing values the training median, with an input
+            that shows where. Such a model finds the columns of a later frame by name.
+        y : array (n,) or (n, outputs)
+        sample_weight : array (n,), optional
+            A row of weight 2 counts as two rows, and one of weight 0 is left out.
+        noise_var : array (n,), optional
+            Variance of each row's error as far as it is known, in squared units of y. It is added
+            to the noise that is learned; with the parameter `noise_var=0` it is all there is.
+            New observations have the learned noise.
         """
-        check_data(y, "y")
-        inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
-        targets = as_reals(answers, "y").reshape(len(inputs), -1)
-        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
-        scaling = TargetScaling.learn(targets, self.target_scaling)
-        with self._one_bar(inputs.shape, targets.shape[1], classes=False):
-            self._fit_process(inputs, targets, scaling, classes=False)
+        rows, answers = self._rows(X, y, sample_weight, noise_var)
+        targets = self._target_candidates(rows.Y)
+        with self._one_bar(rows.X.shape, rows.Y.shape[1], classes=False):
+            self._fit_networks(rows, targets, classes=False)
+            self._check_floor(rows, targets)
+            self._vary_noise()
+            self._learn_blend()
         self._single = np.ndim(answers) == 1
-        self._warn_of_few_data(inputs, targets, classes=False)
+        self.duplicate_rows_ = duplicate_rows(np.column_stack([rows.X, rows.Y]))
+        self._warn_of_few_data(rows.X, rows.Y, classes=False)
+        warn_of_duplicates(self.duplicate_rows_, len(rows.X), stacklevel=2)
+        return self
+
+    def partial_fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        noise_var: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows to the fit. The networks, scalings and encodings stay as the first call, which
+        is `fit`, chose them; the factor is extended, not computed again."""
+        if not hasattr(self, "posterior_"):
+            return self.fit(X, y, sample_weight, noise_var)
+        rows, answers = self._more_rows(X, y, sample_weight, noise_var)
+        outputs = self.posterior_._targets.shape[1]
+        if rows.Y.shape[1] != outputs or (np.ndim(answers) == 1) != self._single:
+            raise ValueError(f"y has the shape {np.shape(answers)}; the first call had {outputs}")
+        self._set_networks([one.updated(rows) for one in self.networks_])
+        if self._seen is not None:
+            self._seen = self._seen.widened(rows.X)
+        self._learn_blend()
         return self
 
     def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -139,6 +224,18 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     def log_marginal_likelihood_(self) -> float:
         """The same as `log_evidence_`, by scikit-learn's name."""
         return self.log_evidence_
+
+    @property
+    def target_transform_(self) -> str:
+        """The transform of the targets that was chosen."""
+        check_is_fitted(self, "posterior_")
+        return self.networks_[0].targets.transform
+
+    @property
+    def network_weights_(self) -> Array:
+        """Share of each of `networks_` in the predictions."""
+        check_is_fitted(self, "posterior_")
+        return self._blend.network_weights
 
     def predict(
         self,
@@ -156,52 +253,161 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be asked for; pass one")
+        inputs = self._test_inputs(X)
+        if not (return_std or return_cov) and self._means_suffice:
+            return self._shaped(self._mean(inputs))
+        predictive = self._predictive(inputs, noise=noise)
+        mean = self._shaped(predictive.mean())
         if return_std:
-            return self._mean_and_std(X, noise=noise)
-        Xs, targets = self._scaled(X), self._target_scaling
-        mean = self._shaped(targets.undo(self.posterior_.mean(Xs)))
+            return mean, self._shaped(predictive.std())
         if not return_cov:
             return mean
-        cov = self.posterior_.covariance(Xs, noise=noise)
-        return mean, self._shaped(cov[:, :, None] * targets.spread**2)
+        return mean, self._shaped(joint_covariance(predictive, self._covariances(inputs, noise)))
 
     def predict_interval(
         self, X: TableLike, coverage: float = 0.95, *, noise: bool = True
     ) -> tuple[Array, Array]:
         """Lower and upper ends of the central interval that holds an observation with that
-        probability."""
+        probability. It need not be symmetric, and of a positive target it is positive."""
         if not 0 < coverage < 1:
             raise ValueError(f"coverage must be between 0 and 1, got {coverage}")
-        mean, std = self._mean_and_std(X, noise=noise)
-        half = float(ndtri(0.5 + coverage / 2)) * std
-        return mean - half, mean + half
+        low, high = self._predictive(self._test_inputs(X), noise=noise).interval(coverage)
+        return self._shaped(low), self._shaped(high)
+
+    def predict_quantile(self, X: TableLike, q: float, *, noise: bool = True) -> Array:
+        """The value that an observation stays below with probability q."""
+        return self._shaped(self._predictive(self._test_inputs(X), noise=noise).quantile(q))
+
+    def log_density(self, X: TableLike, y: ArrayLike) -> Array:
+        """Log density of observations y at X in units of y: (m,), or (m, outputs) for several."""
+        check_data(y, "y")
+        predictive = self._predictive(self._test_inputs(X), noise=True)
+        Y = as_reals(y, "y").reshape(len(np.asarray(y)), -1)
+        if Y.shape != predictive.shape:
+            raise ValueError(f"y has the shape {np.shape(y)} and X has {predictive.shape[0]} rows")
+        return self._shaped(predictive.log_density(Y))
 
     def sample_y(
         self, X: TableLike, n_samples: int = 1, random_state: Seed = 0, *, noise: bool = True
     ) -> Array:
-        """Draw samples from the posterior, (m, n_samples) or (m, outputs, n_samples)."""
+        """Draw samples from the posterior, (m, n_samples) or (m, outputs, n_samples).
+
+        Values of one sample at several rows vary together, as the posterior has them.
+        """
         count = whole_number("n_samples", n_samples, least=0)
-        Xs, seed = self._scaled(X), check_random_state(random_state).randint(2**31)
-        draws = self.posterior_.sample(Xs, count, seed, noise=noise)
-        out = np.moveaxis(self._target_scaling.undo(draws), 0, -1)
+        inputs, seed = self._test_inputs(X), check_random_state(random_state).randint(2**31)
+        predictive = self._predictive(inputs, noise=noise)
+        out = np.empty((count, *predictive.shape))
+        for draw in drawn_from(self._blend, count, seed):
+            one = self.networks_[draw.network]
+            Xs = one.inputs(inputs)
+            drawn = one.posterior.sample(Xs, len(draw.which), draw.seed, noise=one.noise(Xs, noise))
+            out[draw.which] = predictive.from_process(drawn, draw.part, draw.factor)
+        out = np.moveaxis(out, 0, -1)
         return out[:, 0] if self._single else out
 
-    def _mean_and_std(self, X: TableLike, *, noise: bool) -> tuple[Array, Array]:
-        Xs = self._scaled(X)
-        mean, variance = self.posterior_.predict(Xs, noise=noise)
-        std = np.sqrt(variance)[:, None] * self._target_scaling.spread
-        return self._shaped(self._target_scaling.undo(mean)), self._shaped(std)
+    def _rows(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        noise_var: ArrayLike | None,
+    ) -> tuple[TrainingRows, NDArray[Any]]:
+        """Check training data, learn how a table is encoded, leave out rows without a weight."""
+        check_data(y, "y")
+        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
+        check_choice("noise", self.noise, NOISES)
+        inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
+        return as_rows(inputs, answers, sample_weight, noise_var), answers
+
+    def _more_rows(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        noise_var: ArrayLike | None,
+    ) -> tuple[TrainingRows, NDArray[Any]]:
+        """Check more training data and encode them as those of the first call."""
+        check_data(y, "y")
+        inputs = self._test_inputs(X)
+        answers = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        check_consistent_length(inputs, answers)
+        return as_rows(inputs, answers, sample_weight, noise_var), answers
+
+    def _target_candidates(self, Y: Array) -> tuple[TargetScaling, ...]:
+        """Scalings of the targets to choose from."""
+        kind = self.target_transform
+        few = self.selection not in ("evidence", "loo") or len(Y) > MOST_TRANSFORMED
+        if kind == "auto" and (few or isinstance(self.solver, CG) or self.solver == "cg"):
+            kind = "identity"  # where a mean would need every variance, or nothing compares them
+        return target_candidates(Y, self.target_scaling, kind)
+
+    def _check_floor(self, rows: TrainingRows, targets: tuple[TargetScaling, ...]) -> None:
+        """Fit again without a least noise, if left-out rows say that targets were not rounded."""
+        best = self.networks_[0]
+        if not isinstance(self.noise_var, str) or best.targets.noise_floor == 0:
+            return
+        left_out = best.left_out(self._machine)
+        alone = ~has_twin(rows.X)[left_out.rows]
+        steps = best.targets.scaled_spacing(rows.Y[left_out.rows])[alone]
+        missed = (left_out.Y - left_out.mean)[alone]
+        if floor_is_refuted(missed.ravel(), steps.ravel()):
+            again = tuple(one.without_floor() for one in targets)
+            self._fit_networks(rows, again, classes=False)
+
+    def _vary_noise(self) -> None:
+        """Let the noise depend on the inputs, where that pays."""
+        if self.noise == "heteroscedastic":
+            machine = self._machine
+            self._set_networks([one.with_varying_noise(machine) for one in self.networks_])
+
+    def _learn_blend(self) -> None:
+        """Find shares of networks and widths of their predictions from rows left out."""
+        self._blend = Blend.plain(len(self.networks_))
+        if self.posterior_.n < MIN_POINTS:
+            return
+        left_out = [one.left_out(self._machine) for one in self.networks_]
+        self._blend = learn_blend(self.networks_, left_out, self.selection_size)
+
+    @property
+    def _means_suffice(self) -> bool:
+        """Whether the mean in units of the data follows from the scaled means alone."""
+        return all(not (t.transforms or t.positive) for t in (n.targets for n in self.networks_))
+
+    def _mean(self, inputs: Array) -> Array:
+        means = [n.targets.undo(n.posterior.mean(n.inputs(inputs))) for n in self.networks_]
+        return mixed_mean(means, self._blend.network_weights)
+
+    def _predictive(self, inputs: Array, *, noise: bool) -> Predictive:
+        both = [one.predict(inputs, noise=noise) for one in self.networks_]
+        means, variances = zip(*both, strict=True)
+        return self._blend.predictive(means, variances, [one.targets for one in self.networks_])
+
+    def _covariances(self, inputs: Array, noise: bool) -> list[Array]:
+        """Covariances of scaled targets of the networks that have a share."""
+        shares = zip(self.networks_, self._blend.network_weights, strict=True)
+        scaled = [(one, one.inputs(inputs)) for one, share in shares if share > 0]
+        return [one.posterior.covariance(Xs, noise=one.noise(Xs, noise)) for one, Xs in scaled]
 
     def _shaped(self, columns: Array) -> Array:
         return columns[..., 0].copy() if self._single else columns
 
+    def _check_saved(self, d: int) -> None:
+        super()._check_saved(d)
+        check_choice("target_transform", self.target_transform, TARGET_TRANSFORMS)
+        check_choice("noise", self.noise, NOISES)
+
     def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         values, arrays = super()._state()
-        return {**values, "single": self._single}, arrays
+        blend, blend_arrays = self._blend.as_saved()
+        values |= {"single": self._single, "duplicate_rows": self.duplicate_rows_, **blend}
+        return values, {**arrays, **blend_arrays}
 
-    def _restore(self, file: ModelFile, posterior: Posterior) -> None:
-        super()._restore(file, posterior)
+    def _restore(self, file: ModelFile) -> None:
+        super()._restore(file)
         fitted = file.header.fields("fitted")
         self._single = fitted.flag("single")
-        if self._single and posterior._targets.shape[1] > 1:
+        self.duplicate_rows_ = fitted.whole("duplicate_rows", 0, self.posterior_.n)
+        self._blend = read_blend(file, len(self.networks_))
+        if self._single and self.posterior_._targets.shape[1] > 1:
             raise fitted.wrong("single", "false, as there are several outputs")

@@ -8,22 +8,36 @@ from numpy.typing import NDArray
 
 from nngp._arrays import Array
 from nngp._fields import Fields
-from nngp.gram import common_var
-from nngp.posterior import Posterior
+from nngp._progress import Callback
+from nngp.linsolve import Engine
 from nngp.predictors.columns import Columns
 from nngp.predictors.doubts import SeenRange
+from nngp.predictors.fitted_network import FittedNetwork
 from nngp.predictors.model_file import ModelFile, from_json
-from nngp.predictors.scaling import INPUT_ARRAYS, InputScaling
 from nngp.predictors.selection.table import as_column
-from nngp.predictors.targets import TargetScaling
 
 EVIDENCE = 1e-5  # relative difference that rounding explains
 
 
-def count_inputs(file: ModelFile) -> int:
-    """The number of inputs, without a constant one that scaling adds."""
-    constant = file.header.fields("fitted").flag("constant")
-    return file.header.fields("posterior").whole("d", 1 + constant) - constant
+def read_networks(
+    file: ModelFile, engine: str | Engine, progress: Callback | bool | None
+) -> list[FittedNetwork]:
+    """The networks, all of the same inputs and targets."""
+    fields = file.header.fields("networks")
+    names = list(fields.values)
+    if not names or names != [str(k) for k in range(len(names))]:
+        raise file.damaged("its networks are not numbered from 0")
+    out = []
+    for name in names:
+
+        def read(array: str, *shape: Any, _prefix: str = name) -> NDArray[Any]:
+            return file.read(f"{_prefix}/{array}", *shape)
+
+        out.append(FittedNetwork.from_saved(fields.fields(name), read, engine, progress))
+    sizes = {(len(n.inputs.center), n.posterior.n, n.posterior._targets.shape[1]) for n in out}
+    if len(sizes) > 1:
+        raise file.damaged("its networks are not those of one data set")
+    return out
 
 
 def read_names(fitted: Fields) -> tuple[int, list[str] | None]:
@@ -33,9 +47,9 @@ def read_names(fitted: Fields) -> tuple[int, list[str] | None]:
     return count, fitted.list("feature_names", str, count) if named else None
 
 
-def read_columns(file: ModelFile) -> Columns | None:
-    """The encoder of the columns, which has as many inputs as the posterior; None without one."""
-    fitted, inputs = file.header.fields("fitted"), count_inputs(file)
+def read_columns(file: ModelFile, inputs: int) -> Columns | None:
+    """The encoder of the columns, which has as many inputs as the networks; None without one."""
+    fitted = file.header.fields("fitted")
     count, names = read_names(fitted)
     if fitted["columns"] is None:
         if count != inputs:
@@ -47,28 +61,6 @@ def read_columns(file: ModelFile) -> Columns | None:
     if names != known or len(columns.names) != count or len(columns.features) != inputs:
         raise file.damaged(f"its columns are not those of its {inputs} inputs")
     return columns
-
-
-def read_input_scaling(file: ModelFile, posterior: Posterior) -> InputScaling:
-    """The scaling of the inputs."""
-    values, d = file.header.fields("fitted"), count_inputs(file)
-    arrays = {name: file.read(name, (d,)) for name in INPUT_ARRAYS}
-    scaling = InputScaling.from_saved(values, arrays)
-    if scaling.unit and common_var(posterior._inputs) != 1.0:
-        raise values.wrong("unit", "true only of inputs of norm 1")
-    return scaling
-
-
-def read_target_scaling(file: ModelFile, posterior: Posterior) -> TargetScaling:
-    """The scaling of the targets."""
-    outputs = posterior._targets.shape[1]
-    center, spread = (file.read(name, (outputs,)) for name in ("target_center", "target_spread"))
-    scaling = TargetScaling(center, spread)
-    with np.errstate(over="ignore", invalid="ignore"):
-        whole = (spread > 0).all() and np.isfinite(scaling.undo(posterior._targets)).all()
-    if not whole:
-        raise file.damaged("its centers and spreads are not those of its targets")
-    return scaling
 
 
 def read_seen_range(file: ModelFile, factor: Array, columns: Columns | None) -> SeenRange | None:

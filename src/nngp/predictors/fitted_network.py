@@ -1,0 +1,192 @@
+"""A network that was chosen and conditioned on data, with all that its predictions need."""
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp._arrays import Array, Index
+from nngp._fields import Fields
+from nngp._progress import Callback
+from nngp.architecture import Architecture
+from nngp.gram import common_var
+from nngp.linsolve import CG, Engine
+from nngp.posterior import Posterior, condition
+from nngp.posterior.serialize import arrays_of, header_of, restore
+from nngp.predictors.scaling import INPUT_ARRAYS, InputScaling
+from nngp.predictors.selection import Hyperparameters
+from nngp.predictors.targets import SAVED_ARRAYS, TargetScaling
+from nngp.predictors.training_rows import TrainingRows
+
+ArrayReader = Callable[..., NDArray[Any]]
+LEAVE_OUT = 4000  # points left out, one at a time; more are a random part of that size
+
+
+class LeftOut(NamedTuple):
+    """Rows, their scaled targets, and predictions for each from all the others."""
+
+    rows: Index
+    Y: Array  # (m, outputs)
+    mean: Array  # (m, outputs)
+    variance: Array  # (m,), of observations
+
+    @property
+    def standardized(self) -> Array:
+        """Residuals in units of their deviations, (m, outputs)."""
+        out: Array = (self.Y - self.mean) / np.sqrt(self.variance)[:, None]
+        return out
+
+
+class Machine(NamedTuple):
+    """Where the final system is solved, and where smaller ones are."""
+
+    solver: str | CG
+    engine: str | Engine
+    small: str | Engine
+    progress: Callback | bool | None
+
+
+@dataclass(frozen=True)
+class FittedNetwork:
+    """A posterior of scaled targets, and its scalings.
+
+    Attributes
+    ----------
+    posterior : Posterior
+    inputs : InputScaling
+    targets : TargetScaling
+    noise_var : float
+        Of new observations, in units of the scaled targets.
+    """
+
+    posterior: Posterior
+    inputs: InputScaling
+    targets: TargetScaling
+    noise_var: float
+
+    @classmethod
+    def condition(
+        cls, chosen: Hyperparameters, rows: TrainingRows, machine: Machine
+    ) -> "FittedNetwork":
+        """Condition the chosen network on all rows."""
+        noise = rows.noise(chosen)
+        posterior = condition(
+            chosen.architecture,
+            chosen.inputs(rows.X),
+            chosen.targets(rows.Y),
+            noise_var=noise,
+            solver=machine.solver,
+            engine=machine.engine,
+            progress=machine.progress,
+        )
+        raised = posterior.noise_var if np.ndim(noise) == 0 else 0.0
+        return cls(posterior, chosen.inputs, chosen.targets, max(chosen.noise_var, raised))
+
+    @property
+    def architecture(self) -> Architecture:
+        return self.posterior.architecture
+
+    @property
+    def log_evidence(self) -> float:
+        """Log density of the targets in their own units."""
+        posterior, targets = self.posterior, self.targets
+        return posterior.log_evidence + targets.log_jacobian(targets.undo(posterior._targets))
+
+    def predict(self, X: Array, *, noise: bool) -> tuple[Array, Array]:
+        """Means (m, outputs) and variances (m, 1) of scaled targets at encoded inputs: of
+        observations, or of the function behind them."""
+        mean, variance = self.posterior.predict(self.inputs(X), noise=self.noise(noise))
+        return mean, variance[:, None]
+
+    def noise(self, wanted: bool) -> float:
+        """The noise to add to the variance of the function."""
+        return self.noise_var if wanted else 0.0
+
+    def left_out(self, machine: Machine) -> LeftOut:
+        """Predict training rows from all the others; some of them if there are many, or no
+        factor."""
+        posterior, n = self.posterior, self.posterior.n
+        rows = np.arange(n)
+        if n > LEAVE_OUT or posterior.report.solver != "cholesky":
+            rows = np.sort(np.random.default_rng(0).permutation(n)[:LEAVE_OUT])
+            posterior = self.on(rows, machine)
+        mean, variance = posterior.leave_one_out(noise=True)
+        return LeftOut(rows, posterior._targets, mean, variance)
+
+    def on(self, rows: Index, machine: Machine) -> Posterior:
+        """Condition the same network on some of the training rows."""
+        posterior = self.posterior
+        noise = posterior.noise_var
+        return condition(
+            posterior.architecture,
+            np.asarray(posterior._inputs)[rows],
+            posterior._targets[rows],
+            noise_var=noise[rows] if isinstance(noise, np.ndarray) else noise,
+            solver="cholesky",
+            engine=machine.small,
+            progress=machine.progress,
+        )
+
+    def updated(self, rows: TrainingRows) -> "FittedNetwork":
+        """The network conditioned on more rows as well; this one stays as it is."""
+        chosen = Hyperparameters(self.architecture, self.noise_var, self.inputs, self.targets)
+        noise = rows.noise(chosen)
+        by_row = np.ndim(noise) > 0 or np.ndim(self.posterior.noise_var) > 0
+        posterior = copy(self.posterior)  # `update` changes the one that it is called on
+        posterior.update(
+            self.inputs(rows.X), self.targets(rows.Y), noise_var=noise if by_row else None
+        )
+        raised = 0.0 if by_row else posterior.noise_var
+        return replace(self, posterior=posterior, noise_var=max(self.noise_var, raised))
+
+    def header(self, *, factor: bool) -> dict[str, object]:
+        """Plain values for a file."""
+        return {
+            "noise_var": self.noise_var,
+            "inputs": self.inputs.as_saved()[0],
+            "targets": self.targets.as_saved()[0],
+            "posterior": header_of(self.posterior, factor=factor),
+        }
+
+    def arrays(self, *, factor: bool) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Arrays for a file, by name, one at a time."""
+        yield from self.inputs.as_saved()[1].items()
+        yield from self.targets.as_saved()[1].items()
+        yield from arrays_of(self.posterior, factor=factor)
+
+    @classmethod
+    def from_saved(
+        cls, fields: Fields, read: ArrayReader, engine: str | Engine, progress: Any
+    ) -> "FittedNetwork":
+        """Read what `header` and `arrays` gave, checked."""
+        posterior = restore(fields.fields("posterior"), read, engine=engine, progress=progress)
+        if posterior._single:
+            raise fields.fail("its posterior is not that of an estimator")
+        return cls(
+            posterior,
+            _read_inputs(fields.fields("inputs"), read, posterior),
+            _read_targets(fields.fields("targets"), read, posterior),
+            fields.number("noise_var", 0),
+        )
+
+
+def _read_inputs(fields: Fields, read: ArrayReader, posterior: Posterior) -> InputScaling:
+    d = posterior._inputs.shape[1] - fields.flag("constant")
+    scaling = InputScaling.from_saved(fields, {name: read(name, (d,)) for name in INPUT_ARRAYS})
+    if scaling.unit and common_var(posterior._inputs) != 1.0:
+        raise fields.wrong("unit", "true only of inputs of norm 1")
+    return scaling
+
+
+def _read_targets(fields: Fields, read: ArrayReader, posterior: Posterior) -> TargetScaling:
+    outputs = posterior._targets.shape[1]
+    arrays = {name: read(name, (outputs,)) for name in SAVED_ARRAYS}
+    scaling = TargetScaling.from_saved(fields, arrays)
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = np.isfinite(scaling.undo(posterior._targets)).all()
+    if not whole:
+        raise fields.fail("its centers and spreads are not those of its targets")
+    return scaling

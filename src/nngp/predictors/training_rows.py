@@ -1,0 +1,80 @@
+"""Training rows: inputs, targets, weights, and known variances of their noise."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nngp._arrays import Array
+from nngp._numbers import as_reals
+from nngp.predictors.selection import Hyperparameters, row_noise, scaled_known_noise
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows as the search and the final fit take them.
+
+    Attributes
+    ----------
+    X : array, (n, d)
+        Encoded and not scaled.
+    Y : array, (n, outputs)
+        Not scaled.
+    weights : array (n,) or None
+        All positive. A row of weight 2 is the row twice.
+    known_noise : array (n,) or None
+        Variance of each row's noise beside the one that is learned, in squared units of Y.
+    """
+
+    X: Array
+    Y: Array
+    weights: Array | None = None
+    known_noise: Array | None = None
+
+    def noise(self, chosen: Hyperparameters) -> Array | float:
+        """Noise variance of every row in units of the scaled targets; one number if all share
+        it."""
+        known = scaled_known_noise(self.known_noise, self.Y, chosen.targets)
+        return row_noise(chosen.noise_var, self.weights, known)
+
+    def some(self, keep: NDArray[Any]) -> "TrainingRows":
+        """The rows of a mask or of indices."""
+        weights = None if self.weights is None else self.weights[keep]
+        known = None if self.known_noise is None else self.known_noise[keep]
+        return replace(self, X=self.X[keep], Y=self.Y[keep], weights=weights, known_noise=known)
+
+
+def as_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
+    """Weights of n rows, checked; None where all are one."""
+    if sample_weight is None:
+        return None
+    weights = as_reals(sample_weight, "sample_weight")
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have the shape ({n},), got {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError(
+            "sample_weight must hold finite numbers, none negative and not all zero; leave out "
+            "rows without a weight"
+        )
+    return None if (weights == 1.0).all() else weights
+
+
+def as_known_noise(noise_var: ArrayLike | None, n: int) -> Array | None:
+    """Known noise variances of n rows, checked; None where there is none."""
+    if noise_var is None:
+        return None
+    known = as_reals(noise_var, "noise_var")
+    if known.ndim == 0:
+        known = np.full(n, float(known))
+    if known.shape != (n,):
+        raise ValueError(
+            f"noise_var must have one number for each of the {n} rows, got shape {known.shape}"
+        )
+    wrong = ~np.isfinite(known) | (known < 0)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f"noise_var must be finite and not negative, got {known[row]} (row {row})")
+    return known if known.any() else None
