@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from nngp.predictors.predictive import PredictivePart, Predictive
+from nngp.predictors.predictive import Predictive, PredictivePart
 from nngp.predictors.targets import TargetScaling
 from nngp.predictors.transformed_moments import transformed_moments
 from nngp.predictors.transforms import TargetMap

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from nngp._arrays import Array
 from nngp._fields import Fields
-from nngp.predictors.predictive import PredictivePart, Predictive
+from nngp.predictors.predictive import Predictive, PredictivePart
 from nngp.predictors.stacking import stack
 from nngp.predictors.targets import TargetScaling
 
@@ -78,8 +78,9 @@ class Blend:
         wider = -0.5 * (z[..., None] / factors) ** 2 - np.log(factors)
         table = (log_densities + 0.5 * residuals**2)[..., None] + wider
         sure = np.where(factors == 1.0, 0.0, -np.inf)  # of the factor, not of the network
-        rows = np.concatenate([table.reshape(n, -1), np.tile(sure, networks)[None]])
-        weights = stack(rows, np.append(np.ones(n), PRIOR)).reshape(networks, -1)
+        rows = np.concatenate([table, np.broadcast_to(sure, (1, *table.shape[1:]))])
+        flat = rows.reshape(len(rows), networks * len(factors))
+        weights = stack(flat, np.append(np.ones(n), PRIOR)).reshape(networks, -1)
         return cls(factors, weights)._without_negligible()
 
     def predictive(
