@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from nngp.predictors.predictive import Part, Predictive
+from nngp.predictors.predictive import Predictive, PredictivePart
 from nngp.predictors.targets import TargetScaling
 from nngp.predictors.transformed_moments import transformed_moments
 from nngp.predictors.transforms import TargetMap
@@ -26,15 +26,19 @@ def scaling(kind="identity", positive=False, power=0.4):
 
 
 def single(kind="identity", positive=False, power=0.4):
-    return Predictive([Part(MEAN, VARIANCE, scaling(kind, positive, power))])
+    return Predictive([PredictivePart(MEAN, VARIANCE, scaling(kind, positive, power))])
 
 
 def mixture(positive=False):
-    factors = np.array([0.8, 1.0, 1.6])
+    factors, weights = np.array([0.8, 1.0, 1.6]), np.array([0.1, 0.3, 0.05])
+    if positive:
+        factors, weights = np.array([1.2]), np.array([0.45])
     parts = [
-        Part(MEAN, VARIANCE, scaling("identity", positive), factors, np.array([0.1, 0.3, 0.05])),
-        Part(MEAN + 0.3, VARIANCE / 4, scaling("log", positive), factors[1:], np.array([0.1, 0.1])),
-        Part(MEAN - 0.1, VARIANCE, scaling("yeo-johnson", positive), weights=np.array([0.35])),
+        PredictivePart(MEAN, VARIANCE, scaling("identity", positive), factors, weights),
+        PredictivePart(MEAN + 0.3, VARIANCE / 4, scaling("log", positive), weights=np.array([0.2])),
+        PredictivePart(
+            MEAN - 0.1, VARIANCE, scaling("yeo-johnson", positive), weights=np.array([0.35])
+        ),
     ]
     return Predictive(parts)
 
@@ -159,9 +163,22 @@ def test_far_below_the_bound(below):
     assert mean[0] == pytest.approx(float(h - below), rel=1e-7)
     assert std[0] == pytest.approx(float(mpmath.sqrt(1 + below * h - h**2)), rel=1e-6)
     far = TargetScaling(np.zeros(1), np.ones(1), (), True)
-    one = Predictive([Part(np.array([[-below]]), np.ones((1, 1)), far)])
+    one = Predictive([PredictivePart(np.array([[-below]]), np.ones((1, 1)), far)])
     low, high = one.interval(0.95)
     assert 0 < low < mean[0] < high < 5 * mean[0]
+
+
+def test_factors_of_a_transformed_network_count_by_their_variance():
+    factors, weights = np.array([1.0, 3.0]), np.array([0.9, 0.1])
+    one = Predictive([PredictivePart(MEAN, VARIANCE, scaling("log"), factors, weights)])
+    same = Predictive([PredictivePart(MEAN, 1.8 * VARIANCE, scaling("log"))])
+    np.testing.assert_allclose(one.mean(), same.mean(), rtol=1e-12)
+    np.testing.assert_allclose(one.std(), same.std(), rtol=1e-12)
+    theirs = 0.9 * stats.norm.cdf(2 / np.sqrt(VARIANCE)) + 0.1 * stats.norm.cdf(
+        2 / 3 / np.sqrt(VARIANCE)
+    )
+    found = one.cdf(scaling("log").undo(MEAN + 2.0))
+    np.testing.assert_allclose(found, theirs, rtol=1e-12)
 
 
 def test_samples_have_the_distribution():
@@ -192,7 +209,7 @@ def test_wild_predictions_are_numbers(kind, positive):
     mean = np.array([[1e6], [-1e6], [0.0], [30.0], [0.0]])
     variance = np.array([[1e12], [1.0], [0.0], [1e-30], [1e4]])
     factors, weights = np.array([0.5, 3.0]), np.array([0.5, 0.5])
-    one = Predictive([Part(mean, variance, scaling(kind, positive), factors, weights)])
+    one = Predictive([PredictivePart(mean, variance, scaling(kind, positive), factors, weights)])
     for found in (one.mean(), one.std(), *one.interval(0.95), one.sample(3, 0)):
         assert np.isfinite(found).all()
     assert (one.std() >= 0).all()
@@ -206,7 +223,7 @@ def test_several_outputs():
         np.zeros(2), np.ones(2), (TargetMap(), TargetMap("log")), positive=False
     )
     mean = np.column_stack([MEAN, MEAN + 1])
-    one = Predictive([Part(mean, VARIANCE, targets)])
+    one = Predictive([PredictivePart(mean, VARIANCE, targets)])
     np.testing.assert_allclose(one.mean()[:, :1], MEAN)
     np.testing.assert_allclose(one.mean()[:, 1:], np.exp(MEAN + 1 + VARIANCE / 2))
     assert one.quantile(0.2).shape == one.sample(7, 0)[..., 0].shape == (3, 2)

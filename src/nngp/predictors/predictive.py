@@ -24,7 +24,7 @@ STEPS = 60  # of the search for a quantile; some six are needed
 
 
 @dataclass(frozen=True)
-class Part:
+class PredictivePart:
     """Predictions of one network in scaled units.
 
     Attributes
@@ -50,6 +50,13 @@ class Part:
         std = np.maximum(np.sqrt(self.variance), THINNEST)
         return np.asarray(np.broadcast_to(std, self.mean.shape))
 
+    @property
+    def common_factor(self) -> float:
+        """The factor that gives the variance of all."""
+        if len(self.factors) == 1:
+            return float(self.factors[0])
+        return float(np.sqrt(self.weights @ self.factors**2 / self.weights.sum()))
+
     def standard(self, Y: Array) -> Array:
         """(scaled Y - mean) / deviation."""
         with np.errstate(over="ignore"):
@@ -59,7 +66,7 @@ class Part:
 class Predictive:
     """Mixture of the predictions of several networks for the same rows."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[PredictivePart]) -> None:
         self.parts = tuple(parts)
         self._positive = all(part.targets.positive for part in parts)
 
@@ -90,7 +97,11 @@ class Predictive:
         return _log_sum(self._log_weights + self._log_above)
 
     def mean(self) -> Array:
-        """Mean, (m, outputs)."""
+        """Mean, (m, outputs).
+
+        Mean and deviation take the factors of a network as one that gives the same variance before
+        the transform: the exponential of a longer tail has a mean that says nothing.
+        """
         return self._moments[0]
 
     def std(self) -> Array:
@@ -99,10 +110,11 @@ class Predictive:
 
     @cached_property
     def _moments(self) -> tuple[Array, Array]:
-        means, stds = self._moments_of_all
-        if len(means) == 1:
-            return means[0], stds[0]
-        weights = np.exp(self._log_weights + self._log_above - self._log_total)
+        each = [self._moments_of(part) for part in self.parts]
+        if len(each) == 1:
+            return each[0]
+        means, stds = (np.stack(values) for values in zip(*each, strict=True))
+        weights = self._weights_of_parts
         size = np.maximum(np.abs(means).max(axis=0), stds.max(axis=0)) + SMALLEST
         means, stds = means / size, stds / size
         mean = (weights * means).sum(axis=0)
@@ -110,25 +122,24 @@ class Predictive:
         return np.clip(mean * size, -LARGEST, LARGEST), np.sqrt(variance) * size
 
     @property
-    def _moments_of_all(self) -> tuple[Array, Array]:
-        """Means and deviations by part and factor, each (parts and factors, m, outputs)."""
-        out = []
-        for part in self.parts:
-            if not part.targets.transforms and not self._positive:
-                mean = part.targets.undo(part.mean)
-                out += [(mean, f * part.std * part.targets.spread) for f in part.factors]
-            else:
-                out += [self._transformed(part, f) for f in part.factors]
-        return np.stack([mean for mean, _ in out]), np.stack([std for _, std in out])
+    def _weights_of_parts(self) -> Array:
+        """Probability of each part given the bound, (parts, m, outputs)."""
+        weights = np.exp(self._log_weights + self._log_above - self._log_total)
+        starts = np.cumsum([0, *(len(part.factors) for part in self.parts[:-1])])
+        return np.asarray(np.add.reduceat(weights, starts, axis=0))
 
-    def _transformed(self, part: Part, factor: float) -> tuple[Array, Array]:
-        targets, columns = part.targets, []
+    def _moments_of(self, part: PredictivePart) -> tuple[Array, Array]:
+        """Mean and deviation of a part, each (m, outputs)."""
+        targets, std = part.targets, part.common_factor * part.std
+        mean = part.mean * targets.spread + targets.center
+        std = std * targets.spread
+        if not targets.transforms and not self._positive:
+            return mean, std
+        columns = []
         for i, one in enumerate(targets.maps):
-            spread, least = targets.spread[i], -np.inf
-            if self._positive and one.kind != "log":
-                least = float(one(np.zeros(1))[0])
-            mean = part.mean[:, i] * spread + targets.center[i]
-            columns.append(transformed_moments(one, mean, factor * part.std[:, i] * spread, least))
+            bounded = self._positive and one.kind != "log"
+            least = float(one(np.zeros(1))[0]) if bounded else -np.inf
+            columns.append(transformed_moments(one, mean[:, i], std[:, i], least))
         mean, std = np.stack(columns, axis=2)
         return mean, std
 

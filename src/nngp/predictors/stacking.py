@@ -16,58 +16,48 @@ TOLERANCE = 1e-9  # of the mean log density
 STEPS = 100
 
 
-def stack(log_densities: Array, prior: Array | None = None) -> Array:
+def stack(log_densities: Array, counts: Array | None = None) -> Array:
     """Weights, (k,), that maximise the log density of the mixture, summed over points.
 
     Parameters
     ----------
     log_densities : array, (n, k)
-        Of each point, left out, under each predictive density.
-    prior : array, (k,), optional
-        Σ prior_k log w_k is added: as many points known to come from each density.
+        Of each point, left out, under each predictive density. A row may have -inf, but not alone.
+    counts : array, (n,), optional
+        How often each point counts.
     """
-    P, counts = _rows(log_densities, prior)
+    best = log_densities.max(axis=1, keepdims=True)
+    P = np.exp(log_densities - best)
+    share = np.full(len(P), 1.0 / len(P)) if counts is None else counts / counts.sum()
     w = np.full(P.shape[1], 1.0 / P.shape[1])
     for _ in range(STEPS):
         A = P / (P @ w)[:, None]
-        gradient = counts @ A  # one on the support of the solution, less elsewhere
+        gradient = share @ A  # one on the support of the solution, less elsewhere
         if gradient.max() - 1.0 <= TOLERANCE:
             break
-        w = _improved(P, counts, w, _newton(A, counts, gradient))
-    w[w < 1e-12] = 0.0
-    return w / w.sum()
+        w = _improved(P, share, w, _newton(A, share, gradient))
+    w = np.where(w < 1e-12, 0.0, w)
+    return np.asarray(w / w.sum())
 
 
-def _rows(log_densities: Array, prior: Array | None) -> tuple[Array, Array]:
-    """Densities relative to the largest of their row, and the share of each row."""
-    best = log_densities.max(axis=1, keepdims=True)
-    P = np.exp(np.maximum(log_densities - best, -700.0))
-    counts = np.ones(len(P))
-    if prior is not None:
-        some = prior > 0
-        P = np.concatenate([P, np.eye(len(prior))[some]])
-        counts = np.concatenate([counts, prior[some]])
-    return P, counts / counts.sum()
-
-
-def _newton(A: Array, counts: Array, gradient: Array) -> Array:
+def _newton(A: Array, share: Array, gradient: Array) -> Array:
     """The minimum over v >= 0 of the objective's second-order expansion."""
-    H = (A * counts[:, None]).T @ A
+    H = (A * share[:, None]).T @ A
     H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)  # densities may coincide
     R = cholesky(H)
     found, _ = nnls(R, solve_triangular(R, 2 * gradient - 1.0, trans=1), maxiter=100 * len(H))
     return np.asarray(found)
 
 
-def _improved(P: Array, counts: Array, w: Array, v: Array) -> Array:
+def _improved(P: Array, share: Array, w: Array, v: Array) -> Array:
     """A point between w and v that is better than w; a step of EM if there is none."""
-    before = float(counts @ np.log(P @ w))
+    before = float(share @ np.log(P @ w))
     step = 1.0
     while step > 1e-4:
         new = (1 - step) * w + step * v
         new /= new.sum()
         mixed = P @ new
-        if mixed.min() > 0 and float(counts @ np.log(mixed)) > before:
+        if mixed.min() > 0 and float(share @ np.log(mixed)) > before:
             return np.asarray(new)
         step /= 2
-    return np.asarray(w * (counts @ (P / (P @ w)[:, None])))
+    return np.asarray(w * (share @ (P / (P @ w)[:, None])))
