@@ -75,6 +75,10 @@ class FewDataWarning(UserWarning):
     """The data say nothing about noise and scale, so intervals come from assumed ones."""
 
 
+class DuplicateRowsWarning(UserWarning):
+    """Rows repeat each other, inputs and targets."""
+
+
 class ExtrapolationWarning(UserWarning):
     """Rows to predict lie far outside the range of the training data."""
 

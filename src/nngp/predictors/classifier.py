@@ -16,10 +16,12 @@ from nngp._arrays import Array, Index
 from nngp._numbers import check_unmasked
 from nngp.posterior import Posterior, condition
 from nngp.predictors.columns import TableLike
-from nngp.predictors.estimator import LEAVE_OUT, NNGPEstimator
+from nngp.predictors.estimator import NNGPEstimator
+from nngp.predictors.fitted_network import LEAVE_OUT
 from nngp.predictors.model_file import ModelFile
 from nngp.predictors.probability import best_variance_scale, largest_probability
 from nngp.predictors.targets import TargetScaling
+from nngp.predictors.training_rows import TrainingRows
 
 
 class NNGPClassifier(ClassifierMixin, NNGPEstimator):
@@ -72,7 +74,7 @@ budget, solver, engine, random_state, progress
         classes, index = np.unique(labels, return_inverse=True)
         targets = np.eye(len(classes))[index] - 1.0 / len(classes)
         with self._one_bar(inputs.shape, len(classes), classes=True):
-            self._fit_process(inputs, targets, TargetScaling.common(targets), classes=True)
+            self._fit_networks(TrainingRows(inputs, targets), (TargetScaling.common(targets),), classes=True)
             self.output_scale_ = self._find_output_scale(inputs, targets, index)
         self.classes_ = classes
         self._warn_of_few_data(inputs, targets, classes=True)
@@ -91,12 +93,12 @@ budget, solver, engine, random_state, progress
 
     def predict_mean(self, X: TableLike) -> Array:
         """Posterior mean of every output, (m, classes), in units of the centred one-hot targets."""
-        Xs = self._scaled(X)
-        return self._target_scaling.undo(self.posterior_.mean(Xs))
+        Xs = self.networks_[0].inputs(self._test_inputs(X))
+        return self.networks_[0].targets.undo(self.posterior_.mean(Xs))
 
     def predict_proba(self, X: TableLike) -> Array:
         """Probability of each class, (m, classes): that its output is the largest."""
-        Xs = self._scaled(X)
+        Xs = self.networks_[0].inputs(self._test_inputs(X))
         # In units of the scaled targets: a common spread does not change which is largest.
         mean, variance = self.posterior_.predict(Xs, noise=True)
         return largest_probability(mean, variance * self.output_scale_)
@@ -104,9 +106,9 @@ budget, solver, engine, random_state, progress
     def predict_variance(self, X: TableLike, *, noise: bool = False) -> Array:
         """Variance of every output at each point, (m,), in units of the one-hot targets; with
         `noise` that of an observation."""
-        Xs = self._scaled(X)
+        Xs = self.networks_[0].inputs(self._test_inputs(X))
         variance = self.posterior_.variance(Xs, noise=noise)
-        return variance * self.output_scale_ * self._target_scaling.spread[0] ** 2
+        return variance * self.output_scale_ * self.networks_[0].targets.spread[0] ** 2
 
     def _find_output_scale(self, X: Array, targets: Array, index: Index) -> float:
         """Scale the variances by leave-one-out; on a subset if there are many points, or no
@@ -124,8 +126,8 @@ budget, solver, engine, random_state, progress
         """Condition the chosen network on a subset of the points."""
         return condition(
             self.architecture_,
-            self._input_scaling(X),
-            self._target_scaling(targets),
+            self.networks_[0].inputs(X),
+            self.networks_[0].targets(targets),
             noise_var=self.noise_var_,
             solver="cholesky",
             engine=self._search_engine,
@@ -141,9 +143,9 @@ budget, solver, engine, random_state, progress
         values |= {"output_scale": self.output_scale_, "object_classes": is_object}
         return {**values, "class_type": stored.dtype.str}, {**arrays, "classes": stored}
 
-    def _restore(self, file: ModelFile, posterior: Posterior) -> None:
-        super()._restore(file, posterior)
-        fitted, scaling = file.header.fields("fitted"), self._target_scaling
+    def _restore(self, file: ModelFile) -> None:
+        super()._restore(file); posterior=self.posterior_
+        fitted, scaling = file.header.fields("fitted"), self.networks_[0].targets
         if scaling.center.any() or np.ptp(scaling.spread) or scaling.spread[0] > 1:
             raise file.damaged("its targets are not scaled as those of classes")
         count, kind = posterior._targets.shape[1], fitted.text("class_type")

@@ -3,16 +3,17 @@ learn from, or far from anything that was seen."""
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.errors import ExtrapolationWarning, FewDataWarning
+from nngp.errors import DuplicateRowsWarning, ExtrapolationWarning, FewDataWarning
 
 # Widths of a column's training range that a value may lie beyond it. Of 780 random splits of 156
 # UCI tables into 90% and 10%, 8 have a row farther out in a standardized column: one of them each.
 FAR = 3.0
+MANY_DUPLICATES = 0.01  # share of rows
 NAMED = 5  # columns named in a warning
 LARGEST = float(np.finfo(float).max)
 
@@ -40,6 +41,19 @@ def warn_of_few_data(X: Array, Y: Array, least: int, *, classes: bool, stackleve
     )
 
 
+def warn_of_duplicates(count: int, n: int, stacklevel: int) -> None:
+    """Warn of rows that repeat others, inputs and targets, if they are more than a few."""
+    if count == 0 or count < MANY_DUPLICATES * n:
+        return
+    warnings.warn(
+        f"{count} of {n} rows repeat another row; predictions of such rows, and evidence that "
+        "counts them, look better than those of new rows, so remove repeats that are no "
+        "observations of their own",
+        DuplicateRowsWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
 @dataclass(frozen=True)
 class SeenRange:
     """The range of every column in training, and the size of a row, as the kernel sees it."""
@@ -55,6 +69,11 @@ class SeenRange:
             squares = np.square((X - center) * factor).sum(axis=1)
             size = np.nan_to_num(np.sqrt(squares.mean()), nan=LARGEST, posinf=LARGEST)
             return cls(X.min(axis=0), X.max(axis=0), factor, float(size))
+
+    def widened(self, X: Array) -> "SeenRange":
+        """The range of more rows as well."""
+        low, high = np.minimum(self.low, X.min(axis=0)), np.maximum(self.high, X.max(axis=0))
+        return replace(self, low=low, high=high)
 
     def widths_beyond(self, X: Array) -> Array:
         """How far each value lies beyond the range, in its widths, (m, d); zero inside it, where it

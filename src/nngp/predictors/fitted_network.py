@@ -98,12 +98,21 @@ class FittedNetwork:
     def predict(self, X: Array, *, noise: bool) -> tuple[Array, Array]:
         """Means (m, outputs) and variances (m, 1) of scaled targets at encoded inputs: of
         observations, or of the function behind them."""
-        mean, variance = self.posterior.predict(self.inputs(X), noise=self.noise(noise))
+        Xs = self.inputs(X)
+        mean, variance = self.posterior.predict(Xs, noise=self.noise(Xs, noise))
         return mean, variance[:, None]
 
-    def noise(self, wanted: bool) -> float:
-        """The noise to add to the variance of the function."""
+    def noise(self, Xs: Array, wanted: bool) -> float | Array:
+        """The noise to add to the variance of the function at scaled inputs."""
         return self.noise_var if wanted else 0.0
+
+    @property
+    def hyperparameters(self) -> int:
+        """How many numbers were fitted: variances, noise, relevances and powers of maps."""
+        layers = 1 if self.architecture.is_infinite else self.architecture.depth + 1
+        relevances = np.unique(self.inputs.relevance)
+        powers = sum(one.kind == "yeo-johnson" for one in self.inputs.maps)
+        return 2 * layers + 1 + (len(relevances) if len(relevances) > 2 else 0) + powers
 
     def left_out(self, machine: Machine) -> LeftOut:
         """Predict training rows from all the others; some of them if there are many, or no

@@ -71,6 +71,11 @@ class Predictive:
         self._positive = all(part.targets.positive for part in parts)
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether predictions are conditioned on positive targets."""
+        return self._positive
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Rows and outputs."""
         return self.parts[0].mean.shape

@@ -4,18 +4,32 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from nngp._arrays import Array
 from nngp._numbers import as_reals, check_unmasked, whole_number
-from nngp.posterior import Posterior
+from nngp._progress import Callback
+from nngp.linsolve import CG, Engine
+from nngp.predictors.blend import Blend
 from nngp.predictors.columns import TableLike
+from nngp.predictors.doubts import warn_of_duplicates
 from nngp.predictors.estimator import NNGPEstimator, check_data
+from nngp.predictors.joint import joint_covariance
+from nngp.predictors.mixing import drawn_from, learn_blend, mixed_mean
 from nngp.predictors.model_file import ModelFile
-from nngp.predictors.parameters import Seed, check_choice
-from nngp.predictors.targets import TARGET_SCALINGS, TargetScaling
+from nngp.predictors.parameters import ActivationLike, Seed, VarianceLike, check_choice
+from nngp.predictors.predictive import Predictive
+from nngp.predictors.resolution import duplicate_rows, floor_is_refuted, has_twin
+from nngp.predictors.saved_fit import read_blend
+from nngp.predictors.selection import MIN_POINTS
+from nngp.predictors.targets import TARGET_SCALINGS, TARGET_TRANSFORMS, TargetScaling
+from nngp.predictors.targets import candidates as target_candidates
+from nngp.predictors.training_rows import TrainingRows, as_rows
+
+NOISES = ("constant", "heteroscedastic")
+MOST_TRANSFORMED = 20_000  # rows: with a transform a mean needs a variance, n² operations a point
 
 
 class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):

@@ -10,6 +10,7 @@ from nngp._arrays import Array
 from nngp._fields import Fields
 from nngp._progress import Callback
 from nngp.linsolve import Engine
+from nngp.predictors.blend import Blend
 from nngp.predictors.columns import Columns
 from nngp.predictors.doubts import SeenRange
 from nngp.predictors.fitted_network import FittedNetwork
@@ -38,6 +39,16 @@ def read_networks(
     if len(sizes) > 1:
         raise file.damaged("its networks are not those of one data set")
     return out
+
+
+def read_blend(file: ModelFile, networks: int) -> Blend:
+    """The shares of the networks and the factors of their deviations."""
+    fitted = file.header.fields("fitted")
+    if fitted.whole("blend_networks", 1) != networks:
+        raise fitted.wrong("blend_networks", str(networks))
+    count = fitted.whole("blend_factors", 1, 1000)
+    shapes = {"blend_factors": (count,), "blend_weights": (networks, count)}
+    return Blend.from_saved(fitted, {name: file.read(name, s) for name, s in shapes.items()})
 
 
 def read_names(fitted: Fields) -> tuple[int, list[str] | None]:

@@ -78,3 +78,13 @@ def as_known_noise(noise_var: ArrayLike | None, n: int) -> Array | None:
         row = int(wrong.argmax())
         raise ValueError(f"noise_var must be finite and not negative, got {known[row]} (row {row})")
     return known if known.any() else None
+
+
+def as_rows(
+    X: Array, y: NDArray[Any], sample_weight: ArrayLike | None, noise_var: ArrayLike | None
+) -> TrainingRows:
+    """Checked rows of a regression, without those of weight zero."""
+    Y = as_reals(y, "y").reshape(len(X), -1)
+    weights = as_weights(sample_weight, len(X))
+    rows = TrainingRows(X, Y, weights, as_known_noise(noise_var, len(X)))
+    return rows if weights is None or weights.all() else rows.some(weights > 0)

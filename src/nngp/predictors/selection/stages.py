@@ -24,7 +24,7 @@ from nngp._progress import Progress, progress_for
 from nngp.architecture import Activation
 from nngp.errors import NotPositiveDefiniteError, VarianceError
 from nngp.posterior.dense_evidence import DenseEvidence, is_supported
-from nngp.predictors.scaling import TargetScaling
+from nngp.predictors.targets import TargetScaling
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
 from nngp.predictors.selection.effort import EFFORT, Effort
