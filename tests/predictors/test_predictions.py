@@ -24,9 +24,9 @@ def tables():
 def test_against_scikit_learn(tables):
     """The same kernel and noise in `GaussianProcessRegressor`: mean, covariance, density."""
     X, y, Xs, _ = tables
-    model = nngp.NNGPRegressor(
-        depth=2, activation="erf", weight_var=1.5, bias_var=0.2, noise_var=0.3, relevance=False
-    ).fit(X, y)
+    given = {"weight_var": 1.5, "bias_var": 0.2, "noise_var": 0.3, "relevance": False}
+    plain = {"column_maps": "identity", "target_transform": "identity"}
+    model = nngp.NNGPRegressor(depth=2, activation="erf", **given, **plain).fit(X, y)
     scaler = StandardScaler().fit(X)
     kernel = nngp.NNGPKernel(2, "erf", 1.5, 0.2, "fixed", "fixed") + WhiteKernel(0.3, "fixed")
     theirs = GaussianProcessRegressor(kernel, alpha=0.0, normalize_y=True, optimizer=None)
@@ -64,13 +64,17 @@ def test_draws(tables):
     np.testing.assert_array_equal(draws, model.sample_y(Xs, 4000, random_state=3))
 
 
-def test_units_do_not_matter(tables):
+@pytest.mark.parametrize("options", [{}, {"column_maps": "identity"}])
+def test_units_do_not_matter(tables, options):
+    """Nor does zero, where no map or transform has to tell what is positive."""
     X, y, Xs, _ = tables
-    model = nngp.NNGPRegressor(budget=15).fit(X, y)
-    other = nngp.NNGPRegressor(budget=15).fit(X * 1000 + 7, y * 1e-3 - 5)
+    shift, below = (7, 5) if options else (0, 0)
+    options = {**options, "target_transform": "identity" if options else "auto", "budget": 15}
+    model = nngp.NNGPRegressor(**options).fit(X, y)
+    other = nngp.NNGPRegressor(**options).fit(X * 1000 + shift, y * 1e-3 - below)
     mean, std = model.predict(Xs, return_std=True)
-    moved, shrunk = other.predict(Xs * 1000 + 7, return_std=True)
-    np.testing.assert_allclose(moved, mean * 1e-3 - 5, rtol=1e-5)
+    moved, shrunk = other.predict(Xs * 1000 + shift, return_std=True)
+    np.testing.assert_allclose(moved, mean * 1e-3 - below, rtol=1e-5)
     np.testing.assert_allclose(shrunk, std * 1e-3, rtol=1e-5)
 
 

@@ -188,7 +188,7 @@ def test_other_files(tmp_path):
     rewritten(path, lambda header: header.update(version=99))
     with pytest.raises(nngp.ModelFileError, match=r"format 99 .* upgrade nngp"):
         nngp.load(path)
-    rewritten(path, lambda header: header.update(version=4, kind="Cuckoo"))
+    rewritten(path, lambda header: header.update(version=5, kind="Cuckoo"))
     with pytest.raises(nngp.ModelFileError, match="damaged"):
         nngp.load(path)
     (tmp_path / "text.nngp").write_text("hello")

@@ -8,11 +8,14 @@ import numpy as np
 from nngp._arrays import Array, Index
 from nngp.predictors.blend import Blend
 from nngp.predictors.fitted_network import FittedNetwork, LeftOut
+from nngp.predictors.stacking import stack
 
 
-def learn_blend(networks: Sequence[FittedNetwork], left_out: Sequence[LeftOut], size: int) -> Blend:
-    """Shares of networks and widths of their predictions, from the same rows left out of each;
-    `size` is the most points that their hyper-parameters were fitted to."""
+def learn_blend(
+    networks: Sequence[FittedNetwork], left_out: Sequence[LeftOut], size: int, *, widths: bool
+) -> Blend:
+    """Shares of networks and, with `widths`, factors of their deviations, from the same rows left
+    out of each; `size` is the most points that their hyper-parameters were fitted to."""
     residuals, log_densities = [], []
     for network, one in zip(networks, left_out, strict=True):
         z, targets = one.standardized, network.targets
@@ -20,6 +23,8 @@ def learn_blend(networks: Sequence[FittedNetwork], left_out: Sequence[LeftOut], 
         deviation = 0.5 * np.log(2 * np.pi * one.variance)[:, None]
         residuals.append(z.ravel())
         log_densities.append((slopes - deviation - 0.5 * z**2).ravel())
+    if not widths:
+        return Blend(np.ones(1), stack(np.column_stack(log_densities))[:, None])
     outputs = left_out[0].Y.shape[1]
     return Blend.learn(
         np.column_stack(residuals),

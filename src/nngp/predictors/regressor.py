@@ -139,6 +139,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         column_maps: str = "auto",
         target_scaling: str = "standardize",
         target_transform: str = "auto",
+        calibrate: str | bool = "auto",
         networks: int = 1,
         effort: str = "normal",
         selection: str | None = "evidence",
@@ -171,6 +172,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         )
         self.noise = noise
         self.target_transform = target_transform
+        self.calibrate = calibrate
 
     def fit(
         self,
@@ -331,6 +333,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         check_data(y, "y")
         check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         check_choice("noise", self.noise, NOISES)
+        check_choice("calibrate", self.calibrate, ("auto", True, False))
         inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
         return as_rows(inputs, answers, sample_weight, noise_var), answers
 
@@ -378,10 +381,14 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     def _learn_blend(self) -> None:
         """Find shares of networks and widths of their predictions from rows left out."""
         self._blend = Blend.plain(len(self.networks_))
-        if self.posterior_.n < MIN_POINTS:
+        learned = self.selection is not None and isinstance(self.noise_var, str)
+        wanted = learned if self.calibrate == "auto" else self.calibrate
+        if self.posterior_.n < MIN_POINTS or not (wanted or len(self.networks_) > 1):
             return
         left_out = [one.left_out(self._machine) for one in self.networks_]
-        self._blend = learn_blend(self.networks_, left_out, self.selection_size)
+        self._blend = learn_blend(
+            self.networks_, left_out, self.selection_size, widths=bool(wanted)
+        )
 
     @property
     def _means_suffice(self) -> bool:
@@ -410,6 +417,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         super()._check_saved(d)
         check_choice("target_transform", self.target_transform, TARGET_TRANSFORMS)
         check_choice("noise", self.noise, NOISES)
+        check_choice("calibrate", self.calibrate, ("auto", True, False))
 
     def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         values, arrays = super()._state()
