@@ -6,7 +6,8 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import load_digits
 
 import nngp
-from nngp.predictors.selection.problem import Candidate, Hyperparameters
+from nngp.predictors.selection.inputs import Setting
+from nngp.predictors.selection.problem import Candidate
 from nngp.predictors.selection.space import Space
 
 
@@ -60,21 +61,24 @@ def test_gradients_against_differences(engine, activation):
 def test_hyperparameters_survive_packing():
     candidate = Candidate(nngp.Architecture(2, "erf").activation, 2, bias_var=0.5)
     net = nngp.Architecture(2, "erf", (1.0, 2.0, 3.0), 0.5)
-    found = Hyperparameters(net, 0.07, np.array([1.0, 0.2]))
-    space = Space(candidate, 2)
+    powers = np.array([1.0, 0.4])
+    kinds = ("identity", "yeo-johnson")
+    found = Setting(net, 0.07, np.array([1.0, 0.2]), kinds, powers)
+    space = Space(candidate, np.arange(2), moving=found.moving)
     again = space.unpack(space.pack(found), found)
     np.testing.assert_allclose(again.architecture.weight_vars, (1.0, 2.0, 3.0))
     assert again.architecture.bias_var == 0.5
     assert again.noise_var == pytest.approx(0.07)
     np.testing.assert_allclose(again.relevance, [1.0, 0.2])
+    np.testing.assert_allclose(again.powers, [1.0, 0.4])
 
 
 def test_the_prior_has_its_gradient():
     candidate = Candidate(nngp.Architecture(1, "relu").activation, 1)
-    space = Space(candidate, 2)
-    theta = np.linspace(-2, 3, 7)
+    space = Space(candidate, np.arange(2), moving=np.array([1]))
+    theta = np.linspace(-2, 3, 8)
     value, slope = space.log_prior(theta)
-    for h in 1e-6 * np.eye(7):
+    for h in 1e-6 * np.eye(8):
         up, down = space.log_prior(theta + h)[0], space.log_prior(theta - h)[0]
         assert (up - down) / 2e-6 == pytest.approx(slope @ h / 1e-6, abs=1e-6)
     assert value < 0
@@ -179,8 +183,8 @@ def test_the_prior_has_one_center_in_all_stages():
     model = nngp.NNGPRegressor(depth=1, activation="erf", input_scaling="standardize")
     table = model.fit(X, y).selection_
     relevance = model._input_scaling.relevance
-    found = Hyperparameters(model.architecture_, model.noise_var_, relevance)
-    space = Space(Candidate(model.architecture_.activation, 1), 4)
+    found = Setting(model.architecture_, model.noise_var_, relevance)
+    space = Space(Candidate(model.architecture_.activation, 1), np.arange(4))
     prior, _ = space.log_prior(space.pack(found))
     evidence = model.posterior_.log_evidence
     assert table["stage"][-1] == "last"

@@ -271,9 +271,7 @@ class _Recursion:
         owner = threading.get_ident() if self.kept is None or name == ("spare",) else rows.start
         return self.workspace.array((rows.stop - rows.start, rows.stop), owner, *name)
 
-    def _layer(
-        self, cov: Array, q1: Array, q2: Array, out: tuple[Array, Array, Array]
-    ) -> _Layer:
+    def _layer(self, cov: Array, q1: Array, q2: Array, out: tuple[Array, Array, Array]) -> _Layer:
         """F_phi of a strip to the second of `out`, and what the way back needs; the third is
         spare."""
         name, parameter = self.key
@@ -292,7 +290,7 @@ class _Recursion:
     def backward(
         self, slope: Callable[[slice], Array], value: float, log_evidence: float
     ) -> DenseValue:
-        """The derivatives, given dE/dK of every pair of a strip; those on the diagonal count half."""
+        """The derivatives, given dE/dK of the pairs of a strip; the diagonal counts half."""
         n, layers = len(self.X), self.architecture.depth + 1
         if any((q == 0).any() for q in self.variances[:-1]):
             raise VarianceError("derivatives need a positive variance in every layer; add bias_var")

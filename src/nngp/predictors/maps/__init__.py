@@ -1,7 +1,7 @@
 """Monotone maps of columns: hyper-parameters of the inputs, like their relevances.
 
-`ColumnMap` is one column's map; `MapFamily` holds those that a column may get. `yeo_johnson` has the
-transformation with its derivative in the power; `units` the robust center and unit of a column.
+`ColumnMap` is one column's map; `MapFamily` holds those that a column may get. `yeo_johnson` has
+the transformation with its slope in the power; `units` the robust center and unit of a column.
 """
 
 from nngp.predictors.maps.column_map import KINDS, ColumnMap

@@ -1,4 +1,4 @@
-"""The transformation of Yeo and Johnson (2000), its derivative in the power, and the likeliest power.
+"""The transformation of Yeo and Johnson (2000), its slope in the power, and the likeliest power.
 
 With L = log(1 + |t|) and κ = λ where t >= 0, 2 - λ where t < 0, it is sign(t) (e^(κL) - 1) / κ.
 """
@@ -6,7 +6,7 @@ With L = log(1 + |t|) and κ = λ where t >= 0, 2 - λ where t < 0, it is sign(t
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from nngp._arrays import Array
+from nngp._arrays import Array, Mask
 
 POWERS = (-2.0, 4.0)  # bounds of λ
 
@@ -17,7 +17,7 @@ def transformed(t: Array, power: Array) -> tuple[Array, Array]:
     return from_logs(size, t < 0, power)
 
 
-def from_logs(size: Array, negative: Array, power: Array) -> tuple[Array, Array]:
+def from_logs(size: Array, negative: Mask, power: Array) -> tuple[Array, Array]:
     """The same from L and the sign, which a search computes once."""
     exponent = np.where(negative, 2.0 - power, power)
     y = exponent * size

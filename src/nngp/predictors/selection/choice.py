@@ -8,7 +8,7 @@ from nngp.predictors.selection.table import SelectionTable
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, the finalists (best first, distinct networks), and the table of all tried."""
+    """What was chosen, the finalists (best first, distinct networks), the table of all tried."""
 
     best: Hyperparameters
     finalists: list[Hyperparameters]

@@ -75,9 +75,7 @@ class Climb(NamedTuple):
     failure: str
 
 
-def climb(
-    objective: Objective, space: Space, start: Setting, steps: int, budget: Budget
-) -> Climb:
+def climb(objective: Objective, space: Space, start: Setting, steps: int, budget: Budget) -> Climb:
     """Maximise the objective from `start` and return the best point seen."""
     best, failure = (-np.inf, -np.inf, start), ""
     before, clock = budget.spent, time.perf_counter()

@@ -139,7 +139,9 @@ class SearchInputs:
         self, moving: Index, powers: Array, count: int
     ) -> tuple[Array, Array, tuple[Array, Array]]:
         """Columns with these powers, standardized, their derivatives, and mean and deviation."""
-        size, negative = (np.stack(part, axis=1) for part in zip(*map(self._logs_of, moving)))
+        size, negative = (
+            np.stack(part, axis=1) for part in zip(*map(self._logs_of, moving), strict=True)
+        )
         u, du = from_logs(size, negative, powers)
         mean = u.mean(axis=0)
         u -= mean

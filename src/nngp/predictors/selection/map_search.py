@@ -31,7 +31,9 @@ def power_starts(inputs: SearchInputs, at: Setting) -> list[Setting]:
     return [replace(at, kinds=tuple(kinds), powers=powers) for powers in (ones, likeliest)]
 
 
-def screened(inputs: SearchInputs, at: Setting, score: Score, budget: Callable[[], bool]) -> Setting:
+def screened(
+    inputs: SearchInputs, at: Setting, score: Score, budget: Callable[[], bool]
+) -> Setting:
     """Try fixed maps column by column, and keep each that brings enough."""
     best, value = at, score(at)
     for j in _by_relevance(inputs, at):

@@ -56,7 +56,8 @@ class Objective:
             failure = str(error)
         prior, by_prior = space.log_prior(theta)
         size = self.Y.size
-        return ObjectiveValue((value + prior) / size, (slope + by_prior) / size, log_evidence, failure)
+        score, slope = (value + prior) / size, (slope + by_prior) / size
+        return ObjectiveValue(score, slope, log_evidence, failure)
 
     def score(self, space: Space, at: Setting) -> float:
         """The objective per target, alone."""
@@ -72,7 +73,7 @@ class Objective:
         return (value + space.log_prior(space.pack(at))[0]) / self.Y.size, value
 
     def left_out(self, at: Setting) -> DenseValue:
-        """Leave-one-out residuals and variances; only of networks that `dense_evidence` supports."""
+        """Leave-one-out residuals and variances, of networks that `dense_evidence` supports."""
         X = self.inputs.scaled(at, self.count).X
         noise = np.broadcast_to(self._noise(at), len(X))
         return self.dense.evaluate(
@@ -139,7 +140,7 @@ class Objective:
     def _by_condition(
         self, space: Space, theta: Array, at: Setting, scaled: Scaled, gradient: bool
     ) -> tuple[float, Array, float]:
-        """The same by the general posterior, for networks that `dense_evidence` does not support."""
+        """The same by the general posterior, for other networks."""
         noise, infinite = self._noise(at), space.candidate.is_infinite
         options = {"per_layer": not infinite, "per_input": space.groups is not None}
         extra, extra_slope = self._weights_term(at)

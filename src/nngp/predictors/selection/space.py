@@ -92,7 +92,13 @@ class Space:
 
     @cached_property
     def _logs(self) -> NDArray[np.bool_]:
-        return np.repeat([b.is_log for b in self.blocks], [b.size for b in self.blocks])
+        return self._each([b.is_log for b in self.blocks])
+
+    def _each(self, flags: list[bool]) -> NDArray[np.bool_]:
+        """A flag of every block, for each of its entries."""
+        return np.repeat(
+            np.array(flags, dtype=bool), np.array([b.size for b in self.blocks], dtype=int)
+        )
 
     def pack(self, at: Setting) -> Array:
         """Return theta of this setting, moved inside the bounds."""
@@ -143,14 +149,14 @@ class Space:
 
     def gradient(self, theta: Array, slopes: Slopes) -> Array:
         """Return d/d theta, given the derivatives in the hyper-parameters."""
-        grouped = np.zeros(0)
+        grouped: Array = np.zeros(0)
         if self.groups is not None:
-            grouped = np.bincount(self._grouped[1], slopes.relevance, len(self._first))
+            grouped = np.bincount(self._grouped[1], slopes.relevance, len(self._first)).astype(
+                float
+            )
         parts = {**slopes._asdict(), "relevance": grouped}
         scale = np.exp(np.where(self._logs, theta, 0.0))
-        relevances = np.repeat(
-            [b.name == "relevance" for b in self.blocks], [b.size for b in self.blocks]
-        )
+        relevances = self._each([b.name == "relevance" for b in self.blocks])
         out: Array = self._concatenated(parts) * np.where(relevances, 1.0, scale)
         return out
 

@@ -59,7 +59,7 @@ class Stage(NamedTuple):
     """Name in the table, points used, L-BFGS steps, whether relevances are learned, criterion."""
 
     name: str
-    count: int
+    points: int
     steps: int
     relevance: bool = False
     criterion: str = ""  # that of the problem if empty
@@ -228,15 +228,15 @@ class _StagedSearch:
     def _choose_targets(self, best: list[Climb], stage: Stage) -> list[Climb]:
         """Climb the leader with every other transform of the targets, and keep the best."""
         default, leader = self._targets, best[0]
-        size = stage.count * self.problem.Y.shape[1]
-        value = leader.score * size + self._log_jacobian(default, stage.count)
+        size = stage.points * self.problem.Y.shape[1]
+        value = leader.score * size + self._log_jacobian(default, stage.points)
         chosen = default
         for targets in self.problem.targets[1:]:
             self._targets = targets
             found = self._climb(leader.candidate, leader.setting, stage)
             if found is None:
                 break
-            reached = found.score * size + self._log_jacobian(targets, stage.count)
+            reached = found.score * size + self._log_jacobian(targets, stage.points)
             if reached > value + (TRANSFORM_GAIN if chosen is default else 0.0):
                 chosen, value = targets, reached
         self._targets = chosen
@@ -257,7 +257,7 @@ class _StagedSearch:
     def _choose_maps(self, best: list[Climb], stage: Stage) -> list[Climb]:
         """Find the leader's maps; climb the others with them. The leader without maps stays among
         the best where few points hardly prefer them."""
-        leader, size = best[0], stage.count * self.problem.Y.shape[1]
+        leader, size = best[0], stage.points * self.problem.Y.shape[1]
         starts = power_starts(self.inputs, leader.setting)
         mapped = _ranked([leader, *(self._climb(leader.candidate, s, stage) for s in starts)])[0]
         setting = self._screen(mapped, stage)
@@ -276,7 +276,7 @@ class _StagedSearch:
 
     def _screen(self, found: Climb, stage: Stage) -> Setting:
         """Try other maps column by column."""
-        objective, size = self._objective(stage), stage.count * self.problem.Y.shape[1]
+        objective, size = self._objective(stage), stage.points * self.problem.Y.shape[1]
 
         def score(at: Setting) -> float:
             return size * objective.score(self._space(found.candidate, at, stage), at)
@@ -320,7 +320,7 @@ class _StagedSearch:
         clock, objective = time.perf_counter(), self._objective(stage)
         space = self._space(candidate, found.setting, stage)
         scores: dict[float, tuple[float, float]] = {}
-        K = self.dense.matrix(net, self.inputs.scaled(found.setting, stage.count).X)
+        K = self.dense.matrix(net, self.inputs.scaled(found.setting, stage.points).X)
 
         def loss(theta: float) -> float:
             at = replace(found.setting, noise_var=float(np.exp(theta)))
@@ -346,7 +346,7 @@ class _StagedSearch:
         if self.budget.is_spent:
             return None
         space = self._space(candidate, start, stage)
-        self.budget.begin_ascent(stage.steps, _seconds([candidate], stage.count))
+        self.budget.begin_ascent(stage.steps, _seconds([candidate], stage.points))
         found = climb(self._objective(stage), space, start, stage.steps, self.budget)
         self.budget.end_ascent()
         self._failure = found.failure or self._failure
@@ -354,12 +354,12 @@ class _StagedSearch:
         return found
 
     def _note(self, stage: Stage, found: Climb) -> None:
-        evidence = found.log_evidence + self._log_jacobian(self._targets, stage.count)
+        evidence = found.log_evidence + self._log_jacobian(self._targets, stage.points)
         kinds = found.setting.kinds or self.inputs.default_kinds
         maps = ["" if kind == "identity" else kind for kind in kinds]
         row = SelectionRow(
             stage.name,
-            stage.count,
+            stage.points,
             found.score,
             evidence,
             found.evaluations,
@@ -376,12 +376,12 @@ class _StagedSearch:
         return Space(candidate, groups, self._relevance, at.moving, floor)
 
     def _objective(self, stage: Stage) -> Objective:
-        problem, rows = self.problem, self.inputs.rows(stage.count)
+        problem, rows = self.problem, self.inputs.rows(stage.points)
         Y = problem.Y[rows]
         known = None if problem.known_noise is None else problem.known_noise[rows]
         return Objective(
             self.inputs,
-            stage.count,
+            stage.points,
             self._targets(Y),
             stage.criterion or str(problem.criterion),
             self.dense,
