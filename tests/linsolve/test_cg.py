@@ -116,6 +116,18 @@ def test_the_low_rank_preconditioner_is_its_formula(engine, single):
         np.testing.assert_allclose(found(run, V), np.linalg.solve(P, V.T).T, rtol=tolerance)
 
 
+def test_the_low_rank_preconditioner_with_noise_by_row(engine):
+    K, noise, which = smooth(), np.geomspace(1e-6, 1e6, N), np.arange(0, N, 4)
+    F = K[:, which] @ np.linalg.inv(np.linalg.cholesky(K[np.ix_(which, which)])).T
+    P = F @ F.T + np.diag(noise + np.trace(K - F @ F.T) / N)
+    V = vectors(3)
+    with engine.run() as run:
+        landmarks = landmarks_for(engine, K, which)
+        factored = factor_landmarks(run, landmarks, cut(N, 7), K.diagonal())
+        found = Nystrom(run, factored, cut(N, 7), noise, 1.0)
+        np.testing.assert_allclose(found(run, V), np.linalg.solve(P, V.T).T, rtol=1e-9)
+
+
 def test_squares_of_many_hands_are_summed_a_few_at_a_time(monkeypatch):
     """All of them in one place would be too much for one worker of a large cluster."""
     from nngp.linsolve.cg import nystrom
@@ -155,6 +167,21 @@ def test_a_float32_factor_preconditions(engine):
         found = single(run, 1e-60 * V)  # float32 alone has no such numbers
     expected = np.linalg.solve(K + 1e-3 * np.eye(N), V.T).T
     assert np.linalg.norm(found * 1e60 - expected) < 1e-2 * np.linalg.norm(expected)
+
+
+@pytest.mark.slow_on_jax
+@pytest.mark.parametrize(
+    "options", [{"preconditioner": "nystrom", "rank": 20}, {"preconditioner": "single"}]
+)
+def test_solves_with_noise_by_row(engine, options):
+    K, Y, noise = smooth(), vectors(2), np.geomspace(1e-5, 1e5, N)
+    found = iteration_for(engine, K, 1e-4, tolerance=1e-12, **options)
+    with engine.run() as run:
+        found.prepare(run, noise, lambda rank: landmarks_for(engine, K, np.arange(rank) * 3))
+        solution = found.solve(run, Y)
+    expected = np.linalg.solve(K + np.diag(noise), Y.T).T
+    np.testing.assert_allclose(solution.x, expected, rtol=1e-8, atol=1e-10)
+    assert solution.iterations < 40
 
 
 def test_a_float32_factor_that_breaks_down_gets_more_on_its_diagonal(monkeypatch):

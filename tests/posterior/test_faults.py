@@ -45,7 +45,7 @@ def test_bad_data(X, Y, error, message):
     [
         ({"noise_var": -1.0}, ValueError, "noise_var must be finite and not negative"),
         ({"noise_var": np.nan}, ValueError, "noise_var must be finite"),
-        ({"noise_var": np.ones(30)}, TypeError, "noise_var must be one number"),
+        ({"noise_var": np.ones((30, 1))}, ValueError, "noise_var must be one number or a vector"),
         ({"noise_var": None}, TypeError, "noise_var must be one number"),
         ({"engine": None}, TypeError, r"'gpu' or an engine, such as"),
         ({"memory": "1GB"}, ValueError, "memory must be a positive number of bytes"),

@@ -136,7 +136,8 @@ def count():
 def test_iterations_are_few_because_the_shift_has_the_tail_in_it(count, monkeypatch):
     few = count()
     assert few <= 65
-    monkeypatch.setattr(LandmarkFactor, "tail", property(lambda self: 0.0), raising=True)
+    without = property(lambda self: 0.0, lambda self, tail: None)
+    monkeypatch.setattr(LandmarkFactor, "tail", without, raising=False)
     assert count() > 3 * few
 
 

@@ -122,12 +122,13 @@ class _FactorCheck:
         solved, diagonal, tolerance = self._solved, self._diagonal, float(np.sqrt(self._eps))
         with np.errstate(over="ignore", invalid="ignore"):
             is_factor = _within(self._squares - diagonal, tolerance * diagonal)
-            size, shared = np.sqrt(diagonal.max()), solved.shared
-            z, alpha = (_lengths(rows) for rows in (self._z, solved.alpha))
-            z, alpha = z + shared * z[-1], alpha + shared * alpha[-1]
-            rounded = ROUNDING * self._eps * size * np.sqrt(len(diagonal)) * alpha  # of z
-            allowed = tolerance * (_largest(solved.right) + shared + size * z) + size * rounded
-            fits = _within(_largest(self._fitted - solved.right), allowed)
+            sizes, shared = np.sqrt(diagonal), solved.shared  # lengths of the rows of L
+            z, sums = (_lengths(rows) for rows in (self._z, solved.alpha * sizes))
+            z, sums = z + shared * z[-1], sums + shared * sums[-1]
+            rounded = ROUNDING * self._eps * np.sqrt(len(diagonal)) * sums  # of z
+            allowed = tolerance * (_largest(solved.right) + shared)[:, None]
+            allowed = allowed + (tolerance * z + rounded)[:, None] * sizes
+            fits = _within(self._fitted - solved.right, allowed)
             if solved.z is not None:
                 missed = np.abs(self._z[-1] - solved.z).max()
                 fits &= _within(missed, tolerance * z[-1] + rounded[-1])

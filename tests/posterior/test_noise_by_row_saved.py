@@ -1,0 +1,163 @@
+"""Posteriors with noise by row in files: the same to the bit, and refused where the noise was
+changed; and files of format 4, which had one number for all rows."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from damage import flip, forged, members_of, outcome, put
+from engines import SmallTiles
+
+import nngp
+from nngp.posterior.serialize import arrays_of, header_of, restore
+from nngp.predictors.model_file import VERSION, open_model, write_model
+
+RNG = np.random.default_rng(0)
+N = 23
+NET = nngp.Architecture(2, "erf", 2.0, 0.5)
+X, XS = RNG.standard_normal((N, 3)), RNG.standard_normal((6, 3))
+Y = np.column_stack([np.sin(X[:, 0]), X[:, 1]])
+NOISE = RNG.permutation(np.geomspace(1e-4, 1e6, N))
+FILES = Path(__file__).parents[1] / "oracles"
+WAYS = {
+    "whole": (X, {}),
+    "split": (nngp.normalize(X), {"relative_noise": True}),
+    "no factor": (X, {}),
+    "cg": (X, {"solver": nngp.CG(tolerance=1e-12)}),
+    "raised": (X[np.arange(N) % 12], {"noise_var": np.where(np.arange(N) < 20, 1e-20, 1.0)}),
+}
+
+
+def written(path, posterior, *, factor=True):
+    header = {"posterior": header_of(posterior, factor=factor)}
+    write_model(path, header, arrays_of(posterior, factor=factor))
+
+
+def read(path, engine="cpu"):
+    with open_model(path) as file:
+        posterior = restore(file.header.fields("posterior"), file.read, engine=engine)
+        file.check_complete()
+    return posterior
+
+
+def made(way):
+    inputs, options = WAYS[way]
+    targets = Y[np.arange(N) % 12] if way == "raised" else Y
+    return nngp.condition(NET, inputs, targets, engine="cpu", **{"noise_var": NOISE, **options})
+
+
+def everything(posterior):
+    """What a posterior says, as one array."""
+    Xs = nngp.normalize(XS) if posterior.report.noise_unit != 1 else XS
+    numbers = [*posterior.predict(Xs, noise=0.5), posterior.covariance(Xs), posterior.noise_var]
+    if posterior.report.solver == "cholesky":
+        numbers += [*posterior.leave_one_out(), posterior.evidence_gradient()["noise_var"]]
+    return np.concatenate([np.ravel(part) for part in numbers])
+
+
+@pytest.mark.filterwarnings("ignore::nngp.NoiseWarning")
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_to_the_bit(way, tmp_path):
+    path, posterior = tmp_path / "model.nngp", made(way)
+    written(path, posterior, factor=way != "no factor")
+    again = read(path)
+    np.testing.assert_array_equal(everything(again), everything(posterior))
+    assert again.report == posterior.report
+    new = X[:2] if way != "split" else nngp.normalize(X)[:2]
+    for one in (posterior, again):
+        one.update(new + (0 if way == "split" else 0.1), Y[:2], noise_var=[1e-3, 7.0])
+    np.testing.assert_array_equal(everything(again), everything(posterior))
+    assert again.report.rows_raised == posterior.report.rows_raised
+
+
+def test_on_another_engine_to_rounding(tmp_path):
+    path, posterior = tmp_path / "model.nngp", made("whole")
+    written(path, posterior)
+    found, expected = everything(read(path, SmallTiles())), everything(posterior)
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("way", ["whole", "split", "no factor", "cg"])
+def test_noise_that_was_changed_is_refused(way, tmp_path):
+    path, posterior = tmp_path / "model.nngp", made(way)
+    written(path, posterior, factor=way != "no factor")
+    whole, expected = path.read_bytes(), everything(posterior)
+
+    def judge(data):
+        path.write_bytes(data)
+        return outcome(
+            lambda: everything(read(path)), nngp.ModelFileError, lambda f: (f == expected).all()
+        )
+
+    def changed(place, value):
+        out = NOISE.copy()
+        out[place] = value
+        return out
+
+    least, largest = NOISE.argmin(), NOISE.argmax()
+    bad = [changed(3, np.nan), changed(3, -NOISE[3]), changed(3, np.inf), NOISE[:-1]]
+    bad += [NOISE[:, None], NOISE.astype("float32"), changed(least, 1e-3), changed(largest, 2e6)]
+    bad += [np.zeros(N), np.full(N, 1e300), np.full(N, NOISE.min()), NOISE[::-1].copy()]
+    assert judge(forged(whole, noise=NOISE)) == "same"
+    for number, noise in enumerate(bad):
+        assert judge(forged(whole, noise=noise)) == "refused", number
+    start = whole.index(NOISE.tobytes())
+    for byte in (0, 8 * N - 1, 5):
+        assert judge(flip(whole, 8 * (start + byte))) == "refused"
+    for place, value in (
+        ("noise.stated", 0.1), ("noise.floor", 1e-3), ("noise.floor", None), ("noise.unit", 2.0),
+        ("noise_var", 1e-3), ("report.noise_var_largest", 1e5), ("report.rows_raised", 1),
+        ("report.noise_var_asked", 1e-5),
+    ):  # fmt: skip
+        data = forged(whole, lambda h, p=place, v=value: put(h["posterior"], p.split("."), v))
+        assert judge(data) == "refused", place
+
+
+def test_one_number_needs_no_array(tmp_path):
+    path = tmp_path / "model.nngp"
+    written(path, nngp.condition(NET, X, Y, noise_var=0.1))
+    assert "noise.npy" not in members_of(path.read_bytes())
+    assert read(path).noise_var == 0.1
+
+
+@pytest.mark.parametrize("name", ["plain", "raised"])
+def test_a_file_of_format_4(name, tmp_path):
+    """Written by the version before noise by row (`format_4.json` has what it predicted); in one
+    the noise had been raised."""
+    path, expected = (
+        FILES / f"format_4_{name}.nngp",
+        json.loads((FILES / "format_4.json").read_text()),
+    )
+    expected, posterior = expected[name], read_posterior(path)
+    assert posterior.noise_var == expected["noise_var"]
+    assert posterior.report.noise_var_asked == expected["asked"]
+    assert posterior.report.rows_raised == (8 if name == "raised" else 0)
+    mean, std = nngp.load(path, engine="cpu").predict(expected["Xs"], return_std=True)
+    np.testing.assert_allclose(mean, expected["mean"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(std, expected["std"], rtol=1e-6)
+    model = nngp.load(path, engine="cpu")
+    model.save(tmp_path / "again.nngp")
+    header = json.loads(members_of((tmp_path / "again.nngp").read_bytes())["header.json"])
+    assert header["version"] == VERSION
+    again = nngp.load(tmp_path / "again.nngp", engine="cpu")
+    np.testing.assert_array_equal(again.predict(expected["Xs"]), model.predict(expected["Xs"]))
+    assert again.posterior_.report == model.posterior_.report
+
+
+def read_posterior(path):
+    with open_model(path) as file:
+        return restore(file.header.fields("posterior"), file.read, engine="cpu")
+
+
+def test_a_damaged_file_of_format_4_is_refused(tmp_path):
+    whole, path = (FILES / "format_4_raised.nngp").read_bytes(), tmp_path / "model.nngp"
+    for place, value in (
+        ("noise.stated", "nan"), ("noise.stated", 0.1), ("noise.stated", None),
+        ("report.noise_var_asked", "x"), ("report.noise_var", 3.0), ("noise", 5), ("report", []),
+        ("n", 10**12),
+    ):  # fmt: skip
+        data = forged(whole, lambda h, p=place, v=value: put(h["posterior"], p.split("."), v))
+        path.write_bytes(data)
+        with pytest.raises(nngp.ModelFileError):
+            read_posterior(path)
