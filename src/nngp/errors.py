@@ -75,6 +75,10 @@ class FewDataWarning(UserWarning):
     """The data say nothing about noise and scale, so intervals come from assumed ones."""
 
 
+class NeverPredictedWarning(UserWarning):
+    """A class is predicted for none of the rows that were left out in training."""
+
+
 class ExtrapolationWarning(UserWarning):
     """Rows to predict lie far outside the range of the training data."""
 

@@ -48,7 +48,7 @@ def load(
     choose_engine(engine, 0)  # raises for a wrong name before the file is blamed
     with open_model(path) as file:
         kind = KINDS[file.header.text("kind", tuple(KINDS))]
-        model = kind(**_params(file), engine=engine, progress=progress)
+        model = kind(**_params(file, kind), engine=engine, progress=progress)
         with file.reporting_damage():
             model._check_saved(count_inputs(file))
         header = file.header.fields("posterior")
@@ -59,10 +59,10 @@ def load(
         return model
 
 
-def _params(file: ModelFile) -> dict[str, Any]:
+def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
     """The arguments of the constructor: all of them, and no others."""
     params = file.header.fields("params")
-    expected = set(NNGPParameters().get_params(deep=False)) - {"engine", "progress"}
+    expected = set(kind().get_params(deep=False)) - {"engine", "progress"}
     if set(params.values) != expected:
         raise file.damaged("its header has not the parameters of an estimator")
     with file.reporting_damage():

@@ -27,7 +27,7 @@ from nngp.architecture import Activation, from_spec, spec_of
 from nngp.errors import ModelFileError
 from nngp.linsolve import CG
 
-FORMAT, VERSION = "nngp-model", 4
+FORMAT, VERSION = "nngp-model", 5
 HEADER = "header.json"
 LARGEST_HEADER = 16_000_000  # bytes
 NOT_FINITE = ("inf", "-inf", "nan")  # JSON has no such numbers
@@ -193,6 +193,8 @@ def as_json(value: object) -> Any:
         return {"cg": asdict(replace(value, checkpoint=None))}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, Mapping):  # JSON has texts for keys only
+        return {"pairs": [[as_json(key), as_json(part)] for key, part in value.items()]}
     if isinstance(value, tuple | list):
         return [as_json(part) for part in value]
     if isinstance(value, float) and not np.isfinite(value):
@@ -206,6 +208,8 @@ def as_json(value: object) -> Any:
 def from_json(value: Any) -> Any:
     """Convert back what `as_json` returned; tuples and arrays stay lists. Raises ValueError,
     TypeError or KeyError for anything else."""
+    if isinstance(value, dict) and "pairs" in value:
+        return {from_json(key): from_json(part) for key, part in value["pairs"]}
     if isinstance(value, dict):
         return CG(**value["cg"]) if "cg" in value else from_spec(value["activation"])
     if isinstance(value, list):
