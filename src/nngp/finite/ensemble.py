@@ -31,7 +31,8 @@ from nngp._progress import Callback, Progress, progress_for
 from nngp.finite.batched_networks import NOISE_STREAM, DrawnNetwork, evaluate_drawn, hidden
 from nngp.finite.network import FiniteNetwork
 from nngp.gram.inputs import as_inputs
-from nngp.posterior.targets import as_noise, as_targets
+from nngp.posterior.noise import as_noise
+from nngp.posterior.targets import as_targets
 
 SECONDS = 1e-6  # on two cores, for a weight and a training input: some hundred steps of descent
 

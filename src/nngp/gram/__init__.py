@@ -21,7 +21,15 @@ from nngp.gram.kernel import (
     plan_kernel,
     warn_if_inexact,
 )
-from nngp.gram.kernel_matrix import Gradient, GradientSums, KernelBackend, KernelMatrix, Tile
+from nngp.gram.kernel_matrix import (
+    Gradient,
+    GradientSums,
+    KernelBackend,
+    KernelMatrix,
+    Shift,
+    Tile,
+    shift_of,
+)
 from nngp.gram.plan import KernelPlan
 from nngp.gram.sensitivities import scale_derivatives
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
@@ -38,6 +46,7 @@ __all__ = [
     "KernelMatrix",
     "KernelPlan",
     "KernelSplit",
+    "Shift",
     "Tile",
     "as_inputs",
     "check_architecture",
@@ -51,5 +60,6 @@ __all__ = [
     "normalize",
     "plan_kernel",
     "scale_derivatives",
+    "shift_of",
     "warn_if_inexact",
 ]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
@@ -21,7 +22,13 @@ from nngp.gram.split import KernelSplit
 
 Tile = Any  # an array of an engine's kind: NumPy, JAX, or the description of a task
 StoredBlocks = Mapping[tuple[int, int], Tile]  # by the indices of their first row and column
-Gradient = dict[str, Any]  # by parameter: a number, or an array with an entry a layer or an input
+Gradient = dict[str, Any]  # by parameter: a number, or an entry for each layer, input or row
+Shift = float | Array  # what is added to a diagonal: one number, or one for each row
+
+
+def shift_of(shift: Shift, rows: slice) -> Shift:
+    """The shift of some rows."""
+    return shift[rows] if isinstance(shift, np.ndarray) else shift
 
 
 class KernelMatrix(Protocol):
@@ -48,10 +55,10 @@ class KernelMatrix(Protocol):
         """M(x, x) of the left inputs."""
 
     def block(
-        self, rows: slice, columns: slice, *, shift: float = 0.0, out: Array | None = None
+        self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> Tile:
-        """M of these rows and columns, with `shift` on the matrix's diagonal. `out` is memory that
-        may be used for the result."""
+        """M of these rows and columns, with `shift` on the matrix's diagonal: one number, or one
+        for each row of the block. `out` is memory that may be used for the result."""
 
     def error(self) -> float:
         """Largest error of the entries computed so far, relative to the diagonal."""

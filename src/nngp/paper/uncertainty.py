@@ -64,7 +64,7 @@ def _work(load: Callable[[int], Split], engine: str, config: Config) -> Outcome:
         "correlation": rounded(correlation(predicted, realised)),
         "points": len(errors),
     }
-    return Outcome(result, posterior.report.engine, posterior.noise_var)
+    return Outcome(result, posterior.report.engine, posterior.report.noise_var)
 
 
 def binned(predicted: Array, errors: Array, size: int) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from nngp._fields import Fields
 from nngp._files import usable_folder
 from nngp._progress import Progress, progress_for
 from nngp.errors import NoFactorError, NotPositiveDefiniteError
-from nngp.gram import InputSet, KernelMatrix, KernelSplit, Tile
+from nngp.gram import InputSet, KernelMatrix, KernelSplit, Shift, Tile
 from nngp.linsolve import (
     CG,
     CgPlan,
@@ -73,10 +73,10 @@ class CGProblem(Problem):
         return Landmarks(cross, own)
 
     def plan(self, matrix: KernelMatrix, outputs: int, noise: Noise) -> CgPlan:
+        """The plan for this noise, or for the middle one of the rows'."""
         n, d = self.inputs.shape
-        relative = (
-            noise.variance / matrix.split.scale / max(float(np.mean(matrix.diagonal)), 1e-300)
-        )
+        middle = float(np.median(noise.shift(matrix.split)))
+        relative = middle / max(float(np.mean(matrix.diagonal)), 1e-300)
         memory = self.resources.memory
         return plan_cg(self.engine, n, d, outputs, self.options, relative, memory)
 
@@ -87,7 +87,7 @@ class CGProblem(Problem):
             wanted = False
         return Progress(phase, work, progress_for(wanted, expected), expected)
 
-    def checkpoint(self, split: KernelSplit, shift: float, right: Array) -> Checkpoint | None:
+    def checkpoint(self, split: KernelSplit, shift: Shift, right: Array) -> Checkpoint | None:
         """The file of this very system, named by a digest of everything that it depends on."""
         options = self.options
         if options.checkpoint is None:
@@ -216,12 +216,12 @@ class CGSolution(Solution):
         return 0.0  # the plan of the new solve says what it takes
 
     def updated(
-        self, matrix: KernelMatrix, inputs: InputSet, Y: Array, resources: Resources
+        self, matrix: KernelMatrix, inputs: InputSet, Y: Array, noise: Noise, resources: Resources
     ) -> tuple["CGSolution", Forecast]:
         """Solve anew, from where the old weights are."""
         self._iteration = None  # or both would be held; it is made again if this one is asked
         problem = replace(self.problem, inputs=inputs)
-        return solve_by_cg(problem, matrix, Y, self.noise, near=self)
+        return solve_by_cg(problem, matrix, Y, noise, near=self)
 
     def header(self, *, factor: bool) -> dict[str, Any]:
         """There is no factor to keep, whatever `factor` says; checkpoints stay where they were."""
@@ -253,11 +253,11 @@ class CGSolution(Solution):
         self._iteration.track = partial(self.problem.track, quiet=True)
         if not self._iteration.is_ready:
             landmarks = partial(self.problem.landmarks, self.split)
-            self._iteration.prepare(run, self.noise.variance / self.split.scale, landmarks)
+            self._iteration.prepare(run, self.noise.shift(self.split), landmarks)
         try:
             return self._iteration.solve(run, right)
         except NotPositiveDefiniteError as error:
-            error.noise_var = self.noise.variance
+            error.noise_var = self.noise.least
             raise _with_cause(error, self.problem, self._iteration.product.blocks) from None
 
 
@@ -318,15 +318,15 @@ def solve_by_cg(
     plan = problem.plan(matrix, Y.shape[1], noise)
     iteration = problem.begin(matrix, plan)
 
-    def attempt(stated: float) -> RowSolutions:
-        shift = stated * noise.unit / split.scale
+    def attempt(level: float) -> RowSolutions:
+        shift = noise.raised_to(level).shift(split)
         with problem.engine.run() as run:
             iteration.prepare(run, shift, partial(problem.landmarks, split))
             checkpoint = problem.checkpoint(split, shift, right)
             return iteration.solve(run, right, start=start, checkpoint=checkpoint)
 
     try:
-        solved, stated, failed = climb(attempt, noise.stated)
+        solved, level, failed = climb(attempt, noise.level)
     except NotPositiveDefiniteError as error:
         error.noise_var *= noise.unit
         raise _with_cause(error, problem, matrix) from None
@@ -336,7 +336,7 @@ def solve_by_cg(
     reached = CGConvergence(
         solved.iterations, solved.residual, plan.preconditioner, plan.rank, iteration.product.kept
     )
-    used, seconds = noise.raised_to(stated), dict(iteration.seconds)
+    used, seconds = noise.raised_to(level) if failed else noise, dict(iteration.seconds)
     solution = CGSolution(
         problem, plan.edges, split, used, constant, alpha, reached, failed, seconds, iteration
     )

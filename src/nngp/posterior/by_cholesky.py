@@ -15,7 +15,7 @@ import numpy as np
 from nngp._arrays import Array
 from nngp._progress import Progress
 from nngp.errors import NotPositiveDefiniteError
-from nngp.gram import InputSet, KernelMatrix, KernelSplit, Tile
+from nngp.gram import InputSet, KernelMatrix, KernelSplit, Shift, Tile, shift_of
 from nngp.linsolve import (
     LIMIT,
     Engine,
@@ -144,11 +144,11 @@ class CholeskySolution(Factored):
         return 8.0 * (self.factor.n + new) * new
 
     def updated(
-        self, matrix: KernelMatrix, inputs: InputSet, Y: Array, resources: Resources
+        self, matrix: KernelMatrix, inputs: InputSet, Y: Array, noise: Noise, resources: Resources
     ) -> tuple["CholeskySolution", Forecast]:
         """Extend the factor; factor anew, with more noise, if the new rows leave no factor."""
         (n, d), outputs = inputs.shape, Y.shape[1]
-        found = _extended_or_anew(self, matrix, Y, resources)
+        found = _extended_or_anew(self, matrix, Y, noise, resources)
         return found, forecast_factor(resources.engine, n, d, outputs, resources.memory)
 
     def header(self, *, factor: bool) -> dict[str, Any]:
@@ -193,9 +193,9 @@ def solve_by_cholesky(
     targets = with_ones(Y, middle, matrix.split)
     noise.check(matrix.split)
 
-    def attempt(stated: float) -> tuple[Factor, list[Tile]]:
-        progress.begin(f"noise {stated:.0e}")
-        shift = stated * noise.unit / matrix.split.scale
+    def attempt(level: float) -> tuple[Factor, list[Tile]]:
+        progress.begin(f"noise {level:.0e}")
+        shift = noise.raised_to(level).shift(matrix.split)
         with engine.run() as run:
             first = partial(_kernel_tile, matrix, spans(edges), shift, memory)
             border = partial(_target_tile, run, spans(edges), targets)
@@ -204,34 +204,33 @@ def solve_by_cholesky(
 
     start = time.perf_counter()
     try:
-        (factor, z), stated, failed = climb(attempt, noise.stated)
+        (factor, z), level, failed = climb(attempt, noise.level)
     except NotPositiveDefiniteError as error:
         error.noise_var *= noise.unit
         error.args = (no_factor(engine, matrix, error.noise_var),)
         raise
     seconds = {"factor": time.perf_counter() - start}
     with engine.run() as run:
-        used = noise.raised_to(stated)
+        used = noise.raised_to(level) if failed else noise
         return _finish(run, factor, matrix.split, used, z, middle, failed, seconds)
 
 
 def _extended_or_anew(
-    known: CholeskySolution, matrix: KernelMatrix, Y: Array, resources: Resources
+    known: CholeskySolution, matrix: KernelMatrix, Y: Array, noise: Noise, resources: Resources
 ) -> CholeskySolution:
-    engine, old = resources.engine, known.factor
-    noise, failed = known.noise, known.failed_attempts
+    engine, old, failed = resources.engine, known.factor, known.failed_attempts
     tile = engine.tile_size(len(Y))
     if matrix.split == known.split:
         edges = (*old.edges[:-1], *cut(len(Y), tile, old.n))
         try:
             with resources.track("update", flops(edges, len(old.rows))) as progress:
-                return _extend(engine, matrix, edges, Y, known, progress)
+                return _extend(engine, matrix, edges, Y, known, noise, progress)
         except NotPositiveDefiniteError as error:
-            stated = next_noise(noise.stated)
-            if stated > LIMIT:
-                error.args = (no_factor(engine, matrix, noise.variance),)
+            level = next_noise(noise.level)
+            if level > LIMIT:
+                error.args = (no_factor(engine, matrix, noise.least),)
                 raise
-            noise, failed = noise.raised_to(stated), failed + 1
+            noise, failed = noise.raised_to(level), failed + 1
     edges = cut(len(Y), tile)
     resources.check(4.0 * len(Y) ** 2, known.bytes, "factoring anew")
     with resources.track("factor", flops(edges)) as progress:
@@ -245,10 +244,11 @@ def _extend(
     edges: Edges,
     Y: Array,
     known: CholeskySolution,
+    noise: Noise,
     progress: Progress,
 ) -> CholeskySolution:
     """The solution of more data: `known` solved the leading rows, and its tiles are kept."""
-    shift, middle, start = known.factor.shift, middle_of(Y), time.perf_counter()
+    shift, middle, start = noise.shift(known.split), middle_of(Y), time.perf_counter()
     with engine.run() as run:
         first = partial(_kernel_tile, matrix, spans(edges), shift, engine.factor_memory())
         rows, log_det, _ = factorise(run, first, edges, progress, known.factor.rows)
@@ -259,7 +259,7 @@ def _extend(
         z = [run.wait(tile) for tile in forward(run, factor, [border])[0]]
         seconds = {"factor": time.perf_counter() - start}
         failed = known.failed_attempts
-        return _finish(run, factor, known.split, known.noise, z, middle, failed, seconds)
+        return _finish(run, factor, known.split, noise, z, middle, failed, seconds)
 
 
 def _finish(
@@ -305,13 +305,13 @@ def _keep_constant_apart(
 def _kernel_tile(
     matrix: KernelMatrix,
     slices: list[slice],
-    shift: float,
+    shift: Shift,
     memory: FactorMemory | None,
     i: int,
     j: int,
 ) -> Tile:
     out = None if memory is None else memory.tile(slices[i], slices[j])
-    return matrix.block(slices[i], slices[j], shift=shift, out=out)
+    return matrix.block(slices[i], slices[j], shift=shift_of(shift, slices[i]), out=out)
 
 
 def _target_tile(run: EngineRun, slices: list[slice], Y: Array, j: int) -> Tile:

@@ -32,7 +32,7 @@ def condition(
     X: ArrayLike,
     Y: ArrayLike,
     *,
-    noise_var: float = 1e-10,
+    noise_var: ArrayLike = 1e-10,
     relative_noise: bool = False,
     solver: str | CG = "auto",
     engine: str | Engine = "auto",
@@ -50,9 +50,10 @@ def condition(
         of a zarr array, or a dask array.
     Y : array_like, (n,) or (n, outputs)
         Many outputs share one kernel, so they cost one factorisation.
-    noise_var : float
-        Variance of the observation noise. If the Cholesky factorisation fails it is multiplied
-        by ten and tried again, up to 0.2; `report` says what was used.
+    noise_var : float or array_like, (n,)
+        Variance of the observation noise: one number, or one for each row, zeros allowed. If the
+        Cholesky factorisation fails, the smallest is multiplied by ten, all rows with less than
+        that are raised to it, and it is tried again, up to 0.2; `report` says what was used.
     relative_noise : bool
         Take `noise_var` in units of the kernel's own scale, K(x, x) - K(x, x') of orthogonal
         inputs. In a deep network that scale may be 1e-100: noise of any usual variance then
@@ -124,7 +125,7 @@ def condition(
     else:
         with problem.resources.track(f"factor ({expected})", flops(edges)) as tracker:
             solution = solve_by_cholesky(chosen, matrix, edges, targets, noise, tracker)
-    report = describe(chosen, matrix, solution, targets, inputs.shape[1], noise, expected)
+    report = describe(chosen, matrix, solution, targets, inputs.shape[1], expected)
     warn(report, architecture, stacklevel=3)
     problem = replace(problem, resources=replace(problem.resources, rate=solution.rate))
     return Posterior(problem, targets, single, solution, report)

@@ -95,7 +95,6 @@ class Constant:
         As [B⁻¹]_ii (1/g + β_i)/(1/g + β), β_i being what the other points know of the constant,
         which is nothing for a single point.
         """
-        self.check_left_out()
         if self.split.offset == 0:
             return inverse_diagonal
         if len(inverse_diagonal) == 1:

@@ -11,7 +11,7 @@ from nngp.architecture import Architecture
 from nngp.gram import kernel
 from nngp.linsolve import CpuEngine, Progress, climb, factorise
 from nngp.linsolve.tiling import cut, spans
-from nngp.posterior.targets import as_noise
+from nngp.posterior.noise import as_noise
 
 
 def sample_prior(

@@ -10,10 +10,11 @@ from functools import partial
 
 import numpy as np
 
+from nngp._arrays import Array
 from nngp._progress import Progress
 from nngp.architecture import Architecture
 from nngp.errors import VarianceError
-from nngp.gram import WARN_ABOVE, Gradient, GradientSums, Tile, scale_derivatives
+from nngp.gram import WARN_ABOVE, Gradient, GradientSums, Shift, Tile, scale_derivatives
 from nngp.linsolve import EngineRun, Factor, inverse_rows
 from nngp.linsolve.engines.engine import Handle
 from nngp.posterior.problem import Problem
@@ -31,24 +32,36 @@ def evidence_gradient(
     """d log_evidence / d(weight_var, bias_var, noise_var)."""
     factor, scale = system.factor, system.split.scale
     slices, count = factor.slices, len(factor.rows)
-    outputs = system.weights.shape[1]
+    outputs, by_row = system.weights.shape[1], system.noise.is_by_row
 
     def contract(i: int, j: int, minus_inverse: Tile) -> Tile:
+        own = minus_inverse.diagonal().copy() if by_row and i == j else 0.0  # with the constant
         minus_inverse = without_constant(system, i, j, minus_inverse)
         G = system.alpha[i].T @ (system.alpha[j] / scale) + outputs * minus_inverse
         if i == j:  # tiles off the diagonal stand for their mirror images too
             G = 0.5 * G
         gradient.contract(G, slices[i], slices[j])
-        return G.trace() if i == j else 0.0
+        return own if by_row or i != j else G.trace()
 
     with problem.engine.run() as run:
         gradient = begin_gradient(problem, system, per_layer=per_layer, per_input=per_input)
         W = inverse_rows(run, factor, range(count))
-        trace = over_lower_tiles(
+        found = over_lower_tiles(
             run, factor, lambda i, j: (W[i], W[j][i - j :]), contract, progress, progress.total
         )
     by_name = gradient.result(_sum_of_all(system, outputs))
-    return with_noise(problem.architecture, system, by_name, trace, per_layer=per_layer)
+    in_noise = _in_noise_of_rows(system, -np.concatenate(found)) if by_row else added(found)
+    return with_noise(problem.architecture, system, by_name, in_noise, per_layer=per_layer)
+
+
+def _in_noise_of_rows(system: Factored, inverse_diagonal: Array) -> Array:
+    """The diagonal of ½(α αᵀ - outputs K⁻¹) times the scale, from that of B⁻¹."""
+    scale, outputs = system.split.scale, system.weights.shape[1]
+    if system.constant is not None:
+        inverse_diagonal = system.constant.precision(inverse_diagonal)
+    return 0.5 * (
+        (system.weights * (system.weights / scale)).sum(axis=1) - outputs * inverse_diagonal
+    )
 
 
 def _sum_of_all(system: Factored, outputs: int) -> float:
@@ -71,22 +84,31 @@ def without_constant(system: Factored, i: int, j: int, minus_inverse: Tile) -> T
     return minus_inverse + (constant.variance * constant.alpha[i].T) @ constant.alpha[j]
 
 
+def added(parts: list[Array]) -> float:
+    """The sum of traces of tiles."""
+    return sum((float(part) for part in parts), 0.0)
+
+
 def with_noise(
     architecture: Architecture,
     system: Factored,
     by_name: Gradient,
-    trace: float,
+    in_noise: Shift,
     *,
     per_layer: bool,
 ) -> Gradient:
-    """The derivatives with that in the noise as it was stated. If it was stated in units of the
-    kernel's scale, it moves with the network."""
+    """The derivatives with that in the noise, in the units in which it was stated. If these are the
+    kernel's scale, the noise moves with the network. `in_noise` is the trace of what derivatives of
+    K are contracted with, times the scale; where rows have noise of their own, its diagonal."""
     noise, scale = system.noise, system.split.scale
-    out = {**by_name, "noise_var": noise.unit / scale * trace}
+    out = {**by_name, "noise_var": noise.unit / scale * in_noise}
     if noise.input_var is not None:
         moved = scale_derivatives(architecture, noise.input_var, per_layer=per_layer)
         for name, derivative in moved.items():
-            out[name] = out[name] + noise.stated * (derivative / scale) * trace
+            if isinstance(in_noise, np.ndarray):
+                out[name] = out[name] + derivative / scale * float(np.dot(noise.used, in_noise))
+            else:
+                out[name] = out[name] + noise.used * (derivative / scale) * in_noise
     return out
 
 
@@ -127,18 +149,21 @@ def over_lower_tiles(
     contract: Callable[[int, int, Tile], Tile],
     progress: Progress,
     work: float,
-) -> float:
-    """The sum of contract(i, j, -A Bᵀ) over the lower tiles, with A and B given by their tiles."""
+) -> list[Array]:
+    """contract(i, j, -A Bᵀ) of all lower tiles, with A and B given by their tiles; what it gave for
+    those on the diagonal."""
     count, widths = len(factor.rows), np.diff(factor.edges)
+    tiles = [(i, j) for i in range(count) for j in range(i + 1)]
     parts = [
         run.chain(
             partial(run.zeros, widths[i], widths[j]), *sides(i, j), then=partial(contract, i, j)
         )
-        for i in range(count)
-        for j in range(i + 1)
+        for i, j in tiles
     ]
-    total = 0.0
-    for part in parts:
-        total += float(run.wait(part))
+    out: list[Array] = []
+    for (i, j), part in zip(tiles, parts, strict=True):
+        done = run.wait(part)
+        if i == j:
+            out.append(np.asarray(done))
         progress.advance(work / len(parts))
-    return total
+    return out

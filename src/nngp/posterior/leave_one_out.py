@@ -16,6 +16,7 @@ from nngp.gram import Gradient, Tile
 from nngp.linsolve import EngineRun, inverse_rows
 from nngp.linsolve.engines.engine import Handle
 from nngp.posterior.evidence import (
+    added,
     begin_gradient,
     over_lower_tiles,
     with_noise,
@@ -67,7 +68,7 @@ def density_gradient(
             for row in minus_P
         ]
 
-        weights = alpha / scale
+        weights, by_row = alpha / scale, system.noise.is_by_row
 
         def contract(i: int, j: int, minus_PCP: Tile) -> Tile:
             rows, columns = slices[i], slices[j]
@@ -76,9 +77,11 @@ def density_gradient(
             if i != j:  # tiles off the diagonal stand for their mirror images too
                 G *= 2.0
             gradient.contract(G, rows, columns)
-            return G.trace() if i == j else 0.0
+            if i != j:
+                return 0.0
+            return G.diagonal().copy() if by_row else G.trace()
 
-        trace = over_lower_tiles(
+        found = over_lower_tiles(
             run,
             system.factor,
             lambda i, j: (weighted[i], minus_P[j]),
@@ -87,7 +90,8 @@ def density_gradient(
             progress.total / 2,
         )
     by_name = gradient.result(_sum_of_all(system, c, d))
-    return value, with_noise(problem.architecture, system, by_name, trace, per_layer=per_layer)
+    in_noise = np.concatenate(found) if by_row else added(found)
+    return value, with_noise(problem.architecture, system, by_name, in_noise, per_layer=per_layer)
 
 
 def _sum_of_all(system: Factored, c: Array, d: Array) -> float:

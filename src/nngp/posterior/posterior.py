@@ -15,6 +15,7 @@ from nngp.gram import (
     Inputs,
     InputSet,
     KernelMatrix,
+    Shift,
     inputs_diag,
     kernel_diag,
 )
@@ -25,6 +26,7 @@ from nngp.posterior.by_cholesky import row_squares
 from nngp.posterior.draws import gaussian
 from nngp.posterior.evidence import evidence_gradient
 from nngp.posterior.leave_one_out import density_gradient
+from nngp.posterior.noise import as_observation_noise
 from nngp.posterior.problem import Problem
 from nngp.posterior.report import Report, describe, warn
 from nngp.posterior.solution import Explained, JointMatrices, Solution, check_shifted, means
@@ -47,8 +49,9 @@ class Posterior:
     Attributes
     ----------
     architecture : Architecture
-    noise_var : float
-        The noise that was used; more than asked for if the ladder was climbed.
+    noise_var : float or array (n,)
+        The noise that was used, by row if it was given by row; more than asked for if the ladder
+        was climbed.
     log_evidence : float
         The log marginal likelihood, summed over outputs. It needs a factor (`NoFactorError`).
     report : Report
@@ -84,7 +87,7 @@ class Posterior:
         return len(self._inputs)
 
     @property
-    def noise_var(self) -> float:
+    def noise_var(self) -> Shift:
         return self._solution.noise.variance
 
     @property
@@ -98,37 +101,49 @@ class Posterior:
             for handle in means(run, cross, self._solution, rows):
                 yield run.fetch(handle)
 
-        return self._shaped(self._stream(Xs, work, 2.0 * self.n * self._inputs.shape[1]))
+        test = self._test_inputs(Xs)
+        return self._shaped(self._stream(test, work, 2.0 * self.n * self._inputs.shape[1]))
 
-    def variance(self, Xs: ArrayLike, *, noise: bool = False) -> Array:
+    def variance(self, Xs: ArrayLike, *, noise: bool | ArrayLike = False) -> Array:
         """Posterior variance at test points (eq. 9), (m,): of the function, or with `noise` of an
-        observation of it. All outputs share it."""
+        observation of it. All outputs share it.
+
+        `noise` is True for observations with the noise of the training data, or the variance of
+        the noise of new observations: one number, or one for each test point. Where the training
+        data have noise by row, True does not say which, and numbers must be passed.
+        """
+        test = self._test_inputs(Xs)
+        added = self._observation_noise(noise, len(test))
 
         def work(run: EngineRun, cross: KernelMatrix, rows: list[slice]) -> Iterator[Array]:
             for part, found in self._explained(run, cross, rows):
-                yield self._remaining_variance(cross, part, found, noise)
+                yield self._remaining_variance(cross, part, found)
 
-        return self._stream(Xs, work, float(self.n) ** 2)
+        return self._stream(test, work, float(self.n) ** 2) + added
 
-    def predict(self, Xs: ArrayLike, *, noise: bool = False) -> tuple[Array, Array]:
+    def predict(self, Xs: ArrayLike, *, noise: bool | ArrayLike = False) -> tuple[Array, Array]:
         """`mean` and `variance` in one pass, which is cheaper than both; the same numbers."""
+        test = self._test_inputs(Xs)
+        added = self._observation_noise(noise, len(test))
 
         def work(run: EngineRun, cross: KernelMatrix, rows: list[slice]) -> Iterator[Array]:
             for part, found in self._explained(run, cross, rows):
-                variance = self._remaining_variance(cross, part, found, noise)
+                variance = self._remaining_variance(cross, part, found)
                 yield np.column_stack([found.mean, variance])
 
-        both = self._stream(Xs, work, float(self.n) ** 2)
-        return self._shaped(both[:, :-1]), both[:, -1].copy()
+        both = self._stream(test, work, float(self.n) ** 2)
+        return self._shaped(both[:, :-1]), both[:, -1] + added
 
-    def covariance(self, Xs: ArrayLike, *, noise: bool = False) -> Array:
-        """Posterior covariance between test points, (m, m), exactly symmetric.
+    def covariance(self, Xs: ArrayLike, *, noise: bool | ArrayLike = False) -> Array:
+        """Posterior covariance between test points, (m, m), exactly symmetric; with `noise`, which
+        is that of `variance`, on its diagonal.
 
         Holds K* or L⁻¹K* for all of them at once: m (n + m) numbers, and without a factor, on this
         machine, m (3 n + m).
         """
         solution, problem = self._solution, self._problem
         test = problem.upload(self._test_inputs(Xs))
+        added = self._observation_noise(noise, len(test))
         m, on_host = len(test), solution.covariance_on_host
         self._check(solution.joint_bytes(m), f"the covariance of {m} test points", on_host=on_host)
         rows = spans(cut(m, solution.rows_at_a_time(self._engine)))
@@ -144,13 +159,16 @@ class Posterior:
             )
             out = solution.joint(run, matrices, rows, advance)
         out *= solution.split.scale
-        np.fill_diagonal(out, np.maximum(np.diagonal(out), 0.0) + self.noise_var * noise)
+        np.fill_diagonal(out, np.maximum(np.diagonal(out), 0.0) + added)
         self._check_norms(matrices.cross)
         return out
 
-    def sample(self, Xs: ArrayLike, n: int = 1, seed: Any = None, *, noise: bool = False) -> Array:
-        """`n` draws of the function (or of observations) at test points: (n, m), or (n, m,
-        outputs) as Y was given. `seed` is anything that `numpy.random.default_rng` takes."""
+    def sample(
+        self, Xs: ArrayLike, n: int = 1, seed: Any = None, *, noise: bool | ArrayLike = False
+    ) -> Array:
+        """`n` draws of the function (or of observations, with `noise` as in `variance`) at test
+        points: (n, m), or (n, m, outputs) as Y was given. `seed` is anything that
+        `numpy.random.default_rng` takes."""
         count, outputs = whole_number("n", n, least=0), self._targets.shape[1]
         covariance = self.covariance(Xs, noise=noise)
         # Rounding in k** - |v|² is relative to k**, however little of it is left.
@@ -165,7 +183,8 @@ class Posterior:
         return out[:, :, 0] if self._single else out
 
     def evidence_gradient(self, *, per_layer: bool = False, per_input: bool = False) -> Gradient:
-        """Derivatives of `log_evidence` in weight_var, bias_var and noise_var.
+        """Derivatives of `log_evidence` in weight_var, bias_var and noise_var (one for each of the
+        n rows where the noise was given by row), at the noise that was used.
 
         With `per_layer`, those in weight_var and bias_var have one entry a layer (depth + 1),
         from input to output; otherwise all layers move together. With `per_input` there is also
@@ -204,6 +223,7 @@ class Posterior:
                     progress.advance(operations / count)
         solution = self._solution
         if solution.constant is not None:
+            solution.constant.check_left_out()
             precision = solution.constant.precision(precision)
         mean = self._targets - solution.weights / precision[:, None]
         variance = solution.split.scale / precision
@@ -229,9 +249,15 @@ class Posterior:
                 self._problem, factored, progress, per_layer=per_layer, per_input=per_input
             )
 
-    def update(self, X_new: ArrayLike, Y_new: ArrayLike) -> "Posterior":
+    def update(
+        self, X_new: ArrayLike, Y_new: ArrayLike, noise_var: ArrayLike | None = None
+    ) -> "Posterior":
         """Add data by extending the factor; the old part is not computed again. Without a factor
         all is solved anew, from where the old weights are.
+
+        `noise_var` is the noise of the new rows, one number or one a row, in the units of that of
+        the others. It must be given where theirs was given by row. Where all share one, new rows
+        have the same by default; with `noise_var` the noise is by row from then on.
 
         Changes this posterior and returns it; if anything fails, it stays as it was. If the new
         rows make the factorisation fail, the noise climbs the ladder and all is factored anew; so
@@ -243,6 +269,7 @@ class Posterior:
             raise ValueError(
                 f"Y_new has {targets.shape[1]} outputs and Y had {self._targets.shape[1]}"
             )
+        noise = self._solution.noise.followed_by(noise_var, self.n, len(new))
         inputs = self._inputs.joined(new)
         Y = np.concatenate([self._targets, targets])
         if needed := self._solution.update_bytes(len(new)):
@@ -251,22 +278,25 @@ class Posterior:
         matrix = problem.matrix(self._solution.split)
         if not matrix.is_exact:  # the new inputs are the first of another norm
             matrix = problem.matrix()
-        solution, expected = self._solution.updated(matrix, inputs, Y, problem.resources)
-        asked = self._solution.noise.raised_to(self.report.noise_var_asked)
-        report = describe(self._engine, matrix, solution, Y, inputs.shape[1], asked, expected)
+        noise.check(matrix.split)
+        solution, expected = self._solution.updated(matrix, inputs, Y, noise, problem.resources)
+        report = describe(self._engine, matrix, solution, Y, inputs.shape[1], expected)
         warn(report, self.architecture, stacklevel=3)
         self._problem, self._targets = problem, Y
         self._solution, self.report = solution, report
         return self
 
     def __repr__(self) -> str:
-        known = f"n={self.n}, noise_var={self.noise_var:.3g}, {self._solution.summary}"
+        noise = self._solution.noise
+        least, largest = f"{noise.least:.3g}", f"{noise.largest:.3g}"
+        shown = f"{least} to {largest}" if noise.is_by_row else least
+        known = f"n={self.n}, noise_var={shown}, {self._solution.summary}"
         return f"Posterior({self.architecture!r}, {known})"
 
-    def _stream(self, Xs: ArrayLike, work: Work, operations: float) -> Array:
+    def _stream(self, test: Inputs, work: Work, operations: float) -> Array:
         """`work` on groups of test points, so that memory does not grow with their number. They
         are the same for all work, and so are means, to the bit."""
-        test, problem = self._test_inputs(Xs), self._problem
+        problem = self._problem
         most = self._engine.rows_at_a_time(self.n)
         out: list[Array] = []
         with problem.resources.track("predict", operations * len(test)) as progress:
@@ -293,13 +323,22 @@ class Posterior:
     ) -> Iterator[tuple[slice, Explained]]:
         yield from zip(rows, self._solution.explained(run, cross, rows), strict=True)
 
-    def _remaining_variance(
-        self, cross: KernelMatrix, part: slice, found: Explained, noise: bool
-    ) -> Array:
+    def _remaining_variance(self, cross: KernelMatrix, part: slice, found: Explained) -> Array:
         left = cross.diagonal[part] - found.variance
         if self._solution.constant is not None and found.constant is not None:
             left += self._solution.constant.variance * (1.0 - found.constant) ** 2
-        return self._solution.split.scale * np.maximum(left, 0.0) + self.noise_var * noise
+        return self._solution.split.scale * np.maximum(left, 0.0)
+
+    def _observation_noise(self, noise: bool | ArrayLike, m: int) -> Shift:
+        """The variance that observations at m test points have beside that of the function."""
+        if isinstance(noise, bool | np.bool_):
+            if noise and self._solution.noise.is_by_row:
+                raise ValueError(
+                    "noise_var was given by row, so noise=True does not say what new observations "
+                    "have; pass their variances: noise= one number, or one for each test point"
+                )
+            return self._solution.noise.least if noise else 0.0
+        return as_observation_noise(noise, m)
 
     def _test_inputs(self, Xs: ArrayLike, name: str = "Xs") -> Inputs:
         self._inputs.check_unchanged()

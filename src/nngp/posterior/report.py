@@ -12,7 +12,6 @@ from nngp.architecture import Architecture
 from nngp.errors import ConstantKernelWarning, NoiseWarning, ToleranceWarning
 from nngp.gram import KernelMatrix, warn_if_inexact
 from nngp.linsolve import Engine, Forecast
-from nngp.posterior.noise import Noise
 from nngp.posterior.solution import Solution
 
 CONSTANT = 1e-6  # of the variance: a kernel that differs less is nearly constant
@@ -39,9 +38,14 @@ class Report:
         norms are equal, the largest in a sample otherwise.
     noise_var, noise_var_asked, noise_unit : float
         The variance of the noise that the factorisation took; the `noise_var` argument, in units of
-        `noise_unit`: 1, or the kernel's scale for relative noise.
+        `noise_unit`: 1, or the kernel's scale for relative noise. Of noise by row, the smallest.
+    noise_var_largest : float
+        The largest variance of a row's noise.
+    rows_raised : int
+        Rows that have more noise than was asked for.
     failed_attempts : int
-        Factorisations that failed, each followed by ten times the noise.
+        Factorisations that failed. After each, rows with the smallest noise get ten times as much,
+        and all others at least that.
     residual : float
         Largest |(K + noise) α - Y| over some rows of K computed anew, and how far the constant is
         from what α says it is, relative to the largest |Y|. With solver "cg": the largest length of
@@ -89,6 +93,8 @@ class Report:
     factor_bytes: int
     forecast_bytes: int
     forecast_seconds: float
+    noise_var_largest: float
+    rows_raised: int
     seconds: dict[str, float] = field(default_factory=dict)
     solver: str = "cholesky"
     iterations: int = 0
@@ -109,11 +115,11 @@ def describe(
     solution: Solution,
     Y: Array,
     d: int,
-    noise: Noise,
     expected: Forecast,
 ) -> Report:
     """The report on a solved system, with a look at its residual."""
     variance, spread = _spread(engine, matrix)
+    noise = solution.noise
     return Report(
         n=len(Y),
         d=d,
@@ -126,9 +132,11 @@ def describe(
         offset=solution.split.offset,
         variance=variance,
         spread=spread,
-        noise_var_asked=noise.stated,
+        noise_var_asked=float(np.min(noise.stated)),
         noise_unit=noise.unit,
-        noise_var=solution.noise.variance,
+        noise_var=noise.least,
+        noise_var_largest=noise.largest,
+        rows_raised=noise.rows_raised(len(Y)),
         failed_attempts=solution.failed_attempts,
         residual=solution.residual(engine, matrix, Y),
         kernel_error=matrix.error(),
@@ -179,8 +187,10 @@ def warn(report: Report, architecture: Architecture, stacklevel: int) -> None:
             if report.solver == "cholesky"
             else "the matrix is not positive definite in float64"
         )
+        raised, n = report.rows_raised, report.n
+        where = "" if raised == n else f" in {raised} of {n} rows, which had less"
         warnings.warn(
-            f"noise_var was raised from {report.noise_var_asked:.1g} to {used:.1g}{of}: "
+            f"noise_var was raised from {report.noise_var_asked:.1g} to {used:.1g}{of}{where}: "
             f"with less {fails} (duplicates, or a nearly constant kernel)",
             NoiseWarning,
             stacklevel=stacklevel,

@@ -55,7 +55,7 @@ def read_cholesky(
                 np.append(np.abs(Y).max(axis=0) + np.abs(constant.mean), 0.0),
                 ones[0][0],
             )
-        shift = noise.variance / split.scale
+        shift = noise.shift(split)
         check = _FactorCheck(header, solved, np.asarray(matrix.diagonal) + shift)
         rows = _read_rows(run, header, read, edges, check)
         check.finish()

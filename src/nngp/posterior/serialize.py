@@ -23,7 +23,7 @@ from nngp.linsolve import Engine, Forecast
 from nngp.linsolve.tiling import flops
 from nngp.posterior.by_cg import read_cg
 from nngp.posterior.by_cholesky import solve_by_cholesky
-from nngp.posterior.noise import Noise
+from nngp.posterior.noise import Noise, as_variances
 from nngp.posterior.posterior import Posterior
 from nngp.posterior.problem import Problem
 from nngp.posterior.report import Report
@@ -53,8 +53,8 @@ def header_of(posterior: Posterior, *, factor: bool) -> dict[str, Any]:
         "outputs": outputs,
         "architecture": posterior.architecture.as_dict(),
         "single": posterior._single,
-        "noise_var": solution.noise.variance,
-        "noise": asdict(solution.noise),
+        "noise_var": solution.noise.least,
+        "noise": _noise_values(solution.noise),
         "split": {**asdict(solution.split), "offset": _plain(solution.split.offset)},
         "beta": None if solution.constant is None else solution.constant.beta,
         "failed_attempts": solution.failed_attempts,
@@ -70,6 +70,8 @@ def arrays_of(posterior: Posterior, *, factor: bool) -> Iterator[tuple[str, Arra
     all else is float64."""
     yield "X", np.asarray(posterior._inputs, dtype=np.float64)
     yield "Y", posterior._targets
+    if isinstance(posterior._solution.noise.stated, np.ndarray):
+        yield "noise", posterior._solution.noise.stated
     with posterior._engine.run() as run:
         for name, array in posterior._solution.arrays(run, factor=factor):
             yield name, array if name.startswith("factor/") else array.astype(np.float64)
@@ -90,7 +92,7 @@ def restore(
     """
     architecture = _architecture(header.fields("architecture"))
     X, targets = _data(header, read)
-    solver, split, noise = header.text("solver", SOLVERS), _split(header), _noise(header)
+    solver, split, noise = header.text("solver", SOLVERS), _split(header), _noise(header, read)
     report = _report(header, split, noise)
     inputs = kernels_of(engine).inputs(X)
     chosen, expected = find_engine(
@@ -104,6 +106,7 @@ def restore(
     if not _same_split(split, own):
         raise header.wrong("split", f"that of its network and inputs, {own}")
     with _impossible(header):
+        noise.check(split)
         matrix = problem.matrix(split)
     solution: Solution
     if solver == "cg":
@@ -162,16 +165,35 @@ def _same_split(one: KernelSplit, other: KernelSplit) -> bool:
     return all(math.isclose(a, b, rel_tol=TOLERANCE) for a, b in pairs)
 
 
-def _noise(header: Fields) -> Noise:
+def _noise_values(noise: Noise) -> dict[str, Any]:
+    """The plain values of the noise; what was stated by row is an array."""
+    stated = None if noise.is_by_row else noise.stated
+    return {
+        "stated": stated,
+        "unit": noise.unit,
+        "input_var": noise.input_var,
+        "floor": noise.floor,
+    }
+
+
+def _noise(header: Fields, read: ArrayReader) -> Noise:
     values = header.fields("noise")
-    noise = values.record(Noise)
-    values.number("stated", 0)
-    values.number("unit", 0, above=True)
-    if noise.input_var is not None:
-        values.number("input_var", 0)
-    if header.number("noise_var", 0) != noise.variance:
-        raise header.wrong("noise_var", f"{noise.variance}, as noise has it")
+    unit, floor = values.number("unit", 0, above=True), values.number("floor", 0)
+    input_var = None if values["input_var"] is None else values.number("input_var", 0)
+    by_row = values["stated"] is None
+    stated = _noise_of_rows(header, read) if by_row else values.number("stated", 0)
+    noise = Noise(stated, unit, input_var, floor)
+    if header.number("noise_var", 0) != noise.least:
+        raise header.wrong("noise_var", f"{noise.least}, as noise has it")
     return noise
+
+
+def _noise_of_rows(header: Fields, read: ArrayReader) -> Array:
+    n = header.whole("n", 1)
+    try:
+        return as_variances(read("noise", (n,)), n, "noise", f"{n} rows")
+    except ValueError as cause:
+        raise header.fail(f"its noise cannot be used: {cause}") from None
 
 
 def _report(header: Fields, split: KernelSplit, noise: Noise) -> Report:
@@ -187,7 +209,9 @@ def _report(header: Fields, split: KernelSplit, noise: Noise) -> Report:
             raise values.wrong(name, "at most 1")
     stated = {name: header[name] for name in ("n", "d", "outputs", "solver")}
     stated |= {"scale": split.scale, "offset": split.offset}
-    stated |= {"noise_unit": noise.unit, "noise_var": noise.variance}
+    stated |= {"noise_unit": noise.unit, "noise_var": noise.least}
+    stated |= {"noise_var_largest": noise.largest, "rows_raised": noise.rows_raised(header["n"])}
+    stated |= {"noise_var_asked": float(np.min(noise.stated))}
     for name, value in stated.items():
         if getattr(report, name) != value:
             raise values.wrong(name, f"{value}, as the model has it")
@@ -227,9 +251,9 @@ def _residual(
 ) -> tuple[float, float]:
     """The residual of the weights by some rows of K, and what rounding and the solver allow."""
     with np.errstate(all="ignore"):
-        shift = solution.noise.variance / solution.split.scale
+        shift = np.broadcast_to(solution.noise.shift(solution.split), len(targets))
         diagonal = np.max(np.asarray(matrix.diagonal)) + shift
-        moved = np.abs(solution.weights).sum(axis=0).max() * diagonal
+        moved = (diagonal @ np.abs(solution.weights)).max()
         if not moved < LARGEST:
             return np.inf, 0.0
         found = residual(problem.engine, matrix, solution, targets, COMPARED)

@@ -15,7 +15,7 @@ import numpy as np
 from nngp._arrays import TINY, Array
 from nngp._fields import Fields
 from nngp.errors import VarianceError
-from nngp.gram import InputSet, KernelMatrix, KernelSplit, Tile
+from nngp.gram import InputSet, KernelMatrix, KernelSplit, Shift, Tile, shift_of
 from nngp.linsolve import Engine, EngineRun, Factor, Forecast
 from nngp.linsolve.engines.engine import Handle
 from nngp.linsolve.tiling import Edges
@@ -121,9 +121,10 @@ class Solution(ABC):
 
     @abstractmethod
     def updated(
-        self, matrix: KernelMatrix, inputs: InputSet, Y: Array, resources: Resources
+        self, matrix: KernelMatrix, inputs: InputSet, Y: Array, noise: Noise, resources: Resources
     ) -> tuple["Solution", Forecast]:
-        """The solution of more data, of which these were the first rows."""
+        """The solution of more data, of which these were the first rows, with the noise that they
+        had."""
 
     @abstractmethod
     def header(self, *, factor: bool) -> dict[str, Any]:
@@ -185,10 +186,10 @@ def times_weights(
     rows: slice,
     columns: slice,
     alpha: Tile,
-    shift: float = 0.0,
+    shift: Shift = 0.0,
 ) -> Handle:
     """A block of the matrix times a tile of α, as a handle."""
-    first = partial(matrix.block, rows, columns, shift=shift)
+    first = partial(matrix.block, rows, columns, shift=shift_of(shift, rows))
     return run.chain(first, then=times_transposed, beside=(alpha,))
 
 
@@ -201,7 +202,7 @@ def residual(
 ) -> float:
     """max |(K + noise) α - Y| over some rows of K computed anew, relative to max |Y|; and by how
     much the constant contradicts α, which those rows cannot see."""
-    n, shift = len(targets), solution.noise.variance / solution.split.scale
+    n, shift = len(targets), solution.noise.shift(solution.split)
     start = int(np.random.default_rng(0).integers(0, n - min(CHECKED_ROWS, n) + 1))
     rows = slice(start, start + min(count, n))
     with engine.run() as run:

@@ -13,10 +13,11 @@ from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
 from nngp.gram import Inputs, check_architecture, common_var
 from nngp.linsolve import Engine
+from nngp.posterior.noise import as_noise
 from nngp.posterior.resources import find_engine, kernels_of
 from nngp.posterior.sweep_in_tiles import TiledSweep
 from nngp.posterior.sweep_scores import LabelledInputs, SweepData, SweepMethod, SweepResult
-from nngp.posterior.targets import as_noise, as_targets
+from nngp.posterior.targets import as_targets
 
 
 class Sweep:

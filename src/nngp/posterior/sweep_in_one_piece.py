@@ -150,15 +150,15 @@ class OnePieceSweep(SweepMethod):
         """The fields of a result, with more noise if need be."""
         noise = network.noise
 
-        def attempt(stated: float) -> Array:
-            more = stated * noise.unit
-            found = first if stated == noise.stated else np.asarray(self._begin([network], more))[0]
+        def attempt(level: float) -> Array:
+            more = level * noise.unit
+            found = first if level == noise.level else np.asarray(self._begin([network], more))[0]
             if not np.isfinite(found).all():
                 raise NotPositiveDefiniteError
             return found
 
         try:
-            found, stated, failed = climb(attempt, noise.stated)
+            found, level, failed = climb(attempt, noise.level)
             fields = self._fields(found, network.split)
         except NotPositiveDefiniteError as error:
             error.noise_var *= noise.unit
@@ -167,7 +167,7 @@ class OnePieceSweep(SweepMethod):
             return failure_fields(error)
         except VarianceError as error:
             return failure_fields(error)
-        return {**fields, "noise_var": stated * noise.unit, "failed_attempts": failed}
+        return {**fields, "noise_var": level * noise.unit, "failed_attempts": failed}
 
     def _fields(self, found: Array, split: KernelSplit) -> dict[str, Any]:
         outputs, n = len(self._middle), len(self._data.train.inputs)
@@ -181,7 +181,7 @@ class OnePieceSweep(SweepMethod):
 def _as_numbers(network: _Network, noise_var: float | None) -> tuple[DeviceArray, ...]:
     """A network as its program takes it: M as a function of the gap, noise, offset."""
     profile = network.split.profile(network.curve)
-    noise_var = network.noise.variance if noise_var is None else noise_var
+    noise_var = network.noise.least if noise_var is None else noise_var
     return (
         profile.deficit.coefs[:, :DEEP],
         profile.at_one - profile.deficit.ends[1],

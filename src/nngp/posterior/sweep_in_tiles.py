@@ -90,7 +90,7 @@ class TiledSweep(SweepMethod):
         found = [self._judge(architecture, solution, points, table) for points in self._scored]
         return {
             "log_evidence": solution.log_evidence,
-            "noise_var": solution.noise.variance,
+            "noise_var": solution.noise.least,
             "failed_attempts": solution.failed_attempts,
             **score_fields(data.scored, *zip(*found, strict=True)),
         }

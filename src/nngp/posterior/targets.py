@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
-from nngp._numbers import as_real, as_reals
+from nngp._numbers import as_reals
 from nngp.gram import KernelSplit
 
 LARGEST = 1e140
@@ -38,11 +38,3 @@ def with_ones(Y: Array, middle: Array, split: KernelSplit) -> Array:
     """The targets; where the constant function is kept apart, less their middle and with the
     constant as one more."""
     return Y if split.is_trivial else np.column_stack([Y - middle, np.ones(len(Y))])
-
-
-def as_noise(noise_var: float) -> float:
-    """A noise variance, checked."""
-    value = as_real(noise_var, "noise_var")
-    if not np.isfinite(value) or value < 0:
-        raise ValueError(f"noise_var must be finite and not negative, got {noise_var}")
-    return value

@@ -26,6 +26,7 @@ from nngp._files import replaced
 from nngp.architecture import Activation, from_spec, spec_of
 from nngp.errors import ModelFileError
 from nngp.linsolve import CG
+from nngp.predictors.formats import OLDEST, upgraded
 
 FORMAT, VERSION = "nngp-model", 5
 HEADER = "header.json"
@@ -123,16 +124,17 @@ class ModelFile:
         if not isinstance(header, dict) or header.get("format") != FORMAT:
             _refuse(self.path)
         self._check_version(header.get("version"))
-        return header
+        with self.reporting_damage():
+            return upgraded(header)
 
     def _check_version(self, version: object) -> None:
         if isinstance(version, bool) or not isinstance(version, int):
             raise self.damaged("its header has no format version")
-        if version != VERSION:
+        if not OLDEST <= version <= VERSION:
             remedy = "fit the model again and save it" if version < VERSION else "upgrade nngp"
             raise ModelFileError(
                 f"{self.path} has format {str(version)[:20]} and this version of nngp reads "
-                f"format {VERSION}; {remedy}"
+                f"formats {OLDEST} to {VERSION}; {remedy}"
             )
 
 

@@ -16,6 +16,7 @@ from nngp.gram.cluster.inputs import ClusterInputs
 from nngp.gram.cluster.task import BlockWithGap, Task
 from nngp.gram.host.matrix import HostMatrix, make_transform, set_diagonal
 from nngp.gram.inputs import Inputs, as_inputs, input_vars
+from nngp.gram.kernel_matrix import Shift
 from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
 from nngp.gram.split import KernelSplit
 
@@ -57,10 +58,12 @@ class ClusterMatrix:
         return self._transform.diagonal
 
     def block(
-        self, rows: slice, columns: slice, *, shift: float = 0.0, out: Array | None = None
+        self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> Task:
         """The task that computes the block."""
         left, right = self.left.rows(rows), self._right.rows(columns)
+        if isinstance(shift, np.ndarray) and not _meet(rows, columns):
+            shift = 0.0  # rather than to send what is not used
         diagonal = (rows.start - columns.start, shift) if self._symmetric else None
         name = digest("block", self._kernel.id, left, right, diagonal)
         arguments = self._kernel, diagonal, *left, *right
@@ -71,6 +74,10 @@ class ClusterMatrix:
         return self._transform.error()
 
 
+def _meet(rows: slice, columns: slice) -> bool:
+    return rows.start < columns.stop and columns.start < rows.stop
+
+
 @lru_cache(maxsize=64)
 def _cached(kernel_id: str) -> list[Kernel]:
     """On a worker: a place for one kernel, so that all its blocks share the compiled curve."""
@@ -79,7 +86,7 @@ def _cached(kernel_id: str) -> list[Kernel]:
 
 def compute_block(
     kernel: Kernel,
-    diagonal: tuple[int, float] | None,
+    diagonal: tuple[int, Shift] | None,
     left: Sequence[Array],
     start: int,
     stop: int,

@@ -2,14 +2,13 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from nngp._arrays import Array, DeviceArray
 from nngp.gram.device.matrix import DeviceCosines, both_sides
-from nngp.gram.device.profiles import BlockOrigin, on_diagonal, origin_of
+from nngp.gram.device.profiles import BlockOrigin, on_diagonal, origin_of, shift_on_device
 from nngp.gram.host.lookup import LookupTransform
-from nngp.gram.kernel_matrix import MatrixRequest
+from nngp.gram.kernel_matrix import MatrixRequest, Shift
 from nngp.gram.plan import KernelPlan
 from nngp.gram.split import TRIVIAL_SPLIT
 
@@ -36,7 +35,7 @@ class DeviceLookupMatrix:
         return self._host.diagonal
 
     def block(
-        self, rows: slice, columns: slice, *, shift: float = 0.0, out: Array | None = None
+        self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> DeviceArray:
         with jax.enable_x64(True):
             if self._stored is None:
@@ -44,7 +43,7 @@ class DeviceLookupMatrix:
             else:
                 cosines = self._stored[rows.start, columns.start]
             origin = origin_of(rows, columns, self._symmetric)
-            return self._compiled(cosines, origin, np.float64(shift))
+            return self._compiled(cosines, origin, shift_on_device(shift))
 
     def _values(self, c: DeviceArray, origin: BlockOrigin, shift: DeviceArray) -> DeviceArray:
         host, variances = self._host, jnp.asarray(self._host.variances)

@@ -27,13 +27,14 @@ from nngp.gram.device.profiles import (
     origin_of,
     profile_values,
     recompute,
+    shift_on_device,
     size_of,
 )
 from nngp.gram.error_bounds import FAR_ENOUGH, curve_error, pairwise_error
 from nngp.gram.host.backend import in_memory
 from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.inputs import Inputs
-from nngp.gram.kernel_matrix import MatrixRequest
+from nngp.gram.kernel_matrix import MatrixRequest, Shift
 from nngp.gram.pair_recursion import layer_variances, snapped_correlation
 from nngp.gram.plan import KernelPlan, own_split, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
@@ -111,7 +112,7 @@ class DeviceMatrix:
         self._error = partial(pairwise_error, net, self.left.var)
 
     def block(
-        self, rows: slice, columns: slice, *, shift: float = 0.0, out: Array | None = None
+        self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> DeviceArray:
         cosines = None if self._stored is None else self._stored[rows.start, columns.start]
         with jax.enable_x64(True):
@@ -120,7 +121,7 @@ class DeviceMatrix:
                 unit_rows(self.left),
                 unit_rows(self._right),
                 origin_of(rows, columns, self._symmetric),
-                shift=np.float64(shift if self.is_exact else shift * self.split.scale),
+                shift=shift_on_device(shift if self.is_exact else shift * self.split.scale),
                 **size_of(rows, columns),
             )
             self._nearest = jnp.minimum(self._nearest, nearest)
@@ -153,7 +154,7 @@ class UploadedMatrix:
         return self._host.diagonal
 
     def block(
-        self, rows: slice, columns: slice, *, shift: float = 0.0, out: Array | None = None
+        self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> DeviceArray:
         return put(self._host.block(rows, columns, shift=shift))
 

@@ -16,6 +16,7 @@ from nngp._arrays import DeviceArray
 from nngp.curve import NEAR, Profile
 from nngp.curve.octaves import BITS, SHALLOW, evaluate
 from nngp.gram.device.arrays import put
+from nngp.gram.kernel_matrix import Shift
 
 PAIRS = 4096  # near pairs handled at a time
 SHIFT = 52 - BITS
@@ -43,6 +44,11 @@ class BlockOrigin(NamedTuple):
 
 def origin_of(rows: slice, columns: slice, symmetric: bool = False) -> BlockOrigin:
     return BlockOrigin(np.int32(rows.start), np.int32(columns.start), np.bool_(symmetric))
+
+
+def shift_on_device(shift: Shift) -> DeviceArray:
+    """A shift as programs add it to a block: a number, or a column with one for each row."""
+    return shift[:, None] if isinstance(shift, np.ndarray) else np.float64(shift)
 
 
 def size_of(rows: slice, columns: slice) -> dict[str, int]:

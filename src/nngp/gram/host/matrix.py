@@ -18,7 +18,7 @@ from nngp.gram.host.fill import strips
 from nngp.gram.host.lookup import LookupTransform
 from nngp.gram.host.pairwise import PairwiseTransform
 from nngp.gram.inputs import Inputs
-from nngp.gram.kernel_matrix import StoredBlocks
+from nngp.gram.kernel_matrix import Shift, StoredBlocks
 from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
@@ -110,7 +110,7 @@ class HostMatrix:
         return self._transform.diagonal
 
     def block(
-        self, rows: slice, columns: slice, *, shift: float = 0.0, out: Array | None = None
+        self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> Array:
         block = self._cosines.products(rows, columns, out)
         for part, strip in in_strips(block, rows, columns):

@@ -16,7 +16,7 @@ import numpy as np
 from nngp._arrays import Array
 from nngp._progress import Progress
 from nngp.errors import NotPositiveDefiniteError
-from nngp.gram import KernelMatrix
+from nngp.gram import KernelMatrix, Shift
 from nngp.linsolve.cg.checkpoint import Checkpoint
 from nngp.linsolve.cg.gradients import CGState, RowSolutions, conjugate_gradients
 from nngp.linsolve.cg.nystrom import LandmarkFactor, Landmarks, Nystrom, factor_landmarks
@@ -39,7 +39,7 @@ class Iteration:
     plan: CgPlan
     product: Product
     track: Tracker
-    noise: float = 0.0
+    noise: Shift = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
     _preconditioner: Any = None
     _factored: LandmarkFactor | None = None
@@ -59,7 +59,7 @@ class Iteration:
     def is_ready(self) -> bool:
         return self._preconditioner is not None
 
-    def prepare(self, run: EngineRun, noise: float, landmarks: Callable[[int], Landmarks]) -> None:
+    def prepare(self, run: EngineRun, noise: Shift, landmarks: Callable[[int], Landmarks]) -> None:
         """Keep tiles, and make a preconditioner for this noise; what can be is used again."""
         start, self.noise = time.perf_counter(), noise
         self._preconditioner = None  # there is room for one
@@ -75,7 +75,7 @@ class Iteration:
     def _made(
         self,
         run: EngineRun,
-        noise: float,
+        noise: Shift,
         landmarks: Callable[[int], Landmarks],
         progress: Progress,
     ) -> Any:

@@ -9,16 +9,24 @@ at small noise CG would take five times the iterations. P⁻¹ is applied by Woo
 
 which loses eps |F|²/δ to cancellation. As |F|² is n at most, in units of the diagonal, δ is kept
 above 1000 eps n of them.
+
+Where the noise differs between rows, so does δ. With δ now the smallest of them and W the diagonal
+matrix of δ over each, so of numbers from 0 to 1,
+
+    P⁻¹r = W (r - F C⁻¹ FᵀWr) / δ,    C = δ + FᵀWF,
+
+which loses no more.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nngp._arrays import EPS, Array
-from nngp.gram import KernelMatrix
+from nngp.gram import KernelMatrix, Shift
 from nngp.linsolve.cholesky.ladder import climb
 from nngp.linsolve.engines.engine import EngineRun, Handle, compiled
 from nngp.linsolve.tiling import Edges, spans
@@ -37,34 +45,55 @@ class Landmarks(NamedTuple):
         return len(self.own.diagonal)
 
 
-class LandmarkFactor(NamedTuple):
+@dataclass
+class LandmarkFactor:
     """F in blocks of rows, and what does not depend on the noise."""
 
     parts: list[Handle]
-    gram: Handle  # FᵀF
     tail: float  # mean diagonal of what the landmarks leave
+    _gram: Handle | None = None
+
+    def gram(self, run: EngineRun) -> Handle:
+        """FᵀF, computed once."""
+        if self._gram is None:
+            self._gram = _summed(run, _gram, [(part,) for part in self.parts])
+        return self._gram
+
+    def weighted_gram(self, run: EngineRun, weights: Array, edges: Edges) -> Handle:
+        """FᵀWF."""
+        columns = [run.put(weights[rows, None]) for rows in spans(edges)]
+        return _summed(run, _weighted_gram, list(zip(self.parts, columns, strict=True)))
 
 
 class Nystrom:
     """P for one noise."""
 
     def __init__(
-        self, run: EngineRun, factored: LandmarkFactor, edges: Edges, noise: float, diagonal: float
+        self, run: EngineRun, factored: LandmarkFactor, edges: Edges, noise: Shift, diagonal: float
     ) -> None:
         self.edges, self._F = edges, factored.parts
-        self.shift = max(noise + factored.tail, 1000 * EPS * edges[-1] * diagonal)
-        shift = run.put(np.array([self.shift]))
-        shifted = run.apply(_plus_diagonal, factored.gram, shift)
+        shifts = np.maximum(noise + factored.tail, 1000 * EPS * edges[-1] * diagonal)
+        self.shift = float(shifts.min())
+        self._weights = self.shift / shifts if isinstance(noise, np.ndarray) else None
+        if self._weights is None:
+            gram = factored.gram(run)
+        else:
+            gram = factored.weighted_gram(run, self._weights, edges)
+        shifted = run.apply(_plus_diagonal, gram, run.put(np.array([self.shift])))
         self._L = run.wait(run.chain(partial(run.copy, shifted), last="potrf"))
 
     def __call__(self, run: EngineRun, vectors: Array) -> Array:
         """(P⁻¹ vectorsᵀ)ᵀ."""
         parts = run.columns(vectors, self.edges)
-        seen = _summed(run, _times, list(zip(parts, self._F, strict=True)))
+        weighted = parts
+        if self._weights is not None:
+            weighted = run.columns(vectors * self._weights, self.edges)
+        seen = _summed(run, _times, list(zip(weighted, self._F, strict=True)))
         half = run.chain(partial(run.copy, seen), last=self._L)
         solved = run.wait(run.chain(partial(run.copy, half), last=self._L, transposed=False))
         rest = [run.apply(_without, r, solved, F) for r, F in zip(parts, self._F, strict=True)]
-        return np.concatenate([run.fetch(part) for part in rest], axis=1) / self.shift
+        out = np.concatenate([run.fetch(part) for part in rest], axis=1) / self.shift
+        return out if self._weights is None else out * self._weights
 
 
 def factor_landmarks(
@@ -94,7 +123,7 @@ def factor_landmarks(
     squares = [run.apply(_squares, part) for part in parts]
     said = sum(float(run.fetch(part)) for part in squares)
     tail = max(float(diagonal.sum()) - said, 0.0) / len(diagonal)
-    return LandmarkFactor(parts, _summed(run, _gram, [(part,) for part in parts]), tail)
+    return LandmarkFactor(parts, tail)
 
 
 def _summed(run: EngineRun, function: Any, arguments: list[tuple[Handle, ...]]) -> Handle:
@@ -127,6 +156,12 @@ def _without(part: Any, solved: Any, F: Any) -> Any:
 @compiled
 def _gram(F: Any) -> Any:
     return F.T.astype("float64") @ F.astype("float64")
+
+
+@compiled
+def _weighted_gram(F: Any, weights: Any) -> Any:
+    F = F.astype("float64")
+    return (weights * F).T @ F
 
 
 @compiled

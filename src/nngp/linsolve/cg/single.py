@@ -17,7 +17,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._progress import Progress
-from nngp.gram import KernelMatrix
+from nngp.gram import KernelMatrix, Shift, shift_of
 from nngp.linsolve.cholesky.factor import Factor, backward, factorise, forward
 from nngp.linsolve.cholesky.ladder import climb
 from nngp.linsolve.engines.engine import Engine, EngineRun, Tile
@@ -31,7 +31,7 @@ class SingleFactor:
     """M + noise + a little, factored in float32 on `engine`, whose tiles are."""
 
     def __init__(
-        self, engine: Engine, blocks: KernelMatrix, edges: Edges, noise: float, progress: Progress
+        self, engine: Engine, blocks: KernelMatrix, edges: Edges, noise: Shift, progress: Progress
     ) -> None:
         self._engine = engine
         self._slices = spans(edges)
@@ -59,8 +59,8 @@ class SingleFactor:
         return out * size
 
 
-def _first(blocks: KernelMatrix, slices: list[slice], shift: float, i: int, j: int) -> Tile:
-    return blocks.block(slices[i], slices[j], shift=shift)
+def _first(blocks: KernelMatrix, slices: list[slice], shift: Shift, i: int, j: int) -> Tile:
+    return blocks.block(slices[i], slices[j], shift=shift_of(shift, slices[i]))
 
 
 def _part(run: EngineRun, parts: list[Any], j: int) -> Tile:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from nngp._progress import Progress
+from nngp.gram import Shift
 from nngp.linsolve.engines.engine import EngineRun, Handle, Tile
 from nngp.linsolve.tiling import Edges, chain_flops, lower_size, spans
 
@@ -24,7 +25,7 @@ class Factor:
 
     edges: Edges
     rows: Rows
-    shift: float
+    shift: Shift
     log_det: float
 
     @property

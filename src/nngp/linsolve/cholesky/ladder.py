@@ -1,4 +1,7 @@
-"""The paper's noise ladder (sec. 3.1): times ten whenever the Cholesky factorisation fails."""
+"""The paper's noise ladder (sec. 3.1): times ten whenever the Cholesky factorisation fails.
+
+Where rows have noise of their own, what climbs is the least that every row has.
+"""
 
 from collections.abc import Callable
 from typing import TypeVar

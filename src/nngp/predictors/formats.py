@@ -1,0 +1,38 @@
+"""Headers of model files of older formats, as the present one has them: a step for each format.
+
+What is wrong with a value is left as it is, for the reader to refuse.
+
+| format | since |
+|---|---|
+| 5 | noise by row: an array `noise`, a floor, and what the report says of it |
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from nngp._fields import as_number
+
+OLDEST = 4
+
+
+def upgraded(header: dict[str, Any]) -> dict[str, Any]:
+    """The header with the values of the present format; `version` stays what it was."""
+    for version in range(header["version"], OLDEST + len(STEPS)):
+        header = STEPS[version](header)
+    return header
+
+
+def _from_4(header: dict[str, Any]) -> dict[str, Any]:
+    """The noise that was stated was the one that was used, and the report alone had what was asked
+    for; now both are stated, and the floor says how far the ladder was climbed."""
+    posterior = header["posterior"]
+    noise, report = posterior["noise"], posterior["report"]
+    used, asked = as_number(noise["stated"]), as_number(report["noise_var_asked"])
+    raised = asked < used
+    noise = {**noise, "floor": used if raised else 0.0, "stated": asked if raised else used}
+    rows = posterior["n"] if raised else 0
+    more = {"noise_var_largest": report["noise_var"], "rows_raised": rows}
+    return {**header, "posterior": {**posterior, "noise": noise, "report": {**report, **more}}}
+
+
+STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {4: _from_4}
