@@ -79,6 +79,10 @@ class DuplicateRowsWarning(UserWarning):
     """Rows repeat each other, inputs and targets."""
 
 
+class NeverPredictedWarning(UserWarning):
+    """A class was predicted for none of the rows that were left out."""
+
+
 class ExtrapolationWarning(UserWarning):
     """Rows to predict lie far outside the range of the training data."""
 

@@ -9,7 +9,8 @@ One `fit`, file by file:
 4. `scaling`, `InputScaling.learn`: bring the inputs to one scale.
 5. `selection`, `choose`: call `selection.stages`, which calls `selection.climb` for each network,
    which maximises `selection.objective` over a `selection.space`; or `selection.grid`.
-6. `probability`, `best_variance_scale`: scale the variances (classifier only).
+6. `classifier`, `_choose_likelihood`: `one_hot_link` or `dirichlet`, by leave-one-out (classifier
+   only). `probability` has their integrals, `class_balance` the weights.
 
 `save` and `load` (`loading`) use `model_file`. `calibration` measures predicted probabilities.
 `NNGPKernel` is the kernel alone, for scikit-learn's own Gaussian processes.

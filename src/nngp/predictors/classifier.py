@@ -1,8 +1,5 @@
-"""Classification as in the paper: regression on centred one-hot targets.
-
-The posterior over the outputs is exact, so the probability of a class is that its output is the
-largest. A common factor on the prior and noise variances changes the variances and no mean, and so
-no decision: it is chosen for the largest leave-one-out probability of the true classes.
+"""Classification by regression: on one-hot targets, as in the paper, or on logarithms of Dirichlet
+parameters. Both have exact posteriors, so leave-one-out is in closed form, and chooses.
 """
 
 from typing import Any, ClassVar, Self
@@ -10,25 +7,38 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
-from nngp._arrays import Array, Index
+from nngp._arrays import Array
 from nngp._numbers import check_unmasked
-from nngp.posterior import Posterior, condition
+from nngp._progress import Callback
+from nngp.linsolve import CG, Engine
+from nngp.predictors.class_balance import (
+    ClassWeight,
+    check_class_weight,
+    warn_if_never_predicted,
+    weights_of_classes,
+)
+from nngp.predictors.class_model import LIKELIHOODS, ClassModel, LeftOutClasses
 from nngp.predictors.columns import TableLike
+from nngp.predictors.dirichlet import Labels
 from nngp.predictors.estimator import NNGPEstimator
-from nngp.predictors.fitted_network import LEAVE_OUT
+from nngp.predictors.fitted_network import FittedNetwork
+from nngp.predictors.mixing import mixed_mean
 from nngp.predictors.model_file import ModelFile
-from nngp.predictors.probability import best_variance_scale, largest_probability
+from nngp.predictors.parameters import ActivationLike, Seed, VarianceLike, check_choice
+from nngp.predictors.stacking import stack
 from nngp.predictors.targets import TargetScaling
-from nngp.predictors.training_rows import TrainingRows
+from nngp.predictors.training_rows import TrainingRows, as_weights
 
 
 class NNGPClassifier(ClassifierMixin, NNGPEstimator):
     """Bayesian classification with a deep network of infinite width.
 
     `NNGPClassifier().fit(X, y)` needs no tuning: it chooses activation, depth, variances and noise
-    by the marginal likelihood, and scales its probabilities by leave-one-out.
+    by the marginal likelihood, and the likelihood and its scale by leave-one-out.
 
     Parameters
     ----------
@@ -39,18 +49,38 @@ budget, solver, engine, random_state, progress
         As in `NNGPRegressor`, but "auto" learns none.
     target_scaling : {"standardize", "none"}
         Has no effect: one-hot targets share one scale.
+    likelihood : {"auto", "regression", "dirichlet"}
+        "regression" regresses on one-hot targets, and a class has the probability that its output
+        is the largest. "dirichlet" regresses each class on logarithms of Dirichlet parameters with
+        one of two noise levels a row (Milios et al. 2018), and averages the softmax; it holds a
+        matrix of n² numbers on this machine. "auto" takes the one with the smaller leave-one-out
+        log loss up to 4000 points, and "regression" beyond.
+    class_weight : None, "balanced" or dict
+        Weights of the classes' rows: one each, such that all classes have the same total, or by
+        label (one where a label is missing).
 
     Attributes
     ----------
     classes_ : array
         The labels, sorted.
+    likelihood_ : str
+        The likelihood that was used: "regression" or "dirichlet".
+    left_out_loss_ : dict
+        Leave-one-out log loss of each likelihood that was tried.
     output_scale_ : float
-        Factor on the variances that makes probabilities right on points left out.
+        Factor on the variances of the outputs that makes probabilities right on points left out.
     log_evidence_ : float
         Log density of the targets that the labels are encoded as: one-hot, less one over the
         number of classes. It compares networks on one data set, and says nothing beyond.
-    architecture_, noise_var_, relevance_, selection_, posterior_, report_, columns_
+    posterior_ : Posterior
+        Of the scaled one-hot targets given the scaled inputs, whatever the likelihood.
+    architecture_, noise_var_, relevance_, selection_, report_, columns_
         As in `NNGPRegressor`.
+
+    Warns
+    -----
+    NeverPredictedWarning
+        If a class is predicted for none of the rows left out.
 
     Examples
     --------
@@ -66,23 +96,120 @@ budget, solver, engine, random_state, progress
 
     _kind: ClassVar[str] = "NNGPClassifier"
 
-    def fit(self, X: TableLike, y: ArrayLike) -> Self:
-        """Choose a network, condition it on the data, and find the scale of the variances."""
+    def __init__(
+        self,
+        *,
+        depth: float | str = "auto",
+        activation: ActivationLike = "auto",
+        weight_var: VarianceLike = "auto",
+        bias_var: VarianceLike = "auto",
+        noise_var: float | str = "auto",
+        relevance: str | bool | ArrayLike = "auto",
+        input_scaling: str = "auto",
+        column_maps: str = "auto",
+        target_scaling: str = "standardize",
+        likelihood: str = "auto",
+        class_weight: ClassWeight = None,
+        networks: int = 1,
+        effort: str = "normal",
+        selection: str | None = "evidence",
+        selection_size: int = 1000,
+        budget: int | None = None,
+        solver: str | CG = "auto",
+        engine: str | Engine = "auto",
+        random_state: Seed = 0,
+        progress: Callback | bool | None = None,
+    ) -> None:
+        super().__init__(
+            depth=depth,
+            activation=activation,
+            weight_var=weight_var,
+            bias_var=bias_var,
+            noise_var=noise_var,
+            relevance=relevance,
+            input_scaling=input_scaling,
+            column_maps=column_maps,
+            target_scaling=target_scaling,
+            networks=networks,
+            effort=effort,
+            selection=selection,
+            selection_size=selection_size,
+            budget=budget,
+            solver=solver,
+            engine=engine,
+            random_state=random_state,
+            progress=progress,
+        )
+        self.likelihood = likelihood
+        self.class_weight = class_weight
+
+    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Choose networks, condition them on the data, and choose the likelihood.
+
+        X is as in `NNGPRegressor.fit`. A row of weight 2 counts as two rows, and one of weight 0
+        is left out.
+        """
         check_unmasked(y, "y")
-        inputs, labels = self._validated(X, y)
-        check_classification_targets(labels)
-        classes, index = np.unique(labels, return_inverse=True)
-        targets = np.eye(len(classes))[index] - 1.0 / len(classes)
-        with self._one_bar(inputs.shape, len(classes), classes=True):
-            self._fit_networks(TrainingRows(inputs, targets), (TargetScaling.common(targets),), classes=True)
-            self.output_scale_ = self._find_output_scale(inputs, targets, index)
-        self.classes_ = classes
-        self._warn_of_few_data(inputs, targets, classes=True)
+        inputs, answers = self._validated(X, y)
+        check_classification_targets(answers)
+        weights = as_weights(sample_weight, len(inputs))
+        if weights is not None and not weights.all():
+            some = weights > 0
+            inputs, answers, weights = inputs[some], answers[some], weights[some]
+        self.classes_, index = np.unique(answers, return_inverse=True)
+        labels = self._labels_of(index, weights)
+        rows = TrainingRows(inputs, labels.one_hot(), labels.given_weights)
+        targets = TargetScaling.common(rows.Y)
+        with self._one_bar(inputs.shape, labels.classes, classes=True):
+            self._fit_networks(rows, (targets,), classes=True)
+            left_out = self._learn_classes(labels)
+        self._warn_of_few_data(inputs, rows.Y, classes=True)
+        if left_out is not None:
+            predicted = left_out.table.argmax(axis=1)
+            warn_if_never_predicted(predicted, left_out.labels.index, self.classes_, stacklevel=2)
+        return self
+
+    def partial_fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows to the fit. The networks, scalings and encodings stay as the first call, which
+        is `fit` and must have rows of every class, chose them."""
+        check_unmasked(y, "y")
+        if not hasattr(self, "posterior_"):
+            self._check_first_classes(y, classes)
+            return self.fit(X, y, sample_weight)
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' needs all rows at once; pass the weights as a dict, or "
+                "call fit"
+            )
+        inputs, answers = self._test_inputs(X), column_or_1d(y)
+        check_consistent_length(inputs, answers)
+        index = self._index_of(answers)
+        weights = as_weights(sample_weight, len(inputs))
+        if weights is not None and not weights.all():
+            some = weights > 0
+            inputs, index, weights = inputs[some], index[some], weights[some]
+        new = self._labels_of(index, weights)
+        rows = TrainingRows(inputs, new.one_hot(), new.given_weights)
+        labels = self._models[0].labels.joined(new)
+        self._set_networks([one.updated(rows) for one in self.networks_])
+        self._learn_classes(labels)
+        if self._seen is not None:
+            self._seen = self._seen.widened(inputs)
         return self
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict the class whose output has the largest mean: the most probable one."""
-        best = self.predict_mean(X).argmax(axis=1)
+        """Predict the most probable class."""
+        inputs = self._test_inputs(X)
+        if len(self._models) == 1 and self._models[0].keeps_order:
+            best = self._mean(inputs).argmax(axis=1)
+        else:
+            best = self._probabilities(inputs).argmax(axis=1)
         out: NDArray[Any] = self.classes_[best]
         return out
 
@@ -91,64 +218,156 @@ budget, solver, engine, random_state, progress
         check_unmasked([y, sample_weight], "y")
         return float(super().score(X, y, sample_weight))
 
-    def predict_mean(self, X: TableLike) -> Array:
-        """Posterior mean of every output, (m, classes), in units of the centred one-hot targets."""
-        Xs = self.networks_[0].inputs(self._test_inputs(X))
-        return self.networks_[0].targets.undo(self.posterior_.mean(Xs))
-
     def predict_proba(self, X: TableLike) -> Array:
-        """Probability of each class, (m, classes): that its output is the largest."""
-        Xs = self.networks_[0].inputs(self._test_inputs(X))
-        # In units of the scaled targets: a common spread does not change which is largest.
-        mean, variance = self.posterior_.predict(Xs, noise=True)
-        return largest_probability(mean, variance * self.output_scale_)
+        """Probability of each class, (m, classes); none is zero."""
+        return self._probabilities(self._test_inputs(X))
+
+    def predict_log_proba(self, X: TableLike) -> Array:
+        """Logarithm of the probability of each class, (m, classes)."""
+        out: Array = np.log(self.predict_proba(X))
+        return out
+
+    def decision_function(self, X: TableLike) -> Array:
+        """Log odds of the second class, (m,), for two classes; log probabilities, (m, classes),
+        for more."""
+        table = self.predict_log_proba(X)
+        return table[:, 1] - table[:, 0] if table.shape[1] == 2 else table
+
+    def predict_mean(self, X: TableLike) -> Array:
+        """Posterior mean of every output of `posterior_`, (m, classes), in units of the centred
+        one-hot targets."""
+        return self._mean(self._test_inputs(X))
 
     def predict_variance(self, X: TableLike, *, noise: bool = False) -> Array:
-        """Variance of every output at each point, (m,), in units of the one-hot targets; with
-        `noise` that of an observation."""
-        Xs = self.networks_[0].inputs(self._test_inputs(X))
-        variance = self.posterior_.variance(Xs, noise=noise)
-        return variance * self.output_scale_ * self.networks_[0].targets.spread[0] ** 2
+        """Variance of every output of `posterior_`, (m,), in units of the one-hot targets, averaged
+        over classes; with `noise` that of an observation."""
+        inputs, best = self._test_inputs(X), self.networks_[0]
+        _, variance = best.predict(inputs, noise=noise)
+        return variance[:, 0] * self.output_scale_ * best.targets.spread[0] ** 2
 
-    def _find_output_scale(self, X: Array, targets: Array, index: Index) -> float:
-        """Scale the variances by leave-one-out; on a subset if there are many points, or no
-        factor."""
-        if targets.shape[1] == 1 or len(X) < 2:
-            return 1.0
-        posterior = self.posterior_
-        if len(X) > LEAVE_OUT or posterior.report.solver == "cg":
-            rows = np.random.default_rng(0).permutation(len(X))[:LEAVE_OUT]
-            posterior, index = self._condition_on(X[rows], targets[rows]), index[rows]
-        left_out = posterior.leave_one_out(noise=True)
-        return best_variance_scale(left_out.mean, left_out.variance, index)
+    @property
+    def output_scale_(self) -> float:
+        check_is_fitted(self, "posterior_")
+        return self._models[0].link.scale
 
-    def _condition_on(self, X: Array, targets: Array) -> Posterior:
-        """Condition the chosen network on a subset of the points."""
-        return condition(
-            self.architecture_,
-            self.networks_[0].inputs(X),
-            self.networks_[0].targets(targets),
-            noise_var=self.noise_var_,
-            solver="cholesky",
-            engine=self._search_engine,
-            progress=self.progress,
-        )
+    @property
+    def likelihood_(self) -> str:
+        """The likelihood that was chosen: "regression" or "dirichlet"."""
+        check_is_fitted(self, "posterior_")
+        return self._models[0].likelihood
+
+    @property
+    def left_out_loss_(self) -> dict[str, float]:
+        check_is_fitted(self, "posterior_")
+        return dict(self._models[0].losses)
+
+    def _mean(self, inputs: Array) -> Array:
+        best = self.networks_[0]
+        return best.targets.undo(best.posterior.mean(best.inputs(inputs)))
+
+    def _probabilities(self, inputs: Array) -> Array:
+        tables = [one.probabilities(inputs) for one in self._models]
+        return mixed_mean(tables, self.network_weights_)
+
+    def _check_parameters(self, d: int) -> None:
+        super()._check_parameters(d)
+        check_choice("likelihood", self.likelihood, LIKELIHOODS)
+        check_class_weight(self.class_weight)
+
+    def _check_first_classes(self, y: ArrayLike, classes: ArrayLike | None) -> None:
+        """Raise ValueError if the first rows lack a class that is announced."""
+        if classes is None:
+            return
+        absent = sorted(set(np.asarray(classes).tolist()) - set(np.asarray(y).tolist()))
+        if absent:
+            raise ValueError(
+                f"the first call of partial_fit chooses the network and has no row of class "
+                f"{absent[0]!r}; give it rows of every class"
+            )
+
+    def _index_of(self, answers: NDArray[Any]) -> NDArray[np.intp]:
+        """The number of each row's class, all of which are known."""
+        unknown = sorted(set(answers.tolist()) - set(self.classes_.tolist()))
+        if unknown:
+            raise ValueError(
+                f"y holds the class {unknown[0]!r}, which the first call did not have; call fit "
+                "with all rows"
+            )
+        return np.searchsorted(self.classes_, answers)
+
+    def _labels_of(self, index: NDArray[np.intp], weights: Array | None) -> Labels:
+        weights = np.ones(len(index)) if weights is None else weights
+        of_class = weights_of_classes(self.class_weight, self.classes_, index, weights)
+        return Labels(index, weights * of_class[index], len(self.classes_))
+
+    def _learn_classes(self, labels: Labels) -> LeftOutClasses | None:
+        """Set what makes probabilities, and the networks' shares; return rows left out of the
+        best."""
+        learned = [self._class_model(one, labels) for one in self.networks_]
+        self._models = tuple(model for model, _ in learned)
+        tables = [left_out for _, left_out in learned if left_out is not None]
+        count = len(learned)
+        self.network_weights_ = np.full(count, 1.0 / count)
+        if len(tables) == count > 1:
+            self.network_weights_ = stack(np.column_stack([one.log_truth for one in tables]))
+        return tables[0] if tables else None
+
+    def _class_model(
+        self, network: FittedNetwork, labels: Labels
+    ) -> tuple[ClassModel, LeftOutClasses | None]:
+        return ClassModel.learn(network, labels, self.likelihood, self._machine)
 
     def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         classes, is_object = self.classes_, self.classes_.dtype == object
         if is_object and not all(isinstance(label, str) for label in classes):
             raise ValueError("class labels that are neither text nor numbers cannot be saved")
         values, arrays = super()._state()
-        stored = classes.astype(str) if is_object else classes
-        values |= {"output_scale": self.output_scale_, "object_classes": is_object}
-        return {**values, "class_type": stored.dtype.str}, {**arrays, "classes": stored}
+        stored, labels = classes.astype(str) if is_object else classes, self._models[0].labels
+        values |= {
+            "object_classes": is_object,
+            "class_type": stored.dtype.str,
+            "models": {str(k): one.as_saved() for k, one in enumerate(self._models)},
+            "weighted": labels.is_weighted,
+        }
+        arrays |= {"classes": stored, "network_weights": self.network_weights_}
+        if labels.is_weighted:
+            arrays["row_weights"] = labels.weights
+        return values, arrays
 
     def _restore(self, file: ModelFile) -> None:
-        super()._restore(file); posterior=self.posterior_
-        fitted, scaling = file.header.fields("fitted"), self.networks_[0].targets
-        if scaling.center.any() or np.ptp(scaling.spread) or scaling.spread[0] > 1:
-            raise file.damaged("its targets are not scaled as those of classes")
-        count, kind = posterior._targets.shape[1], fitted.text("class_type")
+        super()._restore(file)
+        fitted, targets = file.header.fields("fitted"), self.posterior_._targets
+        (n, count), kind = targets.shape, fitted.text("class_type")
         classes = file.read_labels("classes", count, kind)
         self.classes_ = classes.astype(object) if fitted.flag("object_classes") else classes
-        self.output_scale_ = fitted.number("output_scale", 0, above=True)
+        labels = Labels(targets.argmax(axis=1), _read_weights(file, n), count)
+        for network in self.networks_:
+            _check_one_hot(file, network, labels)
+        models = fitted.fields("models")
+        if list(models.values) != [str(k) for k in range(len(self.networks_))]:
+            raise file.damaged("its likelihoods are not those of its networks")
+        pairs = zip(models.values, self.networks_, strict=True)
+        read = [ClassModel.from_saved(models.fields(name), one, labels) for name, one in pairs]
+        self._models = tuple(read)
+        shares = file.read("network_weights", (len(read),))
+        if (shares < 0).any() or abs(shares.sum() - 1.0) > 1e-9:
+            raise file.damaged("its shares of networks are not probabilities")
+        self.network_weights_ = shares
+
+
+def _read_weights(file: ModelFile, n: int) -> Array:
+    if not file.header.fields("fitted").flag("weighted"):
+        return np.ones(n)
+    weights = file.read("row_weights", (n,))
+    if weights.min() <= 0:
+        raise file.damaged("its weights of rows are not positive")
+    return weights
+
+
+def _check_one_hot(file: ModelFile, network: FittedNetwork, labels: Labels) -> None:
+    """Raise ModelFileError unless a network's targets are those of the labels."""
+    scaling = network.targets
+    if scaling.center.any() or np.ptp(scaling.spread) or scaling.spread[0] > 1:
+        raise file.damaged("its targets are not scaled as those of classes")
+    if not np.array_equal(scaling(labels.one_hot()), network.posterior._targets):
+        raise file.damaged("its targets are not those of classes")

@@ -192,6 +192,8 @@ def as_json(value: object) -> Any:
         return {"cg": asdict(replace(value, checkpoint=None))}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, Mapping):  # JSON has texts for keys only
+        return {"pairs": [[as_json(key), as_json(part)] for key, part in value.items()]}
     if isinstance(value, tuple | list):
         return [as_json(part) for part in value]
     if isinstance(value, float) and not np.isfinite(value):
@@ -205,6 +207,8 @@ def as_json(value: object) -> Any:
 def from_json(value: Any) -> Any:
     """Convert back what `as_json` returned; tuples and arrays stay lists. Raises ValueError,
     TypeError or KeyError for anything else."""
+    if isinstance(value, dict) and "pairs" in value:
+        return {from_json(key): from_json(part) for key, part in value["pairs"]}
     if isinstance(value, dict):
         return CG(**value["cg"]) if "cg" in value else from_spec(value["activation"])
     if isinstance(value, list):
