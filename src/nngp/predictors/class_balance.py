@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nngp._arrays import Array, Index
-from nngp._numbers import as_reals
 from nngp.errors import NeverPredictedWarning
 
 ClassWeight = str | Mapping[Any, float] | None

@@ -138,9 +138,7 @@ class ClassModel:
             return out
         return out.with_dirichlet(_read_setting(fields.fields("dirichlet")))
 
-    def _fit_link(
-        self, rows: Index | None, machine: Machine
-    ) -> tuple[OneHotLink, LeftOutClasses]:
+    def _fit_link(self, rows: Index | None, machine: Machine) -> tuple[OneHotLink, LeftOutClasses]:
         """Find the link of the regression on rows left out of all rows or of some."""
         network = self.network
         labels = self.labels if rows is None else self.labels.some(rows)

@@ -42,11 +42,12 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
 
     Parameters
     ----------
-    depth, activation, weight_var, bias_var, noise_var, input_scaling, selection, selection_size, \
-budget, solver, engine, random_state, progress
+    depth, activation, weight_var, bias_var, noise_var, input_scaling, column_maps, networks, \
+effort, selection, selection_size, budget, solver, engine, random_state, progress
         As in `NNGPRegressor`.
     relevance : "auto", bool or array of d floats
-        As in `NNGPRegressor`, but "auto" learns none.
+        As in `NNGPRegressor`, but "auto" learns them by leave-one-out and keeps them only if they
+        predict rows left out better: one-hot targets make the evidence too sure of itself.
     target_scaling : {"standardize", "none"}
         Has no effect: one-hot targets share one scale.
     likelihood : {"auto", "regression", "dirichlet"}
@@ -64,7 +65,7 @@ budget, solver, engine, random_state, progress
     classes_ : array
         The labels, sorted.
     likelihood_ : str
-        The likelihood that was used: "regression" or "dirichlet".
+        The likelihood that was chosen: "regression" or "dirichlet".
     left_out_loss_ : dict
         Leave-one-out log loss of each likelihood that was tried.
     output_scale_ : float
@@ -74,7 +75,8 @@ budget, solver, engine, random_state, progress
         number of classes. It compares networks on one data set, and says nothing beyond.
     posterior_ : Posterior
         Of the scaled one-hot targets given the scaled inputs, whatever the likelihood.
-    architecture_, noise_var_, relevance_, selection_, report_, columns_
+    architecture_, noise_var_, relevance_, column_maps_, networks_, network_weights_, selection_, \
+report_, columns_
         As in `NNGPRegressor`.
 
     Warns

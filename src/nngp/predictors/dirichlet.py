@@ -18,7 +18,6 @@ closed form of leave-one-out.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular

@@ -82,8 +82,8 @@ class FittedNetwork:
             engine=machine.engine,
             progress=machine.progress,
         )
-        raised = posterior.noise_var if np.ndim(noise) == 0 else 0.0
-        return cls(posterior, chosen.inputs, chosen.targets, max(chosen.noise_var, raised))
+        noise_var = max(chosen.noise_var, _common_noise(posterior))
+        return cls(posterior, chosen.inputs, chosen.targets, noise_var)
 
     @property
     def architecture(self) -> Architecture:
@@ -148,8 +148,8 @@ class FittedNetwork:
         posterior.update(
             self.inputs(rows.X), self.targets(rows.Y), noise_var=noise if by_row else None
         )
-        raised = 0.0 if by_row else posterior.noise_var
-        return replace(self, posterior=posterior, noise_var=max(self.noise_var, raised))
+        noise_var = max(self.noise_var, _common_noise(posterior))
+        return replace(self, posterior=posterior, noise_var=noise_var)
 
     def header(self, *, factor: bool) -> dict[str, object]:
         """Plain values for a file."""
@@ -180,6 +180,12 @@ class FittedNetwork:
             _read_targets(fields.fields("targets"), read, posterior),
             fields.number("noise_var", 0),
         )
+
+
+def _common_noise(posterior: Posterior) -> float:
+    """The noise that all rows share, which may have been raised; zero if rows have their own."""
+    noise = posterior.noise_var
+    return 0.0 if isinstance(noise, np.ndarray) else noise
 
 
 def _read_inputs(fields: Fields, read: ArrayReader, posterior: Posterior) -> InputScaling:

@@ -1,7 +1,7 @@
 """Covariance between predictions of several rows, in the units of the data.
 
-A target is a function of a standard Gaussian, y_i = G_i(z_i), and the z of two rows have correlation
-ρ. In normalized Hermite polynomials, G_i = Σ_k c_ik h_k, the covariance is Σ_k c_ik c_jk ρ^k over
+A target is a function of a standard Gaussian, y_i = G_i(z_i), and the z of two rows have the
+correlation ρ. In normalized Hermite polynomials, G_i = Σ_k c_ik h_k, the covariance is Σ_k c_ik c_jk ρ^k over
 k >= 1 (Mehler's formula, which the kernels of this package rest on too).
 """
 
@@ -32,9 +32,7 @@ def joint_covariance(predictive: Predictive, covariances: list[Array]) -> Array:
     return out
 
 
-def _of_part(
-    predictive: Predictive, k: int, factor: float, scaled: Array
-) -> tuple[Array, Array]:
+def _of_part(predictive: Predictive, k: int, factor: float, scaled: Array) -> tuple[Array, Array]:
     """Mean (m, outputs) and covariance (m, m, outputs) of one part."""
     part = predictive.parts[k]
     if not part.targets.transforms and not predictive.is_bounded:

@@ -24,8 +24,12 @@ from nngp.predictors.predictive import Predictive
 from nngp.predictors.resolution import duplicate_rows, floor_is_refuted, has_twin
 from nngp.predictors.saved_fit import read_blend
 from nngp.predictors.selection import MIN_POINTS
-from nngp.predictors.targets import TARGET_SCALINGS, TARGET_TRANSFORMS, TargetScaling
-from nngp.predictors.targets import candidates as target_candidates
+from nngp.predictors.targets import (
+    TARGET_SCALINGS,
+    TARGET_TRANSFORMS,
+    TargetScaling,
+    candidates as target_candidates,
+)
 from nngp.predictors.training_rows import TrainingRows, as_rows
 
 NOISES = ("constant", "heteroscedastic")
@@ -35,8 +39,9 @@ MOST_TRANSFORMED = 20_000  # rows: with a transform a mean needs a variance, n²
 class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     """Bayesian regression with a deep network of infinite width.
 
-    `NNGPRegressor().fit(X, y)` needs no tuning: it chooses activation, depth, variances, noise
-    and the relevance of each input by the marginal likelihood, with exact gradients.
+    `NNGPRegressor().fit(X, y)` needs no tuning: it chooses activation, depth, variances, noise,
+    the relevance and a monotone map of each input, and a transform of the targets by the marginal
+    likelihood, with exact gradients. The width of its intervals is checked on rows left out.
 
     Parameters
     ----------
@@ -47,7 +52,12 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     weight_var, bias_var : float, sequence of depth + 1 floats, or "auto"
         Prior variances (the weights' times fan-in). "auto" finds one for each layer.
     noise_var : float or "auto"
-        Variance of the observation noise, in units of the scaled targets.
+        Variance of the observation noise, in units of the scaled targets. "auto" finds it; of
+        targets that were rounded it is not below what rounding leaves (spacing²/12), unless rows
+        left out show that they were not.
+    noise : {"constant", "heteroscedastic"}
+        "heteroscedastic" lets the noise depend on the inputs, by a second process for its
+        logarithm, if rows left out are predicted better that way.
     relevance : "auto", bool or array of d floats
         Whether each input gets a weight variance of its own; "auto" does so if d <= n, with
         selection "evidence" or "loo" and inputs that are not on a sphere.
@@ -57,8 +67,24 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         paper; "none" leaves the inputs as they are. "auto" standardizes, and restores the columns'
         own spreads if that is better, as it is for pixels; for an activation without a closed form
         it takes "sphere", where all activations are fast.
+    column_maps : {"auto", "identity"}
+        "auto" lets each column of numbers have a monotone map, chosen by evidence: the identity, a
+        power of Yeo and Johnson, the logarithm, or ranks. A column with wild values has a bounded
+        one. "identity" leaves columns as they are.
     target_scaling : {"standardize", "none"}
         "standardize" brings each output to mean 0 and deviation 1.
+    target_transform : {"auto", "identity", "log", "yeo-johnson"}
+        Monotone transform of the targets. "auto" compares them by evidence up to 20,000 rows, and
+        conditions predictions on positive targets where all were positive. Means, deviations,
+        intervals, densities and samples are of the targets in their own units.
+    calibrate : "auto" or bool
+        Whether rows left out decide how wide predictions are, as a mixture of widths. "auto" does
+        so where the noise is learned. False: the posterior as it is.
+    networks : int
+        How many networks are kept at most. Several are mixed with weights that predict rows left
+        out best (stacking).
+    effort : {"fast", "normal", "thorough"}
+        How long to search.
     selection : {"evidence", "loo", "grid", None}
         Criterion for what is "auto": marginal likelihood; leave-one-out density; the paper's grid
         of depths and variances on held-out points (8,100 networks for each activation unless
@@ -86,6 +112,15 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         The chosen network.
     noise_var_ : float
         Noise variance in units of the scaled targets.
+    target_transform_ : str
+        The transform that was chosen.
+    column_maps_ : list of str
+        The map of each input.
+    networks_, network_weights_ : tuple of FittedNetwork, array
+        The networks kept, each with its `posterior`, `inputs` and `targets`, and their shares. The
+        first is described by the attributes that are of one network.
+    duplicate_rows_ : int
+        Rows that repeat another row, inputs and targets.
     relevance_ : array (d,)
         Relevance of each scaled input, relative to the largest.
     log_evidence_ : float
@@ -108,6 +143,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     -----
     FewDataWarning
         If the data say nothing about noise and scale: fewer than five points, or all equal.
+    DuplicateRowsWarning
+        If one row in a hundred, or more, repeats another.
     ExtrapolationWarning
         If rows to predict lie far outside the training data.
     ColumnWarning

@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import Array

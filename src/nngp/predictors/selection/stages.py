@@ -24,7 +24,6 @@ from nngp._progress import Progress, progress_for
 from nngp.architecture import Activation
 from nngp.errors import NotPositiveDefiniteError, VarianceError
 from nngp.posterior.dense_evidence import DenseEvidence, is_supported
-from nngp.predictors.targets import TargetScaling
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
 from nngp.predictors.selection.effort import EFFORT, Effort
@@ -42,6 +41,7 @@ from nngp.predictors.selection.problem import (
 )
 from nngp.predictors.selection.space import Space
 from nngp.predictors.selection.table import SelectionRow, SelectionTable
+from nngp.predictors.targets import TargetScaling
 
 SLOW_BUDGET = 20  # networks tried where the activation has kinks and no closed form
 THREADS, THREADED = 2, 800  # threads of an evaluation, from so many points on
