@@ -112,9 +112,14 @@ class NNGPEstimator(NNGPParameters):
             budget=self.budget,
             learn_relevance=self._learns_relevance(shape, kind, classes=classes),
             scaling=kind,
-            maps="auto",
+            maps=self._maps(kind),
             classes=classes,
         )
+
+    def _maps(self, kind: str) -> str:
+        """Whether columns may get maps: where their scaling was left to the search."""
+        free = self.input_scaling == "auto" and not self._relevance_is_given
+        return os.environ.get("MAPS", "auto") if free else "identity"
 
     def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
         """Seconds and bytes that `fit` will take for inputs of that shape."""
