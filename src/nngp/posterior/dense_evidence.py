@@ -25,6 +25,7 @@ from nngp._arrays import EPS, Array
 from nngp.architecture import Architecture
 from nngp.covariance import closed_form
 from nngp.errors import NotPositiveDefiniteError, VarianceError
+from nngp.gram.inputs import input_vars
 from nngp.gram.pair_recursion import layer_variances
 
 DEEPEST = 10  # layers up to which float64 keeps what tells inputs apart
@@ -221,7 +222,7 @@ class _Recursion:
     ) -> None:
         self.architecture, self.X, self.pool = architecture, X, pool
         self.workspace = workspace
-        self.input_var = np.einsum("ij,ij->i", X, X) / X.shape[1]
+        self.input_var = input_vars(X)
         self.variances = layer_variances(architecture, self.input_var)
         self.key = architecture.activation.closed_form or ("", 0.0)
         self.kept: dict[int, tuple[list[_Layer], Array]] | None = {} if len(X) <= KEPT else None

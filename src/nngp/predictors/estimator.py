@@ -136,11 +136,17 @@ class NNGPEstimator(NNGPParameters):
             budget=self.budget,
             learn_relevance=self._learns_relevance(shape, kind, classes=classes),
             scaling=kind,
-            maps=self.column_maps,
+            maps=self._maps,
             effort=self.effort,
             networks=int(self.networks),
             classes=classes,
         )
+
+    @property
+    def _maps(self) -> str:
+        """Whether columns may get maps: not where their scaling or relevances were given."""
+        free = self.input_scaling == "auto" and not self._relevance_is_given
+        return self.column_maps if free else "identity"
 
     def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
         """Seconds and bytes that `fit` will take for inputs of that shape."""

@@ -10,7 +10,7 @@ from nngp.predictors.maps.column_map import ColumnMap, learn_ranks
 from nngp.predictors.maps.units import Units, units_of
 from nngp.predictors.maps.yeo_johnson import likeliest_power
 
-FEW = 3  # distinct values: with fewer every monotone map is linear
+FEW = 10  # distinct values: of fewer a map would be a free parameter for each
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from nngp.predictors.selection.inputs import YEO_JOHNSON, SearchInputs, Setting
 
-GAIN = 1.0  # of the log evidence, that a column's map must bring
+GAIN = 2.0  # of the log evidence, that a column's map must bring
 COLUMNS = 40  # columns tried one by one, the most relevant first
 Score = Callable[[Setting], float]  # the log evidence with the prior; -inf where it has none
 

@@ -166,7 +166,7 @@ class _StagedSearch:
             best = self._relevances_of_classes(best, small, large)
         if large > small and effort.more:  # the order of the best may change with more data
             stage = Stage("more data", large, effort.more, relevance)
-            best = self._climb_on(best[: max(2, problem.networks)], stage) or best
+            best = self._climb_on(self._for_more_data(best), stage) or best
         finalists = _distinct(best)[: problem.networks]
         last = self._climb_on(finalists, Stage("last", large, effort.last, relevance))
         found = _distinct(last or best)[: problem.networks]
@@ -265,7 +265,7 @@ class _StagedSearch:
             stage = stage._replace(steps=max(stage.steps // 2, 1))
             mapped = self._climb(leader.candidate, setting, stage) or mapped
         gain = (mapped.score - leader.score) * size
-        if gain <= 0:
+        if gain <= 0 or mapped.setting.kinds == self.inputs.default_kinds:
             return best
         kept = [leader] if gain < CLOSE else []
         maps = mapped.setting
@@ -273,6 +273,14 @@ class _StagedSearch:
         pairs = zip(best[1:], others, strict=True)
         climbed = [self._climb(one.candidate, start, stage) for one, start in pairs]
         return _ranked([mapped, *climbed, *kept])
+
+    def _for_more_data(self, best: list[Climb]) -> list[Climb]:
+        """The best, the best of another activation, and those with other maps than theirs."""
+        several = _finalists(best)[: max(2, self.problem.networks)]
+        candidates = {one.candidate for one in several}
+        return several + [
+            one for one in best if one.candidate in candidates and one not in several
+        ]
 
     def _screen(self, found: Climb, stage: Stage) -> Setting:
         """Try other maps column by column."""
