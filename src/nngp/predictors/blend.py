@@ -25,7 +25,7 @@ from nngp.predictors.predictive import Predictive, PredictivePart
 from nngp.predictors.stacking import stack
 from nngp.predictors.targets import TargetScaling
 
-PRIOR = 3.0  # points
+PRIOR = 2.0  # points
 RATIO = 1.12  # of factors that follow each other
 NARROWEST, WIDEST, MOST = 8, 18, 60  # powers of RATIO: 0.4; 7.7 or what the residuals need; 900
 NEGLIGIBLE = 1e-6  # a weight
