@@ -13,6 +13,7 @@ from nngp.errors import NeverPredictedWarning
 
 ClassWeight = str | Mapping[Any, float] | None
 FEWEST_ROWS = 20  # with fewer rows left out, a class that is never predicted says little
+MOST_COPIES = 500  # rows, of which there may be several copies
 NAMED = 5  # classes named in a warning
 
 
@@ -45,6 +46,16 @@ def row_weights(sample_weight: ArrayLike | None, n: int) -> Array:
             "rows without a weight"
         )
     return weights
+
+
+def as_copies(weights: Array) -> tuple[Index, Array]:
+    """Rows to use, and the weights of these: rows of weight zero are left out, and whole weights
+    become copies where these are few, so that a weight of 2 is the row twice to the bit."""
+    if (weights == np.floor(weights)).all() and weights.sum() <= MOST_COPIES:
+        rows = np.repeat(np.arange(len(weights)), weights.astype(int))
+        return rows, np.ones(len(rows))
+    rows = np.flatnonzero(weights)
+    return rows, weights[rows]
 
 
 def weights_of_classes(

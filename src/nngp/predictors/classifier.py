@@ -21,6 +21,7 @@ from nngp.linsolve import CG, Engine
 from nngp.posterior import Posterior, condition
 from nngp.predictors.class_balance import (
     ClassWeight,
+    as_copies,
     check_class_weight,
     row_weights,
     warn_if_never_predicted,
@@ -172,15 +173,16 @@ budget, solver, engine, random_state, progress
         inputs, answers = self._validated(X, y)
         check_classification_targets(answers)
         weights = row_weights(sample_weight, len(inputs))
-        if not weights.all():
-            some = weights > 0
-            inputs, answers, weights = inputs[some], answers[some], weights[some]
+        rows, weights = as_copies(weights)
+        inputs, answers = inputs[rows], answers[rows]
         self.classes_, index = np.unique(answers, return_inverse=True)
         of_class = weights_of_classes(self.class_weight, self.classes_, index, weights)
         labels = Labels(index, weights * of_class[index], len(self.classes_))
         targets = labels.one_hot()
         with self._one_bar(inputs.shape, labels.classes, classes=True):
             self._fit_process(inputs, targets, TargetScaling.common(targets), classes=True)
+            if labels.is_weighted:
+                self._weigh(labels)
             left_out = self._choose_likelihood(labels)
         self._warn_of_few_data(inputs, targets, classes=True)
         if left_out is not None:
@@ -210,7 +212,7 @@ budget, solver, engine, random_state, progress
         if process is not None:
             return above_zero(mean_softmax(*self._log_parameters(process, Xs)))
         # In units of the scaled targets: a common spread does not change which is largest.
-        return self._link(*self.posterior_.predict(Xs, noise=True))
+        return self._link(*self.posterior_.predict(Xs, noise=self._noise_of_a_copy))
 
     def predict_log_proba(self, X: TableLike) -> Array:
         """Logarithm of the probability of each class, (m, classes)."""
@@ -233,17 +235,35 @@ budget, solver, engine, random_state, progress
         """Variance of every output of `posterior_`, (m,), in units of the one-hot targets, averaged
         over classes; with `noise` that of an observation."""
         Xs = self._scaled(X)
-        variance = self.posterior_.variance(Xs, noise=noise)
+        variance = self.posterior_.variance(Xs, noise=self._noise_of_a_copy if noise else False)
         return variance * self.output_scale_ * self._target_scaling.spread[0] ** 2
 
     @property
     def output_scale_(self) -> float:
         return self._link.scale
 
+    @property
+    def _noise_of_a_copy(self) -> float:
+        """The noise of a row of weight one."""
+        return float(self.noise_var_)
+
     def _check_parameters(self, d: int) -> None:
         super()._check_parameters(d)
         check_choice("likelihood", self.likelihood, LIKELIHOODS)
         check_class_weight(self.class_weight)
+
+    def _weigh(self, labels: Labels) -> None:
+        """Condition the chosen network anew, with the noise of each row over its weight."""
+        self.posterior_ = condition(
+            self.architecture_,
+            self._training_inputs(),
+            self.posterior_._targets,
+            noise_var=labels.noise(self._noise_of_a_copy),
+            solver=self.solver,
+            engine=self.engine,
+            progress=self.progress,
+        )
+        self.report_ = self.posterior_.report
 
     def _choose_likelihood(self, labels: Labels) -> LeftOut | None:
         """Set what makes probabilities; return those of rows left out, if any can be."""
@@ -274,7 +294,7 @@ budget, solver, engine, random_state, progress
         posterior = self.posterior_ if rows is None else self._condition_on(rows)
         mean, variance = posterior.leave_one_out(noise=True)
         if labels.is_weighted:
-            noise = np.full(len(mean), self.noise_var_)
+            noise = np.full(len(mean), self._noise_of_a_copy)
             latent = np.maximum(variance - noise / labels.weights, 0.0)
             mean, latent = with_copies(mean, latent, posterior._targets, noise, labels.weights)
             variance = latent + noise
@@ -289,7 +309,7 @@ budget, solver, engine, random_state, progress
             self.architecture_,
             self._training_inputs()[rows],
             posterior._targets[rows],
-            noise_var=labels.some(rows).noise(self.noise_var_),
+            noise_var=labels.some(rows).noise(self._noise_of_a_copy),
             solver="cholesky",
             engine=self._search_engine,
             progress=self.progress,
@@ -346,7 +366,7 @@ budget, solver, engine, random_state, progress
             "link": {"scale": link.scale, "exponent": link.exponent, "mixing": link.mixing},
             "left_out_loss": self.left_out_loss_,
             "dirichlet": None if process is None else vars(process.setting),
-            "weighted": self._labels.is_weighted,
+            "weighted_noise_var": self._noise_of_a_copy if self._labels.is_weighted else None,
         }
         arrays["classes"] = stored
         if self._labels.is_weighted:
@@ -362,11 +382,16 @@ budget, solver, engine, random_state, progress
         classes = file.read_labels("classes", count, kind)
         self.classes_ = classes.astype(object) if fitted.flag("object_classes") else classes
         weights = np.ones(n)
-        if fitted.flag("weighted"):
+        if fitted["weighted_noise_var"] is not None:
             weights = file.read("row_weights", (n,))
-            if weights.min() <= 0:
-                raise file.damaged("its weights of rows are not positive")
+            self.noise_var_ = fitted.number("weighted_noise_var", 0)
+            if weights.min() <= 0 or (weights == 1.0).all():
+                raise file.damaged("its weights of rows are not those of weighted rows")
         labels = self._labels = Labels(posterior._targets.argmax(axis=1), weights, count)
+        least = np.min(posterior.noise_var)  # the floor, where the ladder was climbed
+        stated = labels.noise(self._noise_of_a_copy)
+        if not np.array_equal(np.maximum(stated, least), posterior.noise_var):
+            raise file.damaged("its noise is not that of weighted rows")
         if not np.array_equal(scaling(labels.one_hot()), posterior._targets):
             raise file.damaged("its targets are not those of classes")
         self._link = read_link(fitted.fields("link"), labels.frequencies)
