@@ -46,7 +46,12 @@ TABLE = {
 MODELS = {
     "regressor": lambda: nngp.NNGPRegressor(selection=None).fit(X, Y),
     "sphere": lambda: nngp.NNGPRegressor(selection=None, input_scaling="sphere").fit(X, Y),
-    "classifier": lambda: nngp.NNGPClassifier(selection=None).fit(X, CLASSES),
+    "classifier": lambda: nngp.NNGPClassifier(selection=None, likelihood="regression").fit(
+        X, CLASSES
+    ),
+    "dirichlet": lambda: nngp.NNGPClassifier(
+        selection=None, likelihood="dirichlet", class_weight={"a": 2.5}
+    ).fit(X, CLASSES),
     "cg": lambda: nngp.NNGPRegressor(selection=None, solver="cg").fit(X, Y),
     "no factor": lambda: nngp.NNGPRegressor(selection=None).fit(X, Y),
     "table": lambda: nngp.NNGPRegressor(selection=None).fit(TABLE, Y),

@@ -129,14 +129,17 @@ def test_probabilities_are_those_of_the_posterior():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 2))
     y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=150), [0.3, 1.8])
-    model = nngp.NNGPClassifier(budget=30).fit(X, y)
-    assert np.bincount(y).min() < 15
+    model = nngp.NNGPClassifier(budget=30, likelihood="regression").fit(X, y)
+    share = np.bincount(y) / 150
+    assert share.min() < 0.1
+    link, relative = model._link, share * (1 - share) / np.mean(share * (1 - share))
     Xs = rng.normal(size=(20, 2))
     draws = model.posterior_.sample(model._scaled(Xs), 20_000, 1, noise=True)
     mean = model.posterior_.mean(model._scaled(Xs))
-    scaled = mean + (draws - mean) * np.sqrt(model.output_scale_)
-    share = np.stack([(scaled.argmax(axis=2) == k).mean(axis=0) for k in range(3)], axis=1)
-    np.testing.assert_allclose(model.predict_proba(Xs), share, atol=0.02)
+    scaled = mean + (draws - mean) * np.sqrt(model.output_scale_ * relative**link.exponent)
+    largest = np.stack([(scaled.argmax(axis=2) == k).mean(axis=0) for k in range(3)], axis=1)
+    expected = (1 - link.mixing) * largest + link.mixing * share
+    np.testing.assert_allclose(model.predict_proba(Xs), expected, atol=0.02)
     np.testing.assert_allclose(
         model.predict_variance(Xs),
         model.posterior_.variance(model._scaled(Xs))

@@ -31,7 +31,7 @@ from nngp.predictors.model_file import ModelFile
 from nngp.predictors.parameters import ActivationLike, Seed, VarianceLike, check_choice
 from nngp.predictors.stacking import stack
 from nngp.predictors.targets import TargetScaling
-from nngp.predictors.training_rows import TrainingRows, as_weights
+from nngp.predictors.training_rows import TrainingRows, as_copies, as_weights
 
 
 class NNGPClassifier(ClassifierMixin, NNGPEstimator):
@@ -155,9 +155,9 @@ report_, columns_
         inputs, answers = self._validated(X, y)
         check_classification_targets(answers)
         weights = as_weights(sample_weight, len(inputs))
-        if weights is not None and not weights.all():
-            some = weights > 0
-            inputs, answers, weights = inputs[some], answers[some], weights[some]
+        if weights is not None:
+            used, weights = as_copies(weights)
+            inputs, answers = inputs[used], answers[used]
         self.classes_, index = np.unique(answers, return_inverse=True)
         labels = self._labels_of(index, weights)
         rows = TrainingRows(inputs, labels.one_hot(), labels.given_weights)
@@ -193,9 +193,9 @@ report_, columns_
         check_consistent_length(inputs, answers)
         index = self._index_of(answers)
         weights = as_weights(sample_weight, len(inputs))
-        if weights is not None and not weights.all():
-            some = weights > 0
-            inputs, index, weights = inputs[some], index[some], weights[some]
+        if weights is not None:
+            used, weights = as_copies(weights)
+            inputs, index = inputs[used], index[used]
         new = self._labels_of(index, weights)
         rows = TrainingRows(inputs, new.one_hot(), new.given_weights)
         labels = self._models[0].labels.joined(new)

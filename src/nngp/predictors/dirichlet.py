@@ -169,7 +169,7 @@ class DirichletProcess:
 
 def find_setting(kernel: Array, labels: Labels) -> DirichletSetting:
     """The setting for which points left out have the smallest log loss."""
-    size = float(np.diagonal(kernel).mean())
+    size = float(np.average(np.diagonal(kernel), weights=labels.weights))
     low, high = np.transpose(BOUNDS)
 
     def setting(at: Array) -> DirichletSetting:

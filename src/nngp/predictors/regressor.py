@@ -242,7 +242,6 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             self._vary_noise()
             self._learn_blend()
         self._single = np.ndim(answers) == 1
-        self.duplicate_rows_ = duplicate_rows(np.column_stack([rows.X, rows.Y]))
         self._warn_of_few_data(rows.X, rows.Y, classes=False)
         warn_of_duplicates(self.duplicate_rows_, len(rows.X), stacklevel=2)
         return self
@@ -372,6 +371,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         check_choice("noise", self.noise, NOISES)
         check_choice("calibrate", self.calibrate, ("auto", True, False))
         inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
+        self.duplicate_rows_ = duplicate_rows(np.column_stack([inputs, answers]))
         return as_rows(inputs, answers, sample_weight, noise_var), answers
 
     def _more_rows(

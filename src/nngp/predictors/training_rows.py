@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nngp._arrays import Array
+from nngp._arrays import Array, Index
 from nngp._numbers import as_reals
 from nngp.predictors.selection import Hyperparameters, row_noise, scaled_known_noise
+
+MOST_COPIES = 300  # rows in all: with more, weights are cheaper
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,15 @@ def as_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
     return None if (weights == 1.0).all() else weights
 
 
+def as_copies(weights: Array) -> tuple[Index, Array | None]:
+    """Rows to use, and the weights of these: rows of weight zero are left out, and whole weights
+    become copies where these are few, so that a weight of 2 is the row twice to the bit."""
+    if (weights == np.floor(weights)).all() and weights.sum() <= MOST_COPIES:
+        return np.repeat(np.arange(len(weights)), weights.astype(int)), None
+    rows = np.flatnonzero(weights)
+    return rows, weights[rows]
+
+
 def as_known_noise(noise_var: ArrayLike | None, n: int) -> Array | None:
     """Known noise variances of n rows, checked; None where there is none."""
     if noise_var is None:
@@ -86,5 +97,8 @@ def as_rows(
     """Checked rows of a regression, without those of weight zero."""
     Y = as_reals(y, "y").reshape(len(X), -1)
     weights = as_weights(sample_weight, len(X))
-    rows = TrainingRows(X, Y, weights, as_known_noise(noise_var, len(X)))
-    return rows if weights is None or weights.all() else rows.some(weights > 0)
+    rows = TrainingRows(X, Y, None, as_known_noise(noise_var, len(X)))
+    if weights is None:
+        return rows
+    which, left = as_copies(weights)
+    return replace(rows.some(which), weights=left)
