@@ -48,6 +48,7 @@ from nngp.errors import (
     RunStoreWarning,
     TileStoreError,
     ToleranceWarning,
+    TreesWarning,
     VarianceError,
 )
 from nngp.gram import (
@@ -113,6 +114,7 @@ __all__ = [
     "Sweep",
     "TileStoreError",
     "ToleranceWarning",
+    "TreesWarning",
     "VarianceError",
     "__version__",
     "activation_names",
