@@ -50,6 +50,7 @@ from nngp.errors import (
     RunStoreWarning,
     TileStoreError,
     ToleranceWarning,
+    TreesWarning,
     VarianceError,
 )
 from nngp.gram import (
@@ -117,6 +118,7 @@ __all__ = [
     "Sweep",
     "TileStoreError",
     "ToleranceWarning",
+    "TreesWarning",
     "VarianceError",
     "__version__",
     "activation_names",

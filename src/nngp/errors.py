@@ -87,6 +87,10 @@ class ExtrapolationWarning(UserWarning):
     """Rows to predict lie far outside the range of the training data."""
 
 
+class TreesWarning(UserWarning):
+    """Trees predict rows of the training data that are left out better than the model does."""
+
+
 class ModelFileError(ValueError):
     """A file is no saved nngp model, is damaged, or was written by a later version."""
 

@@ -35,11 +35,12 @@ def fit(options: FitOptions) -> None:
         rows, inputs = known.table, _inputs(known.table, options)
         column = rows.column(target.name)
         answers = target.labels(column) if classes else target.amounts(column)
-        columns = _learn_columns(rows, inputs)
+        columns, repeated = _learn_columns(inputs), _repeated(rows)
         shape, outputs = (len(rows), len(columns.features)), len(np.unique(answers))
         announce(model, shape, outputs if classes else 1, agreed=options.yes)
         model.fit(inputs, answers, **known.told)
-        facts = summary_of(model) | leave_one_out_scores(model, answers)
+        facts = {**summary_of(model), "repeated rows": repeated}
+        facts |= leave_one_out_scores(model, answers)
         notes = {**target.as_notes(), "aside": aside(options), "summary": facts}
         model.save(options.output, factor=options.factor, notes=notes)
         title = f"{options.output}, {options.output.stat().st_size / 1e6:.1f} MB"
@@ -54,14 +55,18 @@ def _inputs(rows: InputTable, options: FitOptions) -> InputTable:
     return inputs
 
 
-def _learn_columns(rows: InputTable, inputs: InputTable) -> Columns:
-    """Learn how columns are read, and print that and how many rows are repeated, before the work
-    begins."""
+def _learn_columns(inputs: InputTable) -> Columns:
+    """Learn how columns are read, and print that before the work begins."""
     columns = Columns.learn(inputs)
     print_message(*columns.cautions, *columns.remarks)
     warnings.simplefilter("ignore", ColumnWarning)  # they are what was just printed
+    return columns
+
+
+def _repeated(rows: InputTable) -> int:
+    """The number of rows that repeat another one; printed if there are any."""
     texts = [column.texts.tolist() for column in rows.columns]
     repeated = len(rows) - len(set(zip(*texts, strict=True)))
     if repeated:
         print_message(f"{repeated} row(s) repeat another row in every column")
-    return columns
+    return repeated

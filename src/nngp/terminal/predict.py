@@ -22,7 +22,8 @@ from nngp.terminal.output import (
     print_result,
     suggestion,
 )
-from nngp.terminal.scores import LOG_EVIDENCE, Model, table_scores
+from nngp.terminal.scores import Model, table_scores
+from nngp.terminal.summary import facts_of
 from nngp.terminal.tables import (
     STDIN,
     TABLES,
@@ -99,24 +100,9 @@ def evaluate(options: EvaluateOptions) -> None:
 
 def inspect(options: InspectOptions) -> None:
     """Print the facts in a model's header."""
-    header = read_header(options.model)
     header, columns, _ = _read(options.model)
-    notes, posterior = header["notes"], header["posterior"]
-    evidence = header["fitted"]["log_evidence"]  # none without a factor
-    summary = notes.get("summary")
     facts = {
-        "kind": header["kind"],
-        "format": header["version"],
-        "target": notes.get("target", "(not from a table)"),
-        **(
-            {} if evidence is None else {LOG_EVIDENCE.get(header["kind"], "log evidence"): evidence}
-        ),
-        **(summary if isinstance(summary, dict) else {}),
-        **posterior["architecture"],
-        "noise_var": posterior["noise_var"],
-        "factor in file": posterior["factor"],
-        "columns": columns.used if columns else [],
-        "remarks": [*columns.left_out, *columns.remarks] if columns else [],
+        **facts_of(header, columns),
         "megabytes": round(options.model.stat().st_size / 1e6, 3),
     }
     print_result(str(options.model), facts, options.as_json)

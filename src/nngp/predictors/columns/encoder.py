@@ -1,6 +1,7 @@
 """The encoder of a table: learned in `fit`, saved with the model, applied in `predict`."""
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -134,6 +135,13 @@ class Columns:
         return np.array([flag for encoding in self.encodings for flag in encoding.mappable])
 
     @property
+    def kinds(self) -> dict[str, int]:
+        """How many columns of each kind are used, and how many are not."""
+        out = Counter(_kind_in_words(encoding) for encoding in self.encodings)
+        left = len(self.names) - len(self.encodings)
+        return dict(out) | ({"left out": left} if left else {})
+
+    @property
     def cautions(self) -> tuple[str, ...]:
         """Sentences on what the inputs do not show of the table."""
         return (*self.left_out, *self.merged)
@@ -193,6 +201,12 @@ class Columns:
             f"{there} {listed}; the columns are: {', '.join(names[:SHOWN])}"
             + (", ..." if len(names) > SHOWN else "")
         )
+
+
+def _kind_in_words(encoding: Encoding) -> str:
+    if isinstance(encoding, NumberEncoding):
+        return IN_WORDS["boolean" if encoding.boolean else "number"]
+    return IN_WORDS["date" if isinstance(encoding, DateEncoding) else "category"]
 
 
 def _check_rows(table: InputTable) -> None:
