@@ -29,9 +29,11 @@ from nngp.predictors.fitted_network import FittedNetwork
 from nngp.predictors.mixing import mixed_mean
 from nngp.predictors.model_file import ModelFile
 from nngp.predictors.parameters import ActivationLike, Seed, VarianceLike, check_choice
+from nngp.predictors.saved_fit import read_trees
 from nngp.predictors.stacking import stack
 from nngp.predictors.targets import TargetScaling
 from nngp.predictors.training_rows import TrainingRows, as_copies, as_weights
+from nngp.predictors.trees import MOST_ROWS, TreeComparison, compare_with_trees
 
 
 class NNGPClassifier(ClassifierMixin, NNGPEstimator):
@@ -165,10 +167,13 @@ report_, columns_
         with self._one_bar(inputs.shape, labels.classes, classes=True):
             self._fit_networks(rows, (targets,), classes=True)
             left_out = self._learn_classes(labels)
+            self.trees_ = self._compare_with_trees(inputs, labels)
         self._warn_of_few_data(inputs, rows.Y, classes=True)
         if left_out is not None:
             predicted = left_out.table.argmax(axis=1)
             warn_if_never_predicted(predicted, left_out.labels.index, self.classes_, stacklevel=2)
+        if self.trees_ is not None:
+            self.trees_.warn(stacklevel=2)
         return self
 
     def partial_fit(
@@ -311,8 +316,20 @@ report_, columns_
         count = len(learned)
         self.network_weights_ = np.full(count, 1.0 / count)
         if len(tables) == count > 1:
-            self.network_weights_ = stack(np.column_stack([one.log_truth for one in tables]))
+            shares = stack(np.column_stack([one.log_truth for one in tables]))
+            used = np.flatnonzero(shares > 0).tolist()
+            self._models = tuple(self._models[k] for k in used)
+            self._set_networks([one.network for one in self._models])
+            self.network_weights_, tables = shares[used], [tables[k] for k in used]
         return tables[0] if tables else None
+
+    def _compare_with_trees(self, inputs: Array, labels: Labels) -> TreeComparison | None:
+        """Compare the best network with trees on rows left out, unless time is short."""
+        if self.effort == "fast" or self.selection is None or labels.classes == 1:
+            return None
+        left_out = self.networks_[0].left_out(self._machine, MOST_ROWS)
+        which, best = left_out.rows, left_out.mean.argmax(axis=1)
+        return compare_with_trees(inputs[which], labels.index[which], best, classes=True)
 
     def _class_model(
         self, network: FittedNetwork, labels: Labels
@@ -330,6 +347,7 @@ report_, columns_
             "class_type": stored.dtype.str,
             "models": {str(k): one.as_saved() for k, one in enumerate(self._models)},
             "weighted": labels.is_weighted,
+            "trees": None if self.trees_ is None else self.trees_.as_saved(),
         }
         arrays |= {"classes": stored, "network_weights": self.network_weights_}
         if labels.is_weighted:
@@ -354,7 +372,7 @@ report_, columns_
         shares = file.read("network_weights", (len(read),))
         if (shares < 0).any() or abs(shares.sum() - 1.0) > 1e-9:
             raise file.damaged("its shares of networks are not probabilities")
-        self.network_weights_ = shares
+        self.network_weights_, self.trees_ = shares, read_trees(fitted)
 
 
 def _read_weights(file: ModelFile, n: int) -> Array:

@@ -271,10 +271,7 @@ class NNGPEstimator(NNGPParameters):
             "notes": notes or {},
             "networks": networks,
         }
-        parts = [
-            ((f"{k}/{name}", array) for name, array in one.arrays(factor=factor))
-            for k, one in enumerate(self.networks_)
-        ]
+        parts = (_within(k, one, factor=factor) for k, one in enumerate(self.networks_))
         write_model(path, header, chain(arrays.items(), *parts))
 
     def _saved_params(self) -> dict[str, object]:
@@ -327,6 +324,12 @@ class NNGPEstimator(NNGPParameters):
         self.selection_ = read_selection(file)
         factored = self.report_.solver == "cholesky"
         check_log_evidence(file, self.log_evidence_ if factored else None)
+
+
+def _within(k: int, network: FittedNetwork, *, factor: bool) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Arrays of the network of that number, for a file."""
+    for name, array in network.arrays(factor=factor):
+        yield f"{k}/{name}", array
 
 
 def _warn(remarks: Iterable[str]) -> None:

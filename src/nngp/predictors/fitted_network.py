@@ -16,12 +16,15 @@ from nngp.gram import common_var
 from nngp.linsolve import CG, Engine
 from nngp.posterior import Posterior, condition
 from nngp.posterior.serialize import arrays_of, header_of, restore
+from nngp.predictors.predictive import Predictive, PredictivePart
 from nngp.predictors.scaling import INPUT_ARRAYS, InputScaling
 from nngp.predictors.selection import Hyperparameters
 from nngp.predictors.targets import SAVED_ARRAYS, TargetScaling
-from nngp.predictors.training_rows import TrainingRows
+from nngp.predictors.training_rows import TrainingRows, row_noise_of
+from nngp.predictors.varying_noise import VaryingNoise, learn_varying_noise
 
 ArrayReader = Callable[..., NDArray[Any]]
+VARYING = "varying"  # prefix of arrays in a file
 LEAVE_OUT = 4000  # points left out, one at a time; more are a random part of that size
 
 
@@ -38,6 +41,10 @@ class LeftOut(NamedTuple):
         """Residuals in units of their deviations, (m, outputs)."""
         out: Array = (self.Y - self.mean) / np.sqrt(self.variance)[:, None]
         return out
+
+    def predictive(self, targets: TargetScaling) -> Predictive:
+        """The predictions in the units of the data."""
+        return Predictive([PredictivePart(self.mean, self.variance[:, None], targets)])
 
 
 class Machine(NamedTuple):
@@ -60,12 +67,15 @@ class FittedNetwork:
     targets : TargetScaling
     noise_var : float
         Of new observations, in units of the scaled targets.
+    varying : VaryingNoise or None
+        How the noise depends on the inputs, if it does.
     """
 
     posterior: Posterior
     inputs: InputScaling
     targets: TargetScaling
     noise_var: float
+    varying: VaryingNoise | None = None
 
     @classmethod
     def condition(
@@ -104,7 +114,42 @@ class FittedNetwork:
 
     def noise(self, Xs: Array, wanted: bool) -> float | Array:
         """The noise to add to the variance of the function at scaled inputs."""
-        return self.noise_var if wanted else 0.0
+        if not wanted:
+            return 0.0
+        return self.noise_var if self.varying is None else self.varying.noise_at(Xs)
+
+    def with_varying_noise(self, rows: TrainingRows, machine: Machine) -> "FittedNetwork":
+        """Let the noise depend on the inputs, where rows left out gain by it."""
+        posterior, chosen = self.posterior, self._chosen
+        X, Y = np.asarray(posterior._inputs), posterior._targets
+        known = rows.scaled_known_noise(chosen)
+        found = learn_varying_noise(
+            posterior.architecture,
+            X,
+            Y,
+            self.noise_var,
+            least=self.targets.noise_floor,
+            known=known,
+            weights=rows.weights,
+            engine=machine.small,
+            progress=machine.progress,
+        )
+        if found is None:
+            return self
+        again = condition(
+            posterior.architecture,
+            X,
+            Y,
+            noise_var=row_noise_of(found.row_noise, rows.weights, known),
+            solver=machine.solver,
+            engine=machine.engine,
+            progress=machine.progress,
+        )
+        return replace(self, posterior=again, varying=found)
+
+    @property
+    def _chosen(self) -> Hyperparameters:
+        return Hyperparameters(self.architecture, self.noise_var, self.inputs, self.targets)
 
     @property
     def hyperparameters(self) -> int:
@@ -114,13 +159,12 @@ class FittedNetwork:
         powers = sum(one.kind == "yeo-johnson" for one in self.inputs.maps)
         return 2 * layers + 1 + (len(relevances) if len(relevances) > 2 else 0) + powers
 
-    def left_out(self, machine: Machine) -> LeftOut:
-        """Predict training rows from all the others; some of them if there are many, or no
-        factor."""
+    def left_out(self, machine: Machine, most: int = LEAVE_OUT) -> LeftOut:
+        """Predict training rows from all the others; from some if there are many, or no factor."""
         posterior, n = self.posterior, self.posterior.n
         rows = np.arange(n)
-        if n > LEAVE_OUT or posterior.report.solver != "cholesky":
-            rows = np.sort(np.random.default_rng(0).permutation(n)[:LEAVE_OUT])
+        if n > most or posterior.report.solver != "cholesky":
+            rows = np.sort(np.random.default_rng(0).permutation(n)[:most])
             posterior = self.on(rows, machine)
         mean, variance = posterior.leave_one_out(noise=True)
         return LeftOut(rows, posterior._targets, mean, variance)
@@ -141,13 +185,13 @@ class FittedNetwork:
 
     def updated(self, rows: TrainingRows) -> "FittedNetwork":
         """The network conditioned on more rows as well; this one stays as it is."""
-        chosen = Hyperparameters(self.architecture, self.noise_var, self.inputs, self.targets)
-        noise = rows.noise(chosen)
+        noise, Xs = rows.noise(self._chosen), self.inputs(rows.X)
+        if self.varying is not None:
+            known = rows.scaled_known_noise(self._chosen)
+            noise = row_noise_of(self.varying.noise_at(Xs), rows.weights, known)
         by_row = np.ndim(noise) > 0 or np.ndim(self.posterior.noise_var) > 0
         posterior = copy(self.posterior)  # `update` changes the one that it is called on
-        posterior.update(
-            self.inputs(rows.X), self.targets(rows.Y), noise_var=noise if by_row else None
-        )
+        posterior.update(Xs, self.targets(rows.Y), noise_var=noise if by_row else None)
         noise_var = max(self.noise_var, _common_noise(posterior))
         return replace(self, posterior=posterior, noise_var=noise_var)
 
@@ -157,6 +201,7 @@ class FittedNetwork:
             "noise_var": self.noise_var,
             "inputs": self.inputs.as_saved()[0],
             "targets": self.targets.as_saved()[0],
+            "varying": None if self.varying is None else self.varying.header(factor=factor),
             "posterior": header_of(self.posterior, factor=factor),
         }
 
@@ -164,6 +209,9 @@ class FittedNetwork:
         """Arrays for a file, by name, one at a time."""
         yield from self.inputs.as_saved()[1].items()
         yield from self.targets.as_saved()[1].items()
+        if self.varying is not None:
+            for name, array in self.varying.arrays(factor=factor):
+                yield f"{VARYING}/{name}", array
         yield from arrays_of(self.posterior, factor=factor)
 
     @classmethod
@@ -179,7 +227,23 @@ class FittedNetwork:
             _read_inputs(fields.fields("inputs"), read, posterior),
             _read_targets(fields.fields("targets"), read, posterior),
             fields.number("noise_var", 0),
+            _read_varying(fields, read, posterior, engine, progress),
         )
+
+
+def _read_varying(
+    fields: Fields, read: ArrayReader, posterior: Posterior, engine: str | Engine, progress: Any
+) -> VaryingNoise | None:
+    if fields["varying"] is None:
+        return None
+
+    def prefixed(name: str, *shape: Any) -> NDArray[Any]:
+        return read(f"{VARYING}/{name}", *shape)
+
+    varying = VaryingNoise.from_saved(fields.fields("varying"), prefixed, engine, progress)
+    if varying.posterior._inputs.shape[1] != posterior._inputs.shape[1]:
+        raise fields.fail("its noise depends on other inputs than its network")
+    return varying
 
 
 def _common_noise(posterior: Posterior) -> float:

@@ -1,8 +1,8 @@
 """Covariance between predictions of several rows, in the units of the data.
 
 A target is a function of a standard Gaussian, y_i = G_i(z_i), and the z of two rows have the
-correlation ρ. In normalized Hermite polynomials, G_i = Σ_k c_ik h_k, the covariance is Σ_k c_ik c_jk ρ^k over
-k >= 1 (Mehler's formula, which the kernels of this package rest on too).
+correlation ρ. In normalized Hermite polynomials, G_i = Σ_k c_ik h_k, the covariance is
+Σ_k c_ik c_jk ρ^k over k >= 1 (Mehler's formula, which the kernels of this package rest on too).
 """
 
 from functools import cache

@@ -22,7 +22,7 @@ from nngp.predictors.model_file import ModelFile
 from nngp.predictors.parameters import ActivationLike, Seed, VarianceLike, check_choice
 from nngp.predictors.predictive import Predictive
 from nngp.predictors.resolution import duplicate_rows, floor_is_refuted, has_twin
-from nngp.predictors.saved_fit import read_blend
+from nngp.predictors.saved_fit import read_blend, read_trees
 from nngp.predictors.selection import MIN_POINTS
 from nngp.predictors.targets import (
     TARGET_SCALINGS,
@@ -31,6 +31,7 @@ from nngp.predictors.targets import (
     candidates as target_candidates,
 )
 from nngp.predictors.training_rows import TrainingRows, as_rows
+from nngp.predictors.trees import MOST_ROWS, TreeComparison, compare_with_trees
 
 NOISES = ("constant", "heteroscedastic")
 MOST_TRANSFORMED = 20_000  # rows: with a transform a mean needs a variance, n² operations a point
@@ -121,6 +122,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         first is described by the attributes that are of one network.
     duplicate_rows_ : int
         Rows that repeat another row, inputs and targets.
+    trees_ : TreeComparison or None
+        Errors of the network and of trees on the same rows left out; None if not compared.
     relevance_ : array (d,)
         Relevance of each scaled input, relative to the largest.
     log_evidence_ : float
@@ -145,6 +148,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         If the data say nothing about noise and scale: fewer than five points, or all equal.
     DuplicateRowsWarning
         If one row in a hundred, or more, repeats another.
+    TreesWarning
+        If trees predict rows left out better. Not looked at with effort "fast".
     ExtrapolationWarning
         If rows to predict lie far outside the training data.
     ColumnWarning
@@ -239,11 +244,14 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         with self._one_bar(rows.X.shape, rows.Y.shape[1], classes=False):
             self._fit_networks(rows, targets, classes=False)
             self._check_floor(rows, targets)
-            self._vary_noise()
+            self._vary_noise(rows)
             self._learn_blend()
+            self.trees_ = self._compare_with_trees(rows)
         self._single = np.ndim(answers) == 1
         self._warn_of_few_data(rows.X, rows.Y, classes=False)
         warn_of_duplicates(self.duplicate_rows_, len(rows.X), stacklevel=2)
+        if self.trees_ is not None:
+            self.trees_.warn(stacklevel=2)
         return self
 
     def partial_fit(
@@ -409,11 +417,21 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             again = tuple(one.without_floor() for one in targets)
             self._fit_networks(rows, again, classes=False)
 
-    def _vary_noise(self) -> None:
+    def _vary_noise(self, rows: TrainingRows) -> None:
         """Let the noise depend on the inputs, where that pays."""
         if self.noise == "heteroscedastic":
             machine = self._machine
-            self._set_networks([one.with_varying_noise(machine) for one in self.networks_])
+            self._set_networks([one.with_varying_noise(rows, machine) for one in self.networks_])
+
+    def _compare_with_trees(self, rows: TrainingRows) -> TreeComparison | None:
+        """Compare the best network with trees on rows left out, unless time is short."""
+        if self.effort == "fast" or self.selection is None or rows.Y.shape[1] > 1:
+            return None
+        best = self.networks_[0]
+        left_out = best.left_out(self._machine, MOST_ROWS)
+        mean = left_out.predictive(best.targets).mean()
+        which = left_out.rows
+        return compare_with_trees(rows.X[which], rows.Y[which, 0], mean[:, 0], classes=False)
 
     def _learn_blend(self) -> None:
         """Find shares of networks and widths of their predictions from rows left out."""
@@ -426,6 +444,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         self._blend = learn_blend(
             self.networks_, left_out, self.selection_size, widths=bool(wanted)
         )
+        used = np.flatnonzero(self._blend.network_weights > 0).tolist()
+        self._blend = self._blend.of_networks(used)
+        self._set_networks([self.networks_[k] for k in used])
 
     @property
     def _means_suffice(self) -> bool:
@@ -460,6 +481,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         values, arrays = super()._state()
         blend, blend_arrays = self._blend.as_saved()
         values |= {"single": self._single, "duplicate_rows": self.duplicate_rows_, **blend}
+        values["trees"] = None if self.trees_ is None else self.trees_.as_saved()
         return values, {**arrays, **blend_arrays}
 
     def _restore(self, file: ModelFile) -> None:
@@ -468,5 +490,6 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         self._single = fitted.flag("single")
         self.duplicate_rows_ = fitted.whole("duplicate_rows", 0, self.posterior_.n)
         self._blend = read_blend(file, len(self.networks_))
+        self.trees_ = read_trees(fitted)
         if self._single and self.posterior_._targets.shape[1] > 1:
             raise fitted.wrong("single", "false, as there are several outputs")

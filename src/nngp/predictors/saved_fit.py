@@ -15,6 +15,7 @@ from nngp.predictors.doubts import SeenRange
 from nngp.predictors.fitted_network import FittedNetwork
 from nngp.predictors.model_file import ModelFile, from_json
 from nngp.predictors.selection.table import as_column
+from nngp.predictors.trees import TreeComparison
 
 EVIDENCE = 1e-5  # relative difference that rounding explains
 
@@ -48,6 +49,11 @@ def read_blend(file: ModelFile, networks: int) -> Blend:
     count = fitted.whole("blend_factors", 1, 1000)
     shapes = {"blend_factors": (count,), "blend_weights": (networks, count)}
     return Blend.from_saved(fitted, {name: file.read(name, s) for name, s in shapes.items()})
+
+
+def read_trees(fitted: Fields) -> TreeComparison | None:
+    """The comparison with trees, if there was one."""
+    return None if fitted["trees"] is None else TreeComparison.from_saved(fitted.fields("trees"))
 
 
 def read_names(fitted: Fields) -> tuple[int, list[str] | None]:

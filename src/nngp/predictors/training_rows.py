@@ -40,11 +40,22 @@ class TrainingRows:
         known = scaled_known_noise(self.known_noise, self.Y, chosen.targets)
         return row_noise(chosen.noise_var, self.weights, known)
 
+    def scaled_known_noise(self, chosen: Hyperparameters) -> Array | None:
+        """Known noise in units of the scaled targets, if there is any."""
+        found = scaled_known_noise(self.known_noise, self.Y, chosen.targets)
+        return found if isinstance(found, np.ndarray) else None
+
     def some(self, keep: NDArray[Any]) -> "TrainingRows":
         """The rows of a mask or of indices."""
         weights = None if self.weights is None else self.weights[keep]
         known = None if self.known_noise is None else self.known_noise[keep]
         return replace(self, X=self.X[keep], Y=self.Y[keep], weights=weights, known_noise=known)
+
+
+def row_noise_of(learned: Array, weights: Array | None, known: Array | None) -> Array:
+    """Noise variance of every row, if each has its own that was learned."""
+    total = learned if known is None else learned + known
+    return total if weights is None else total / weights
 
 
 def as_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:

@@ -150,7 +150,7 @@ class Objective:
                 at.architecture,
                 scaled.X,
                 self.Y,
-                noise_var=noise,  # type: ignore[arg-type]
+                noise_var=noise,
                 engine=self.engine,
                 progress=False,
             )

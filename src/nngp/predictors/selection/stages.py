@@ -278,9 +278,7 @@ class _StagedSearch:
         """The best, the best of another activation, and those with other maps than theirs."""
         several = _finalists(best)[: max(2, self.problem.networks)]
         candidates = {one.candidate for one in several}
-        return several + [
-            one for one in best if one.candidate in candidates and one not in several
-        ]
+        return several + [one for one in best if one.candidate in candidates and one not in several]
 
     def _screen(self, found: Climb, stage: Stage) -> Setting:
         """Try other maps column by column."""
