@@ -147,6 +147,37 @@ def test_a_preconditioner_with_the_rows_noise_needs_few_iterations():
     close(found.mean(X[:20]), direct.mean(X[:20]), 1e-6)
 
 
+def test_a_checkpoint_serves_one_noise_only(tmp_path):
+    """It goes on where it was for the same noise, and is let alone for that of another row."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((200, 4))
+    y, noise = np.sin(3 * X[:, 0]), 10.0 ** rng.uniform(-6, 2, 200)
+    other = np.where(np.arange(200) == 77, 3 * noise, noise)
+    solver = nngp.CG(checkpoint=tmp_path, preconditioner="nystrom", rank=16)
+    seen = []
+
+    def stop(step):
+        seen.append(step.message.startswith("residual"))
+        if sum(seen) == 6:
+            raise KeyboardInterrupt
+
+    def solved(noise, progress=None):
+        return nngp.condition(NET, X, y, noise_var=noise, solver=solver, progress=progress)
+
+    whole = solved(noise)
+    with pytest.raises(KeyboardInterrupt):
+        solved(noise, stop)
+    (file,) = tmp_path.iterdir()
+    found, direct = solved(other), nngp.condition(NET, X, y, noise_var=other)
+    assert list(tmp_path.iterdir()) == [file]
+    close(found.mean(X[:9]), direct.mean(X[:9]), 1e-6)
+    seen.clear()
+    rest = solved(noise, lambda step: seen.append(step.message.startswith("residual")))
+    assert sum(seen) == whole.report.iterations - 6
+    np.testing.assert_array_equal(rest.mean(X[:9]), whole.mean(X[:9]))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_noise_in_units_of_the_kernels_scale():
     X, Xs = INPUTS["equal norms"][:N], INPUTS["equal norms"][N:]
     deep = nngp.Architecture(40, "relu", W, B)
@@ -267,6 +298,9 @@ def test_the_array_is_copied_and_shown():
     np.testing.assert_array_equal(posterior.noise_var, NOISE)
     posterior.noise_var[:] = 7.0
     np.testing.assert_array_equal(posterior.noise_var, NOISE)
+    more = conditioned("unequal norms").update(UNEQUAL[N:], np.zeros(M), noise_var=MORE).noise_var
+    again = posterior.update(UNEQUAL[N:], np.zeros(M), noise_var=MORE)
+    np.testing.assert_array_equal(again.noise_var, more)
     assert "noise_var=1e-08 to 100," in repr(posterior)
     assert posterior.report.as_dict()["noise_var_largest"] == NOISE.max()
 
