@@ -77,7 +77,13 @@ class Objective:
         X = self.inputs.scaled(at, self.count).X
         noise = np.broadcast_to(self._noise(at), len(X))
         return self.dense.evaluate(
-            at.architecture, X, self.Y, noise, criterion="loo", gradient=False
+            at.architecture,
+            X,
+            self.Y,
+            noise,
+            criterion="loo",
+            weights=self.weights,
+            gradient=False,
         )
 
     def _noise(self, at: Setting) -> Array | float:

@@ -22,12 +22,13 @@ from scipy.optimize import minimize_scalar
 from nngp._arrays import Array
 from nngp._progress import Progress, progress_for
 from nngp.architecture import Activation
-from nngp.errors import NotPositiveDefiniteError, VarianceError
+from nngp.errors import VarianceError
 from nngp.posterior.dense_evidence import DenseEvidence, is_supported
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
 from nngp.predictors.selection.effort import EFFORT, Effort
 from nngp.predictors.selection.inputs import SearchInputs, Setting
+from nngp.predictors.selection.judge import Verdict, verdict
 from nngp.predictors.selection.map_search import can_map, power_starts, screened
 from nngp.predictors.selection.objective import Objective
 from nngp.predictors.selection.problem import (
@@ -148,13 +149,18 @@ class _StagedSearch:
     def _effort(self) -> Effort:
         return EFFORT[self.problem.effort]
 
+    @property
+    def _large(self) -> int:
+        """Points of the last stages."""
+        n, effort, size = len(self.problem.X), self._effort, self.problem.size
+        return min(n, max(min(effort.points, size), int(effort.share * size)))
+
     def run(self) -> list[Hyperparameters]:
         """Run all stages and return the finalists, best first."""
         effort, n, problem = self._effort, len(self.problem.X), self.problem
         relevance = problem.learn_relevance and not problem.classes
         # Subsets are nested: each stage adds points to those of the stage before.
-        small = min(effort.points, problem.size, n)
-        large = max(small, min(int(effort.share * problem.size), n))
+        small, large = min(effort.points, problem.size, n), self._large
         best = self._climb_kinds(Stage("kind", small, effort.kind))
         best = self._choose_targets(best, Stage("targets", small, effort.targets))
         if relevance:
@@ -226,24 +232,35 @@ class _StagedSearch:
         return climbed
 
     def _choose_targets(self, best: list[Climb], stage: Stage) -> list[Climb]:
-        """Climb the leader with every other transform of the targets, and keep the best."""
-        default, leader = self._targets, best[0]
-        size = stage.points * self.problem.Y.shape[1]
-        value = leader.score * size + self._log_jacobian(default, stage.points)
-        chosen = default
+        """Climb the leader with every other transform of the targets; keep the best by evidence in
+        units of the data that predicts no worse."""
+        leader, default, points = best[0], self._targets, stage.points
+        size = points * self.problem.Y.shape[1]
+        chosen, value = default, leader.score * size + self._log_jacobian(default, points)
+        judged = self._verdict(leader) if len(self.problem.targets) > 1 else None
         for targets in self.problem.targets[1:]:
             self._targets = targets
             found = self._climb(leader.candidate, leader.setting, stage)
             if found is None:
                 break
-            reached = found.score * size + self._log_jacobian(targets, stage.points)
+            reached = found.score * size + self._log_jacobian(targets, points)
             if reached > value + (TRANSFORM_GAIN if chosen is default else 0.0):
-                chosen, value = targets, reached
+                now = self._verdict(found)
+                if judged is None or now is None or now.confirms(judged):
+                    chosen, value, judged = targets, reached, now
         self._targets = chosen
         if chosen is default:
             return best
         again = _finalists(best)[: self._effort.finalists]
         return self._climb_on(again, stage) or best
+
+    def _verdict(self, found: Climb) -> Verdict | None:
+        """Leave-one-out of a setting on the larger subset; None where it is not cheap."""
+        if not is_supported(found.setting.architecture):
+            return None
+        objective = self._objective(Stage("", self._large, 0, criterion="loo"))
+        Y = self.problem.Y[self.inputs.rows(self._large)]
+        return verdict(objective, found.setting, Y, self._targets)
 
     def _tries_maps(self, leader: Climb) -> bool:
         return (
@@ -266,6 +283,9 @@ class _StagedSearch:
             mapped = self._climb(leader.candidate, setting, stage) or mapped
         gain = (mapped.score - leader.score) * size
         if gain <= 0 or mapped.setting.kinds == self.inputs.default_kinds:
+            return best
+        before, after = self._verdict(leader), self._verdict(mapped)
+        if before is not None and after is not None and not after.confirms(before):
             return best
         kept = [leader] if gain < CLOSE else []
         maps = mapped.setting
@@ -302,13 +322,10 @@ class _StagedSearch:
         found = self._climb(leader.candidate, start, stage)
         if found is None or not np.isfinite(found.score):
             return best
-        judge = self._objective(Stage("", large, 0, criterion="loo"))
-        try:
-            before, after = (judge.left_out(one.setting).value for one in (leader, found))
-        except NotPositiveDefiniteError:
-            return best
+        before, after = self._verdict(leader), self._verdict(found)
         needed = 2.0 * len(np.unique(self.inputs.groups)) if large == small else 0.0
-        return [found] if after - before > needed else best
+        kept = before is not None and after is not None and after.confirms(before, needed)
+        return [found] if kept else best
 
     def _climb_on(self, climbs: Sequence[Climb], stage: Stage) -> list[Climb]:
         """Continue each from where it is; best first, empty if the budget is spent."""

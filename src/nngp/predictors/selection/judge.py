@@ -1,0 +1,44 @@
+"""Leave-one-out verdict on transforms and maps: what the evidence prefers must predict no worse.
+
+Two transforms of the targets, or two sets of maps, are different models, and the evidence of the
+wrong one can be larger by much: it adds up how surprising the first points were. Left out one by
+one, the points say what a prediction is worth, in the units of the data.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nngp._arrays import Array
+from nngp.errors import NotPositiveDefiniteError, VarianceError
+from nngp.predictors.scaling import TargetScaling
+from nngp.predictors.selection.inputs import Setting
+from nngp.predictors.selection.objective import Objective
+
+WORSE = 1.01  # root mean square errors up to this ratio are no worse
+
+
+class Verdict(NamedTuple):
+    """Leave-one-out log density of all targets in their units, and the error of their means."""
+
+    density: float
+    error: float  # root mean square, in deviations of the targets
+
+    def confirms(self, other: "Verdict", gain: float = 0.0) -> bool:
+        """Whether this predicts better than the other by that much, and errs no more."""
+        return self.density > other.density + gain and self.error <= WORSE * other.error
+
+
+def verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling) -> Verdict:
+    """Judge a setting on the objective's rows, whose raw targets are Y."""
+    try:
+        found = objective.left_out(at)
+    except (NotPositiveDefiniteError, VarianceError):
+        return Verdict(-np.inf, np.inf)
+    assert found.left_out is not None  # asked for
+    missed = Y - targets.undo(objective.Y - found.left_out[0])
+    w = np.ones(len(Y)) if objective.weights is None else objective.weights
+    spread = Y.var(axis=0)
+    squares = np.square(missed)[:, spread > 0] / spread[spread > 0]
+    error = np.sqrt(np.average(squares, axis=0, weights=w).mean()) if squares.size else 0.0
+    return Verdict(found.value + float(w @ targets.log_slopes(Y).sum(axis=1)), float(error))
