@@ -242,6 +242,13 @@ def test_quantile_of_a_mixture_against_brentq():
             assert one.quantile(p)[row, 0] == pytest.approx(root, rel=1e-8)
 
 
+def test_one_network_needs_no_search_by_row():
+    factors, weights = np.array([0.7, 1.0, 3.0]), np.array([0.2, 0.5, 0.3])
+    one = Predictive([PredictivePart(MEAN, VARIANCE, scaling("log"), factors, weights)])
+    for p in (1e-12, 0.025, 0.5, 0.8, 1 - 1e-9):
+        np.testing.assert_allclose(one.quantile(p), one._solved(p), rtol=1e-7)
+
+
 def test_refusals():
     with pytest.raises(ValueError, match="p must be between 0 and 1, got 1"):
         single().quantile(1)

@@ -8,7 +8,12 @@ from scipy import stats
 
 import nngp
 from nngp._fields import Fields
-from nngp.predictors.varying_noise import VaryingNoise, learn_varying_noise
+from nngp.predictors.varying_noise import (
+    VaryingNoise,
+    _log_noise,
+    _State,
+    learn_varying_noise,
+)
 
 NET = nngp.Architecture(2, "erf", 4.0, 0.5)
 
@@ -96,3 +101,13 @@ def test_saved_and_read(found):
     header["level"] = 0.0
     with pytest.raises(ValueError, match=r"noise.level is 0.0, expected a finite number above 0"):
         VaryingNoise.from_saved(Fields(header, "noise", ValueError), read, "cpu", None)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_logarithms_of_residuals_are_unbiased(outputs):
+    rng = np.random.default_rng(5)
+    n, function, noise = 20_000, 0.3, 0.7
+    residuals = rng.normal(0, np.sqrt(function + noise), (n, outputs))
+    state = _State(residuals, np.full(n, function), np.zeros(n), np.ones(n))
+    logs = _log_noise(state, np.full(n, noise))
+    assert logs.mean() == pytest.approx(np.log(noise), abs=0.06)

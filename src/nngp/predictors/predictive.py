@@ -8,11 +8,11 @@ of correlations between them is nothing.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri_exp
+from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from nngp._arrays import EPS, Array
 from nngp.predictors.targets import TargetScaling
@@ -164,22 +164,36 @@ class Predictive:
         """Probability of less than Y, (m, outputs)."""
         if self._positive:
             Y = np.maximum(Y, SMALLEST)
-        below, above = self._log_tails(Y)
+        below, above = self._log_tail(Y, 1.0), self._log_tail(Y, -1.0)
         rest = -np.expm1(np.minimum(above - self._log_total, 0.0))
         if self._positive:
             return np.asarray(rest)
         return np.asarray(np.where(below < above, np.exp(below), rest))
 
-    def _log_tails(self, Y: Array) -> tuple[Array, Array]:
-        """Log probabilities below and above Y, without the bound."""
+    def _log_tail(self, Y: Array, sign: Array | float) -> Array:
+        """Log probability below Y (above it where the sign is -1), without the bound."""
         z = np.concatenate([_over(part.standard(Y), part.factors) for part in self.parts])
-        below, above = log_ndtr(z), log_ndtr(-z)
-        return _log_sum(self._log_weights + below), _log_sum(self._log_weights + above)
+        return _log_sum(self._log_weights + log_ndtr(sign * z))
 
     def quantile(self, p: float) -> Array:
         """The value that a target exceeds with probability 1 - p, (m, outputs)."""
         if not 0 < p < 1:
             raise ValueError(f"p must be between 0 and 1, got {p}")
+        if len(self.parts) > 1:
+            return self._solved(p)
+        part, out = self.parts[0], np.empty(self.shape)
+        z = _quantile_of_factors(p, part)
+        near = (self._log_total < -EPS).any(axis=1)  # rows that the bound matters to
+        with np.errstate(over="ignore"):
+            far = part.targets.undo(part.mean + z * part.std)
+        out[~near] = far[~near]
+        if near.any():
+            some = replace(part, mean=part.mean[near], variance=part.variance[near])
+            out[near] = Predictive([some])._solved(p)
+        return np.maximum(out, SMALLEST) if self._positive else out
+
+    def _solved(self, p: float) -> Array:
+        """Quantiles by a search in every row."""
         above = np.log1p(-p) + self._log_total
         below = np.full(self.shape, np.log(p))
         if self._positive:
@@ -207,9 +221,11 @@ class Predictive:
             scale = self.parts[0].targets
             low, high = scale(each.min(axis=0)), scale(each.max(axis=0))
 
+            sign = np.where(below < above, 1.0, -1.0)  # by the smaller tail
+            tail = np.minimum(below, above)
+
             def too_high(t: Array) -> Array:
-                found = self._log_tails(scale.undo(t))
-                excess = np.where(below < above, found[0] - below, above - found[1])
+                excess = sign * (self._log_tail(scale.undo(t), sign) - tail)
                 return np.asarray(np.clip(excess, -1e100, 1e100))
 
             out = scale.undo(_root(too_high, low, high))
@@ -247,6 +263,23 @@ class Predictive:
 def _over(z: Array, factors: Array) -> Array:
     """z over each factor, (factors, ...)."""
     return np.asarray(z / factors.reshape(-1, *(1,) * z.ndim))
+
+
+def _quantile_of_factors(p: float, part: PredictivePart) -> float:
+    """Quantile of a Gaussian whose deviation is one of the factors, whatever its mean."""
+    factors, weights = part.factors, part.weights / part.weights.sum()
+    tail = min(p, 1 - p)  # the lower one: the distribution is symmetric
+    z = float(ndtri(tail))
+    if len(factors) > 1:
+        ends = np.array([z * factors.max()]), np.array([z * factors.min()])
+
+        def excess(x: Array) -> Array:
+            return np.asarray(np.log(ndtr(x[:, None] / factors) @ weights) - np.log(tail))
+
+        z = float(_root(excess, *ends)[0])
+    else:
+        z *= float(factors[0])
+    return z if p <= 0.5 else -z
 
 
 def _log_sum(terms: Array) -> Array:
