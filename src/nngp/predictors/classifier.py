@@ -36,10 +36,11 @@ from nngp.predictors.dirichlet import (
     with_copies,
 )
 from nngp.predictors.estimator import LEAVE_OUT, NNGPEstimator
+from nngp.predictors.expected_softmax import expected_softmax
 from nngp.predictors.model_file import ModelFile
 from nngp.predictors.one_hot_link import LinkSearch, OneHotLink, log_loss
 from nngp.predictors.parameters import ActivationLike, Seed, VarianceLike, check_choice
-from nngp.predictors.probability import SOFTMAX_POINTS, above_zero, mean_softmax
+from nngp.predictors.probability import above_zero
 from nngp.predictors.scaling import TargetScaling
 
 LIKELIHOODS = ("auto", "regression", "dirichlet")
@@ -176,6 +177,7 @@ budget, solver, engine, random_state, progress
         rows, weights = as_copies(weights)
         inputs, answers = inputs[rows], answers[rows]
         self.classes_, index = np.unique(answers, return_inverse=True)
+        check_class_weight(self.class_weight)
         of_class = weights_of_classes(self.class_weight, self.classes_, index, weights)
         labels = Labels(index, weights * of_class[index], len(self.classes_))
         targets = labels.one_hot()
@@ -210,7 +212,7 @@ budget, solver, engine, random_state, progress
         Xs = self._scaled(X)
         process = self._dirichlet
         if process is not None:
-            return above_zero(mean_softmax(*self._log_parameters(process, Xs)))
+            return above_zero(expected_softmax(*self._log_parameters(process, Xs)))
         # In units of the scaled targets: a common spread does not change which is largest.
         return self._link(*self.posterior_.predict(Xs, noise=self._noise_of_a_copy))
 
@@ -322,7 +324,7 @@ budget, solver, engine, random_state, progress
             inputs, labels = inputs[rows], labels.some(rows)
         matrix, few = kernel(self.architecture_, inputs), _some(len(inputs), SEARCHED)
         setting = find_setting(matrix[np.ix_(few, few)], labels.some(few))
-        table = DirichletProcess(matrix, labels, setting).left_out_probabilities(SOFTMAX_POINTS)
+        table = DirichletProcess(matrix, labels, setting).left_out_probabilities()
         return setting, LeftOut(table, labels)
 
     def _set_dirichlet(self, setting: DirichletSetting) -> None:
@@ -381,16 +383,16 @@ budget, solver, engine, random_state, progress
         (n, count), kind = posterior._targets.shape, fitted.text("class_type")
         classes = file.read_labels("classes", count, kind)
         self.classes_ = classes.astype(object) if fitted.flag("object_classes") else classes
-        weights = np.ones(n)
+        weights, noise = np.ones(n), posterior.noise_var
         if fitted["weighted_noise_var"] is not None:
             weights = file.read("row_weights", (n,))
             self.noise_var_ = fitted.number("weighted_noise_var", 0)
             if weights.min() <= 0 or (weights == 1.0).all():
                 raise file.damaged("its weights of rows are not those of weighted rows")
         labels = self._labels = Labels(posterior._targets.argmax(axis=1), weights, count)
-        least = np.min(posterior.noise_var)  # the floor, where the ladder was climbed
-        stated = labels.noise(self._noise_of_a_copy)
-        if not np.array_equal(np.maximum(stated, least), posterior.noise_var):
+        # At least the floor, where the ladder was climbed.
+        stated = np.maximum(labels.noise(np.max(self.noise_var_)), np.min(noise))
+        if np.shape(stated) != np.shape(noise) or not np.array_equal(stated, noise):
             raise file.damaged("its noise is not that of weighted rows")
         if not np.array_equal(scaling(labels.one_hot()), posterior._targets):
             raise file.damaged("its targets are not those of classes")
