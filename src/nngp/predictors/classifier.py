@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nngp._arrays import Array, Index
 from nngp._fields import Fields
-from nngp._machine import available_memory
+from nngp._machine import available_memory, single_threaded_blas
 from nngp._numbers import check_unmasked
 from nngp._progress import Callback
 from nngp.gram import kernel, kernel_diag
@@ -323,7 +323,8 @@ budget, solver, engine, random_state, progress
         if rows is not None:
             inputs, labels = inputs[rows], labels.some(rows)
         matrix, few = kernel(self.architecture_, inputs), _some(len(inputs), SEARCHED)
-        setting = find_setting(matrix[np.ix_(few, few)], labels.some(few))
+        with single_threaded_blas():  # for matrices that are too small to share
+            setting = find_setting(matrix[np.ix_(few, few)], labels.some(few))
         table = DirichletProcess(matrix, labels, setting).left_out_probabilities()
         return setting, LeftOut(table, labels)
 

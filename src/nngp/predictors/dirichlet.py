@@ -32,7 +32,7 @@ from nngp.predictors.probability import above_zero
 START = (np.log(4.0), np.log(0.01))  # logarithms of the prior variance and of α_ε
 PRIOR_DEVIATION = 2.0  # of both logarithms: so that nothing runs away where classes separate
 BOUNDS = ((np.log(0.05), np.log(500.0)), (np.log(1e-6), np.log(0.5)))
-EVALUATIONS = 30  # settings tried
+EVALUATIONS = 25  # settings tried
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ def find_setting(kernel: Array, labels: Labels) -> DirichletSetting:
     options = {
         "initial_simplex": corners,
         "maxfev": EVALUATIONS,
-        "xatol": 0.05,
-        "fatol": 1e-4,
+        "xatol": 0.1,
+        "fatol": 5e-4,
     }
     return setting(minimize(loss, start, method="Nelder-Mead", options=options).x)
 

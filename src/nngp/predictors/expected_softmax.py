@@ -49,7 +49,7 @@ def expected_softmax(mean: Array, variance: Array) -> Array:
     while start < len(order):
         rows = order[start : start + ROWS]
         widest = deviation[rows].max(axis=1)
-        rows = rows[widest <= max(1.0, 2.0 * widest[0])]
+        rows = rows[widest <= max(2.0, 2.0 * widest[0])]
         lattice = _lattice(below[rows], deviation[rows])
         rows = rows[: max(1, CHUNK // (mean.shape[1] * len(lattice)))]
         out[rows] = _on_lattice(below[rows], deviation[rows], lattice)
