@@ -8,7 +8,7 @@ import numpy as np
 
 from nngp._arrays import Array, Index
 from nngp._fields import Fields
-from nngp._machine import available_memory
+from nngp._machine import available_memory, single_threaded_blas
 from nngp.gram import kernel, kernel_diag
 from nngp.predictors.dirichlet import (
     DirichletProcess,
@@ -17,9 +17,10 @@ from nngp.predictors.dirichlet import (
     find_setting,
     with_copies,
 )
+from nngp.predictors.expected_softmax import expected_softmax
 from nngp.predictors.fitted_network import LEAVE_OUT, FittedNetwork, Machine
 from nngp.predictors.one_hot_link import LinkSearch, OneHotLink, log_loss
-from nngp.predictors.probability import SOFTMAX_POINTS, above_zero, mean_softmax
+from nngp.predictors.probability import above_zero
 
 LIKELIHOODS = ("auto", "regression", "dirichlet")
 COMPARED = 1000  # points on which the two likelihoods are compared
@@ -99,7 +100,7 @@ class ClassModel:
         """Probability of each class at encoded inputs, (m, classes); none is zero."""
         network, Xs = self.network, self.network.inputs(X)
         if self.dirichlet is not None:
-            return above_zero(mean_softmax(*self._log_parameters(self.dirichlet, Xs)))
+            return above_zero(expected_softmax(*self._log_parameters(self.dirichlet, Xs)))
         # In units of the scaled targets: a common spread does not change which is largest.
         return self.link(*network.posterior.predict(Xs, noise=network.noise(Xs, True)))
 
@@ -160,8 +161,9 @@ class ClassModel:
             inputs, labels = inputs[rows], labels.some(rows)
         matrix = kernel(self.network.architecture, inputs)
         few = _some(len(inputs), SEARCHED)
-        setting = find_setting(matrix[np.ix_(few, few)], labels.some(few))
-        table = DirichletProcess(matrix, labels, setting).left_out_probabilities(SOFTMAX_POINTS)
+        with single_threaded_blas():  # for matrices that are too small to share
+            setting = find_setting(matrix[np.ix_(few, few)], labels.some(few))
+        table = DirichletProcess(matrix, labels, setting).left_out_probabilities()
         return setting, LeftOutClasses(table, labels)
 
     def _log_parameters(self, process: DirichletProcess, Xs: Array) -> tuple[Array, Array]:

@@ -161,6 +161,7 @@ report_, columns_
             used, weights = as_copies(weights)
             inputs, answers = inputs[used], answers[used]
         self.classes_, index = np.unique(answers, return_inverse=True)
+        check_class_weight(self.class_weight)
         labels = self._labels_of(index, weights)
         rows = TrainingRows(inputs, labels.one_hot(), labels.given_weights)
         targets = TargetScaling.common(rows.Y)
@@ -363,6 +364,7 @@ report_, columns_
         labels = Labels(targets.argmax(axis=1), _read_weights(file, n), count)
         for network in self.networks_:
             _check_one_hot(file, network, labels)
+            _check_noise(file, network, labels)
         models = fitted.fields("models")
         if list(models.values) != [str(k) for k in range(len(self.networks_))]:
             raise file.damaged("its likelihoods are not those of its networks")
@@ -379,8 +381,8 @@ def _read_weights(file: ModelFile, n: int) -> Array:
     if not file.header.fields("fitted").flag("weighted"):
         return np.ones(n)
     weights = file.read("row_weights", (n,))
-    if weights.min() <= 0:
-        raise file.damaged("its weights of rows are not positive")
+    if weights.min() <= 0 or (weights == 1.0).all():
+        raise file.damaged("its weights of rows are not those of weighted rows")
     return weights
 
 
@@ -391,3 +393,13 @@ def _check_one_hot(file: ModelFile, network: FittedNetwork, labels: Labels) -> N
         raise file.damaged("its targets are not scaled as those of classes")
     if not np.array_equal(scaling(labels.one_hot()), network.posterior._targets):
         raise file.damaged("its targets are not those of classes")
+
+
+def _check_noise(file: ModelFile, network: FittedNetwork, labels: Labels) -> None:
+    """Raise ModelFileError unless a network's noise is that of the rows' weights."""
+    used: Any = network.posterior.noise_var
+    stated: Any = network.noise_var
+    if labels.is_weighted:  # at least the floor, where the ladder was climbed
+        stated = np.maximum(stated / labels.weights, np.min(used))
+    if np.shape(stated) != np.shape(used) or not np.array_equal(stated, used):
+        raise file.damaged("its noise is not that of its rows")

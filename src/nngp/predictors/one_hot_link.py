@@ -94,8 +94,15 @@ class LinkSearch:
         forms = [plain, self._scaled(plain, wide, mixed=True)]
         if len(np.unique(link.frequencies)) > 1 and len(link.frequencies) > 2:
             unequal = replace(plain, exponent=EXPONENT)
-            forms += [self._scaled(unequal, wide, mixed=mixed) for mixed in (False, True)]
-        return min(forms, key=lambda form: self._loss(form, self._truth(form)) + _numbers(form))
+            forms.append(self._scaled(unequal, wide, mixed=False))
+            # Both together only where each pays alone.
+            if self._criterion(plain) > max(self._criterion(form) for form in forms[1:]):
+                forms.append(self._scaled(unequal, wide, mixed=True))
+        return min(forms, key=self._criterion)
+
+    def _criterion(self, link: OneHotLink) -> float:
+        """Akaike's: the loss, and one nat for each number beside the scale."""
+        return self._loss(link, self._truth(link)) + (link.exponent > 0) + (link.mixing > 0)
 
     def _scaled(self, link: OneHotLink, log_scales: Interval, *, mixed: bool) -> OneHotLink:
         """Find the scale, and the mixing if it is asked for, with the exponent as it is."""
@@ -133,11 +140,6 @@ def log_loss(table: Array, labels: Index, weights: Array) -> float:
     """Mean negative log probability of the true classes, of which none counts as impossible."""
     truth = np.maximum(table[np.arange(len(labels)), labels], MIN_PROBABILITY)
     return -float(weights @ np.log(truth)) / float(weights.sum())
-
-
-def _numbers(link: OneHotLink) -> int:
-    """How many numbers the link has beside its scale."""
-    return (link.exponent > 0) + (link.mixing > 0)
 
 
 def _best_mixing(truth: Array, expected: Array, weights: Array) -> float:

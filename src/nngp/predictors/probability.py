@@ -1,17 +1,12 @@
-"""Class probabilities from Gaussian outputs, by quadrature.
+"""Class probabilities: the probability that an output is the largest, by quadrature.
 
-The outputs at a test point are independent Gaussians. Two maps to probabilities:
-
-- P(k is largest) = ∫ φ_k(t) Π_{j≠k} Φ_j(t) dt. The integrand is entire and falls like a Gaussian,
-  where the trapezoidal rule converges faster than any power of its step.
-- E[softmax_k], by the trapezoidal rule for two classes (their difference is one Gaussian), and by
-  Sobol's points for more: fixed points, so the same numbers every time, with an error of some 1e-3.
+Outputs at a test point are independent Gaussians, so P(k is largest) = ∫ φ_k(t) Π_{j≠k} Φ_j(t) dt.
+The integrand is entire and falls like a Gaussian, where the trapezoidal rule converges faster than
+any power of its step.
 """
 
-from functools import lru_cache
-
 import numpy as np
-from scipy.special import expit, log_ndtr, ndtri
+from scipy.special import log_ndtr
 
 from nngp._arrays import Array
 
@@ -19,7 +14,6 @@ REACH, STEP = 9.5, 0.125  # in deviations: beyond, the integrand is below 1e-19
 LARGEST_RATIO = 6.0  # of two deviations in a row: a smaller one is raised
 CHUNK = 2_000_000  # numbers held at a time
 FLOOR = 1e-12  # least probability of a class: nothing is impossible, and no logarithm infinite
-SOFTMAX_POINTS = 1024  # a power of two
 
 
 def largest_probability(mean: Array, variance: Array, step: float = STEP) -> Array:
@@ -45,60 +39,10 @@ def largest_probability(mean: Array, variance: Array, step: float = STEP) -> Arr
     return out
 
 
-def mean_softmax(mean: Array, variance: Array, points: int = SOFTMAX_POINTS) -> Array:
-    """E[softmax] of independent Gaussians with means and variances (m, classes); rows sum to one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> mean_softmax(np.array([[0.0, 0.0]]), np.array([[1.0, 4.0]])).round(6).tolist()
-    [[0.5, 0.5]]
-    """
-    classes = mean.shape[1]
-    if classes == 2:
-        second = _mean_logistic(mean[:, 1] - mean[:, 0], variance.sum(axis=1))
-        return np.column_stack([1.0 - second, second])
-    normal, deviation = _normal_points(classes, points), np.sqrt(variance)
-    out = np.empty_like(mean)
-    rows = max(1, CHUNK // (classes * points))
-    for start in range(0, len(mean), rows):
-        part = slice(start, start + rows)
-        drawn = mean[part, :, None] + deviation[part, :, None] * normal
-        drawn -= drawn.max(axis=1, keepdims=True)
-        np.exp(drawn, out=drawn)
-        drawn /= drawn.sum(axis=1, keepdims=True)
-        out[part] = drawn.mean(axis=2)
-    return out / out.sum(axis=1, keepdims=True)
-
-
 def above_zero(table: Array) -> Array:
     """Probabilities of which none is below `FLOOR`; rows sum to one and keep their order."""
     classes = table.shape[1]
     return table if classes == 1 else (1.0 - classes * FLOOR) * table + FLOOR
-
-
-@lru_cache(maxsize=8)
-def _normal_points(dimensions: int, points: int) -> Array:
-    """Normal deviates at Sobol's points, (dimensions, points), in the middle of their cells."""
-    from scipy.stats.qmc import Sobol  # takes a while to import
-
-    uniform = Sobol(dimensions, scramble=False).random_base2(points.bit_length() - 1)
-    # Unscrambled points lie on multiples of 1/points, each once in every dimension.
-    return np.ascontiguousarray(ndtri(uniform + 0.5 / points).T)
-
-
-def _mean_logistic(mean: Array, variance: Array) -> Array:
-    """E[1 / (1 + exp(-d))] for d of that mean and variance."""
-    nodes = np.arange(-8.5, 8.5, 1 / 32)
-    weights = np.exp(-0.5 * nodes * nodes)
-    weights /= weights.sum()
-    out = np.empty_like(mean)
-    rows = CHUNK // len(nodes)
-    for start in range(0, len(mean), rows):
-        part = slice(start, start + rows)
-        drawn = mean[part, None] + np.sqrt(variance[part, None]) * nodes
-        out[part] = expit(drawn) @ weights
-    return out
 
 
 def _of_one_variance(mean: Array, variance: Array, step: float) -> Array:
