@@ -269,6 +269,13 @@ report_, columns_
         check_is_fitted(self, "posterior_")
         return dict(self._models[0].losses)
 
+    def left_out(self) -> Array:
+        """Posterior mean of every output for training rows, each from all the others, (n, classes),
+        in units of the centred one-hot targets; of 4,000 rows at most."""
+        check_is_fitted(self, "posterior_")
+        best = self.networks_[0]
+        return best.targets.undo(best.left_out(self._machine).mean)
+
     def _mean(self, inputs: Array) -> Array:
         best = self.networks_[0]
         return best.targets.undo(best.posterior.mean(best.inputs(inputs)))

@@ -186,11 +186,13 @@ class NNGPEstimator(NNGPParameters):
         return self.networks_[0].log_evidence
 
     @property
-    def column_maps_(self) -> list[str]:
-        """The map of each input: identity, yeo-johnson with its power, log, ranks or bounded."""
+    def column_maps_(self) -> list[tuple[str, str]]:
+        """Name and map of each input: identity, yeo-johnson with its power, log, ranks, bounded."""
         check_is_fitted(self, "posterior_")
-        scaling = self.networks_[0].inputs
-        return [one.name for one in scaling.maps] or ["identity"] * len(scaling.center)
+        scaling, columns = self.networks_[0].inputs, self.columns_
+        maps = [one.name for one in scaling.maps] or ["identity"] * len(scaling.center)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(maps))])
+        return list(zip(columns.features if columns else names, maps, strict=True))
 
     @property
     def relevance_(self) -> Array:

@@ -16,7 +16,6 @@ from nngp.gram import common_var
 from nngp.linsolve import CG, Engine
 from nngp.posterior import Posterior, condition
 from nngp.posterior.serialize import arrays_of, header_of, restore
-from nngp.predictors.predictive import Predictive, PredictivePart
 from nngp.predictors.scaling import INPUT_ARRAYS, InputScaling
 from nngp.predictors.selection import Hyperparameters
 from nngp.predictors.targets import SAVED_ARRAYS, TargetScaling
@@ -41,10 +40,6 @@ class LeftOut(NamedTuple):
         """Residuals in units of their deviations, (m, outputs)."""
         out: Array = (self.Y - self.mean) / np.sqrt(self.variance)[:, None]
         return out
-
-    def predictive(self, targets: TargetScaling) -> Predictive:
-        """The predictions in the units of the data."""
-        return Predictive([PredictivePart(self.mean, self.variance[:, None], targets)])
 
 
 class Machine(NamedTuple):
@@ -222,6 +217,9 @@ class FittedNetwork:
         posterior = restore(fields.fields("posterior"), read, engine=engine, progress=progress)
         if posterior._single:
             raise fields.fail("its posterior is not that of an estimator")
+        if not isinstance(posterior.noise_var, np.ndarray):
+            if fields.number("noise_var", 0) != posterior.noise_var:
+                raise fields.wrong("noise_var", f"{posterior.noise_var}, as its posterior has it")
         return cls(
             posterior,
             _read_inputs(fields.fields("inputs"), read, posterior),

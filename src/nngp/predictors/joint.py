@@ -23,10 +23,9 @@ def joint_covariance(predictive: Predictive, covariances: list[Array]) -> Array:
     m, outputs = predictive.shape
     mean, out = predictive.mean(), np.zeros((m, m, outputs))
     for k, (part, scaled) in enumerate(zip(predictive.parts, covariances, strict=True)):
-        for factor, weight in zip(part.factors, part.weights, strict=True):
-            own, covariance = _of_part(predictive, k, float(factor), scaled)
-            away = own - mean
-            out += weight * (covariance + away[:, None] * away[None, :])
+        own, covariance = _of_part(predictive, k, part.common_factor, scaled)
+        away = own - mean
+        out += part.weights.sum() * (covariance + away[:, None] * away[None, :])
     rows = np.arange(m)
     out[rows, rows] = predictive.std() ** 2
     return out

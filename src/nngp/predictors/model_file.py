@@ -178,7 +178,9 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
         fitted = header.fields("fitted")
         if fitted["log_evidence"] is not None:
             fitted.number("log_evidence")
-        posterior = header.fields("networks").fields("0").fields("posterior")
+        best = header.fields("networks").fields("0")
+        best.number("noise_var", 0)
+        posterior = best.fields("posterior")
         posterior.fields("architecture")
         posterior.flag("factor")
         return header.values

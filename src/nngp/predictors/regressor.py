@@ -1,5 +1,6 @@
 """Regression: the posterior mean predicts, the posterior variance is its uncertainty."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from nngp.predictors.blend import Blend
 from nngp.predictors.columns import TableLike
 from nngp.predictors.doubts import warn_of_duplicates
 from nngp.predictors.estimator import NNGPEstimator, check_data
+from nngp.predictors.fitted_network import FittedNetwork, LeftOut
 from nngp.predictors.joint import joint_covariance
 from nngp.predictors.mixing import drawn_from, learn_blend, mixed_mean
 from nngp.predictors.model_file import ModelFile
@@ -115,8 +117,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         Noise variance in units of the scaled targets.
     target_transform_ : str
         The transform that was chosen.
-    column_maps_ : list of str
-        The map of each input.
+    column_maps_ : list of (str, str)
+        Name and map of each input.
     networks_, network_weights_ : tuple of FittedNetwork, array
         The networks kept, each with its `posterior`, `inputs` and `targets`, and their shares. The
         first is described by the attributes that are of one network.
@@ -292,6 +294,12 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         return self.networks_[0].targets.transform
 
     @property
+    def noise_floor_(self) -> float:
+        """Least noise variance by the resolution of the targets, in units of the scaled ones."""
+        check_is_fitted(self, "posterior_")
+        return self.networks_[0].targets.noise_floor
+
+    @property
     def network_weights_(self) -> Array:
         """Share of each of `networks_` in the predictions."""
         check_is_fitted(self, "posterior_")
@@ -366,6 +374,15 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         out = np.moveaxis(out, 0, -1)
         return out[:, 0] if self._single else out
 
+    def left_out(self) -> Predictive:
+        """Predictions for training rows, each from all the others, without refitting.
+
+        Of all rows up to 4,000 and with a Cholesky factor; otherwise of 4,000 of them, from these.
+        """
+        check_is_fitted(self, "posterior_")
+        found = [one.left_out(self._machine) for one in self.networks_]
+        return _predictive_of(found, self.networks_, self._blend)
+
     def _rows(
         self,
         X: TableLike,
@@ -429,8 +446,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             return None
         best = self.networks_[0]
         left_out = best.left_out(self._machine, MOST_ROWS)
-        mean = left_out.predictive(best.targets).mean()
-        which = left_out.rows
+        which, plain = left_out.rows, Blend.plain()
+        mean = _predictive_of([left_out], [best], plain).mean()
         return compare_with_trees(rows.X[which], rows.Y[which, 0], mean[:, 0], classes=False)
 
     def _learn_blend(self) -> None:
@@ -493,3 +510,11 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         self.trees_ = read_trees(fitted)
         if self._single and self.posterior_._targets.shape[1] > 1:
             raise fitted.wrong("single", "false, as there are several outputs")
+
+
+def _predictive_of(
+    left_out: Sequence[LeftOut], networks: Sequence[FittedNetwork], blend: Blend
+) -> Predictive:
+    """Predictions of rows left out, in the units of the data."""
+    means, variances = zip(*((one.mean, one.variance[:, None]) for one in left_out), strict=True)
+    return blend.predictive(means, variances, [one.targets for one in networks])

@@ -12,7 +12,7 @@ from nngp.terminal.tables import column_of
 
 
 @dataclass(frozen=True)
-class TrainingRows:
+class FitRows:
     """Rows to learn from, with what `fit` is told of each of them."""
 
     table: InputTable
@@ -38,7 +38,7 @@ def check_aside(table: InputTable, options: FitOptions) -> None:
         raise UsageError(f"column '{twice[0]}' is named for two purposes; leave one out")
 
 
-def training_rows(table: InputTable, options: FitOptions, *, classes: bool) -> TrainingRows:
+def training_rows(table: InputTable, options: FitOptions, *, classes: bool) -> FitRows:
     """Read weights and noise; rows of weight 0 are left out, and that is said."""
     if classes and options.noise_column is not None:
         raise UsageError("--noise-column is for regression; leave it out")
@@ -46,7 +46,7 @@ def training_rows(table: InputTable, options: FitOptions, *, classes: bool) -> T
     if options.noise_column is not None:
         told["noise_var"] = _amounts(table, options.noise_column, "variances of the noise")
     if options.weights is None:
-        return TrainingRows(table, told)
+        return FitRows(table, told)
     weights = _amounts(table, options.weights, "weights")
     counts = weights > 0
     if not counts.any():
@@ -54,7 +54,7 @@ def training_rows(table: InputTable, options: FitOptions, *, classes: bool) -> T
     if not counts.all():
         print_message(f"{int((~counts).sum())} row(s) of weight 0 are left out")
     told = {name: values[counts] for name, values in told.items()}
-    return TrainingRows(table.rows(counts), told | {"sample_weight": weights[counts]})
+    return FitRows(table.rows(counts), told | {"sample_weight": weights[counts]})
 
 
 def _amounts(table: InputTable, name: str, what: str) -> Array:

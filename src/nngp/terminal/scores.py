@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from nngp._arrays import Array
 from nngp.predictors import NNGPClassifier, NNGPRegressor
@@ -21,7 +20,6 @@ LOG_EVIDENCE = {  # of all rows that were fitted, by the kind of model
 }
 MOST_ROWS = 4000  # up to which fit judges itself by leaving each row out
 COVERAGE = 0.95
-HALF = float(ndtri(0.5 + COVERAGE / 2))  # half of such an interval, in deviations
 LEAST = 1e-15  # probability that a class counts as at least
 
 
@@ -29,14 +27,14 @@ def leave_one_out_scores(model: Model, answers: NDArray[Any]) -> dict[str, float
     """Scores of each row predicted from the others: without a test set."""
     if model.report_.solver != "cholesky" or not 1 < model.posterior_.n <= MOST_ROWS:
         return {}
-    found = model.posterior_.leave_one_out(noise=True)
-    mean = model._target_scaling.undo(found.mean)
+    left_out = model.left_out()
     if isinstance(model, NNGPClassifier):
-        right = model.classes_[mean.argmax(axis=1)] == answers
+        right = model.classes_[left_out.argmax(axis=1)] == answers
         return {"leave-one-out accuracy": float(right.mean())}
-    std = np.sqrt(found.variance) * model._target_scaling.spread
-    middle, half = mean[:, 0], HALF * std
-    scores = _regression_scores(answers, middle, std, (middle - half, middle + half))
+    low, high = left_out.interval(COVERAGE)
+    mean = left_out.mean()[:, 0]
+    density = left_out.log_density(answers[:, None])[:, 0]
+    scores = _regression_scores(answers, mean, density, (low[:, 0], high[:, 0]))
     return {f"leave-one-out {name}": value for name, value in scores.items()}
 
 
@@ -46,11 +44,11 @@ def table_scores(
     """Scores of predictions compared with the answers."""
     if isinstance(model, NNGPClassifier):
         return _class_scores(model, X, target.labels(answers))
-    mean, std = model.predict(X, return_std=True)
+    mean, y = model.predict(X), target.amounts(answers)
     with warnings.catch_warnings():  # what is to say of these rows has just been said
         warnings.simplefilter("ignore")
-        interval = model.predict_interval(X, COVERAGE)
-    return _regression_scores(target.amounts(answers), mean, std, interval)
+        interval, density = model.predict_interval(X, COVERAGE), model.log_density(X, y)
+    return _regression_scores(y, mean, density, interval)
 
 
 def _class_scores(model: NNGPClassifier, X: InputTable, labels: Labels) -> dict[str, float | None]:
@@ -71,10 +69,9 @@ def _class_scores(model: NNGPClassifier, X: InputTable, labels: Labels) -> dict[
 
 
 def _regression_scores(
-    y: Array, mean: Array, std: Array, interval: tuple[Array, Array]
+    y: Array, mean: Array, density: Array, interval: tuple[Array, Array]
 ) -> dict[str, float | None]:
     missed, spread = y - mean, float(np.mean((y - y.mean()) ** 2))
-    density = -0.5 * np.log(2 * np.pi * std**2) - 0.5 * (missed / std) ** 2
     return {
         "RMSE": float(np.sqrt(np.mean(missed**2))),
         "R²": 1 - float(np.mean(missed**2)) / spread if spread > 0 else None,

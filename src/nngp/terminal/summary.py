@@ -56,7 +56,8 @@ def _choices(model: Model) -> dict[str, object]:
 
 def facts_of(header: Mapping[str, Any], columns: Columns | None) -> dict[str, object]:
     """What the header of a model file says of it."""
-    notes, posterior, fitted = header["notes"], header["posterior"], header["fitted"]
+    notes, fitted, best = header["notes"], header["fitted"], header["networks"]["0"]
+    posterior = best["posterior"]
     evidence = fitted["log_evidence"]  # none without a factor
     name = LOG_EVIDENCE.get(header["kind"], "log evidence")
     summary, trees = notes.get("summary"), fitted.get("trees")
@@ -71,7 +72,7 @@ def facts_of(header: Mapping[str, Any], columns: Columns | None) -> dict[str, ob
         **(summary if isinstance(summary, dict) else {}),
         **({} if trees is None else {"trees": trees}),
         **posterior["architecture"],
-        "noise_var": posterior["noise_var"],
+        "noise_var": best["noise_var"],
         "factor in file": posterior["factor"],
         "columns": columns.used if columns else [],
         "kinds of columns": columns.kinds if columns else {},

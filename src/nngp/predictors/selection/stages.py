@@ -26,7 +26,7 @@ from nngp.errors import VarianceError
 from nngp.posterior.dense_evidence import DenseEvidence, is_supported
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
-from nngp.predictors.selection.effort import EFFORT, Effort
+from nngp.predictors.selection.effort import EFFORT, SearchEffort
 from nngp.predictors.selection.inputs import SearchInputs, Setting
 from nngp.predictors.selection.judge import Verdict, verdict
 from nngp.predictors.selection.map_search import can_map, power_starts, screened
@@ -146,7 +146,7 @@ class _StagedSearch:
         self._targets = self.problem.targets[0]
 
     @property
-    def _effort(self) -> Effort:
+    def _effort(self) -> SearchEffort:
         return EFFORT[self.problem.effort]
 
     @property
