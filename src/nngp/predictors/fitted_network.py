@@ -217,14 +217,14 @@ class FittedNetwork:
         posterior = restore(fields.fields("posterior"), read, engine=engine, progress=progress)
         if posterior._single:
             raise fields.fail("its posterior is not that of an estimator")
-        if not isinstance(posterior.noise_var, np.ndarray):
-            if fields.number("noise_var", 0) != posterior.noise_var:
-                raise fields.wrong("noise_var", f"{posterior.noise_var}, as its posterior has it")
+        noise_var, used = fields.number("noise_var", 0), posterior.noise_var
+        if not isinstance(used, np.ndarray) and noise_var != used:
+            raise fields.wrong("noise_var", f"{used}, as its posterior has it")
         return cls(
             posterior,
             _read_inputs(fields.fields("inputs"), read, posterior),
             _read_targets(fields.fields("targets"), read, posterior),
-            fields.number("noise_var", 0),
+            noise_var,
             _read_varying(fields, read, posterior, engine, progress),
         )
 

@@ -27,10 +27,10 @@ def leave_one_out_scores(model: Model, answers: NDArray[Any]) -> dict[str, float
     """Scores of each row predicted from the others: without a test set."""
     if model.report_.solver != "cholesky" or not 1 < model.posterior_.n <= MOST_ROWS:
         return {}
-    left_out = model.left_out()
     if isinstance(model, NNGPClassifier):
-        right = model.classes_[left_out.argmax(axis=1)] == answers
+        right = model.classes_[model.left_out().argmax(axis=1)] == answers
         return {"leave-one-out accuracy": float(right.mean())}
+    left_out = model.left_out()
     low, high = left_out.interval(COVERAGE)
     mean = left_out.mean()[:, 0]
     density = left_out.log_density(answers[:, None])[:, 0]

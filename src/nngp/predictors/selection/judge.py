@@ -11,9 +11,9 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp.errors import NotPositiveDefiniteError, VarianceError
-from nngp.predictors.scaling import TargetScaling
 from nngp.predictors.selection.inputs import Setting
 from nngp.predictors.selection.objective import Objective
+from nngp.predictors.targets import TargetScaling
 
 WORSE = 1.01  # root mean square errors up to this ratio are no worse
 
