@@ -118,8 +118,8 @@ class NNGPEstimator(NNGPParameters):
 
     def _maps(self, kind: str) -> str:
         """Whether columns may get maps: where their scaling was left to the search."""
-        free = self.input_scaling == "auto" and not self._relevance_is_given
-        return os.environ.get("MAPS", "auto") if free else "identity"
+        kept = self._relevance_is_given or self.relevance is False
+        return "auto" if kind == "auto" and not kept else "identity"
 
     def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
         """Seconds and bytes that `fit` will take for inputs of that shape."""
