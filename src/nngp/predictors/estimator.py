@@ -145,8 +145,8 @@ class NNGPEstimator(NNGPParameters):
     @property
     def _maps(self) -> str:
         """Whether columns may get maps: not where their scaling or relevances were given."""
-        free = self.input_scaling == "auto" and not self._relevance_is_given
-        return self.column_maps if free else "identity"
+        given = self._relevance_is_given or self.relevance is False
+        return self.column_maps if self.input_scaling == "auto" and not given else "identity"
 
     def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
         """Seconds and bytes that `fit` will take for inputs of that shape."""

@@ -9,6 +9,7 @@ from scipy.optimize import minimize_scalar
 from nngp._arrays import Array, Mask
 
 POWERS = (-2.0, 4.0)  # bounds of λ
+MOST = 700.0  # of an exponent: exp of it is 1e304
 
 
 def transformed(t: Array, power: Array) -> tuple[Array, Array]:
@@ -20,7 +21,7 @@ def transformed(t: Array, power: Array) -> tuple[Array, Array]:
 def from_logs(size: Array, negative: Mask, power: Array) -> tuple[Array, Array]:
     """The same from L and the sign, which a search computes once."""
     exponent = np.where(negative, 2.0 - power, power)
-    y = exponent * size
+    y = np.minimum(exponent * size, MOST)
     grown = np.expm1(y)
     small = np.abs(y) < 1e-4
     safe = np.where(small, 1.0, y)

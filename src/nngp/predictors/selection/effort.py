@@ -20,7 +20,7 @@ class SearchEffort:
 
 
 EFFORT = {
-    "fast": SearchEffort(200, 6, 4, 10, 8, 0, 10, 1, 0.5, 2),
-    "normal": SearchEffort(300, 10, 6, 20, 14, 6, 20, 2, 1.0, 4),
-    "thorough": SearchEffort(500, 16, 10, 40, 25, 12, 60, 4, 2.0, 4),
+    "fast": SearchEffort(200, 6, 6, 10, 8, 0, 10, 1, 0.5, 2),
+    "normal": SearchEffort(300, 10, 10, 20, 14, 6, 20, 2, 1.0, 4),
+    "thorough": SearchEffort(500, 16, 16, 40, 25, 12, 60, 4, 2.0, 4),
 }

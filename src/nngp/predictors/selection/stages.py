@@ -1,8 +1,8 @@
 """Stages of the search by evidence or leave-one-out density.
 
 1. `kind`: every activation and depth, on a small subset of the points.
-2. `targets`: the transforms of the targets, with the best of these.
-3. `relevance`: the best few, with a relevance for each group of inputs.
+2. `relevance`: the best few, with a relevance for each group of inputs.
+3. `targets`: the transforms of the targets, with the best of these.
 4. `maps`: the maps of columns, with the best of these; then the others with these maps.
 5. `more data`, `last`: the best two, then the finalists, on a larger subset.
 6. `noise`: the noise variance alone, on a still larger subset.
@@ -159,28 +159,49 @@ class _StagedSearch:
         """Run all stages and return the finalists, best first."""
         effort, n, problem = self._effort, len(self.problem.X), self.problem
         relevance = problem.learn_relevance and not problem.classes
-        # Subsets are nested: each stage adds points to those of the stage before.
-        small, large = min(effort.points, problem.size, n), self._large
+        small = min(effort.points, problem.size, n)
         best = self._climb_kinds(Stage("kind", small, effort.kind))
-        best = self._choose_targets(best, Stage("targets", small, effort.targets))
         if relevance:
             stage = Stage("relevance", small, effort.relevance, True)
             best = self._climb_on(_finalists(best)[: effort.finalists], stage) or best
+        default, plain = self._targets, best
+        best = self._choose_targets(best, Stage("targets", small, effort.targets, relevance))
+        found = self._finish(best, small, relevance)
+        if self._targets is not default:
+            found = self._confirmed(found, plain, small, relevance)
+        count = min(n, effort.noise_factor * self._large)
+        if found[0].candidate.noise_var is None and count > self._large:
+            found = [self._refit_noise(one, Stage("noise", count, NOISE_STEPS)) for one in found]
+        self.table.chosen = found[0].setting
+        return [self._as_hyperparameters(one.setting) for one in found]
+
+    def _finish(self, best: list[Climb], small: int, relevance: bool) -> list[Climb]:
+        """Choose maps, climb on more data, and return the finalists, best first."""
+        # Subsets are nested: each stage adds points to those of the stage before.
+        effort, problem, large = self._effort, self.problem, self._large
         if self._tries_maps(best[0]):
             best = self._choose_maps(best, Stage("maps", small, effort.maps, relevance))
         if problem.classes and problem.learn_relevance:
-            best = self._relevances_of_classes(best, small, large)
+            best = self._relevances_of_classes(best, small)
         if large > small and effort.more:  # the order of the best may change with more data
             stage = Stage("more data", large, effort.more, relevance)
             best = self._climb_on(self._for_more_data(best), stage) or best
         finalists = _distinct(best)[: problem.networks]
         last = self._climb_on(finalists, Stage("last", large, effort.last, relevance))
-        found = _distinct(last or best)[: problem.networks]
-        count = min(n, effort.noise_factor * large)
-        if found[0].candidate.noise_var is None and count > large:
-            found = [self._refit_noise(one, Stage("noise", count, NOISE_STEPS)) for one in found]
-        self.table.chosen = found[0].setting
-        return [self._as_hyperparameters(one.setting) for one in found]
+        return _distinct(last or best)[: problem.networks]
+
+    def _confirmed(
+        self, found: list[Climb], plain: list[Climb], small: int, relevance: bool
+    ) -> list[Climb]:
+        """Finish without a transform of the targets, too, and keep what predicts better."""
+        chosen, judged = self._targets, self._verdict(found[0])
+        self._targets = self.problem.targets[0]
+        rival = self._finish(plain, small, relevance)
+        other = self._verdict(rival[0])
+        if judged is not None and other is not None and not judged.confirms(other):
+            return rival
+        self._targets = chosen
+        return found
 
     def _climb_kinds(self, stage: Stage) -> list[Climb]:
         """Climb every candidate; best first.
@@ -309,7 +330,7 @@ class _StagedSearch:
 
         return screened(self.inputs, found.setting, score, self.budget.may_spend)
 
-    def _relevances_of_classes(self, best: list[Climb], small: int, large: int) -> list[Climb]:
+    def _relevances_of_classes(self, best: list[Climb], small: int) -> list[Climb]:
         """Find relevances by leave-one-out: the evidence of one-hot targets counts each point once
         for every class. They are kept if more points, left out one by one, confirm them."""
         leader = best[0]
@@ -323,7 +344,7 @@ class _StagedSearch:
         if found is None or not np.isfinite(found.score):
             return best
         before, after = self._verdict(leader), self._verdict(found)
-        needed = 2.0 * len(np.unique(self.inputs.groups)) if large == small else 0.0
+        needed = 2.0 * len(np.unique(self.inputs.groups)) if self._large == small else 0.0
         kept = before is not None and after is not None and after.confirms(before, needed)
         return [found] if kept else best
 
