@@ -33,9 +33,9 @@ from nngp.predictors.model_file import ModelFile, as_json, write_model
 from nngp.predictors.parameters import VARIANCES, NNGPParameters, check_choice
 from nngp.predictors.saved_fit import (
     check_log_evidence,
-    count_inputs,
     read_columns,
     read_input_scaling,
+    read_medians,
     read_names,
     read_seen_range,
     read_selection,
@@ -63,9 +63,8 @@ def check_data(values: Any, name: str) -> None:
 class NNGPEstimator(NNGPParameters):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
-    _medians: Array | None  # of the inputs, unless an encoder has them
-
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
+    _medians: Array | None  # of the inputs, unless an encoder has them
     _seen: SeenRange | None = None  # unknown with few points
 
     def __sklearn_tags__(self) -> Any:
@@ -316,10 +315,11 @@ class NNGPEstimator(NNGPParameters):
         if posterior._single:
             raise file.damaged("its posterior is not that of an estimator")
         self.columns_ = read_columns(file)
-        self._medians = None if self.columns_ else file.read("input_median", (count_inputs(file),))
         inputs, targets = read_input_scaling(file, posterior), read_target_scaling(file, posterior)
         self._set_fit(posterior, inputs, targets)
-        self._seen = read_seen_range(file, inputs.factor, self.columns_)
+        self._medians = None if self.columns_ else read_medians(file)
+        fills = self.columns_.fills if self.columns_ else self._medians
+        self._seen = read_seen_range(file, inputs.factor, fills)
         self.selection_ = read_selection(file)
         factored = self.report_.solver == "cholesky"
         check_log_evidence(file, self.log_evidence_ if factored else None)
