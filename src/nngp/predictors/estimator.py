@@ -62,9 +62,8 @@ def check_data(values: Any, name: str) -> None:
 class NNGPEstimator(NNGPParameters):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
-    _medians: Array | None  # of the inputs, unless an encoder has them
-
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
+    _medians: Array | None  # of the inputs, unless an encoder has them
     _seen: SeenRange | None = None  # unknown with few points
 
     def __sklearn_tags__(self) -> Any:
@@ -322,7 +321,8 @@ class NNGPEstimator(NNGPParameters):
         self._medians = None if self.columns_ else file.read("input_median", (d,))
         with file.reporting_damage():
             self._check_saved(d)
-        self._seen = read_seen_range(file, inputs.raw_factor, self.columns_)
+        fills = self.columns_.fills if self.columns_ else self._medians
+        self._seen = read_seen_range(file, inputs.raw_factor, fills)
         self.selection_ = read_selection(file)
         factored = self.report_.solver == "cholesky"
         check_log_evidence(file, self.log_evidence_ if factored else None)

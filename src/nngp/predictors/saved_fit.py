@@ -79,15 +79,16 @@ def read_columns(file: ModelFile, inputs: int) -> Columns | None:
     return columns
 
 
-def read_seen_range(file: ModelFile, factor: Array, columns: Columns | None) -> SeenRange | None:
-    """The range of every input in training, with medians in it; None where it is not known."""
+def read_seen_range(file: ModelFile, factor: Array, fills: Array | None) -> SeenRange | None:
+    """The range of every input in training, with what stands for a missing value in it; None where
+    it is not known."""
     values = file.header.fields("fitted")
     if values["row_size"] is None:
         return None
     low, high = (file.read(name, factor.shape) for name in ("input_low", "input_high"))
     if (low > high).any():
         raise file.damaged("the least value of an input is above its largest")
-    if columns is not None and ((columns.fills < low) | (columns.fills > high)).any():
+    if fills is not None and ((fills < low) | (fills > high)).any():
         raise file.damaged("the median of an input is not between its least and largest value")
     return SeenRange(low, high, factor, values.number("row_size", 0))
 
