@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Effort:
+class SearchEffort:
     """Points of the first stages, L-BFGS steps of each stage, and networks kept after the first."""
 
     points: int
@@ -20,7 +20,7 @@ class Effort:
 
 
 EFFORT = {
-    "fast": Effort(200, 6, 6, 10, 8, 0, 10, 1, 0.5, 2),
-    "normal": Effort(300, 10, 10, 20, 14, 6, 20, 2, 1.0, 4),
-    "thorough": Effort(500, 16, 16, 40, 25, 12, 60, 4, 2.0, 4),
+    "fast": SearchEffort(200, 6, 6, 10, 8, 0, 10, 1, 0.5, 2),
+    "normal": SearchEffort(300, 10, 10, 20, 14, 6, 20, 2, 1.0, 4),
+    "thorough": SearchEffort(500, 16, 16, 40, 25, 12, 60, 4, 2.0, 4),
 }

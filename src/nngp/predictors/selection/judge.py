@@ -16,6 +16,7 @@ from nngp.predictors.selection.inputs import Setting
 from nngp.predictors.selection.objective import Objective
 
 WORSE = 1.01  # root mean square errors up to this ratio are no worse
+SURE = 1.5  # deviations by which classes must be predicted more often
 
 
 class Verdict(NamedTuple):
@@ -27,6 +28,26 @@ class Verdict(NamedTuple):
     def confirms(self, other: "Verdict", gain: float = 0.0) -> bool:
         """Whether this predicts better than the other by that much, and errs no more."""
         return self.density > other.density + gain and self.error <= WORSE * other.error
+
+
+def more_are_right(objective: Objective, at: Setting, other: Setting) -> bool:
+    """Whether, left out one by one, more classes are predicted than at the other setting, by more
+    than chance explains: of the rows that only one predicts."""
+    try:
+        means = [objective.Y - _residuals(objective, one) for one in (at, other)]
+    except (NotPositiveDefiniteError, VarianceError):
+        return False
+    truth = objective.Y.argmax(axis=1)
+    first, second = (mean.argmax(axis=1) == truth for mean in means)
+    won, lost = int((first & ~second).sum()), int((second & ~first).sum())
+    return won - lost > SURE * np.sqrt(won + lost)
+
+
+def _residuals(objective: Objective, at: Setting) -> Array:
+    """Leave-one-out residuals of the scaled targets."""
+    found = objective.left_out(at).left_out
+    assert found is not None  # asked for
+    return found[0]
 
 
 def verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling) -> Verdict:
