@@ -16,6 +16,7 @@ from nngp.predictors.selection.inputs import Setting
 from nngp.predictors.selection.objective import Objective
 
 WORSE = 1.01  # root mean square errors up to this ratio are no worse
+WORSE_MAPS = 1.05  # the same of maps, which are judged before they are climbed on more data
 SURE = 1.5  # deviations by which classes must be predicted more often
 
 
@@ -25,9 +26,9 @@ class Verdict(NamedTuple):
     density: float
     error: float  # root mean square, in deviations of the targets
 
-    def confirms(self, other: "Verdict", gain: float = 0.0) -> bool:
-        """Whether this predicts better than the other by that much, and errs no more."""
-        return self.density > other.density + gain and self.error <= WORSE * other.error
+    def confirms(self, other: "Verdict", worse: float = WORSE) -> bool:
+        """Whether this predicts better than the other, and errs no more but for that ratio."""
+        return self.density > other.density and self.error <= worse * other.error
 
 
 def more_are_right(objective: Objective, at: Setting, other: Setting) -> bool:

@@ -29,7 +29,7 @@ from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
 from nngp.predictors.selection.effort import EFFORT, SearchEffort
 from nngp.predictors.selection.inputs import SearchInputs, Setting
-from nngp.predictors.selection.judge import Verdict, more_are_right, verdict
+from nngp.predictors.selection.judge import WORSE_MAPS, Verdict, more_are_right, verdict
 from nngp.predictors.selection.map_search import can_map, power_starts, screened
 from nngp.predictors.selection.objective import Objective
 from nngp.predictors.selection.problem import (
@@ -306,7 +306,7 @@ class _StagedSearch:
         if gain <= 0 or mapped.setting.kinds == self.inputs.default_kinds:
             return best
         before, after = self._verdict(leader), self._verdict(mapped)
-        if before is not None and after is not None and not after.confirms(before):
+        if before is not None and after is not None and not after.confirms(before, WORSE_MAPS):
             return best
         kept = [leader] if gain < CLOSE else []
         maps = mapped.setting
