@@ -5,6 +5,7 @@ wrong one can be larger by much: it adds up how surprising the first points were
 one, the points say what a prediction is worth, in the units of the data.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from nngp.predictors.targets import TargetScaling
 
 WORSE = 1.01  # root mean square errors up to this ratio are no worse
 WORSE_MAPS = 1.05  # the same of maps, which are judged before they are climbed on more data
+NOISES = (1.0, 4.0, 16.0)
 SURE = 1.5  # deviations by which classes must be predicted more often
 
 
@@ -53,7 +55,13 @@ def _residuals(objective: Objective, at: Setting) -> Array:
 
 
 def verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling) -> Verdict:
-    """Judge a setting on the objective's rows, whose raw targets are Y."""
+    """Judge a setting on the objective's rows, whose raw targets are Y, with the best of a few
+    noises: that of fewer points is too small for more of them."""
+    settings = [replace(at, noise_var=at.noise_var * factor) for factor in NOISES]
+    return max(_verdict(objective, one, Y, targets) for one in settings)
+
+
+def _verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling) -> Verdict:
     try:
         found = objective.left_out(at)
     except (NotPositiveDefiniteError, VarianceError):
