@@ -172,7 +172,7 @@ def test_the_section_replaces_what_is_between_the_marks(tmp_path):
     regression = [
         record(m, "wine_red", s, "uci", **{f"{prefix}{name}": v for prefix in ("", "without_twins.")
                for name, v in (("rmse", r), ("log_likelihood", -r), ("coverage", 0.95))})
-        for m, r in (("nngp", 0.5), ("catboost", 0.625))
+        for m, r in (("nngp", 0.5), ("catboost", 0.625), ("ridge", 0.75))
         for s in (0, 1)
     ]  # fmt: skip
     classes = [

@@ -74,7 +74,7 @@ def is_supported(architecture: Architecture) -> bool:
     return key is not None and key[0] not in JUMPS and architecture.depth <= DEEPEST
 
 
-class Buffers:
+class EvaluationArrays:
     """Arrays that are used again by the next evaluation: new memory costs more than the sums."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class DenseEvidence:
     evaluation at a time, as all use the same memory."""
 
     pool: Executor | None = None
-    workspace: Buffers = field(default_factory=Buffers)
+    workspace: EvaluationArrays = field(default_factory=EvaluationArrays)
 
     def evaluate(
         self,
@@ -140,7 +140,7 @@ class DenseEvidence:
 
     def matrix(self, architecture: Architecture, X: Array) -> Array:
         """The kernel's lower triangle, with its diagonal."""
-        net = _Recursion(architecture, X, self.pool, Buffers())
+        net = _Recursion(architecture, X, self.pool, EvaluationArrays())
         K = net.matrix()
         K.flat[:: len(K) + 1] = net.variances[-1]
         return K
@@ -218,7 +218,11 @@ class _Recursion:
     """Eq. 5 for all pairs, forwards and backwards."""
 
     def __init__(
-        self, architecture: Architecture, X: Array, pool: Executor | None, workspace: Buffers
+        self,
+        architecture: Architecture,
+        X: Array,
+        pool: Executor | None,
+        workspace: EvaluationArrays,
     ) -> None:
         self.architecture, self.X, self.pool = architecture, X, pool
         self.workspace = workspace

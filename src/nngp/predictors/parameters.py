@@ -151,7 +151,6 @@ class NNGPParameters(BaseEstimator):
                     "or 'loo'; pass relevance='auto' otherwise"
                 )
             return bool(self.relevance)
-        # One-hot targets count each point once per class, so their evidence is overconfident.
         return _is_auto(self.relevance) and possible and 1 < d <= n
 
 

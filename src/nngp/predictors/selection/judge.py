@@ -5,17 +5,22 @@ wrong one can be larger by much: it adds up how surprising the first points were
 one, the points say what a prediction is worth, in the units of the data.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from nngp._arrays import Array
 from nngp.errors import NotPositiveDefiniteError, VarianceError
+from nngp.predictors.blend import Blend
 from nngp.predictors.selection.inputs import Setting
 from nngp.predictors.selection.objective import Objective
 from nngp.predictors.targets import TargetScaling
 
 WORSE = 1.01  # root mean square errors up to this ratio are no worse
+WORSE_MAPS = 1.05  # the same of maps, which are judged before they are climbed on more data
+NOISES = (1.0, 4.0, 16.0)
+SURE = 1.5  # deviations by which classes must be predicted more often
 
 
 class Verdict(NamedTuple):
@@ -24,13 +29,39 @@ class Verdict(NamedTuple):
     density: float
     error: float  # root mean square, in deviations of the targets
 
-    def confirms(self, other: "Verdict", gain: float = 0.0) -> bool:
-        """Whether this predicts better than the other by that much, and errs no more."""
-        return self.density > other.density + gain and self.error <= WORSE * other.error
+    def confirms(self, other: "Verdict", worse: float = WORSE) -> bool:
+        """Whether this predicts better than the other, and errs no more but for that ratio."""
+        return self.density > other.density and self.error <= worse * other.error
+
+
+def more_are_right(objective: Objective, at: Setting, other: Setting) -> bool:
+    """Whether, left out one by one, more classes are predicted than at the other setting, by more
+    than chance explains: of the rows that only one predicts."""
+    try:
+        means = [objective.Y - _residuals(objective, one) for one in (at, other)]
+    except (NotPositiveDefiniteError, VarianceError):
+        return False
+    truth = objective.Y.argmax(axis=1)
+    first, second = (mean.argmax(axis=1) == truth for mean in means)
+    won, lost = int((first & ~second).sum()), int((second & ~first).sum())
+    return won - lost > SURE * np.sqrt(won + lost)
+
+
+def _residuals(objective: Objective, at: Setting) -> Array:
+    """Leave-one-out residuals of the scaled targets."""
+    found = objective.left_out(at).left_out
+    assert found is not None  # asked for
+    return found[0]
 
 
 def verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling) -> Verdict:
-    """Judge a setting on the objective's rows, whose raw targets are Y."""
+    """Judge a setting on the objective's rows, whose raw targets are Y, with the best of a few
+    noises: that of fewer points is too small for more of them."""
+    settings = [replace(at, noise_var=at.noise_var * factor) for factor in NOISES]
+    return max(_verdict(objective, one, Y, targets) for one in settings)
+
+
+def _verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling) -> Verdict:
     try:
         found = objective.left_out(at)
     except (NotPositiveDefiniteError, VarianceError):
@@ -41,4 +72,15 @@ def verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling)
     spread = Y.var(axis=0)
     squares = np.square(missed)[:, spread > 0] / spread[spread > 0]
     error = np.sqrt(np.average(squares, axis=0, weights=w).mean()) if squares.size else 0.0
-    return Verdict(found.value + float(w @ targets.log_slopes(Y).sum(axis=1)), float(error))
+    density = _log_densities(*found.left_out, targets.log_slopes(Y))
+    return Verdict(float(w @ density.sum(axis=1)), float(error))
+
+
+def _log_densities(residuals: Array, variance: Array, slopes: Array) -> Array:
+    """Log densities of points left out as a fit predicts them in the end: with the mixture of
+    widths that suits them, so that one surprise does not decide."""
+    z = residuals / np.sqrt(variance)[:, None]
+    plain = slopes - 0.5 * np.log(2 * np.pi * variance)[:, None]
+    blend = Blend.learn(z.reshape(-1, 1), (plain - 0.5 * z**2).reshape(-1, 1))
+    widths = np.exp(-0.5 * (z[..., None] / blend.factors) ** 2) / blend.factors
+    return np.asarray(plain + np.log(np.maximum(widths @ blend.weights[0], 1e-300)))

@@ -28,7 +28,7 @@ from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
 from nngp.predictors.selection.effort import EFFORT, SearchEffort
 from nngp.predictors.selection.inputs import SearchInputs, Setting
-from nngp.predictors.selection.judge import Verdict, verdict
+from nngp.predictors.selection.judge import WORSE_MAPS, Verdict, more_are_right, verdict
 from nngp.predictors.selection.map_search import can_map, power_starts, screened
 from nngp.predictors.selection.objective import Objective
 from nngp.predictors.selection.problem import (
@@ -306,7 +306,7 @@ class _StagedSearch:
         if gain <= 0 or mapped.setting.kinds == self.inputs.default_kinds:
             return best
         before, after = self._verdict(leader), self._verdict(mapped)
-        if before is not None and after is not None and not after.confirms(before):
+        if before is not None and after is not None and not after.confirms(before, WORSE_MAPS):
             return best
         kept = [leader] if gain < CLOSE else []
         maps = mapped.setting
@@ -319,7 +319,10 @@ class _StagedSearch:
         """The best, the best of another activation, and those with other maps than theirs."""
         several = _finalists(best)[: max(2, self.problem.networks)]
         candidates = {one.candidate for one in several}
-        return several + [one for one in best if one.candidate in candidates and one not in several]
+        known = {id(one) for one in several}
+        return several + [
+            one for one in best if one.candidate in candidates and id(one) not in known
+        ]
 
     def _screen(self, found: Climb, stage: Stage) -> Setting:
         """Try other maps column by column."""
@@ -343,10 +346,8 @@ class _StagedSearch:
         found = self._climb(leader.candidate, start, stage)
         if found is None or not np.isfinite(found.score):
             return best
-        before, after = self._verdict(leader), self._verdict(found)
-        needed = 2.0 * len(np.unique(self.inputs.groups)) if self._large == small else 0.0
-        kept = before is not None and after is not None and after.confirms(before, needed)
-        return [found] if kept else best
+        judge = self._objective(Stage("", self._large, 0, criterion="loo"))
+        return [found] if more_are_right(judge, found.setting, leader.setting) else best
 
     def _climb_on(self, climbs: Sequence[Climb], stage: Stage) -> list[Climb]:
         """Continue each from where it is; best first, empty if the budget is spent."""
