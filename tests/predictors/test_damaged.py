@@ -171,7 +171,9 @@ def test_a_shape_that_was_changed(tmp_path):
     points = np.random.default_rng(1).normal(size=(200, 3))
     model = nngp.NNGPRegressor(selection=None).fit(points, points[:, 0])
     saved = Saved(tmp_path / "model.nngp", model, points)
-    edges = json.loads(members_of(saved.whole)["header.json"])["networks"]["0"]["posterior"]["edges"]
+    edges = json.loads(members_of(saved.whole)["header.json"])["networks"]["0"]["posterior"][
+        "edges"
+    ]
     shape = b"(%d, %d)" % (edges[1], edges[1])
     assert shape in saved.whole
     for other in (b"(%d, %d)" % (edges[1] - 10, edges[1]), b"(%d, %d)" % (edges[1], edges[1] - 8)):

@@ -168,7 +168,7 @@ report_, columns_
         # they would make the noise vanish.
         rows = TrainingRows(inputs, labels.one_hot(), weights)
         final = replace(rows, weights=labels.given_weights)
-        targets = TargetScaling.common(rows.Y)
+        targets = TargetScaling.common(rows.Y, weights)
         with self._one_bar(inputs.shape, labels.classes, classes=True):
             self._fit_networks(rows, (targets,), final, classes=True)
             left_out = self._learn_classes(labels)
@@ -353,18 +353,14 @@ report_, columns_
         if is_object and not all(isinstance(label, str) for label in classes):
             raise ValueError("class labels that are neither text nor numbers cannot be saved")
         values, arrays = super()._state()
-        stored, labels = classes.astype(str) if is_object else classes, self._models[0].labels
+        stored = classes.astype(str) if is_object else classes
         values |= {
             "object_classes": is_object,
             "class_type": stored.dtype.str,
             "models": {str(k): one.as_saved() for k, one in enumerate(self._models)},
-            "weighted": labels.is_weighted,
             "trees": None if self.trees_ is None else self.trees_.as_saved(),
         }
-        arrays |= {"classes": stored, "network_weights": self.network_weights_}
-        if labels.is_weighted:
-            arrays["row_weights"] = labels.weights
-        return values, arrays
+        return values, {**arrays, "classes": stored, "network_weights": self.network_weights_}
 
     def _restore(self, file: ModelFile) -> None:
         super()._restore(file)
@@ -372,7 +368,9 @@ report_, columns_
         (n, count), kind = targets.shape, fitted.text("class_type")
         classes = file.read_labels("classes", count, kind)
         self.classes_ = classes.astype(object) if fitted.flag("object_classes") else classes
-        labels = Labels(targets.argmax(axis=1), _read_weights(file, n), count)
+        weights = self.networks_[0].weights
+        weights = np.ones(n) if weights is None else weights
+        labels = Labels(targets.argmax(axis=1), weights, count)
         for network in self.networks_:
             _check_one_hot(file, network, labels)
             _check_noise(file, network, labels)
@@ -386,15 +384,6 @@ report_, columns_
         if (shares < 0).any() or abs(shares.sum() - 1.0) > 1e-9:
             raise file.damaged("its shares of networks are not probabilities")
         self.network_weights_, self.trees_ = shares, read_trees(fitted)
-
-
-def _read_weights(file: ModelFile, n: int) -> Array:
-    if not file.header.fields("fitted").flag("weighted"):
-        return np.ones(n)
-    weights = file.read("row_weights", (n,))
-    if weights.min() <= 0 or (weights == 1.0).all():
-        raise file.damaged("its weights of rows are not those of weighted rows")
-    return weights
 
 
 def _check_one_hot(file: ModelFile, network: FittedNetwork, labels: Labels) -> None:

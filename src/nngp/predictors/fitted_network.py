@@ -170,9 +170,10 @@ class FittedNetwork:
         if n > most or posterior.report.solver != "cholesky":
             rows = np.sort(np.random.default_rng(0).permutation(n)[:most])
             posterior = self.on(rows, machine)
-        weights = 1.0 if self.weights is None else self.weights[rows]
-        mean, variance = posterior.leave_one_out(noise=False)
-        return LeftOut(rows, posterior._targets, mean, variance + weights * posterior.noise_var)
+        mean, variance = posterior.leave_one_out(noise=self.weights is None)
+        if self.weights is not None:  # the posterior has the noise of a row's mean
+            variance = variance + self.weights[rows] * posterior.noise_var
+        return LeftOut(rows, posterior._targets, mean, variance)
 
     def on(self, rows: Index, machine: Machine) -> Posterior:
         """Condition the same network on some of the training rows."""

@@ -242,7 +242,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             New observations have the learned noise.
         """
         rows, answers = self._rows(X, y, sample_weight, noise_var)
-        targets = self._target_candidates(rows.Y)
+        targets = self._target_candidates(rows.Y, rows.weights)
         with self._one_bar(rows.X.shape, rows.Y.shape[1], classes=False):
             self._fit_networks(rows, targets, classes=False)
             self._check_floor(rows, targets)
@@ -413,13 +413,13 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         check_consistent_length(inputs, answers)
         return as_rows(inputs, answers, sample_weight, noise_var), answers
 
-    def _target_candidates(self, Y: Array) -> tuple[TargetScaling, ...]:
+    def _target_candidates(self, Y: Array, weights: Array | None) -> tuple[TargetScaling, ...]:
         """Scalings of the targets to choose from."""
         kind = self.target_transform
         few = self.selection not in ("evidence", "loo") or len(Y) > MOST_TRANSFORMED
         if kind == "auto" and (few or isinstance(self.solver, CG) or self.solver == "cg"):
             kind = "identity"  # where a mean would need every variance, or nothing compares them
-        return target_candidates(Y, self.target_scaling, kind)
+        return target_candidates(Y, self.target_scaling, kind, weights)
 
     def _check_floor(self, rows: TrainingRows, targets: tuple[TargetScaling, ...]) -> None:
         """Fit again without a least noise, if left-out rows say that targets were not rounded."""

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import Array
@@ -36,9 +37,13 @@ def read_networks(
 
         out.append(FittedNetwork.from_saved(fields.fields(name), read, engine, progress))
     sizes = {(len(n.inputs.center), n.posterior.n, n.posterior._targets.shape[1]) for n in out}
-    if len(sizes) > 1:
+    if len(sizes) > 1 or any(not _same(one.weights, out[0].weights) for one in out[1:]):
         raise file.damaged("its networks are not those of one data set")
     return out
+
+
+def _same(a: Array | None, b: Array | None) -> bool:
+    return a is b is None or (a is not None and b is not None and np.array_equal(a, b))
 
 
 def read_blend(file: ModelFile, networks: int) -> Blend:

@@ -39,14 +39,16 @@ class InputScaling:
     maps: tuple[ColumnMap, ...] = ()
 
     @classmethod
-    def learn(cls, X: Array, kind: str, maps: Sequence[ColumnMap] = ()) -> "InputScaling":
-        """Learn the scaling of that kind from the training inputs."""
+    def learn(
+        cls, X: Array, kind: str, maps: Sequence[ColumnMap] = (), weights: Array | None = None
+    ) -> "InputScaling":
+        """Learn the scaling of that kind from the training inputs, with weights of the rows."""
         d = X.shape[1]
         chosen = tuple(maps) if any(one.kind != "identity" for one in maps) else ()
         X = _mapped(X, chosen)
         if kind in ("unit", "none"):
             return cls(np.zeros(d), np.ones(d), np.ones(d), kind == "unit", maps=chosen)
-        center, spread = moments(X)
+        center, spread = moments(X, weights)
         # A column that is constant in training is ignored, whatever it holds later.
         factor = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
         sphere = kind == "sphere"

@@ -7,6 +7,7 @@ have a least variance of the noise, `noise_floor`.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +48,16 @@ class TargetScaling:
 
     @classmethod
     def learn(
-        cls, Y: Array, kind: str, transform: str = "identity", *, positive: bool = False
+        cls,
+        Y: Array,
+        kind: str,
+        transform: str = "identity",
+        *,
+        positive: bool = False,
+        weights: Array | None = None,
     ) -> "TargetScaling":
-        """Learn scaling and transform of these kinds from the training targets, (n, outputs).
+        """Learn scaling and transform of these kinds from the training targets, (n, outputs), with
+        weights of the rows (n,).
 
         Outputs of fewer than three values keep the identity. Raises ValueError for the logarithm
         of targets that are not positive.
@@ -64,15 +72,16 @@ class TargetScaling:
             maps = ()
         plain = cls(np.zeros(Y.shape[1]), np.ones(Y.shape[1]), maps, positive)
         if kind != "none":
-            center, spread = moments(plain(Y))
+            center, spread = moments(plain(Y), weights)
             plain = replace(plain, center=center, spread=np.where(spread > 0, spread, 1.0))
         return replace(plain, noise_floor=plain._floor(Y))
 
     @classmethod
-    def common(cls, Y: Array) -> "TargetScaling":
+    def common(cls, Y: Array, weights: Array | None = None) -> "TargetScaling":
         """One spread for all outputs and no shift, so that the largest output stays the largest:
         for one-hot targets."""
-        spread = float(np.sqrt(Y.var(axis=0).mean()))
+        middle = np.average(Y, axis=0, weights=weights)
+        spread = float(np.sqrt(np.average((Y - middle) ** 2, axis=0, weights=weights).mean()))
         outputs = Y.shape[1]
         return cls(np.zeros(outputs), np.full(outputs, spread if spread > 0 else 1.0))
 
@@ -164,7 +173,9 @@ class TargetScaling:
         return float(np.minimum(floors, HIGHEST_FLOOR * moments(self(Y))[1] ** 2).min())
 
 
-def candidates(Y: Array, scaling: str, target_transform: str) -> tuple[TargetScaling, ...]:
+def candidates(
+    Y: Array, scaling: str, target_transform: str, weights: Array | None = None
+) -> tuple[TargetScaling, ...]:
     """Scalings to choose from by evidence; the first is the default.
 
     With "auto" these are the identity and, given enough points, those transforms that can be used
@@ -177,26 +188,30 @@ def candidates(Y: Array, scaling: str, target_transform: str) -> tuple[TargetSca
             f"got {target_transform!r}"
         )
     positive = target_transform != "identity" and bool((Y > 0).all())
+    learn = partial(TargetScaling.learn, Y, scaling, positive=positive, weights=weights)
     if target_transform != "auto":
-        return (TargetScaling.learn(Y, scaling, target_transform, positive=positive),)
-    plain = TargetScaling.learn(Y, scaling, positive=positive)
+        return (learn(transform=target_transform),)
+    plain = learn()
     if len(Y) < FEW or not any(_varies(y) for y in Y.T):
         return (plain,)
     out = [plain]
     if positive and (np.log(Y).std(axis=0) > NEARLY_LINEAR).any():
-        out.append(TargetScaling.learn(Y, scaling, "log", positive=True))
-    bent = TargetScaling.learn(Y, scaling, "yeo-johnson", positive=positive)
+        out.append(learn(transform="log"))
+    bent = learn(transform="yeo-johnson")
     if any(abs(one.power - 1.0) > NEARLY_LINEAR for one in bent.transforms):
         out.append(bent)
     return tuple(out)
 
 
-def moments(X: Array) -> tuple[Array, Array]:
+def moments(X: Array, weights: Array | None = None) -> tuple[Array, Array]:
     """Mean and standard deviation (zero if constant) of every column, without overflow."""
     size = np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
     scaled = X / size
-    mean = scaled.mean(axis=0)
-    spread = scaled.std(axis=0)
+    if weights is None:
+        mean, spread = scaled.mean(axis=0), scaled.std(axis=0)
+    else:
+        mean = np.average(scaled, axis=0, weights=weights)
+        spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weights))
     constant = spread <= 16 * np.finfo(float).eps * len(X) ** 0.5
     spread = np.where(constant, 0.0, spread * size)
     # The reciprocal of a smaller spread overflows.

@@ -49,13 +49,13 @@ class SearchInputs:
     """The raw inputs of a search, and their scalings; `order` is that in which subsets grow."""
 
     def __init__(self, problem: SelectionProblem, order: Index) -> None:
-        self.X, self.order = problem.X, order
+        self.X, self.order, self._weights = problem.X, order, problem.weights
         d = self.X.shape[1]
         mapped = problem.maps == "auto" and problem.scaling not in ("unit", "none")
         allowed = np.ones(d, bool) if problem.mappable is None else problem.mappable
         self.families = [MapFamily(self.X[:, j], mapped and bool(allowed[j])) for j in range(d)]
         self.defaults = tuple(family.default for family in self.families)
-        self.base = InputScaling.learn(self.X, problem.scaling, self.defaults)
+        self.base = InputScaling.learn(self.X, problem.scaling, self.defaults, problem.weights)
         if problem.relevance is not None:
             self.base = self.base.with_relevance(np.asarray(problem.relevance, dtype=float))
         self.groups = np.arange(d) if problem.groups is None else np.asarray(problem.groups)
@@ -107,7 +107,7 @@ class SearchInputs:
         for j, kind in enumerate(setting.kinds):
             if kind not in (YEO_JOHNSON, self.defaults[j].kind):
                 maps[j] = self.families[j].make(kind)
-                mean, spread = moments(maps[j](self.X[:, j])[:, None])
+                mean, spread = moments(maps[j](self.X[:, j])[:, None], self._weights)
                 center[j], factor[j] = mean[0], self._root(j) / spread[0]
         moving = setting.moving
         if len(moving):
@@ -130,7 +130,7 @@ class SearchInputs:
         """A whole column with a map of that kind, standardized."""
         if (j, kind) not in self._fixed:
             values = self.families[j].make(kind)(self.X[:, j])[:, None]
-            mean, spread = moments(values)
+            mean, spread = moments(values, self._weights)
             scaled = (values - mean) / np.where(spread > 0, spread, 1.0) * self._root(j)
             self._fixed[j, kind] = scaled[:, 0]
         return self._fixed[j, kind]
