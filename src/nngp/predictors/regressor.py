@@ -32,7 +32,7 @@ from nngp.predictors.targets import (
     TargetScaling,
     candidates as target_candidates,
 )
-from nngp.predictors.training_rows import TrainingRows, as_rows
+from nngp.predictors.training_rows import TrainingRows, as_rows, as_weights
 from nngp.predictors.trees import MOST_ROWS, TreeComparison, compare_with_trees
 
 NOISES = ("constant", "heteroscedastic")
@@ -396,7 +396,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         check_choice("noise", self.noise, NOISES)
         check_choice("calibrate", self.calibrate, ("auto", True, False))
         inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
-        self.duplicate_rows_ = duplicate_rows(np.column_stack([inputs, answers]))
+        weights = as_weights(sample_weight, len(inputs))
+        counted = slice(None) if weights is None else weights > 0
+        self.duplicate_rows_ = duplicate_rows(np.column_stack([inputs, answers])[counted])
         return as_rows(inputs, answers, sample_weight, noise_var), answers
 
     def _more_rows(
