@@ -39,7 +39,7 @@ TREES: dict[str, Any] = {
 def judge(X: Array, y: Array, Xs: Array, ys: Array) -> str:
     """Verdict and truth of one split."""
     model = nngp.NNGPRegressor().fit(X, y)
-    left_out = model._target_scaling.undo(model.posterior_.leave_one_out().mean)[:, 0]
+    left_out = model.left_out().mean()[:, 0]
     start = time.perf_counter()
     found = compare_with_trees(X, y, left_out, classes=False)
     seconds = time.perf_counter() - start

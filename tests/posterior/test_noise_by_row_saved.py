@@ -1,8 +1,5 @@
 """Posteriors with noise by row in files: the same to the bit, and refused where the noise was
-changed; and files of format 4, which had one number for all rows."""
-
-import json
-from pathlib import Path
+changed."""
 
 import numpy as np
 import pytest
@@ -11,7 +8,7 @@ from engines import SmallTiles
 
 import nngp
 from nngp.posterior.serialize import arrays_of, header_of, restore
-from nngp.predictors.model_file import VERSION, open_model, write_model
+from nngp.predictors.model_file import open_model, write_model
 
 RNG = np.random.default_rng(0)
 N = 23
@@ -19,7 +16,6 @@ NET = nngp.Architecture(2, "erf", 2.0, 0.5)
 X, XS = RNG.standard_normal((N, 3)), RNG.standard_normal((6, 3))
 Y = np.column_stack([np.sin(X[:, 0]), X[:, 1]])
 NOISE = RNG.permutation(np.geomspace(1e-4, 1e6, N))
-FILES = Path(__file__).parents[1] / "oracles"
 WAYS = {
     "whole": (X, {}),
     "split": (nngp.normalize(X), {"relative_noise": True}),
@@ -119,45 +115,3 @@ def test_one_number_needs_no_array(tmp_path):
     written(path, nngp.condition(NET, X, Y, noise_var=0.1))
     assert "noise.npy" not in members_of(path.read_bytes())
     assert read(path).noise_var == 0.1
-
-
-@pytest.mark.parametrize("name", ["plain", "raised"])
-def test_a_file_of_format_4(name, tmp_path):
-    """Written by the version before noise by row (`format_4.json` has what it predicted); in one
-    the noise had been raised."""
-    path, expected = (
-        FILES / f"format_4_{name}.nngp",
-        json.loads((FILES / "format_4.json").read_text()),
-    )
-    expected, posterior = expected[name], read_posterior(path)
-    assert posterior.noise_var == expected["noise_var"]
-    assert posterior.report.noise_var_asked == expected["asked"]
-    assert posterior.report.rows_raised == (8 if name == "raised" else 0)
-    mean, std = nngp.load(path, engine="cpu").predict(expected["Xs"], return_std=True)
-    np.testing.assert_allclose(mean, expected["mean"], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(std, expected["std"], rtol=1e-6)
-    model = nngp.load(path, engine="cpu")
-    model.save(tmp_path / "again.nngp")
-    header = json.loads(members_of((tmp_path / "again.nngp").read_bytes())["header.json"])
-    assert header["version"] == VERSION
-    again = nngp.load(tmp_path / "again.nngp", engine="cpu")
-    np.testing.assert_array_equal(again.predict(expected["Xs"]), model.predict(expected["Xs"]))
-    assert again.posterior_.report == model.posterior_.report
-
-
-def read_posterior(path):
-    with open_model(path) as file:
-        return restore(file.header.fields("posterior"), file.read, engine="cpu")
-
-
-def test_a_damaged_file_of_format_4_is_refused(tmp_path):
-    whole, path = (FILES / "format_4_raised.nngp").read_bytes(), tmp_path / "model.nngp"
-    for place, value in (
-        ("noise.stated", "nan"), ("noise.stated", 0.1), ("noise.stated", None),
-        ("report.noise_var_asked", "x"), ("report.noise_var", 3.0), ("noise", 5), ("report", []),
-        ("n", 10**12),
-    ):  # fmt: skip
-        data = forged(whole, lambda h, p=place, v=value: put(h["posterior"], p.split("."), v))
-        path.write_bytes(data)
-        with pytest.raises(nngp.ModelFileError):
-            read_posterior(path)

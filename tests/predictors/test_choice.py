@@ -10,6 +10,8 @@ from nngp.predictors.selection.inputs import Setting
 from nngp.predictors.selection.problem import Candidate
 from nngp.predictors.selection.space import Space
 
+pytestmark = pytest.mark.filterwarnings("ignore::nngp.TreesWarning")  # of tiny budgets
+
 
 def data(n=80, d=4, seed=0):
     rng = np.random.default_rng(seed)
@@ -182,7 +184,7 @@ def test_the_prior_has_one_center_in_all_stages():
     X, y = data(400)
     model = nngp.NNGPRegressor(depth=1, activation="erf", input_scaling="standardize")
     table = model.fit(X, y).selection_
-    relevance = model._input_scaling.relevance
+    relevance = model.networks_[0].inputs.relevance
     found = Setting(model.architecture_, model.noise_var_, relevance)
     space = Space(Candidate(model.architecture_.activation, 1), np.arange(4))
     prior, _ = space.log_prior(space.pack(found))
@@ -201,8 +203,8 @@ def test_one_log_evidence_in_the_units_of_the_data(selection):
         model = nngp.NNGPRegressor(selection=selection, budget=8, activation="erf", depth=1)
         fitted[unit] = model.fit(X, unit * y + 7.0)
     model, table = fitted[1000.0], fitted[1000.0].selection_
-    scaling = model._target_scaling
-    K = nngp.kernel(model.architecture_, model._input_scaling(X))
+    scaling = model.networks_[0].targets
+    K = nngp.kernel(model.architecture_, model.networks_[0].inputs(X))
     cov = (K + model.noise_var_ * np.eye(60)) * scaling.spread**2
     exact = multivariate_normal(np.full(60, scaling.center[0]), cov).logpdf(1000.0 * y + 7.0)
     assert model.log_evidence_ == pytest.approx(exact, rel=1e-6)
@@ -218,8 +220,8 @@ def test_the_log_evidence_of_classes_is_that_of_one_hot_targets():
     X, y = data(60)
     labels = np.digitize(y, [-0.5, 0.5])
     model = nngp.NNGPClassifier(selection=None).fit(X, labels)
-    K = nngp.kernel(model.architecture_, model._input_scaling(X))
-    cov = (K + model.noise_var_ * np.eye(60)) * model._target_scaling.spread[0] ** 2
+    K = nngp.kernel(model.architecture_, model.networks_[0].inputs(X))
+    cov = (K + model.noise_var_ * np.eye(60)) * model.networks_[0].targets.spread[0] ** 2
     targets = np.eye(3)[labels] - 1 / 3
     exact = multivariate_normal(np.zeros(60), cov).logpdf(targets.T).sum()
     assert model.log_evidence_ == pytest.approx(exact, rel=1e-8)

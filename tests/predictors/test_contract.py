@@ -43,14 +43,19 @@ def check_all(estimator):
     assert len(results) > 40
 
 
-# Some checks fit one point or one class, and some have labels that nothing can be learned of.
-@pytest.mark.filterwarnings("ignore::nngp.FewDataWarning", "ignore::nngp.NeverPredictedWarning")
+# Some checks fit one point or one class, some have labels that nothing can be learned of, repeat
+# rows, or have targets that are steps.
+CAUTIONS = ("FewData", "NeverPredicted", "DuplicateRows", "Trees")
+cautions = pytest.mark.filterwarnings(*(f"ignore::nngp.{name}Warning" for name in CAUTIONS))
+
+
+@cautions
 def test_check_estimator(model):
     check_all(model(budget=4))
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::nngp.FewDataWarning", "ignore::nngp.NeverPredictedWarning")
+@cautions
 def test_check_estimator_with_everything_at_its_default(model):
     check_all(model())
 

@@ -115,7 +115,7 @@ def test_the_right_map_is_found_and_the_identity_is_kept():
     X = np.column_stack([rng.lognormal(0, 1.5, 150), rng.normal(size=150)])
     y = np.sin(2 * np.log(X[:, 0])) + 0.5 * X[:, 1] + 0.05 * rng.normal(size=150)
     model = nngp.NNGPRegressor(random_state=0).fit(X, y)
-    kinds = [one.kind for one in model._input_scaling.maps]
+    kinds = [one.kind for one in model.networks_[0].inputs.maps]
     assert kinds[0] != "identity"
     assert kinds[1] == "identity"
     plain = nngp.NNGPRegressor(random_state=0, input_scaling="standardize").fit(X, y)

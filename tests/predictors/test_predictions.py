@@ -133,17 +133,18 @@ def test_probabilities_are_those_of_the_posterior():
         model = nngp.NNGPClassifier(budget=30, likelihood="regression").fit(X, y)
     share = np.bincount(y) / 150
     assert share.min() < 0.1
-    link, relative = model._link, share * (1 - share) / np.mean(share * (1 - share))
+    link, relative = model._models[0].link, share * (1 - share) / np.mean(share * (1 - share))
     Xs = rng.normal(size=(20, 2))
-    draws = model.posterior_.sample(model._scaled(Xs), 20_000, 1, noise=True)
-    mean = model.posterior_.mean(model._scaled(Xs))
+    scaled_inputs = model.networks_[0].inputs(Xs)
+    draws = model.posterior_.sample(scaled_inputs, 20_000, 1, noise=True)
+    mean = model.posterior_.mean(scaled_inputs)
     scaled = mean + (draws - mean) * np.sqrt(model.output_scale_ * relative**link.exponent)
     largest = np.stack([(scaled.argmax(axis=2) == k).mean(axis=0) for k in range(3)], axis=1)
     expected = (1 - link.mixing) * largest + link.mixing * share
     np.testing.assert_allclose(model.predict_proba(Xs), expected, atol=0.02)
     np.testing.assert_allclose(
         model.predict_variance(Xs),
-        model.posterior_.variance(model._scaled(Xs))
+        model.posterior_.variance(scaled_inputs)
         * model.output_scale_
         * _one_hot(y).var(axis=0).mean(),
     )

@@ -143,7 +143,7 @@ def test_a_file_holds_no_code(tmp_path):
     assert header["notes"] == {"by": "me"}
     assert all(name.endswith(".npy") for name in names if name != "header.json")
     with np.load(tmp_path / "model.nngp", allow_pickle=False) as arrays:
-        assert arrays["X"].shape == (40, 3)
+        assert arrays["0/X"].shape == (40, 3)
 
 
 def test_truncation_at_every_length(tmp_path):
@@ -163,7 +163,7 @@ def test_a_flipped_bit(tmp_path):
     model.save(path)
     whole = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
-        info = archive.getinfo("X.npy")
+        info = archive.getinfo("0/X.npy")
     whole[info.header_offset + 250] ^= 1
     path.write_bytes(bytes(whole))
     with pytest.raises(nngp.ModelFileError, match="damaged"):
@@ -204,7 +204,7 @@ def test_other_files(tmp_path):
         nngp.load(tmp_path / "nothing.nngp")
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 3, 4])
 def test_models_of_an_older_format_are_refused(tmp_path, version):
     model, _ = fitted(n=10)
     path = tmp_path / "model.nngp"

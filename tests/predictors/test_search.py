@@ -5,12 +5,12 @@ import pytest
 
 import nngp
 from nngp.posterior.dense_evidence import DenseEvidence
-from nngp.predictors.scaling import TargetScaling
 from nngp.predictors.selection import SelectionProblem, choose, row_noise
 from nngp.predictors.selection.inputs import SearchInputs, Setting
 from nngp.predictors.selection.objective import Objective
 from nngp.predictors.selection.problem import Candidate
 from nngp.predictors.selection.space import Space
+from nngp.predictors.targets import TargetScaling
 
 
 def problem(X, y, **options):

@@ -121,8 +121,9 @@ class Blend:
         factors, weights = arrays["blend_factors"], arrays["blend_weights"]
         if factors.shape != shape[1:] or weights.shape != shape:
             raise fields.fail("its weights of networks are not those of its factors")
-        whole = (factors > 0).all() and (weights >= 0).all() and abs(weights.sum() - 1) < 1e-9
-        if not whole:
+        if factors.min() < 0.999 * RATIO**-NARROWEST or factors.max() > 1.001 * RATIO**MOST:
+            raise fields.fail("its factors of deviations are not those that are tried")
+        if (weights < 0).any() or abs(weights.sum() - 1) > 1e-9:
             raise fields.fail("its weights of networks are not probabilities")
         return cls(factors, weights)
 

@@ -2,6 +2,7 @@
 parameters. Both have exact posteriors, so leave-one-out is in closed form, and chooses.
 """
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -163,10 +164,13 @@ report_, columns_
         self.classes_, index = np.unique(answers, return_inverse=True)
         check_class_weight(self.class_weight)
         labels = self._labels_of(index, weights)
-        rows = TrainingRows(inputs, labels.one_hot(), labels.given_weights)
+        # Weights of classes say what errors cost, not how often a row was seen: counted as copies
+        # they would make the noise vanish.
+        rows = TrainingRows(inputs, labels.one_hot(), weights)
+        final = replace(rows, weights=labels.given_weights)
         targets = TargetScaling.common(rows.Y)
         with self._one_bar(inputs.shape, labels.classes, classes=True):
-            self._fit_networks(rows, (targets,), classes=True)
+            self._fit_networks(rows, (targets,), final, classes=True)
             left_out = self._learn_classes(labels)
             self.trees_ = self._compare_with_trees(inputs, labels)
         self._warn_of_few_data(inputs, rows.Y, classes=True)

@@ -95,9 +95,14 @@ class NNGPEstimator(NNGPParameters):
         return inputs, answers
 
     def _fit_networks(
-        self, rows: TrainingRows, targets: tuple[TargetScaling, ...], *, classes: bool
+        self,
+        rows: TrainingRows,
+        targets: tuple[TargetScaling, ...],
+        final: TrainingRows | None = None,
+        *,
+        classes: bool,
     ) -> None:
-        """Choose networks on some rows, and condition them on all."""
+        """Choose networks on some rows, and condition them on all, or on `final` ones."""
         settings = self._search_settings(rows.X.shape, classes=classes)
         given = np.asarray(self.relevance, dtype=float) if self._relevance_is_given else None
         columns = self.columns_
@@ -113,8 +118,8 @@ class NNGPEstimator(NNGPParameters):
             progress=self.progress,
         )
         choice = choose(problem)
-        machine = self._machine
-        self._set_networks([FittedNetwork.condition(h, rows, machine) for h in choice.finalists])
+        final, machine = final or rows, self._machine
+        self._set_networks([FittedNetwork.condition(h, final, machine) for h in choice.finalists])
         few = len(rows.X) < MIN_POINTS  # a range of so few says nothing
         scaling = choice.best.inputs
         self._seen = None if few else SeenRange.of(rows.X, scaling.raw_center, scaling.raw_factor)

@@ -33,7 +33,7 @@ class LeftOut(NamedTuple):
     rows: Index
     Y: Array  # (m, outputs)
     mean: Array  # (m, outputs)
-    variance: Array  # (m,), of observations
+    variance: Array  # (m,), of one observation each, whatever the weights
 
     @property
     def standardized(self) -> Array:
@@ -64,6 +64,8 @@ class FittedNetwork:
         Of new observations, in units of the scaled targets.
     varying : VaryingNoise or None
         How the noise depends on the inputs, if it does.
+    weights : array (n,) or None
+        Of the training rows; the noise of a row that the posterior has is over its weight.
     """
 
     posterior: Posterior
@@ -71,6 +73,7 @@ class FittedNetwork:
     targets: TargetScaling
     noise_var: float
     varying: VaryingNoise | None = None
+    weights: Array | None = None
 
     @classmethod
     def condition(
@@ -88,7 +91,7 @@ class FittedNetwork:
             progress=machine.progress,
         )
         noise_var = max(chosen.noise_var, _common_noise(posterior))
-        return cls(posterior, chosen.inputs, chosen.targets, noise_var)
+        return cls(posterior, chosen.inputs, chosen.targets, noise_var, weights=rows.weights)
 
     @property
     def architecture(self) -> Architecture:
@@ -96,9 +99,15 @@ class FittedNetwork:
 
     @property
     def log_evidence(self) -> float:
-        """Log density of the targets in their own units."""
-        posterior, targets = self.posterior, self.targets
-        return posterior.log_evidence + targets.log_jacobian(targets.undo(posterior._targets))
+        """Log density of the targets in their own units; a row of weight 2 is two of them."""
+        posterior, targets, weights = self.posterior, self.targets, self.weights
+        slopes = targets.log_slopes(targets.undo(posterior._targets))
+        if weights is None:
+            return posterior.log_evidence + float(slopes.sum())
+        noise = np.maximum(weights * posterior.noise_var, np.finfo(float).tiny)
+        extra = 0.5 * ((1 - weights) * np.log(2 * np.pi * noise) - np.log(weights)).sum()
+        copies = targets.outputs * extra + (weights[:, None] * slopes).sum()
+        return posterior.log_evidence + float(copies)
 
     def predict(self, X: Array, *, noise: bool) -> tuple[Array, Array]:
         """Means (m, outputs) and variances (m, 1) of scaled targets at encoded inputs: of
@@ -162,8 +171,9 @@ class FittedNetwork:
         if n > most or posterior.report.solver != "cholesky":
             rows = np.sort(np.random.default_rng(0).permutation(n)[:most])
             posterior = self.on(rows, machine)
-        mean, variance = posterior.leave_one_out(noise=True)
-        return LeftOut(rows, posterior._targets, mean, variance)
+        weights = 1.0 if self.weights is None else self.weights[rows]
+        mean, variance = posterior.leave_one_out(noise=False)
+        return LeftOut(rows, posterior._targets, mean, variance + weights * posterior.noise_var)
 
     def on(self, rows: Index, machine: Machine) -> Posterior:
         """Condition the same network on some of the training rows."""
@@ -189,12 +199,14 @@ class FittedNetwork:
         posterior = copy(self.posterior)  # `update` changes the one that it is called on
         posterior.update(Xs, self.targets(rows.Y), noise_var=noise if by_row else None)
         noise_var = max(self.noise_var, _common_noise(posterior))
-        return replace(self, posterior=posterior, noise_var=noise_var)
+        weights = _joined(self.weights, self.posterior.n, rows.weights, len(rows.X))
+        return replace(self, posterior=posterior, noise_var=noise_var, weights=weights)
 
     def header(self, *, factor: bool) -> dict[str, object]:
         """Plain values for a file."""
         return {
             "noise_var": self.noise_var,
+            "weighted": self.weights is not None,
             "inputs": self.inputs.as_saved()[0],
             "targets": self.targets.as_saved()[0],
             "varying": None if self.varying is None else self.varying.header(factor=factor),
@@ -203,6 +215,8 @@ class FittedNetwork:
 
     def arrays(self, *, factor: bool) -> Iterator[tuple[str, NDArray[Any]]]:
         """Arrays for a file, by name, one at a time."""
+        if self.weights is not None:
+            yield "weights", self.weights
         yield from self.inputs.as_saved()[1].items()
         yield from self.targets.as_saved()[1].items()
         if self.varying is not None:
@@ -227,7 +241,24 @@ class FittedNetwork:
             _read_targets(fields.fields("targets"), read, posterior),
             noise_var,
             _read_varying(fields, read, posterior, engine, progress),
+            _read_weights(fields, read, posterior),
         )
+
+
+def _joined(old: Array | None, n: int, new: Array | None, m: int) -> Array | None:
+    """Weights of n rows and m more; None if all are one."""
+    if old is None and new is None:
+        return None
+    return np.concatenate([np.ones(n) if old is None else old, np.ones(m) if new is None else new])
+
+
+def _read_weights(fields: Fields, read: ArrayReader, posterior: Posterior) -> Array | None:
+    if not fields.flag("weighted"):
+        return None
+    weights = read("weights", (posterior.n,))
+    if weights.min() <= 0 or (weights == 1.0).all() or np.ndim(posterior.noise_var) == 0:
+        raise fields.fail("its weights are not those of weighted rows")
+    return weights
 
 
 def _read_varying(

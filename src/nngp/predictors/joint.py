@@ -51,7 +51,7 @@ def _of_part(predictive: Predictive, k: int, factor: float, scaled: Array) -> tu
 def _correlation(scaled: Array, part: PredictivePart) -> Array:
     deviation = np.sqrt(np.diagonal(scaled))
     over = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
-    return np.asarray(np.clip(scaled * over[:, None] * over, -1.0, 1.0))
+    return np.asarray(np.clip(scaled * np.outer(over, over), -1.0, 1.0))
 
 
 @cache
