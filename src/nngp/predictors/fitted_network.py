@@ -157,11 +157,12 @@ class FittedNetwork:
 
     @property
     def hyperparameters(self) -> int:
-        """How many numbers were fitted: variances, noise, relevances and powers of maps."""
+        """How many numbers were fitted: variances, noise, for each input a relevance and the choice
+        of a map, and the maps' powers."""
         layers = 1 if self.architecture.is_infinite else self.architecture.depth + 1
-        relevances = np.unique(self.inputs.relevance)
+        relevances = len(np.unique(self.inputs.relevance))
         powers = sum(one.kind == "yeo-johnson" for one in self.inputs.maps)
-        return 2 * layers + 1 + (len(relevances) if len(relevances) > 2 else 0) + powers
+        return 2 * layers + 1 + (2 * relevances if relevances > 2 else 0) + powers
 
     def left_out(self, machine: Machine, most: int = LEAVE_OUT) -> LeftOut:
         """Predict training rows from all the others; from some if there are many, or no factor."""
