@@ -41,6 +41,8 @@ def check_all(estimator):
     assert not failed
     assert skipped <= set(SKIPPED)
     assert len(results) > 40
+    passed = {r["check_name"] for r in results if r["status"] == "passed"}
+    assert "check_sample_weight_equivalence_on_dense_data" in passed
 
 
 # Some checks fit one point or one class, some have labels that nothing can be learned of, repeat
@@ -51,7 +53,7 @@ cautions = pytest.mark.filterwarnings(*(f"ignore::nngp.{name}Warning" for name i
 
 @cautions
 def test_check_estimator(model):
-    check_all(model(budget=4))
+    check_all(model(budget=4, effort="fast"))
 
 
 @pytest.mark.slow
