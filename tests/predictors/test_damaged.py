@@ -60,7 +60,7 @@ TABLE = {
 SKEWED = np.column_stack([np.exp(1.5 * X[:, 0]), X[:, 1:]])
 SKEWED[5, 1] = 4000.0  # its column gets a bounded map
 LABELS = labels(np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.5 * NOISE, [0.3, 1.5])
-UNEVEN = np.sin(X[:, 0]) + np.exp(1.5 * X[:, 1] - 1) * RNG.normal(size=60)
+UNEVEN = np.sin(X[:, 0]) + np.where(X[:, 1] > 0, 1.0, 0.02) * RNG.normal(size=60)
 WEIGHTS = RNG.uniform(0.5, 2, 60)
 MAPPED = np.exp(np.column_stack([X, X[:, 0] - X[:, 1], X[:, 2] - X[:, 0]]))
 FAST = {"effort": "fast", "budget": 40}
@@ -166,6 +166,13 @@ def regressor(tmp_path):
     return Saved(tmp_path / "model.nngp", fitted("regressor"))
 
 
+def test_the_models_have_what_is_damaged():
+    assert len(fitted("mixture").networks_) == len(fitted("classes").networks_) == 2
+    assert fitted("noise").networks_[0].varying is not None
+    assert fitted("trees").trees_ is not None
+    assert [kind.split("(")[0] for _, kind in fitted("maps").column_maps_] == list(KINDS)
+
+
 def test_a_shape_that_was_changed(tmp_path):
     """Every bit of a shape was silently used once: the reader stopped before the member's end."""
     points = np.random.default_rng(1).normal(size=(200, 3))
@@ -263,6 +270,98 @@ def test_scalings_that_no_fit_has(regressor):
         array = regressor.array(name)
         array[1] = value
         assert regressor.judge(forged(regressor.whole, **{name: array})) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("mixture", "networks.1", None),
+        ("mixture", "networks.0.noise_var", 0.77),
+        ("mixture", "networks.0.weighted", True),
+        ("mixture", "networks.0.inputs.unit", True),
+        ("mixture", "networks.0.inputs.constant", True),
+        ("mixture", "networks.0.inputs.maps.1.kind", "cube"),
+        ("mixture", "networks.0.inputs.maps.1.unit", 0.0),
+        ("mixture", "networks.0.inputs.maps", {"0": {"kind": "identity"}}),
+        ("mixture", "networks.1.targets.target_transforms", ["sqrt"]),
+        ("mixture", "networks.1.targets.target_transforms", []),
+        ("mixture", "networks.1.targets.target_positive", 1),
+        ("mixture", "networks.1.targets.noise_floor", -1.0),
+        ("mixture", "networks.0.varying", {}),
+        ("mixture", "fitted.blend_networks", 1),
+        ("mixture", "fitted.blend_factors", 1),
+        ("mixture", "fitted.blend_factors", 10**9),
+        ("mixture", "fitted.duplicate_rows", 61),
+        ("mixture", "fitted.duplicate_rows", -1),
+        ("mixture", "fitted.single", "yes"),
+        ("mixture", "params.networks", 0),
+        ("mixture", "params.effort", "much"),
+        ("mixture", "params.column_maps", "cube"),
+        ("mixture", "params.calibrate", 2),
+        ("mixture", "params.noise", "loud"),
+        ("mixture", "params.target_transform", "sqrt"),
+        ("maps", "networks.0.inputs.maps.1.power", 7.0),
+        ("maps", "networks.0.inputs.maps.1.high", -1e9),
+        ("maps", "networks.0.inputs.maps.2.low", 0.0),
+        ("maps", "networks.0.inputs.maps.3.knots", [1.0, 0.5]),
+        ("maps", "networks.0.inputs.maps.3.scores", []),
+        ("noise", "networks.0.weighted", False),
+        ("noise", "networks.0.varying.level", 0.0),
+        ("noise", "networks.0.varying.least", -1.0),
+        ("noise", "networks.0.varying.gain", "much"),
+        ("noise", "networks.0.varying.posterior.n", 59),
+        ("noise", "networks.0.varying.posterior.single", False),
+        ("noise", "networks.0.varying", None),  # its arrays are left over
+        ("classes", "fitted.models", {}),
+        ("classes", "fitted.models.0.link.scale", 0.0),
+        ("classes", "fitted.models.0.link.exponent", 11),
+        ("classes", "fitted.models.1.link.mixing", 1.1),
+        ("classes", "fitted.models.0.dirichlet.alpha", 0.0),
+        ("classes", "fitted.models.0.dirichlet.scale", 1e300),
+        ("classes", "fitted.models.0.left_out_loss.regression", -1.0),
+        ("classes", "fitted.class_type", "<U1"),
+        ("classes", "params.class_weight", {"pairs": [["a", -1.0]]}),
+        ("classes", "params.likelihood", "probit"),
+        ("classes", "networks.0.weighted", False),
+        ("trees", "fitted.trees.rows", 0),
+        ("trees", "fitted.trees.few_valued", 4),
+        ("trees", "fitted.trees.measure", "loss"),
+        ("trees", "fitted.trees.method", "oaks"),
+        ("trees", "fitted.trees.network", -1.0),
+        ("trees", "fitted.trees.deviations", "inf"),
+    ],
+)
+def test_values_that_no_fit_has(tmp_path, name, place, value):
+    saved = Saved(tmp_path / "model.nngp", fitted(name), POINTS.get(name, X))
+    changed = forged(saved.whole, lambda h: put(h, place.split("."), value))
+    assert saved.judge(changed) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "change"),
+    [
+        ("mixture", "blend_weights", lambda a: 2 * a),
+        ("mixture", "blend_weights", lambda a: -a),
+        ("mixture", "blend_factors", lambda a: 0 * a),
+        ("mixture", "blend_factors", lambda a: 1e6 * a),
+        ("mixture", "1/target_spread", lambda a: 0 * a),
+        ("mixture", "1/target_power", lambda a: a + 3),
+        ("mixture", "1/target_unit", lambda a: -a),
+        ("mixture", "0/relevance", lambda a: -1 - a),
+        ("classes", "network_weights", lambda a: 0.5 * a),
+        ("classes", "network_weights", lambda a: np.array([2.0, -1.0])),
+        ("classes", "0/weights", lambda a: -a),
+        ("classes", "0/weights", lambda a: a[::-1].copy()),
+        ("classes", "1/weights", lambda a: 2 * a),
+        ("noise", "0/weights", np.ones_like),
+        ("noise", "0/varying/X", lambda a: a[:, :2].copy()),
+        ("noise", "0/varying/Y", lambda a: 2 * a),
+    ],
+)
+def test_arrays_that_no_fit_has(tmp_path, model, name, change):
+    saved = Saved(tmp_path / "model.nngp", fitted(model), POINTS.get(model, X))
+    changed = forged(saved.whole, **{name: change(saved.array(name))})
+    assert saved.judge(changed) == "refused"
 
 
 def test_ranges_that_no_data_have(regressor):

@@ -91,7 +91,7 @@ def test_predictions_of_positive_targets_are_positive(mixture):
     far = np.vstack([Xs, 0.5 * Xs])
     for coverage in (0.5, 0.95, 0.999):
         low, high = model.predict_interval(far, coverage)
-        assert (0 < low).all()
+        assert (low > 0).all()
         assert (low < high).all()
 
 
@@ -103,7 +103,7 @@ def test_predictions_near_zero_are_conditioned_on_being_positive():
     assert model.target_transform_ == "identity"
     mean, std = model.predict([[1.55], [2.5]], return_std=True)
     low, high = model.predict_interval([[1.55], [2.5]], 0.99)
-    assert (0 < low).all()
+    assert (low > 0).all()
     assert (low < mean).all()
     assert (mean < high).all()
     assert (std > 0).all()
