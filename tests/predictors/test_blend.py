@@ -130,7 +130,8 @@ def test_saved_and_read():
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("blend_factors", lambda a: -a, "not probabilities"),
+        ("blend_factors", lambda a: -a, "not those that are tried"),
+        ("blend_factors", lambda a: 1e6 * a, "not those that are tried"),
         ("blend_weights", lambda a: 2 * a, "not probabilities"),
         ("blend_weights", lambda a: a[:, :-1], "not those of its factors"),
     ],

@@ -33,6 +33,7 @@ from nngp.predictors.fitted_network import LEAVE_OUT, FittedNetwork, Machine
 from nngp.predictors.model_file import ModelFile, as_json, write_model
 from nngp.predictors.parameters import VARIANCES, NNGPParameters, check_choice
 from nngp.predictors.saved_fit import (
+    check_input_scalings,
     check_log_evidence,
     read_columns,
     read_names,
@@ -328,6 +329,7 @@ class NNGPEstimator(NNGPParameters):
             self._check_saved(d)
         fills = self.columns_.fills if self.columns_ else self._medians
         self._seen = read_seen_range(file, inputs.raw_factor, fills)
+        check_input_scalings(file, self._seen, self.networks_)
         self.selection_ = read_selection(file)
         factored = self.report_.solver == "cholesky"
         check_log_evidence(file, self.log_evidence_ if factored else None)

@@ -1,6 +1,7 @@
 """What a fit learned beside its posterior, from a saved model: each value and array checked."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from nngp.predictors.model_file import ModelFile, from_json
 from nngp.predictors.selection.table import as_column
 from nngp.predictors.trees import TreeComparison
 
-EVIDENCE = 1e-5  # relative difference that rounding explains
+EVIDENCE, RANGE = 1e-5, 1e-6  # relative differences that rounding explains
 
 
 def read_networks(
@@ -96,6 +97,23 @@ def read_seen_range(file: ModelFile, factor: Array, fills: Array | None) -> Seen
     if fills is not None and ((fills < low) | (fills > high)).any():
         raise file.damaged("the median of an input is not between its least and largest value")
     return SeenRange(low, high, factor, values.number("row_size", 0))
+
+
+def check_input_scalings(
+    file: ModelFile, seen: SeenRange | None, networks: Sequence[FittedNetwork]
+) -> None:
+    """Raise ModelFileError unless each network's inputs have the range that was seen: maps and
+    scalings rise, so that least values become least values. Rows of one norm have another."""
+    if seen is None:
+        return
+    for one in networks:
+        X = np.asarray(one.posterior._inputs)
+        with np.errstate(all="ignore"):
+            ends = one.inputs(np.stack([seen.low, seen.high]))
+        bounds = np.stack([X.min(axis=0), X.max(axis=0)])
+        slack = RANGE * max(float(np.abs(bounds).max()), np.finfo(float).tiny)
+        if not one.inputs.unit and not np.allclose(ends, bounds, rtol=RANGE, atol=slack):
+            raise file.damaged("its maps and scalings of inputs are not those of its rows")
 
 
 def check_log_evidence(file: ModelFile, found: float | None) -> None:
