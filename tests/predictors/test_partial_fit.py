@@ -107,3 +107,37 @@ def test_what_cannot_be_added():
         balanced.partial_fit(X, LABELS)
     with pytest.raises(ValueError, match="has no row of class 'z'"):
         nngp.NNGPClassifier(**OPTIONS).partial_fit(X, LABELS, classes=["a", "b", "c", "z"])
+
+
+def test_the_range_seen_grows():
+    """A row beyond the first ones is warned of before it was added, and not afterwards."""
+    far = np.array([[40.0, 0.0]])
+    model = nngp.NNGPRegressor(**OPTIONS).fit(X, Y)
+    with pytest.warns(nngp.ExtrapolationWarning):
+        model.predict(far)
+    with pytest.warns(nngp.ExtrapolationWarning):
+        model.partial_fit(far, [0.0])
+    model.predict(far)
+    classes = nngp.NNGPClassifier(**OPTIONS).fit(X, LABELS)
+    with pytest.warns(nngp.ExtrapolationWarning):
+        classes.partial_fit(far, ["a"])
+    classes.predict(far)
+
+
+def test_noise_that_varies_is_that_of_the_rows_that_come_later():
+    """Weighted rows with known noise get (learned + known) / weight, as those of the first call."""
+    y = np.sin(X[:, 0]) + np.where(X[:, 1] > 0, 1.0, 0.02) * RNG.normal(size=60)
+    options = {"effort": "fast", "budget": 10, "target_transform": "identity"}
+    model = nngp.NNGPRegressor(noise="heteroscedastic", **options)
+    weights, known = RNG.uniform(0.5, 2, 60), RNG.uniform(0, 0.1, 60)
+    model.fit(X, y, sample_weight=weights, noise_var=known)
+    network = model.networks_[0]
+    unit = network.targets.spread[0] ** 2
+
+    def expected(points, weights, known):
+        return (network.varying.noise_at(network.inputs(points)) + known / unit) / weights
+
+    np.testing.assert_allclose(model.posterior_.noise_var, expected(X, weights, known), rtol=1e-9)
+    model.partial_fit(X[:5] + 0.01, y[:5], sample_weight=weights[:5], noise_var=known[:5])
+    later = expected(X[:5] + 0.01, weights[:5], known[:5])
+    np.testing.assert_allclose(model.posterior_.noise_var[60:], later, rtol=1e-9)
