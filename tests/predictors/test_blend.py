@@ -20,6 +20,13 @@ def mixed(L, w):
         return logsumexp(L + np.log(w), axis=1)
 
 
+def test_a_point_that_hardly_counts_is_not_given_up():
+    """Its density was let down to 1e-200, whose inverse squared is no number."""
+    L = np.array([[0.0, -460.0], [-460.0, 0.0]])
+    share = np.array([1 - 1e-4, 1e-4])
+    np.testing.assert_allclose(stack(L, share), share, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("n", "k"), [(30, 2), (200, 4), (500, 7)])
 def test_stacking_against_scipy(n, k):
     y = RNG.standard_t(4, n)
