@@ -22,10 +22,11 @@ def joint_covariance(predictive: Predictive, covariances: list[Array]) -> Array:
     """
     m, outputs = predictive.shape
     mean, out = predictive.mean(), np.zeros((m, m, outputs))
-    for k, (part, scaled) in enumerate(zip(predictive.parts, covariances, strict=True)):
-        own, covariance = _of_part(predictive, k, part.common_factor, scaled)
-        away = own - mean
-        out += part.weights.sum() * (covariance + away[:, None] * away[None, :])
+    for cell in predictive.cells:
+        own, covariance = _of_part(predictive, cell.part, cell.factor, covariances[cell.part])
+        away, root = own - mean, np.sqrt(cell.weight)  # which may differ by row, given a bound
+        shared = root[:, None] * root[None, :]
+        out += shared * (covariance + away[:, None] * away[None, :])
     rows = np.arange(m)
     out[rows, rows] = predictive.std() ** 2
     return out

@@ -10,6 +10,7 @@ of correlations between them is nothing.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
@@ -63,6 +64,14 @@ class PredictivePart:
             return np.asarray(np.clip((self.targets(Y) - self.mean) / self.std, -1e150, 1e150))
 
 
+class Cell(NamedTuple):
+    """A part with one factor, and its probability for each row and output."""
+
+    part: int
+    factor: float
+    weight: Array
+
+
 class Predictive:
     """Mixture of the predictions of several networks for the same rows."""
 
@@ -104,8 +113,9 @@ class Predictive:
     def mean(self) -> Array:
         """Mean, (m, outputs).
 
-        Mean and deviation take the factors of a network as one that gives the same variance before
-        the transform: the exponential of a longer tail has a mean that says nothing.
+        Where targets are transformed, mean and deviation take the factors of a network as one that
+        gives the same variance before the transform: the exponential of a longer tail has a mean
+        that says nothing.
         """
         return self._moments[0]
 
@@ -115,27 +125,36 @@ class Predictive:
 
     @cached_property
     def _moments(self) -> tuple[Array, Array]:
-        each = [self._moments_of(part) for part in self.parts]
+        cells = self.cells
+        each = [self._moments_of(self.parts[one.part], one.factor) for one in cells]
         if len(each) == 1:
             return each[0]
         means, stds = (np.stack(values) for values in zip(*each, strict=True))
-        weights = self._weights_of_parts
+        weights = np.stack([one.weight for one in cells])
         size = np.maximum(np.abs(means).max(axis=0), stds.max(axis=0)) + SMALLEST
         means, stds = means / size, stds / size
         mean = (weights * means).sum(axis=0)
         variance = (weights * (stds**2 + (means - mean) ** 2)).sum(axis=0)
         return np.clip(mean * size, -LARGEST, LARGEST), np.sqrt(variance) * size
 
-    @property
-    def _weights_of_parts(self) -> Array:
-        """Probability of each part given the bound, (parts, m, outputs)."""
+    @cached_property
+    def cells(self) -> list["Cell"]:
+        """What means and deviations are mixed of: networks, each with one factor; with all its
+        factors where the bound makes the mean depend on them and no transform stretches them."""
         weights = np.exp(self._log_weights + self._log_above - self._log_total)
-        starts = np.cumsum([0, *(len(part.factors) for part in self.parts[:-1])])
-        return np.asarray(np.add.reduceat(weights, starts, axis=0))
+        out, start = [], 0
+        for k, part in enumerate(self.parts):
+            own = weights[start : start + len(part.factors)]
+            start += len(part.factors)
+            if self._positive and not part.targets.transforms:
+                out += [Cell(k, float(f), w) for f, w in zip(part.factors, own, strict=True)]
+            else:
+                out.append(Cell(k, part.common_factor, own.sum(axis=0)))
+        return out
 
-    def _moments_of(self, part: PredictivePart) -> tuple[Array, Array]:
-        """Mean and deviation of a part, each (m, outputs)."""
-        targets, std = part.targets, part.common_factor * part.std
+    def _moments_of(self, part: PredictivePart, factor: float) -> tuple[Array, Array]:
+        """Mean and deviation of a part with one factor, each (m, outputs)."""
+        targets, std = part.targets, factor * part.std
         mean = part.mean * targets.spread + targets.center
         std = std * targets.spread
         if not targets.transforms and not self._positive:

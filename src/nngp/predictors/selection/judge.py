@@ -13,6 +13,7 @@ import numpy as np
 from nngp._arrays import Array
 from nngp.errors import NotPositiveDefiniteError, VarianceError
 from nngp.predictors.blend import Blend
+from nngp.predictors.predictive import Predictive
 from nngp.predictors.selection.inputs import Setting
 from nngp.predictors.selection.objective import Objective
 from nngp.predictors.targets import TargetScaling
@@ -67,20 +68,22 @@ def _verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling
     except (NotPositiveDefiniteError, VarianceError):
         return Verdict(-np.inf, np.inf)
     assert found.left_out is not None  # asked for
-    missed = Y - targets.undo(objective.Y - found.left_out[0])
+    residuals, variance = found.left_out
+    predictive = _predictive(residuals, objective.Y, variance, Y, targets)
     w = np.ones(len(Y)) if objective.weights is None else objective.weights
     spread = Y.var(axis=0)
-    squares = np.square(missed)[:, spread > 0] / spread[spread > 0]
+    squares = np.square(Y - predictive.mean())[:, spread > 0] / spread[spread > 0]
     error = np.sqrt(np.average(squares, axis=0, weights=w).mean()) if squares.size else 0.0
-    density = _log_densities(*found.left_out, targets.log_slopes(Y))
-    return Verdict(float(w @ density.sum(axis=1)), float(error))
+    return Verdict(float(w @ predictive.log_density(Y).sum(axis=1)), float(error))
 
 
-def _log_densities(residuals: Array, variance: Array, slopes: Array) -> Array:
-    """Log densities of points left out as a fit predicts them in the end: with the mixture of
-    widths that suits them, so that one surprise does not decide."""
+def _predictive(
+    residuals: Array, scaled: Array, variance: Array, Y: Array, targets: TargetScaling
+) -> Predictive:
+    """Predictions of points left out as a fit makes them in the end: the mean of the targets, not
+    their middle, and the mixture of widths that suits them, so that one surprise does not
+    decide."""
     z = residuals / np.sqrt(variance)[:, None]
-    plain = slopes - 0.5 * np.log(2 * np.pi * variance)[:, None]
-    blend = Blend.learn(z.reshape(-1, 1), (plain - 0.5 * z**2).reshape(-1, 1))
-    widths = np.exp(-0.5 * (z[..., None] / blend.factors) ** 2) / blend.factors
-    return np.asarray(plain + np.log(np.maximum(widths @ blend.weights[0], 1e-300)))
+    plain = targets.log_slopes(Y) - 0.5 * np.log(2 * np.pi * variance)[:, None] - 0.5 * z**2
+    blend = Blend.learn(z.reshape(-1, 1), plain.reshape(-1, 1))
+    return blend.predictive([scaled - residuals], [variance[:, None]], [targets])
