@@ -42,6 +42,7 @@ from nngp.predictors.selection.problem import (
 )
 from nngp.predictors.selection.space import Space
 from nngp.predictors.selection.table import SelectionRow, SelectionTable
+from nngp.predictors.selection.tree_start import MANY, relevances_of_trees
 from nngp.predictors.targets import TargetScaling
 
 SLOW_BUDGET = 20  # networks tried where the activation has kinks and no closed form
@@ -163,7 +164,8 @@ class _StagedSearch:
         best = self._climb_kinds(Stage("kind", small, effort.kind))
         if relevance:
             stage = Stage("relevance", small, effort.relevance, True)
-            best = self._climb_on(_finalists(best)[: effort.finalists], stage) or best
+            kinds, best = best, self._climb_on(_finalists(best)[: effort.finalists], stage) or best
+            best = self._with_start_of_trees(kinds[0], best, stage)
         default, plain = self._targets, best
         best = self._choose_targets(best, Stage("targets", small, effort.targets, relevance))
         found = self._finish(best, small, relevance)
@@ -174,6 +176,20 @@ class _StagedSearch:
             found = [self._refit_noise(one, Stage("noise", count, NOISE_STEPS)) for one in found]
         self.table.chosen = found[0].setting
         return [self._as_hyperparameters(one.setting) for one in found]
+
+    def _with_start_of_trees(self, kind: Climb, best: list[Climb], stage: Stage) -> list[Climb]:
+        """Climb from the relevances that trees find, too, where there are many inputs."""
+        problem, groups = self.problem, self.inputs.groups
+        few = len(np.unique(groups)) < MANY or problem.effort == "fast"
+        if few or problem.relevance is not None or self.budget.is_spent:
+            return best
+        rows = self.inputs.rows(self._large)
+        weights = None if problem.weights is None else problem.weights[rows]
+        found = relevances_of_trees(
+            problem.X[rows], self._targets(problem.Y[rows]), groups, weights
+        )
+        start = replace(kind.setting, relevance=found)
+        return _ranked([self._climb(kind.candidate, start, stage), *best])
 
     def _finish(self, best: list[Climb], small: int, relevance: bool) -> list[Climb]:
         """Choose maps, climb on more data, and return the finalists, best first."""
