@@ -59,6 +59,24 @@ def test_weights_and_noise_are_columns_and_no_inputs(run, told):
     assert run("predict model.nngp new.csv")[0] == 0
 
 
+@pytest.mark.parametrize("target", ["y", "dear"])
+def test_whole_weights_are_copies(run, target):
+    table().with_columns(weight=pl.Series([1, 2, 3] * 10)).write_csv("train.csv")
+    drop = "dear" if target == "y" else "y"
+    words = f"fit train.csv -t {target} --drop {drop} --drop noise --weights weight"
+    code, shown, _ = run(f"{words} --selection none --json")
+    assert code == 0
+    assert json.loads(shown)["rows"] == 60
+    assert any(name.startswith("leave-one-out") for name in json.loads(shown))
+
+
+@pytest.mark.parametrize("words", ["--noise some", "--target-transform sqrt"])
+def test_words_that_no_parameter_has_are_wrong_usage(run, words):
+    code, _, said = run(f"fit missing.csv -t y --task regression {words}")
+    assert code == 2  # before the table is read
+    assert f"{words.split()[0]} must be one of" in said
+
+
 def test_weights_of_classes(run, told):
     table().drop("y").write_csv("train.csv")
     assert run("fit train.csv -t dear --weights weight --selection none")[0] == 0

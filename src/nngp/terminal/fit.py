@@ -40,7 +40,7 @@ def fit(options: FitOptions) -> None:
         announce(model, shape, outputs if classes else 1, agreed=options.yes)
         model.fit(inputs, answers, **known.told)
         facts = {**summary_of(model), "repeated rows": repeated}
-        facts |= leave_one_out_scores(model, answers)
+        facts |= leave_one_out_scores(model, answers[known.fitted])
         notes = {**target.as_notes(), "aside": aside(options), "summary": facts}
         model.save(options.output, factor=options.factor, notes=notes)
         title = f"{options.output}, {options.output.stat().st_size / 1e6:.1f} MB"

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nngp._arrays import Array
+from nngp._arrays import Array, Index
 from nngp.predictors.columns import InputTable, learn_numbers
+from nngp.predictors.training_rows import as_copies
 from nngp.terminal.options import FitOptions
 from nngp.terminal.output import DataError, UsageError, print_message
 from nngp.terminal.tables import column_of
@@ -17,6 +18,12 @@ class FitRows:
 
     table: InputTable
     told: dict[str, Array]  # keyword arguments of fit
+
+    @property
+    def fitted(self) -> Index:
+        """The rows that the model has in the end: some weights are copies."""
+        weights = self.told.get("sample_weight")
+        return np.arange(len(self.table)) if weights is None else as_copies(weights)[0]
 
 
 def aside(options: FitOptions) -> list[str]:

@@ -10,6 +10,7 @@ from nngp._arrays import Array
 from nngp.predictors import NNGPClassifier, NNGPRegressor
 from nngp.predictors.calibration import expected_calibration_error
 from nngp.predictors.columns import Column, InputTable
+from nngp.predictors.fitted_network import LEAVE_OUT
 from nngp.terminal.output import DataError, print_message
 from nngp.terminal.target import Labels, Target
 
@@ -18,14 +19,13 @@ LOG_EVIDENCE = {  # of all rows that were fitted, by the kind of model
     "NNGPRegressor": "log evidence",
     "NNGPClassifier": "log evidence of one-hot targets",
 }
-MOST_ROWS = 4000  # up to which fit judges itself by leaving each row out
 COVERAGE = 0.95
 LEAST = 1e-15  # probability that a class counts as at least
 
 
 def leave_one_out_scores(model: Model, answers: NDArray[Any]) -> dict[str, float | None]:
-    """Scores of each row predicted from the others: without a test set."""
-    if model.report_.solver != "cholesky" or not 1 < model.posterior_.n <= MOST_ROWS:
+    """Scores of each row that the model has, predicted from the others: without a test set."""
+    if model.report_.solver != "cholesky" or not 1 < model.posterior_.n <= LEAVE_OUT:
         return {}
     if isinstance(model, NNGPClassifier):
         right = model.classes_[model.left_out().argmax(axis=1)] == answers
