@@ -67,6 +67,13 @@ FIT = {
         y,
         "row 11 is zero",
     ),
+    "scaling of classes": (
+        Classifier,
+        {"target_scaling": "unit"},
+        X,
+        y > 5,
+        "target_scaling must be one of 'standardize', 'none', got 'unit'",
+    ),
     "unknown engine": (Regressor, {"engine": "tpu"}, X, y, "engine must be"),
     "squares overflow": (
         Regressor,
@@ -116,6 +123,23 @@ def test_wrong_arguments_of_predictions():
     for coverage in (0.0, 1.0, 95):
         with pytest.raises(ValueError, match="coverage must be between 0 and 1"):
             model.predict_interval(X, coverage)
+    with pytest.raises(ValueError, match="q must be between 0 and 1, got 50"):
+        model.predict_quantile(X, 50)
+
+
+TARGETS = {
+    "one number": (1.0, r"shape \(\) and X has 12 rows, each with 1 output"),
+    "too few": (y[:3], r"shape \(3,\) and X has 12 rows"),
+    "several outputs": (np.column_stack([y, y]), r"shape \(12, 2\) and X has 12 rows"),
+    "a gap": (np.where(np.arange(12) == 3, np.nan, y), "y holds NaN, which has no density"),
+}
+
+
+@pytest.mark.parametrize("case", TARGETS)
+def test_targets_without_a_density(case):
+    answers, sentence = TARGETS[case]
+    with pytest.raises(ValueError, match=sentence):
+        Regressor(selection=None).fit(X, y).log_density(X, answers)
 
 
 def test_unusual_data_can_be_fitted():

@@ -141,3 +141,25 @@ def test_noise_that_varies_is_that_of_the_rows_that_come_later():
     model.partial_fit(X[:5] + 0.01, y[:5], sample_weight=weights[:5], noise_var=known[:5])
     later = expected(X[:5] + 0.01, weights[:5], known[:5])
     np.testing.assert_allclose(model.posterior_.noise_var[60:], later, rtol=1e-9)
+
+
+def test_targets_that_are_not_positive_after_positive_ones():
+    answers = np.exp(Y)
+    model = nngp.NNGPRegressor(**GIVEN, effort="fast", budget=3, target_transform="log")
+    model.fit(X, answers)
+    before = model.predict(XS)
+    with pytest.raises(ValueError, match="got -1, so call fit with all rows"):
+        model.partial_fit(XS[:1], [-1.0])  # whose logarithm would be that of the least number
+    np.testing.assert_array_equal(model.predict(XS), before)
+    model = nngp.NNGPRegressor(**GIVEN, effort="fast", budget=3, target_transform="yeo-johnson")
+    model.fit(X, answers)
+    assert model.predict_quantile(XS, 1e-9).min() > 0
+    model.partial_fit(XS[:1], [-1.0])
+    assert model.predict_quantile(XS, 1e-9).min() < 0
+    assert np.isfinite(model.log_density(XS[:1], [-1.0])).all()
+
+
+def test_another_shape_of_targets_is_refused():
+    model = nngp.NNGPRegressor(**OPTIONS).fit(X, Y)
+    with pytest.raises(ValueError, match=r"first call was \(n,\); pass y in the same shape"):
+        model.partial_fit(XS, np.ones((9, 1)))

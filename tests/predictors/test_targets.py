@@ -123,8 +123,8 @@ def test_refusals():
         TargetScaling.learn(column([1.0, 2.0, -1.0]), "standardize", "log")
     with pytest.raises(ValueError, match="must be one of auto, identity"):
         candidates(column(SKEWED), "standardize", "sqrt")
-    with pytest.raises(ValueError, match="use log_jacobian"):
-        TargetScaling.learn(column(SKEWED), "standardize", "log").log_density(0.0, 3)
+    with pytest.raises(ValueError, match="got -3, so call fit with all rows"):
+        TargetScaling.learn(column(SKEWED), "standardize", "log").holding(column([1.0, -3.0]))
 
 
 def test_noise_floor():

@@ -31,7 +31,7 @@ from nngp.predictors.doubts import SeenRange, warn_of_few_data
 from nngp.predictors.fit_forecast import FitForecast
 from nngp.predictors.fitted_network import LEAVE_OUT, FittedNetwork, Machine
 from nngp.predictors.model_file import ModelFile, as_json, write_model
-from nngp.predictors.parameters import VARIANCES, NNGPParameters, check_choice
+from nngp.predictors.parameters import VARIANCES, NNGPParameters
 from nngp.predictors.saved_fit import (
     check_input_scalings,
     check_log_evidence,
@@ -43,7 +43,7 @@ from nngp.predictors.saved_fit import (
 )
 from nngp.predictors.selection import SearchSettings, SelectionProblem, choice_seconds, choose
 from nngp.predictors.selection.problem import MIN_POINTS
-from nngp.predictors.targets import TARGET_SCALINGS, TargetScaling
+from nngp.predictors.targets import TargetScaling
 from nngp.predictors.training_rows import TrainingRows
 
 FINITE_OR_MISSING: dict[str, Any] = {
@@ -139,7 +139,7 @@ class NNGPEstimator(NNGPParameters):
             criterion=self.selection,
             size=int(self.selection_size),
             budget=self.budget,
-            learn_relevance=self._learns_relevance(shape, kind, classes=classes),
+            learn_relevance=self._learns_relevance(shape, kind),
             scaling=kind,
             maps=self._maps,
             effort=self.effort,
@@ -309,7 +309,6 @@ class NNGPEstimator(NNGPParameters):
     def _check_saved(self, d: int) -> None:
         """Raise ValueError or TypeError for parameters that `fit` would not accept."""
         self._check_parameters(d)
-        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         if not isinstance(self.depth, str) and DEEPEST < self.depth < math.inf:
             raise ValueError(f"depth must be at most {DEEPEST} in a file, got {self.depth}")
         self._candidates()

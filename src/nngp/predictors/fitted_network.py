@@ -19,7 +19,7 @@ from nngp.posterior.serialize import arrays_of, header_of, restore
 from nngp.predictors.scaling import INPUT_ARRAYS, InputScaling
 from nngp.predictors.selection import Hyperparameters
 from nngp.predictors.targets import SAVED_ARRAYS, TargetScaling
-from nngp.predictors.training_rows import TrainingRows, row_noise_of
+from nngp.predictors.training_rows import TrainingRows
 from nngp.predictors.varying_noise import VaryingNoise, learn_varying_noise
 
 ArrayReader = Callable[..., NDArray[Any]]
@@ -126,14 +126,13 @@ class FittedNetwork:
         """Let the noise depend on the inputs, where rows left out gain by it."""
         posterior, chosen = self.posterior, self._chosen
         X, Y = np.asarray(posterior._inputs), posterior._targets
-        known = rows.scaled_known_noise(chosen)
         found = learn_varying_noise(
             posterior.architecture,
             X,
             Y,
             self.noise_var,
             least=self.targets.noise_floor,
-            known=known,
+            known=rows.scaled_known_noise(chosen),
             weights=rows.weights,
             engine=machine.small,
             progress=machine.progress,
@@ -144,7 +143,7 @@ class FittedNetwork:
             posterior.architecture,
             X,
             Y,
-            noise_var=row_noise_of(found.row_noise, rows.weights, known),
+            noise_var=rows.noise(chosen, found.row_noise),
             solver=machine.solver,
             engine=machine.engine,
             progress=machine.progress,
@@ -182,7 +181,7 @@ class FittedNetwork:
         noise = posterior.noise_var
         return condition(
             posterior.architecture,
-            np.asarray(posterior._inputs)[rows],
+            posterior._inputs.take(rows).X,
             posterior._targets[rows],
             noise_var=noise[rows] if isinstance(noise, np.ndarray) else noise,
             solver="cholesky",
@@ -192,16 +191,17 @@ class FittedNetwork:
 
     def updated(self, rows: TrainingRows) -> "FittedNetwork":
         """The network conditioned on more rows as well; this one stays as it is."""
-        noise, Xs = rows.noise(self._chosen), self.inputs(rows.X)
-        if self.varying is not None:
-            known = rows.scaled_known_noise(self._chosen)
-            noise = row_noise_of(self.varying.noise_at(Xs), rows.weights, known)
+        Xs, targets = self.inputs(rows.X), self.targets.holding(rows.Y)
+        learned = None if self.varying is None else self.varying.noise_at(Xs)
+        noise = rows.noise(self._chosen, learned)
         by_row = np.ndim(noise) > 0 or np.ndim(self.posterior.noise_var) > 0
         posterior = copy(self.posterior)  # `update` changes the one that it is called on
-        posterior.update(Xs, self.targets(rows.Y), noise_var=noise if by_row else None)
+        posterior.update(Xs, targets(rows.Y), noise_var=noise if by_row else None)
         noise_var = max(self.noise_var, _common_noise(posterior))
         weights = _joined(self.weights, self.posterior.n, rows.weights, len(rows.X))
-        return replace(self, posterior=posterior, noise_var=noise_var, weights=weights)
+        return replace(
+            self, posterior=posterior, targets=targets, noise_var=noise_var, weights=weights
+        )
 
     def header(self, *, factor: bool) -> dict[str, object]:
         """Plain values for a file."""

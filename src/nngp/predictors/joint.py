@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.predictors.predictive import Predictive, PredictivePart
+from nngp.predictors.predictive import Predictive
 
 NODES, TERMS = 64, 40  # of the quadrature; of the series
 
@@ -41,7 +41,7 @@ def _of_part(predictive: Predictive, k: int, factor: float, scaled: Array) -> tu
     nodes, weights, polynomials = _hermite()
     values = predictive.from_process(part.mean + part.std * nodes[:, None, None], k, factor)
     coefficients = np.einsum("kq,q,qmo->kmo", polynomials, weights, values)
-    correlation = _correlation(scaled, part)
+    correlation = _correlation(scaled)
     covariance, power = np.zeros((*correlation.shape, values.shape[2])), np.ones_like(correlation)
     for c in coefficients[1:]:
         power = power * correlation
@@ -49,7 +49,7 @@ def _of_part(predictive: Predictive, k: int, factor: float, scaled: Array) -> tu
     return coefficients[0], covariance
 
 
-def _correlation(scaled: Array, part: PredictivePart) -> Array:
+def _correlation(scaled: Array) -> Array:
     deviation = np.sqrt(np.diagonal(scaled))
     over = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
     return np.asarray(np.clip(scaled * np.outer(over, over), -1.0, 1.0))

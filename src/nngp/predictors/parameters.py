@@ -17,6 +17,7 @@ from nngp.posterior.resources import check_solver, kernels_of
 from nngp.predictors.scaling import INPUT_SCALINGS
 from nngp.predictors.selection.grid import GRID_DEPTHS
 from nngp.predictors.selection.problem import EFFORTS, MAPS, MIN_POINTS, STARTS, Candidate
+from nngp.predictors.targets import TARGET_SCALINGS
 
 ActivationLike = str | Activation | Callable[[Array], Array]
 VarianceLike = float | str | Sequence[float]
@@ -76,6 +77,7 @@ class NNGPParameters(BaseEstimator):
         check_choice("input_scaling", self.input_scaling, INPUT_SCALINGS)
         check_choice("selection", self.selection, SELECTIONS)
         check_choice("column_maps", self.column_maps, MAPS)
+        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         check_choice("effort", self.effort, EFFORTS)
         whole_number("networks", self.networks, 1)
         check_solver(self.solver)
@@ -139,7 +141,7 @@ class NNGPParameters(BaseEstimator):
         needs_sphere = any(c.is_infinite or c.activation.closed_form is None for c in candidates)
         return "sphere" if self.input_scaling == "auto" and needs_sphere else self.input_scaling
 
-    def _learns_relevance(self, shape: tuple[int, int], scaling: str, *, classes: bool) -> bool:
+    def _learns_relevance(self, shape: tuple[int, int], scaling: str) -> bool:
         """Whether one relevance per input is to be found, for (n, d) inputs scaled that way."""
         n, d = shape
         possible = scaling not in ("unit", "sphere") and self.selection in ("evidence", "loo")

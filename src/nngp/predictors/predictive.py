@@ -79,6 +79,10 @@ class Predictive:
         self.parts = tuple(parts)
         self._positive = all(part.targets.positive for part in parts)
 
+    def __repr__(self) -> str:
+        rows, outputs = self.shape
+        return f"<Predictive of {rows} rows, {outputs} output(s), {len(self.parts)} network(s)>"
+
     @property
     def is_bounded(self) -> bool:
         """Whether predictions are conditioned on positive targets."""

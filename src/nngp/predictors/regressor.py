@@ -27,7 +27,6 @@ from nngp.predictors.resolution import duplicate_rows, floor_is_refuted, has_twi
 from nngp.predictors.saved_fit import read_blend, read_trees
 from nngp.predictors.selection import MIN_POINTS
 from nngp.predictors.targets import (
-    TARGET_SCALINGS,
     TARGET_TRANSFORMS,
     TargetScaling,
     candidates as target_candidates,
@@ -78,8 +77,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         "standardize" brings each output to mean 0 and deviation 1.
     target_transform : {"auto", "identity", "log", "yeo-johnson"}
         Monotone transform of the targets. "auto" compares them by evidence up to 20,000 rows, and
-        conditions predictions on positive targets where all were positive. Means, deviations,
-        intervals, densities and samples are of the targets in their own units.
+        conditions predictions on positive targets where all were positive; it is "identity" with
+        more rows, solver "cg", or selection "grid" or None, which compare nothing. Means,
+        deviations, intervals, densities and samples are of the targets in their own units.
     calibrate : "auto" or bool
         Whether rows left out decide how wide predictions are, as a mixture of widths. "auto" does
         so where the noise is learned. False: the posterior as it is.
@@ -270,7 +270,10 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         rows, answers = self._more_rows(X, y, sample_weight, noise_var)
         outputs = self.posterior_._targets.shape[1]
         if rows.Y.shape[1] != outputs or (np.ndim(answers) == 1) != self._single:
-            raise ValueError(f"y has the shape {np.shape(answers)}; the first call had {outputs}")
+            raise ValueError(
+                f"y has the shape {np.shape(answers)}, and that of the first call was "
+                f"{'(n,)' if self._single else f'(n, {outputs})'}; pass y in the same shape"
+            )
         self._set_networks([one.updated(rows) for one in self.networks_])
         if self._seen is not None:
             self._seen = self._seen.widened(rows.X)
@@ -344,15 +347,23 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     def predict_quantile(self, X: TableLike, q: float, *, noise: bool = True) -> Array:
         """The value that an observation stays below with probability q."""
+        if not 0 < q < 1:
+            raise ValueError(f"q must be between 0 and 1, got {q}")
         return self._shaped(self._predictive(self._test_inputs(X), noise=noise).quantile(q))
 
     def log_density(self, X: TableLike, y: ArrayLike) -> Array:
         """Log density of observations y at X in units of y: (m,), or (m, outputs) for several."""
         check_data(y, "y")
         predictive = self._predictive(self._test_inputs(X), noise=True)
-        Y = as_reals(y, "y").reshape(len(np.asarray(y)), -1)
+        Y = as_reals(y, "y")
+        Y = Y[:, None] if Y.ndim == 1 else Y
         if Y.shape != predictive.shape:
-            raise ValueError(f"y has the shape {np.shape(y)} and X has {predictive.shape[0]} rows")
+            raise ValueError(
+                f"y has the shape {np.shape(y)} and X has {predictive.shape[0]} rows, each with "
+                f"{predictive.shape[1]} output(s); pass a value for each"
+            )
+        if np.isnan(Y).any():
+            raise ValueError("y holds NaN, which has no density; leave out rows without a target")
         return self._shaped(predictive.log_density(Y))
 
     def sample_y(
@@ -378,6 +389,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         """Predictions for training rows, each from all the others, without refitting.
 
         Of all rows up to 4,000 and with a Cholesky factor; otherwise of 4,000 of them, from these.
+        Rows with whole weights, 300 or less in all, are so many rows here.
         """
         check_is_fitted(self, "posterior_")
         found = [one.left_out(self._machine) for one in self.networks_]
@@ -392,9 +404,6 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     ) -> tuple[TrainingRows, NDArray[Any]]:
         """Check training data, learn how a table is encoded, leave out rows without a weight."""
         check_data(y, "y")
-        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
-        check_choice("noise", self.noise, NOISES)
-        check_choice("calibrate", self.calibrate, ("auto", True, False))
         inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
         weights = as_weights(sample_weight, len(inputs))
         counted = slice(None) if weights is None else weights > 0
@@ -490,8 +499,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     def _shaped(self, columns: Array) -> Array:
         return columns[..., 0].copy() if self._single else columns
 
-    def _check_saved(self, d: int) -> None:
-        super()._check_saved(d)
+    def _check_parameters(self, d: int) -> None:
+        super()._check_parameters(d)
         check_choice("target_transform", self.target_transform, TARGET_TRANSFORMS)
         check_choice("noise", self.noise, NOISES)
         check_choice("calibrate", self.calibrate, ("auto", True, False))

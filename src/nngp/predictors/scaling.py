@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from nngp._arrays import Array
 from nngp._fields import Fields
 from nngp.gram import normalize
+from nngp.predictors.column_moments import moments
 from nngp.predictors.maps import ColumnMap
-from nngp.predictors.targets import moments
 
 INPUT_SCALINGS = ("auto", "standardize", "sphere", "unit", "none")
 RELEVANCE_BOUNDS = (1e-6, 1e4)

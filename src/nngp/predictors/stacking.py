@@ -14,9 +14,7 @@ from nngp._arrays import Array
 
 TOLERANCE = 1e-9  # of the mean log density
 STEPS = 100
-LEAST = (
-    1e-100  # density of a point over the best it could have: the square of one over it is a number
-)
+LEAST = 1e-100  # density of a point over its best: the square of one over it is a number
 
 
 def stack(log_densities: Array, counts: Array | None = None) -> Array:

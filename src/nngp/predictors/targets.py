@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from nngp._arrays import Array
 from nngp._fields import Fields
+from nngp.predictors.column_moments import moments
 from nngp.predictors.resolution import spacing
 from nngp.predictors.transforms import TRANSFORMS, TargetMap
 
@@ -100,6 +101,18 @@ class TargetScaling:
         kinds = {one.kind for one in self.transforms} - {"identity"}
         return min(kinds) if kinds else "identity"
 
+    def holding(self, Y: Array) -> "TargetScaling":
+        """The same scaling for more targets: those that are not all positive end the condition that
+        predictions are. Raises ValueError if they have no logarithm."""
+        if (Y > 0).all():
+            return self
+        if any(one.kind == "log" for one in self.transforms):
+            raise ValueError(
+                "targets are predicted by their logarithms, as all were positive; got "
+                f"{Y.min():g}, so call fit with all rows"
+            )
+        return replace(self, positive=False)
+
     def without_floor(self) -> "TargetScaling":
         """The same scaling for targets that were not rounded after all."""
         return replace(self, noise_floor=0.0)
@@ -121,12 +134,6 @@ class TargetScaling:
     def log_jacobian(self, Y: Array) -> float:
         """What to add to a log density of all scaled targets for that of the targets."""
         return float(self.log_slopes(Y).sum())
-
-    def log_density(self, scaled: float, n: int) -> float:
-        """Convert a log density of n scaled rows, not transformed, to the units of the data."""
-        if self.transforms:
-            raise ValueError("the Jacobian of a transform needs the targets; use log_jacobian")
-        return scaled - n * float(np.log(self.spread).sum())
 
     def scaled_spacing(self, Y: Array) -> Array:
         """Spacing of the targets' grid at each target, in scaled units; zero without a grid."""
@@ -201,21 +208,6 @@ def candidates(
     if any(abs(one.power - 1.0) > NEARLY_LINEAR for one in bent.transforms):
         out.append(bent)
     return tuple(out)
-
-
-def moments(X: Array, weights: Array | None = None) -> tuple[Array, Array]:
-    """Mean and standard deviation (zero if constant) of every column, without overflow."""
-    size = np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
-    scaled = X / size
-    if weights is None:
-        mean, spread = scaled.mean(axis=0), scaled.std(axis=0)
-    else:
-        mean = np.average(scaled, axis=0, weights=weights)
-        spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weights))
-    constant = spread <= 16 * np.finfo(float).eps * len(X) ** 0.5
-    spread = np.where(constant, 0.0, spread * size)
-    # The reciprocal of a smaller spread overflows.
-    return mean * size, np.where(spread < np.finfo(float).tiny, 0.0, spread)
 
 
 def _varies(y: Array) -> bool:

@@ -34,11 +34,11 @@ class TrainingRows:
     weights: Array | None = None
     known_noise: Array | None = None
 
-    def noise(self, chosen: Hyperparameters) -> Array | float:
-        """Noise variance of every row in units of the scaled targets; one number if all share
-        it."""
+    def noise(self, chosen: Hyperparameters, learned: Array | None = None) -> Array | float:
+        """Noise variance of every row in units of the scaled targets, with its own that was
+        `learned` or the one that was chosen; one number if all share it."""
         known = scaled_known_noise(self.known_noise, self.Y, chosen.targets)
-        return row_noise(chosen.noise_var, self.weights, known)
+        return row_noise(chosen.noise_var if learned is None else learned, self.weights, known)
 
     def scaled_known_noise(self, chosen: Hyperparameters) -> Array | None:
         """Known noise in units of the scaled targets, if there is any."""
@@ -50,12 +50,6 @@ class TrainingRows:
         weights = None if self.weights is None else self.weights[keep]
         known = None if self.known_noise is None else self.known_noise[keep]
         return replace(self, X=self.X[keep], Y=self.Y[keep], weights=weights, known_noise=known)
-
-
-def row_noise_of(learned: Array, weights: Array | None, known: Array | None) -> Array:
-    """Noise variance of every row, if each has its own that was learned."""
-    total = learned if known is None else learned + known
-    return total if weights is None else total / weights
 
 
 def as_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:

@@ -7,7 +7,8 @@ u = (y - origin) / unit,
 
 with a logarithm where κ = 0. For λ in [0, 2] its range is the whole axis, so that every Gaussian
 has an inverse; λ = 1 is the identity, smaller λ shorten the tail of large targets. In units of the
-data λ does not depend on how they were measured.
+data λ does not depend on how they were measured. `maps.yeo_johnson` is the same function of inputs,
+with other bounds of λ, with derivatives in λ, and without an inverse.
 """
 
 from dataclasses import dataclass

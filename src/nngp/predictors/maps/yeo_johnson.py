@@ -1,6 +1,9 @@
 """The transformation of Yeo and Johnson (2000), its slope in the power, and the likeliest power.
 
 With L = log(1 + |t|) and κ = λ where t >= 0, 2 - λ where t < 0, it is sign(t) (e^(κL) - 1) / κ.
+
+`transforms` has it for targets: there one λ in [0, 2], so that every value has an inverse, and no
+derivative. Here λ is learned, one for each column, with a form that has a derivative at κ = 0.
 """
 
 import numpy as np

@@ -12,9 +12,10 @@ import numpy as np
 
 from nngp._arrays import Array, Index
 from nngp.architecture import Architecture
+from nngp.predictors.column_moments import moments
 from nngp.predictors.maps import ColumnMap, MapFamily
 from nngp.predictors.maps.yeo_johnson import from_logs
-from nngp.predictors.scaling import InputScaling, moments
+from nngp.predictors.scaling import InputScaling
 from nngp.predictors.selection.problem import SelectionProblem
 
 REFERENCE = 2000  # rows on which moving columns are standardized, at most

@@ -105,7 +105,9 @@ class SelectionProblem(SearchSettings):
     known_noise: Array | None = None  # variance of each row's noise beside the learned one, raw
 
 
-def row_noise(noise_var: float, weights: Array | None, known: Array | float) -> Array | float:
+def row_noise(
+    noise_var: Array | float, weights: Array | None, known: Array | float
+) -> Array | float:
     """Noise variance of each row: a row of weight w stands for w rows that have the same mean."""
     total = known + noise_var
     return total if weights is None else total / weights

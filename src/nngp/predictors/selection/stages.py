@@ -427,7 +427,7 @@ class _StagedSearch:
             found.seconds,
             found.setting,
             sum(map(bool, maps)),
-            getattr(self._targets, "transform", "identity"),
+            self._targets.transform,
         )
         self.table.rows.append(row)
 
