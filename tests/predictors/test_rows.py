@@ -201,3 +201,13 @@ def test_weights_survive_a_file(tmp_path):
     again = nngp.load(tmp_path / "model.nngp")
     assert again.log_evidence_ == model.log_evidence_
     np.testing.assert_array_equal(again.left_out().std(), model.left_out().std())
+
+
+@pytest.mark.filterwarnings("error")
+def test_weights_without_noise():
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(30, 2)), rng.uniform(0.5, 2, 30)
+    y = np.sin(X[:, 0])
+    options = {"noise_var": 0, "effort": "fast", "budget": 4, "activation": "relu"}
+    model = nngp.NNGPRegressor(**options).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.predict(X), y, atol=1e-6)  # through every row, of any weight

@@ -64,7 +64,7 @@ class PredictivePart:
             return np.asarray(np.clip((self.targets(Y) - self.mean) / self.std, -1e150, 1e150))
 
 
-class Cell(NamedTuple):
+class MixedPart(NamedTuple):
     """A part with one factor, and its probability for each row and output."""
 
     part: int
@@ -142,7 +142,7 @@ class Predictive:
         return np.clip(mean * size, -LARGEST, LARGEST), np.sqrt(variance) * size
 
     @cached_property
-    def cells(self) -> list["Cell"]:
+    def cells(self) -> list["MixedPart"]:
         """What means and deviations are mixed of: networks, each with one factor; with all its
         factors where the bound makes the mean depend on them and no transform stretches them."""
         weights = np.exp(self._log_weights + self._log_above - self._log_total)
@@ -151,9 +151,9 @@ class Predictive:
             own = weights[start : start + len(part.factors)]
             start += len(part.factors)
             if self._positive and not part.targets.transforms:
-                out += [Cell(k, float(f), w) for f, w in zip(part.factors, own, strict=True)]
+                out += [MixedPart(k, float(f), w) for f, w in zip(part.factors, own, strict=True)]
             else:
-                out.append(Cell(k, part.common_factor, own.sum(axis=0)))
+                out.append(MixedPart(k, part.common_factor, own.sum(axis=0)))
         return out
 
     def _moments_of(self, part: PredictivePart, factor: float) -> tuple[Array, Array]:

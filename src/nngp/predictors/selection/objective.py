@@ -20,6 +20,8 @@ from nngp.predictors.selection.inputs import Scaled, SearchInputs, Setting
 from nngp.predictors.selection.problem import row_noise
 from nngp.predictors.selection.space import Slopes, Space
 
+LEAST_NOISE = 1e-300  # whose logarithm is a number: the user may have set it to zero
+
 
 class ObjectiveValue(NamedTuple):
     """Objective per target at one theta; -inf, with a zero gradient, if it has no value there."""
@@ -125,7 +127,8 @@ class Objective:
         derivative in the noise."""
         if self.weights is None or self.criterion != "evidence":
             return 0.0, 0.0
-        w, total, outputs = self.weights, at.noise_var + self.known, self.Y.shape[1]
+        w, outputs = self.weights, self.Y.shape[1]
+        total = np.maximum(at.noise_var + self.known, LEAST_NOISE)
         value = 0.5 * float(((1 - w) * np.log(2 * np.pi * total) - np.log(w)).sum())
         return outputs * value, outputs * 0.5 * float(((1 - w) / total).sum())
 
