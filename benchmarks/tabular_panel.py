@@ -1,9 +1,10 @@
 """A panel: one measure, a mean for each set and method, over the same splits for all methods.
 
 Only what can be compared is compared. A method has done a set if it has tried at least half of the
-splits that some method has tried. Methods with fewer than 90% of the sets of the method with most
-are left out and named. Of each set the splits are used that every remaining method has tried; sets
-that one of them has not done are left out. A method that failed in a split has NaN, and ranks last.
+splits that some method has tried, or five. Sets that nngp has not done do not count. Methods with
+fewer than 90% of the sets of the method with most are left out and named. Of each set the splits
+are used that every remaining method has tried; sets that one of them has not done are left out. A
+method that failed in a split has NaN, and ranks last.
 """
 
 from collections import defaultdict
@@ -16,8 +17,10 @@ from scipy.stats import rankdata, wilcoxon
 
 Array = NDArray[np.float64]
 Record = dict[str, Any]
+Tried = dict[str, dict[str, dict[float, float]]]  # values by set, method and split
 ENOUGH_SETS = 0.9
-ENOUGH_SPLITS = 0.5
+ENOUGH_SPLITS, MANY_SPLITS = 0.5, 5
+OURS = "nngp"
 LARGER_IS_BETTER = ("log_likelihood", "accuracy")
 
 
@@ -73,15 +76,17 @@ class Panel:
 
 def panel(records: list[Record], measure: str) -> Panel:
     """The panel of a measure; records without `error` and without the measure do not count."""
-    tried: dict[str, dict[str, dict[float, float]]] = defaultdict(lambda: defaultdict(dict))
+    tried: Tried = defaultdict(lambda: defaultdict(dict))
     for record in records:
         if measure in record or "error" in record:
             name = _name(record)
             tried[name][record["method"]][record["split"]] = record.get(measure, np.nan)
     for by_method in tried.values():
-        most = max(map(len, by_method.values()))
-        for method in [m for m, splits in by_method.items() if len(splits) < ENOUGH_SPLITS * most]:
+        most = min(ENOUGH_SPLITS * max(map(len, by_method.values())), MANY_SPLITS)
+        for method in [m for m, splits in by_method.items() if len(splits) < most]:
             del by_method[method]
+    if any(OURS in by_method for by_method in tried.values()):
+        tried = {name: by_method for name, by_method in tried.items() if OURS in by_method}
     methods, left_out = _enough(tried)
     rows = {name: _means(by_method, methods) for name, by_method in sorted(tried.items())}
     kept = {name: row for name, row in rows.items() if row is not None}
@@ -93,7 +98,7 @@ def _name(record: Record) -> str:
     return f"{record['collection']}/{record['set']}"
 
 
-def _enough(tried: dict[str, dict[str, dict[float, float]]]) -> tuple[list[str], list[str]]:
+def _enough(tried: Tried) -> tuple[list[str], list[str]]:
     counts: dict[str, int] = defaultdict(int)
     for by_method in tried.values():
         for method in by_method:

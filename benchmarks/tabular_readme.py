@@ -23,7 +23,8 @@ def section(records: dict[str, list[Record]]) -> str:
     """The section: published numbers, then average ranks and means for each group of sets."""
     parts = [
         "The nine sets of the literature, with their splits (means over splits; published: the "
-        "best RMSE and the best log likelihood of papers with these splits):",
+        "best RMSE and the best log likelihood of papers with these splits; shared are the splits "
+        "that all methods have done):",
         published_table(records["regression"]),
     ]
     for name, group, measures in groups(records):

@@ -124,7 +124,8 @@ def per_set(p: Panel) -> str:
 
 
 def published_table(regression: list[Record]) -> str:
-    """Published numbers beside those of nngp and of the best other method, set by set."""
+    """Published numbers beside those of nngp on all its splits; then nngp and the best other method
+    on the splits that all methods have done."""
     rows = []
     for name, published in PUBLISHED.items():
         records = [r for r in regression if (r["collection"], r["set"]) == ("uci", name)]
@@ -134,18 +135,21 @@ def published_table(regression: list[Record]) -> str:
             rows.append(
                 _published_row(f"{name} without twins", published, records, "without_twins.")
             )
-    head = ["set", "published RMSE", "nngp", "best other", "published log likelihood", "nngp"]
-    return table([*head, "best other", "nngp covers (95%)"], rows)
+    head = ["set", "splits"]
+    for measure in ("RMSE", "log likelihood"):
+        head += [f"{measure}: published", "nngp", "shared splits: nngp", "best other"]
+    return table([*head, "95% interval of nngp covers"], rows)
 
 
 def _published_row(
     name: str, published: tuple[float | None, ...], records: list[Record], prefix: str
 ) -> list[str]:
-    row = [name]
+    own = [record for record in records if record["method"] == OURS]
+    row = [name, str(len(own))]
     for best, measure in zip(published, ("rmse", "log_likelihood"), strict=True):
-        row += [number(best), *_cells(panel(records, prefix + measure))]
-    covered = panel(records, f"{prefix}coverage")
-    return [*row, number(covered.only().get(OURS))]
+        ours = panel(own, prefix + measure).only().get(OURS)
+        row += [number(best), number(ours), *_cells(panel(records, prefix + measure))]
+    return [*row, number(panel(own, f"{prefix}coverage").only().get(OURS))]
 
 
 def _cells(p: Panel) -> tuple[str, str]:

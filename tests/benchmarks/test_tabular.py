@@ -175,6 +175,8 @@ def test_the_section_replaces_what_is_between_the_marks(tmp_path):
         for m, r in (("nngp", 0.5), ("catboost", 0.625), ("ridge", 0.75))
         for s in (0, 1)
     ]  # fmt: skip
+    more = {"without_twins.rmse": 0.8, "without_twins.log_likelihood": -0.8}
+    regression.append(record("nngp", "wine_red", 2, "uci", **more))  # the others have not done it
     classes = [
         record(m, "ecoli", 0, "uci_class", accuracy=a) for m, a in (("nngp", 0.9), ("x", 0.8))
     ]
@@ -185,8 +187,8 @@ def test_the_section_replaces_what_is_between_the_marks(tmp_path):
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
     assert "old" not in text
-    row = "| wine_red without twins | 0.556 | 0.5 | 0.625 (catboost) | -0.8 | -0.5 | "
-    assert row + "-0.625 (catboost) | 0.95 |" in text
+    row = "| wine_red without twins | 3 | 0.556 | 0.6 | 0.5 | 0.625 (catboost) | "
+    assert row + "-0.8 | -0.6 | -0.5 | -0.625 (catboost) | 0.95 |" in text
     assert "| nngp | 1 | 0.9 |" in text
     path.write_text("no marks")
     with pytest.raises(SystemExit, match="must have the line"):
@@ -203,5 +205,9 @@ def test_every_table_of_the_summary_is_made():
         for name in ("boston", "yacht")
     ]
     text = summary({"regression": regression, "classification": []})
-    for line in ("| boston | 2.57 | 1 | 1 (ridge) |", "| rmse | ridge | 0–2–0 | 1 |", "a machine"):
+    for line in (
+        "| boston | 1 | 2.57 | 1 | 1 | 1 (ridge) |",
+        "| rmse | ridge | 0–2–0 | 1 |",
+        "a machine",
+    ):
         assert line in text

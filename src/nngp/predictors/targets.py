@@ -23,6 +23,7 @@ TARGET_TRANSFORMS = ("auto", *TRANSFORMS)
 SAVED_ARRAYS = tuple(f"target_{k}" for k in ("center", "spread", "power", "origin", "unit"))
 FEW = 20  # points say too little about the shape of a distribution
 NEARLY_LINEAR = 0.1  # of a logarithm, its deviation; of a power, its distance from one
+NOISE_OF_LABELS = 1e-6  # least variance; rows that repeat say zero, and would leave rounding
 HIGHEST_FLOOR = 0.5  # in units of the targets' variance
 
 
@@ -84,7 +85,8 @@ class TargetScaling:
         middle = np.average(Y, axis=0, weights=weights)
         spread = float(np.sqrt(np.average((Y - middle) ** 2, axis=0, weights=weights).mean()))
         outputs = Y.shape[1]
-        return cls(np.zeros(outputs), np.full(outputs, spread if spread > 0 else 1.0))
+        spreads = np.full(outputs, spread if spread > 0 else 1.0)
+        return cls(np.zeros(outputs), spreads, noise_floor=NOISE_OF_LABELS)
 
     @property
     def outputs(self) -> int:

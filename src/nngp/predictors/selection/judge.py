@@ -18,21 +18,34 @@ from nngp.predictors.selection.inputs import Setting
 from nngp.predictors.selection.objective import Objective
 from nngp.predictors.targets import TargetScaling
 
-WORSE = 1.01  # root mean square errors up to this ratio are no worse
-WORSE_MAPS = 1.05  # the same of maps, which are judged before they are climbed on more data
+
+class Allowance(NamedTuple):
+    """By how much the error may be larger: a ratio, and what is added to it for each nat that the
+    density of a target gains. Intervals that fit are worth a little error of the mean."""
+
+    ratio: float
+    for_a_nat: float
+
+
+AT_THE_END = Allowance(1.01, 0.25)
+OF_MAPS = Allowance(1.05, 0.0)  # judged before they are climbed on more data
+OF_TRANSFORMS = Allowance(1.05, 1.0)  # judged before their maps are chosen, and again at the end
 NOISES = (1.0, 4.0, 16.0)
 SURE = 1.5  # deviations by which classes must be predicted more often
 
 
 class Verdict(NamedTuple):
-    """Leave-one-out log density of all targets in their units, and the error of their means."""
+    """Leave-one-out log density of a target in its units, on average, and the error of means."""
 
     density: float
     error: float  # root mean square, in deviations of the targets
 
-    def confirms(self, other: "Verdict", worse: float = WORSE) -> bool:
-        """Whether this predicts better than the other, and errs no more but for that ratio."""
-        return self.density > other.density and self.error <= worse * other.error
+    def confirms(self, other: "Verdict", allowed: Allowance = AT_THE_END) -> bool:
+        """Whether this predicts better than the other, and errs little more."""
+        gain = self.density - other.density
+        if not gain > 0:
+            return False
+        return self.error <= (allowed.ratio + allowed.for_a_nat * gain) * other.error
 
 
 def more_are_right(objective: Objective, at: Setting, other: Setting) -> bool:
@@ -74,7 +87,8 @@ def _verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling
     spread = Y.var(axis=0)
     squares = np.square(Y - predictive.mean())[:, spread > 0] / spread[spread > 0]
     error = np.sqrt(np.average(squares, axis=0, weights=w).mean()) if squares.size else 0.0
-    return Verdict(float(w @ predictive.log_density(Y).sum(axis=1)), float(error))
+    density = np.average(predictive.log_density(Y).mean(axis=1), weights=w)
+    return Verdict(float(density), float(error))
 
 
 def _predictive(

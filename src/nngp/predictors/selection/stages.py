@@ -28,7 +28,13 @@ from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
 from nngp.predictors.selection.effort import EFFORT, SearchEffort
 from nngp.predictors.selection.inputs import SearchInputs, Setting
-from nngp.predictors.selection.judge import WORSE_MAPS, Verdict, more_are_right, verdict
+from nngp.predictors.selection.judge import (
+    OF_MAPS,
+    OF_TRANSFORMS,
+    Verdict,
+    more_are_right,
+    verdict,
+)
 from nngp.predictors.selection.map_search import can_map, power_starts, screened
 from nngp.predictors.selection.objective import Objective
 from nngp.predictors.selection.problem import (
@@ -283,7 +289,7 @@ class _StagedSearch:
             reached = found.score * size + self._log_jacobian(targets, points)
             if reached > value + (TRANSFORM_GAIN if chosen is default else 0.0):
                 now = self._verdict(found)
-                if judged is None or now is None or now.confirms(judged):
+                if judged is None or now is None or now.confirms(judged, OF_TRANSFORMS):
                     chosen, value, judged = targets, reached, now
         self._targets = chosen
         if chosen is default:
@@ -322,7 +328,7 @@ class _StagedSearch:
         if gain <= 0 or mapped.setting.kinds == self.inputs.default_kinds:
             return best
         before, after = self._verdict(leader), self._verdict(mapped)
-        if before is not None and after is not None and not after.confirms(before, WORSE_MAPS):
+        if before is not None and after is not None and not after.confirms(before, OF_MAPS):
             return best
         kept = [leader] if gain < CLOSE else []
         maps = mapped.setting
