@@ -232,3 +232,11 @@ def test_every_parameter_is_cloned_and_shown(kind):
     assert repr(kind()) == f"{kind.__name__}()"
     other = kind().set_params(**given)
     assert other.get_params() == given
+
+
+def test_noise_that_was_given_is_used_as_it_is():
+    whole = np.arange(30.0)
+    options = {"selection": None, "activation": "erf", "noise_var": 1e-7}
+    assert nngp.NNGPRegressor(**options).fit(whole[:, None], whole).noise_var_ == 1e-7
+    auto = nngp.NNGPRegressor(**options | {"noise_var": "auto"}, target_scaling="none")
+    assert auto.fit(whole[:, None], 4 * whole).noise_var_ == pytest.approx(16 / 12)

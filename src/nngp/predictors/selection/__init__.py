@@ -54,7 +54,8 @@ def choose(problem: SelectionProblem) -> Choice:
     if problem.criterion is None or len(problem.X) < MIN_POINTS:
         architecture, noise_var = problem.candidates[0].starting_at(STARTS[0])
         inputs, targets = SearchInputs(problem, np.arange(len(problem.X))).base, problem.targets[0]
-        noise_var = max(noise_var, targets.noise_floor)
+        if problem.candidates[0].noise_var is None:  # what the user gave is used as it is
+            noise_var = max(noise_var, targets.noise_floor)
         default = Hyperparameters(architecture, noise_var, inputs, targets)
         return Choice(default, [default], SelectionTable())
     return grid_search(problem) if problem.criterion == "grid" else staged_search(problem)
