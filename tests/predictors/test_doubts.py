@@ -8,6 +8,7 @@ import pytest
 
 import nngp
 from nngp import datasets
+from nngp.predictors.blend import Blend
 from nngp.predictors.doubts import SeenRange
 
 RNG = np.random.default_rng(0)
@@ -127,3 +128,14 @@ def test_how_often_real_tables_have_rows_far_outside(data_folder):
         fired += bool((seen.widths_beyond(test) > 3).any())
     assert len(names) > 5
     assert fired == 0
+
+
+def test_the_range_is_that_of_the_first_network_that_is_kept(monkeypatch, tmp_path):
+    second = Blend(np.ones(1), np.array([[0.0], [1.0]]))
+    monkeypatch.setattr("nngp.predictors.regressor.learn_blend", lambda *_, **__: second)
+    model = nngp.NNGPRegressor(networks=2).fit(X, Y)
+    assert len(model.networks_) == 1
+    model.save(tmp_path / "model.nngp")
+    loaded = nngp.load(tmp_path / "model.nngp")
+    np.testing.assert_array_equal(model._seen.factor, model.networks_[0].inputs.raw_factor)
+    np.testing.assert_array_equal(loaded._seen.factor, model._seen.factor)

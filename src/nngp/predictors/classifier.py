@@ -173,6 +173,7 @@ report_, columns_
             self._fit_networks(rows, (targets,), final, classes=True)
             left_out = self._learn_classes(labels)
             self.trees_ = self._compare_with_trees(inputs, labels)
+        self._see(inputs)
         self._warn_of_few_data(inputs, rows.Y, classes=True)
         if left_out is not None:
             predicted = left_out.table.argmax(axis=1)

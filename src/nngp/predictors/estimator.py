@@ -121,10 +121,13 @@ class NNGPEstimator(NNGPParameters):
         choice = choose(problem)
         final, machine = final or rows, self._machine
         self._set_networks([FittedNetwork.condition(h, final, machine) for h in choice.finalists])
-        few = len(rows.X) < MIN_POINTS  # a range of so few says nothing
-        scaling = choice.best.inputs
-        self._seen = None if few else SeenRange.of(rows.X, scaling.raw_center, scaling.raw_factor)
         self.selection_ = choice.table.columns()
+
+    def _see(self, X: Array) -> None:
+        """Remember the range of the training inputs, as the first network sees them."""
+        few = len(X) < MIN_POINTS  # a range of so few says nothing
+        scaling = self.networks_[0].inputs
+        self._seen = None if few else SeenRange.of(X, scaling.raw_center, scaling.raw_factor)
 
     @property
     def _machine(self) -> Machine:

@@ -249,6 +249,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             self._vary_noise(rows)
             self._learn_blend()
             self.trees_ = self._compare_with_trees(rows)
+        self._see(rows.X)
         self._single = np.ndim(answers) == 1
         self._warn_of_few_data(rows.X, rows.Y, classes=False)
         warn_of_duplicates(self.duplicate_rows_, len(rows.X), stacklevel=2)

@@ -4,7 +4,8 @@
 complete `Hyperparameters`, other finalists, and a table of everything tried. The evidence and the
 leave-one-out density are maximised in stages (`stages`), each a set of L-BFGS ascents (`climb`) of
 an `objective` over a `space` of hyper-parameters, which say how `inputs` are mapped and scaled;
-`map_search` tries maps column by column; the paper's validation grid is in `grid`.
+`tree_start` has relevances to begin with, `map_search` tries maps column by column, and `judge` has
+points left out confirm transforms and maps. The paper's validation grid is in `grid`.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """Stages of the search by evidence or leave-one-out density.
 
 1. `kind`: every activation and depth, on a small subset of the points.
-2. `relevance`: the best few, with a relevance for each group of inputs.
+2. `relevance`: the best few, with a relevance for each group of inputs; where these are many, the
+   best also from the relevances that trees find.
 3. `targets`: the transforms of the targets, with the best of these.
 4. `maps`: the maps of columns, with the best of these; then the others with these maps.
 5. `more data`, `last`: the best two, then the finalists, on a larger subset.
