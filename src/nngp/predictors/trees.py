@@ -15,13 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    GradientBoostingRegressor,
-    RandomForestClassifier,
-)
-from sklearn.model_selection import KFold, cross_val_predict
 
 from nngp._arrays import Array
 from nngp._fields import Fields
@@ -158,6 +151,8 @@ def _amounts(ranks: NDArray[np.float32], y: Array, left_out: Array) -> Verdict:
     size = float(np.abs(y - middle).max())
     target = (y - middle) / size
     own = ((left_out - middle) / size - target) ** 2
+    from sklearn.ensemble import ExtraTreesRegressor  # slow to import, as are the others below
+
     forest = ExtraTreesRegressor(TREES, bootstrap=True, oob_score=True, random_state=0)
     method, theirs = METHODS[0], (forest.fit(ranks, target).oob_prediction_ - target) ** 2
     is_near = theirs.mean() < NEAR**2 * own.mean()
@@ -170,6 +165,9 @@ def _amounts(ranks: NDArray[np.float32], y: Array, left_out: Array) -> Verdict:
 
 
 def _boosted(ranks: NDArray[np.float32], target: Array) -> Array:
+    from sklearn.ensemble import GradientBoostingRegressor
+    from sklearn.model_selection import KFold, cross_val_predict
+
     boosting = GradientBoostingRegressor(
         n_estimators=300,
         max_depth=4,
@@ -184,6 +182,8 @@ def _boosted(ranks: NDArray[np.float32], target: Array) -> Array:
 
 def _labels(ranks: NDArray[np.float32], y: NDArray[Any], left_out: NDArray[Any]) -> Verdict:
     """Error rates of network and trees; boosting takes one tree a class, which is too slow."""
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
     kinds = {METHODS[0]: ExtraTreesClassifier, METHODS[2]: RandomForestClassifier}
     wrong = {}
     for method, kind in kinds.items():

@@ -6,7 +6,6 @@ decides between the two starts.
 """
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesRegressor
 
 from nngp._arrays import Array, Index
 
@@ -18,6 +17,8 @@ LEAST = 1e-3  # relevance of what trees do not use, over the largest
 def relevances_of_trees(X: Array, Y: Array, groups: Index, weights: Array | None) -> Array:
     """Relevances (d,), one on average: squares of the trees' importances, so that the many small
     ones of inputs that do not matter do not add up."""
+    from sklearn.ensemble import ExtraTreesRegressor  # slow to import, and used here only
+
     ranks = np.column_stack([np.unique(x, return_inverse=True)[1] for x in X.T])
     forest = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, random_state=0)
     target = Y[:, 0] if Y.shape[1] == 1 else Y
