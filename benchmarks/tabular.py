@@ -6,10 +6,10 @@
     python benchmarks/tabular.py summary                        # tables of all measures
     python benchmarks/tabular.py readme                         # the README's section, recomputed
 
-DIR holds `uci_regression`, `uci_regression_more` and `uci_classification`. `tabular_sets.py` says
-which splits and rows are used, `tabular_peers.py` and `tabular_nngp.py` which methods,
-`tabular_scores.py` what is measured, `tabular_panel.py` what is compared. Nothing is tuned by hand,
-and test rows are used for the scores only. A run that is in the store is not
+DIR holds `uci_regression`, `uci_regression_more` and `uci_classification`. In the folder `tables`,
+`tabular_sets.py` says which splits and rows are used, `tabular_peers.py` and `tabular_nngp.py`
+which methods, `tabular_scores.py` what is measured, `tabular_panel.py` what is compared. Nothing is
+tuned by hand, and test rows are used for the scores only. A run that is in the store is not
 repeated, so `run` can be interrupted and started again, by any number of processes. Each run names
 the machine that it was done on; times of different machines are not to be compared. Every process
 uses one thread, unless OMP_NUM_THREADS and OPENBLAS_NUM_THREADS say otherwise.
@@ -17,13 +17,20 @@ uses one thread, unless OMP_NUM_THREADS and OPENBLAS_NUM_THREADS say otherwise.
 
 import argparse
 import math
+import os
+import sys
 from pathlib import Path
 
-import tabular_export
-import tabular_readme
-import tabular_runs
-import tabular_sets
-import tabular_summary
+PARTS = str(Path(__file__).parent / "tables")
+sys.path.append(PARTS)
+# Processes that it starts find the parts, too.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), PARTS)))
+
+import tabular_export  # noqa: E402
+import tabular_readme  # noqa: E402
+import tabular_runs  # noqa: E402
+import tabular_sets  # noqa: E402
+import tabular_summary  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
 README = Path(__file__).parents[1] / "README.md"

@@ -1,6 +1,7 @@
-"""The benchmarks are programs in a folder, not a package: let tests import their parts."""
+"""The benchmark of tables is a program, not a package: let tests import its parts."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+# Not `benchmarks` itself: its distributed.py would be taken for the package of that name.
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "tables"))
