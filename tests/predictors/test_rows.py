@@ -41,6 +41,8 @@ def test_weights_that_are_none():
         ([1.0, -1.0, 1.0], "none negative"),
         ([0.0, 0.0, 0.0], "not all zero"),
         ([1.0, np.nan, 1.0], "finite"),
+        ([1.0, 1e300, 1.0], "between 1e-100 and 1e\\+100"),
+        ([1.0, 1e-300, 1.0], "between 1e-100 and 1e\\+100"),
         (["a", "b", "c"], "sample_weight must hold real numbers"),
     ],
 )

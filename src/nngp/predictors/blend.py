@@ -123,7 +123,7 @@ class Blend:
             raise fields.fail("its weights of networks are not those of its factors")
         if factors.min() < 0.999 * RATIO**-NARROWEST or factors.max() > 1.001 * RATIO**MOST:
             raise fields.fail("its factors of deviations are not those that are tried")
-        if (weights < 0).any() or abs(weights.sum() - 1) > 1e-9:
+        if (weights < 0).any() or (weights > 2).any() or abs(weights.sum() - 1) > 1e-9:
             raise fields.fail("its weights of networks are not probabilities")
         return cls(factors, weights)
 

@@ -382,7 +382,7 @@ report_, columns_
         read = [ClassModel.from_saved(models.fields(name), one, labels) for name, one in pairs]
         self._models = tuple(read)
         shares = file.read("network_weights", (len(read),))
-        if (shares < 0).any() or abs(shares.sum() - 1.0) > 1e-9:
+        if (shares < 0).any() or (shares > 2).any() or abs(shares.sum() - 1.0) > 1e-9:
             raise file.damaged("its shares of networks are not probabilities")
         self.network_weights_, self.trees_ = shares, read_trees(fitted)
 

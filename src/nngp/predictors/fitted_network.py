@@ -19,7 +19,7 @@ from nngp.posterior.serialize import arrays_of, header_of, restore
 from nngp.predictors.scaling import INPUT_ARRAYS, InputScaling
 from nngp.predictors.selection import Hyperparameters
 from nngp.predictors.targets import SAVED_ARRAYS, TargetScaling
-from nngp.predictors.training_rows import TrainingRows
+from nngp.predictors.training_rows import TrainingRows, are_weights
 from nngp.predictors.varying_noise import VaryingNoise, learn_varying_noise
 
 ArrayReader = Callable[..., NDArray[Any]]
@@ -257,7 +257,8 @@ def _read_weights(fields: Fields, read: ArrayReader, posterior: Posterior) -> Ar
     if not fields.flag("weighted"):
         return None
     weights = read("weights", (posterior.n,))
-    if weights.min() <= 0 or (weights == 1.0).all() or np.ndim(posterior.noise_var) == 0:
+    possible = are_weights(weights) and weights.min() > 0 and (weights != 1.0).any()
+    if not possible or np.ndim(posterior.noise_var) == 0:
         raise fields.fail("its weights are not those of weighted rows")
     return weights
 

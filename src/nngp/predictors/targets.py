@@ -24,6 +24,7 @@ SAVED_ARRAYS = tuple(f"target_{k}" for k in ("center", "spread", "power", "origi
 FEW = 20  # points say too little about the shape of a distribution
 NEARLY_LINEAR = 0.1  # of a logarithm, its deviation; of a power, its distance from one
 NOISE_OF_LABELS = 1e-6  # least variance; rows that repeat say zero, and would leave rounding
+LARGEST_SAVED = 1e304  # of a center or spread: a thousand spreads are a number
 HIGHEST_FLOOR = 0.5  # in units of the targets' variance
 
 
@@ -163,6 +164,8 @@ class TargetScaling:
             raise fields.wrong("target_transforms", f"names out of {', '.join(TRANSFORMS)}")
         if not ((spread > 0).all() and (units > 0).all()):
             raise fields.fail("a spread or unit of its targets is not positive")
+        if max(spread.max(), np.abs(center).max()) > LARGEST_SAVED:
+            raise fields.fail("a center or spread of its targets is too large to predict with")
         if not ((powers >= 0) & (powers <= 2)).all():
             raise fields.fail("a power of its targets' transforms is not between 0 and 2")
         maps: tuple[TargetMap, ...] = ()

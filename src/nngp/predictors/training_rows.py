@@ -10,6 +10,7 @@ from nngp._arrays import Array, Index
 from nngp._numbers import as_reals
 from nngp.predictors.selection import Hyperparameters, row_noise, scaled_known_noise
 
+LARGEST_WEIGHT = 1e100
 MOST_COPIES = 300  # rows in all: with more, weights are cheaper
 
 
@@ -66,7 +67,18 @@ def as_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
             "sample_weight must hold finite numbers, none negative and not all zero; leave out "
             "rows without a weight"
         )
+    if not are_weights(weights):
+        raise ValueError(
+            f"sample_weight must be zero or between {1 / LARGEST_WEIGHT:.0e} and "
+            f"{LARGEST_WEIGHT:.0e}; divide all by one of them"
+        )
     return None if (weights == 1.0).all() else weights
+
+
+def are_weights(weights: Array) -> bool:
+    """Whether weights are zero or such that products with variances are numbers."""
+    some = weights[weights != 0]
+    return bool((some >= 1 / LARGEST_WEIGHT).all() and (some <= LARGEST_WEIGHT).all())
 
 
 def as_copies(weights: Array) -> tuple[Index, Array | None]:
