@@ -18,6 +18,7 @@ from nngp.posterior import Posterior, condition
 from nngp.posterior.serialize import arrays_of, header_of, restore
 from nngp.predictors.scaling import INPUT_ARRAYS, InputScaling
 from nngp.predictors.selection import Hyperparameters
+from nngp.predictors.selection.problem import are_copies
 from nngp.predictors.targets import SAVED_ARRAYS, TargetScaling
 from nngp.predictors.training_rows import TrainingRows, are_weights
 from nngp.predictors.varying_noise import VaryingNoise, learn_varying_noise
@@ -99,10 +100,10 @@ class FittedNetwork:
 
     @property
     def log_evidence(self) -> float:
-        """Log density of the targets in their own units; a row of weight 2 is two of them."""
+        """Log density of the targets in their own units; whole weights count copies of rows."""
         posterior, targets, weights = self.posterior, self.targets, self.weights
         slopes = targets.log_slopes(targets.undo(posterior._targets))
-        if weights is None:
+        if weights is None or not are_copies(weights):
             return posterior.log_evidence + float(slopes.sum())
         noise = np.maximum(weights * posterior.noise_var, np.finfo(float).tiny)
         extra = 0.5 * ((1 - weights) * np.log(2 * np.pi * noise) - np.log(weights)).sum()

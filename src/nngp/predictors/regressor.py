@@ -235,7 +235,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             that shows where. Such a model finds the columns of a later frame by name.
         y : array (n,) or (n, outputs)
         sample_weight : array (n,), optional
-            A row of weight 2 counts as two rows, and one of weight 0 is left out.
+            A row of weight 2 predicts as two rows do, and one of weight 0 is left out. Whole
+            weights count copies in the evidence, too; where some are not whole, they say only how
+            certain a row is: its noise is divided by its weight.
         noise_var : array (n,), optional
             Variance of each row's error as far as it is known, in squared units of y. It is added
             to the noise that is learned; with the parameter `noise_var=0` it is all there is.

@@ -17,7 +17,7 @@ from nngp.posterior.dense_evidence import (
     log_evidence_of,
 )
 from nngp.predictors.selection.inputs import Scaled, SearchInputs, Setting
-from nngp.predictors.selection.problem import row_noise
+from nngp.predictors.selection.problem import are_copies, row_noise
 from nngp.predictors.selection.space import Slopes, Space
 
 LEAST_NOISE = 1e-300  # whose logarithm is a number: the user may have set it to zero
@@ -125,7 +125,8 @@ class Objective:
     def _weights_term(self, at: Setting) -> tuple[float, float]:
         """What weights add to the evidence (log N(y; f, s²)^w is not a normalized density), and its
         derivative in the noise."""
-        if self.weights is None or self.criterion != "evidence":
+        counted = self.weights is not None and are_copies(self.weights)
+        if self.weights is None or not counted or self.criterion != "evidence":
             return 0.0, 0.0
         w, outputs = self.weights, self.Y.shape[1]
         total = np.maximum(at.noise_var + self.known, LEAST_NOISE)

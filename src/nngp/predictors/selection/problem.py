@@ -105,6 +105,12 @@ class SelectionProblem(SearchSettings):
     known_noise: Array | None = None  # variance of each row's noise beside the learned one, raw
 
 
+def are_copies(weights: Array) -> bool:
+    """Whether weights count copies of rows: whole numbers. The evidence then counts the copies,
+    which agree, and takes that for little noise; other weights only say how noisy a row is."""
+    return bool((weights == np.floor(weights)).all())
+
+
 def row_noise(
     noise_var: Array | float, weights: Array | None, known: Array | float
 ) -> Array | float:

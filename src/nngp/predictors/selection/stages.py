@@ -45,6 +45,7 @@ from nngp.predictors.selection.problem import (
     Hyperparameters,
     SearchSettings,
     SelectionProblem,
+    are_copies,
     scaled_known_noise,
 )
 from nngp.predictors.selection.space import Space
@@ -461,7 +462,9 @@ class _StagedSearch:
     def _log_jacobian(self, targets: TargetScaling, count: int) -> float:
         rows = self.inputs.rows(count)
         slopes, weights = targets.log_slopes(self.problem.Y[rows]), self.problem.weights
-        return float((slopes if weights is None else slopes * weights[rows][:, None]).sum())
+        if weights is None or not are_copies(weights[rows]):
+            return float(slopes.sum())
+        return float((slopes * weights[rows][:, None]).sum())
 
     def _as_hyperparameters(self, at: Setting) -> Hyperparameters:
         inputs = self.inputs.scaling(at)
