@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +75,8 @@ class FittedNetwork:
     noise_var: float
     varying: VaryingNoise | None = None
     weights: Array | None = None
+    # By how many rows: widths of intervals, the noise floor and trees ask for the same ones.
+    _left_out: dict[int, LeftOut] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def condition(
@@ -166,6 +168,12 @@ class FittedNetwork:
 
     def left_out(self, machine: Machine, most: int = LEAVE_OUT) -> LeftOut:
         """Predict training rows from all the others; from some if there are many, or no factor."""
+        count = min(self.posterior.n, most)
+        if count not in self._left_out:
+            self._left_out[count] = self._leave_out(machine, most)
+        return self._left_out[count]
+
+    def _leave_out(self, machine: Machine, most: int) -> LeftOut:
         posterior, n = self.posterior, self.posterior.n
         rows = np.arange(n)
         if n > most or posterior.report.solver != "cholesky":

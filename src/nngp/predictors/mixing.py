@@ -8,6 +8,7 @@ import numpy as np
 from nngp._arrays import Array, Index
 from nngp.predictors.blend import Blend
 from nngp.predictors.fitted_network import FittedNetwork, LeftOut
+from nngp.predictors.predictive import Predictive
 from nngp.predictors.stacking import stack
 
 
@@ -32,6 +33,14 @@ def learn_blend(
         [one.hyperparameters for one in networks],
         outputs * min(size, len(left_out[0].rows)),
     )
+
+
+def left_out_predictive(
+    left_out: Sequence[LeftOut], networks: Sequence[FittedNetwork], blend: Blend
+) -> Predictive:
+    """Predictions of rows left out, in the units of the data."""
+    means, variances = zip(*((one.mean, one.variance[:, None]) for one in left_out), strict=True)
+    return blend.predictive(means, variances, [one.targets for one in networks])
 
 
 def mixed_mean(means: Sequence[Array], weights: Array) -> Array:

@@ -1,6 +1,5 @@
 """Regression: the posterior mean predicts, the posterior variance is its uncertainty."""
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,9 +16,8 @@ from nngp.predictors.blend import Blend
 from nngp.predictors.columns import TableLike
 from nngp.predictors.doubts import warn_of_duplicates
 from nngp.predictors.estimator import NNGPEstimator, check_data
-from nngp.predictors.fitted_network import FittedNetwork, LeftOut
 from nngp.predictors.joint import joint_covariance
-from nngp.predictors.mixing import drawn_from, learn_blend, mixed_mean
+from nngp.predictors.mixing import drawn_from, learn_blend, left_out_predictive, mixed_mean
 from nngp.predictors.model_file import ModelFile
 from nngp.predictors.parameters import ActivationLike, Seed, VarianceLike, check_choice
 from nngp.predictors.predictive import Predictive
@@ -396,7 +394,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         """
         check_is_fitted(self, "posterior_")
         found = [one.left_out(self._machine) for one in self.networks_]
-        return _predictive_of(found, self.networks_, self._blend)
+        return left_out_predictive(found, self.networks_, self._blend)
 
     def _rows(
         self,
@@ -461,7 +459,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         best = self.networks_[0]
         left_out = best.left_out(self._machine, MOST_ROWS)
         which, plain = left_out.rows, Blend.plain()
-        mean = _predictive_of([left_out], [best], plain).mean()
+        mean = left_out_predictive([left_out], [best], plain).mean()
         return compare_with_trees(rows.X[which], rows.Y[which, 0], mean[:, 0], classes=False)
 
     def _learn_blend(self) -> None:
@@ -524,11 +522,3 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         self.trees_ = read_trees(fitted)
         if self._single and self.posterior_._targets.shape[1] > 1:
             raise fitted.wrong("single", "false, as there are several outputs")
-
-
-def _predictive_of(
-    left_out: Sequence[LeftOut], networks: Sequence[FittedNetwork], blend: Blend
-) -> Predictive:
-    """Predictions of rows left out, in the units of the data."""
-    means, variances = zip(*((one.mean, one.variance[:, None]) for one in left_out), strict=True)
-    return blend.predictive(means, variances, [one.targets for one in networks])

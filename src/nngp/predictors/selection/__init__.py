@@ -11,6 +11,7 @@ points left out confirm transforms and maps. The paper's validation grid is in `
 import numpy as np
 
 from nngp.predictors.selection.choice import Choice
+from nngp.predictors.selection.cost import staged_seconds
 from nngp.predictors.selection.grid import grid_search, grid_seconds
 from nngp.predictors.selection.inputs import SearchInputs
 from nngp.predictors.selection.problem import (
@@ -24,7 +25,7 @@ from nngp.predictors.selection.problem import (
     row_noise,
     scaled_known_noise,
 )
-from nngp.predictors.selection.stages import staged_search, staged_seconds
+from nngp.predictors.selection.stages import staged_search
 from nngp.predictors.selection.table import SelectionTable
 
 __all__ = [

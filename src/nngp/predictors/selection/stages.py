@@ -9,7 +9,6 @@
 6. `noise`: the noise variance alone, on a still larger subset.
 """
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +26,12 @@ from nngp.errors import VarianceError
 from nngp.posterior.dense_evidence import DenseEvidence, is_supported
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
+from nngp.predictors.selection.cost import (
+    NOISE_STEPS,
+    most_networks,
+    network_seconds,
+    staged_seconds,
+)
 from nngp.predictors.selection.effort import EFFORT, SearchEffort
 from nngp.predictors.selection.inputs import SearchInputs, Setting
 from nngp.predictors.selection.judge import (
@@ -43,7 +48,6 @@ from nngp.predictors.selection.problem import (
     STARTS,
     Candidate,
     Hyperparameters,
-    SearchSettings,
     SelectionProblem,
     are_copies,
     scaled_known_noise,
@@ -53,16 +57,10 @@ from nngp.predictors.selection.table import SelectionRow, SelectionTable
 from nngp.predictors.selection.tree_start import MANY, relevances_of_trees
 from nngp.predictors.targets import TargetScaling
 
-SLOW_BUDGET = 20  # networks tried where the activation has kinks and no closed form
 THREADS, THREADED = 2, 800  # threads of an evaluation, from so many points on
 TRANSFORM_GAIN = 2.0  # of the log evidence, that a transform of the targets must bring
 CLOSE = 5.0  # gain of the maps on few points below which more points decide
-NOISE_STEPS, NOISE_DOWN, NOISE_UP = 8, 1.0, 3.0  # evaluations, and the range of the logarithm
-# Seconds of a network and its gradient on two cores: for any, for each pair of points, for each
-# triple; for a pair where the activation has no closed form, and to compile such an activation,
-# without kinks and with them.
-SECONDS, PAIR_SECONDS, TRIPLE_SECONDS = 0.001, 3e-8, 4e-11
-GENERAL_PAIR_SECONDS, NUMERIC_SECONDS, KINKED_SECONDS = 3e-7, 0.2, 1.0
+NOISE_DOWN, NOISE_UP = 1.0, 3.0  # range of the logarithm
 
 
 class Stage(NamedTuple):
@@ -82,7 +80,7 @@ def staged_search(problem: SelectionProblem) -> Choice:
     with Progress(CHOOSE, seconds, bar, seconds) as tracker, _dense(problem) as dense:
         order = problem.rng.permutation(len(problem.X))
         inputs = SearchInputs(problem, order)
-        search = _StagedSearch(problem, inputs, dense, Budget(_limit(problem), tracker))
+        search = _StagedSearch(problem, inputs, dense, Budget(most_networks(problem), tracker))
         found = search.run()
         tracker.finish()
         return Choice(found[0], found, search.table)
@@ -96,48 +94,6 @@ def _dense(problem: SelectionProblem) -> Iterator[DenseEvidence]:
         return
     with ThreadPoolExecutor(THREADS) as pool:
         yield DenseEvidence(pool)
-
-
-def staged_seconds(problem: SearchSettings, n: int) -> float:
-    """About how long the search on n points takes."""
-    effort = EFFORT[problem.effort]
-    small = min(effort.points, problem.size, n)
-    large = max(small, min(int(effort.share * problem.size), n))
-    activations = {candidate.activation for candidate in problem.candidates}
-    kinds = len(problem.candidates) + len(activations) * (len(STARTS) - 1)
-    several = min(effort.finalists, len(problem.candidates))
-    ascents = [(kinds, effort.kind, small)]
-    if problem.learn_relevance:
-        ascents.append((several, effort.relevance, small))
-    if problem.maps == "auto" and not problem.classes:
-        ascents.append((2 + several, effort.maps, small))
-    if large > small:
-        ascents.append((min(2, len(problem.candidates)), effort.more, large))
-    ascents.append((min(problem.networks, len(problem.candidates)), effort.last, large))
-    if problem.candidates[0].noise_var is None and n > large:
-        ascents.append((1, NOISE_STEPS // 2, min(n, effort.noise_factor * large)))
-    left, total = _limit(problem) or math.inf, 0.0
-    for count, steps, points in ascents:
-        networks = min(count * steps, left)
-        left -= networks
-        total += networks * _seconds(problem.candidates, points)
-    return total
-
-
-def _seconds(candidates: Sequence[Candidate], points: int) -> float:
-    """About how long a network and its gradient take."""
-    numeric = [c.activation for c in candidates if c.activation.closed_form is None]
-    if any(phi.kinks for phi in numeric):
-        return KINKED_SECONDS + GENERAL_PAIR_SECONDS * points**2
-    if numeric:
-        return NUMERIC_SECONDS + GENERAL_PAIR_SECONDS * points**2
-    return SECONDS + PAIR_SECONDS * points**2 + TRIPLE_SECONDS * points**3
-
-
-def _limit(problem: SearchSettings) -> int | None:
-    """The most networks that are computed; None for no limit."""
-    slow = any(c.activation.closed_form is None and c.activation.kinks for c in problem.candidates)
-    return SLOW_BUDGET if problem.budget is None and slow else problem.budget
 
 
 @dataclass
@@ -415,7 +371,7 @@ class _StagedSearch:
         if self.budget.is_spent:
             return None
         space = self._space(candidate, start, stage)
-        self.budget.begin_ascent(stage.steps, _seconds([candidate], stage.points))
+        self.budget.begin_ascent(stage.steps, network_seconds([candidate], stage.points))
         found = climb(self._objective(stage), space, start, stage.steps, self.budget)
         self.budget.end_ascent()
         self._failure = found.failure or self._failure

@@ -1,0 +1,57 @@
+"""What the staged search costs: seconds, before it starts, and how many networks it may compute."""
+
+import math
+from collections.abc import Sequence
+
+from nngp.predictors.selection.effort import EFFORT
+from nngp.predictors.selection.problem import STARTS, Candidate, SearchSettings
+
+SLOW_BUDGET = 20  # networks tried where the activation has kinks and no closed form
+NOISE_STEPS = 8  # evaluations of the last stage
+# Seconds of a network and its gradient on two cores: for any, for each pair of points, for each
+# triple; for a pair where the activation has no closed form, and to compile such an activation,
+# without kinks and with them.
+SECONDS, PAIR_SECONDS, TRIPLE_SECONDS = 0.001, 3e-8, 4e-11
+GENERAL_PAIR_SECONDS, NUMERIC_SECONDS, KINKED_SECONDS = 3e-7, 0.2, 1.0
+
+
+def staged_seconds(problem: SearchSettings, n: int) -> float:
+    """About how long the search on n points takes."""
+    effort = EFFORT[problem.effort]
+    small = min(effort.points, problem.size, n)
+    large = max(small, min(int(effort.share * problem.size), n))
+    activations = {candidate.activation for candidate in problem.candidates}
+    kinds = len(problem.candidates) + len(activations) * (len(STARTS) - 1)
+    several = min(effort.finalists, len(problem.candidates))
+    ascents = [(kinds, effort.kind, small)]
+    if problem.learn_relevance:
+        ascents.append((several, effort.relevance, small))
+    if problem.maps == "auto" and not problem.classes:
+        ascents.append((2 + several, effort.maps, small))
+    if large > small:
+        ascents.append((min(2, len(problem.candidates)), effort.more, large))
+    ascents.append((min(problem.networks, len(problem.candidates)), effort.last, large))
+    if problem.candidates[0].noise_var is None and n > large:
+        ascents.append((1, NOISE_STEPS // 2, min(n, effort.noise_factor * large)))
+    left, total = most_networks(problem) or math.inf, 0.0
+    for count, steps, points in ascents:
+        networks = min(count * steps, left)
+        left -= networks
+        total += networks * network_seconds(problem.candidates, points)
+    return total
+
+
+def network_seconds(candidates: Sequence[Candidate], points: int) -> float:
+    """About how long a network and its gradient take."""
+    numeric = [c.activation for c in candidates if c.activation.closed_form is None]
+    if any(phi.kinks for phi in numeric):
+        return KINKED_SECONDS + GENERAL_PAIR_SECONDS * points**2
+    if numeric:
+        return NUMERIC_SECONDS + GENERAL_PAIR_SECONDS * points**2
+    return SECONDS + PAIR_SECONDS * points**2 + TRIPLE_SECONDS * points**3
+
+
+def most_networks(problem: SearchSettings) -> int | None:
+    """The most networks that are computed; None for no limit."""
+    slow = any(c.activation.closed_form is None and c.activation.kinks for c in problem.candidates)
+    return SLOW_BUDGET if problem.budget is None and slow else problem.budget
