@@ -6,7 +6,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 # Empty is unset: processes that tests start would otherwise compile the whole package, each again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all check format benchmark clean
+.PHONY: demo test test-all check format benchmark docs docs-serve clean
 
 demo: .venv/.demo
 	$(BIN)/nngp demo
@@ -34,6 +34,12 @@ benchmark: .venv/.dev
 	$(BIN)/python benchmarks/lookup.py --out benchmarks/results/lookup.json
 	$(BIN)/python benchmarks/inference.py --out benchmarks/results/inference.json
 
+docs: .venv/.dev
+	$(BIN)/python -m sphinx -b html -j 2 -W --keep-going -q docs docs/_build/html
+
+docs-serve: docs
+	$(BIN)/python -m http.server --directory docs/_build/html --bind 127.0.0.1 8000
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
@@ -46,4 +52,4 @@ benchmark: .venv/.dev
 	@touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis docs/_build

@@ -1,4 +1,4 @@
-"""What docs/cluster.md says is what is done here: its commands as programs, its code as scripts."""
+"""What docs/guides/cluster.md says is what is done here: its commands as programs, its code as scripts."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 
 import nngp
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "cluster.md").read_text()
 TRIED = PAGE[: PAGE.index("All blocks up to here")]
 
 
@@ -140,7 +140,7 @@ def test_a_cluster_in_three_lines(tmp_path):
 
 def test_other_blocks_are_python_at_least():
     for code in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
-        compile(code, "docs/cluster.md", "exec")
+        compile(code, "docs/guides/cluster.md", "exec")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Exit codes and messages: the same for the same fault in all commands, as docs/command-line.md has
+"""Exit codes and messages: the same for the same fault in all commands, as docs/guides/command-line.md has
 them, in the command's words, and no line longer than the terminal is wide."""
 
 import json
