@@ -33,7 +33,6 @@ suppress_warnings = ["config.cache"]
 nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
 nb_execution_mode = "cache"
 nb_execution_timeout = 300
-nb_execution_raise_on_error = True
 nb_merge_streams = True
 nb_execution_show_tb = True
 os.environ["IPYTHONDIR"] = str(HERE / "_ipython")
