@@ -612,9 +612,9 @@ def test_random_mutations(tmp_path):
 
 @pytest.mark.slow
 def test_five_thousand_random_mutations(tmp_path, capsys):
-    saved = large_model(tmp_path / "model.nngp", 3000)
+    saved = large_model(tmp_path / "model.nngp", 1500)
     counts, most = mutations(saved, 5000, 1)
-    title = f"Random mutations of a model with 3,000 points, {len(saved.whole) / 1e6:.0f} MB"
+    title = f"Random mutations of a model with 1,500 points, {len(saved.whole) / 1e6:.0f} MB"
     with capsys.disabled():
         print("\n" + table(title, counts) + f"\nmemory beyond twice the file: {most / 1e6:.0f} MB")
     assert all(set(found) <= set(FINE) for found in counts.values()), counts
