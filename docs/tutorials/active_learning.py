@@ -43,14 +43,14 @@ def split(seed):
 # %% [markdown]
 # ## Four rules
 # The network has ten outputs, one for each class, and predicts the class whose output is largest.
-# The *gap* is the distance from the largest mean to the second largest. Each rule gives every image
-# of the pool a score, and asks for the ten highest.
+# The *gap* is the distance from the largest mean to the second largest. Each rule gives every
+# image of the pool a score, and asks for the ten highest.
 #
 # - **random** looks at nothing.
 # - **variance** asks where the process knows least about the function.
 # - **gap** asks where the two best classes are nearly level.
-# - **doubt** uses both: the probability that the second class is really ahead of the first.
-#   All outputs share one variance $v$, so that is $\Phi(-\mathrm{gap} / \sqrt{2 v})$.
+# - **doubt** uses both: the probability that the second class is really ahead of the first. All
+#   outputs share one variance $v$, so that is $\Phi(-\mathrm{gap} / \sqrt{2 v})$.
 
 
 # %%
@@ -179,8 +179,8 @@ for rule, score in rules.items():
     print(f"their ten nearest neighbours are {nearest[first].mean():.1f} degrees away")
 
 # %% [markdown]
-# Wrong predictions have a small gap, at nearly any variance. So the gap finds more of them than the
-# variance does. And variance is largest for *loners*, images that are unlike all others. Their
+# Wrong predictions have a small gap, at nearly any variance. So the gap finds more of them than
+# the variance does. And variance is largest for *loners*, images that are unlike all others. Their
 # labels say little about any other image. Variance finds what is unseen, the gap finds what is
 # undecided.
 #
@@ -213,9 +213,9 @@ for rule in ("random", "variance", "doubt"):
 
 # %% [markdown]
 # Chance asks for all digits alike. Variance and doubt each have digits of their own that they ask
-# for more often; zeros, which look like nothing else, need few. Variance also
-# asks for the same thing many times: ten images that are unlike the labelled ones are often alike
-# among themselves, as the sevens above.
+# for more often; zeros, which look like nothing else, need few. Variance also asks for the same
+# thing many times: ten images that are unlike the labelled ones are often alike among themselves,
+# as the sevens above.
 #
 # ## What to keep in mind
 # - The labels that a rule asked for are not a random sample. Estimate the accuracy on images that

@@ -10,9 +10,9 @@
 
 # %% [markdown]
 # # Bayesian optimisation with posterior draws
-# Each experiment is dear, so choose the next by what the last ones taught. Draws from the posterior
-# make good choices, several at a time. Here they find the strongest of a thousand concretes, and
-# tune a support vector machine.
+# Each experiment is dear, so choose the next by what the last ones taught. Draws from the
+# posterior make good choices, several at a time. Here they find the strongest of a thousand
+# concretes, and tune a support vector machine.
 
 # %% [markdown]
 # A draw from the posterior is one function that the data allow. Take a draw and try the input at
@@ -21,8 +21,8 @@
 #
 # ## Two parameters, one picture
 # An experiment is the cross-validation of a support vector machine on the breast-cancer data, for
-# one pair of $C$ and $\gamma$. We allow 256 pairs. To have something to compare with, the page runs
-# all of them, which nobody would do with dear experiments.
+# one pair of $C$ and $\gamma$. We allow 256 pairs. To have something to compare with, the page
+# runs all of them, which nobody would do with dear experiments.
 
 # %%
 import matplotlib.pyplot as plt
@@ -133,8 +133,9 @@ plt.show()
 # where it matters and coarse elsewhere, as little was spent there.
 #
 # ## Four draws, four experiments
-# One line of that plane, as the search saw it after its first five experiments. The draws disagree,
-# so their largest values lie in different places: four experiments that can be done side by side.
+# One line of that plane, as the search saw it after its first five experiments. The draws
+# disagree, so their largest values lie in different places: four experiments that can be done side
+# by side.
 
 # %% tags=["hide-input"]
 start, standard = begin(inputs, target, rounds[0], noise=1e-4)
@@ -162,8 +163,8 @@ plt.show()
 # Three ways to choose them, and one that is none:
 #
 # - **draws**: four draws, the best mixture of each (fewer, where two draws agree);
-# - **expected improvement**: the four mixtures with the largest expected gain over the best so far,
-#   $\mathbb{E}[\max(f - f_\mathrm{best}, 0)]$, in closed form from mean and variance;
+# - **expected improvement**: the four mixtures with the largest expected gain over the best so
+#   far, $\mathbb{E}[\max(f - f_\mathrm{best}, 0)]$, in closed form from mean and variance;
 # - **mean**: the four that are predicted strongest, no matter how uncertain;
 # - **random**.
 
@@ -227,13 +228,13 @@ plt.show()
 # %% [markdown]
 # Lines are means over six beginnings, bands hold the middle half of them. Rules that use the
 # posterior find in a few days what chance does not find in ten. Between the three there is little
-# to choose on this table. It is kind to them: strength rises smoothly with cement and age and falls
-# with water, so even the mean alone, which never explores, is not trapped.
+# to choose on this table. It is kind to them: strength rises smoothly with cement and age and
+# falls with water, so even the mean alone, which never explores, is not trapped.
 #
 # Draws cost more than the other rules, as they need the joint covariance of all candidates: $m^2$
 # numbers and $m^3$ operations for $m$ of them. With more than some thousands draw on a random part
 # of the candidates. In return they give as many different experiments as one asks for, where the
 # largest expected improvements are often neighbours of each other.
 #
-# An estimator does the same with `sample_y`, and also chooses network and noise from the data. Refit
-# it now and then as experiments come in.
+# An estimator does the same with `sample_y`, and also chooses network and noise from the data.
+# Refit it now and then as experiments come in.
