@@ -109,7 +109,7 @@ everything = np.mean([with_all_labels(seed) for seed in SEEDS])
 # %% tags=["thumbnail", "hide-input"]
 counts = np.arange(START, LAST + 1, BATCH)
 colours = {"random": "C5", "variance": "C1", "gap": "C2", "doubt": "C0"}
-figure, axes = plt.subplots(figsize=(7, 4))
+figure, axes = plt.subplots(figsize=(6, 4))
 for rule, found in runs.items():
     accuracy = 100 * np.array([curve for curve, _ in found])
     axes.plot(counts, accuracy.mean(axis=0), color=colours[rule], label=rule)
@@ -148,7 +148,7 @@ posterior = nngp.condition(net, X[first], Y[first], noise_var=NOISE)
 mean, variance = posterior.predict(X[others])
 wrong = mean.argmax(axis=1) != labels[others]
 
-figure, axes = plt.subplots(figsize=(7, 4))
+figure, axes = plt.subplots(figsize=(6, 4))
 axes.scatter(gap(mean)[~wrong], variance[~wrong], s=9, color="C5", alpha=0.35, lw=0)
 axes.scatter(gap(mean)[wrong], variance[wrong], s=16, color="C1", lw=0)
 top = np.sort(variance)[-BATCH]

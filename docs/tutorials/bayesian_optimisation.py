@@ -104,7 +104,7 @@ print(f"{better} of {len(pairs)} pairs are better")
 # %% tags=["thumbnail", "hide-input"]
 mean, variance = posterior.predict(inputs)
 surfaces = {f"all {len(pairs)} experiments": target, f"what {len(found)} experiments say": mean}
-figure, panels = plt.subplots(1, 2, sharey=True, sharex=True, figsize=(7, 3.9))
+figure, panels = plt.subplots(1, 2, sharey=True, sharex=True, figsize=(6, 3.7))
 for panel, (title, values) in zip(panels, surfaces.items(), strict=True):
     table = values.reshape(side, side)
     panel.contourf(logs_c, logs_gamma, table, levels=18, cmap="viridis")
@@ -143,7 +143,7 @@ line = np.column_stack([np.linspace(-2, 2, 120), np.full(120, inputs[losses.argm
 place = np.linspace(-1, 5, 120)
 mean, variance = start.predict(line)
 draws = start.sample(line, 4, seed=3)
-figure, axes = plt.subplots(figsize=(7, 3.4))
+figure, axes = plt.subplots(figsize=(6, 3.3))
 band = 2 * np.sqrt(variance)
 axes.fill_between(place, mean - band, mean + band, color="0.88", lw=0)
 axes.plot(place, mean, color="0.45", lw=1, ls="--")
@@ -212,7 +212,7 @@ for rule, curve in curves.items():
     print(f", after {np.median(days):.0f} days (median)" if days else "")
 
 # %% tags=["hide-input"]
-figure, axes = plt.subplots(figsize=(7, 3.9))
+figure, axes = plt.subplots(figsize=(6, 3.7))
 for rule, colour in rules.items():
     curve = curves[rule]
     axes.plot(curve.mean(axis=0), "o-", color=colour, label=rule)

@@ -103,7 +103,7 @@ for record in records:
 # beside its predictions.
 
 # %% tags=["thumbnail", "hide-input"]
-figure, axes = plt.subplots(figsize=(7, 4.2))
+figure, axes = plt.subplots(figsize=(6, 4))
 n = np.geomspace(400, 220_000, 50)
 cpu = [(r["n"], r["runs"][0]["seconds_condition"]) for r in records if "device" not in r]
 gpu = [(r["n"], r["runs"][1]["seconds_condition"]) for r in records if "device" in r]
@@ -132,12 +132,12 @@ plt.show()
 # are limited by memory, not by patience:
 
 # %% tags=["hide-input"]
-figure, axes = plt.subplots(figsize=(7, 4))
+figure, axes = plt.subplots(figsize=(6, 3.8))
 for bytes_each, word in ((4, "half of the matrix, 4 n²"), (16, "matrix and factor, 16 n²")):
     axes.plot(n, bytes_each * n**2 / 1e9, color="0.45", lw=0.9, ls=":" if bytes_each > 4 else "-")
     at, shift = (4_500, 0.35) if bytes_each == 4 else (900, 1.8)
     height = shift * bytes_each * at**2 / 1e9
-    axes.text(at, height, word, color="0.35", rotation=37, rotation_mode="anchor")
+    axes.text(at, height, word, color="0.35", rotation=28, rotation_mode="anchor")
 axes.plot([size for size, _, _ in here], [held / 1e9 for _, _, held in here], "o", color="C2", ms=7)
 peaks = [(r["n"], r["runs"][-1]["device_peak_gib"] * 2**30 / 1e9) for r in records if "device" in r]
 axes.plot(*np.array(peaks).T, "D", color="C0", ms=7)
@@ -160,7 +160,7 @@ plt.show()
 # nothing about the second. Measure twice.
 
 # %% tags=["hide-input"]
-figure, axes = plt.subplots(figsize=(7, 2.4))
+figure, axes = plt.subplots(figsize=(6, 2.4))
 for place, record in enumerate(records[1:]):
     first, second = (run["seconds_condition"] for run in record["runs"][:2])
     axes.barh(place, second, color="C0", height=0.55)
