@@ -168,12 +168,13 @@ plt.show()
 
 # %% [markdown]
 # Filled marks reached a residual of 1e-8. The million was stopped at 0.01, as each iteration takes
-# 22 s; 1e-8 was not tried. Marks of CG from 100,000 points on include compiling; those at 60,000 and the factor's do
-# not.
+# 22 s; 1e-8 was not tried. Marks of CG from 100,000 points on include compiling; those at 60,000
+# and the factor's do not.
 #
 # While the factor fits, it is the better choice: at least as fast, and it gives variances at once,
-# and the evidence. Beyond, the number of iterations hardly grows, as more points stand for all, and
-# each iteration takes of the order of $n^2$ operations. That is the whole secret of the million.
+# and the evidence. Beyond, the number of iterations hardly grows, as more points stand for all,
+# and each iteration takes of the order of $n^2$ operations. That is the whole secret of the
+# million.
 #
 # ## A cluster
 # The other way is to spread the tiles. Here are two worker processes on the machine that builds
@@ -195,9 +196,9 @@ print(f"largest difference from one machine: {difference:.0e}")
 print({name: spread.report.cluster[name] for name in ("workers", "chains", "computed_again")})
 
 # %% [markdown]
-# A *chain* is mostly the computation of one tile of the factor: its entries of the kernel, what tiles to
-# the left subtract from it, and its own factor or solve. Dask's task stream shows who did what
-# when.
+# A *chain* is mostly the computation of one tile of the factor: its entries of the kernel, what
+# tiles to the left subtract from it, and its own factor or solve. Dask's task stream shows who did
+# what when.
 
 # %% tags=["hide-input"]
 start = min(part["start"] for task in stream.data for part in task["startstops"])

@@ -1,4 +1,4 @@
-"""What docs/guides/cluster.md says is what is done here: its commands as programs, its code as scripts."""
+"""docs/guides/cluster.md is tried here: its commands as programs, its code as scripts."""
 
 import json
 import os
@@ -85,7 +85,7 @@ def shared(tmp_path):
 
 @pytest.mark.slow
 def test_scheduler_and_workers_by_hand(head, shared, tmp_path):
-    code = blocks("python")[1].replace("tcp://head:8786", head).replace("/shared", str(tmp_path))
+    code = blocks("python")[0].replace("tcp://head:8786", head).replace("/shared", str(tmp_path))
     found: dict = {}
     exec(code, found)
     assert found["engine"].store == str(tmp_path / "job42")
@@ -123,9 +123,8 @@ def test_the_commands(head, shared, run, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_cluster_in_three_lines(tmp_path):
-    script, promised = blocks("python")[0], "dask True"
-    assert f"# {promised}" in script
-    (tmp_path / "script.py").write_text(script)
+    """The block that the site's build runs in a notebook, as a script."""
+    (tmp_path / "script.py").write_text(blocks(r"\{code-cell\}")[0])
     done = subprocess.run(
         [sys.executable, "script.py"],
         cwd=tmp_path,
@@ -134,12 +133,11 @@ def test_a_cluster_in_three_lines(tmp_path):
         text=True,
         timeout=120,
     )
-    assert done.stdout.split("\n")[0] == promised, done.stderr
-    assert nngp.load(tmp_path / "model.nngp").report_.engine == "dask"
+    assert done.stdout.split("\n")[:2] == ["dask 2", "(3,)"], done.stderr
 
 
 def test_other_blocks_are_python_at_least():
-    for code in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
+    for code in re.findall(r"```(?:python|\{code-cell\})\n(.*?)```", PAGE, flags=re.DOTALL):
         compile(code, "docs/guides/cluster.md", "exec")
 
 
