@@ -133,7 +133,8 @@ def test_a_cluster_in_three_lines(tmp_path):
         text=True,
         timeout=120,
     )
-    assert done.stdout.split("\n")[:2] == ["dask 2", "(3,)"], done.stderr
+    assert done.stdout.split("\n")[0] == "dask 2", done.stderr
+    assert "[" in done.stdout  # the means
 
 
 def test_other_blocks_are_python_at_least():
