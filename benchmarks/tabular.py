@@ -4,7 +4,7 @@
     python benchmarks/tabular.py merge tabular.db part.db...    # runs of other machines
     python benchmarks/tabular.py export tabular.db              # benchmarks/results/tabular_*.csv
     python benchmarks/tabular.py summary                        # tables of all measures
-    python benchmarks/tabular.py readme                         # the README's section, recomputed
+    python benchmarks/tabular.py page                           # docs/benchmarks/tables.md
 
 DIR holds `uci_regression`, `uci_regression_more` and `uci_classification`. In the folder `tables`,
 `tabular_sets.py` says which splits and rows are used, `tabular_peers.py` and `tabular_nngp.py`
@@ -27,13 +27,13 @@ sys.path.append(PARTS)
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), PARTS)))
 
 import tabular_export  # noqa: E402
-import tabular_readme  # noqa: E402
+import tabular_page  # noqa: E402
 import tabular_runs  # noqa: E402
 import tabular_sets  # noqa: E402
 import tabular_summary  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "tables.md"
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def main() -> None:
     elif args.command == "summary":
         print(tabular_summary.summary(tabular_export.read(args.results)))
     else:
-        tabular_readme.rewrite(args.readme, tabular_export.read(args.results))
+        tabular_page.rewrite(args.page, tabular_export.read(args.results))
 
 
 def _arguments() -> argparse.Namespace:
@@ -59,12 +59,12 @@ def _arguments() -> argparse.Namespace:
     merge.add_argument("parts", type=Path, nargs="+")
     export = commands.add_parser("export", help="write the finished runs as CSV files")
     export.add_argument("store", type=Path)
-    for name in ("summary", "readme"):
+    for name in ("summary", "page"):
         commands.add_parser(name, help=f"{name} of the CSV files").add_argument(
             "--results", type=Path, default=RESULTS
         )
     export.add_argument("--results", type=Path, default=RESULTS)
-    commands.choices["readme"].add_argument("--readme", type=Path, default=README)
+    commands.choices["page"].add_argument("--page", type=Path, default=PAGE)
     return parser.parse_args()
 
 

@@ -1,5 +1,5 @@
 """The benchmark of tables: scores against scikit-learn and numerical integration, what is compared
-with what, files there and back, and the README's section."""
+with what, files there and back, and the page of the site."""
 
 import numpy as np
 import pytest
@@ -167,7 +167,7 @@ def test_runs_through_store_and_file(tmp_path, capsys):
 
 
 def test_the_section_replaces_what_is_between_the_marks(tmp_path):
-    from tabular_readme import BEGIN, END, rewrite
+    from tabular_page import BEGIN, END, rewrite
 
     regression = [
         record(m, "wine_red", s, "uci", **{f"{prefix}{name}": v for prefix in ("", "without_twins.")
@@ -180,7 +180,7 @@ def test_the_section_replaces_what_is_between_the_marks(tmp_path):
     classes = [
         record(m, "ecoli", 0, "uci_class", accuracy=a) for m, a in (("nngp", 0.9), ("x", 0.8))
     ]
-    path = tmp_path / "README.md"
+    path = tmp_path / "tables.md"
     path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     rewrite(path, {"regression": regression, "classification": classes})
     text = path.read_text()

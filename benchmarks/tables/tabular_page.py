@@ -1,12 +1,12 @@
-"""The README's section on tables, recomputed from the CSV files between two marks."""
+"""The site's page on tables, recomputed from the CSV files between two marks."""
 
 from pathlib import Path
 
 from tabular_panel import Record, panel
 from tabular_summary import GROUPS, groups, number, overview, published_table
 
-BEGIN = "<!-- made by `python benchmarks/tabular.py readme`: begin -->"
-END = "<!-- made by `python benchmarks/tabular.py readme`: end -->"
+BEGIN = "<!-- made by `python benchmarks/tabular.py page`: begin -->"
+END = "<!-- made by `python benchmarks/tabular.py page`: end -->"
 SHOWN = ("rmse", "log_likelihood", "coverage", "accuracy", "log_loss", "calibration")
 
 
