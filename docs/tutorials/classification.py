@@ -10,8 +10,8 @@
 
 # %% [markdown]
 # # Classes with calibrated probabilities
-# Read handwritten digits from 300 examples. Where the classifier says 70%, seven in ten are right; so
-# you can hand the doubtful images to a person, and know what remains.
+# Read handwritten digits from 300 examples. Where the classifier says 70%, seven in ten are
+# right; so you can hand the doubtful images to a person, and know what remains.
 
 # %%
 import warnings
@@ -42,12 +42,12 @@ for name, table in tables.items():
     print(f"{name:27s} {right:7.3f} {log_loss(y_test, table):10.3f}")
 
 # %% [markdown]
-# The log loss is what probabilities cost: minus the logarithm of the probability that the true class
-# was given, on average.
+# The log loss is what probabilities cost: minus the logarithm of the probability that the true
+# class was given, on average.
 #
 # ## Does 70% mean 70%?
-# Group test images by the probability of the predicted class, and count how many are right. On the
-# diagonal, the two agree. The grey bars show how the images are spread.
+# Group test images by the probability of the predicted class, and count how many are right. On
+# the diagonal, the two agree. The grey bars show how the images are spread.
 
 # %% tags=["thumbnail", "hide-input"]
 edges = np.linspace(0.2, 1, 9)
@@ -75,8 +75,8 @@ plt.show()
 # the diagonal here, and it costs more errors. The bars are one standard error of a share.
 #
 # ## The images it doubts
-# These have the smallest probabilities. Above each: the two classes it hesitates between, the true
-# one in bold.
+# These have the smallest probabilities. Above each: the two classes it hesitates between, the
+# true one in bold.
 
 # %% tags=["hide-input"]
 table = tables["NNGPClassifier"]
@@ -94,8 +94,8 @@ plt.show()
 
 # %% [markdown]
 # ## Abstain where in doubt
-# Sort by probability and answer only the surest part. The curve says how good the answers are; the
-# model itself forecasts it as the mean of the probabilities that remain, without any labels.
+# Sort by probability and answer only the surest part. The curve says how good the answers are;
+# the model itself forecasts it as the mean of the probabilities that remain, without any labels.
 
 # %%
 order = np.argsort(-table.max(axis=1))
@@ -114,8 +114,7 @@ for (name, other), colour in zip(tables.items(), colours, strict=False):
     panel.plot(kept[150:] / len(kept), curve[150:], color=colour)
     panel.text(1.01, curve[-1], name.replace(", ", ",\n"), color=colour, va="center")
 panel.plot(kept[150:] / len(kept), forecast[150:], ":", color=colours[0])
-panel.text(0.62, forecast[int(0.62 * len(kept))] - 0.001, "dotted: its own forecast", color=colours[0],
-           ha="right", va="top")  # fmt: skip
+panel.text(0.12, 0.9905, "dotted: forecast without labels", color=colours[0])
 panel.set(
     xlabel="share of images that are answered", ylabel="accuracy of the answers", xlim=(0.1, 1.0)
 )
@@ -138,10 +137,10 @@ with warnings.catch_warnings(record=True) as caught:
 print(*(str(w.message).replace("; ", ";\n") for w in caught))
 
 # %% [markdown]
-# Two remedies. `class_weight="balanced"` lets rows of the rare class count more; labels change, and
-# probabilities are then those of a world in which classes are equally frequent. Or keep the plain
-# model, whose probabilities are right, and lower the threshold: if a missed patient costs nine times
-# a false alarm, call from 10% on.
+# Two remedies. `class_weight="balanced"` lets rows of the rare class count more; its labels
+# change, and its probabilities no longer match frequencies. Or keep the plain model, whose
+# probabilities are right, and lower the threshold: if a missed patient costs nine times a false
+# alarm, call from 10% on.
 
 # %%
 balanced = nngp.NNGPClassifier(class_weight="balanced").fit(P_train, s_train)
@@ -158,5 +157,5 @@ for name, called in calls.items():
 print(f"mean probability of 'fast': {chance.mean():.3f}, their share: {fast.mean():.3f}")
 
 # %% [markdown]
-# The second remedy is the better one where you can say what errors cost. With so few members
-# neither makes a weak signal strong.
+# With the second remedy you choose where to stand between misses and false alarms, after the fit.
+# With so few members neither makes a weak signal strong.

@@ -10,8 +10,8 @@
 
 # %% [markdown]
 # # Regression on a table, with intervals
-# Predict the strength of concrete from its recipe and its age. One call, nothing to tune, and each
-# prediction comes with an interval that means what it says.
+# Predict the strength of concrete from its recipe and its age. One call, nothing to tune, and
+# each prediction comes with an interval that means what it says.
 
 # %%
 import tempfile
@@ -92,9 +92,9 @@ print(f"measurements inside their 90% intervals: {held:.0%}")
 
 # %% [markdown]
 # The lead is gone: which method comes first now depends on the split. And the intervals are too
-# narrow. `fit` checks their width on rows left out one at a time, and the sisters of such a row stay
-# in. No method can know that your new rows will be less familiar than your old ones. If they come
-# in groups, test on groups that were held back.
+# narrow. `fit` checks their width on rows left out one at a time, and the sisters of such a row
+# stay in. No method can know that your new rows will be less familiar than your old ones. If they
+# come in groups, test on groups that were held back.
 #
 # ## Do the intervals mean what they say?
 # For rows like the training rows, they do. The quantile of 10% lies above about 10% of the
@@ -164,8 +164,8 @@ plt.show()
 
 # %% [markdown]
 # ## Far from the training rows
-# The honest answer there is "I do not know". The intervals grow, while a forest stays flat and says
-# nothing. Very far out `predict` also warns, and names the column.
+# The honest answer there is "I do not know". The intervals grow, while a forest stays flat and
+# says nothing. Very far out `predict` also warns, and names the column.
 
 # %%
 cement = np.linspace(0, 1100, 150)
@@ -213,5 +213,5 @@ with tempfile.TemporaryDirectory() as folder:
 # %% [markdown]
 # ## When to use something else
 # With more than some ten thousand rows, gradient boosting needs a small part of the time. On
-# tables of steps and switches it often predicts better; `fit` compares itself with trees and warns
-# if it loses. [Reading the choice](reading_the_choice) shows such a table.
+# tables of steps and switches it often predicts better; `fit` compares itself with trees and
+# warns if it loses. [Reading the choice](reading_the_choice) shows such a table.
