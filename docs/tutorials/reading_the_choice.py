@@ -32,8 +32,9 @@ net = model.architecture_
 print(f"network:          depth {net.depth}, {net.activation.name}")
 print(f"target transform: {model.target_transform_}")
 print(f"noise:            {model.noise_var_:.3f} of the scaled target's variance")
-print(f"column maps:      {', '.join(f'{name} {kind}' for name, kind in model.column_maps_)}")
-print(f"log evidence:     {model.log_evidence_:.1f}")
+print(f"log evidence:     {model.log_evidence_:.1f}\n")
+maps = ", ".join(f"{name} {kind}" for name, kind in model.column_maps_)
+print(textwrap.fill(f"column maps: {maps}", 90))
 
 # %% [markdown]
 # ## Which columns matter: `relevance_`
@@ -56,13 +57,15 @@ plt.show()
 #
 # ## What was tried: `selection_`
 # Each row is one ascent on the evidence, in the order of time. `score` is the objective per
-# target; it is comparable where `n`, the number of rows looked at, is the same.
+# target; it is comparable where `n`, the number of rows looked at, is the same. Here is the best
+# of each stage:
 
 # %%
 tried = pd.DataFrame(model.selection_)
 tried["log_evidence/n"] = tried["log_evidence"] / tried["n"]
 shown = ["stage", "n", "activation", "depth", "maps", "target_transform", "log_evidence/n"]
-tried[[*shown, "chosen"]].round(3)
+best = tried.groupby("stage", sort=False)["log_evidence/n"].idxmax()
+tried.loc[best, shown].round(3)
 
 # %% [markdown]
 # The search is a staircase. First the kind of network, on a subset; then relevances, a transform
@@ -70,20 +73,28 @@ tried[[*shown, "chosen"]].round(3)
 
 # %% tags=["thumbnail", "hide-input"]
 figure, panel = plt.subplots(figsize=(7, 3.8))
-stages = list(dict.fromkeys(tried["stage"]))
-palette = dict(zip(stages, (grey, blue, purple, orange, green, ochre), strict=False))
-per_row = tried["log_evidence/n"]
-low, high = per_row.min(), per_row.max()
-for stage in stages:
-    part = tried[tried["stage"] == stage]
-    panel.plot(part.index, part["log_evidence/n"], "o", color=palette[stage], markersize=6)
-    panel.hlines(part["log_evidence/n"].max(), part.index[0] - 0.4, part.index[-1] + 0.4,
-                 color=palette[stage], linewidth=1.2)  # fmt: skip
-    words = f"{stage}\n{part['n'].iloc[0]} rows"
-    top = part["log_evidence/n"].max() + 0.02 * (high - low)
-    panel.text(part.index[0] - 0.4, top, words, color=palette[stage], va="bottom", fontsize=8)
+palette = dict(
+    zip(tried["stage"].unique(), (grey, blue, purple, orange, green, ochre), strict=False)
+)
+below = {"relevance", "more data"}  # where labels have room
+labelled = set()
+for _, run in tried.groupby((tried["stage"] != tried["stage"].shift()).cumsum()):
+    stage, evidence = run["stage"].iloc[0], run["log_evidence/n"]
+    panel.plot(run.index, evidence, "o", color=palette[stage], markersize=6)
+    ends = run.index[0] - 0.4, run.index[-1] + 0.4
+    panel.hlines(evidence.max(), *ends, color=palette[stage], linewidth=1.2)
+    if stage not in labelled:
+        side = (
+            ("top", evidence.min() - 0.025)
+            if stage in below
+            else ("bottom", evidence.max() + 0.015)
+        )
+        words = f"{stage},\n{run['n'].iloc[0]} rows"
+        panel.text(ends[0], side[1], words, color=palette[stage], va=side[0], fontsize=8)
+    labelled.add(stage)
 panel.set(xlabel="networks, in the order in which they were tried", xticks=[])
-panel.set(ylabel="log evidence per row", ylim=(low - 0.03, high + 0.14))
+low, high = tried["log_evidence/n"].min(), tried["log_evidence/n"].max()
+panel.set(ylabel="log evidence per row", ylim=(low - 0.03, high + 0.1))
 plt.show()
 
 # %% [markdown]
@@ -99,7 +110,7 @@ scaling = model.networks_[0].inputs
 mapped = [j for j, (_, kind) in enumerate(model.column_maps_) if kind != "identity"][:6]
 columns = min(3, len(mapped))
 rows = -(-len(mapped) // columns)
-figure, panels = plt.subplots(rows, columns, figsize=(7, 1.9 * rows + 0.3), squeeze=False)
+figure, panels = plt.subplots(rows, columns, figsize=(7, 2.1 * rows + 0.3), squeeze=False)
 for panel in panels.ravel()[len(mapped) :]:
     panel.set_axis_off()
 for panel, j in zip(panels.ravel(), mapped, strict=False):
@@ -109,7 +120,7 @@ for panel, j in zip(panels.ravel(), mapped, strict=False):
     u = (scaling.maps[j](x) - scaling.center[j]) * scaling.factor[j]
     panel.plot(x, u)
     panel.plot(seen, np.full(len(seen), u.min() - 0.08 * np.ptp(u)), "|", color="0.6", alpha=0.3)
-    panel.set_title(f"{name.replace('_', ' ')}: {kind}", fontsize=9)
+    panel.set_title(f"{name.replace('_', ' ')}\n{kind}", fontsize=9)
 figure.supylabel("input of the network", fontsize=9)
 plt.show()
 
@@ -137,15 +148,15 @@ residual = y.to_numpy() - left_out.mean()[:, 0]
 surprise = residual / left_out.std()[:, 0]
 print(f"leave-one-out RMSE {np.sqrt(np.mean(residual**2)):.2f} MPa")
 odd = np.argsort(-np.abs(surprise))[:4]
-X.iloc[odd].assign(strength=y.iloc[odd], expected=left_out.mean()[odd, 0].round(1),
-                   deviations=surprise[odd].round(1))  # fmt: skip
+shown = X.iloc[odd][["cement", "water", "age"]].assign(strength=y.iloc[odd])
+shown.assign(expected=left_out.mean()[odd, 0].round(1), deviations=surprise[odd].round(1))
 
 # %% tags=["hide-input"]
 figure, panel = plt.subplots(figsize=(7, 3.4))
 panel.axhspan(-2, 2, color="0.94")
 panel.plot(left_out.mean()[:, 0], surprise, "o", markersize=3, alpha=0.6)
 panel.plot(left_out.mean()[odd, 0], surprise[odd], "o", color=orange, markersize=6)
-panel.text(left_out.mean().max(), -1.9, "19 in 20 should lie here", color="0.4", ha="right")
+panel.text(84, 2.1, "19 in 20 should lie in the grey part", color="0.4", ha="right")
 panel.set(xlabel="strength expected from all other rows, MPa", ylabel="residual, in deviations")
 plt.show()
 
@@ -170,8 +181,8 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     steps.fit(cars.drop(columns="cylinders"), cars["cylinders"])
 
-print("strength of concrete:", textwrap.fill(model.trees_.sentence, 90))
-print("\ncylinders of a car:", textwrap.fill(str(caught[0].message), 90))
+print(textwrap.fill(f"strength of concrete: {model.trees_.sentence}", 90))
+print(textwrap.fill(f"\ncylinders of a car: {caught[0].message}", 90))
 
 # %% [markdown]
 # The number of cylinders is 3, 4, 5, 6 or 8: a table of steps. A network of infinite width is

@@ -14,14 +14,19 @@
 # Gaussian process, an explanation can have error bars of its own.
 
 # %%
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import shap
 from sklearn.inspection import PartialDependenceDisplay, permutation_importance
 from sklearn.model_selection import train_test_split
 
 import nngp
+
+with warnings.catch_warnings():  # shap misses a progress bar
+    warnings.simplefilter("ignore")
+    import shap
 
 table = pd.read_csv("../data/concrete.csv").drop_duplicates()
 X, y = table.drop(columns="strength").astype(float), table["strength"]
@@ -67,16 +72,16 @@ for panel, (column, (values, draws)) in zip(panels.ravel(), curves.items(), stri
     )
     panel.plot(values, draws.mean(axis=1), color=blue, linewidth=2)
     ticks = np.quantile(X_train[column], np.linspace(0.05, 0.95, 10))
-    panel.plot(ticks, np.full(10, 12), "|", color="0.4", markersize=7)
-    panel.set(xlabel=f"{column}, {units.get(column, 'kg per cubic metre')}", ylim=(10, None))
+    panel.plot(ticks, np.full(10, 0.03), "|", color="0.4", transform=panel.get_xaxis_transform())
+    panel.set(xlabel=f"{column}, {units.get(column, 'kg per cubic metre')}")
 for panel in panels[:, 0]:
     panel.set_ylabel("mean strength, MPa")
 plt.show()
 
 # %% [markdown]
 # Thin lines are draws, the band holds 90% of them, and ticks mark tenths of the training rows.
-# The band widens where rows are few: at great ages, and with much superplasticizer. A single
-# curve would hide that.
+# The band widens where rows are few: with very little or much water, and with much
+# superplasticizer. A single curve would hide that.
 #
 # Draws answer questions about the curve, with a probability:
 
@@ -136,6 +141,7 @@ for name, c in zip(names, order, strict=True):
         start[c] + max(shares[c], 0) + 0.3, name, f"{shares[c]:+.1f}", va="center", fontsize=8
     )
 panel.axvline(explained.base_values[k], color="0.5", linewidth=1)
+panel.margins(x=0.08)
 panel.set(xlabel="strength, MPa (grey line: the average of the background)")
 panel.grid(axis="y")
 plt.show()
@@ -185,9 +191,10 @@ figure.supxlabel("relative to the largest", fontsize=9)
 plt.show()
 
 # %% [markdown]
-# Age is the clearest case. It matters most for the error, and its relevance is small: after its
-# map, strength is nearly a straight line in age, and a straight line needs little variance. Use
-# relevance to see what can be left out; use the others to see what counts.
+# Cement moves the strength most, and superplasticizer least; by relevance it is the other way
+# round. Strength is nearly a straight line in cement (see its curve above), and a straight line
+# needs little variance. Along superplasticizer it bends. Use relevance to see what could be left
+# out; use the others to see what counts.
 #
 # ## What these pictures do not say
 # Columns of a recipe depend on each other: more of one leaves less room for another. Partial

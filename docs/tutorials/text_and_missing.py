@@ -43,7 +43,7 @@ X_train[X_train["horsepower"].isna()].head(3)
 
 # %%
 print(*model.columns_.remarks, sep="\n")
-print("\ninputs:", ", ".join(model.columns_.features))
+print(textwrap.fill("inputs: " + ", ".join(model.columns_.features), 90))
 
 # %% [markdown]
 # A word becomes one input for each of its values, all with one common relevance. A missing number
@@ -116,7 +116,7 @@ for name, (mean, std) in found.items():
 
 # %%
 other = row[row.columns[::-1]].assign(colour="red")
-print("the same prediction:", said(lambda: model.predict(other)) == found["as it is"][0])
+print("the same:", said(lambda: model.predict(other)).item() == found["as it is"][0].item())
 said(lambda: model.predict(row.drop(columns="weight")))
 
 # %% [markdown]
@@ -128,7 +128,7 @@ said(lambda: model.predict(row.drop(columns="weight")))
 # %%
 named = pd.read_csv("../data/auto-mpg.csv")
 named = named.dropna(subset="miles_per_gallon")
-quick = nngp.NNGPRegressor(selection=None)  # nothing is searched: we want to see the messages
+quick = nngp.NNGPRegressor(selection=None)  # no search, only messages
 said(lambda: quick.fit(named.drop(columns="miles_per_gallon"), named["miles_per_gallon"]))
 maker = named["name"].str.split().str[0]
 print(f"\n{maker.nunique()} makers, from", ", ".join(maker.value_counts().index[:4]), "to", end=" ")
@@ -163,12 +163,12 @@ chances.assign(gaps=birds[gaps].isna().sum(axis=1), species=species[gaps])
 # The command line reads the file itself, with the same rules and the same messages.
 
 # %%
-folder = tempfile.mkdtemp()
-os.environ["MODEL"] = os.path.join(folder, "cars.nngp")
-# !nngp fit ../data/auto-mpg.csv --target miles_per_gallon --drop name --effort fast -o $MODEL
+os.environ["DATA"] = os.path.abspath("../data")
+os.chdir(tempfile.mkdtemp())
+# !nngp fit $DATA/auto-mpg.csv --target miles_per_gallon --drop name -o cars.nngp
 
 # %%
-# !head -4 ../data/auto-mpg.csv | nngp predict $MODEL - --keep name
+# !head -4 $DATA/auto-mpg.csv | nngp predict cars.nngp - --keep name
 
 # %% [markdown]
 # [The guide to the command line](../guides/command-line.md) has the rest.
