@@ -10,8 +10,8 @@
 
 # %% [markdown]
 # # Classes with calibrated probabilities
-# Read handwritten digits from 300 examples. Where the classifier says 70%, seven in ten are
-# right; so you can hand the doubtful images to a person, and know what remains.
+# Read handwritten digits from 300 examples, with probabilities close to the shares that come
+# true. So you can hand the doubtful images to a person, and know what remains.
 
 # %%
 import warnings

@@ -156,7 +156,7 @@ figure, panel = plt.subplots(figsize=(7, 3.4))
 panel.axhspan(-2, 2, color="0.94")
 panel.plot(left_out.mean()[:, 0], surprise, "o", markersize=3, alpha=0.6)
 panel.plot(left_out.mean()[odd, 0], surprise[odd], "o", color=orange, markersize=6)
-panel.text(84, 2.1, "19 in 20 should lie in the grey part", color="0.4", ha="right")
+panel.text(84, -5.3, "19 in 20 should lie in the grey part", color="0.4", ha="right")
 panel.set(xlabel="strength expected from all other rows, MPa", ylabel="residual, in deviations")
 plt.show()
 
@@ -182,7 +182,8 @@ with warnings.catch_warnings(record=True) as caught:
     steps.fit(cars.drop(columns="cylinders"), cars["cylinders"])
 
 print(textwrap.fill(f"strength of concrete: {model.trees_.sentence}", 90))
-print(textwrap.fill(f"\ncylinders of a car: {caught[0].message}", 90))
+print()
+print(textwrap.fill(f"cylinders of a car: {caught[0].message}", 90))
 
 # %% [markdown]
 # The number of cylinders is 3, 4, 5, 6 or 8: a table of steps. A network of infinite width is

@@ -75,7 +75,7 @@ for panel, (column, (values, draws)) in zip(panels.ravel(), curves.items(), stri
     panel.plot(ticks, np.full(10, 0.03), "|", color="0.4", transform=panel.get_xaxis_transform())
     panel.set(xlabel=f"{column}, {units.get(column, 'kg per cubic metre')}")
 for panel in panels[:, 0]:
-    panel.set_ylabel("mean strength, MPa")
+    panel.set(ylabel="mean strength, MPa", ylim=(0, 75))
 plt.show()
 
 # %% [markdown]
