@@ -73,7 +73,7 @@ plt.show()
 #
 # ## The images it doubts
 # These have the smallest probabilities. Above each: the two classes it hesitates between, the
-# true one in bold.
+# true one in bold if it is among them.
 
 # %% tags=["hide-input"]
 table = tables["NNGPClassifier"]

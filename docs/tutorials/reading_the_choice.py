@@ -69,7 +69,9 @@ tried.loc[best, shown].round(3)
 
 # %% [markdown]
 # The search is a staircase. First the kind of network, on a subset; then relevances, a transform
-# of the target, maps of columns; then more rows. The picture shows where the gain was.
+# of the target, maps of columns; then more rows. Where a transform of the target wins, the last
+# steps are done once more without it, so that rows left out can judge both. The picture shows
+# where the gain was.
 
 # %% tags=["thumbnail", "hide-input"]
 figure, panel = plt.subplots(figsize=(7, 3.8))
