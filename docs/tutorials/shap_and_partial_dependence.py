@@ -114,11 +114,11 @@ plt.show()
 # affordable: 2⁸ subsets for each row of a small background.
 
 # %%
-background = shap.maskers.Independent(X_train.sample(20, random_state=1), max_samples=20)
+background = shap.maskers.Independent(X_train.sample(12, random_state=1), max_samples=12)
 explain = shap.explainers.ExactExplainer(
     lambda array: model.predict(pd.DataFrame(array, columns=X.columns)), background
 )
-chosen = X_test.sample(60, random_state=0)
+chosen = X_test.sample(40, random_state=0)
 explained = explain(chosen, silent=True)
 
 k = int(np.argmax(model.predict(chosen)))
@@ -147,7 +147,7 @@ panel.grid(axis="y")
 plt.show()
 
 # %% [markdown]
-# And all sixty mixes, each a dot. Colour is the value of the column: orange is high.
+# And all forty mixes, each a dot. Colour is the value of the column: orange is high.
 
 # %% tags=["hide-input"]
 importance = pd.Series(np.abs(explained.values).mean(axis=0), X.columns).sort_values()
