@@ -40,6 +40,9 @@ os.environ["MATPLOTLIBRC"] = str(HERE / "_static" / "matplotlibrc")
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(HERE / "_ext"), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
+os.environ["PATH"] = os.pathsep.join(  # the command `nngp` is that of this environment
+    [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+)
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath", "amsmath"]

@@ -10,6 +10,8 @@ import nngp
 from nngp import datasets
 from nngp.predictors.blend import Blend
 from nngp.predictors.doubts import SeenRange
+from nngp.predictors.maps import ColumnMap
+from nngp.predictors.scaling import InputScaling
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -95,6 +97,17 @@ def test_what_is_far():
         [False] * 3
     ] * 2
     assert scaling.widths_beyond(rows)[1, 0] == pytest.approx(3.1)
+
+
+@pytest.mark.parametrize("power", [-1.0, 0.2, 1.0, 2.5])
+def test_a_map_does_not_hide_what_is_far(power):
+    """A power's origin is zero, however far from it the values of a column are."""
+    seen = np.column_stack([np.linspace(600, 1000, 50), np.linspace(100, 500, 50)[::-1]])
+    maps = [ColumnMap("yeo-johnson", 0.0, 70.0, power, *np.sort(x[[0, -1]] / 70.0)) for x in seen.T]
+    scaling = InputScaling.learn(seen, "standardize", maps)
+    range_ = SeenRange.of(seen, scaling.raw_center, scaling.raw_factor)
+    assert 0.5 < range_.size / np.sqrt(np.square(scaling(seen)).sum(axis=1).mean()) < 2
+    assert (range_.widths_beyond(np.array([[800.0, 4500.0], [9000.0, 300.0]])) > 3).sum() == 2
 
 
 def test_nothing_is_said_of_held_out_rows():

@@ -98,3 +98,10 @@ def test_the_figures_come_back_from_a_file():
         bad = Fields({**found.as_saved(), name: wrong}, "its trees", nngp.ModelFileError)
         with pytest.raises(nngp.ModelFileError):
             TreeComparison.from_saved(bad)
+
+
+def test_weights_of_classes_are_not_compared():
+    """A model that finds a rare class makes more errors than trees that never name it."""
+    labels = (np.quantile(Y, 0.9) < Y).astype(int)
+    assert nngp.NNGPClassifier(budget=2).fit(X, labels).trees_ is not None
+    assert nngp.NNGPClassifier(budget=2, class_weight="balanced").fit(X, labels).trees_ is None

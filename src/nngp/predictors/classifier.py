@@ -337,8 +337,11 @@ report_, columns_
         return tables[0] if tables else None
 
     def _compare_with_trees(self, inputs: Array, labels: Labels) -> TreeComparison | None:
-        """Compare the best network with trees on rows left out, unless time is short."""
+        """Compare the best network with trees on rows left out, unless time is short. With weights
+        of classes shares of wrong labels are not what it was asked to keep small."""
         if self.effort == "fast" or self.selection is None or labels.classes == 1:
+            return None
+        if self.class_weight is not None:
             return None
         left_out = self.networks_[0].left_out(self._machine, MOST_ROWS)
         which, best = left_out.rows, left_out.mean.argmax(axis=1)

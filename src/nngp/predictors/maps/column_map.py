@@ -67,16 +67,21 @@ class ColumnMap:
 
     @property
     def slope(self) -> float:
-        """du/dx in the middle of the column."""
+        """du/dx in the middle of the column; of a curved map over the range seen in training."""
         if self.kind == "identity":
             return 1.0
         if self.kind == "ranks":
             return float(np.ptp(self.scores) / np.ptp(self.knots)) / self.unit
+        if self.kind == "yeo-johnson" and self.low < self.high:
+            ends = np.array([self.low, self.high])
+            return float(np.ptp(self._curve(ends)[0]) / np.ptp(ends)) / self.unit
         return 1.0 / self.unit
 
     @property
     def middle(self) -> float:
         """A typical value of the column."""
+        if self.kind == "yeo-johnson":  # whose center is zero where no value is negative
+            return self.center + self.unit * (self.low + self.high) / 2
         return self.unit if self.kind == "log" else self.center
 
     @property
