@@ -108,7 +108,19 @@ class PartResult:
 
 
 def read_parts(parts: Sequence[AnyPart], store: RunStore, scope: Scope) -> list[PartResult]:
-    """Read parts from a store."""
+    """Read parts from a store.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp.paper.part import read_parts
+    >>> from nngp.paper.parts import parts_named
+    >>> from nngp.paper.scope import Scope
+    >>> with nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db")) as store:
+    ...     (table,) = read_parts(parts_named(["table1"]), store, Scope("digits", sizes=(100,)))
+    >>> table.finding[:8]
+    'Missing:'
+    """
     results = Results(store, scope)
     return [_read(part, results) for part in parts]
 
