@@ -111,9 +111,10 @@ class AngularCurve:
 
         Examples
         --------
+        Of K(1) = weight_var² / 2 + bias_var (1 + weight_var / 2):
+
         >>> import nngp
         >>> curve = nngp.compile_curve(nngp.Architecture(1, "relu", 2.0, 0.0))
-        >>> # K(1) = weight_var² / 2 + bias_var (1 + weight_var / 2)
         >>> {name: round(float(slope), 6) for name, slope in curve.sensitivity(1.0).items()}
         {'weight_var': 2.0, 'bias_var': 2.0}
         """
