@@ -36,8 +36,9 @@ class Gaps:
     >>> import os, tempfile, nngp
     >>> from nngp import finite
     >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
-    >>> network = {"dataset": "digits", "train": 100, "activation": "relu", "depth": 5, "width": 64}
-    >>> (key,) = store.declare("gap", [{**network, **finite.Plan("cross_entropy").as_dict()}])
+    >>> data, network = {"dataset": "digits", "train": 100}, {"activation": "relu", "depth": 5}
+    >>> config = {**data, **network, "width": 64, **finite.Plan("cross_entropy").as_dict()}
+    >>> (key,) = store.declare("gap", [config])
     >>> done = store.finish(key, {"train_accuracy": 1.0, "test_accuracy": 0.85}, seconds=1.0)
     >>> found = finite.gaps(store.runs("gap"))
     >>> {cell: len(all_of_it) for cell, all_of_it in found.by_width().items()}
@@ -67,8 +68,9 @@ def gaps(runs: Sequence[Run]) -> Gaps:
     >>> import os, tempfile, nngp
     >>> from nngp import finite
     >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
-    >>> network = {"dataset": "digits", "train": 100, "activation": "relu", "depth": 5, "width": 64}
-    >>> (key,) = store.declare("gap", [{**network, **finite.Plan("cross_entropy").as_dict()}])
+    >>> data, network = {"dataset": "digits", "train": 100}, {"activation": "relu", "depth": 5}
+    >>> config = {**data, **network, "width": 64, **finite.Plan("cross_entropy").as_dict()}
+    >>> (key,) = store.declare("gap", [config])
     >>> done = store.finish(key, {"train_accuracy": 1.0, "test_accuracy": 0.85}, seconds=1.0)
     >>> found = finite.gaps(store.runs("gap"))
     >>> [(one.width, round(one.gap, 2)) for one in found.learned], found.left_out

@@ -137,9 +137,10 @@ class FiniteNetwork:
         --------
         >>> import nngp
         >>> network = nngp.FiniteNetwork(nngp.Architecture(2, "tanh"), width=50)
-        >>> outputs = network.sample([[1.0, 2.0], [2.0, 1.0]], networks=5, seed=0)
-        >>> bool((outputs == network.sample([[1.0, 2.0], [2.0, 1.0]], networks=5, seed=0)).all())
-        True
+        >>> X = [[1.0, 2.0], [2.0, 1.0]]
+        >>> outputs, again = (network.sample(X, networks=5, seed=0) for _ in range(2))
+        >>> outputs.shape, bool((outputs == again).all())
+        ((5, 2, 1), True)
         """
         from nngp.finite.batched_networks import outputs
 

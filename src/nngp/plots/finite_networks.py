@@ -144,8 +144,9 @@ def generalisation_gap(
     >>> import os, tempfile, nngp
     >>> from nngp import finite
     >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
-    >>> network = {"dataset": "digits", "train": 100, "activation": "relu", "depth": 5, "width": 64}
-    >>> (key,) = store.declare("gap", [{**network, **finite.Plan("cross_entropy").as_dict()}])
+    >>> data, network = {"dataset": "digits", "train": 100}, {"activation": "relu", "depth": 5}
+    >>> config = {**data, **network, "width": 64, **finite.Plan("cross_entropy").as_dict()}
+    >>> (key,) = store.declare("gap", [config])
     >>> done = store.finish(key, {"train_accuracy": 1.0, "test_accuracy": 0.85}, seconds=1.0)
     >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
     >>> figure = nngp.plots.generalisation_gap(store, "digits", 100, path=path)

@@ -93,7 +93,8 @@ def reliability(
     >>> import nngp, os, tempfile
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression").fit(X[::2], y[::2])
+    >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+    >>> model = model.fit(X[::2], y[::2])
     >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
     >>> figure = nngp.plots.reliability(model, X[1::2], y[1::2], path)
     >>> figure.axes[0].get_xlabel()

@@ -208,7 +208,8 @@ report_, columns_
         >>> import nngp
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression").fit(X[::2], y[::2])
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
         >>> model.partial_fit(X[1::2], y[1::2]).posterior_.n
         150
         """
@@ -245,7 +246,8 @@ report_, columns_
         >>> import nngp
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression").fit(X[::2], y[::2])
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
         >>> model.predict(X[[1, 51, 101]]).tolist()
         [0, 1, 2]
         """
@@ -265,7 +267,8 @@ report_, columns_
         >>> import nngp
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression").fit(X[::2], y[::2])
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
         >>> model.score(X[1::2], y[1::2])
         0.96
         """
@@ -280,7 +283,8 @@ report_, columns_
         >>> import nngp
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression").fit(X[::2], y[::2])
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
         >>> probability = model.predict_proba(X[1::2])
         >>> bool((probability > 0).all()), probability.sum(axis=1)[:2].round(6).tolist()
         (True, [1.0, 1.0])
@@ -295,7 +299,8 @@ report_, columns_
         >>> import nngp
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression").fit(X[::2], y[::2])
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
         >>> bool(model.predict_log_proba(X[1:2])[0, 0] > -0.1)
         True
         """
@@ -311,7 +316,8 @@ report_, columns_
         >>> import nngp
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression").fit(X[::2], y[::2])
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
         >>> model.decision_function(X[1::2]).shape  # three classes
         (75, 3)
         """
@@ -327,7 +333,8 @@ report_, columns_
         >>> import nngp
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression").fit(X[::2], y[::2])
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
         >>> model.predict_mean(X[1:2]).round(1).tolist()
         [[0.6, -0.2, -0.4]]
         """
@@ -342,7 +349,8 @@ report_, columns_
         >>> import nngp
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression").fit(X[::2], y[::2])
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
         >>> near, far = model.predict_variance([X[1], [7.5, 2.0, 1.0, 2.5]])
         >>> bool(far > 5 * near)
         True
@@ -376,7 +384,8 @@ report_, columns_
         >>> import nngp
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression").fit(X[::2], y[::2])
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
         >>> float((model.left_out().argmax(axis=1) == y[::2]).mean().round(2))
         0.96
         """
