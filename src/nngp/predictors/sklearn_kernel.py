@@ -97,6 +97,14 @@ class NNGPKernel(Kernel):
         return kernel_diag(self.architecture, X)
 
     def is_stationary(self) -> bool:
+        """Whether K depends on the difference of two inputs alone: it does not.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> nngp.NNGPKernel().is_stationary()
+        False
+        """
         return False
 
     def __repr__(self) -> str:
