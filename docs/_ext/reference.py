@@ -24,7 +24,7 @@ ABBREVIATIONS = ("eq.", "eqs.", "sec.", "app.")
 def set_docstrings(app: Sphinx, config: Config) -> None:
     config.napoleon_custom_sections = [("Attributes", "params_style")]
     config.maximum_signature_line_length = 80
-    config.smartquotes = False
+    config.smartquotes_action = "D"  # dashes only
     known = autosummary.WELL_KNOWN_ABBREVIATIONS
     autosummary.WELL_KNOWN_ABBREVIATIONS = (*known, *ABBREVIATIONS)  # type: ignore[assignment]
 
