@@ -51,4 +51,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", set_docstrings)
     app.connect("autodoc-process-docstring", mend, priority=900)  # after napoleon
     app.connect("doctree-read", unlink_words)
+    app.add_css_file("reference.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
@@ -30,10 +31,19 @@ INTERNAL = {
     "FiniteNetwork": {"prior"},
     "NNGPClassifier": {"save"},  # stands with NNGPRegressor
 }
-METHODS = (
-    "Activation AngularCurve Architecture FiniteNetwork LookupTable NNGPClassifier NNGPKernel "
-    "NNGPRegressor Posterior RunStore Sweep"
-).split()
+METHODS = [
+    "Activation",
+    "AngularCurve",
+    "Architecture",
+    "FiniteNetwork",
+    "LookupTable",
+    "NNGPClassifier",
+    "NNGPKernel",
+    "NNGPRegressor",
+    "Posterior",
+    "RunStore",
+    "Sweep",
+]
 
 
 def named(path):
@@ -134,3 +144,20 @@ def test_the_summary_of_a_page_has_its_entries_and_no_others():
 def test_every_page_is_in_the_index():
     listed = PAGES["index.md"].split("```{toctree}")[1].split("\n\n")[1].split("\n```")[0]
     assert sorted(listed.split()) == sorted({name.split(".")[0] for name in PAGES} - {"index"})
+
+
+def test_the_page_of_commands_has_every_option_that_help_shows(monkeypatch):
+    pytest.importorskip("sphinx")
+    testing = pytest.importorskip("typer.testing")
+    monkeypatch.syspath_prepend(str(FOLDER.parent / "_ext"))
+    monkeypatch.setenv("COLUMNS", "200")
+    from nngp.terminal.app import COMMANDS, app
+
+    text = "\n".join(import_module("commands").text())
+    sections = dict(re.findall(r"^nngp (\w+)\n-+\n(.*?)(?=^nngp \w+\n-+\n|\Z)", text, re.M | re.S))
+    sys.modules.pop("commands")
+    assert list(sections) == list(COMMANDS)
+    for name, section in sections.items():
+        shown = testing.CliRunner().invoke(app, [name, "--help"]).stdout
+        options = set(re.findall(r"--[a-z][a-z-]*[a-z]", shown)) - {"--help"}
+        assert set(re.findall(r"--[a-z][a-z-]*[a-z]", section)) == options, name

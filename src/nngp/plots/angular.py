@@ -34,7 +34,7 @@ class AngularStructure:
 
 
 def angular_structure(architecture: Architecture, path: OutputPath = None) -> "Figure":
-    """Draw the kernel against the angle for depths 0 .. depth: look-up table beside exact curve.
+    """Draw the kernel against the angle, at every depth: look-up table beside exact curve.
 
     Examples
     --------

@@ -268,7 +268,8 @@ class NNGPEstimator(NNGPParameters):
         Examples
         --------
         >>> import nngp, os, tempfile
-        >>> model = nngp.NNGPRegressor(selection=None).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+        >>> model = nngp.NNGPRegressor(selection=None)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
         >>> path = os.path.join(tempfile.mkdtemp(), "model.nngp")
         >>> model.save(path, notes={"unit": "kg"})
         >>> type(nngp.load(path)).__name__

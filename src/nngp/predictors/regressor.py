@@ -283,9 +283,11 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         --------
         >>> import numpy as np, nngp
         >>> X = np.linspace(-3, 3, 40)[:, None]
-        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, np.sin(X[:, 0]))
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
         >>> _, before = model.predict([[4.0]], return_std=True)
-        >>> _, after = model.partial_fit([[4.0]], [np.sin(4.0)]).predict([[4.0]], return_std=True)
+        >>> model = model.partial_fit([[4.0]], [np.sin(4.0)])
+        >>> _, after = model.predict([[4.0]], return_std=True)
         >>> bool(after[0] < before[0] / 2)
         True
         """
@@ -311,7 +313,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         --------
         >>> import numpy as np, nngp
         >>> X = np.linspace(-3, 3, 40)[:, None]
-        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, np.sin(X[:, 0]))
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
         >>> round(model.score([[0.5], [1.5], [2.5]], np.sin([0.5, 1.5, 2.5])), 2)
         1.0
         """
@@ -359,7 +362,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         --------
         >>> import numpy as np, nngp
         >>> X = np.linspace(-3, 3, 40)[:, None]
-        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, np.sin(X[:, 0]))
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
         >>> mean, std = model.predict([[1.0], [9.0]], return_std=True)
         >>> mean[:1].round(2).tolist(), std.round(2).tolist()
         ([0.84], [0.03, 0.47])
@@ -389,7 +393,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         --------
         >>> import numpy as np, nngp
         >>> X = np.linspace(-3, 3, 40)[:, None]
-        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, np.sin(X[:, 0]))
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
         >>> lower, upper = model.predict_interval([[1.0]], coverage=0.9)
         >>> bool(lower[0] < np.sin(1) < upper[0])
         True
@@ -406,7 +411,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         --------
         >>> import numpy as np, nngp
         >>> X = np.linspace(-3, 3, 40)[:, None]
-        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, np.sin(X[:, 0]))
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
         >>> low, high = (model.predict_quantile([[1.0]], q)[0] for q in (0.05, 0.95))
         >>> bool(low < np.sin(1) < high)
         True
@@ -422,7 +428,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         --------
         >>> import numpy as np, nngp
         >>> X = np.linspace(-3, 3, 40)[:, None]
-        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, np.sin(X[:, 0]))
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
         >>> near, far = model.log_density([[1.0], [1.0]], [np.sin(1), 0.0])
         >>> bool(near > far)
         True
@@ -451,7 +458,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         --------
         >>> import numpy as np, nngp
         >>> X = np.linspace(-3, 3, 40)[:, None]
-        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, np.sin(X[:, 0]))
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
         >>> draws = model.sample_y([[1.0], [9.0]], n_samples=200, noise=False)
         >>> draws.shape, draws.std(axis=1).round(1).tolist()
         ((2, 200), [0.0, 0.4])
@@ -478,9 +486,10 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         --------
         >>> import numpy as np, nngp
         >>> X = np.linspace(-3, 3, 40)[:, None]
-        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, np.sin(X[:, 0]))
-        >>> error = np.abs(model.left_out().mean()[:, 0] - np.sin(X[:, 0]))
-        >>> bool(error[1:-1].max() < 0.05), bool(error[0] > 0.05)  # an end lies outside the others
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> error = np.abs(model.left_out().mean()[:, 0] - y)
+        >>> bool(error[1:-1].max() < 0.05), bool(error[0] > 0.05)  # an end lies outside
         (True, True)
         """
         check_is_fitted(self, "posterior_")
