@@ -22,8 +22,10 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
+    "commands",
     "gallery",
     "mathml",
+    "reference",
 ]
 exclude_patterns = ["conf.py", "data", "_build", "_ext", "_ipython", "explorer/*.html"]
 nitpicky = False

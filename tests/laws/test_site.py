@@ -7,7 +7,9 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(
-    path for path in DOCS.rglob("*.md") if not {"_build", "data"} & set(path.relative_to(DOCS).parts)
+    path
+    for path in DOCS.rglob("*.md")
+    if not {"_build", "data"} & set(path.relative_to(DOCS).parts)
 )
 RUN_BY_TESTS = {"guides/cluster.md"}  # tests/cluster/test_deployment.py
 

@@ -95,7 +95,14 @@ class Architecture:
         return words if self.depth > 1 else ""
 
     def truncated(self, depth: int) -> "Architecture":
-        """The network of the first `depth` hidden layers; the next affine map is its output."""
+        """The network of the first `depth` hidden layers; the next affine map is its output.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> nngp.Architecture(10, "relu").truncated(3).depth
+        3
+        """
         if whole_number("depth", depth, least=0) > self.depth:
             raise ValueError(f"depth must be between 0 and {self.depth}, got {depth}")
         if self.is_infinite:
@@ -105,7 +112,14 @@ class Architecture:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Convert to values that JSON can hold; `Architecture.from_dict` reads them back."""
+        """Convert to values that JSON can hold; `Architecture.from_dict` reads them back.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> nngp.Architecture(2, "tanh", 1.5, 0.1).as_dict()
+        {'depth': 2, 'activation': 'tanh', 'weight_var': 1.5, 'bias_var': 0.1}
+        """
         return {
             "depth": "inf" if self.is_infinite else self.depth,
             "activation": spec_of(self.activation),
@@ -133,7 +147,15 @@ class Architecture:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Architecture":
-        """Construct the network that `as_dict` described."""
+        """Construct the network that `as_dict` described.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> net = nngp.Architecture(2, "tanh", 1.5, 0.1)
+        >>> nngp.Architecture.from_dict(net.as_dict()) == net
+        True
+        """
         depth = np.inf if values["depth"] == "inf" else values["depth"]
         return cls(**{**values, "depth": depth, "activation": from_spec(values["activation"])})
 

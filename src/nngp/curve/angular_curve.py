@@ -71,13 +71,30 @@ class AngularCurve:
     def deficit(
         self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
     ) -> Array:
-        """K^L(1) - K^L(c), to relative precision for c >= 0."""
+        """K^L(1) - K^L(c), to relative precision for c >= 0.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> curve = nngp.compile_curve(nngp.Architecture(3, "tanh", 1.2, 0.1))
+        >>> nearby = curve.deficit(one_minus=1e-20)  # the cosine itself would round to 1
+        >>> bool(0 < nearby < 1e-19), float(curve.variance - curve(1 - 1e-20))
+        (True, 0.0)
+        """
         return self.profile.deficit(*_signed(corr, one_minus))
 
     def derivative(
         self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
     ) -> Array:
-        """dK^L/dc."""
+        """dK^L/dc.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> curve = nngp.compile_curve(nngp.Architecture(0, weight_var=2.0))  # K = bias_var + 2 c
+        >>> round(float(curve.derivative(0.3)), 12)
+        2.0
+        """
         return self._shared.slope(*_signed(corr, one_minus))
 
     def sensitivity(
@@ -91,6 +108,15 @@ class AngularCurve:
 
         With `per_layer` each has a leading axis of depth + 1, for the variances of each layer;
         otherwise all layers move together.
+
+        Examples
+        --------
+        Of K(1) = weight_var² / 2 + bias_var (1 + weight_var / 2):
+
+        >>> import nngp
+        >>> curve = nngp.compile_curve(nngp.Architecture(1, "relu", 2.0, 0.0))
+        >>> {name: round(float(slope), 6) for name, slope in curve.sensitivity(1.0).items()}
+        {'weight_var': 2.0, 'bias_var': 2.0}
         """
         signed, out = _signed(corr, one_minus), {}
         for name, profiles in self.sensitivities(per_layer=per_layer).items():

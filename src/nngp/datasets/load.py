@@ -20,7 +20,15 @@ from nngp.datasets.tables import COLLECTIONS, Table, collection_of, read_table
 
 @dataclass(frozen=True)
 class Images:
-    """Labelled images as they come: uint8 (n, height, width) or (n, height, width, 3)."""
+    """Labelled images as they come: uint8 (n, height, width) or (n, height, width, 3).
+
+    Examples
+    --------
+    >>> import nngp
+    >>> digits = nngp.datasets.load("digits")
+    >>> digits.train_images.dtype, digits.test_images.shape, digits.class_names[:3]
+    (dtype('uint8'), (500, 8, 8), ('0', '1', '2'))
+    """
 
     name: str
     train_images: NDArray[np.uint8]
@@ -33,14 +41,28 @@ class Images:
 @dataclass(frozen=True)
 class Place:
     """The origin of a set: "folder", "cache", "download", "scikit-learn" or "nowhere"; and its
-    file, or the first of them, where there is one."""
+    file, or the first of them, where there is one.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> nngp.datasets.where("digits")
+    Place(kind='scikit-learn', path=None)
+    """
 
     kind: Literal["folder", "cache", "download", "scikit-learn", "nowhere"]
     path: Path | None = None
 
 
 def names() -> tuple[str, ...]:
-    """The names of all data sets, in alphabetical order."""
+    """The names of all data sets, in alphabetical order.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> [name for name in nngp.datasets.names() if "/" not in name]
+    ['cifar10', 'digits', 'fashion_mnist', 'mnist']
+    """
     tables = [name for collection in COLLECTIONS for name in collection.names()]
     return tuple(sorted([*IMAGE_SETS, *tables]))
 
@@ -111,7 +133,14 @@ def load_images(
 
 
 def where(name: str, data: AnyPath | None = None) -> Place:
-    """Find where a set would come from, without reading or downloading it."""
+    """Find where a set would come from, without reading or downloading it.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> nngp.datasets.where("digits").kind
+    'scikit-learn'
+    """
     folder = data_folder(data)
     collection = collection_of(checked_name(name))
     if collection is not None:

@@ -20,7 +20,17 @@ Labels = NDArray[np.int64]
 @dataclass(frozen=True)
 class Split:
     """Inputs (n, d) in float64 with x·x/d = 1, and labels from 0, to train on, to choose a network
-    with, and to test on."""
+    with, and to test on.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> digits = nngp.datasets.split("digits", 200)
+    >>> digits.n_classes, digits.X_val.shape
+    (10, (297, 64))
+    >>> float((digits.X[0] @ digits.X[0] / digits.X.shape[1]).round(6))
+    1.0
+    """
 
     name: str
     X: Array
@@ -36,13 +46,29 @@ class Split:
         return len(self.class_names)
 
     def first(self, n: int) -> "Split":
-        """This split with n training images, those that `split` takes."""
+        """This split with n training images, those that `split` takes.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> digits = nngp.datasets.split("digits")
+        >>> digits.first(20).labels.tolist().count(3)  # two of each class
+        2
+        """
         count = _count("n", n, self.n_classes, len(self.labels), self.name)
         rows = balanced(self.labels, count)
         return replace(self, X=self.X[rows], labels=self.labels[rows])
 
     def targets(self, labels: ArrayLike) -> Array:
-        """Regression targets: one-hot minus 1/n_classes (0.9 and -0.1 for ten classes)."""
+        """Regression targets: one-hot minus 1/n_classes (0.9 and -0.1 for ten classes).
+
+        Examples
+        --------
+        >>> import nngp
+        >>> digits = nngp.datasets.split("digits", 100)
+        >>> digits.targets([2])[0, :4].round(3).tolist()
+        [-0.1, -0.1, 0.9, -0.1]
+        """
         check_unmasked(labels, "labels")
         rows = np.asarray(labels)
         if rows.dtype.kind not in "iu" or rows.ndim != 1:

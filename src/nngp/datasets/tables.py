@@ -109,7 +109,19 @@ def collection_of(name: str) -> Collection | None:
 @dataclass(frozen=True)
 class Table:
     """Inputs X (n, d) in float64, not standardised here; y in float64, or int64 labels from 0;
-    splits: pairs of row numbers to train on and to test on."""
+    splits: pairs of row numbers to train on and to test on.
+
+    Examples
+    --------
+    >>> import numpy as np, nngp, os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> os.mkdir(os.path.join(folder, "uci_regression"))
+    >>> X, y, test = np.arange(8.0).reshape(4, 2), np.arange(4.0), np.array([[0], [3]])
+    >>> np.savez(os.path.join(folder, "uci_regression", "yacht.npz"), X=X, y=y, test=test)
+    >>> table = nngp.datasets.load("uci/yacht", folder)
+    >>> table.task, table.X.shape, [held_out.tolist() for _, held_out in table.splits]
+    ('regression', (4, 2), [[0], [3]])
+    """
 
     name: str
     task: Task

@@ -18,7 +18,17 @@ EXPERIMENT = "finite"
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One shape of network on one training set; `train` counts its points."""
+    """One shape of network on one training set; `train` counts its points.
+
+    Examples
+    --------
+    >>> from nngp.finite import Cell
+    >>> cell = Cell("digits", train=100, activation="relu", depth=2, width=64)
+    >>> print(cell)
+    digits 100, relu 2 x 64
+    >>> cell.architecture.depth
+    2
+    """
 
     dataset: str
     train: int
@@ -44,7 +54,24 @@ class Cell:
 
 @dataclass(frozen=True)
 class Found:
-    """The best trial of a cell by validation, and how many trials it was chosen from."""
+    """The best trial of a cell by validation, and how many trials it was chosen from.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp import finite
+    >>> digits = nngp.datasets.split("digits", 100)
+    >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
+    >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> plan = finite.Plan(steps=20, interval=10)
+    >>> found = finite.search(store, [cell], digits, plan, trials=2, seed=9, progress=False)
+    >>> found[0].cell == cell, found[0].trials
+    (True, 2)
+    >>> accuracies = [run.result["val_accuracy"] for run in store.runs()]
+    >>> found[0].result["val_accuracy"] == max(accuracies)
+    True
+    >>> store.close()
+    """
 
     cell: Cell
     trials: int
@@ -60,6 +87,19 @@ def best_of(runs: Sequence[Run]) -> list[Found]:
     """Choose the best finished run of every cell, by validation; ties go to the lower error.
 
     The runs should be those of one plan, as networks trained longer may do better.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp import finite
+    >>> digits = nngp.datasets.split("digits", 100)
+    >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
+    >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> plan = finite.Plan(steps=20, interval=10)
+    >>> found = finite.search(store, [cell], digits, plan, trials=2, seed=9, progress=False)
+    >>> finite.best_of(store.runs("finite")) == found
+    True
+    >>> store.close()
     """
     done = sorted((run for run in runs if run.status == "done"), key=_cell_of)
     cells = [(cell, list(group)) for cell, group in groupby(done, key=_cell_of)]

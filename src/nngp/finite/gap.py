@@ -29,7 +29,22 @@ class Gap:
 
 @dataclass(frozen=True)
 class Gaps:
-    """The gaps on one training set, and the number of networks that did not learn it."""
+    """The gaps on one training set, and the number of networks that did not learn it.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp import finite
+    >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> data, network = {"dataset": "digits", "train": 100}, {"activation": "relu", "depth": 5}
+    >>> config = {**data, **network, "width": 64, **finite.Plan("cross_entropy").as_dict()}
+    >>> (key,) = store.declare("gap", [config])
+    >>> done = store.finish(key, {"train_accuracy": 1.0, "test_accuracy": 0.85}, seconds=1.0)
+    >>> found = finite.gaps(store.runs("gap"))
+    >>> {cell: len(all_of_it) for cell, all_of_it in found.by_width().items()}
+    {('relu', 64): 1}
+    >>> store.close()
+    """
 
     dataset: str
     train: int
@@ -46,7 +61,22 @@ class Gaps:
 
 
 def gaps(runs: Sequence[Run]) -> Gaps:
-    """Compute the gaps from finished runs of one training set, depth and plan."""
+    """Compute the gaps from finished runs of one training set, depth and plan.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp import finite
+    >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> data, network = {"dataset": "digits", "train": 100}, {"activation": "relu", "depth": 5}
+    >>> config = {**data, **network, "width": 64, **finite.Plan("cross_entropy").as_dict()}
+    >>> (key,) = store.declare("gap", [config])
+    >>> done = store.finish(key, {"train_accuracy": 1.0, "test_accuracy": 0.85}, seconds=1.0)
+    >>> found = finite.gaps(store.runs("gap"))
+    >>> [(one.width, round(one.gap, 2)) for one in found.learned], found.left_out
+    ([(64, 0.15)], 0)
+    >>> store.close()
+    """
     done = [run for run in runs if run.status == "done" and run.result]
     if not done:
         raise ValueError("the gap needs finished runs, and there are none; run nngp gap first")

@@ -84,6 +84,13 @@ class FiniteNetwork:
 
         One entry for each affine map, input first: "w" (fan-in, fan-out) with variance
         weight_var / fan-in, and "b" (fan-out,) with bias_var.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> network = nngp.FiniteNetwork(nngp.Architecture(2, "tanh"), width=50)
+        >>> [layer["w"].shape for layer in network.draw(d=2)]
+        [(2, 50), (50, 50), (50, 1)]
         """
         from nngp.finite.batched_networks import evaluate_drawn, weights
 
@@ -96,7 +103,16 @@ class FiniteNetwork:
 
     def forward(self, weights: Sequence[Mapping[str, ArrayLike]], X: ArrayLike) -> Array:
         """Compute outputs for inputs (n, d): (n, n_out), or (networks, n, n_out) if the weights are
-        those of many networks. In the precision of the weights."""
+        those of many networks. In the precision of the weights.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> network = nngp.FiniteNetwork(nngp.Architecture(2, "tanh"), width=50)
+        >>> weights = network.draw(d=2, seed=1)
+        >>> network.forward(weights, [[1.0, 2.0], [2.0, 1.0]]).shape
+        (2, 1)
+        """
         from nngp.finite.batched_networks import forward_given
 
         inputs = as_inputs(X)
@@ -115,7 +131,17 @@ class FiniteNetwork:
         progress: Callback | bool | None = None,
     ) -> Array:
         """Outputs of networks drawn from the prior, (networks, n, n_out): those that `forward`
-        gives for `draw`, with a few weights in memory at a time. A bar shows long jobs."""
+        gives for `draw`, with a few weights in memory at a time. A bar shows long jobs.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> network = nngp.FiniteNetwork(nngp.Architecture(2, "tanh"), width=50)
+        >>> X = [[1.0, 2.0], [2.0, 1.0]]
+        >>> outputs, again = (network.sample(X, networks=5, seed=0) for _ in range(2))
+        >>> outputs.shape, bool((outputs == again).all())
+        ((5, 2, 1), True)
+        """
         from nngp.finite.batched_networks import outputs
 
         return self._evaluate_at(outputs, X, networks, seed, dtype, progress)
@@ -134,6 +160,15 @@ class FiniteNetwork:
         bias_var + weight_var φ(z)·φ(z')/width: G(K^l) of app. C, which becomes
         `nngp.kernel(architecture.truncated(l), X)` as the width grows. Layer 0 has inputs below it,
         and equals that at any width.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> net = nngp.Architecture(1, "relu", 2.0, 0.1)
+        >>> wide = nngp.FiniteNetwork(net, width=4000)
+        >>> X = np.array([[1.0, 1.0], [1.0, -1.0]])
+        >>> bool(abs(wide.empirical_kernels(X)[0, -1] - nngp.kernel(net, X)).max() < 0.1)
+        True
         """
         from nngp.finite.batched_networks import kernels
 
@@ -148,7 +183,16 @@ class FiniteNetwork:
         return NetworkPrior(net.activation, sizes, net.weight_vars, net.bias_vars)
 
     def seconds(self, X: Array) -> float:
-        """About how long one network and its outputs take on two cores."""
+        """About how long one network and its outputs take on two cores.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> network = nngp.FiniteNetwork(nngp.Architecture(2, "relu"), width=50, n_out=3)
+        >>> import numpy as np
+        >>> network.seconds(np.ones((100, 10))) < 1
+        True
+        """
         return self.prior(X.shape[1]).n_weights * (SECONDS[0] + len(X) * SECONDS[1])
 
     def _evaluate_at(

@@ -42,6 +42,19 @@ def search(
     Other processes may work on the same store: trials that they have claimed are waited for, and
     done here if they die, unless `wait` is False. Nothing new is begun after the time `until`, as
     `time.monotonic` counts.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp import finite
+    >>> digits = nngp.datasets.split("digits", 100)
+    >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
+    >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> plan = finite.Plan(steps=20, interval=10)
+    >>> found = finite.search(store, [cell], digits, plan, trials=2, seed=9, progress=False)
+    >>> found[0].trials, found[0].result["steps"], store.counts()["done"]
+    (2, 20, 2)
+    >>> store.close()
     """
     if isinstance(cells, Cell):
         raise TypeError("cells must be a list of them; pass [cell] for one")

@@ -29,7 +29,16 @@ LARGEST = 1e30  # larger numbers overflow when multiplied in single precision
 @dataclass(frozen=True)
 class Recipe:
     """The numbers of one training: those of the optimiser, the variances of the initial weights (by
-    default the architecture's), and the seed of weights and batches."""
+    default the architecture's), and the seed of weights and batches.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> from nngp.finite import Recipe
+    >>> net = nngp.Architecture(2, "relu", weight_var=1.6, bias_var=0.1)
+    >>> Recipe(learning_rate=1e-3, batch_size=32).of(net).weight_var
+    1.6
+    """
 
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
@@ -83,6 +92,12 @@ class Plan:
     monitor : "validation" or "train"
         The part that the network is evaluated on. On the training set it ends once all labels are
         learned, which is how the generalisation gap is measured.
+
+    Examples
+    --------
+    >>> from nngp.finite import Plan
+    >>> Plan(steps=200, interval=50).as_dict()
+    {'loss': 'mse', 'steps': 200, 'interval': 50, 'patience': 8, 'monitor': 'validation'}
     """
 
     loss: Literal["mse", "cross_entropy"] = "mse"
@@ -110,7 +125,16 @@ class Plan:
 
 
 def random_recipes(*seeds: int) -> Iterator[Recipe]:
-    """Draw recipes from the paper's ranges, without end; the i-th depends on the seeds and i."""
+    """Draw recipes from the paper's ranges, without end; the i-th depends on the seeds and i.
+
+    Examples
+    --------
+    >>> from itertools import islice
+    >>> from nngp.finite import random_recipes
+    >>> first, second = islice(random_recipes(0), 2)
+    >>> first != second, first == next(random_recipes(0)), first.batch_size
+    (True, True, 16)
+    """
     for seed in seeds:
         whole_number("seed", seed, least=0)
     for trial in count():

@@ -85,6 +85,17 @@ def train(
         How many to train side by side; by default one on a CPU, on a GPU as many as fit.
     progress : callable or bool, optional
         As in `nngp.condition`; by default a bar on a terminal.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> from nngp import finite
+    >>> digits = nngp.datasets.split("digits", 100)
+    >>> network = nngp.FiniteNetwork(nngp.Architecture(1, "relu"), width=16, n_out=10)
+    >>> recipe, plan = finite.Recipe(batch_size=16), finite.Plan(steps=20, interval=10)
+    >>> trained = finite.train(network, digits, recipe, plan, progress=False)
+    >>> trained.steps, trained.curve["step"], trained.test_accuracy > 0.1
+    (20, [10, 20], True)
     """
     if recipes is None or isinstance(recipes, Recipe):
         return train(network, data, [recipes or Recipe()], plan, lanes=lanes, progress=progress)[0]

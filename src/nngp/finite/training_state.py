@@ -18,6 +18,17 @@ class Training:
     Accuracies and mean squared errors are those of the weights that did best on the monitored part,
     found at `best_step` of `steps`. `curve` has one entry for each evaluation: step, mean loss on
     batches since the last evaluation, then accuracy and loss on the monitored part.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> from nngp import finite
+    >>> digits = nngp.datasets.split("digits", 100)
+    >>> network = nngp.FiniteNetwork(nngp.Architecture(1, "relu"), width=16, n_out=10)
+    >>> recipe, plan = finite.Recipe(batch_size=16), finite.Plan(steps=20, interval=10)
+    >>> trained = finite.train(network, digits, recipe, plan, progress=False)
+    >>> trained.steps, [layer["w"].shape for layer in trained.weights]
+    (20, [(64, 16), (16, 10)])
     """
 
     recipe: Recipe

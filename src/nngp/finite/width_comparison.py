@@ -38,7 +38,22 @@ class WidthCurve:
 
 @dataclass(frozen=True)
 class Widths:
-    """Networks of one activation on one training set, a curve for each depth."""
+    """Networks of one activation on one training set, a curve for each depth.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp import finite
+    >>> digits = nngp.datasets.split("digits", 100)
+    >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
+    >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> plan = finite.Plan(steps=20, interval=10)
+    >>> found = finite.search(store, [cell], digits, plan, trials=2, seed=9, progress=False)
+    >>> compared = finite.widths(store, "digits", 100, "relu")
+    >>> compared.trials, [best.cell.width for best in compared.curves[0].found]
+    (2, [16])
+    >>> store.close()
+    """
 
     dataset: str
     train: int
@@ -59,7 +74,22 @@ def widths(
     depths: Sequence[int] | None = None,
     plan: Plan | None = None,
 ) -> Widths:
-    """Read the finished runs of all widths; without `plan`, the store must have one plan only."""
+    """Read the finished runs of all widths; without `plan`, the store must have one plan only.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp import finite
+    >>> digits = nngp.datasets.split("digits", 100)
+    >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
+    >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> plan = finite.Plan(steps=20, interval=10)
+    >>> found = finite.search(store, [cell], digits, plan, trials=2, seed=9, progress=False)
+    >>> compared = finite.widths(store, "digits", 100, "relu")
+    >>> [curve.depth for curve in compared.curves], compared.curves[0].infinite
+    ([1], None)
+    >>> store.close()
+    """
     where = {"dataset": dataset, "train": train, "activation": activation}
     own = {**where, **(plan.as_dict() if plan else {})}
     runs = store.runs(experiment=EXPERIMENT, status="done", where=own, lists=False)
@@ -87,7 +117,18 @@ def _curve(depth: int, runs: Sequence[Run], levels: Sequence[Run]) -> WidthCurve
 def infinite(
     store: RunStore, data: Split, activation: str, depth: int, *, engine: str = "auto"
 ) -> Run:
-    """The run of the infinitely wide network, computed now unless the store has it."""
+    """The run of the infinitely wide network, computed now unless the store has it.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp import finite
+    >>> digits = nngp.datasets.split("digits", 100)
+    >>> with nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db")) as store:
+    ...     run = finite.infinite(store, digits, "relu", depth=1)
+    >>> run.result["test_accuracy"] > 0.8
+    True
+    """
     Architecture(depth, activation)  # raises ValueError before a wrong run is declared
     config = {
         "dataset": data.name,

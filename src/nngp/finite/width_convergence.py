@@ -85,6 +85,15 @@ class Convergence:
     Kernels are those of layers 1 .. depth (layer 0 is exact at any width), in units of the exact
     √(K(x, x) K(x', x')); so the exact ones are correlations. Errors of estimates are standard
     errors.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> from nngp import finite
+    >>> net, X = nngp.Architecture(1, "relu"), [[1.0, 1.0], [1.0, -1.0]]
+    >>> found = finite.convergence(net, X, widths=(16, 256), networks=50, progress=False)
+    >>> bool(found.error[1, 0] < found.error[0, 0] / 2), bool(abs(found.slope[0] + 0.5) < 0.2)
+    (True, True)
     """
 
     architecture: Architecture
@@ -147,6 +156,15 @@ def convergence(
 
     The default widths and networks take 30 to 45 s on two cores at depth 3; time grows with depth,
     with the number of networks, and with the square of the largest width. A bar shows it.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> from nngp import finite
+    >>> net, X = nngp.Architecture(1, "relu"), [[1.0, 1.0], [1.0, -1.0]]
+    >>> found = finite.convergence(net, X, widths=(16, 256), networks=50, progress=False)
+    >>> found.error.shape  # of each width and layer
+    (2, 1)
     """
     inputs, sizes = as_inputs(X), _as_widths(widths)
     count = whole_number("networks", networks, least=FEWEST)

@@ -29,6 +29,17 @@ def jax_kernel(architecture: Architecture) -> Callable[..., Any]:
     closed form are exact. Others are integrated at fixed nodes, which is good to 1e-12 while
     the layers' variances stay below about 5; `nngp.kernel` has no such limit. Needs the extra
     `nngp[jax]`.
+
+    Examples
+    --------
+    >>> import jax, nngp
+    >>> import jax.numpy as jnp
+    >>> k = nngp.jax_kernel(nngp.Architecture(2, "relu", weight_var=2.0, bias_var=0.0))
+    >>> round(float(k(jnp.ones(3), jnp.ones(3))), 5)
+    2.0
+    >>> slope = jax.grad(k, argnums=2)(jnp.ones(3), jnp.ones(3), 2.0, 0.0)  # in weight_var
+    >>> round(float(slope), 4)
+    3.0
     """
     try:
         import jax.numpy as jnp

@@ -68,7 +68,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Part(Generic[Data]):
-    """One table or figure; a part without a drawing is a table."""
+    """One table or figure; a part without a drawing is a table.
+
+    Examples
+    --------
+    >>> from nngp.paper.parts import parts_named
+    >>> (part,) = parts_named(["fig6"])
+    >>> part.claim.title, part.about_data
+    ('the kernel against the angle', False)
+    """
 
     name: str
     claim: Claim
@@ -94,7 +102,17 @@ AnyPart = Part[Any]
 
 @dataclass(frozen=True)
 class PartResult:
-    """The data of a part as a store has them, or a sentence that says why there are none."""
+    """The data of a part as a store has them, or a sentence that says why there are none.
+
+    Examples
+    --------
+    >>> from nngp.paper.part import PartResult
+    >>> from nngp.paper.parts import parts_named
+    >>> from nngp.paper.scope import Scope
+    >>> (part,) = parts_named(["table1"])
+    >>> PartResult(part, Scope("digits", sizes=(100,)), problem="nobody ran it").finding
+    'Missing: nobody ran it.'
+    """
 
     part: AnyPart
     scope: Scope
@@ -108,7 +126,20 @@ class PartResult:
 
 
 def read_parts(parts: Sequence[AnyPart], store: RunStore, scope: Scope) -> list[PartResult]:
-    """Read parts from a store."""
+    """Read parts from a store.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp.paper.part import read_parts
+    >>> from nngp.paper.parts import parts_named
+    >>> from nngp.paper.scope import Scope
+    >>> scope = Scope("digits", sizes=(100,))
+    >>> with nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db")) as store:
+    ...     (table,) = read_parts(parts_named(["table1"]), store, scope)
+    >>> table.finding[:8]
+    'Missing:'
+    """
     results = Results(store, scope)
     return [_read(part, results) for part in parts]
 

@@ -35,7 +35,14 @@ PARTS: tuple[AnyPart, ...] = (
 
 
 def parts_named(names: Sequence[str]) -> list[AnyPart]:
-    """Parts by name, in the paper's order; "all" is all of them."""
+    """Parts by name, in the paper's order; "all" is all of them.
+
+    Examples
+    --------
+    >>> from nngp.paper.parts import parts_named
+    >>> [part.heading for part in parts_named(["fig6"])]
+    ['Figure 6: the kernel against the angle']
+    """
     known = {part.name: part for part in PARTS}
     for name in names:
         if name != "all" and name not in known:

@@ -15,7 +15,15 @@ SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 45_000, 50_000)
 
 @dataclass(frozen=True)
 class Scope:
-    """One data set, training sizes and networks; `grid` values of each of the two variances."""
+    """One data set, training sizes and networks; `grid` values of each of the two variances.
+
+    Examples
+    --------
+    >>> from nngp.paper.scope import Scope
+    >>> scope = Scope("digits", sizes=(100, 1000), depths=(1, 3), grid=3)
+    >>> [round(value, 2) for value in scope.weight_vars], scope.held_out
+    ([0.1, 2.55, 5.0], {'validation': 297, 'test': 500})
+    """
 
     dataset: str
     sizes: tuple[int, ...]
@@ -52,7 +60,14 @@ class Scope:
 
 
 def default_sizes(dataset: str) -> tuple[int, ...]:
-    """The sizes of the paper's table that the data set has; the largest is the whole set."""
+    """The sizes of the paper's table that the data set has; the largest is the whole set.
+
+    Examples
+    --------
+    >>> from nngp.paper.scope import default_sizes
+    >>> default_sizes("mnist")
+    (100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000)
+    """
     entry = IMAGE_SETS[dataset]
     most = entry.train - entry.validation
     below = tuple(size for size in SIZES if size < most and size not in (45_000, 50_000))

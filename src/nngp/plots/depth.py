@@ -59,7 +59,23 @@ def accuracy_by_depth(
     bias_var: float = 0.1,
 ) -> "Figure":
     """Draw test accuracy on digits against depth: plain float64, this library's arithmetic, the
-    infinitely deep network. The network must be in the ordered phase."""
+    infinitely deep network. The network must be in the ordered phase.
+
+    Examples
+    --------
+    The same in two steps, with fewer depths and fewer images:
+
+    >>> from nngp.plots.depth import depth_study, digits, draw_depth
+    >>> import os, tempfile
+    >>> X, labels, X_test, labels_test = digits()
+    >>> data = X[:200], labels[:200], X_test[:100], labels_test[:100]
+    >>> study = depth_study(data, depths=(1, 10, 100))
+    >>> bool(study.plain[-1] < 0.5), bool(study.kept[-1] > 0.8)  # at depth 100
+    (True, True)
+    >>> figure = draw_depth(study, os.path.join(tempfile.mkdtemp(), "depth.svg"))
+    >>> figure.axes[0].get_ylabel()
+    'test accuracy'
+    """
     return draw_depth(depth_study(digits(), "digits", activation, weight_var, bias_var), path)
 
 

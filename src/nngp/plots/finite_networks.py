@@ -42,7 +42,23 @@ def accuracy_by_width(
 ) -> "Figure":
     """Draw figure 1: test accuracy and error against width, the infinite network as a line; from
     a store that `nngp finite` or `nngp.finite.search` has filled. Networks of different plans are
-    not shown together: if the store has several, give one."""
+    not shown together: if the store has several, give one.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp import finite
+    >>> digits = nngp.datasets.split("digits", 100)
+    >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
+    >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> plan = finite.Plan(steps=20, interval=10)
+    >>> found = finite.search(store, [cell], digits, plan, trials=2, seed=9, progress=False)
+    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
+    >>> figure = nngp.plots.accuracy_by_width(store, "digits", 100, path=path)
+    >>> figure.axes[0].get_xlabel()
+    'width of the hidden layers'
+    >>> store.close()
+    """
     return draw_widths(widths(store, dataset, train, activation, depths, plan), path)
 
 
@@ -121,7 +137,23 @@ def generalisation_gap(
     plan: Plan | None = None,
 ) -> "Figure":
     """Draw figure 2: training minus test accuracy against width, of networks that have learned
-    all training labels; from a store that `nngp gap` has filled."""
+    all training labels; from a store that `nngp gap` has filled.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp import finite
+    >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> data, network = {"dataset": "digits", "train": 100}, {"activation": "relu", "depth": 5}
+    >>> config = {**data, **network, "width": 64, **finite.Plan("cross_entropy").as_dict()}
+    >>> (key,) = store.declare("gap", [config])
+    >>> done = store.finish(key, {"train_accuracy": 1.0, "test_accuracy": 0.85}, seconds=1.0)
+    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
+    >>> figure = nngp.plots.generalisation_gap(store, "digits", 100, path=path)
+    >>> figure.axes[0].get_xlabel()
+    'width of the hidden layers'
+    >>> store.close()
+    """
     where = {"dataset": dataset, "train": train, "depth": depth, **(plan.as_dict() if plan else {})}
     return draw_gaps(gaps(store.runs(experiment=EXPERIMENT, status="done", where=where)), path)
 
@@ -156,7 +188,22 @@ def _draw_panel(axes: "Axes", data: Gaps, name: str, colour: str) -> None:
 
 
 def learning_curve(training: "Training", path: OutputPath = None) -> "Figure":
-    """Draw loss and accuracy by step of a network trained by `nngp.finite.train`."""
+    """Draw loss and accuracy by step of a network trained by `nngp.finite.train`.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> from nngp import finite
+    >>> digits = nngp.datasets.split("digits", 100)
+    >>> network = nngp.FiniteNetwork(nngp.Architecture(1, "relu"), width=16, n_out=10)
+    >>> recipe, plan = finite.Recipe(batch_size=16), finite.Plan(steps=20, interval=10)
+    >>> trained = finite.train(network, digits, recipe, plan, progress=False)
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
+    >>> figure = nngp.plots.learning_curve(trained, path)
+    >>> figure.axes[0].get_xlabel()
+    'step'
+    """
     return draw_learning(training.curve, training.best_step, path)
 
 

@@ -56,6 +56,14 @@ def phase_diagram(
     The maps and flows are those of the network with the given variances; without a weight_var,
     of three networks: one on the critical line and one on either side. Without a bias_var it is
     0.1. The figure is returned, and written to `path` if there is one.
+
+    Examples
+    --------
+    >>> import nngp, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
+    >>> figure = nngp.plots.phase_diagram("relu", path, weight_var=1.6)
+    >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+    ('weight variance', 'bias variance')
     """
     return draw_phases(phases(activation, weight_var, bias_var), path)
 

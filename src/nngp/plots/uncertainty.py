@@ -66,7 +66,19 @@ def intervals(
     *,
     coverage: float = 0.95,
 ) -> "Figure":
-    """Draw means and intervals of a fitted `NNGPRegressor` beside observations it has not seen."""
+    """Draw means and intervals of a fitted `NNGPRegressor` beside observations it has not seen.
+
+    Examples
+    --------
+    >>> import numpy as np, nngp, os, tempfile
+    >>> X = np.linspace(-3, 3, 40)[:, None]
+    >>> y = np.sin(X[:, 0])
+    >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X[::2], y[::2])
+    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
+    >>> figure = nngp.plots.intervals(model, X[1::2], y[1::2], path)
+    >>> figure.axes[0].get_xlabel()
+    'held-out points, in the order of their predicted mean'
+    """
     return draw_intervals(predicted_intervals(model, X, y, coverage), path)
 
 
@@ -74,7 +86,20 @@ def reliability(
     model: NNGPClassifier, X: ArrayLike, y: ArrayLike, path: OutputPath = None
 ) -> "Figure":
     """Draw the accuracy of a fitted `NNGPClassifier` against its confidence on data it has not
-    seen, beside a softmax of its means."""
+    seen, beside a softmax of its means.
+
+    Examples
+    --------
+    >>> import nngp, os, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+    >>> model = model.fit(X[::2], y[::2])
+    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
+    >>> figure = nngp.plots.reliability(model, X[1::2], y[1::2], path)
+    >>> figure.axes[0].get_xlabel()
+    'confidence in the predicted class'
+    """
     return draw_reliability(calibrations(model, X, y), path)
 
 

@@ -48,6 +48,15 @@ def convergence(
     Inputs are by default three of norm x·x/d = 1 at angles of 45 and 90 degrees. Under a minute on
     two cores at depth 3 and with the default widths (4 to 512) and networks (2000 of each); needs
     the extra `finite` too. The figure is returned, and written to `path` if there is one.
+
+    Examples
+    --------
+    >>> import nngp, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
+    >>> net, X = nngp.Architecture(1, "relu"), [[1.0, 1.0], [1.0, -1.0]]
+    >>> figure = nngp.plots.convergence(net, path, X, widths=(16, 256), networks=50)
+    >>> figure.get_suptitle()
+    'relu, depth 1, weight_var 1.6, bias_var 0.1; 50 networks of each width'
     """
     inputs = study.three_inputs() if X is None else X
     sizes = study.WIDTHS if widths is None else widths

@@ -56,6 +56,17 @@ class Posterior:
         The log marginal likelihood, summed over outputs. It needs a factor (`NoFactorError`).
     report : Report
         What was done, how exactly, and how long it took.
+
+    Examples
+    --------
+    >>> import numpy as np, nngp
+    >>> X = np.linspace(-1, 1, 20)
+    >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
+    >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+    >>> posterior.n, round(posterior.log_evidence, 1)
+    (20, 18.7)
+    >>> posterior.report.solver, posterior.report.residual < 1e-8
+    ('cholesky', True)
     """
 
     def __init__(
@@ -95,7 +106,17 @@ class Posterior:
         return self._solution.factored("the log evidence").log_evidence
 
     def mean(self, Xs: ArrayLike) -> Array:
-        """Posterior mean at test points (eq. 8): (m,) or (m, outputs), as Y was given."""
+        """Posterior mean at test points (eq. 8): (m,) or (m, outputs), as Y was given.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-1, 1, 20)
+        >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+        >>> posterior.mean([0.25, 0.5]).round(2).tolist()  # sin(0.75), sin(1.5)
+        [0.68, 1.0]
+        """
 
         def work(run: EngineRun, cross: KernelMatrix, rows: list[slice]) -> Iterator[Array]:
             for handle in means(run, cross, self._solution, rows):
@@ -111,6 +132,17 @@ class Posterior:
         `noise` is True for observations with the noise of the training data, or the variance of
         the noise of new observations: one number, or one for each test point. Where the training
         data have noise by row, True does not say which, and numbers must be passed.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-1, 1, 20)
+        >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+        >>> posterior.variance([0.0, 2.0]).round(4).tolist()
+        [0.0001, 0.0862]
+        >>> posterior.variance([0.0, 2.0], noise=True).round(4).tolist()
+        [0.0002, 0.0863]
         """
         test = self._test_inputs(Xs)
         added = self._observation_noise(noise, len(test))
@@ -122,7 +154,18 @@ class Posterior:
         return self._stream(test, work, float(self.n) ** 2) + added
 
     def predict(self, Xs: ArrayLike, *, noise: bool | ArrayLike = False) -> tuple[Array, Array]:
-        """`mean` and `variance` in one pass, which is cheaper than both; the same numbers."""
+        """`mean` and `variance` in one pass, which is cheaper than both; the same numbers.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-1, 1, 20)
+        >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+        >>> mean, variance = posterior.predict([0.5, 2.0])
+        >>> mean.shape, variance.shape
+        ((2,), (2,))
+        """
         test = self._test_inputs(Xs)
         added = self._observation_noise(noise, len(test))
 
@@ -140,6 +183,16 @@ class Posterior:
 
         Holds K* or L⁻¹K* for all of them at once: m (n + m) numbers, and without a factor, on this
         machine, m (3 n + m).
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-1, 1, 20)
+        >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+        >>> covariance = posterior.covariance([1.5, 2.5])
+        >>> round(float(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])), 2)
+        0.87
         """
         solution, problem = self._solution, self._problem
         test = problem.upload(self._test_inputs(Xs))
@@ -168,7 +221,17 @@ class Posterior:
     ) -> Array:
         """`n` draws of the function (or of observations, with `noise` as in `variance`) at test
         points: (n, m), or (n, m, outputs) as Y was given. `seed` is anything that
-        `numpy.random.default_rng` takes."""
+        `numpy.random.default_rng` takes.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-1, 1, 20)
+        >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+        >>> posterior.sample([0.0, 0.5, 2.0], n=4, seed=0).shape
+        (4, 3)
+        """
         count, outputs = whole_number("n", n, least=0), self._targets.shape[1]
         covariance = self.covariance(Xs, noise=noise)
         # Rounding in k** - |v|² is relative to k**, however little of it is left.
@@ -191,6 +254,16 @@ class Posterior:
         "relevance", an entry for each of the d inputs: the derivative in a factor (now one) of
         the variance of the first layer's weights that leave that input. Needs a second array of
         the factor's size while it runs.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-1, 1, 20)
+        >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+        >>> gradient = posterior.evidence_gradient()
+        >>> sorted(gradient), bool(gradient["noise_var"] < 0)  # less noise would be likelier
+        (['bias_var', 'noise_var', 'weight_var'], True)
         """
         factored = self._solution.factored("the gradient of the evidence")
         self._check(factored.bytes, "the gradient of the evidence")
@@ -205,6 +278,16 @@ class Posterior:
 
         From the diagonal of the inverse: mean y_i - α_i / [K⁻¹]_ii, variance of an observation
         1 / [K⁻¹]_ii; the noise is subtracted from it unless `noise`.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-1, 1, 20)
+        >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+        >>> mean, variance = posterior.leave_one_out()
+        >>> bool(np.abs(mean - np.sin(3 * X)).max() < 0.1)
+        True
         """
         factor = self._solution.factored("leave-one-out").factor
         group, count = min(self._engine.width, 8), len(factor.rows)
@@ -240,6 +323,16 @@ class Posterior:
         """The sum of the log densities that `leave_one_out` gives the targets, and its gradient.
 
         The derivatives are named as those of `evidence_gradient`. Holds five times the factor.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-1, 1, 20)
+        >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+        >>> value, gradient = posterior.leave_one_out_density()
+        >>> sorted(gradient)
+        ['bias_var', 'noise_var', 'weight_var']
         """
         factored = self._solution.factored("the leave-one-out density")
         self._check(4.5 * factored.bytes, "the gradient of the leave-one-out density")
@@ -262,6 +355,17 @@ class Posterior:
         Changes this posterior and returns it; if anything fails, it stays as it was. If the new
         rows make the factorisation fail, the noise climbs the ladder and all is factored anew; so
         it is if new inputs are the first whose norm differs.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-1, 1, 20)
+        >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+        >>> posterior.update([2.0], [np.sin(6.0)]).n
+        21
+        >>> posterior.mean([2.0]).round(2).tolist()
+        [-0.28]
         """
         new = self._test_inputs(X_new, "X_new")
         targets, _ = as_targets(Y_new, len(new), "Y_new")

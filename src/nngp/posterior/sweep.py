@@ -94,6 +94,16 @@ class Sweep:
 
         With `table`, kernels are taken from this table of the paper's instead of being computed
         exactly; the networks have its activation, and all inputs share one norm.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-1, 1, 30)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> sweep = nngp.Sweep(X[::2], y[::2], X[1::2], y[1::2], noise_var=1e-6)
+        >>> nets = [nngp.Architecture(2, "erf", weight_var) for weight_var in (0.5, 1.0, 2.0)]
+        >>> [round(result.log_evidence) for result in sweep.run(nets)]
+        [54, 51, 38]
         """
         if isinstance(architectures, Architecture):
             raise TypeError("run takes many networks; pass [architecture] for one")

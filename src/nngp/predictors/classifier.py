@@ -153,6 +153,17 @@ report_, columns_
 
         X is as in `NNGPRegressor.fit`. A row of weight 2 counts as two rows, and one of weight 0
         is left out.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> from sklearn.datasets import load_iris
+        >>> iris = load_iris()
+        >>> labels = iris.target_names[iris.target]
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(iris.data, labels)
+        >>> model.classes_.tolist()
+        ['setosa', 'versicolor', 'virginica']
         """
         check_unmasked(y, "y")
         inputs, answers = self._validated(X, y)
@@ -190,7 +201,18 @@ report_, columns_
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Add rows to the fit. The networks, scalings and encodings stay as the first call, which
-        is `fit` and must have rows of every class, chose them."""
+        is `fit` and must have rows of every class, chose them.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
+        >>> model.partial_fit(X[1::2], y[1::2]).posterior_.n
+        150
+        """
         check_unmasked(y, "y")
         if not hasattr(self, "posterior_"):
             self._check_first_classes(y, classes)
@@ -217,7 +239,18 @@ report_, columns_
         return self
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict the most probable class."""
+        """Predict the most probable class.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
+        >>> model.predict(X[[1, 51, 101]]).tolist()
+        [0, 1, 2]
+        """
         inputs = self._test_inputs(X)
         if len(self._models) == 1 and self._models[0].keeps_order:
             best = self._mean(inputs).argmax(axis=1)
@@ -227,33 +260,101 @@ report_, columns_
         return out
 
     def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of labels that are predicted, as in scikit-learn."""
+        """Share of labels that are predicted, as in scikit-learn.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
+        >>> model.score(X[1::2], y[1::2])
+        0.96
+        """
         check_unmasked([y, sample_weight], "y")
         return float(super().score(X, y, sample_weight))
 
     def predict_proba(self, X: TableLike) -> Array:
-        """Probability of each class, (m, classes); none is zero."""
+        """Probability of each class, (m, classes); none is zero.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
+        >>> probability = model.predict_proba(X[1::2])
+        >>> bool((probability > 0).all()), probability.sum(axis=1)[:2].round(6).tolist()
+        (True, [1.0, 1.0])
+        """
         return self._probabilities(self._test_inputs(X))
 
     def predict_log_proba(self, X: TableLike) -> Array:
-        """Logarithm of the probability of each class, (m, classes)."""
+        """Logarithm of the probability of each class, (m, classes).
+
+        Examples
+        --------
+        >>> import nngp
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
+        >>> bool(model.predict_log_proba(X[1:2])[0, 0] > -0.1)
+        True
+        """
         out: Array = np.log(self.predict_proba(X))
         return out
 
     def decision_function(self, X: TableLike) -> Array:
         """Log odds of the second class, (m,), for two classes; log probabilities, (m, classes),
-        for more."""
+        for more.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
+        >>> model.decision_function(X[1::2]).shape  # three classes
+        (75, 3)
+        """
         table = self.predict_log_proba(X)
         return table[:, 1] - table[:, 0] if table.shape[1] == 2 else table
 
     def predict_mean(self, X: TableLike) -> Array:
         """Posterior mean of every output of `posterior_`, (m, classes), in units of the centred
-        one-hot targets."""
+        one-hot targets.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
+        >>> model.predict_mean(X[1:2]).round(1).tolist()
+        [[0.6, -0.2, -0.4]]
+        """
         return self._mean(self._test_inputs(X))
 
     def predict_variance(self, X: TableLike, *, noise: bool = False) -> Array:
         """Variance of every output of `posterior_`, (m,), in units of the one-hot targets, averaged
-        over classes; with `noise` that of an observation."""
+        over classes; with `noise` that of an observation.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
+        >>> near, far = model.predict_variance([X[1], [7.5, 2.0, 1.0, 2.5]])
+        >>> bool(far > 5 * near)
+        True
+        """
         inputs, best = self._test_inputs(X), self.networks_[0]
         _, variance = best.predict(inputs, noise=noise)
         return variance[:, 0] * self.output_scale_ * best.targets.spread[0] ** 2
@@ -276,7 +377,18 @@ report_, columns_
 
     def left_out(self) -> Array:
         """Posterior mean of every output for training rows, each from all the others, (n, classes),
-        in units of the centred one-hot targets; of 4,000 rows at most."""
+        in units of the centred one-hot targets; of 4,000 rows at most.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
+        >>> model = model.fit(X[::2], y[::2])
+        >>> float((model.left_out().argmax(axis=1) == y[::2]).mean().round(2))
+        0.96
+        """
         check_is_fitted(self, "posterior_")
         best = self.networks_[0]
         return best.targets.undo(best.left_out(self._machine).mean)

@@ -264,6 +264,16 @@ class NNGPEstimator(NNGPParameters):
             factor again. A model solved by conjugate gradients has no factor, and loads at once.
         notes : dict, optional
             Values that JSON can hold, kept in the file.
+
+        Examples
+        --------
+        >>> import nngp, os, tempfile
+        >>> model = nngp.NNGPRegressor(selection=None)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.nngp")
+        >>> model.save(path, notes={"unit": "kg"})
+        >>> type(nngp.load(path)).__name__
+        'NNGPRegressor'
         """
         check_is_fitted(self, "posterior_")
         if "_kind" not in vars(type(self)):

@@ -240,6 +240,18 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             Variance of each row's error as far as it is known, in squared units of y. It is added
             to the noise that is learned; with the parameter `noise_var=0` it is all there is.
             New observations have the learned noise.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> model = nngp.NNGPRegressor(depth=3, selection=None, noise_var=1e-3)
+        >>> model.fit(X, np.sin(X[:, 0])).architecture_.depth
+        3
+        >>> weights = np.where(X[:, 0] < 0, 0.0, 1.0)  # leave out the left half
+        >>> half = model.fit(X, np.sin(X[:, 0]), sample_weight=weights)
+        >>> bool(half.predict([[-2.0]], return_std=True)[1][0] > 0.1)
+        True
         """
         rows, answers = self._rows(X, y, sample_weight, noise_var)
         targets = self._target_candidates(rows.Y, rows.weights)
@@ -265,7 +277,20 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         noise_var: ArrayLike | None = None,
     ) -> Self:
         """Add rows to the fit. The networks, scalings and encodings stay as the first call, which
-        is `fit`, chose them; the factor is extended, not computed again."""
+        is `fit`, chose them; the factor is extended, not computed again.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> _, before = model.predict([[4.0]], return_std=True)
+        >>> model = model.partial_fit([[4.0]], [np.sin(4.0)])
+        >>> _, after = model.predict([[4.0]], return_std=True)
+        >>> bool(after[0] < before[0] / 2)
+        True
+        """
         if not hasattr(self, "posterior_"):
             return self.fit(X, y, sample_weight, noise_var)
         rows, answers = self._more_rows(X, y, sample_weight, noise_var)
@@ -282,7 +307,17 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         return self
 
     def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """R² of the mean, as in scikit-learn."""
+        """R² of the mean, as in scikit-learn.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> round(model.score([[0.5], [1.5], [2.5]], np.sin([0.5, 1.5, 2.5])), 2)
+        1.0
+        """
         check_unmasked([y, sample_weight], "y")
         return float(super().score(X, y, sample_weight))
 
@@ -322,6 +357,18 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         Both are of new observations; with `noise=False` of the function behind them. Shapes are
         (m,) for one output and (m, outputs) for several, (m, m) and (m, m, outputs) for the
         covariance.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> mean, std = model.predict([[1.0], [9.0]], return_std=True)
+        >>> mean[:1].round(2).tolist(), std.round(2).tolist()
+        ([0.84], [0.03, 0.47])
+        >>> model.predict([[1.0], [1.1]], return_cov=True, noise=False)[1].shape
+        (2, 2)
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be asked for; pass one")
@@ -340,20 +387,53 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         self, X: TableLike, coverage: float = 0.95, *, noise: bool = True
     ) -> tuple[Array, Array]:
         """Lower and upper ends of the central interval that holds an observation with that
-        probability. It need not be symmetric, and of a positive target it is positive."""
+        probability. It need not be symmetric, and of a positive target it is positive.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> lower, upper = model.predict_interval([[1.0]], coverage=0.9)
+        >>> bool(lower[0] < np.sin(1) < upper[0])
+        True
+        """
         if not 0 < coverage < 1:
             raise ValueError(f"coverage must be between 0 and 1, got {coverage}")
         low, high = self._predictive(self._test_inputs(X), noise=noise).interval(coverage)
         return self._shaped(low), self._shaped(high)
 
     def predict_quantile(self, X: TableLike, q: float, *, noise: bool = True) -> Array:
-        """The value that an observation stays below with probability q."""
+        """The value that an observation stays below with probability q.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> low, high = (model.predict_quantile([[1.0]], q)[0] for q in (0.05, 0.95))
+        >>> bool(low < np.sin(1) < high)
+        True
+        """
         if not 0 < q < 1:
             raise ValueError(f"q must be between 0 and 1, got {q}")
         return self._shaped(self._predictive(self._test_inputs(X), noise=noise).quantile(q))
 
     def log_density(self, X: TableLike, y: ArrayLike) -> Array:
-        """Log density of observations y at X in units of y: (m,), or (m, outputs) for several."""
+        """Log density of observations y at X in units of y: (m,), or (m, outputs) for several.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> near, far = model.log_density([[1.0], [1.0]], [np.sin(1), 0.0])
+        >>> bool(near > far)
+        True
+        """
         check_data(y, "y")
         predictive = self._predictive(self._test_inputs(X), noise=True)
         Y = as_reals(y, "y")
@@ -373,6 +453,16 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         """Draw samples from the posterior, (m, n_samples) or (m, outputs, n_samples).
 
         Values of one sample at several rows vary together, as the posterior has them.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> draws = model.sample_y([[1.0], [9.0]], n_samples=200, noise=False)
+        >>> draws.shape, draws.std(axis=1).round(1).tolist()
+        ((2, 200), [0.0, 0.4])
         """
         count = whole_number("n_samples", n_samples, least=0)
         inputs, seed = self._test_inputs(X), check_random_state(random_state).randint(2**31)
@@ -391,6 +481,16 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
         Of all rows up to 4,000 and with a Cholesky factor; otherwise of 4,000 of them, from these.
         Rows with whole weights, 300 or less in all, are so many rows here.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> error = np.abs(model.left_out().mean()[:, 0] - y)
+        >>> bool(error[1:-1].max() < 0.05), bool(error[0] > 0.05)  # an end lies outside
+        (True, True)
         """
         check_is_fitted(self, "posterior_")
         found = [one.left_out(self._machine) for one in self.networks_]

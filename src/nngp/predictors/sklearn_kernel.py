@@ -86,10 +86,25 @@ class NNGPKernel(Kernel):
         return K, np.stack(parts, axis=-1) if parts else np.empty((*K.shape, 0))
 
     def diag(self, X: ArrayLike) -> Array:
-        """Compute K(x, x) of every row."""
+        """Compute K(x, x) of every row.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> nngp.NNGPKernel(depth=0, weight_var=2.0, bias_var=0.5).diag([[1.0, 1.0], [3.0, 1.0]])
+        array([ 2.5, 10.5])
+        """
         return kernel_diag(self.architecture, X)
 
     def is_stationary(self) -> bool:
+        """Whether K depends on the difference of two inputs alone: it does not.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> nngp.NNGPKernel().is_stationary()
+        False
+        """
         return False
 
     def __repr__(self) -> str:

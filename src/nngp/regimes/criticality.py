@@ -36,7 +36,15 @@ Point = tuple[float, float]  # on the line: the unknown variance, and q*
 
 
 class EdgeOfChaos(NamedTuple):
-    """The critical line as three arrays: weight_var, bias_var and the variance q* on it."""
+    """The critical line as three arrays: weight_var, bias_var and the variance q* on it.
+
+    Examples
+    --------
+    >>> from nngp import regimes
+    >>> line = regimes.edge_of_chaos("tanh", [0.05, 0.1])
+    >>> line.weight_var.round(2).tolist(), line.variance.round(2).tolist()
+    ([1.76, 1.99], [0.57, 0.81])
+    """
 
     weight_var: Array
     bias_var: Array

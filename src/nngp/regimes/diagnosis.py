@@ -54,6 +54,14 @@ class Diagnosis:
         Variance of the noise relative to K(x,x).
     recommendation : str
         Whether to keep the network, and otherwise which change helps.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> from nngp import regimes
+    >>> found = regimes.diagnose(nngp.Architecture(50, "tanh", 1.0, 0.1))
+    >>> found.phase, round(found.trainable_depth), round(found.critical_weight_var, 2)
+    ('ordered', 16, 1.99)
     """
 
     architecture: Architecture

@@ -39,6 +39,13 @@ class PhaseDiagram:
     phase : ndarray of str, shape (B, W)
     critical_weight_vars : ndarray of shape (B,)
         The critical line; 0 where every network is above it, inf where none is.
+
+    Examples
+    --------
+    >>> from nngp import regimes
+    >>> diagram = regimes.phase_diagram("tanh", [0.5, 1.5, 3.0], [0.05])
+    >>> diagram.phase.tolist(), diagram.critical_weight_vars.round(2).tolist()
+    ([['ordered', 'ordered', 'chaotic']], [1.76])
     """
 
     activation: str
@@ -54,7 +61,15 @@ class PhaseDiagram:
     critical_weight_vars: Array
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Columns of equal length with one row for each network, for `pandas.DataFrame`."""
+        """Columns of equal length with one row for each network, for `pandas.DataFrame`.
+
+        Examples
+        --------
+        >>> from nngp import regimes
+        >>> columns = regimes.phase_diagram("tanh", [0.5, 1.5, 3.0], [0.05]).columns()
+        >>> columns["weight_var"].tolist(), columns["phase"].tolist()
+        ([0.5, 1.5, 3.0], ['ordered', 'ordered', 'chaotic'])
+        """
         weight, bias = np.meshgrid(self.weight_vars, self.bias_vars)
         line = np.broadcast_to(self.critical_weight_vars[:, None], weight.shape)
         out = {"weight_var": weight.ravel(), "bias_var": bias.ravel()}

@@ -22,7 +22,15 @@ from nngp.regimes.variance import variance_fixed_points
 
 
 class DepthScale(NamedTuple):
-    """Number of layers over which the distance to the fixed point falls by a factor e."""
+    """Number of layers over which the distance to the fixed point falls by a factor e.
+
+    Examples
+    --------
+    >>> from nngp import regimes
+    >>> scales = regimes.depth_scale("tanh", 2.0, 0.1)
+    >>> [round(scale, 1) for scale in scales], scales.xi_c == scales[1]
+    ([1.2, 336.0], True)
+    """
 
     xi_q: ScalarOrArray  # of the variance
     xi_c: ScalarOrArray  # of the correlation

@@ -25,12 +25,36 @@ Columns = dict[str, list[Json]]
 
 def export_runs(runs: Iterable[Run], path: str | os.PathLike[str], lists: bool = False) -> int:
     """Write runs to a .csv or .parquet file, which is there as a whole or not at all; lists in
-    results, such as learning curves, are left out unless `lists`. Returns the number of rows."""
+    results, such as learning curves, are left out unless `lists`. Returns the number of rows.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from nngp.runs import RunStore, export_runs
+    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> (key,) = store.declare("width", [{"width": 64}])
+    >>> done = store.finish(key, {"loss": 0.5, "curve": [2.0, 0.5]}, seconds=1.0)
+    >>> path = store.path.with_suffix(".csv")
+    >>> export_runs(store.runs(), path)
+    1
+    >>> path.read_text().splitlines()[0][:46]
+    'key,experiment,status,config.width,result.loss'
+    >>> store.close()
+    """
     return export_rows([as_row(run, lists) for run in runs], path)
 
 
 def export_rows(rows: list[Row], path: str | os.PathLike[str]) -> int:
-    """Write rows to a .csv or .parquet file; returns their number."""
+    """Write rows to a .csv or .parquet file; returns their number.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from nngp.runs import export_rows
+    >>> path = os.path.join(tempfile.mkdtemp(), "rows.csv")
+    >>> export_rows([{"key": "a", "config.width": 64}, {"key": "b", "config.width": 128}], path)
+    2
+    """
     write = _writer(Path(path))
     columns = {name: [row.get(name) for row in rows] for name in column_names(rows)}
     with replaced(path) as part:
@@ -39,7 +63,20 @@ def export_rows(rows: list[Row], path: str | os.PathLike[str]) -> int:
 
 
 def as_row(run: Run, lists: bool = False) -> Row:
-    """One run as a row: values by the names of the columns."""
+    """One run as a row: values by the names of the columns.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from nngp.runs import RunStore, as_row
+    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> (key,) = store.declare("width", [{"width": 64}])
+    >>> done = store.finish(key, {"loss": 0.5, "curve": [2.0, 0.5]}, seconds=1.0)
+    >>> row = as_row(store.get(key))
+    >>> row["config.width"], row["result.loss"], "result.curve" in row
+    (64, 0.5, False)
+    >>> store.close()
+    """
     result = flat(run.result or {})
     kept = {name: value for name, value in result.items() if lists or not isinstance(value, list)}
     return {
@@ -53,7 +90,14 @@ def as_row(run: Run, lists: bool = False) -> Row:
 
 
 def column_names(rows: list[Row]) -> list[str]:
-    """All columns of some rows, configurations before results, in the order of appearance."""
+    """All columns of some rows, configurations before results, in the order of appearance.
+
+    Examples
+    --------
+    >>> from nngp.runs import column_names
+    >>> column_names([{"result.loss": 0.5, "config.width": 64}])[:5]
+    ['key', 'experiment', 'status', 'config.width', 'result.loss']
+    """
     names = list(dict.fromkeys(name for row in rows for name in row))
     first = ["key", "experiment", "status"]
     inner = [name for part in ("config.", "result.") for name in names if name.startswith(part)]

@@ -20,7 +20,16 @@ Config = Mapping[str, Any]
 
 
 def key_of(experiment: str, config: Config) -> str:
-    """The key of a run: 64 hexadecimal digits."""
+    """The key of a run: 64 hexadecimal digits.
+
+    Examples
+    --------
+    >>> import math
+    >>> from nngp.runs import key_of
+    >>> key = key_of("width", {"width": 64, "depth": math.inf})
+    >>> len(key), key == key_of("width", {"depth": math.inf, "width": 64.0})
+    (64, True)
+    """
     return plain_key(experiment, plain(config, "config"), "config")
 
 

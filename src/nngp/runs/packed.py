@@ -19,7 +19,23 @@ LARGEST_RATIO = 200  # of the sizes of a store and of its file
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """The file of a store: `path` itself, or a temporary copy of one that ends in .gz."""
+    """The file of a store: `path` itself, or a temporary copy of one that ends in .gz.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from nngp.runs import RunStore, pack, unpacked
+    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> (key,) = store.declare("width", [{"width": 64}])
+    >>> done = store.finish(key, {"loss": 0.5}, seconds=1.0)
+    >>> store.close()
+    >>> published = store.path.with_suffix(".db.gz")
+    >>> pack([store.path], published)
+    1
+    >>> with unpacked(published) as path, RunStore(path, create=False) as copy:
+    ...     copy.get(key).result
+    {'loss': 0.5}
+    """
     if path.suffix != ".gz":
         yield path
         return
@@ -50,7 +66,19 @@ def _copy(packed: gzip.GzipFile, file: IO[bytes], most: int) -> None:
 
 
 def pack(stores: Sequence[Path], target: Path) -> int:
-    """Write the finished runs of some stores to one compressed file; returns how many."""
+    """Write the finished runs of some stores to one compressed file; returns how many.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from nngp.runs import RunStore, pack
+    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> (key,) = store.declare("width", [{"width": 64}])
+    >>> done = store.finish(key, {"loss": 0.5}, seconds=1.0)
+    >>> store.close()
+    >>> pack([store.path], store.path.with_suffix(".db.gz"))
+    1
+    """
     with TemporaryDirectory() as folder:
         together = Path(folder) / "runs.db"
         with RunStore(together) as store:

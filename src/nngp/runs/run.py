@@ -33,7 +33,20 @@ KINDS = {
 class Run:
     """A row of the store. Times are ISO 8601 in UTC; `seconds` is how long the work took, `jitter`
     the noise that was added to factor a kernel, `owner` who claimed it last, `attempts` how often
-    it was claimed."""
+    it was claimed.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from nngp.runs import RunStore
+    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> (key,) = store.declare("width", [{"width": 64}])
+    >>> done = store.finish(key, {"loss": 0.5}, seconds=1.0)
+    >>> run = store.get(key)
+    >>> run.experiment, run.config, run.status, run.result, run.seconds
+    ('width', {'width': 64}, 'done', {'loss': 0.5}, 1.0)
+    >>> store.close()
+    """
 
     key: str
     experiment: str
@@ -122,7 +135,14 @@ def without_lists(result: dict[str, Json]) -> dict[str, Json]:
 
 
 def flat(values: Mapping[str, Json]) -> dict[str, Json]:
-    """Nested values by dotted names: {"a": {"b": 1}} becomes {"a.b": 1}."""
+    """Nested values by dotted names: {"a": {"b": 1}} becomes {"a.b": 1}.
+
+    Examples
+    --------
+    >>> from nngp.runs import flat
+    >>> flat({"optimizer": {"rate": 0.1, "decay": 0.0}, "width": 64})
+    {'optimizer.rate': 0.1, 'optimizer.decay': 0.0, 'width': 64}
+    """
     out: dict[str, Json] = {}
     for name, value in _leaves(values, ""):
         while name in out:  # {"a.b": 1, "a": {"b": 2}}

@@ -34,7 +34,19 @@ POLL = 0.5  # seconds between two looks at runs that another process has claimed
 class RunStore:
     """Runs in the SQLite file `path`, which is created unless `create` is False. Threads may share
     one object and processes one file; a copy that crosses a fork or a pickle opens the file
-    itself, as an owner of its own. `clock` gives seconds since 1970."""
+    itself, as an owner of its own. `clock` gives seconds since 1970.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from nngp.runs import RunStore
+    >>> with RunStore(os.path.join(tempfile.mkdtemp(), "runs.db")) as store:
+    ...     keys = store.declare("width", [{"width": width} for width in (64, 128)])
+    ...     while run := store.claim(keys):
+    ...         done = store.finish(run.key, {"loss": 1 / run.config["width"]}, seconds=0.1)
+    ...     [run.result["loss"] for run in store.runs(status="done")]
+    [0.015625, 0.0078125]
+    """
 
     def __init__(
         self,
@@ -54,7 +66,18 @@ class RunStore:
         return self._database.path
 
     def declare(self, experiment: str, configs: Sequence[Config]) -> list[str]:
-        """Add runs to be done, in this order, and return their keys; known runs do not change."""
+        """Add runs to be done, in this order, and return their keys; known runs do not change.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> keys = store.declare("width", [{"width": width} for width in (64, 128)])
+        >>> store.declare("width", [{"width": 64.0}]) == keys[:1]  # known already
+        True
+        >>> store.close()
+        """
         experiment = checked_text(experiment, "experiment")
         if isinstance(configs, str | Mapping):
             raise TypeError("configs must be a list of mappings, one for each run")
@@ -76,12 +99,34 @@ class RunStore:
 
     def claim(self, keys: Keys = None, experiment: str | None = None) -> Run | None:
         """Take the first run that is to be done, among `keys` or of `experiment` if given; None if
-        all are done, failed, or being done by others (see `pending`)."""
+        all are done, failed, or being done by others (see `pending`).
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> keys = store.declare("width", [{"width": width} for width in (64, 128)])
+        >>> store.claim(keys).config, store.claim(keys).config, store.claim(keys)
+        ({'width': 64}, {'width': 128}, None)
+        >>> store.close()
+        """
         runs = self.claim_many(1, keys, experiment)
         return runs[0] if runs else None
 
     def claim_many(self, count: int, keys: Keys = None, experiment: str | None = None) -> list[Run]:
-        """Take up to `count` runs at once, in the order in which they were declared."""
+        """Take up to `count` runs at once, in the order in which they were declared.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> keys = store.declare("width", [{"width": width} for width in (64, 128)])
+        >>> [run.config["width"] for run in store.claim_many(10, keys)]
+        [64, 128]
+        >>> store.close()
+        """
         number, pending = checked_count(count), Selection(experiment, "pending", None, keys)
         with self._database.writing() as connection:
             now, owner = self._clock(), self._current_owner()
@@ -101,7 +146,19 @@ class RunStore:
         jitter: float | None = None,
     ) -> bool:
         """Keep the result of a run. If another process has finished it, that result stays, and this
-        returns False. A result may hold NaN and infinities; they come back as such."""
+        returns False. A result may hold NaN and infinities; they come back as such.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> (key,) = store.declare("width", [{"width": 64}])
+        >>> first = store.finish(key, {"loss": 0.5}, seconds=1.0)
+        >>> first, store.finish(key, {"loss": 0.4}, seconds=1.0), store.get(key).result
+        (True, False, {'loss': 0.5})
+        >>> store.close()
+        """
         if not isinstance(result, Mapping):
             raise TypeError(f"the result is a {type(result).__name__}; give a mapping")
         values = plain(result, "result")
@@ -119,14 +176,37 @@ class RunStore:
 
     def fail(self, key: str, error: str, seconds: float = 0.0) -> bool:
         """Record why a run has no result; it is not claimed again before `retry`. Returns False,
-        and changes nothing, if another process has finished it."""
+        and changes nothing, if another process has finished it.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> (key,) = store.declare("width", [{"width": 64}])
+        >>> store.fail(key, "out of memory"), store.get(key).error
+        (True, 'out of memory')
+        >>> store.close()
+        """
         if isinstance(error, str):  # a name of a file in it may be half a character
             error = error.encode("utf-8", "replace").decode()
         outcome = {"status": "failed", "error": checked_text(error, "error")}
         return self._end(key, outcome | {"seconds": checked_amount(seconds, "seconds")})
 
     def release(self, keys: Iterable[str]) -> int:
-        """Give back runs that this store claimed and has not finished; returns how many."""
+        """Give back runs that this store claimed and has not finished; returns how many.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> (key,) = store.declare("width", [{"width": 64}])
+        >>> run = store.claim()
+        >>> store.release([run.key]), store.counts()["pending"]
+        (1, 1)
+        >>> store.close()
+        """
         given = checked_keys(keys) or ()
         with self._database.writing() as connection:
             released = connection.executemany(
@@ -136,7 +216,19 @@ class RunStore:
         return max(released.rowcount, 0)
 
     def retry(self, keys: Keys = None, experiment: str | None = None) -> int:
-        """Make failed runs pending again; returns how many."""
+        """Make failed runs pending again; returns how many.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> (key,) = store.declare("width", [{"width": 64}])
+        >>> failed = store.fail(key, "out of memory")
+        >>> store.retry(), store.claim().key == key
+        (1, True)
+        >>> store.close()
+        """
         failed = Selection(experiment, "failed", None, keys)
         with self._database.writing() as connection:
             found = queries.select(connection, "key", failed)
@@ -146,7 +238,18 @@ class RunStore:
         return len(found)
 
     def get(self, key: str) -> Run:
-        """One run."""
+        """One run.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> (key,) = store.declare("width", [{"width": 64}])
+        >>> store.get(key).config, store.get(key).status
+        ({'width': 64}, 'pending')
+        >>> store.close()
+        """
         with self._database.reading() as connection:
             return queries.get_run(connection, key, self.path)
 
@@ -160,7 +263,18 @@ class RunStore:
     ) -> list[Run]:
         """Runs in the order in which they were declared: of an experiment, with a status, with some
         values in their configurations, with these keys. Without `lists` the results come
-        without their lists, such as learning curves, which is faster."""
+        without their lists, such as learning curves, which is faster.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> keys = store.declare("width", [{"width": width} for width in (64, 128)])
+        >>> [run.key == keys[1] for run in store.runs("width", where={"width": 128})]
+        [True]
+        >>> store.close()
+        """
         selection = Selection(experiment, status, where, keys)
         with self._database.reading() as connection:
             return queries.select_runs(connection, selection, lists)
@@ -168,13 +282,36 @@ class RunStore:
     def counts(
         self, experiment: str | None = None, where: Config | None = None, keys: Keys = None
     ) -> dict[str, int]:
-        """The number of runs of each status."""
+        """The number of runs of each status.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> keys = store.declare("width", [{"width": width} for width in (64, 128)])
+        >>> store.counts()
+        {'pending': 2, 'running': 0, 'done': 0, 'failed': 0}
+        >>> store.close()
+        """
         selection = Selection(experiment, None, where, keys)
         with self._database.reading() as connection:
             return queries.count_by_status(connection, selection)
 
     def pending(self, keys: Keys = None) -> int:
-        """The number of runs neither done nor failed, those of other processes included."""
+        """The number of runs neither done nor failed, those of other processes included.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> keys = store.declare("width", [{"width": width} for width in (64, 128)])
+        >>> run = store.claim()
+        >>> store.pending(keys)  # one claimed, one not
+        2
+        >>> store.close()
+        """
         found = self.counts(keys=keys)
         return found["pending"] + found["running"]
 
@@ -190,7 +327,21 @@ class RunStore:
         new. A run finished in both keeps the result that is here. Without `lists` results come
         without their lists, such as learning curves, which is much smaller. A damaged store is
         refused; with `salvage` what can be read of it is copied, and a RunStoreWarning says that
-        something could not."""
+        something could not.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> keys = store.declare("width", [{"width": width} for width in (64, 128)])
+        >>> with RunStore(os.path.join(tempfile.mkdtemp(), "other.db")) as other:
+        ...     (key,) = other.declare("width", [{"width": 64}])
+        ...     done = other.finish(key, {"loss": 0.5}, seconds=1.0)
+        >>> store.merge(other.path), store.get(key).result
+        (1, {'loss': 0.5})
+        >>> store.close()
+        """
         wanted, theirs = checked_keys(keys), Database(other, create=False)
         try:
             if os.path.samefile(self._database.file, theirs.file):
@@ -204,7 +355,20 @@ class RunStore:
             theirs.close()
 
     def close(self) -> None:
-        """Give back claimed runs, and close the file."""
+        """Give back claimed runs, and close the file.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from nngp.runs import RunStore
+        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> (key,) = store.declare("width", [{"width": 64}])
+        >>> run = store.claim()
+        >>> store.close()
+        >>> with RunStore(store.path) as again:
+        ...     again.get(key).status
+        'pending'
+        """
         claimed = self._heartbeat.stop()
         try:
             if claimed:

@@ -27,7 +27,19 @@ def write_report(
     store: RunStore, path: str | os.PathLike[str], scopes: Sequence[Scope] | None = None
 ) -> list[PartResult]:
     """Write the page for these scopes, by default all data sets of the store; gives what was shown
-    and what is missing."""
+    and what is missing.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp.paper.report import write_report
+    >>> folder = tempfile.mkdtemp()
+    >>> with nngp.RunStore(os.path.join(folder, "runs.db")) as store:
+    ...     write_report(store, os.path.join(folder, "report.html"))
+    Traceback (most recent call last):
+    nngp.errors.NothingMeasuredError: the store has no finished runs on any data set; run nngp
+    reproduce first
+    """
     own = scopes_of(store) if scopes is None else list(scopes)
     if not own:
         raise NothingMeasuredError(

@@ -82,13 +82,22 @@ class DaskEngine(Engine):
     patience : float
         Seconds to go on without any worker before giving up.
 
+    Notes
+    -----
+    With a scheduler and workers started by `dask scheduler` and `dask worker` elsewhere, give the
+    scheduler's address and the path of the data there, such as "/shared/X.npy", in place of X.
+
     Examples
     --------
-    With a scheduler and workers started by `dask scheduler` and `dask worker`::
-
-        with nngp.DaskEngine("tcp://head:8786", store="/shared/job42") as engine:
-            posterior = nngp.condition(net, "/shared/X.npy", Y, engine=engine)
-            mean, variance = posterior.predict(Xs)
+    >>> import numpy as np, nngp
+    >>> from distributed import Client
+    >>> X, net = np.linspace(-1, 1, 50), nngp.Architecture(2, "erf")
+    >>> with Client(processes=False, dashboard_address=":0") as client:  # threads
+    ...     engine = nngp.DaskEngine(client, tile=16)
+    ...     posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4, engine=engine)
+    ...     mean = posterior.mean([0.5])
+    >>> mean.round(1).tolist(), posterior.report.cluster["workers"]
+    ([1.0], 1)
     """
 
     name = "dask"
