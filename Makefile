@@ -34,8 +34,9 @@ benchmark: .venv/.dev
 	$(BIN)/python benchmarks/lookup.py --out benchmarks/results/lookup.json
 	$(BIN)/python benchmarks/inference.py --out benchmarks/results/inference.json
 
+# Two pages at a time, each with one thread for BLAS.
 docs: .venv/.dev
-	$(BIN)/python -m sphinx -b html -j 2 -W --keep-going -q docs docs/_build/html
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -j 2 -W --keep-going -q docs docs/_build/html
 
 docs-serve: docs
 	$(BIN)/python -m http.server --directory docs/_build/html --bind 127.0.0.1 8000
