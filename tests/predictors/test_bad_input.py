@@ -125,6 +125,10 @@ def test_wrong_arguments_of_predictions():
             model.predict_interval(X, coverage)
     with pytest.raises(ValueError, match="q must be between 0 and 1, got 50"):
         model.predict_quantile(X, 50)
+    with pytest.raises(ValueError, match=r"q must be between 0 and 1, got \[\]"):
+        model.predict_quantile(X, [])
+    with pytest.raises(TypeError, match="coverage must be one number, got list"):
+        model.predict_interval(X, [0.5, 0.9])
 
 
 TARGETS = {

@@ -116,6 +116,7 @@ def test_quantiles_rise(mixture):
     model, Xs, _ = mixture
     levels = [0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999]
     table = np.array([model.predict_quantile(Xs, q) for q in levels])
+    np.testing.assert_array_equal(model.predict_quantile(Xs, levels), table)
     assert (np.diff(table, axis=0) > 0).all()
     low, high = model.predict_interval(Xs, 0.8)
     np.testing.assert_allclose([low, high], [table[2], table[6]], rtol=1e-9)

@@ -9,7 +9,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import check_is_fitted
 
 from nngp._arrays import Array
-from nngp._numbers import as_reals, check_unmasked, whole_number
+from nngp._numbers import as_real, as_reals, check_unmasked, whole_number
 from nngp._progress import Callback
 from nngp.linsolve import CG, Engine
 from nngp.predictors.blend import Blend
@@ -399,13 +399,15 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         >>> bool(lower[0] < np.sin(1) < upper[0])
         True
         """
-        if not 0 < coverage < 1:
+        if not 0 < as_real(coverage, "coverage") < 1:
             raise ValueError(f"coverage must be between 0 and 1, got {coverage}")
         low, high = self._predictive(self._test_inputs(X), noise=noise).interval(coverage)
         return self._shaped(low), self._shaped(high)
 
-    def predict_quantile(self, X: TableLike, q: float, *, noise: bool = True) -> Array:
+    def predict_quantile(self, X: TableLike, q: ArrayLike, *, noise: bool = True) -> Array:
         """The value that an observation stays below with probability q.
+
+        Several probabilities give an array with a first axis for them, as in `numpy.quantile`.
 
         Examples
         --------
@@ -413,13 +415,20 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         >>> X = np.linspace(-3, 3, 40)[:, None]
         >>> y = np.sin(X[:, 0])
         >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
-        >>> low, high = (model.predict_quantile([[1.0]], q)[0] for q in (0.05, 0.95))
+        >>> low, high = model.predict_quantile([[1.0]], [0.05, 0.95])
         >>> bool(low < np.sin(1) < high)
         True
         """
-        if not 0 < q < 1:
+        levels = as_reals(q, "q")
+        if not levels.size or not ((levels > 0) & (levels < 1)).all():
             raise ValueError(f"q must be between 0 and 1, got {q}")
-        return self._shaped(self._predictive(self._test_inputs(X), noise=noise).quantile(q))
+        predictive = self._predictive(self._test_inputs(X), noise=noise)
+        found = [self._shaped(predictive.quantile(float(level))) for level in levels.flat]
+        return (
+            found[0]
+            if levels.ndim == 0
+            else np.stack(found).reshape(*levels.shape, *found[0].shape)
+        )
 
     def log_density(self, X: TableLike, y: ArrayLike) -> Array:
         """Log density of observations y at X in units of y: (m,), or (m, outputs) for several.
