@@ -421,7 +421,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         """
         levels = as_reals(q, "q")
         if not levels.size or not ((levels > 0) & (levels < 1)).all():
-            raise ValueError(f"q must be between 0 and 1, got {q}")
+            raise ValueError(f"q must be between 0 and 1, got {q!r}")
         predictive = self._predictive(self._test_inputs(X), noise=noise)
         found = [self._shaped(predictive.quantile(float(level))) for level in levels.flat]
         return (
