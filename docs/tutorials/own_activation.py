@@ -91,12 +91,13 @@ for phi in (bump, staircase, wave, mish):
     drawn = phi(u) * phi(v)
     spread = drawn.std() / np.sqrt(len(drawn))
     print(
-        f"{phi.name:10} {value:.15f} {error:9.0e}   {on_grid:.15f}   {drawn.mean():.4f} ± {spread:.4f}"
+        f"{phi.name:10} {value:.15f} {error:9.0e}   {on_grid:.15f}   "
+        f"{drawn.mean():.4f} ± {spread:.4f}"
     )
 
 # %% [markdown]
-# For the smooth functions the grid agrees to rounding. Where there are kinks the grid errs in the
-# fourth or fifth digit, because it steps over them. The error in the third column is that of `nngp`.
+# For the smooth functions the grid agrees to thirteen digits. Where there are kinks and jumps it errs
+# much earlier, because it steps over them. The second number is the error that `nngp` states.
 
 # %% tags=["hide-input", "thumbnail"]
 import matplotlib.pyplot as plt
@@ -117,11 +118,13 @@ panels[0].legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
-# Look at the left end of the right picture. A jump, as in `staircase`, makes the kernel fall with an
-# infinite slope: functions drawn from that network are rough.
+# Look at the left end of the right picture. A jump, as in `staircase`, makes the kernel fall at once,
+# with a corner at angle zero: functions drawn from that network are rough.
 #
 # ## Where can it be deep?
-# The phase diagram needs one line for your function as for a named one.
+# The phase diagram needs one line, for your function as for a named one: (a) phases, (b) how many
+# layers remember, (c) the map of correlations from layer to layer, (d) variance and correlation by
+# layer. `regimes.diagnose` puts it into words for one network.
 
 # %%
 figure = nngp.plots.phase_diagram(bump)
