@@ -109,8 +109,10 @@ test_error, test_accuracy = surface("test_mse"), surface("test_accuracy")
 
 def report(name, index):
     depth, weight_var = depths[index[0]], weight_vars[index[1]]
-    print(f"{name:>24}: depth {depth:2}, weight variance {weight_var:4.1f}; "
-          f"test error {test_error[index]:.4f}, accuracy {test_accuracy[index]:.3f}")
+    print(
+        f"{name:>24}: depth {depth:2}, weight variance {weight_var:4.1f}; "
+        f"test error {test_error[index]:.4f}, accuracy {test_accuracy[index]:.3f}"
+    )
 
 
 for title, (values, sign) in maps.items():
@@ -155,10 +157,16 @@ plt.show()
 # %%
 best = np.unravel_index(surface("mse").argmin(), left_out.shape)
 net = grid[best[0] * len(weight_vars) + best[1]]
-errors = np.mean((nngp.condition(net, X[train], Y[train], noise_var=1e-2).mean(X[val]) - Y[val]) ** 2, axis=1)
-print(f"validation error of the winner: {errors.mean():.4f} ± {errors.std() / len(errors) ** 0.5:.4f}")
-print(f"networks within one standard error: "
-      f"{np.sum(surface('mse') < errors.mean() + errors.std() / len(errors) ** 0.5)} of {len(grid)}")
+errors = np.mean(
+    (nngp.condition(net, X[train], Y[train], noise_var=1e-2).mean(X[val]) - Y[val]) ** 2, axis=1
+)
+print(
+    f"validation error of the winner: {errors.mean():.4f} ± {errors.std() / len(errors) ** 0.5:.4f}"
+)
+print(
+    f"networks within one standard error: "
+    f"{np.sum(surface('mse') < errors.mean() + errors.std() / len(errors) ** 0.5)} of {len(grid)}"
+)
 
 # %% [markdown]
 # ## Costs

@@ -138,7 +138,9 @@ axes.set(title="Orange: exact posterior. Blue: 60 trained networks, their mean a
 plt.show()
 
 apart = np.abs(ensemble.mean(axis=0) - mean) / np.sqrt(variance / len(ensemble))
-print(f"difference of the means, in standard errors of the ensemble: {np.median(apart):.1f} (median)")
+print(
+    f"difference of the means, in standard errors of the ensemble: {np.median(apart):.1f} (median)"
+)
 
 # %% [markdown]
 # ## What it costs

@@ -144,8 +144,10 @@ for phi in (*mine, "relu", "erf", "gelu"):
     sweep = nngp.Sweep(X[:500], targets, X[500:], np.eye(10)[y[500:]] - 0.1, noise_var=1e-3)
     best = max(sweep.run(nets), key=lambda result: result.log_evidence)
     name, weight_var = best.architecture.activation.name, best.architecture.weight_var
-    print(f"{name:>10}: weight variance {weight_var:.1f}, log evidence {best.log_evidence:6.0f}, "
-          f"accuracy {best.accuracy:.3f}")
+    print(
+        f"{name:>10}: weight variance {weight_var:.1f}, log evidence {best.log_evidence:6.0f}, "
+        f"accuracy {best.accuracy:.3f}"
+    )
 
 # %% [markdown]
 # All smooth ones are within a few digits of each other. The jump of `staircase` costs more. On these

@@ -65,7 +65,9 @@ plt.show()
 # %% tags=["hide-input"]
 far = np.linspace(-8, 8, 321)
 figure, panels = plt.subplots(1, 2, figsize=(7, 3.2))
-for (title, net), colour in zip(networks.items(), ("#1f5fa8", "#5b6770", "#d9622b", "#3b8f5a"), strict=True):
+for (title, net), colour in zip(
+    networks.items(), ("#1f5fa8", "#5b6770", "#d9622b", "#3b8f5a"), strict=True
+):
     deviation = np.sqrt(nngp.kernel_diag(net, far))
     panels[0].plot(far, deviation / deviation[160], color=colour)
     if "step" not in title:  # its draws have no slope
@@ -132,9 +134,7 @@ figure, panels = plt.subplots(2, 2, figsize=(5.4, 4.5))
 for panel, (title, net) in zip(panels.flat, landscapes.items(), strict=True):
     draw = nngp.sample_prior(net, plane, 1, seed=5)[0].reshape(len(side), -1)
     draw = (draw - draw.mean()) / draw.std()
-    panel.imshow(
-        draw, cmap="RdBu_r", vmin=-2.2, vmax=2.2, origin="lower", interpolation="bilinear"
-    )
+    panel.imshow(draw, cmap="RdBu_r", vmin=-2.2, vmax=2.2, origin="lower", interpolation="bilinear")
     panel.contour(draw, levels=np.arange(-2, 2.1, 0.5), colors="black", linewidths=0.4, alpha=0.6)
     panel.set(title=title, xticks=[], yticks=[])
 plt.show()
