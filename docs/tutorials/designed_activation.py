@@ -14,9 +14,9 @@
 # the log evidence. Here it is done for the strength of concrete, with an honest look at the gain.
 
 # %% [markdown]
-# The evidence is the probability that a network gives the training targets, before it has seen them.
-# It is a smooth function of everything that defines the network. So an activation with parameters
-# can be improved by climbing, like any other hyper-parameter.
+# The evidence is the probability that a network gives the training targets, before it has seen
+# them. It is a smooth function of everything that defines the network. So an activation with
+# parameters can be improved by climbing, like any other hyper-parameter.
 #
 # ## Data
 # 1030 batches of concrete, 200 of them to learn from. The inputs are standardised, get a constant
@@ -51,16 +51,19 @@ def error(predicted):
 
 # %% [markdown]
 # ## A family of functions
-# The activation must be flexible, and its layer must have a formula that can be differentiated. Take
+# The activation must be flexible, and its layer must have a formula that can be differentiated.
+# Take
 #
 # $$\varphi(z) = \alpha z + \sum_j a_j \operatorname{erf}(g_j z) + \sum_j b_j\, e^{-h_j z^2}$$
 #
 # with three odd steps and three even bumps. It can look like a line, a soft step, a bump, or like
-# relu near zero. Expectations of all products are known in closed form, and products of an odd and an
-# even part vanish on average. With $q$ the variance and $k$ the covariance of $u$ and $v$:
+# relu near zero. Expectations of all products are known in closed form, and products of an odd and
+# an even part vanish on average. With $q$ the variance and $k$ the covariance of $u$ and $v$:
 #
-# $$\mathrm{E}[\operatorname{erf}(gu)\operatorname{erf}(g'v)] = \frac{2}{\pi}\arcsin\frac{2gg'k}{\sqrt{(1+2g^2q)(1+2g'^2q)}},
-# \qquad \mathrm{E}[e^{-hu^2}e^{-h'v^2}] = \frac{1}{\sqrt{(1+2hq)(1+2h'q) - 4hh'k^2}}$$
+# $$\mathrm{E}[\operatorname{erf}(gu)\operatorname{erf}(g'v)]
+# = \frac{2}{\pi}\arcsin\frac{2gg'k}{\sqrt{(1+2g^2q)(1+2g'^2q)}}$$
+#
+# $$\mathrm{E}[e^{-hu^2}e^{-h'v^2}] = \frac{1}{\sqrt{(1+2hq)(1+2h'q) - 4hh'k^2}}$$
 
 # %%
 DEPTH = 2
@@ -102,9 +105,9 @@ def network_kernel(p, cosines):
 
 # %% [markdown]
 # ## The ascent
-# The derivative of the log evidence in the matrix $K$ (with the noise) is
-# $\tfrac12(\beta\beta^\top - K^{-1})$, where $\beta = K^{-1}y$. JAX carries it through the layers to
-# the parameters. Double precision is switched on for these calls only. L-BFGS climbs.
+# The derivative of the log evidence in the matrix $K$ (with the noise) is $\tfrac12(\beta\beta^\top
+# - K^{-1})$, where $\beta = K^{-1}y$. JAX carries it through the layers to the parameters. Double
+# precision is switched on for these calls only. L-BFGS climbs.
 
 # %%
 rows, columns = np.tril_indices(N)
@@ -236,14 +239,15 @@ plt.show()
 # The grey band is where two thirds of the pre-activations of the first layer fall.
 #
 # ## Verdict
-# - **It works as the paper hoped.** Within seconds the ascent finds a function that explains the data
-#   far better than relu does, from a start that knew nothing.
-# - **It gains little where it counts.** The errors on the test set lie within a few per cent of each
-#   other, and erf with tuned variances is about as probable. Many parameters describe a function
-#   of the cosine, and such functions of two layers do not differ much once variances are tuned.
+# - **It works as the paper hoped.** Within seconds the ascent finds a function that explains the
+#   data far better than relu does, from a start that knew nothing.
+# - **It gains little where it counts.** The errors on the test set lie within a few per cent of
+#   each other, and erf with tuned variances is about as probable. Many parameters describe a
+#   function of the cosine, and such functions of two layers do not differ much once variances are
+#   tuned.
 # - **Evidence is not test error.** It judges the whole distribution of the targets, noise included.
 #   A gain of ten units is overwhelming by that measure and can still leave the error where it was.
-# - **More freedom can overfit the evidence.** With 200 points and 17 parameters it is no worry. With
-#   30 points it is.
+# - **More freedom can overfit the evidence.** With 200 points and 17 parameters it is no worry.
+#   With 30 points it is.
 #
 # To try a function of your own without any formula, see [your own activation](own_activation.py).

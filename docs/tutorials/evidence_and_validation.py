@@ -10,21 +10,23 @@
 
 # %% [markdown]
 # # Evidence against validation
-# Which depth, which variances? A validation set can choose, or the log evidence of the training data
-# alone, or leave-one-out. Compare the three on digits, see where they disagree, and what each costs.
+# Which depth, which variances? A validation set can choose, or the log evidence of the training
+# data alone, or leave-one-out. Compare the three on digits, see where they disagree, and what each
+# costs.
 
 # %% [markdown]
 # The three judges:
 #
 # - **Validation** holds some labelled data back and measures the error on them.
-# - **Evidence** is the probability $\log p(Y \mid X)$ that the network gives to all training targets
-#   before it sees them. It holds nothing back. One factorisation gives it, and its gradient.
+# - **Evidence** is the probability $\log p(Y \mid X)$ that the network gives to all training
+#   targets before it sees them. It holds nothing back. One factorisation gives it, and its
+#   gradient.
 # - **Leave-one-out** predicts each training point from all others. The same factorisation gives all
 #   $n$ predictions.
 #
 # ## A grid of networks
-# 400 digits to train, 400 to validate, the rest to test. `nngp.Sweep` scores many networks on one data
-# set; inner products of the inputs are computed once.
+# 400 digits to train, 400 to validate, the rest to test. `nngp.Sweep` scores many networks on one
+# data set; inner products of the inputs are computed once.
 
 # %%
 import matplotlib.pyplot as plt
@@ -53,8 +55,9 @@ def surface(name):
 
 
 # %% [markdown]
-# `condition` gives leave-one-out errors. It also gives a second evidence, for reasons that come below:
-# the evidence with the overall scale of kernel and noise set to its best value, which has a formula.
+# `condition` gives leave-one-out errors. It also gives a second evidence, for reasons that come
+# below: the evidence with the overall scale of kernel and noise set to its best value, which has a
+# formula.
 
 # %%
 left_out, free_scale = [], []
@@ -123,7 +126,7 @@ print(f"median of the grid: test error {np.median(test_error):.4f}")
 # %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 3, sharey=True, figsize=(7, 3.1))
 for panel, (title, (values, sign)) in zip(panels, maps.items(), strict=False):
-    for row, depth in enumerate(depths):
+    for row in range(len(depths)):
         colour = plt.get_cmap("viridis")(row / len(depths))
         panel.plot(values[row], test_error[row], "o", color=colour, mec="white", mew=0.4, ms=6)
     best = np.unravel_index((sign * values).argmax(), values.shape)
@@ -138,18 +141,18 @@ plt.show()
 # %% [markdown]
 # ## When they disagree
 # The plain evidence chose another network than the others, for one reason. It judges a network's
-# *scale* as well: the targets must be as large as the network says they are. A larger weight variance
-# makes outputs larger, beyond what one-hot targets are, and the evidence objects. Errors do not care:
-# the mean stays the same if kernel and noise are scaled together.
+# *scale* as well: the targets must be as large as the network says they are. A larger weight
+# variance makes outputs larger, beyond what one-hot targets are, and the evidence objects. Errors
+# do not care: the mean stays the same if kernel and noise are scaled together.
 #
-# So the weight variance had two jobs, the shape of the kernel and its scale. With the scale chosen by
-# itself (second panel; in practice a weight variance of its own for the last layer) the evidence
+# So the weight variance had two jobs, the shape of the kernel and its scale. With the scale chosen
+# by itself (second panel; in practice a weight variance of its own for the last layer) the evidence
 # agrees with the others.
 #
 # Two more causes of disagreement, with these data or yours:
 #
-# - **The likelihood is not the task.** One-hot targets with Gaussian noise are a fiction. The evidence
-#   is exact for that fiction. Validation measures what you want.
+# - **The likelihood is not the task.** One-hot targets with Gaussian noise are a fiction. The
+#   evidence is exact for that fiction. Validation measures what you want.
 # - **Validation is noisy.** Many networks have errors that differ by less than their sampling
 #   error. A small validation set chooses among them by chance, and its winner looks better
 #   than it is.
@@ -157,16 +160,12 @@ plt.show()
 # %%
 best = np.unravel_index(surface("mse").argmin(), left_out.shape)
 net = grid[best[0] * len(weight_vars) + best[1]]
-errors = np.mean(
-    (nngp.condition(net, X[train], Y[train], noise_var=1e-2).mean(X[val]) - Y[val]) ** 2, axis=1
-)
-print(
-    f"validation error of the winner: {errors.mean():.4f} ± {errors.std() / len(errors) ** 0.5:.4f}"
-)
-print(
-    f"networks within one standard error: "
-    f"{np.sum(surface('mse') < errors.mean() + errors.std() / len(errors) ** 0.5)} of {len(grid)}"
-)
+predicted = nngp.condition(net, X[train], Y[train], noise_var=1e-2).mean(X[val])
+errors = np.mean((predicted - Y[val]) ** 2, axis=1)
+smallest, spread = errors.mean(), errors.std() / np.sqrt(len(errors))
+near = np.sum(surface("mse") < smallest + spread)
+print(f"validation error of the winner: {smallest:.4f} ± {spread:.4f}")
+print(f"networks within one standard error of it: {near} of {len(grid)}")
 
 # %% [markdown]
 # ## Costs
@@ -182,5 +181,5 @@ print(
 # gradient will: `nngp.NNGPRegressor` climbs the evidence, and lets leave-one-out decide where the
 # evidence is known to err (the shape of the noise, the likelihood for classes).
 #
-# **Advice.** Climb the evidence. Check the winner on rows left out, which is free. Keep a validation
-# set only if you have data to spare, and never choose by the test set.
+# **Advice.** Climb the evidence. Check the winner on rows left out, which is free. Keep a
+# validation set only if you have data to spare, and never choose by the test set.

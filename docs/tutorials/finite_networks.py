@@ -32,8 +32,8 @@ circle = np.sqrt(2) * np.column_stack([np.cos(angle), np.sin(angle)])  # x·x/d 
 
 # %% [markdown]
 # ## Draws
-# Networks of width 4 have few bends, and their sizes differ wildly: some are almost zero everywhere.
-# At width 256 the draws look like those of the process on the right.
+# Networks of width 4 have few bends, and their sizes differ wildly: some are almost zero
+# everywhere. At width 256 the draws look like those of the process on the right.
 
 # %% tags=["hide-input", "thumbnail"]
 figure, panels = plt.subplots(1, 3, sharey=True, figsize=(7, 3))
@@ -138,16 +138,15 @@ axes.set(title="Orange: exact posterior. Blue: 60 trained networks, their mean a
 plt.show()
 
 apart = np.abs(ensemble.mean(axis=0) - mean) / np.sqrt(variance / len(ensemble))
-print(
-    f"difference of the means, in standard errors of the ensemble: {np.median(apart):.1f} (median)"
-)
+print(f"difference of the means: {np.median(apart):.1f} standard errors (median)")
 
 # %% [markdown]
 # ## What it costs
 # The posterior took one factorisation of a 6 x 6 matrix. The ensemble took sixty trained networks,
 # and its mean is still uncertain by one part in eight of the deviation. The process is the cheaper
-# way to a Bayesian average over wide networks, as long as a factor of $n^3$ operations is affordable.
+# way to a Bayesian average over wide networks, as long as a factor of $n^3$ operations is
+# affordable.
 #
-# Two cautions. Training *all* layers is another limit (the tangent kernel), which this page does not
-# show. And networks of practical width are not infinitely wide: the deeper, the wider they must be
-# for this page to describe them, since the kurtosis above grows with depth over width.
+# Two cautions. Training *all* layers is another limit (the tangent kernel), which this page does
+# not show. And networks of practical width are not infinitely wide: the deeper, the wider they must
+# be for this page to describe them, since the kurtosis above grows with depth over width.

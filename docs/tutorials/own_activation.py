@@ -11,7 +11,8 @@
 # %% [markdown]
 # # Your own activation
 # Write a function of one number. Everything else follows from it: the kernel of the infinitely wide
-# network at any depth, its phase diagram, predictions with their uncertainty, and the error of each.
+# network at any depth, its phase diagram, predictions with their uncertainty, and the error of
+# each.
 
 # %% [markdown]
 # ## In two minutes
@@ -19,6 +20,7 @@
 # element. Wrap it, name a network, predict.
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -64,16 +66,16 @@ wave = nngp.Activation(leaky_wave)
 # of JAX is changed.
 
 # %%
-import jax
-import jax.numpy as jnp
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
 
 mish = nngp.Activation(lambda x: x * jnp.tanh(jax.nn.softplus(x)), name="mish")
 
 # %% [markdown]
 # ## One layer, with its error
 # A layer turns two Gaussian numbers $u, v$ into $\mathrm{E}[\varphi(u)\,\varphi(v)]$.
-# `nngp.layer_covariance` computes it and says how far it may be off. Check it by an independent way:
-# a million random pairs, and a plain sum over a fine grid.
+# `nngp.layer_covariance` computes it and says how far it may be off. Check it by an independent
+# way: a million random pairs, and a plain sum over a fine grid.
 
 # %%
 q1, q2, c = 1.0, 2.0, 0.5
@@ -96,12 +98,10 @@ for phi in (bump, staircase, wave, mish):
     )
 
 # %% [markdown]
-# For the smooth functions the grid agrees to thirteen digits. Where there are kinks and jumps it errs
-# much earlier, because it steps over them. The second number is the error that `nngp` states.
+# For the smooth functions the grid agrees to thirteen digits. Where there are kinks and jumps it
+# errs much earlier, because it steps over them. The second number is the error that `nngp` states.
 
 # %% tags=["hide-input", "thumbnail"]
-import matplotlib.pyplot as plt
-
 snake = nngp.Activation(lambda x: x + np.sin(x) ** 2, name="snake")
 mine = (bump, staircase, snake)
 x = np.linspace(-4, 4, 801)
@@ -118,8 +118,8 @@ panels[0].legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
-# Look at the left end of the right picture. A jump, as in `staircase`, makes the kernel fall at once,
-# with a corner at angle zero: functions drawn from that network are rough.
+# Look at the left end of the right picture. A jump, as in `staircase`, makes the kernel fall at
+# once, with a corner at angle zero: functions drawn from that network are rough.
 #
 # ## Where can it be deep?
 # The phase diagram needs one line, for your function as for a named one: (a) phases, (b) how many
@@ -150,8 +150,9 @@ for phi in (*mine, "relu", "erf", "gelu"):
     )
 
 # %% [markdown]
-# All smooth ones are within a few digits of each other. The jump of `staircase` costs more. On these
-# data no activation is worth a fight; read [an activation designed by the evidence](designed_activation.py) for a search over functions.
+# All smooth ones are within a few digits of each other. The jump of `staircase` costs more. On
+# these data no activation is worth a fight; read [an activation designed by the
+# evidence](designed_activation.py) for a search over functions.
 #
 # ## What cannot work
 # An activation must be defined on the whole real line, act element by element, and grow slowly

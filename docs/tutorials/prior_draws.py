@@ -49,25 +49,24 @@ for panel in panels[1]:
 plt.show()
 
 # %% [markdown]
-# - **relu** looks like straight lines that bend near zero, where its units switch on and off. Far out
-#   every draw is a straight line: a relu network extrapolates linearly, with a deviation that grows
-#   with the distance.
+# - **relu** looks like straight lines that bend near zero, where its units switch on and off. Far
+#   out every draw is a straight line: a relu network extrapolates linearly, with a deviation that
+#   grows with the distance.
 # - **Ten layers** spread the bends over the whole range. Each draw still ends in straight lines.
 # - **erf** saturates. Far out every draw becomes a constant, and its variance stays bounded.
 # - **step** jumps. Infinitely many small jumps make draws that are continuous and nowhere smooth,
 #   as rough as Brownian motion.
 #
-# None of these is stationary: how a function behaves depends on how far from zero the input is. That
-# is the main difference to the kernels that are popular elsewhere. Standardise your columns, so that
-# zero means the centre of the data. The picture below shows the deviation of the prior and the
-# typical slope of a draw, both relative to their values at zero.
+# None of these is stationary: how a function behaves depends on how far from zero the input is.
+# That is the main difference to the kernels that are popular elsewhere. Standardise your columns,
+# so that zero means the centre of the data. The picture below shows the deviation of the prior and
+# the typical slope of a draw, both relative to their values at zero.
 
 # %% tags=["hide-input"]
 far = np.linspace(-8, 8, 321)
 figure, panels = plt.subplots(1, 2, figsize=(7, 3.2))
-for (title, net), colour in zip(
-    networks.items(), ("#1f5fa8", "#5b6770", "#d9622b", "#3b8f5a"), strict=True
-):
+lines = ("#1f5fa8", "#5b6770", "#d9622b", "#3b8f5a")
+for (title, net), colour in zip(networks.items(), lines, strict=True):
     deviation = np.sqrt(nngp.kernel_diag(net, far))
     panels[0].plot(far, deviation / deviation[160], color=colour)
     if "step" not in title:  # its draws have no slope
@@ -113,9 +112,9 @@ panels[2, 1].set_xlabel("direction of the input (degrees)")
 plt.show()
 
 # %% [markdown]
-# Draws are scaled to unit variance. Order ends in constants, chaos in white noise. Near the critical
-# line depth changes the functions slowly. The same story in numbers, and for data:
-# [what depth does](what_depth_does.py).
+# Draws are scaled to unit variance. Order ends in constants, chaos in white noise. Near the
+# critical line depth changes the functions slowly. The same story in numbers, and for data: [what
+# depth does](what_depth_does.py).
 #
 # ## On a plane
 # With two inputs a draw is a landscape. All four panels are one draw each, with the same random
@@ -144,8 +143,8 @@ plt.show()
 # and erf becomes rays: nearly constant along each direction. That is what not stationary means.
 #
 # ## On a sphere
-# Inputs of equal norm in three dimensions are a sphere. There the kernel depends on the angle alone,
-# so draws look alike everywhere: on a sphere these networks *are* stationary.
+# Inputs of equal norm in three dimensions are a sphere. There the kernel depends on the angle
+# alone, so draws look alike everywhere: on a sphere these networks *are* stationary.
 
 # %% tags=["hide-input"]
 SIZE = 46
@@ -181,5 +180,5 @@ plt.show()
 # | the function is smooth or nearly linear | small weight variance |
 # | only directions matter, not lengths | `nngp.normalize` |
 #
-# You need not decide by taste. The evidence of your data chooses:
-# [evidence and validation](evidence_and_validation.py). `nngp.NNGPRegressor()` does that by default.
+# You need not decide by taste. The evidence of your data chooses: [evidence and
+# validation](evidence_and_validation.py). `nngp.NNGPRegressor()` does that by default.

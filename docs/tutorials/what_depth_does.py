@@ -37,9 +37,7 @@ networks = {"ordered": 1.5, "critical": critical, "chaotic": 3.0}  # weight vari
 for name, weight_var in networks.items():
     xi = regimes.depth_scale("tanh", weight_var, BIAS).xi_c
     limit = regimes.correlation_fixed_point("tanh", weight_var, BIAS)
-    print(
-        f"{name:>8}: weight variance {weight_var:.3f}, depth scale {xi:6.2f} layers, c* = {limit:.2f}"
-    )
+    print(f"{name:>8}: weight variance {weight_var:.2f}, depth scale {xi:.1f}, c* = {limit:.2f}")
 
 # %% [markdown]
 # In the **ordered** phase all inputs become equal: their correlation tends to $c^* = 1$. In the
@@ -170,9 +168,8 @@ print("K(x,x) - K(x,x') =", curve.deficit(cosines))
 posterior = nngp.condition(relu(500), X[train], targets, noise_var=1e-10, relative_noise=True)
 right = posterior.mean(X[test]).argmax(axis=1) == digits.target[test]
 print(f"depth 500: {right.mean():.3f}")
-print(
-    f"scale of the kernel {posterior.report.scale:.0e}, constant {posterior.report.offset:.0e} times that"
-)
+print(f"scale of the kernel {posterior.report.scale:.0e}")
+print(f"the constant is {posterior.report.offset:.0e} times that")
 
 endless = relu(math.inf)
 print(f"infinite depth: {accuracy(endless, relative_noise=True):.3f}")
