@@ -139,8 +139,8 @@ panels[0].set_title("dark: shallow, bright: deep")
 plt.show()
 
 # %% [markdown]
-# Each point is a network; the axes leave out the worst. A good judge puts the points on one falling or
-# rising line, so that its best network is the best on the test set.
+# Each point is a network; the axes leave out the worst. A good judge puts the points on one falling
+# or rising line, so that its best network is the best on the test set.
 #
 # ## When they disagree
 # The plain evidence chose another network than the others, for one reason. It judges a network's
