@@ -105,9 +105,12 @@ def network_kernel(p, cosines):
 
 # %% [markdown]
 # ## The ascent
-# The derivative of the log evidence in the matrix $K$ (with the noise) is $\tfrac12(\beta\beta^\top
-# - K^{-1})$, where $\beta = K^{-1}y$. JAX carries it through the layers to the parameters. Double
-# precision is switched on for these calls only. L-BFGS climbs.
+# The derivative of the log evidence in the matrix $K$ (with the noise) is
+#
+# $$\tfrac12\left(\beta\beta^\top - K^{-1}\right), \qquad \beta = K^{-1}y.$$
+#
+# JAX carries it through the layers to the parameters. Double precision is switched on for these
+# calls only. L-BFGS climbs.
 
 # %%
 rows, columns = np.tril_indices(N)

@@ -26,7 +26,8 @@ from sklearn.datasets import load_digits
 
 import nngp
 
-bump = nngp.Activation(lambda x: x * np.exp(-(x**2) / 8), name="bump")  # your function here
+# your function here
+bump = nngp.Activation(lambda x: x * np.exp(-(x**2) / 8), name="bump")
 
 net = nngp.Architecture(depth=3, activation=bump, weight_var=2.0, bias_var=0.1)
 
@@ -65,11 +66,15 @@ wave = nngp.Activation(leaky_wave)
 # Functions of JAX arrays work as they are. They are evaluated in double precision, and no setting
 # of JAX is changed.
 
-# %%
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
 
-mish = nngp.Activation(lambda x: x * jnp.tanh(jax.nn.softplus(x)), name="mish")
+# %%
+def of_jax(x):
+    import jax
+
+    return x * jax.numpy.tanh(jax.nn.softplus(x))
+
+
+mish = nngp.Activation(of_jax, name="mish")
 
 # %% [markdown]
 # ## One layer, with its error
