@@ -107,7 +107,7 @@ def network_kernel(p, cosines):
 # ## The ascent
 # The derivative of the log evidence in the matrix $K$ (with the noise) is
 #
-# $$\tfrac12\left(\beta\beta^\top - K^{-1}\right), \qquad \beta = K^{-1}y.$$
+# $$\frac{1}{2} (\beta \beta^{T} - K^{-1}), \qquad \beta = K^{-1}y.$$
 #
 # JAX carries it through the layers to the parameters. Double precision is switched on for these
 # calls only. L-BFGS climbs.
