@@ -240,7 +240,7 @@ plt.show()
 
 # %% [markdown]
 # The grey band is where two thirds of the pre-activations of the first layer fall. The ascent was
-# stopped while a slight slope was left; more steps bring little.
+# stopped while a slight slope was left.
 #
 # ## Verdict
 # - **It works as the paper hoped.** Within seconds the ascent finds a function that explains the
