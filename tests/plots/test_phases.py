@@ -183,3 +183,12 @@ def test_large_variances_take_no_layer_of_their_own(monkeypatch):
     np.testing.assert_allclose(at[1] * at[0], 50.0 + 30.0 * expected, rtol=1e-9)
     (net,) = phases("tanh", weight_var=30.0, bias_var=50.0).networks
     assert net.correlations[0][-1] == pytest.approx(net.correlation, abs=1e-3)
+
+
+def test_the_name_stays_where_titles_are_set_on_the_left():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    with plt.rc_context({"axes.titlelocation": "left"}):
+        figure = plots.phase_diagram("relu")
+    first = figure.axes[0]
+    assert (first.get_title(loc="center"), first.get_title(loc="left")) == ("relu", "a")
+    plt.close(figure)

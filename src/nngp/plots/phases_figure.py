@@ -96,7 +96,8 @@ def _draw_diagram(axes: "Axes", data: Phases) -> None:
         _name_area(axes, data, area, name)
     _frame_plane(axes, data)
     _name_line(axes, data)
-    axes.set(ylabel="bias variance", title=diagram.activation)
+    axes.set_ylabel("bias variance")
+    axes.set_title(diagram.activation, loc="center")  # the letter stands on the left
     _letter(axes, "a")
 
 
