@@ -251,6 +251,8 @@ plt.show()
 #   tuned.
 # - **Evidence is not test error.** It judges the whole distribution of the targets, noise included.
 #   A gain of ten units is overwhelming by that measure and can still leave the error where it was.
+# - **The family matters.** Polynomials of degree 8, tried first, ended below plain erf on this
+#   table. A family should contain the functions that it has to beat.
 # - **More freedom can overfit the evidence.** Here are 17 parameters for
 #   200 points. With fewer points, check rows left out before you believe a gain.
 #
