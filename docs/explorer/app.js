@@ -41,12 +41,15 @@ function compute({ activation, depth, weight, bias, noise, seed, stretch, points
   return {
     phi, depth, weight, bias, layers, points, stretch, variance: top.variance, top, powers,
     regime: regimeOf(known, weight, bias),
-    critical: criticalWeight(known, bias),
+    critical: withinReach(criticalWeight(known, bias)),
     diagram: once(diagrams, activation, () => phaseDiagram(known)),
     draws: priorDraws(powers, seed, DRAWS),
     fit: posterior(top, points, noise),
   };
 }
+
+// Beyond the sliders the tables end, too.
+const withinReach = (weight) => (weight <= RANGE.weight[1] ? weight : Infinity);
 
 function render() {
   model = compute(state);
@@ -154,8 +157,8 @@ function showWords() {
   $("line").textContent =
     critical > 0 && critical < Infinity
       ? `Critical at weight variance ${short(critical, 4)}.`
-      : "No critical weight variance.";
-  $("to-line").disabled = !(critical >= RANGE.weight[0] && critical <= RANGE.weight[1]);
+      : `No critical weight variance up to ${RANGE.weight[1]}.`;
+  $("to-line").disabled = !(critical >= RANGE.weight[0] && critical < Infinity);
   $("kernel-words").textContent = kernelWords(top);
   $("map-words").textContent = mapWords(regime);
   $("prior-words").textContent = `Standard deviation ${short(Math.sqrt(top.variance))}.`;
@@ -392,7 +395,7 @@ window.explorer = {
       deficit: top.deficit, // K(0) - K(t) at t = 0 .. 180 degrees
       spectrum: powers, // K(t) = sum of spectrum[k] cos(k t)
       regime, // variance, chi, correlation, depthScale, varianceScale, phase
-      critical, // weight variance
+      critical, // weight variance; 0 or infinite if there is none up to 5
       mean: fit.mean, // of the posterior at -180 .. 180 degrees
       posteriorVariance: fit.variance,
       noise: fit.noise,
