@@ -4,7 +4,7 @@
 closed form need tables (`explorer/tables.json`). They are Chebyshev coefficients of one layer's
 deficits, computed by the library:
 
-    python docs/_ext/explorer.py        # some minutes; only after a change of the library or of FITS
+    python docs/_ext/explorer.py    # some minutes; only after a change of the library or of FITS
 
 Every build compares them with the library at points between the nodes, and fails if they differ by
 more than `TOLERANCE`.

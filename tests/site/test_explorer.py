@@ -134,7 +134,7 @@ def test_a_table_that_differs_from_the_library_stops_the_build(builder, tmp_path
     tables["elu_even"]["coefs"][0][0] += 1000  # 1e-8
     monkeypatch.setattr(builder, "TABLES", tmp_path / "tables.json")
     builder.TABLES.write_text(json.dumps(tables), encoding="utf-8")
-    with pytest.raises(ValueError, match="differs from the library by 1.*write it again"):
+    with pytest.raises(ValueError, match=r"differs from the library by 1.*write it again"):
         builder.build(tmp_path / "explorer.html")
 
 
@@ -357,9 +357,7 @@ def test_an_address_holds_the_network(page, open_page):
 
 
 def test_a_phone_in_the_dark(open_page, page):
-    phone = open_page(
-        viewport={"width": 390, "height": 844}, has_touch=True, color_scheme="dark"
-    )
+    phone = open_page(viewport={"width": 390, "height": 844}, has_touch=True, color_scheme="dark")
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390
     for name in ("phases", "kernel", "map", "prior", "posterior"):
         box = phone.locator(f"#{name}").bounding_box()
