@@ -15,7 +15,7 @@ const START = {
 const PRESETS = {
   "everyday ReLU": { activation: "relu", depth: 3, weight: 2, bias: 0.1 },
   "forgets": { activation: "tanh", depth: 30, weight: 1, bias: 0.3 },
-  "on the edge": { activation: "tanh", depth: 30, weight: 1.760019514, bias: 0.05 },
+  "on the edge": { activation: "tanh", depth: 30, weight: 1.76095464, bias: 0.05 },
   "chaos": { activation: "erf", depth: 12, weight: 4, bias: 0.05 },
   "waves": { activation: "sin", depth: 2, weight: 5, bias: 0.2 },
 };

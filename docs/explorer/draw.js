@@ -68,7 +68,7 @@ function drawGrid(svg, X, Y, { x, y, xTicks, yTicks, xFormat = short, yFormat = 
     add(grid, "line", { x1: X(t), x2: X(t), y1: Y(y[0]), y2: Y(y[1]) });
     add(grid, "text", { x: X(t), y: Y(y[0]) + 16, "text-anchor": "middle" }, xFormat(t));
   }
-  for (const t of yTicks ?? ticks(...y, 4)) {
+  for (const t of yTicks ?? ticks(...y, 5)) {
     add(grid, "line", { x1: X(x[0]), x2: X(x[1]), y1: Y(t), y2: Y(t) });
     add(grid, "text", { x: X(x[0]) - 6, y: Y(t) + 4, "text-anchor": "end" }, yFormat(t));
   }

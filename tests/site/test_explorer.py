@@ -295,6 +295,13 @@ def test_a_button_leads_to_the_critical_line(page):
     assert page.text_content("#phase") == "critical"
 
 
+def test_an_example_is_a_network_on_the_critical_line(page):
+    page.click("text=on the edge")
+    assert state_of(page)["depth"] == 30
+    assert page.text_content("#phase") == "critical"
+    assert page.get_attribute("text=on the edge", "aria-pressed") == "true"
+
+
 def at_point(page, degree, value):
     """Where a point of the posterior's plot is on the screen."""
     box = page.locator("#posterior").bounding_box()
