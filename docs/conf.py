@@ -23,6 +23,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "commands",
+    "explorer",
     "gallery",
     "mathml",
     "reference",
