@@ -28,7 +28,7 @@ class Nngp(common.Library):
 
         return predict
 
-    def deficits(self, net: Net, X: np.ndarray) -> np.ndarray:
+    def deficits(self, net: Net, X: np.ndarray, K: np.ndarray) -> np.ndarray:
         """From the curve, as `condition` takes them: no difference of two large numbers."""
         curve = self.nngp.compile_curve(self._network(net))
         gaps = ((X - X[0]) ** 2).sum(axis=1) / (2 * X.shape[1])
