@@ -11,6 +11,7 @@ Record = dict[str, Any]
 COLOURS = {NNGP: "#1f5fa8", TANGENTS: "#d9622b", TORCH: "#3b8f5a", LEARN: "#8a4fa3"}
 COLOURS[SCIPY] = "#5b6770"
 NONE = "–"
+STYLE = Path(__file__).parents[2] / "docs" / "_static" / "matplotlibrc"
 
 
 def tables(record: Record, exact: dict[str, Any]) -> str:
@@ -265,11 +266,12 @@ def draw(record: Record, path: Path) -> None:
     """The picture of the README: kernel against depth, and inference against n."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(7, 3.4), layout="constrained")
-    draw_depth(record, axes[0])
-    draw_inference(record, axes[1])
-    figure.savefig(path, dpi=160)
-    plt.close(figure)
+    with plt.rc_context(fname=STYLE):
+        figure, axes = plt.subplots(1, 2, figsize=(7, 3))
+        draw_depth(record, axes[0])
+        draw_inference(record, axes[1])
+        figure.savefig(path, dpi=160)
+        plt.close(figure)
 
 
 def draw_depth(record: Record, axes: Any, n: int | None = None) -> None:
@@ -278,13 +280,13 @@ def draw_depth(record: Record, axes: Any, n: int | None = None) -> None:
     for library in (NNGP, TANGENTS, TORCH):
         found = find(record, "kernel", library=library, activation="relu", n=n, norms="equal")
         lines[library] = [(r["task"]["net"]["depth"], r["steady"]) for r in found if "steady" in r]
-    draw_lines(axes, lines)
+    draw_lines(axes, lines, {TORCH: "BoTorch"})
     axes.set(title=f"Kernel, relu, n = {n:,}", xlabel="depth", ylabel="seconds")
     product = one(record, "kernel", activation="product", n=n)
     if product is not None and "steady" in product:
         axes.axhline(product["steady"], color="#5b6770", lw=1, ls=":")
         axes.annotate(
-            "one product X Xᵀ",
+            "product X Xᵀ",
             (axes.get_xlim()[1], product["steady"]),
             (0, -3),
             textcoords="offset points",
@@ -302,7 +304,7 @@ def draw_growth(record: Record, axes: Any) -> None:
         lines[library] = [(r["task"]["n"], r["steady"]) for r in found if "steady" in r]
     found = find(record, "kernel", activation="product")
     lines[SCIPY] = [(r["task"]["n"], r["steady"]) for r in found if "steady" in r]
-    draw_lines(axes, lines, {SCIPY: "one product X Xᵀ"})
+    draw_lines(axes, lines, {TORCH: "BoTorch", SCIPY: "product X Xᵀ"})
     axes.set(title="Kernel, relu, depth 3", xlabel="n", ylabel="seconds")
 
 
@@ -317,7 +319,7 @@ def draw_inference(record: Record, axes: Any, memory: bool = False) -> None:
         lines[library] = [(r["task"]["n"], r[name] / unit) for r in found if name in r]
     short = {TORCH: "GPyTorch, 1 output", LEARN: "scikit-learn (RBF)"}
     draw_lines(axes, lines, short)
-    title = "Memory of inference" if memory else "Inference, 10 outputs, variances"
+    title = "Memory of inference" if memory else "Inference, 10 outputs"
     axes.set(title=title, xlabel="n", ylabel="GiB" if memory else "seconds")
 
 

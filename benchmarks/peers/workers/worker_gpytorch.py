@@ -39,7 +39,7 @@ class GPyTorch(common.Library):
             with self.torch.no_grad():
                 posterior = model(self.torch.from_numpy(Xs))
                 mean, variance = posterior.mean.numpy(), posterior.variance.numpy()
-            facts = {"noise_used": float(model.likelihood.noise.max())}
+            facts = {"noise_used": float(model.likelihood.noise.detach().max())}
             return (mean.T if outputs else mean.reshape(len(Xs), *Y.shape[1:])), variance, facts
 
         return predict
