@@ -197,12 +197,7 @@ def agreement(record: Record) -> dict[str, float]:
             found = one(record, "inference", library=library, n=right["task"]["n"], outputs=10)
             if found is None or "mean" not in found:
                 continue
-            variance = np.array(found["variance"])
-            variance = variance if variance.ndim == 1 else variance[0]
-            gaps = [
-                np.abs(np.array(found["mean"]) - right["mean"]).max(),
-                np.abs(variance[: len(right["variance"])] - right["variance"]).max(),
-            ]
+            gaps = [np.abs(np.subtract(found[k], right[k])).max() for k in ("mean", "variance")]
             worst[library] = max(worst.get(library, 0.0), *map(float, gaps))
     return worst
 
@@ -354,12 +349,15 @@ def _name_ends(axes: Any, ends: list[tuple[float, int, str]], names: dict[str, s
     import numpy as np
 
     low, high = np.log(axes.get_ylim())
-    place = -1.0
-    for y, _, library in ends:
-        place = max((np.log(y) - low) / (high - low), place + 0.085)
+    places: list[float] = []
+    for y, _, _ in ends:
+        above = places[-1] + 0.085 if places else 0.0
+        places.append(max((np.log(y) - low) / (high - low), above))
+    down = max(places[-1] - 1.0, 0.0)
+    for place, (_, _, library) in zip(places, ends, strict=True):
         axes.annotate(
             names[library],
-            (1.02, place),
+            (1.02, place - down),
             xycoords="axes fraction",
             color=COLOURS[library],
             fontsize=8,

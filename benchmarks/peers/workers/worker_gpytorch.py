@@ -40,7 +40,9 @@ class GPyTorch(common.Library):
                 posterior = model(self.torch.from_numpy(Xs))
                 mean, variance = posterior.mean.numpy(), posterior.variance.numpy()
             facts = {"noise_used": float(model.likelihood.noise.detach().max())}
-            return (mean.T if outputs else mean.reshape(len(Xs), *Y.shape[1:])), variance, facts
+            if outputs:  # all have the same variance
+                return mean.T, variance[0], facts
+            return mean.reshape(len(Xs), *Y.shape[1:]), variance, facts
 
         return predict
 
