@@ -6,7 +6,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 # Empty is unset: processes that tests start would otherwise compile the whole package, each again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all check format benchmark docs docs-serve clean
+.PHONY: demo test test-all check format benchmark bench-peers docs docs-serve clean
 
 demo: .venv/.demo
 	$(BIN)/nngp demo
@@ -33,6 +33,12 @@ benchmark: .venv/.dev
 	$(BIN)/python benchmarks/kernel.py --out benchmarks/results/kernel.json
 	$(BIN)/python benchmarks/lookup.py --out benchmarks/results/lookup.json
 	$(BIN)/python benchmarks/inference.py --out benchmarks/results/inference.json
+
+# Each library in an environment of its own; a quarter of an hour on a machine with nothing else to do.
+bench-peers: .venv/.dev
+	$(BIN)/python benchmarks/peers.py run
+	$(BIN)/python benchmarks/peers.py draw
+	$(BIN)/python benchmarks/peers.py table
 
 # Two pages at a time, each with one thread for BLAS.
 docs: .venv/.dev
