@@ -122,28 +122,29 @@ def installed_files(package: Path, version: str) -> set[str]:
         run([sys.executable, "-m", "venv", env], empty)
         python, nngp = env / "bin" / "python", env / "bin" / "nngp"
         pip: list[str | Path] = [python, "-m", "pip", "--disable-pip-version-check"]
+        install = [*pip, "install", "-q", "--no-compile"]
 
-        run([*pip, "install", "-q", package], empty)
+        run([*install, package], empty)
         question = f"import {NAME}; print({NAME}.__version__, {NAME}.__file__)"
         found, file = run([python, "-c", question], empty).split()
         expect(found == version, f"{package.name} installs version {found}, not {version}")
         expect(env.resolve() in Path(file).resolve().parents, f"{file} was imported instead")
         expect((Path(file).parent / "py.typed").exists(), f"{package.name} installs no py.typed")
-        print(
-            "  "
-            + run(
-                [python, ROOT / "scripts" / "readme_examples.py", ROOT / "README.md"], empty
-            ).strip()
-        )
+        examples: list[str | Path] = [
+            python,
+            ROOT / "scripts" / "readme_examples.py",
+            ROOT / "README.md",
+        ]
+        print(f"{package.name}: {run(examples, empty).strip()}")
         hint = run([nngp, "--help"], empty, NEEDS_CLI)
         expect("pip install 'nngp[cli]'" in hint, f"without its extra the command says: {hint}")
 
-        run([*pip, "install", "-q", f"{package}[cli]"], empty)
+        run([*install, f"{package}[cli]"], empty)
         expect("Usage" in run([nngp, "--help"], empty), "nngp --help shows no usage")
         said = run([nngp, "--version"], empty).split()
         expect(said == [NAME, version], f"nngp --version says {said}")
         run([*pip, "check"], empty)
-        print("  command, version, py.typed and pip check: as they should be")
+        print(f"{package.name}: command, version, py.typed and pip check: as they should be")
         shown = run([*pip, "show", "--files", NAME], empty).partition("Files:")[2].split()
         return {line for line in shown if line.startswith(f"{NAME}/") and ".pyc" not in line}
 
@@ -160,8 +161,8 @@ def main() -> None:
         wheel = only(folder, f"{NAME}-*.whl")
         sdist = only(folder, f"{NAME}-*.tar.gz")
         check_wheel(wheel, version)
-        of_wheel = installed_files(wheel, version)
         check_sdist(sdist, version)
+        of_wheel = installed_files(wheel, version)
         of_sdist = installed_files(sdist, version)
         differing = sorted(of_wheel ^ of_sdist)
         expect(not differing, f"wheel and sdist install different files: {differing[:5]}")

@@ -40,6 +40,7 @@ def run(text: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    page = Path(sys.argv[1]).read_text()
+    file = Path(sys.argv[1])
+    page = file.read_text()
     run(page)
-    print(f"{len(blocks(page))} blocks of {sys.argv[1]} print what they promise")
+    print(f"{len(blocks(page))} blocks of {file.name} print what they promise")
