@@ -122,9 +122,11 @@ def _output(command: list[str]) -> str:
 def make_environment(python: str, folder: Path, pins: dict[str, str]) -> Path:
     """Create or repair an environment with the package in it; returns its interpreter."""
     wanted, stamp = json.dumps(pins), folder / "pins.json"
+    inside = folder / "bin" / "python"
     if stamp.exists() and stamp.read_text() != wanted:
         shutil.rmtree(folder)
-    inside = folder / "bin" / "python"
+    if stamp.exists() and pins:  # nothing newer is wanted
+        return inside
     if not inside.exists():
         subprocess.run([python, "-m", "venv", str(folder)], check=True)
     install = [str(inside), "-m", "pip", "install", "-q", "--no-compile"]
@@ -225,10 +227,9 @@ def main() -> None:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     arguments = [*ALWAYS, *(QUICK if given.quick else ()), *given.pytest]
-    outcomes, missing = [], []
+    outcomes = []
     for version in given.python:
         if find_python(version) is None:
-            missing.append(version)
             print(f"Python {version} is neither on PATH nor in pyenv: not tested.")
             continue
         outcomes += [test_one(project, version, end, arguments) for end in given.end]
@@ -236,7 +237,8 @@ def main() -> None:
         sys.exit("no Python was found, so nothing was tested")
     print("\n" + table(outcomes))
     if given.out:
-        write_record(given.out, outcomes, "quick" if given.quick else "default")
+        tests = ["quick"] * given.quick + given.pytest
+        write_record(given.out, outcomes, " ".join(tests) or "default")
     sys.exit(0 if all(one.passed for one in outcomes) else 1)
 
 
