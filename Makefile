@@ -6,7 +6,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 # Empty is unset: processes that tests start would otherwise compile the whole package, each again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all check format benchmark bench-peers docs docs-serve clean
+.PHONY: demo test test-all check format benchmark bench-peers docs docs-serve dist test-dist test-bounds clean
 
 demo: .venv/.demo
 	$(BIN)/nngp demo
@@ -16,7 +16,7 @@ demo: .venv/.demo
 test: check
 	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST)
 
-test-all: test
+test-all: test docs
 	$(PYTEST) -m slow
 
 check: .venv/.dev
@@ -43,9 +43,22 @@ bench-peers: .venv/.dev
 # Two pages at a time, each with one thread for BLAS.
 docs: .venv/.dev
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -j 2 -W --keep-going -q docs docs/_build/html
+	$(BIN)/python scripts/check_links.py docs/_build/html
 
 docs-serve: docs
 	$(BIN)/python -m http.server --directory docs/_build/html --bind 127.0.0.1 8000
+
+# Wheel and sdist, in dist/. test-dist installs each into an empty environment and uses it there.
+dist: .venv/.dev
+	rm -rf dist
+	$(BIN)/python -m build -q
+
+test-dist: dist
+	$(BIN)/python scripts/check_dist.py dist
+
+# Each Python, both ends of the dependency bounds. BOUNDS="--quick --python 3.13" takes less.
+test-bounds: .venv/.dev
+	$(BIN)/python scripts/bounds.py $(BOUNDS)
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -59,4 +72,4 @@ docs-serve: docs
 	@touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis docs/_build
+	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis docs/_build dist .bounds

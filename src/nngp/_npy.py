@@ -68,7 +68,9 @@ def _parse(text: str, offset: int) -> Header:
     try:
         dtype = np.dtype(found["descr"])
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"NumPy has no data type {found['descr']!r}") from None
+        dtype = None
+    if dtype is None or dtype.itemsize < 0:  # in NumPy 2.0 the size of long strings overflows
+        raise ValueError(f"NumPy has no data type {found['descr']!r}")
     shape = tuple(int(size) for size in re.findall(r"\d+", found["shape"]))
     return Header(dtype, shape, "F" if found["fortran"] == "True" else "C", offset)
 
