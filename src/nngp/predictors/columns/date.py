@@ -131,7 +131,8 @@ def _cycles(days: Array) -> tuple[str, ...]:
 def _phase_of_year(days: Array) -> Array:
     whole = np.floor(days).astype(np.int64).astype("datetime64[D]")
     years = whole.astype("datetime64[Y]")
-    start, end = (_days(years), _days(years + np.timedelta64(1, "Y")))
+    following = (years.astype(np.int64) + 1).astype("datetime64[Y]")
+    start, end = _days(years), _days(following)
     return (days - start) / (end - start)
 
 
