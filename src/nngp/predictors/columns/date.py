@@ -89,7 +89,7 @@ class DateEncoding:
 
     def _read_texts(self, column: Column) -> Column:
         missing, texts = missing_texts(column, among_values=True), column.texts
-        dates = np.full(len(column), np.datetime64("NaT"), dtype="datetime64[us]")
+        dates = np.full(len(column), np.datetime64("NaT", "us"), dtype="datetime64[us]")
         dates[~missing], right = self.format.parse(texts[~missing])
         if not right.all():
             raise ValueError(
