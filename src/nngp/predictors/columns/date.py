@@ -130,14 +130,15 @@ def _cycles(days: Array) -> tuple[str, ...]:
 
 def _phase_of_year(days: Array) -> Array:
     whole = np.floor(days).astype(np.int64).astype("datetime64[D]")
-    years = whole.astype("datetime64[Y]")
-    following = (years.astype(np.int64) + 1).astype("datetime64[Y]")
-    start, end = _days(years), _days(following)
+    years = whole.astype("datetime64[Y]").astype(np.int64)
+    start, end = _days(years), _days(years + 1)
     return (days - start) / (end - start)
 
 
-def _days(years: NDArray[np.datetime64]) -> Array:
-    return years.astype("datetime64[D]").astype(np.int64).astype(np.float64)
+def _days(years: NDArray[np.int64]) -> Array:
+    """Days from 1970 to the begin of years, which are counted from there as well."""
+    begins = years.astype("datetime64[Y]").astype("datetime64[D]")
+    return begins.astype(np.int64).astype(np.float64)
 
 
 PHASES = {
