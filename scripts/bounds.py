@@ -34,7 +34,9 @@ FOLDER = ROOT / ".bounds"
 PYTHONS = ("3.11", "3.12", "3.13")
 ENDS = ("lowest", "highest")
 EXTRA = "test"
-ALWAYS = ("-n", "2", "--dist", "worksteal", "--ignore", "tests/site")  # the site has its own extra
+# The site and the benchmarks are developers' tools, whose packages have bounds of their own.
+IGNORED = ("--ignore", "tests/site", "--ignore", "tests/benchmarks")
+ALWAYS = ("-n", "2", "--dist", "worksteal", *IGNORED)
 # Old packages with new ones below them: what one deprecates in the other is no news at that end.
 AT_END = {"lowest": ("-W", "ignore::DeprecationWarning"), "highest": ()}
 # Something with each package that has a bound.
