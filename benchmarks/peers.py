@@ -4,6 +4,7 @@
     python benchmarks/peers.py environments              # only create .peers/NAME
     python benchmarks/peers.py numbers                   # only the snippets of the documentation
     python benchmarks/peers.py table                     # tables from the record, as Markdown
+    python benchmarks/peers.py readme                    # the README's table
     python benchmarks/peers.py draw                      # docs/pictures/peers.png
 
 Each library has an environment of its own with the versions of `peers/requirements`. Each
@@ -43,6 +44,8 @@ def main() -> None:
         numbers(peers_run.prepare(("neural-tangents", "gpytorch")))
     elif args.command == "table":
         print(peers_report.tables(json.loads(args.record.read_text()), exact()))
+    elif args.command == "readme":
+        print(peers_report.readme_table(json.loads(args.record.read_text())))
     else:
         peers_report.draw(json.loads(args.record.read_text()), args.out)
 
@@ -83,7 +86,8 @@ def _arguments() -> argparse.Namespace:
     measure.add_argument("--fresh", action="store_true", help="measure everything again")
     commands.add_parser("environments", help="create the environments only")
     commands.add_parser("numbers", help="run the snippets of the documentation only")
-    for name, words in (("table", "print the tables"), ("draw", "draw the picture")):
+    uses = {"table": "print the tables", "readme": "print the README's", "draw": "draw the picture"}
+    for name, words in uses.items():
         command = commands.add_parser(name, help=words)
         command.add_argument("--record", type=Path, default=RECORD)
         if name == "draw":

@@ -11,6 +11,7 @@ Record = dict[str, Any]
 COLOURS = {NNGP: "#1f5fa8", TANGENTS: "#d9622b", TORCH: "#3b8f5a", LEARN: "#8a4fa3"}
 COLOURS[SCIPY] = "#5b6770"
 NONE = "–"
+README_PEERS = NNGP, TANGENTS, TORCH, LEARN
 STYLE = Path(__file__).parents[2] / "docs" / "_static" / "matplotlibrc"
 
 
@@ -27,6 +28,31 @@ def tables(record: Record, exact: dict[str, Any]) -> str:
         "Import": import_table(record),
     }
     return "\n\n".join(f"### {title}\n{table}" for title, table in parts.items())
+
+
+def readme_table(record: Record) -> str:
+    """Seconds of a later call for what users do most: the README's table."""
+    rows = []
+    for name, depth in (("relu", 3), ("relu", 50), ("tanh", 3)):
+        n = sizes(record, "kernel", activation=name, depth=depth, library=TANGENTS)[-1]
+        words = {"activation": name, "depth": depth, "n": n}
+        found = [one(record, "kernel", library=peer, **words) for peer in README_PEERS]
+        rows.append([f"kernel, {name}, depth {depth}, n = {n:,}", *map(later, found)])
+    n = sizes(record, "inference", library=NNGP)[-1]
+    found = [find(record, "inference", library=peer, n=n)[-1:] for peer in README_PEERS]
+    title = f"posterior with variances, n = {n:,}, ten outputs"
+    rows.append([title, *(later(r[0]) + _fewer(r[0]) if r else NONE for r in found)])
+    rows.append(["its memory", *(gib(r[0]) if r else NONE for r in found)])
+    return markdown(["", *(LABELS[peer] for peer in README_PEERS)], rows)
+
+
+def later(result: Record | None) -> str:
+    return times(result).split(" (")[0]
+
+
+def _fewer(result: Record) -> str:
+    outputs = result["task"]["outputs"]
+    return "" if outputs == 10 else f" ({outputs} output)"
 
 
 def conditions(record: Record) -> str:

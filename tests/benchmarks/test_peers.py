@@ -3,10 +3,13 @@ nothing is measured twice, and the tables. No other library is needed."""
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -168,3 +171,10 @@ def test_tables_and_picture_of_a_small_record(tmp_path):
     assert "| nngp, 10 outputs | 1.2 s (2.0 s), 0.50 GiB | 1.2 s (2.0 s), 0.50 GiB |" in text
     peers_report.draw(record, tmp_path / "peers.png")
     assert (tmp_path / "peers.png").stat().st_size > 5000
+
+
+def test_the_readme_has_the_records_numbers():
+    from peers_report import readme_table
+
+    record = json.loads((ROOT / "benchmarks" / "results" / "peers.json").read_text())
+    assert readme_table(record) in (ROOT / "README.md").read_text("utf-8")
