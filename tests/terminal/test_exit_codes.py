@@ -1,5 +1,5 @@
 """Exit codes and messages: the same for the same fault in all commands, as
-docs/guides/command-line.md has them, in the command's words, and no line longer than the terminal."""
+docs/guides/command-line.md has them, in the command's words, and no line wider than a terminal."""
 
 import json
 import os
