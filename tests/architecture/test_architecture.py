@@ -121,3 +121,8 @@ def test_every_named_activation_agrees_with_its_closed_form_numerically():
         expected = nngp.layer_covariance(named, 0.7, 1.9, [0.4, -0.8])
         got = nngp.layer_covariance(anonymous, 0.7, 1.9, [0.4, -0.8])
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-14, err_msg=name)
+
+
+def test_an_activation_is_written_by_its_name():
+    assert f"{nngp.Architecture(2, 'erf').activation}" == "erf"
+    assert str(nngp.Activation(np.tanh)) == "tanh"

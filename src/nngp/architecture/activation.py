@@ -72,6 +72,9 @@ class Activation:
         object.__setattr__(self, "kinks", _as_points("kinks", self.kinks))
         object.__setattr__(self, "features", _as_points("features", self.features))
 
+    def __str__(self) -> str:
+        return self.name
+
     def __reduce__(self) -> tuple[Any, ...]:
         return self._origin or (Activation, (self.fn, self.name, self.kinks, self.features))
 
