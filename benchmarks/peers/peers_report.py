@@ -39,20 +39,20 @@ def readme_table(record: Record) -> str:
         found = [one(record, "kernel", library=peer, **words) for peer in README_PEERS]
         rows.append([f"kernel, {name}, depth {depth}, n = {n:,}", *map(later, found)])
     n = sizes(record, "inference", library=NNGP)[-1]
-    found = [find(record, "inference", library=peer, n=n)[-1:] for peer in README_PEERS]
+    last = [one(record, "inference", library=peer, n=n, outputs=10) for peer in README_PEERS]
+    fewer = [one(record, "inference", library=peer, n=n, outputs=1) for peer in README_PEERS]
     title = f"posterior with variances, n = {n:,}, ten outputs"
-    rows.append([title, *(later(r[0]) + _fewer(r[0]) if r else NONE for r in found)])
-    rows.append(["its memory", *(gib(r[0]) if r else NONE for r in found)])
+    cells = [
+        later(ten) if ten else later(single) + (" (one output)" if single else "")
+        for ten, single in zip(last, fewer, strict=True)
+    ]
+    rows.append([title, *cells])
+    rows.append(["its memory", *(gib(a or b) for a, b in zip(last, fewer, strict=True))])
     return markdown(["", *(LABELS[peer] for peer in README_PEERS)], rows)
 
 
 def later(result: Record | None) -> str:
     return times(result).split(" (")[0]
-
-
-def _fewer(result: Record) -> str:
-    outputs = result["task"]["outputs"]
-    return "" if outputs == 10 else f" ({outputs} output)"
 
 
 def conditions(record: Record) -> str:
