@@ -87,7 +87,7 @@ q1, q2, c = 1.0, 2.0, 0.5
 z = np.random.default_rng(0).standard_normal((2, 1_000_000))
 u, v = np.sqrt(q1) * z[0], np.sqrt(q2) * (c * z[0] + np.sqrt(1 - c**2) * z[1])
 t = np.linspace(-9, 9, 1801)
-density = np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi) * (t[1] - t[0])
+density = np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi) * 0.01
 grid_u = np.sqrt(q1) * t[:, None]
 grid_v = np.sqrt(q2) * (c * t[:, None] + np.sqrt(1 - c**2) * t)
 
@@ -103,7 +103,7 @@ for phi in (bump, staircase, wave, mish):
     )
 
 # %% [markdown]
-# For the smooth functions the grid agrees to thirteen digits. Where there are kinks and jumps it
+# For the smooth functions the grid agrees to rounding. Where there are kinks and jumps it
 # errs much earlier, because it steps over them. The second number is the error that `nngp` states.
 
 # %% tags=["hide-input", "thumbnail"]
@@ -155,8 +155,8 @@ for phi in (*mine, "relu", "erf", "gelu"):
     )
 
 # %% [markdown]
-# All smooth ones are within a few digits of each other. The jump of `staircase` costs more. On
-# these data no activation is worth a fight; read [an activation designed by the
+# All are within some digits of each other; the jump of `staircase` costs most. On these data no
+# activation is worth a fight; read [an activation designed by the
 # evidence](designed_activation.py) for a search over functions.
 #
 # ## What cannot work

@@ -160,7 +160,8 @@ chances.assign(gaps=birds[gaps].isna().sum(axis=1), species=species[gaps])
 # predict rows with gaps; here we did not, and the warnings say so.
 #
 # ## The same without Python
-# The command line reads the file itself, with the same rules and the same messages.
+# The command line reads the file itself, with the same rules and the same messages. It also leaves
+# out rows without a target, which Python leaves to you (`dropna`).
 
 # %%
 os.environ["DATA"] = os.path.abspath("../data")

@@ -147,7 +147,8 @@ print(regimes.diagnose(relu(60), X[train]))
 
 # %% [markdown]
 # The matrix is constant up to rounding. What tells the images apart is smaller than float64 can
-# write next to `K(x,x)`. So the paper found that deep networks fall to chance.
+# write next to `K(x,x)`, and long before that it is smaller than the noise. So the paper found that
+# deep networks fall to chance.
 #
 # ## A network that does not
 # But the difference of two entries is a perfectly good number. It is only small. The curve carries
@@ -201,9 +202,9 @@ axes.semilogx(
 )
 axes.axhline(accuracy(endless, relative_noise=True), color="#3b8f5a", ls=":", lw=1.2)
 axes.axhline(0.1, color="0.6", ls=":", lw=1)
-axes.text(95, 0.925, "relu, constant kept apart", color="#3b8f5a", va="top")
+axes.text(95, 0.925, "relu, relative noise", color="#3b8f5a", va="top")
 axes.text(1.1, 0.925, "dotted: infinite depth", color="#3b8f5a", va="top", fontsize=8)
-axes.text(36, 0.5, "relu,\nplain float64", color="#1f5fa8", ha="right")
+axes.text(36, 0.5, "relu,\nnoise 1e-10", color="#1f5fa8", ha="right")
 axes.text(100, 0.5, "tanh, chaotic phase", color="#d9622b")
 axes.text(1.1, 0.12, "guessing", color="0.4", fontsize=8)
 axes.set(xlabel="depth", ylabel="test accuracy", ylim=(0, 1.03), title="500 digits to learn from")
@@ -211,7 +212,8 @@ plt.show()
 
 # %% [markdown]
 # ## What it means
-# - **Order forgets nothing.** The ordered phase only makes the signal small. With exact arithmetic
+# - **Order forgets nothing.** The ordered phase only makes the signal small. Noise of a fixed
+#   size hides it first, rounding next. With noise relative to the signal, and the constant apart,
 #   depth costs no accuracy, but brings none either: on these digits depth 3 is as good as 500.
 # - **Chaos does forget.** Every pair of different images ends at the same correlation. The matrix
 #   becomes a constant plus a multiple of the identity: the network knows its training images by

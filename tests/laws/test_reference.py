@@ -136,7 +136,9 @@ def test_the_summary_of_a_page_has_its_entries_and_no_others():
     for page, text in PAGES.items():
         listed = re.search(r"\.\. autosummary::\n.*\n\n((?:   [\w.]+\n)+)", text)
         if listed:
-            shown = [m["name"] for m in ENTRY.finditer(text) if ":no-index-entry:" not in m["options"]]
+            shown = [
+                m["name"] for m in ENTRY.finditer(text) if ":no-index-entry:" not in m["options"]
+            ]
             data = {name for name in shown if f"py:data:: {name}" in text}
             assert sorted(listed[1].split()) == sorted(set(shown) - data), page
 

@@ -167,3 +167,10 @@ def test_too_little_memory(monkeypatch):
     rng = np.random.default_rng(0)
     with pytest.raises(MemoryError, match="GB"):
         Regressor(selection=None).fit(rng.normal(size=(3000, 2)), rng.normal(size=3000))
+
+
+@pytest.mark.parametrize("estimator", [nngp.NNGPRegressor(), nngp.NNGPClassifier()])
+def test_rows_without_a_target_are_named(estimator):
+    some = np.where(np.arange(12) < 4, np.nan, 1.0)[::-1]
+    with pytest.raises(ValueError, match=r"y contains NaN in 4 of 12 rows \(the first is row 8\)"):
+        estimator.fit(X, some)

@@ -60,6 +60,17 @@ def check_data(values: Any, name: str) -> None:
         check_convertible(values, name)
 
 
+def check_targets_are_there(y: ArrayLike) -> None:
+    """Raise ValueError for NaN among the targets, with the first such row."""
+    values = np.asarray(y)
+    if values.dtype.kind == "f" and values.ndim and np.isnan(values).any():
+        missing = np.isnan(values).reshape(len(values), -1).any(axis=1)
+        raise ValueError(
+            f"Input y contains NaN in {missing.sum()} of {len(values)} rows (the first is row "
+            f"{missing.argmax()}); leave out rows without a target"
+        )
+
+
 class NNGPEstimator(NNGPParameters):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
@@ -81,6 +92,7 @@ class NNGPEstimator(NNGPParameters):
             X, _ = columns.encode(table)
         else:
             check_data(X, "X")
+        check_targets_are_there(y)
         inputs, answers = validate_data(self, X, y, **FINITE_OR_MISSING, **checks)
         if np.isnan(inputs).any():  # an array with gaps
             table = InputTable.of_array(inputs)

@@ -68,10 +68,10 @@ class TreeComparison:
         """What was found, in words."""
         figures = (
             f"{self.measure} {self.trees:.3g} against {self.network:.3g} on {self.rows} rows, each "
-            "predicted without it"
+            "predicted without itself"
         )
         if not self.trees_win:
-            return f"no better by {self.method} ({figures})"
+            return f"{self.method} are no better ({figures})"
         steps = (
             f", where {self.few_valued} of {self.inputs} inputs have at most {FEW_VALUES} values"
         )

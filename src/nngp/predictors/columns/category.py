@@ -106,7 +106,9 @@ class CategoryEncoding:
         count = int(missing.sum())
         if self.missing or not count:
             return []
-        return [f"column '{self.name}' lacks {count} value(s), which count as none of the known"]
+        return [
+            f"column '{self.name}' lacks {count} value(s), which count as none of the known ones"
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         return {
