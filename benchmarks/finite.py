@@ -1,51 +1,57 @@
 """Random search over finite networks on MNIST and CIFAR-10, and the generalisation gap (GPU-sized).
 
-    python benchmarks/finite.py --data DIR --store runs.db --minutes 9 --processes 5
-    python benchmarks/finite.py --data DIR --store runs.db --minutes 4 --gap
-    python benchmarks/finite.py --data DIR --store runs.db --minutes 4 --infinite
+    python benchmarks/finite.py --data DIR --store runs.db --stage screen --dataset mnist --minutes 5
+    python benchmarks/finite.py --data DIR --store runs.db --stage train --dataset mnist --minutes 9
+    python benchmarks/finite.py --data DIR --store runs.db --stage gap --minutes 5
     python benchmarks/finite.py --store runs.db --publish paper/measured
-    python benchmarks/finite.py --store paper/measured/finite.db.gz --pictures docs
+    python benchmarks/finite.py --store paper/measured/finite.db.gz --pictures docs/pictures
 
-The first three work until the time is over, and resume when called again; several processes share
-the store, so that some compile while others train. --publish packs the finished runs without their
-learning curves into FOLDER/finite.db.gz, and writes the best network of every cell, by validation,
-beside the paper's rows into FOLDER/finite.csv. --pictures draws figures 1 and 2.
+Every training size of the paper's table, both of its activations. `screen` trains all trials for few
+steps, `train` the best of them for as long as they improve, chosen among the runs of the store. The
+first three work until the time is over, and resume when called again; several may share a store.
+--publish packs the finished runs without their learning curves into FOLDER/finite.db.gz, and writes
+the best network of every cell, by validation, beside the paper's rows into FOLDER/finite.csv.
+--pictures draws figures 1 and 2.
 """
 
 import argparse
 import csv
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from nngp import datasets, plots
 from nngp.finite import gap
-from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of
+from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of, config_of
 from nngp.finite.random_search import search
 from nngp.finite.recipe import Plan
-from nngp.finite.width_comparison import INFINITE_EXPERIMENT, infinite
+from nngp.finite.screening import (
+    best_learned,
+    finalists,
+    least_error,
+    longest,
+    most_accurate,
+)
+from nngp.finite.width_comparison import INFINITE_EXPERIMENT
 from nngp.paper.published import published_row
+from nngp.paper.scope import ACTIVATIONS, default_sizes
 from nngp.runs import Run, RunStore, pack, unpacked
 
-ROWS = ("mnist", "cifar10"), (1000, 10_000), ("relu", "tanh")
-# depths and widths, those that matter most first: time may run out
-SHAPES = (
-    ((1, 2, 3, 5), (100, 500, 2000)),
-    ((1,), (5000,)),
-    ((2,), (5000,)),
-    ((1, 2, 3, 5), (200, 1000)),
-)
-# on CIFAR-10 networks overfit early
-PLANS = {"mnist": Plan(), "cifar10": Plan(steps=2000, patience=5)}
-GAP_SHAPES = ((gap.DEPTH,), (50, 100, 200, 500, 1000, 2000))
+# Depth and width, the cheap ones first as time may run out; trials that are screened of each shape
+# (258 a row), and finalists of each width by accuracy and by error.
+SHAPES = [*product((1, 2, 3, 5), (100, 500, 2000)), *product((1, 2, 3), (5000,))]
+TRIALS = {100: 24, 500: 24, 2000: 12, 5000: 6}
+FINALISTS = {100: 2, 500: 2, 2000: 2, 5000: 1}
+SCREEN, LONG = Plan(steps=400, patience=4), Plan(steps=20_000, interval=200, patience=10)
+
 GAP_SIZE = 10_000
-COMPLETE = 50  # trials that a cell needs to be in the table
+GAP_TRIALS = {100: 20, 200: 20, 500: 20, 1000: 20, 2000: 20, 5000: 8}
+GAP_FINALISTS = {100: 10, 200: 10, 500: 10, 1000: 10, 2000: 6, 5000: 4}
+GAP_STEPS = 600, 24_000
+GAP_WIDEST = {"adam": 5000, "sgd": 2000}  # plain descent needs several times the steps
 
 
 def main() -> None:
@@ -53,13 +59,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=9.0)
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--memory", type=float, default=0.94, help="of the GPU, for all processes")
-    parser.add_argument("--trials", type=int, default=50)
-    parser.add_argument("--gap", action="store_true")
-    parser.add_argument("--infinite", action="store_true", help="the infinite networks' rows")
-    parser.add_argument("--depths", type=int, nargs="+", help="instead of all, with --widths")
-    parser.add_argument("--widths", type=int, nargs="+")
+    parser.add_argument("--stage", choices=("screen", "train", "gap"), default="screen")
+    parser.add_argument("--dataset", choices=("mnist", "cifar10"), default="mnist")
     parser.add_argument("--publish", type=Path, metavar="FOLDER")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER")
     options = parser.parse_args()
@@ -67,60 +68,80 @@ def main() -> None:
         publish(options.store, options.publish)
     elif options.pictures:
         draw(options.store, options.pictures)
-    elif options.processes > 1:
-        start_processes(options.processes, options.memory)
     else:
-        work(options)
+        until = time.monotonic() + 60 * options.minutes
+        with RunStore(options.store) as store:
+            stage = {"screen": screen, "train": train, "gap": measure_gap}[options.stage]
+            stage(store, options.dataset, options.data, until)
 
 
-def start_processes(count: int, memory: float) -> None:
-    """This command `count` times at once, each with its share of the GPU's memory."""
-    words = [sys.executable, *sys.argv, "--processes", "1"]  # the last one counts
-    share = {**os.environ, "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{memory / count:.3f}"}
-    running = [subprocess.Popen(words, env=share) for _ in range(count)]
-    codes = [process.wait() for process in running]
-    if any(codes):
-        sys.exit("a process failed; what is finished is in the store")
+def screen(store: RunStore, name: str, folder: Path | None, until: float) -> None:
+    """All trials of cells that no trials were made of."""
+    known = {
+        cell_of(run) for run in store.runs(EXPERIMENT, "done", lists=False) if not is_screening(run)
+    }
+    shapes = product(SHAPES, ACTIVATIONS, default_sizes(name))
+    cells = [Cell(name, n, phi, *shape) for shape, phi, n in shapes]
+    trials = {cell: range(TRIALS[cell.width]) for cell in cells if cell not in known}
+    data = datasets.split(name, data=folder)
+    search(store, trials, data, SCREEN, trials, until=until, wait=False)
 
 
-def work(options: argparse.Namespace) -> None:
-    until = time.monotonic() + 60 * options.minutes
+def train(store: RunStore, name: str, folder: Path | None, until: float) -> None:
+    """The finalists of every training set, activation and width."""
+    runs = store.runs(EXPERIMENT, "done", where={"dataset": name}, lists=False)
+    screened = [run for run in runs if run.config["steps"] < LONG.steps]
+    trials: dict[Cell, list[int]] = {}
+    for width, count in FINALISTS.items():
+        own = [run for run in screened if run.config["width"] == width]
+        trials |= finalists(own, count, most_accurate, least_error)
+    data = datasets.split(name, data=folder)
+    search(store, trials, data, LONG, trials, until=until, wait=False)
 
-    @cache
-    def split(name: str, train: int) -> datasets.Split:
-        return datasets.split(name, train, data=options.data)
 
-    with RunStore(options.store) as store:
-        if options.infinite:
-            for name, train, activation, depth in product(*ROWS, (1, 2, 3, 5)):
-                if time.monotonic() < until:
-                    infinite(store, split(name, train), activation, depth)
-            return
-        shapes = (GAP_SHAPES,) if options.gap else SHAPES
-        if options.depths and options.widths:
-            shapes = ((options.depths, options.widths),)
-        rows = [("cifar10", GAP_SIZE)] if options.gap else list(product(*ROWS[:2]))
-        for (depths, widths), (name, train) in product(shapes, rows):
-            if time.monotonic() >= until:
-                return
-            cells = [Cell(name, train, *rest) for rest in product(ROWS[2], depths, widths)]
-            search(
-                store,
-                cells,
-                split(name, train),
-                gap.PLAN if options.gap else PLANS[name],
-                options.trials,
-                experiment=gap.EXPERIMENT if options.gap else EXPERIMENT,
-                until=until,
-                wait=False,
-            )
+def measure_gap(store: RunStore, _: str, folder: Path | None, until: float) -> None:
+    """Networks that learn every label, by Adam and by plain descent."""
+    data = datasets.split("cifar10", GAP_SIZE, data=folder)
+    for optimiser, most in GAP_WIDEST.items():
+        short, long = (replace(gap.PLAN, steps=steps, optimiser=optimiser) for steps in GAP_STEPS)
+        shapes = product((w for w in GAP_TRIALS if w <= most), ACTIVATIONS)
+        cells = [Cell("cifar10", GAP_SIZE, phi, gap.DEPTH, width) for width, phi in shapes]
+        trials = {cell: range(GAP_TRIALS[cell.width]) for cell in cells}
+        search_gap(store, data, short, trials, until)
+        runs = [
+            r for r in store.runs(gap.EXPERIMENT, "done", lists=False) if Plan.of(r.config) == short
+        ]
+        best: dict[Cell, list[int]] = {}
+        for width, count in GAP_FINALISTS.items():
+            own = [run for run in runs if run.config["width"] == width]
+            best |= finalists(own, count, best_learned)
+        search_gap(store, data, long, best, until)
+
+
+def search_gap(
+    store: RunStore,
+    data: datasets.Split,
+    plan: Plan,
+    trials: Mapping[Cell, Sequence[int]],
+    until: float,
+) -> None:
+    begin = time.monotonic()
+    search(store, trials, data, plan, trials, experiment=gap.EXPERIMENT, until=until, wait=False)
+    print(f"gap {plan}: {time.monotonic() - begin:.1f} s", flush=True)
+
+
+def cell_of(run: Run) -> Cell:
+    return Cell(**config_of(Cell, run))
+
+
+def is_screening(run: Run) -> bool:
+    return Plan.of(run.config) == SCREEN
 
 
 def publish(path: Path, folder: Path) -> None:
-    """Finished runs of the plans above, and the table."""
+    """Finished runs, beside those that are there, and the table."""
     with RunStore(path) as store:
-        done = store.runs(status="done", lists=False)
-    keys = [run.key for run in done if run.experiment != EXPERIMENT or _planned(run.config)]
+        keys = [run.key for run in store.runs(status="done", lists=False)]
     target = folder / "finite.db.gz"
     with TemporaryDirectory() as temporary:
         short = Path(temporary) / "finite.db"
@@ -130,10 +151,6 @@ def publish(path: Path, folder: Path) -> None:
         print(pack([*known, short], target), "runs")
     with unpacked(target) as file:
         write_table(file, folder / "finite.csv")
-
-
-def _planned(config: Mapping[str, object]) -> bool:
-    return PLANS[str(config["dataset"])].as_dict().items() <= config.items()
 
 
 def draw(path: Path, folder: Path) -> None:
@@ -146,9 +163,9 @@ def draw(path: Path, folder: Path) -> None:
 
 
 def write_table(path: Path, output: Path) -> None:
-    """The best of every complete cell beside the paper's rows."""
+    """The best of every cell beside the paper's rows."""
     with RunStore(path) as store, output.open("w", newline="") as file:
-        found = best_of(store.runs(experiment=EXPERIMENT, status="done"))
+        found = best_of(longest(store.runs(experiment=EXPERIMENT, status="done")))
         levels = {
             (*[run.config[k] for k in ("dataset", "train", "activation", "depth")],): run
             for run in store.runs(experiment=INFINITE_EXPERIMENT, status="done")
@@ -156,8 +173,6 @@ def write_table(path: Path, output: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         for one in found:
-            if one.trials < COMPLETE:
-                continue
             cell = one.cell
             level = levels.get((cell.dataset, cell.train, cell.activation, cell.depth))
             paper = published_row(cell.dataset, cell.train, cell.activation, finite=True)

@@ -12,10 +12,12 @@ pytest.importorskip("optax")
 
 import nngp
 import nngp.plots
+from nngp._progress import Progress
 from nngp.finite import lanes as side_by_side
 from nngp.finite.lanes import Score, program_shape
 from nngp.finite.recipe import Plan, Recipe
-from nngp.finite.training import train
+from nngp.finite.training import Trainer, Trial, train
+from nngp.finite.training_data import TrainingData
 from nngp.finite.training_state import Evaluation, TrainingState
 
 NETWORK = nngp.FiniteNetwork(nngp.Architecture(1, "tanh"), 7, 3)
@@ -26,9 +28,9 @@ DATA = three_clouds()
 
 def started(shape, recipe):
     """The weights that a training starts from."""
-    settings = side_by_side.settings_of([recipe])
-    nothing = side_by_side.empty_lanes(shape.sizes, settings)
-    lanes = side_by_side.fill_lanes(shape.sizes, nothing, np.ones(1, bool), settings)
+    settings = side_by_side.settings_of([recipe], [60])
+    nothing = side_by_side.empty_lanes(shape, settings)
+    lanes = side_by_side.fill_lanes(shape, nothing, np.ones(1, bool), settings)
     return [{name: part[0] for name, part in layer.items()} for layer in lanes.layers]
 
 
@@ -157,21 +159,23 @@ def test_better_is_more_labels_right_or_as_many_with_a_lower_loss():
 
 
 def test_patience_counts_evaluations_without_a_better_one():
-    plan, state = Plan(steps=1000, interval=10, patience=2), TrainingState("x", Recipe())
-    for accuracy, better, ended in (
-        (0.5, True, False),
-        (0.5, False, False),
-        (0.5, True, False),
-        (0.4, False, False),
-        (0.45, False, True),
+    plan, state = Plan(steps=1000, interval=10, patience=2), TrainingState("x", Recipe(), 60)
+    for accuracy, better, lower, ended in (
+        (0.5, True, True, False),
+        (0.5, False, False, False),
+        (0.5, True, False, False),
+        (0.4, False, False, False),
+        (0.4, False, True, False),
+        (0.4, False, False, False),
+        (0.45, False, False, True),
     ):
-        state.record(10, Evaluation(0.0, accuracy, 1.0, better))
+        state.record(10, Evaluation(0.0, accuracy, 1.0, better, lower))
         assert state.ended(plan) == ended
-    assert (state.best_step, state.best) == (30, 0.5)
-    full, long = TrainingState("y", Recipe()), TrainingState("z", Recipe())
-    full.record(10, Evaluation(0.0, 1.0, 0.3, True))
+    assert (state.best_step, state.best, state.lowest_step) == (30, 0.5, 50)
+    full, long = TrainingState("y", Recipe(), 60), TrainingState("z", Recipe(), 60)
+    full.record(10, Evaluation(0.0, 1.0, 0.3, True, True))
     assert full.ended(plan)
-    long.record(1000, Evaluation(0.0, 0.1, 1.0, True))
+    long.record(1000, Evaluation(0.0, 0.1, 1.0, True, True))
     assert long.ended(plan)
 
 
@@ -206,11 +210,65 @@ def test_recipes_are_recipes():
 def test_an_epoch_has_every_row_once():
     import jax
 
-    order = np.asarray(side_by_side._epochs(jax.random.key(0), 10, 25))
-    assert len(order) == 30
-    for epoch in order.reshape(3, 10):
-        assert sorted(epoch) == list(range(10))
-    assert (order[:10] != order[10:20]).any()
+    epochs = jax.jit(side_by_side._epochs, static_argnums=(2, 3))
+    for n in (10, 4, 13):  # one program for all numbers of points
+        order = np.asarray(epochs(jax.random.key(0), n, 25, 13))
+        whole = order[: -(-25 // n) * n].reshape(-1, n)
+        for epoch in whole:
+            assert sorted(epoch) == list(range(n))
+        assert (whole[0] != whole[1]).any()
+        assert (whole[0] != np.arange(n)).any()
+
+
+def test_every_place_of_an_epoch_is_as_likely_for_every_row():
+    import jax
+
+    keys = jax.random.split(jax.random.key(1), 4000)
+    first = np.asarray(jax.vmap(lambda key: side_by_side._epochs(key, 5, 5, 8))(keys))[:, 0]
+    counts = np.bincount(first, minlength=5)
+    assert abs(counts - 800).max() < 4 * np.sqrt(800)
+
+
+def test_smaller_training_sets_are_the_first_points_in_the_same_lanes():
+    """What a lane with fewer points does is what training on these points alone does."""
+    plan, recipe = Plan(steps=40, interval=20), Recipe(0.01, 0.0, 1.5, 0.1, batch_size=12, seed=2)
+    data = TrainingData.of(DATA)
+    trainer = Trainer(NETWORK, data, plan, 60, lanes=2, keep_weights=True)
+    trials = [Trial("few", recipe, 12), Trial("all", recipe, 60)]
+    found = dict(trainer.run(trials, Progress("", 2, None)))
+    few = DATA.first(12)
+    assert set(map(tuple, few.X.astype("f4"))) == set(map(tuple, np.asarray(data.train.X)[:12]))
+    alone = train(NETWORK, few, recipe, plan)  # full batches: their order does not matter
+    np.testing.assert_allclose(found["few"].weights[0]["w"], alone.weights[0]["w"], atol=1e-4)
+    assert found["few"].train_accuracy == alone.train_accuracy
+    assert found["few"].train_mse == pytest.approx(alone.train_mse, rel=1e-3)
+    assert found["all"].train_mse != pytest.approx(alone.train_mse, rel=1e-3)
+
+
+@pytest.mark.parametrize("monitor", ["validation", "train"])
+def test_the_lowest_loss_is_scored_beside_the_highest_accuracy(monitor):
+    data = three_clouds(94, noise=1.5)  # overlapping, so that the two are found at different steps
+    plan = Plan(steps=400, interval=20, patience=20, monitor=monitor)
+    trained = train(NETWORK, data, Recipe(0.05, batch_size=20), plan)
+    curve, lowest = trained.curve, trained.least_loss
+    assert min(curve["loss"]) == curve["loss"][curve["step"].index(lowest.step)]
+    own = lowest.val_mse if monitor == "validation" else lowest.train_mse
+    assert own == pytest.approx(min(curve["loss"]), rel=1e-4)
+    assert lowest.step != trained.best_step
+    stored = trained.result()
+    assert stored["least_loss_test_mse"] == lowest.test_mse != stored["test_mse"]
+
+
+def test_plain_gradient_descent():
+    recipe = Recipe(0.5, 0.03, 1.5, 0.2, batch_size=len(DATA.X), seed=5)
+    plan = Plan(steps=20, interval=20, optimiser="sgd")
+    trained = train(NETWORK, DATA, recipe, plan)
+    shape = program_shape(NETWORK, DATA, plan, recipe.batch_size)
+    start = [tuple(np.asarray(one[name], float) for name in "wb") for one in started(shape, recipe)]
+    wanted = plain_training.sgd(start, DATA.X, DATA.targets(DATA.labels), "mse", 0.5, 0.03, 20)
+    got = [layer[name] for layer in trained.weights for name in "wb"]
+    for ours, theirs in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
 def test_outputs_and_classes_must_agree():

@@ -28,3 +28,11 @@ def adam(layers, X, Y, loss, rate, decay, steps):
             step = (first[i] / (1 - 0.9**t)) / (np.sqrt(second[i] / (1 - 0.999**t)) + 1e-8)
             flat[i] = flat[i] - rate * step
     return flat
+
+
+def sgd(layers, X, Y, loss, rate, decay, steps):
+    flat = [part.copy() for layer in layers for part in layer]
+    for _ in range(steps):
+        slopes = gradient([tuple(flat[:2]), tuple(flat[2:])], X, Y, loss, decay)
+        flat = [p - rate * g for p, g in zip(flat, (g for s in slopes for g in s), strict=True)]
+    return flat

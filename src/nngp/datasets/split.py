@@ -145,11 +145,17 @@ def split(
 
 def balanced(labels: NDArray[np.integer], n: int) -> Index:
     """The rows of n labels, ascending: the first of each class, then the second of each, ..."""
+    return np.sort(in_turns(labels)[:n])
+
+
+def in_turns(labels: NDArray[np.integer]) -> Index:
+    """All rows in the order in which training sets take them: the first of each class, then the
+    second of each, ..."""
     by_class = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[by_class], labels[by_class])
     turn = np.empty(len(labels), np.intp)
     turn[by_class] = np.arange(len(labels)) - starts
-    return np.sort(np.lexsort((labels, turn))[:n])
+    return np.lexsort((labels, turn))
 
 
 def _hold_out(entry: ImageSet) -> tuple[Index, Index]:

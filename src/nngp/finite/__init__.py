@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from nngp.finite.network import FiniteNetwork as FiniteNetwork
     from nngp.finite.random_search import search as search
     from nngp.finite.recipe import Plan as Plan, Recipe as Recipe, random_recipes as random_recipes
+    from nngp.finite.screening import (
+        best_learned as best_learned,
+        finalists as finalists,
+        least_error as least_error,
+        most_accurate as most_accurate,
+    )
     from nngp.finite.training import train as train
     from nngp.finite.training_state import Training as Training
     from nngp.finite.width_comparison import (
@@ -36,6 +42,9 @@ _HOMES = {
     **dict.fromkeys(("Cell", "Found", "best_of"), "nngp.finite.cells"),
     **dict.fromkeys(("Gaps", "gaps"), "nngp.finite.gap"),
     **dict.fromkeys(("Plan", "Recipe", "random_recipes"), "nngp.finite.recipe"),
+    **dict.fromkeys(
+        ("best_learned", "finalists", "least_error", "most_accurate"), "nngp.finite.screening"
+    ),
     **dict.fromkeys(("Widths", "infinite", "widths"), "nngp.finite.width_comparison"),
     **dict.fromkeys(("Convergence", "convergence"), "nngp.finite.width_convergence"),
     "FiniteNetwork": "nngp.finite.network",

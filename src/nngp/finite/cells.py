@@ -4,7 +4,7 @@ A cell is one shape of network on one training set; its trials are runs in the s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
@@ -114,10 +114,9 @@ def rank(run: Run) -> tuple[float, float]:
 
 def shared_values(runs: Sequence[Run], *names: str) -> dict[str, Any]:
     """The values of `names` that all runs share; raise ValueError if they or the plans differ."""
-    values = {
-        name: sorted({run.config[name] for run in runs})
-        for name in (*names, *Plan.__dataclass_fields__)
-    }
+    plans = [asdict(Plan.of(run.config)) for run in runs]
+    values = {name: sorted({run.config[name] for run in runs}) for name in names}
+    values |= {name: sorted({plan[name] for plan in plans}) for name in plans[0]}
     differ = [f"{name} {' and '.join(map(str, v))}" for name, v in values.items() if len(v) > 1]
     if differ:
         raise ValueError(

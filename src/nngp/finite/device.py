@@ -7,6 +7,7 @@ from statistics import mean
 
 import jax
 
+from nngp._machine import threads
 from nngp.datasets import Split
 from nngp.finite.cells import Cell
 from nngp.finite.lanes import ProgramShape, program_shape
@@ -15,6 +16,8 @@ from nngp.finite.recipe import BATCH_SIZES, Plan
 from nngp.linsolve import CpuEngine
 
 MOST_LANES = 64
+FEWEST_LANES, FILLINGS = 8, 4
+MOST_AHEAD = 8  # programs
 SHARE = 0.7  # of the device's memory that lanes may take
 GPU = 5e13, 2e12  # operations and bytes a second, of a large one
 CPU_BYTES = 1e10
@@ -32,10 +35,21 @@ def most_lanes() -> int:
     return 1 if _is_cpu() else MOST_LANES
 
 
+def compiled_ahead() -> int:
+    """How many programs to compile while one runs: none on a CPU, whose cores are busy."""
+    return 0 if _is_cpu() else min(MOST_AHEAD, threads())
+
+
 def lanes_that_fit(shape: ProgramShape) -> int:
     """The number of lanes that the device's memory holds, at least one."""
     limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit", 8e9)
     return int(min(most_lanes(), max(1, SHARE * limit // shape.lane_bytes())))
+
+
+def lanes_for(shape: ProgramShape, networks: int) -> int:
+    """The number of lanes for so many networks. Lanes are filled several times: those that stand
+    empty while the last networks end are computed as well."""
+    return min(lanes_that_fit(shape), max(FEWEST_LANES, -(-networks // FILLINGS)))
 
 
 @contextmanager
@@ -71,7 +85,7 @@ def search_cost(
     networks = [FiniteNetwork(cell.architecture, cell.width, data.n_classes) for cell in cells]
     shapes = [program_shape(network, data, plan, max(BATCH_SIZES)) for network in networks]
     largest = max(shapes, key=ProgramShape.lane_bytes)
-    side_by_side = min(lanes or lanes_that_fit(largest), trials)
+    side_by_side = min(lanes or lanes_for(largest, trials), trials)
     points = len(data.X) + len(data.X_val) + len(data.X_test)
     held = side_by_side * largest.lane_bytes() + 4 * points * data.X.shape[1]
     monitored = len(data.X if plan.monitor == "train" else data.X_val)

@@ -7,18 +7,19 @@ The best trial of a cell is chosen on validation.
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
 from itertools import groupby, islice
 
 from nngp._numbers import whole_number
 from nngp._progress import Callback, Progress, progress_for
 from nngp.datasets import Split
 from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of, config_of
-from nngp.finite.device import device_name, most_lanes
+from nngp.finite.device import compiled_ahead, device_name, most_lanes
 from nngp.finite.network import FiniteNetwork
 from nngp.finite.recipe import Plan, Recipe, random_recipes
-from nngp.finite.training import Trainer
+from nngp.finite.training import Trainer, Trial
 from nngp.finite.training_data import TrainingData
 from nngp.runs import POLL, Run, RunStore
 
@@ -28,7 +29,7 @@ def search(
     cells: Iterable[Cell],
     data: Split,
     plan: Plan | None = None,
-    trials: int = 50,
+    trials: int | Mapping[Cell, Sequence[int]] = 50,
     seed: int = 0,
     *,
     experiment: str = EXPERIMENT,
@@ -39,9 +40,11 @@ def search(
 ) -> list[Found]:
     """Train the cells' unfinished trials, and give the best trial of each cell.
 
-    Other processes may work on the same store: trials that they have claimed are waited for, and
-    done here if they die, unless `wait` is False. Nothing new is begun after the time `until`, as
-    `time.monotonic` counts.
+    Cells may have fewer training points than the data, which then are the first of them
+    (`Split.first`); networks of one shape are trained side by side on training sets of all sizes.
+    `trials` is the number of trials of each cell, or their numbers by cell. Other processes may
+    work on the same store: trials that they have claimed are waited for, and done here if they die,
+    unless `wait` is False. Nothing new is begun after the time `until`, as `time.monotonic` counts.
 
     Examples
     --------
@@ -60,19 +63,18 @@ def search(
         raise TypeError("cells must be a list of them; pass [cell] for one")
     plan, on_device = plan or Plan(), TrainingData.of(data)
     lanes = None if lanes is None else whole_number("lanes", lanes)
-    tasks = {
-        cell: declare(store, cell, data, plan, trials, seed, experiment=experiment)
-        for cell in cells
-    }
-    keys = [key for of_cell in tasks.values() for key in of_cell]
+    tasks: dict[Cell, list[str]] = {}  # keys of all cells of a shape, under one of these cells
+    for cell in cells:
+        wanted = trials if isinstance(trials, int) else trials.get(cell, ())
+        own = declare(store, cell, data, plan, wanted, seed, experiment=experiment)
+        tasks.setdefault(replace(cell, train=len(data.X)), []).extend(own)
+    keys = [key for of_shape in tasks.values() for key in of_shape]
     with Progress("training", len(keys), progress_for(progress, math.inf)) as bar:
         left = store.pending(keys)
         bar.advance(len(keys) - left)
         while left and time.monotonic() < until:
-            for cell, of_cell in tasks.items():
-                for group in _groups(store.runs(keys=of_cell, lists=False), lanes):
-                    trainer = _trainer(cell, on_device, plan, group, lanes)
-                    _train(store, trainer, group, until, bar)
+            for trainer, group in _compiled(_trainers(store, tasks, on_device, plan, lanes), until):
+                _train(store, trainer, group, until, bar)
             before, left = left, store.pending(keys)
             if not wait:
                 break
@@ -86,21 +88,61 @@ def declare(
     cell: Cell,
     data: Split,
     plan: Plan,
-    trials: int,
+    trials: int | Sequence[int],
     seed: int = 0,
     *,
     experiment: str = EXPERIMENT,
 ) -> list[str]:
-    """Declare the runs of a cell and give their keys; more trials later add to the first ones."""
-    if (cell.dataset, cell.train) != (data.name, len(data.X)):
+    """Declare runs of a cell, so many or those with these numbers, and give their keys; more trials
+    later add to the first ones."""
+    if cell.dataset != data.name or cell.train > len(data.X):
         raise ValueError(f"the cell is {cell}, and the data are {data.name} {len(data.X)}")
-    whole_number("trials", trials)
-    recipes = islice(random_recipes(seed, cell.depth, cell.width), trials)
+    numbers = range(whole_number("trials", trials)) if isinstance(trials, int) else trials
+    recipes = list(
+        islice(random_recipes(seed, cell.depth, cell.width), max(numbers, default=-1) + 1)
+    )
     sizes = {"validation": len(data.X_val), "test": len(data.X_test)}
     shared = {**asdict(cell), **sizes, **plan.as_dict(), "search_seed": seed}
     return store.declare(
-        experiment, [{**shared, "trial": i, **recipe.as_dict()} for i, recipe in enumerate(recipes)]
+        experiment, [{**shared, "trial": i, **recipes[i].as_dict()} for i in numbers]
     )
+
+
+Work = tuple[Trainer, list[Run]]
+
+
+def _trainers(
+    store: RunStore,
+    tasks: Mapping[Cell, list[str]],
+    data: TrainingData,
+    plan: Plan,
+    lanes: int | None,
+) -> list[Work]:
+    """A trainer for each group of unfinished runs."""
+    return [
+        (_trainer(cell, data, plan, group, lanes), group)
+        for cell, keys in tasks.items()
+        for group in _groups(store.runs(keys=keys, lists=False), lanes)
+    ]
+
+
+def _compiled(work: Sequence[Work], until: float) -> Iterator[Work]:
+    """Trainers one after the other. On a GPU the next ones are compiled while one works: that takes
+    the host as long as training takes the device."""
+    ahead = compiled_ahead()
+    if not ahead:
+        yield from work
+        return
+    with ThreadPoolExecutor(ahead) as pool:
+        begun = [pool.submit(trainer.compile) for trainer, _ in work[:ahead]]
+        for i, one in enumerate(work):
+            if time.monotonic() >= until:
+                break
+            begun[i].result()
+            begun += [pool.submit(later.compile) for later, _ in work[len(begun) : i + 1 + ahead]]
+            yield one
+        for future in begun:
+            future.cancel()
 
 
 def _train(
@@ -109,13 +151,13 @@ def _train(
     """Claim, train and finish the runs of a group; after an error, release those in training."""
     held: set[str] = set()
 
-    def recipes() -> Iterator[tuple[str, Recipe]]:
+    def trials() -> Iterator[Trial]:
         for run in _claimed(store, [run.key for run in group], until):
             held.add(run.key)
-            yield run.key, Recipe(**config_of(Recipe, run))
+            yield Trial(run.key, Recipe(**config_of(Recipe, run)), run.config["train"])
 
     try:
-        for key, trained in trainer.run(recipes(), bar):
+        for key, trained in trainer.run(trials(), bar):
             store.finish(key, trained.result(), seconds=trained.seconds, device=device_name())
             held.discard(key)
     except BaseException:

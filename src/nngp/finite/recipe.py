@@ -5,11 +5,11 @@ of biases; Adam's other numbers are optax's defaults; the loss is the mean over 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -83,15 +83,18 @@ class Plan:
     loss : "mse" or "cross_entropy"
         The squared error on one-hot targets minus 1/classes, as in the paper, or the other choice.
     steps : int
-        The most steps of Adam.
+        The most steps of the optimiser.
     interval : int
         Steps from one evaluation to the next; batches are drawn anew, epoch by epoch.
     patience : int
-        Training ends after so many evaluations without a better one. Better is a higher accuracy,
-        or the same with a lower loss. The best weights are the result.
+        Training ends after so many evaluations without a better one: one of higher accuracy or of
+        lower loss than all before it. The weights of the highest accuracy are the result, of
+        equals those with the lower loss; those of the lowest loss are scored beside them.
     monitor : "validation" or "train"
         The part that the network is evaluated on. On the training set it ends once all labels are
         learned, which is how the generalisation gap is measured.
+    optimiser : "adam" or "sgd"
+        The paper's results are Adam's; SGD is plain, without momentum.
 
     Examples
     --------
@@ -105,8 +108,11 @@ class Plan:
     interval: int = 100
     patience: int = 8
     monitor: Literal["validation", "train"] = "validation"
+    optimiser: Literal["adam", "sgd"] = "adam"
 
     def __post_init__(self) -> None:
+        if self.optimiser not in ("adam", "sgd"):
+            raise ValueError(f"optimiser must be 'adam' or 'sgd', got {self.optimiser!r}")
         if self.loss not in ("mse", "cross_entropy"):
             raise ValueError(f"loss must be 'mse' or 'cross_entropy', got {self.loss!r}")
         if self.monitor not in ("validation", "train"):
@@ -120,8 +126,17 @@ class Plan:
             )
 
     def as_dict(self) -> dict[str, object]:
-        """The fields as plain values, for a run's configuration."""
-        return asdict(self)
+        """The fields as plain values, for a run's configuration. Adam is not named: runs had no
+        other optimiser before it became a choice, and keep their keys."""
+        values = asdict(self)
+        if self.optimiser == "adam":
+            del values["optimiser"]
+        return values
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> "Plan":
+        """The plan in a run's configuration."""
+        return cls(**{name: config[name] for name in cls.__dataclass_fields__ if name in config})
 
 
 def random_recipes(*seeds: int) -> Iterator[Recipe]:

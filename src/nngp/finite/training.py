@@ -10,34 +10,41 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import overload
+from typing import NamedTuple, overload
 
-import jax
 import numpy as np
+from numpy.typing import NDArray
 
 from nngp._numbers import whole_number
 from nngp._progress import Callback, Progress, progress_for
 from nngp.datasets import Split
-from nngp.finite.device import MOST_LANES, explained_memory_error, lanes_that_fit
+from nngp.finite.device import MOST_LANES, explained_memory_error, lanes_for
 from nngp.finite.lanes import (
     Lane,
     LaneSettings,
-    Layers,
     advance_lanes,
     empty_lanes,
-    evaluate_lanes,
     fill_lanes,
+    final_scores,
+    lane_arrays,
     program_shape,
     settings_of,
 )
 from nngp.finite.network import FiniteNetwork
 from nngp.finite.recipe import Plan, Recipe
 from nngp.finite.training_data import DataPart, TrainingData
-from nngp.finite.training_state import Evaluation, Training, TrainingState
+from nngp.finite.training_state import Evaluation, Scores, Training, TrainingState
 
-NamedRecipe = tuple[str, Recipe]
 States = list[TrainingState | None]  # one entry a lane, None for an empty one
 EMPTY = Recipe(weight_var=1.0, bias_var=0.0)  # for an empty lane
+
+
+class Trial(NamedTuple):
+    """A recipe, the number of training points, and the name that its result is given under."""
+
+    name: str
+    recipe: Recipe
+    points: int
 
 
 @overload
@@ -108,14 +115,14 @@ def train(
     largest, count = max(recipe.batch_size for recipe in wanted), len(wanted)
     on_device = TrainingData.of(data)
     trainer = Trainer(network, on_device, plan or Plan(), largest, lanes, count, keep_weights=True)
-    names = [str(i) for i in range(count)]
+    trials = [Trial(str(i), recipe, len(data.X)) for i, recipe in enumerate(wanted)]
     with Progress("training", count, progress_for(progress, math.inf)) as bar:
-        trained = dict(trainer.run(zip(names, wanted, strict=True), bar))
-    return [trained[name] for name in names]
+        trained = dict(trainer.run(trials, bar))
+    return [trained[trial.name] for trial in trials]
 
 
 class Trainer:
-    """Trains networks of one shape on one split of the data.
+    """Trains networks of one shape, on the training set of a split or on the first of its points.
 
     `largest_batch` is the largest batch size to come, `expected` the number of networks: no more
     lanes than that are made.
@@ -133,24 +140,34 @@ class Trainer:
     ) -> None:
         self.plan, self._data, self._keep_weights = plan, data, keep_weights
         self.shape = program_shape(network, data.data, plan, largest_batch)
-        most = lanes_that_fit(self.shape) if lanes is None else whole_number("lanes", lanes)
+        most = lanes_for(self.shape, expected) if lanes is None else whole_number("lanes", lanes)
         self.lanes = min(most, expected)
         self._monitor: DataPart = getattr(data, plan.monitor)
 
-    def run(self, recipes: Iterable[NamedRecipe], bar: Progress) -> Iterator[tuple[str, Training]]:
-        """Train a network for each named recipe; yield it under that name when it has ended.
+    def compile(self) -> None:
+        """Compile the programs, so that `run` begins at once; may be called in another thread."""
+        settings = self._settings([None] * self.lanes)
+        lanes, marked = lane_arrays(self.shape, settings), np.zeros(self.lanes, bool)
+        fill_lanes.lower(self.shape, lanes, marked, settings).compile()
+        train, monitor = self._data.train, self._monitor
+        advance_lanes.lower(self.shape, lanes, settings, train, monitor).compile()
+        number = np.int32(0)
+        final_scores.lower(self.shape, lanes, number, number, self._data.parts).compile()
 
-        Recipes are taken one by one, as lanes become free. `bar` counts networks.
+    def run(self, trials: Iterable[Trial], bar: Progress) -> Iterator[tuple[str, Training]]:
+        """Train a network for each trial; yield it under the trial's name when it has ended.
+
+        Trials are taken one by one, as lanes become free. `bar` counts networks.
         """
         with explained_memory_error(self.lanes):
-            yield from self._run(iter(recipes), bar)
+            yield from self._run(iter(trials), bar)
 
-    def _run(self, recipes: Iterator[NamedRecipe], bar: Progress) -> Iterator[tuple[str, Training]]:
+    def _run(self, trials: Iterator[Trial], bar: Progress) -> Iterator[tuple[str, Training]]:
         states: States = [None] * self.lanes
         lanes: Lane | None = None
         while True:
             start = time.perf_counter()
-            fresh = _take(states, recipes)
+            fresh = _take(states, trials)
             if not any(states):
                 return
             if fresh or lanes is None:
@@ -163,25 +180,30 @@ class Trainer:
                     bar.advance(state.progress(self.plan))
                 if state and state.ended(self.plan):
                     states[i] = None
-                    yield state.name, self._training(state, lanes.best, i)
+                    yield state.name, self._training(state, lanes, i)
 
     def _settings(self, states: States) -> LaneSettings:
         """Settings of all lanes; no batch is larger than the padded one."""
         recipes = [state.recipe if state else EMPTY for state in states]
         most = self.shape.batch
-        return settings_of([replace(r, batch_size=min(r.batch_size, most)) for r in recipes])
+        fitting = [replace(r, batch_size=min(r.batch_size, most)) for r in recipes]
+        return settings_of(fitting, [state.points if state else most for state in states])
 
     def _filled(self, lanes: Lane | None, fresh: list[int], settings: LaneSettings) -> Lane:
-        sizes = self.shape.sizes
         marked = np.isin(np.arange(self.lanes), fresh)
-        return fill_lanes(sizes, lanes or empty_lanes(sizes, settings), marked, settings)
+        filled: Lane = fill_lanes(
+            self.shape, lanes or empty_lanes(self.shape, settings), marked, settings
+        )
+        return filled
 
     def _advanced(self, lanes: Lane, settings: LaneSettings) -> tuple[Lane, list[Evaluation]]:
         """The lanes some steps further, and their evaluations."""
         out = advance_lanes(self.shape, lanes, settings, self._data.train, self._monitor)
-        accuracy = np.asarray(out.score.right) / len(self._monitor.X)
-        rows = np.column_stack([out.train_loss, accuracy, out.score.loss, out.better]).tolist()
-        return out.lanes, [Evaluation(*row) for row in rows]
+        on_training = self.plan.monitor == "train"
+        counted = settings.points if on_training else len(self._monitor.X)
+        accuracy = np.asarray(out.score.right) / counted
+        columns = out.train_loss, accuracy, out.score.loss, out.better, out.lower
+        return out.lanes, [Evaluation(*row) for row in np.column_stack(columns).tolist()]
 
     def _record(self, states: States, seen: list[Evaluation], seconds: float) -> None:
         """Add an evaluation to every network; they share the time it took."""
@@ -190,32 +212,44 @@ class Trainer:
             state.record(self.plan.interval, one)
             state.seconds += seconds / len(pairs)
 
-    def _training(self, state: TrainingState, best: Layers, lane: int) -> Training:
-        layers = jax.tree.map(lambda stacked: stacked[lane : lane + 1], best)
-        scores = {}
-        for name, short in (("train", "train"), ("validation", "val"), ("test", "test")):
-            part: DataPart = getattr(self._data, name)
-            score, error = evaluate_lanes(self.shape.activation, self.shape.loss, layers, part)
-            scores[f"{short}_accuracy"] = max(int(score.right[0]), 0) / len(part.X)
-            scores[f"{short}_mse"] = float(error[0])
-        kept = jax.tree.map(lambda one: np.asarray(one[0]), layers) if self._keep_weights else None
+    def _training(self, state: TrainingState, lanes: Lane, lane: int) -> Training:
+        best, lowest = self._scores(state, lanes, lane)
         return Training(
             recipe=state.recipe,
-            **scores,
-            best_step=state.best_step,
+            **{name: value for name, value in best._asdict().items() if name != "step"},
+            best_step=best.step,
             steps=state.steps,
             overflowed=state.overflowed,
             seconds=state.seconds,
             curve=state.curve,
-            weights=kept,
+            least_loss=lowest,
+            weights=self._weights(lanes, lane),
         )
 
+    def _scores(self, state: TrainingState, lanes: Lane, lane: int) -> tuple[Scores, Scores]:
+        """Scores of the best weights by accuracy and by loss."""
+        place, points = np.int32(lane), np.int32(state.points)
+        found = np.asarray(final_scores(self.shape, lanes, place, points, self._data.parts), float)
+        counts = [state.points, *(len(part.X) for part in self._data.parts[1:])]
+        accuracy, error = np.maximum(found[..., 0], 0) / counts, found[..., 1]
+        best, lowest = np.hstack([accuracy, error]).tolist()
+        return Scores._make([*best, state.best_step]), Scores._make([*lowest, state.lowest_step])
 
-def _take(states: States, recipes: Iterator[NamedRecipe]) -> list[int]:
+    def _weights(self, lanes: Lane, lane: int) -> list[dict[str, NDArray[np.float32]]] | None:
+        """The best weights by accuracy, if they are kept."""
+        if not self._keep_weights:
+            return None
+        return [
+            {name: np.asarray(stacked[lane]) for name, stacked in layer.items()}
+            for layer in lanes.by_accuracy.layers
+        ]
+
+
+def _take(states: States, trials: Iterator[Trial]) -> list[int]:
     """Begin new trainings in the lanes that are free; gives the lanes that got one."""
     free = [i for i, state in enumerate(states) if state is None]
     fresh = []
-    for i, (name, recipe) in zip(free, recipes, strict=False):
-        states[i] = TrainingState(name, recipe)
+    for i, trial in zip(free, trials, strict=False):
+        states[i] = TrainingState(*trial)
         fresh.append(i)
     return fresh

@@ -1,4 +1,8 @@
-"""The data that networks are trained on, checked and on the device."""
+"""The data that networks are trained on, checked and on the device.
+
+Training rows are in the order in which smaller training sets take them, so that the first n rows
+are the training set of n points.
+"""
 
 from typing import NamedTuple
 
@@ -8,6 +12,7 @@ from numpy.typing import NDArray
 
 from nngp._arrays import DeviceArray
 from nngp.datasets import Split
+from nngp.datasets.split import in_turns
 
 
 class DataPart(NamedTuple):
@@ -26,15 +31,30 @@ class TrainingData(NamedTuple):
     validation: DataPart
     test: DataPart
 
+    @property
+    def parts(self) -> tuple[DataPart, DataPart, DataPart]:
+        """Training, validation and test part."""
+        return self.train, self.validation, self.test
+
     @classmethod
     def of(cls, data: Split) -> "TrainingData":
         """Check a split and copy it to the device, once for all networks."""
         parts = {
-            "training": (data.X, data.labels),
+            "training": _in_turns(data.X, data.labels),
             "validation": (data.X_val, data.labels_val),
             "test": (data.X_test, data.labels_test),
         }
         return cls(data, *(_checked(data, name, *part) for name, part in parts.items()))
+
+
+def _in_turns(
+    X: NDArray[np.float64], labels: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Training rows in the order of growing training sets; as they are if they are not valid."""
+    if labels.dtype.kind not in "iu" or len(X) != len(labels):
+        return X, labels
+    order = in_turns(labels)
+    return X[order], labels[order]
 
 
 def _checked(data: Split, name: str, X: NDArray[np.float64], labels: NDArray[np.int64]) -> DataPart:

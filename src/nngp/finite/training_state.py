@@ -8,15 +8,29 @@ from numpy.typing import NDArray
 
 from nngp.finite.recipe import Plan, Recipe
 
+LEAST_LOSS = "least_loss_"  # before the names of scores of the weights with the lowest loss
 LearningCurve = dict[str, list[float | None]]
+
+
+class Scores(NamedTuple):
+    """Accuracies and mean squared errors of some weights, and the step that they were found at."""
+
+    train_accuracy: float
+    val_accuracy: float
+    test_accuracy: float
+    train_mse: float
+    val_mse: float
+    test_mse: float
+    step: int
 
 
 @dataclass(frozen=True)
 class Training:
     """A trained network: its accuracies and errors, its learning curve, and its weights if kept.
 
-    Accuracies and mean squared errors are those of the weights that did best on the monitored part,
-    found at `best_step` of `steps`. `curve` has one entry for each evaluation: step, mean loss on
+    Accuracies and mean squared errors are those of the weights that had the highest accuracy on the
+    monitored part, found at `best_step` of `steps`. `least_loss` has the scores of those with the
+    lowest loss on it. `curve` has one entry for each evaluation: step, mean loss on
     batches since the last evaluation, then accuracy and loss on the monitored part.
 
     Examples
@@ -43,12 +57,16 @@ class Training:
     overflowed: bool
     seconds: float
     curve: LearningCurve
+    least_loss: Scores
     weights: list[dict[str, NDArray[np.float32]]] | None = field(default=None, repr=False)
 
     def result(self) -> dict[str, object]:
-        """The values that a store of runs keeps."""
-        skipped = ("recipe", "weights", "seconds")
-        return {name: value for name, value in vars(self).items() if name not in skipped}
+        """The values that a store of runs keeps, those of the lowest loss under names of their
+        own."""
+        skipped = ("recipe", "weights", "seconds", "least_loss")
+        own = {name: value for name, value in vars(self).items() if name not in skipped}
+        others = self.least_loss._asdict().items()
+        return own | {f"{LEAST_LOSS}{name}": value for name, value in others}
 
 
 class Evaluation(NamedTuple):
@@ -57,7 +75,8 @@ class Evaluation(NamedTuple):
     train_loss: float
     accuracy: float
     loss: float
-    better: bool
+    better: bool  # the most accurate so far; of equals the lower loss
+    lower: bool  # the lowest loss so far
 
 
 def _empty_curve() -> LearningCurve:
@@ -70,10 +89,12 @@ class TrainingState:
 
     name: str
     recipe: Recipe
+    points: int  # training points
     curve: LearningCurve = field(default_factory=_empty_curve)
     steps: int = 0
     best: float = 0.0  # accuracy
     best_step: int = 0
+    lowest_step: int = 0
     waited: int = 0
     overflowed: bool = False
     seconds: float = 0.0
@@ -86,9 +107,11 @@ class TrainingState:
         self.curve["train_loss"].append(_rounded(seen.train_loss))
         self.curve["accuracy"].append(None if self.overflowed else _rounded(seen.accuracy))
         self.curve["loss"].append(_rounded(seen.loss))
-        self.waited = 0 if seen.better else self.waited + 1
+        self.waited = 0 if seen.better or seen.lower else self.waited + 1
         if seen.better:
             self.best, self.best_step = seen.accuracy, self.steps
+        if seen.lower:
+            self.lowest_step = self.steps
 
     def progress(self, plan: Plan) -> float:
         """The share of a whole training that ended with the last evaluation."""

@@ -1,0 +1,88 @@
+"""Screening: all trials are trained for few steps, the best of them for many. Needs no JAX.
+
+Most recipes that are drawn from the paper's ranges fail within some hundred steps. So a search may
+be done twice: with a plan of few steps, then with one of many for the finalists, from the start.
+What is compared and shown are networks of the plan with the most steps.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+
+from nngp.finite.cells import Cell, config_of
+from nngp.finite.recipe import Plan
+from nngp.finite.training_state import LEAST_LOSS
+from nngp.runs import Run
+
+Rank = Callable[[Run], float]  # larger for a better run
+
+
+def finalists(runs: Sequence[Run], count: int, *ranks: Rank) -> dict[Cell, list[int]]:
+    """The numbers of the best trials by cell: for each training set, activation and width, all
+    depths together, the best `count` finished runs by each of the ranks.
+
+    Examples
+    --------
+    >>> import os, tempfile, nngp
+    >>> from nngp import finite
+    >>> digits = nngp.datasets.split("digits", 100)
+    >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
+    >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> short, plan = finite.Plan(steps=10, interval=10), finite.Plan(steps=40, interval=10)
+    >>> _ = finite.search(store, [cell], digits, short, trials=4, progress=False)
+    >>> best = finite.finalists(store.runs("finite"), 1, finite.most_accurate)
+    >>> found = finite.search(store, best, digits, plan, best, progress=False)
+    >>> found[0].trials, found[0].result["steps"]
+    (1, 40)
+    >>> store.close()
+    """
+    done = sorted((run for run in runs if run.status == "done"), key=_row)
+    chosen: set[tuple[Cell, int]] = set()
+    for _, group in groupby(done, key=_row):
+        own = list(group)
+        for rank in ranks:
+            best = sorted(own, key=rank, reverse=True)[:count]
+            chosen |= {(Cell(**config_of(Cell, run)), run.config["trial"]) for run in best}
+    by_cell: dict[Cell, list[int]] = {}
+    for cell, trial in sorted(chosen):
+        by_cell.setdefault(cell, []).append(trial)
+    return by_cell
+
+
+def most_accurate(run: Run) -> float:
+    """The highest accuracy on validation."""
+    return float(_result(run)["val_accuracy"])
+
+
+def least_error(run: Run) -> float:
+    """The negative of the lowest mean squared error on validation."""
+    result = _result(run)
+    return -float(result.get(f"{LEAST_LOSS}val_mse", result["val_mse"]))
+
+
+def best_learned(run: Run) -> float:
+    """The accuracy on the training set."""
+    return float(_result(run)["train_accuracy"])
+
+
+def longest(runs: Sequence[Run]) -> list[Run]:
+    """The runs of each training set that were trained by the plan with the most steps."""
+    most: dict[tuple[str, int], int] = {}
+    for run in runs:
+        name = run.config["dataset"], run.config["train"]
+        most[name] = max(Plan.of(run.config).steps, most.get(name, 0))
+    return [
+        run
+        for run in runs
+        if Plan.of(run.config).steps == most[run.config["dataset"], run.config["train"]]
+    ]
+
+
+def _row(run: Run) -> tuple[str, int, str, int]:
+    """Training set, activation and width."""
+    config = run.config
+    return config["dataset"], config["train"], config["activation"], config["width"]
+
+
+def _result(run: Run) -> Mapping[str, float]:
+    assert run.result is not None
+    return run.result
