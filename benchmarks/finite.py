@@ -1,14 +1,14 @@
 """Random search over finite networks on MNIST and CIFAR-10, and the generalisation gap (GPU-sized).
 
-    python benchmarks/finite.py --data DIR --store runs.db --stage screen --dataset mnist --minutes 5
-    python benchmarks/finite.py --data DIR --store runs.db --stage train --dataset mnist --minutes 9
+    python benchmarks/finite.py --data DIR --store runs.db --stage screen --dataset mnist
+    python benchmarks/finite.py --data DIR --store runs.db --stage train --minutes 9 --dataset mnist
     python benchmarks/finite.py --data DIR --store runs.db --stage gap --minutes 5
     python benchmarks/finite.py --store runs.db --publish paper/measured
     python benchmarks/finite.py --store paper/measured/finite.db.gz --pictures docs/pictures
 
-Every training size of the paper's table, both of its activations. `screen` trains all trials for few
-steps, `train` the best of them for as long as they improve, chosen among the runs of the store. The
-first three work until the time is over, and resume when called again; several may share a store.
+Every training size of the paper's table, both of its activations. `screen` trains all trials for
+few steps, `train` the best of them for as long as they improve, chosen among the runs of the store.
+The first three work until the time is over, and resume when called again; several may share one.
 --publish packs the finished runs without their learning curves into FOLDER/finite.db.gz, and writes
 the best network of every cell, by validation, beside the paper's rows into FOLDER/finite.csv.
 --pictures draws figures 1 and 2.
@@ -22,19 +22,23 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 from nngp import datasets, plots
 from nngp.finite import gap
-from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of, config_of
-from nngp.finite.random_search import search
-from nngp.finite.recipe import Plan
-from nngp.finite.screening import (
+from nngp.finite.cells import (
+    EXPERIMENT,
+    Cell,
+    Found,
     best_learned,
-    finalists,
+    best_of,
+    cell_of,
     least_error,
-    longest,
     most_accurate,
 )
+from nngp.finite.random_search import search
+from nngp.finite.recipe import Plan
+from nngp.finite.screening import finalists, longest
 from nngp.finite.width_comparison import INFINITE_EXPERIMENT
 from nngp.paper.published import published_row
 from nngp.paper.scope import ACTIVATIONS, default_sizes
@@ -51,7 +55,10 @@ GAP_SIZE = 10_000
 GAP_TRIALS = {100: 20, 200: 20, 500: 20, 1000: 20, 2000: 20, 5000: 8}
 GAP_FINALISTS = {100: 10, 200: 10, 500: 10, 1000: 10, 2000: 6, 5000: 4}
 GAP_STEPS = 600, 24_000
-GAP_WIDEST = {"adam": 5000, "sgd": 2000}  # plain descent needs several times the steps
+GAP_WIDEST: dict[Literal["adam", "sgd"], int] = {
+    "adam": 5000,
+    "sgd": 2000,
+}  # plain descent needs several times the steps
 
 
 def main() -> None:
@@ -128,10 +135,6 @@ def search_gap(
     begin = time.monotonic()
     search(store, trials, data, plan, trials, experiment=gap.EXPERIMENT, until=until, wait=False)
     print(f"gap {plan}: {time.monotonic() - begin:.1f} s", flush=True)
-
-
-def cell_of(run: Run) -> Cell:
-    return Cell(**config_of(Cell, run))
 
 
 def is_screening(run: Run) -> bool:

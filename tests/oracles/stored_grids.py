@@ -59,7 +59,9 @@ def put_setting(store, paper, kernel, accuracy, **more):
     put(store, "setting", config, {"test_accuracy": accuracy, "test_mse": 0.01})
 
 
-def put_trial(store, dataset, train, activation, depth, width, trial, val, test, **more):
+def put_trial(
+    store, dataset, train, activation, depth, width, trial, val, test, lowest=None, **more
+):
     """One finite network."""
     config = {
         **{"dataset": dataset, "train": train, "activation": activation, "depth": depth},
@@ -67,7 +69,7 @@ def put_trial(store, dataset, train, activation, depth, width, trial, val, test,
         **{"monitor": "validation", "trial": trial, "weight_var": 1.234, "bias_var": 0.5, **more},
     }
     result = {"val_accuracy": val, "val_mse": 0.1, "test_accuracy": test, "test_mse": 1 - test}
-    put(store, "finite", config, result)
+    put(store, "finite", config, {**result, **(lowest or {})})
 
 
 def put_line(store, activation, line=(1.0, 2.0, 3.0), points=4):

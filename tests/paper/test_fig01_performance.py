@@ -48,8 +48,10 @@ def test_sizes_and_widths(store):
     relu, tanh = data.curves
     best = best_row(made)
     point = relu.infinite[0]
-    assert (point.at, point.accuracy, point.mse, point.networks) == (
-        *(1000, best["test_accuracy"], best["test_mse"]),
+    lowest = min(made, key=lambda row: row["val_mse"])
+    assert lowest["test_mse"] != best["test_mse"]
+    assert (point.at, point.accuracy, point.mse, point.careless_mse, point.networks) == (
+        *(1000, best["test_accuracy"], lowest["test_mse"], best["test_mse"]),
         18,
     )
     assert [point.at for point in relu.infinite] == [1000, 2000]
@@ -62,39 +64,46 @@ def test_sizes_and_widths(store):
     assert [point.accuracy for point in tanh.paper_infinite] == papers
     finite = [published_row("mnist", n, "relu", finite=True).test_accuracy for n in SCOPE.sizes]
     assert [point.accuracy for point in relu.paper_finite] == finite
-    assert data.train == 1000
-    (line,) = data.widths
-    assert line.activation == "relu"
-    assert line.depths == (2,)  # the one that both widths have
-    assert [(p.at, p.accuracy, p.networks) for p in line.points] == [(8, 0.65, 1), (64, 0.85, 1)]
-    assert line.level == point
+    (line,) = data.widths  # on the one training set that both were tried on
+    assert (line.activation, line.train, line.level) == ("relu", 1000, point)
+    assert [(p.at, p.accuracy, p.networks) for p in line.points] == [(8, 0.65, 2), (64, 0.85, 1)]
+    wrong = 1 - best["test_accuracy"]
+    assert line.ratios(fig01_performance.WRONG) == pytest.approx([0.35 / wrong, 0.15 / wrong])
 
 
-def test_widths_are_compared_at_the_same_depths(store):
-    """Two widths of three have been tried at two depths, so the third is left out; at a third
-    depth one of them is alone."""
-    few, more = ((1, 8, 0.91), (2, 8, 0.92)), ((1, 64, 0.93), (2, 64, 0.92), (3, 64, 0.99))
-    for depth, width, accuracy in (*few, *more, (1, 256, 0.9)):
-        put_trial(store, "mnist", 1000, "relu", depth, width, 0, accuracy, accuracy)
-    (line,) = read(store, SCOPE).widths
-    assert line.depths == (1, 2)
-    assert [(p.at, p.accuracy, p.networks) for p in line.points] == [(8, 0.92, 2), (64, 0.93, 2)]
+def test_errors_are_of_networks_chosen_by_error(store):
+    """The most accurate network does not have the lowest error; nor do its own weights."""
+    put_grid(store, SCOPE, 1000, "relu", 1)
+    found = {"least_loss_val_accuracy": 0.8, "least_loss_test_accuracy": 0.8}
+    errors = {"least_loss_val_mse": 0.04, "least_loss_test_mse": 0.05}
+    put_trial(store, "mnist", 1000, "relu", 1, 8, 0, 0.9, 0.91, {**found, **errors})
+    errors = {"least_loss_val_mse": 0.03, "least_loss_test_mse": 0.02}
+    put_trial(store, "mnist", 1000, "relu", 1, 8, 1, 0.8, 0.81, {**found, **errors})
+    put_trial(store, "mnist", 1000, "relu", 1, 8, 2, 0.99, 0.99, steps=100)  # only screened
+    (point,) = read(store, SCOPE).curves[0].finite
+    assert (point.accuracy, point.mse) == (0.91, 0.02)
+    assert point.careless_mse == pytest.approx(0.09)
+    assert point.networks == 3
 
 
-def test_there_is_no_level_where_the_infinite_network_was_not_run(store):
+def test_which_end_is_nearer_to_the_infinite_network():
+    level = fig01_performance.Point(100, 0.9, 0.1, 0.1, 1)
+
+    def line(*errors):
+        points = [fig01_performance.Point(i, 0.5, e, e, 1) for i, e in enumerate(errors)]
+        return fig01_performance.WidthLine("relu", 100, tuple(points), level)
+
+    lines = line(0.4, 0.9, 0.2), line(0.025, 0.05), line(0.1, 0.2), line(0.3)
+    data = fig01_performance.Performance("mnist", (), lines)
+    near, (first, last), count = fig01_performance.nearer(data, fig01_performance.ERROR)
+    assert (near, count) == (2, 3)  # one line has no ends
+    assert (first, last) == pytest.approx((1.0, 2 ** (1 / 3)))
+
+
+def test_there_is_no_line_where_the_infinite_network_was_not_run(store):
     put_trial(store, "mnist", 1000, "relu", 1, 8, 0, 0.7, 0.75)
     put_grid(store, SCOPE, 2000, "relu", 1)
-    (line,) = read(store, SCOPE).widths
-    assert line.level is None
-
-
-def test_widths_are_of_the_largest_set_with_something_to_compare(store):
-    for train in (100, 1000, 2000):
-        put_trial(store, "mnist", train, "relu", 1, 8, 0, 0.7, 0.75)
-    assert read(store, SCOPE).train == 2000  # nothing to compare yet
-    put_grid(store, SCOPE, 100, "tanh", 1)
-    put_grid(store, SCOPE, 1000, "relu", 1)
-    assert read(store, SCOPE).train == 1000
+    assert read(store, SCOPE).widths == ()
 
 
 def test_sizes_without_grids_or_networks(store):
@@ -102,7 +111,7 @@ def test_sizes_without_grids_or_networks(store):
         read(store, SCOPE)
     put_grid(store, SCOPE, 100, "erf", 50)
     data = read(store, SCOPE)
-    assert (data.train, data.widths) == (None, ())
+    assert data.widths == ()
     (curve,) = data.curves
     assert (curve.activation, curve.paper_infinite, curve.finite) == ("erf", (), ())
 
@@ -112,11 +121,12 @@ def test_the_picture_of_sizes(store, tmp_path):
     put_grid(store, SCOPE, 1000, "relu", 1)
     alone = fig01_performance.draw(read(store, SCOPE), tmp_path / "alone.svg")
     assert len(alone.axes) == 2
-    assert "no finite networks yet" in alone.get_suptitle()
+    assert "no finite networks yet" in alone.subfigs[0].get_suptitle()
     put_trial(store, "mnist", 1000, "relu", 1, 8, 0, 0.7, 0.75)
     data = read(store, SCOPE)
     figure = fig01_performance.draw(data, tmp_path / "sizes.png")
-    above, errors, below, _ = figure.axes
+    sizes, widths = figure.subfigs
+    above, errors = sizes.axes
     lines = [tuple(line.get_ydata()) for line in above.lines]
     relu = data.curves[0]
     for points in (relu.infinite, relu.finite, relu.paper_infinite, relu.paper_finite):
@@ -127,11 +137,15 @@ def test_the_picture_of_sizes(store, tmp_path):
     ]
     hollow = [line for line in above.lines if line.get_markerfacecolor() == "none"]
     assert len(hollow) == 2
-    level = below.lines[1]
-    assert set(level.get_ydata()) == {relu.infinite[0].accuracy}
-    assert level.get_linestyle() == "--"
-    assert "best of 9; finite: best of 1 networks" in figure.get_suptitle()
+    ratio = 0.25 / (1 - relu.infinite[0].accuracy)
+    own, level = widths.axes[0].lines
+    assert own.get_ydata() == pytest.approx([ratio])
+    assert (set(level.get_ydata()), level.get_linestyle()) == ({1}, "--")
+    assert "best of 9; finite: best of 1 networks" in sizes.get_suptitle()
     low, high = above.get_ylim()
     assert all(low < value < high for line in lines for value in line)
-    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    names = [text.get_text() for text in sizes.legends[0].get_texts()]
     assert names == ["relu", "infinite", "finite", "paper"]
+    narrow = fig01_performance.draw(data, tmp_path / "narrow.png", narrow=True)
+    assert len({round(axes.get_position().x0, 2) for axes in narrow.subfigs[1].axes}) == 1
+    assert narrow.get_figwidth() < 4

@@ -130,18 +130,18 @@ def test_finite_networks_beside_the_published_ones(store):
     put_trial(store, "mnist", 1000, "relu", 2, 8, 0, 0.90, 0.91)
     put_trial(store, "mnist", 1000, "relu", 2, 8, 1, 0.80, 0.99)
     put_trial(store, "mnist", 1000, "relu", 3, 64, 0, 0.95, 0.92)
-    put_trial(store, "mnist", 1000, "relu", 3, 64, 1, 0.99, 0.98, steps=7)  # another plan
-    put_trial(store, "mnist", 2000, "relu", 3, 64, 1, 0.99, 0.97, steps=7)
+    put_trial(store, "mnist", 1000, "relu", 3, 64, 1, 0.99, 0.98, steps=700)  # screened
+    put_trial(store, "mnist", 2000, "relu", 3, 64, 1, 0.99, 0.97, steps=700)
     rows = rows_of(table2(store, SCOPE))
     found = rows[1000, "relu"].finite
-    assert (found.cell.depth, found.cell.width, found.trials) == (3, 64, 3)
+    assert (found.cell.depth, found.cell.width, found.trials) == (3, 64, 4)
     assert found.result["test_accuracy"] == 0.92
     assert rows[2000, "relu"].finite.result["test_accuracy"] == 0.97  # its plan is all there is
     columns = as_columns(rows[1000, "relu"])
     assert (columns["nn"], columns["nn_setting"], columns["nn_trials"]) == (
         0.92,
         "3-64-1.23-0.50",
-        3,
+        4,
     )
     assert columns["nn_mse"] == pytest.approx(0.08)
     assert (columns["paper_nn"], columns["paper_nn_setting"]) == (0.9252, "2-5000-3.19-0.00")

@@ -63,7 +63,10 @@ def test_the_best_by_validation_of_every_width(store):
 
 def test_plans_are_not_mixed(store):
     put(store, "finite", *trial(64, 0, 0.99, 0.99, steps=200))
-    with pytest.raises(ValueError, match=r"the runs differ \(steps 200 and 3000\)"):
+    longest = widths(store, "clouds", 60, "relu", depths=[2])
+    assert longest.curves[0].found[-1].result["test_accuracy"] == 0.85
+    put(store, "finite", *trial(64, 0, 0.99, 0.99, patience=3))
+    with pytest.raises(ValueError, match=r"the runs differ \(patience 3 and 8\)"):
         widths(store, "clouds", 60, "relu", depths=[2])
     chosen = widths(store, "clouds", 60, "relu", depths=[2], plan=PLAN)
     assert chosen.curves[0].found[-1].result["test_accuracy"] == 0.85

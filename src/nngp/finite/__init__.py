@@ -17,18 +17,20 @@ from nngp._lazy import lazy_attributes
 from nngp.finite.requirements import need_packages
 
 if TYPE_CHECKING:
-    from nngp.finite.cells import Cell as Cell, Found as Found, best_of as best_of
+    from nngp.finite.cells import (
+        Cell as Cell,
+        Found as Found,
+        best_learned as best_learned,
+        best_of as best_of,
+        least_error as least_error,
+        most_accurate as most_accurate,
+    )
     from nngp.finite.ensemble import last_layer_ensemble as last_layer_ensemble
     from nngp.finite.gap import Gaps as Gaps, gaps as gaps
     from nngp.finite.network import FiniteNetwork as FiniteNetwork
     from nngp.finite.random_search import search as search
     from nngp.finite.recipe import Plan as Plan, Recipe as Recipe, random_recipes as random_recipes
-    from nngp.finite.screening import (
-        best_learned as best_learned,
-        finalists as finalists,
-        least_error as least_error,
-        most_accurate as most_accurate,
-    )
+    from nngp.finite.screening import finalists as finalists
     from nngp.finite.training import train as train
     from nngp.finite.training_state import Training as Training
     from nngp.finite.width_comparison import (
@@ -39,15 +41,16 @@ if TYPE_CHECKING:
     from nngp.finite.width_convergence import Convergence as Convergence, convergence as convergence
 
 _HOMES = {
-    **dict.fromkeys(("Cell", "Found", "best_of"), "nngp.finite.cells"),
+    **dict.fromkeys(
+        ("Cell", "Found", "best_learned", "best_of", "least_error", "most_accurate"),
+        "nngp.finite.cells",
+    ),
     **dict.fromkeys(("Gaps", "gaps"), "nngp.finite.gap"),
     **dict.fromkeys(("Plan", "Recipe", "random_recipes"), "nngp.finite.recipe"),
-    **dict.fromkeys(
-        ("best_learned", "finalists", "least_error", "most_accurate"), "nngp.finite.screening"
-    ),
     **dict.fromkeys(("Widths", "infinite", "widths"), "nngp.finite.width_comparison"),
     **dict.fromkeys(("Convergence", "convergence"), "nngp.finite.width_convergence"),
     "FiniteNetwork": "nngp.finite.network",
+    "finalists": "nngp.finite.screening",
     "last_layer_ensemble": "nngp.finite.ensemble",
     "search": "nngp.finite.random_search",
     "Training": "nngp.finite.training_state",

@@ -3,7 +3,7 @@
 A cell is one shape of network on one training set; its trials are runs in the store.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
@@ -11,9 +11,11 @@ from typing import Any
 from nngp._numbers import whole_number
 from nngp.architecture import Architecture, as_activation
 from nngp.finite.recipe import Plan, Recipe
+from nngp.finite.training_state import LEAST_LOSS
 from nngp.runs import Run
 
 EXPERIMENT = "finite"
+Rank = Callable[[Run], Any]  # larger for a better run
 
 
 @dataclass(frozen=True, order=True)
@@ -83,8 +85,8 @@ class Found:
         return self.best.result or {}
 
 
-def best_of(runs: Sequence[Run]) -> list[Found]:
-    """Choose the best finished run of every cell, by validation; ties go to the lower error.
+def best_of(runs: Sequence[Run], rank: "Rank | None" = None) -> list[Found]:
+    """Choose the best finished run of every cell, by validation accuracy or another rank.
 
     The runs should be those of one plan, as networks trained longer may do better.
 
@@ -101,15 +103,34 @@ def best_of(runs: Sequence[Run]) -> list[Found]:
     True
     >>> store.close()
     """
-    done = sorted((run for run in runs if run.status == "done"), key=_cell_of)
-    cells = [(cell, list(group)) for cell, group in groupby(done, key=_cell_of)]
-    return [Found(cell, len(group), max(group, key=rank)) for cell, group in cells]
+    done = sorted((run for run in runs if run.status == "done"), key=cell_of)
+    cells = [(cell, list(group)) for cell, group in groupby(done, key=cell_of)]
+    return [Found(cell, len(own), max(own, key=rank or most_accurate)) for cell, own in cells]
 
 
-def rank(run: Run) -> tuple[float, float]:
-    """Validation accuracy and negative error: larger in a better run."""
+def most_accurate(run: Run) -> tuple[float, float]:
+    """Validation accuracy, of equals the negative error: larger in a better run."""
     result = run.result or {}
     return result["val_accuracy"], -result["val_mse"]
+
+
+def least_error(run: Run) -> float:
+    """The negative of the lowest validation error: larger in a better run."""
+    return -scores_of(run, "error")["val_mse"]
+
+
+def best_learned(run: Run) -> float:
+    """The accuracy on the training set: larger in a better run."""
+    return float((run.result or {})["train_accuracy"])
+
+
+def scores_of(run: Run, by: str) -> dict[str, float]:
+    """Accuracies and errors of the weights that had the highest validation accuracy, or ("error")
+    the lowest validation loss. Runs of old had the former only."""
+    result = run.result or {}
+    prefix = LEAST_LOSS if by == "error" and f"{LEAST_LOSS}val_mse" in result else ""
+    parts = [f"{part}_{score}" for part in ("val", "test") for score in ("accuracy", "mse")]
+    return {name: result[f"{prefix}{name}"] for name in parts}
 
 
 def shared_values(runs: Sequence[Run], *names: str) -> dict[str, Any]:
@@ -131,5 +152,6 @@ def config_of(kind: type[Cell | Recipe], run: Run) -> dict[str, Any]:
     return {name: run.config[name] for name in kind.__dataclass_fields__}
 
 
-def _cell_of(run: Run) -> Cell:
+def cell_of(run: Run) -> Cell:
+    """The cell of a run."""
     return Cell(**config_of(Cell, run))

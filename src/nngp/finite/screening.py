@@ -5,15 +5,12 @@ be done twice: with a plan of few steps, then with one of many for the finalists
 What is compared and shown are networks of the plan with the most steps.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
-from nngp.finite.cells import Cell, config_of
+from nngp.finite.cells import Cell, Rank, cell_of
 from nngp.finite.recipe import Plan
-from nngp.finite.training_state import LEAST_LOSS
 from nngp.runs import Run
-
-Rank = Callable[[Run], float]  # larger for a better run
 
 
 def finalists(runs: Sequence[Run], count: int, *ranks: Rank) -> dict[Cell, list[int]]:
@@ -41,27 +38,11 @@ def finalists(runs: Sequence[Run], count: int, *ranks: Rank) -> dict[Cell, list[
         own = list(group)
         for rank in ranks:
             best = sorted(own, key=rank, reverse=True)[:count]
-            chosen |= {(Cell(**config_of(Cell, run)), run.config["trial"]) for run in best}
+            chosen |= {(cell_of(run), run.config["trial"]) for run in best}
     by_cell: dict[Cell, list[int]] = {}
     for cell, trial in sorted(chosen):
         by_cell.setdefault(cell, []).append(trial)
     return by_cell
-
-
-def most_accurate(run: Run) -> float:
-    """The highest accuracy on validation."""
-    return float(_result(run)["val_accuracy"])
-
-
-def least_error(run: Run) -> float:
-    """The negative of the lowest mean squared error on validation."""
-    result = _result(run)
-    return -float(result.get(f"{LEAST_LOSS}val_mse", result["val_mse"]))
-
-
-def best_learned(run: Run) -> float:
-    """The accuracy on the training set."""
-    return float(_result(run)["train_accuracy"])
 
 
 def longest(runs: Sequence[Run]) -> list[Run]:
@@ -77,12 +58,14 @@ def longest(runs: Sequence[Run]) -> list[Run]:
     ]
 
 
+def count_trials(runs: Sequence[Run]) -> int:
+    """Number of different trials, however many plans each was trained by."""
+    return len(
+        {(cell_of(run), run.config.get("trial"), run.config.get("search_seed")) for run in runs}
+    )
+
+
 def _row(run: Run) -> tuple[str, int, str, int]:
     """Training set, activation and width."""
     config = run.config
     return config["dataset"], config["train"], config["activation"], config["width"]
-
-
-def _result(run: Run) -> Mapping[str, float]:
-    assert run.result is not None
-    return run.result

@@ -17,6 +17,7 @@ from nngp.architecture.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE, evenly_sp
 from nngp.datasets import Split
 from nngp.finite.cells import EXPERIMENT, Found, best_of, shared_values
 from nngp.finite.recipe import Plan
+from nngp.finite.screening import longest
 from nngp.linsolve import choose_engine
 from nngp.posterior import Sweep, condition
 from nngp.runs import Run, RunStore
@@ -74,7 +75,7 @@ def widths(
     depths: Sequence[int] | None = None,
     plan: Plan | None = None,
 ) -> Widths:
-    """Read the finished runs of all widths; without `plan`, the store must have one plan only.
+    """Read the finished runs of all widths; without `plan`, those of the plan with the most steps.
 
     Examples
     --------
@@ -93,6 +94,8 @@ def widths(
     where = {"dataset": dataset, "train": train, "activation": activation}
     own = {**where, **(plan.as_dict() if plan else {})}
     runs = store.runs(experiment=EXPERIMENT, status="done", where=own, lists=False)
+    if plan is None:
+        runs = longest(runs)
     if depths is not None:
         runs = [run for run in runs if run.config["depth"] in depths]
     if not runs:

@@ -1,6 +1,11 @@
-"""Figure 1: accuracy and error against the number of training points, and against the width."""
+"""Figure 1: accuracy and error against the number of training points, and against the width.
 
-from collections.abc import Sequence
+A network is chosen by what it is judged by: accuracies are those of networks with the highest
+validation accuracy, errors those of networks with the lowest validation error.
+"""
+
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,20 +15,21 @@ from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
 from nngp.errors import NothingMeasuredError
-from nngp.finite.cells import Found, best_of, rank
+from nngp.finite.cells import least_error, most_accurate, scores_of
 from nngp.finite.width_comparison import INFINITE_EXPERIMENT as SMALL_GRID
 from nngp.paper.experiment import result_of
 from nngp.paper.grids.arrays import judged_on
-from nngp.paper.grids.choice import by_validation
+from nngp.paper.grids.choice import by_error, by_validation
 from nngp.paper.grids.study import GRID_RUNS
 from nngp.paper.part import Axes, Claim, Figure, Part, Results, Style
 from nngp.paper.published import published_row
 from nngp.paper.scope import Scope
-from nngp.paper.searches import FINITE_RUNS, best_shape, best_trial, finished_trials, is_of
+from nngp.paper.searches import FINITE_RUNS, best_trial, finished_trials, is_of
 from nngp.paper.words import percent, sentence
 from nngp.runs import Run
 
 if TYPE_CHECKING:
+    from matplotlib.figure import SubFigure
     from matplotlib.lines import Line2D
 
 CLAIM = Claim(
@@ -31,19 +37,23 @@ CLAIM = Claim(
     paper="The infinitely wide network often beats trained ones, and these come closer to it the "
     "wider they are.",
     look="Above, against training points: filled marks are ours and hollow ones the paper's. "
-    "Below, against width: the dashed level is the infinite network above; do the lines come to "
-    "it? A width is shown where it was tried at the same depths as the others.",
+    "Below, against width, one line for each training size: what the best trained network of that "
+    "width has, over what the infinite network has. At 1 they are level. Accuracies are of "
+    "networks chosen by validation accuracy, errors of networks chosen by validation error; the "
+    "last column shows the errors of those chosen by accuracy.",
 )
 
 
 @dataclass(frozen=True)
 class Point:
-    """The test scores of the best network by validation, and how many it was chosen from. The
-    paper's points have neither an error nor a number of networks."""
+    """Test scores of networks chosen by validation: accuracy by accuracy, mean squared error by
+    error; `careless_mse` is the error of the one chosen by accuracy. `networks` counts those that
+    were chosen from. The paper's points have an accuracy only."""
 
     at: int  # training points, or width
     accuracy: float
     mse: float | None = None
+    careless_mse: float | None = None
     networks: int | None = None
 
 
@@ -63,23 +73,39 @@ class SizeCurve:
 
 @dataclass(frozen=True)
 class WidthLine:
-    """One activation against the width, the best of `depths` at each, and the infinite network, the
-    best of all depths that it was tried with."""
+    """Networks of one activation and training set against their width, the best of all depths at
+    each, and the infinite network, the best of all depths that it was tried with."""
 
     activation: str
-    depths: tuple[int, ...]
+    train: int
     points: Points
-    level: Point | None
+    level: Point
+
+    def ratios(self, score: "Score") -> Array:
+        """What finite networks have over what the infinite one has, by width."""
+        return np.array([score.of(point) for point in self.points]) / score.of(self.level)
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score that is lower for better networks: its words, and how it is read from a point."""
+
+    words: str
+    of: Callable[[Point], float]
+
+
+WRONG = Score("error rate", lambda point: max(1 - point.accuracy, 1e-6))
+ERROR = Score("squared error", lambda point: point.mse or math.nan)
+CARELESS = Score("squared error,\nchosen by accuracy", lambda point: point.careless_mse or math.nan)
+SCORES = WRONG, ERROR, CARELESS
 
 
 @dataclass(frozen=True)
 class Performance:
-    """Figure 1 of a data set. `train` is the training set of the widths; None if there are no
-    finite networks."""
+    """Figure 1 of a data set; there are no `widths` without finite networks."""
 
     dataset: str
     curves: tuple[SizeCurve, ...]
-    train: int | None
     widths: tuple[WidthLine, ...]
 
 
@@ -96,28 +122,20 @@ def read(results: Results) -> Performance:
             f"the store has no finished networks on {scope.dataset} with these sizes and "
             "activations; run nngp reproduce first"
         )
-    train = _training_set_of_widths({run.config["train"] for run in trials}, shown)
-    lines = [_width_line(train, curve, trials) for curve in shown] if train else []
-    return Performance(scope.dataset, shown, train, tuple(line for line in lines if line.points))
-
-
-def _training_set_of_widths(trained: set[int], curves: Sequence[SizeCurve]) -> int | None:
-    """The largest training set of finite networks on which there are infinite ones to compare them
-    with, or the largest of all."""
-    infinite = {point.at for curve in curves for point in curve.infinite}
-    return max(trained & infinite or trained, default=None)
+    lines = [_width_line(level, curve, trials) for curve in shown for level in curve.infinite]
+    return Performance(scope.dataset, shown, tuple(line for line in lines if line.points))
 
 
 def _curve(
     results: Results, activation: str, trials: Sequence[Run], small: Sequence[Run]
 ) -> SizeCurve:
     sizes = sorted(results.scope.sizes)
-    found = [best_trial(trials, train, activation) for train in sizes]
+    finite = [_finite(trials, train, activation, train) for train in sizes]
     infinite = [_infinite(results, train, activation, small) for train in sizes]
     return SizeCurve(
         activation,
         tuple(point for point in infinite if point),
-        tuple(_finite(one, one.cell.train) for one in found if one),
+        tuple(point for point in finite if point),
         _published(results.scope, activation, finite=False),
         _published(results.scope, activation, finite=True),
     )
@@ -125,21 +143,29 @@ def _curve(
 
 def _infinite(results: Results, train: int, activation: str, small: Sequence[Run]) -> Point | None:
     own = results.grids.of(train, activation)
-    for best in by_validation(own):
+    for best, lowest in zip(by_validation(own), by_error(own), strict=True):
         networks = sum(grid.networks for grid in own)
-        return Point(train, best.test_accuracy, best.test_mse, networks)
+        return Point(train, best.test_accuracy, lowest.test_mse, best.test_mse, networks)
     runs = [run for run in small if is_of(run, train, activation)]
     if not runs:
         return None
     most = max(map(judged_on, runs))
     runs = [run for run in runs if judged_on(run) == most]
-    result = result_of(max(runs, key=rank))
+    result, lowest_of = (result_of(max(runs, key=rank)) for rank in (most_accurate, least_error))
     networks = sum(len(run.config["weight_vars"]) * len(run.config["bias_vars"]) for run in runs)
-    return Point(train, result["test_accuracy"], result["test_mse"], networks)
+    errors = lowest_of["test_mse"], result["test_mse"]
+    return Point(train, result["test_accuracy"], *errors, networks)
 
 
-def _finite(found: Found, at: int) -> Point:
-    return Point(at, found.result["test_accuracy"], found.result["test_mse"], found.trials)
+def _finite(
+    trials: Sequence[Run], train: int, activation: str, at: int, width: int | None = None
+) -> Point | None:
+    best = best_trial(trials, train, activation, most_accurate, width)
+    lowest = best_trial(trials, train, activation, least_error, width)
+    if best is None or lowest is None:
+        return None
+    scores, error = scores_of(best.best, "accuracy"), scores_of(lowest.best, "error")["test_mse"]
+    return Point(at, scores["test_accuracy"], error, scores["test_mse"], best.trials)
 
 
 def _published(scope: Scope, activation: str, *, finite: bool) -> Points:
@@ -148,45 +174,39 @@ def _published(scope: Scope, activation: str, *, finite: bool) -> Points:
     return tuple(Point(row.train, row.test_accuracy) for row in rows if row)
 
 
-def _width_line(train: int, curve: SizeCurve, trials: Sequence[Run]) -> WidthLine:
-    found = best_of([run for run in trials if is_of(run, train, curve.activation)])
-    by_width: dict[int, dict[int, Found]] = {}
-    for one in found:
-        by_width.setdefault(one.cell.width, {})[one.cell.depth] = one
-    depths = _compared_depths([frozenset(own) for own in by_width.values()])
-    points = [
-        _finite(best_shape([own[depth] for depth in depths]), width)
-        for width, own in sorted(by_width.items())
-        if own.keys() >= set(depths)
-    ]
-    level = [point for point in curve.infinite if point.at == train]
-    return WidthLine(curve.activation, depths, tuple(points), level[0] if level else None)
-
-
-def _compared_depths(tried: Sequence[frozenset[int]]) -> tuple[int, ...]:
-    """The depths at which widths are compared. Only widths that were tried at all of these are
-    shown, as one that was tried at fewer would look worse than it is. Of the sets of depths that
-    widths were `tried` at, the one is taken that leaves the most shapes, then the most widths."""
-
-    def left(depths: frozenset[int]) -> tuple[int, int]:
-        widths = sum(own >= depths for own in tried)
-        return widths * len(depths), widths
-
-    most = max(tried, key=left, default=frozenset[int]())
-    return tuple(sorted(most))
+def _width_line(level: Point, curve: SizeCurve, trials: Sequence[Run]) -> WidthLine:
+    own = [run for run in trials if is_of(run, level.at, curve.activation)]
+    widths = sorted({run.config["width"] for run in own})
+    points = [_finite(own, level.at, curve.activation, width, width) for width in widths]
+    shown = tuple(point for point in points if point)
+    return WidthLine(curve.activation, level.at, shown, level)
 
 
 def finding(data: Performance) -> str:
-    """Infinite and finite networks on the largest training set, then the ends of the widths."""
+    """Infinite and finite networks on the largest training set, then which widths are nearer to the
+    infinite network."""
     parts = [f"{curve.activation} {_compared(curve)}" for curve in data.curves]
-    for line in data.widths:
-        first, last = line.points[0], line.points[-1]
-        parts.append(
-            f"{line.activation} networks of {', '.join(map(str, line.depths))} layers with "
-            f"{data.train:,} points: {percent(first.accuracy)} at width {first.at:,} and "
-            f"{percent(last.accuracy)} at width {last.at:,}"
-        )
+    for score in SCORES:
+        near, far, lines = nearer(data, score)
+        if lines:
+            parts.append(
+                f"the {score.words.replace(chr(10), ' ')} of the widest network is nearer to that "
+                f"of the infinite one than the narrowest network's in {near} of {lines} cases, in "
+                f"the mean {far[0]:.2f} times it at the narrowest and {far[1]:.2f} at the widest"
+            )
     return sentence(parts)
+
+
+def nearer(data: Performance, score: Score) -> tuple[int, tuple[float, float], int]:
+    """In how many of the lines the widest network is nearer to the infinite one than the narrowest;
+    geometric means of the ratios at both ends; the number of lines with two widths or more."""
+    ends = [line.ratios(score)[[0, -1]] for line in data.widths if len(line.points) > 1]
+    ends = [pair for pair in ends if np.isfinite(pair).all()]
+    if not ends:
+        return 0, (math.nan, math.nan), 0
+    logs = np.log(np.array(ends))
+    first, last = np.exp(logs.mean(axis=0)).tolist()
+    return int((abs(logs[:, 1]) < abs(logs[:, 0])).sum()), (first, last), len(ends)
 
 
 def _compared(curve: SizeCurve) -> str:
@@ -204,18 +224,21 @@ def _compared(curve: SizeCurve) -> str:
     return f"with {at:,} points: {reached}"
 
 
-WIDTH, HEIGHT, POINTS = 7.2, 2.6, 9  # height of a row
+WIDTH, NARROW, POINTS = 7.2, 3.8, 9
+HEIGHT, LOW = 2.6, 2.1  # of a row of panels against training points, and against width
 MARKS = "osD^v<>"  # with the colours, they tell activations apart
 INFINITE, FINITE = "--", "-"
 PAPER: Style = {"mfc": "none", "lw": 0.7, "ms": 6.5, "zorder": 1.5}
 ASIDE = 1.03  # between two activations, so that their marks lie side by side
 MARGIN = 0.06  # of the height
+SIZES = "viridis_r"  # colours of training sizes, the largest dark
 Looks = dict[str, Style]  # by activation
 
 
-def draw(data: Performance, path: str | Path | None = None) -> Figure:
-    """A colour and mark is an activation. Infinite networks are dashed, finite ones are on a whole
-    line, and the paper's numbers are hollow. Without finite networks there is no lower row."""
+def draw(data: Performance, path: str | Path | None = None, /, *, narrow: bool = False) -> Figure:
+    """Above, a colour and mark is an activation: infinite networks are dashed, finite ones are on a
+    whole line, and the paper's numbers are hollow. Below, a row is an activation, and a colour a
+    training size. Narrow, panels stand below each other."""
     import matplotlib.pyplot as plt
 
     from nngp.plots.style import COLOURS, save
@@ -224,28 +247,35 @@ def draw(data: Performance, path: str | Path | None = None) -> Figure:
         curve.activation: {"color": COLOURS[i % len(COLOURS)], "marker": MARKS[i % len(MARKS)]}
         for i, curve in enumerate(data.curves)
     }
-    rows = 2 if data.widths else 1
+    names = list(dict.fromkeys(line.activation for line in data.widths))
+    above, below = (2, len(SCORES)) if narrow else (1, 1)
+    heights = [0.9 + HEIGHT * above, *[0.5 + LOW * below] * len(names)]
     with plt.rc_context({"font.size": POINTS}):
-        figure, axes = plt.subplots(
-            *(rows, 2), figsize=(WIDTH, 0.9 + HEIGHT * rows), squeeze=False, layout="constrained"
-        )
-        for column, score in enumerate(("accuracy", "mse")):
-            _draw_sizes(axes[0, column], data, score, looks)
-            if data.widths:
-                _draw_widths(axes[1, column], data, score, looks)
-        for left, right in axes:
-            left.set_ylabel("test accuracy")
-            right.set_ylabel("test mean squared error")
-        axes[0, 1].set_xlim(axes[0, 0].get_xlim())
-        figure.suptitle(_title(data), fontsize=POINTS + 1)
-        figure.legend(
-            handles=_legend(data, looks), loc="outside lower center", ncols=7, frameon=False
-        )
+        size = NARROW if narrow else WIDTH, sum(heights) + 0.4
+        figure = plt.figure(figsize=size, layout="constrained")
+        rows = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False).ravel()
+        _draw_sizes(rows[0], data, looks, above)
+        for row, name in zip(rows[1:], names, strict=True):
+            lines = [line for line in data.widths if line.activation == name]
+            _draw_widths(row, name, lines, below)
         save(figure, path)
     return figure
 
 
-def _draw_sizes(axes: Axes, data: Performance, score: str, looks: Looks) -> None:
+def _draw_sizes(figure: "SubFigure", data: Performance, looks: Looks, rows: int) -> None:
+    panels = figure.subplots(rows, 2 // rows, squeeze=False).ravel()
+    for axes, score in zip(panels, ("accuracy", "mse"), strict=True):
+        _draw_score(axes, data, score, looks)
+    panels[0].set_ylabel("test accuracy")
+    panels[1].set_ylabel("test mean squared error")
+    panels[1].set_xlim(panels[0].get_xlim())
+    figure.suptitle(_title(data, narrow=rows > 1), fontsize=POINTS + 1)
+    figure.legend(
+        handles=_legend(data, looks), loc="outside lower center", ncols=7 // rows, frameon=False
+    )
+
+
+def _draw_score(axes: Axes, data: Performance, score: str, looks: Looks) -> None:
     from nngp.plots.style import plain
 
     for i, curve in enumerate(data.curves):
@@ -262,15 +292,53 @@ def _draw_sizes(axes: Axes, data: Performance, score: str, looks: Looks) -> None
     plain(axes)
 
 
-def _draw_widths(axes: Axes, data: Performance, score: str, looks: Looks) -> None:
+def _draw_widths(figure: "SubFigure", name: str, lines: Sequence[WidthLine], rows: int) -> None:
+    from matplotlib import colormaps
+
     from nngp.plots.style import width_axis
 
-    for line in data.widths:
-        look = looks[line.activation]
-        _line(axes, line.points, score, {**look, "ls": FINITE, "lw": 1.3, "ms": 4.5})
-        if line.level:
-            axes.axhline(getattr(line.level, score), color=look["color"], lw=1.3, ls=INFINITE)
-    width_axis(axes, sorted({point.at for line in data.widths for point in line.points}))
+    panels = figure.subplots(rows, len(SCORES) // rows, squeeze=False).ravel()
+    colours = colormaps[SIZES](np.linspace(0.1, 1, len(lines)))
+    for axes, score in zip(panels, SCORES, strict=True):
+        for line, colour in zip(lines, colours, strict=True):
+            places = [point.at for point in line.points]
+            axes.plot(places, line.ratios(score), "o-", color=colour, lw=1.2, ms=3.5)
+        axes.axhline(1, color="0.3", lw=1.0, ls=INFINITE)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda ratio, _: f"{ratio:g}")
+        axes.yaxis.set_minor_formatter("")
+        axes.set_yticks(_ratio_ticks(*axes.get_ylim()))
+        axes.set_title(score.words, fontsize=POINTS)
+        width_axis(axes, sorted({point.at for line in lines for point in line.points}))
+    panels[0].set_ylabel(f"{name}: finite / infinite")
+    _size_legend(figure, lines, colours, columns=9 if rows == 1 else 5)
+
+
+def _ratio_ticks(low: float, high: float) -> list[float]:
+    """Some round ratios within the limits; 1 is always among them."""
+    known = (0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.5, 2, 3, 4, 6, 10)
+    inside = [tick for tick in known if low <= tick <= high]
+    fine = high / low < 2
+    return [tick for tick in inside if fine or tick not in (0.8, 0.9, 1.1, 1.2)] or [1]
+
+
+def _size_legend(
+    figure: "SubFigure", lines: Sequence[WidthLine], colours: Array, columns: int
+) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=colour, marker="o", ms=3.5, lw=1.2, label=f"{line.train:,}")
+        for line, colour in zip(lines, colours, strict=True)
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+        columnspacing=1.0,
+        handlelength=1.2,
+    )
 
 
 def _line(axes: Axes, points: Points, score: str, look: Style, beside: float = 1.0) -> None:
@@ -302,7 +370,7 @@ def _accuracy(height: ArrayLike) -> Array:
     return 1 - np.exp(-np.asarray(height, float))
 
 
-def _title(data: Performance) -> str:
+def _title(data: Performance, *, narrow: bool) -> str:
     infinite = [point for curve in data.curves for point in curve.infinite]
     finite = [point for curve in data.curves for point in curve.finite]
     parts = [
@@ -310,8 +378,10 @@ def _title(data: Performance) -> str:
         for name, points in (("infinite", infinite), ("finite", finite))
         if points
     ]
-    below = f"below, {data.train:,} training points" if data.widths else "no finite networks yet"
-    return f"{data.dataset}, chosen by validation; {below}\n{'; '.join(parts)} networks"
+    between = "\n" if narrow else "; "
+    missing = "" if data.widths else f"{between}no finite networks yet"
+    chosen = f"{data.dataset}, chosen by validation{missing}"
+    return f"{chosen}\n{between.join(parts)} networks"
 
 
 def _range(points: Sequence[Point]) -> str:

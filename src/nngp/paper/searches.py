@@ -8,9 +8,10 @@ from itertools import product
 
 from nngp._progress import Callback
 from nngp.datasets import Split, split
-from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of, rank
+from nngp.finite.cells import EXPERIMENT, Cell, Found, Rank, best_of, most_accurate
 from nngp.finite.gap import DEPTH as GAP_DEPTH, EXPERIMENT as GAP, PLAN as GAP_PLAN
 from nngp.finite.recipe import Plan
+from nngp.finite.screening import count_trials, longest
 from nngp.paper.experiment import Config, Experiment
 from nngp.paper.scope import Scope
 from nngp.runs import Run, RunStore
@@ -18,7 +19,7 @@ from nngp.runs import Run, RunStore
 DEPTH = 2  # hidden layers, where they do not matter
 WIDTHS, TRIALS = (16, 64, 256), 6  # for two cores and a few minutes
 GAP_POINTS = 1000  # so few that networks can learn them all
-SHARED = ("validation", "test", *Plan.__dataclass_fields__)
+SHARED = ("validation", "test", "loss", "monitor")
 FINITE_RUNS, GAP_RUNS = Experiment(EXPERIMENT, extra=True), Experiment(GAP, extra=True)
 
 
@@ -45,34 +46,28 @@ class SearchWorkload:
     def declare(self, store: RunStore) -> list[str]:
         from nngp.finite.random_search import declare
 
-        plan, trials, name = self._plan, self.search.trials, self.experiment
+        trials, name = self.search.trials, self.experiment
         return [
             key
-            for size in self.sizes
-            for cell in self._cells(size)
-            for key in declare(store, cell, self._data[size], plan, trials, experiment=name)
+            for cell in self._cells
+            for key in declare(store, cell, self._data, self._plan, trials, experiment=name)
         ]
 
     def do(self, store: RunStore, until: float, progress: Callback | bool | None) -> None:
         from nngp.finite.random_search import search
 
-        for size in self.sizes:
-            search(
-                store,
-                self._cells(size),
-                self._data[size],
-                self._plan,
-                self.search.trials,
-                experiment=self.experiment,
-                until=until,
-                progress=progress,
-            )
+        search(
+            *(store, self._cells, self._data, self._plan, self.search.trials),
+            experiment=self.experiment,
+            until=until,
+            progress=progress,
+        )
 
     def later(self) -> Sequence[Config]:
         return ()
 
     def seconds(self, config: Config) -> float:
-        return self._seconds[config["train"], config["width"]]
+        return self._seconds[config["width"]]
 
     def device(self, config: Config) -> str:
         import jax
@@ -84,34 +79,34 @@ class SearchWorkload:
         return GAP_PLAN if self.experiment == GAP else Plan()
 
     @cached_property
-    def _data(self) -> dict[int, Split]:
-        """The splits of all sizes, which share their validation and test images."""
-        whole = split(self.scope.dataset, max(self.sizes), data=self.scope.data)
-        return {size: whole.first(size) for size in self.sizes}
+    def _data(self) -> Split:
+        """The split of the largest size, which holds the others."""
+        return split(self.scope.dataset, max(self.sizes), data=self.scope.data)
 
     @cached_property
-    def _seconds(self) -> dict[tuple[int, int], float]:
-        """Seconds to train a network of each training size and width, if none ends early."""
+    def _seconds(self) -> dict[int, float]:
+        """Seconds to train a network of each width, if none ends early."""
         from nngp.finite.device import search_cost
 
         trials = self.search.trials
-        shapes = {(s, cell.width): cell for s in self.sizes for cell in self._cells(s)}
+        shapes = {cell.width: cell for cell in self._cells}
         return {
-            shape: search_cost([cell], self._data[shape[0]], self._plan, trials).seconds / trials
-            for shape, cell in shapes.items()
+            width: search_cost([cell], self._data, self._plan, trials).seconds / trials
+            for width, cell in shapes.items()
         }
 
-    def _cells(self, size: int) -> list[Cell]:
-        shapes = product(self.scope.paper_activations, self.search.widths)
-        return [Cell(self.scope.dataset, size, name, self.depth, width) for name, width in shapes]
+    @property
+    def _cells(self) -> list[Cell]:
+        shapes = product(self.scope.paper_activations, self.search.widths, self.sizes)
+        dataset = self.scope.dataset
+        return [Cell(dataset, size, name, self.depth, width) for name, width, size in shapes]
 
 
 def search_workload(experiment: str, scope: Scope, search: SearchSize) -> SearchWorkload:
-    """The networks of figure 1 ("finite") on the smallest and the largest training set, or those of
-    figure 2 ("gap") on one."""
+    """The networks of figure 1 ("finite") on all training sets, or those of figure 2 ("gap") on
+    one."""
     if experiment == EXPERIMENT:
-        ends = tuple(sorted({min(scope.sizes), max(scope.sizes)}))
-        return SearchWorkload(experiment, scope, ends, DEPTH, search)
+        return SearchWorkload(experiment, scope, tuple(sorted(scope.sizes)), DEPTH, search)
     few = max((size for size in scope.sizes if size <= GAP_POINTS), default=min(scope.sizes))
     return SearchWorkload(experiment, scope, (few,), GAP_DEPTH, search)
 
@@ -119,26 +114,33 @@ def search_workload(experiment: str, scope: Scope, search: SearchSize) -> Search
 def finished_trials(
     store: RunStore, scope: Scope, experiment: str = EXPERIMENT, shared: Sequence[str] = SHARED
 ) -> list[Run]:
-    """Finished trials on the scope's training sets with its activations. Networks of different
-    plans are not compared: of each training set, only trials with the most frequent values of the
-    `shared` settings are given."""
+    """Finished trials on the scope's training sets with its activations. What was trained or judged
+    in different ways is not compared: of each training set, only trials with the most frequent
+    values of the `shared` settings are given. Plans of few and of many steps may be among them."""
     where = {"dataset": scope.dataset}
     runs = store.runs(experiment=experiment, status="done", where=where, lists=False)
     inside = [run for run in runs if run.config["activation"] in scope.activations]
     return [run for train in scope.sizes for run in _comparable(inside, train, shared)]
 
 
-def best_trial(runs: Sequence[Run], train: int, activation: str) -> Found | None:
-    """The best by validation of all shapes on one training set, and how many trials it was chosen
-    from; None without trials."""
+def best_trial(
+    runs: Sequence[Run],
+    train: int,
+    activation: str,
+    rank: Rank = most_accurate,
+    width: int | None = None,
+) -> Found | None:
+    """The best of all shapes on one training set, or of one width, among the runs of the plan with
+    the most steps; and how many trials it was chosen from, those included that were trained by
+    plans of fewer steps only. None without trials."""
     own = [run for run in runs if is_of(run, train, activation)]
-    return best_shape(best_of(own)) if own else None
-
-
-def best_shape(found: Sequence[Found]) -> Found:
-    """The best of several shapes, with the trials of all."""
+    if width is not None:
+        own = [run for run in own if run.config["width"] == width]
+    found = best_of(longest(own), rank)
+    if not found:
+        return None
     best = max(found, key=lambda one: rank(one.best))
-    return replace(best, trials=sum(one.trials for one in found))
+    return replace(best, trials=count_trials(own))
 
 
 def is_of(run: Run, train: int, activation: str) -> bool:

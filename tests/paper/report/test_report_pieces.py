@@ -167,8 +167,9 @@ def test_every_part_has_a_finding(findings):
         ("fig1", "relu with 1,000 points: infinite 98.00% and finite 96.40%"),
         (
             "fig1",
-            "relu networks of 2 layers with 1,000 points: 91.60% at width 16 and 96.40% at width "
-            "64",
+            "the error rate of the widest network is nearer to that of the infinite one than the "
+            "narrowest network's in 2 of 2 cases, in the mean 4.20 times it at the narrowest and "
+            "1.80 at the widest",
         ),
         ("fig2", "tanh: smallest gap 0.084 at width 16 and 0.036 at width 64; 4 of 4 networks"),
         ("fig3", "Correlation over bins with 10,000 points: relu 0.950; tanh 0.950."),

@@ -39,6 +39,12 @@ def by_validation(grids: Sequence[Grid], count: int = 1) -> list[Chosen]:
     return _take(grids, np.lexsort((error, -accuracy)), np.isfinite(accuracy), count)
 
 
+def by_error(grids: Sequence[Grid]) -> list[Chosen]:
+    """The network of smallest validation error; none if the grids have none."""
+    error = _all(grids, "val_mse")
+    return _take(grids, np.argsort(error, kind="stable"), np.isfinite(error), 1)
+
+
 def by_evidence(grids: Sequence[Grid]) -> Chosen | None:
     """The network under which the training set is the most probable; None if there is none."""
     evidence = _all(grids, "log_evidence")
