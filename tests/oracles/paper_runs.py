@@ -83,7 +83,7 @@ def fill_settings(store):
 
 
 def fill_small_studies(store, scope):
-    from nngp.paper import fig05_prior, fig06_angular, fig07_graphical_model
+    from nngp.paper import fig05_prior, fig06_angular, fig07_graphical_model, width_limit
     from nngp.paper.uncertainty import uncertainty_study
 
     bins = {"predicted": [0.1, 0.2, 0.3], "realised": [0.1, 0.2, 0.31]}
@@ -101,6 +101,29 @@ def fill_small_studies(store, scope):
         return {"widths": config["widths"], "error": error, "error_of_error": of_error}
 
     fill(store, "spread", fig07_graphical_model.study(scope).configs, spread)
+    fill(store, "width", width_limit.study(scope).configs, width_run)
+
+
+def width_run(config):
+    """Distances to the process that fall as theory says; without noise there is a peak."""
+    width = config["width"]
+    peak = 50.0 if width == 1024 else 1.0
+
+    def both(value, without_noise=1.0):
+        return [[without_noise * value, 0.01 * value], [value, 0.01 * value]]
+
+    return {
+        "process_accuracy": [[0.92, 0.0], [0.91, 0.0]],
+        "process_mse": [[0.02, 0.0], [0.021, 0.0]],
+        "limit_mse": both(0.021 + 9 / width**2),
+        "limit_square": both(9 / width**2),
+        "single_accuracy": both(0.9 - 4 / width),
+        "single_mse": both(0.021 + 0.3 / width, peak),
+        "single_square": both(0.3 / width, peak),
+        "ensemble_accuracy": both(0.91 - 3 / width),
+        "ensemble_mse": both(0.021 + 0.1 / width),
+        "ensemble_square": both(0.1 / width),
+    }
 
 
 def fill_searches(store):

@@ -35,7 +35,8 @@ def test_parts_share_work():
     assert names("fig4", "fig9", "fig10") == ["critical", "grid"]
     assert names("table1", "table2") == ["setting", "grid"]
     assert names("all") == [
-        *("angular", "prior", "critical", "spread", "doubt", "setting", "grid", "finite", "gap")
+        *("angular", "prior", "critical", "spread", "doubt", "setting", "width"),
+        *("grid", "finite", "gap"),
     ]
 
 
@@ -71,6 +72,14 @@ def test_searches_have_the_shapes_that_were_asked_for(tmp_path):
         config = gap[0].config
         assert 0.1 < by_name["gap"].seconds(config) < 1000
         assert by_name["gap"].device(config) == "cpu"
+
+
+def test_an_experiment_may_estimate_its_runs_itself():
+    own = Experiment("width", estimate=lambda config: 7.0 * config["train"])
+    assert StudyWorkload(own, SCOPE).seconds({"train": 2}) == 14.0
+    usual = StudyWorkload(Experiment("width", seconds=3.0), SCOPE)
+    assert usual.seconds({}) == 3.0
+    assert usual.seconds({"train": 2}) < 3.0
 
 
 def test_a_search_works_on_every_size_until_its_time(monkeypatch):

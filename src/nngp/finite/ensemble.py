@@ -75,12 +75,12 @@ def last_layer_ensemble(
     >>> last_layer_ensemble(wide, [[0.0], [1.0]], [0.0, 1.0], [[0.5]], networks=10).shape
     (10, 1, 1)
     """
-    inputs, tests, targets = _checked(network, X, Y, X_test)
+    inputs, tests, targets = checked_data(network, X, Y, X_test)
     limits = _as_tolerance(tolerance), whole_number("steps", steps)
     numbers = np.array([as_noise(noise_var), *limits])
     count = whole_number("networks", networks)
-    features = (inputs.shape[1], *network.widths)[-1]
-    expected = count * (network.seconds(inputs) + SECONDS * len(inputs) * features)
+    units = (inputs.shape[1], *network.widths)[-1]
+    expected = count * (network.seconds(inputs) + SECONDS * len(inputs) * units)
     with Progress("networks", count, progress_for(progress, expected), expected) as bar:
         prior, data = network.prior(inputs.shape[1]), (inputs, targets, tests, numbers)
         out, left = evaluate_drawn(_train_last_layer, prior, data, count, seed, advance=bar.advance)
@@ -88,9 +88,10 @@ def last_layer_ensemble(
     return np.asarray(out)
 
 
-def _checked(
+def checked_data(
     network: FiniteNetwork, X: ArrayLike, Y: ArrayLike, X_test: ArrayLike
 ) -> tuple[Array, Array, Array]:
+    """Training inputs, test inputs and targets as arrays that fit the network and each other."""
     if not isinstance(network, FiniteNetwork):
         raise TypeError(
             f"the first argument must be an nngp.FiniteNetwork, got {type(network).__name__}"
@@ -132,15 +133,15 @@ def _train_last_layer(
     noise_var, tolerance, steps = numbers
     noise = jax.random.normal(jax.random.fold_in(net.key, NOISE_STREAM), Y.shape, Y.dtype)
     targets = Y + jnp.sqrt(noise_var) * noise
-    features, tests = jnp.split(_features(net, jnp.concatenate([X, X_test])), [len(X)])
+    own, tests = jnp.split(features(net, jnp.concatenate([X, X_test])), [len(X)])
     start = _drawn_last_layer(net)
 
     def loss(v: DeviceArray) -> DeviceArray:
-        misfit, moved = features @ v - targets, v - start
+        misfit, moved = own @ v - targets, v - start
         return 0.5 * jnp.sum(misfit**2) + 0.5 * jnp.sum(noise_var * moved**2)
 
     # No curvature exceeds the largest row sum of the Gram matrix, so the step 1/bound is safe.
-    bound = jnp.abs(features @ features.T).sum(axis=1).max() + noise_var
+    bound = jnp.abs(own @ own.T).sum(axis=1).max() + noise_var
     v, left = _descend(loss, start, 1 / bound, tolerance, steps)
     return tests @ v, left
 
@@ -181,7 +182,7 @@ def _descend(
     return end.ahead, jnp.linalg.norm(end.gradient) / jnp.where(size > 0, size, 1.0)
 
 
-def _features(net: DrawnNetwork, X: DeviceArray) -> DeviceArray:
+def features(net: DrawnNetwork, X: DeviceArray) -> DeviceArray:
     """ψ of the inputs: (n, width + 1)."""
     h = hidden(net, X)[-1]
     bias = jnp.full((len(h), 1), jnp.sqrt(net.bias_vars[-1]), h.dtype)

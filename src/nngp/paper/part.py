@@ -1,5 +1,6 @@
 """The type of a table or figure of the paper, and reading parts from a store of runs."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 else:  # names for annotations only: matplotlib is imported by drawings
     Axes = Figure = Any
 
+KINDS = {"table": "Table", "fig": "Figure"}  # by the beginning of a part's name
 Style = dict[str, Any]  # keywords of matplotlib's functions
 Data = TypeVar("Data")
 Shown = TypeVar("Shown", contravariant=True)
@@ -88,9 +90,14 @@ class Part(Generic[Data]):
 
     @property
     def heading(self) -> str:
-        """Number and title, as in the paper."""
-        kind = "Table" if self.name.startswith("table") else "Figure"
-        return f"{kind} {self.name.removeprefix('table').removeprefix('fig')}: {self.claim.title}"
+        """Number in the paper and title; a part without a number goes beyond the paper."""
+        return f"{self.label}: {self.claim.title}"
+
+    @property
+    def label(self) -> str:
+        """What stands before the title."""
+        numbered = re.fullmatch(r"(table|fig)(\d+)", self.name)
+        return f"{KINDS[numbered[1]]} {numbered[2]}" if numbered else "Beyond the paper"
 
     def named(self, scope: Scope) -> str:
         """The name of its files, and of its place in the report."""

@@ -1,4 +1,4 @@
-"""The paper's tables and figures in its order."""
+"""The paper's tables and figures in its order, and what goes beyond them."""
 
 from collections.abc import Sequence
 
@@ -15,6 +15,7 @@ from nngp.paper import (
     fig10_best,
     table1,
     table2,
+    width_limit,
 )
 from nngp.paper.part import AnyPart
 
@@ -31,6 +32,7 @@ PARTS: tuple[AnyPart, ...] = (
     fig08_uncertainty_by_size.PART,
     fig09_depth_maps.PART,
     fig10_best.PART,
+    width_limit.PART,
 )
 
 

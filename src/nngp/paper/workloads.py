@@ -21,6 +21,7 @@ from nngp.paper.scope import Scope
 from nngp.paper.searches import FINITE_RUNS, GAP_RUNS, SearchSize, search_workload
 from nngp.paper.settings import SETTING_RUNS
 from nngp.paper.uncertainty import UNCERTAINTY_RUNS
+from nngp.paper.width_limit import WIDTH_RUNS
 from nngp.runs import RunStore
 from nngp.runs.study import Executor, LocalExecutor, Study, carry_out
 
@@ -31,6 +32,7 @@ EXPERIMENTS = (  # cheap ones first
     SPREAD_RUNS,
     UNCERTAINTY_RUNS,
     SETTING_RUNS,
+    WIDTH_RUNS,
     GRID_RUNS,
     FINITE_RUNS,
     GAP_RUNS,
@@ -104,7 +106,10 @@ class StudyWorkload:
         return self.kind.later(self.scope)
 
     def seconds(self, config: Config) -> float:
-        """Seconds for the networks of a run: their kernel matrices and their factors."""
+        """Seconds for the networks of a run: their kernel matrices and their factors, unless the
+        experiment has an estimate of its own."""
+        if self.kind.estimate is not None:
+            return self.kind.estimate(config)
         if "train" not in config:
             return self.kind.seconds
         points, networks = config["train"], len(config.get("bias_vars", [None]))

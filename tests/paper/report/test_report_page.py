@@ -78,14 +78,14 @@ def test_every_part_is_there(outline):
     sections = [attributes["id"] for attributes in outline.all("section")]
     assert sections == ["summary", *(part.name for part in PARTS), "how"]
     figures = outline.all("figure")
-    assert len(figures) == 10 + 1  # all of MNIST's, and digits' figure 3
+    assert len(figures) == 11 + 1  # all of MNIST's, and digits' figure 3
     assert len(outline.all("figcaption")) == len(figures)
     pictures = [a for a in outline.all("svg", "img") if a.get("role") == "img" or a.get("alt")]
     assert len(pictures) == len(figures)
 
 
 def test_what_is_missing_is_said(text, outline):
-    assert text.count('class="missing"') == 8  # digits: two tables, figures 1, 2, 4, 8, 9, 10
+    assert text.count('class="missing"') == 9  # digits: two tables, figures 1, 2, 4, 8 to 10, width
     assert "Missing: the gap on digits needs networks" in text
     assert "/runs.db" not in text
 

@@ -148,7 +148,7 @@ def _body(one: PartResult, place: str) -> Html:
 
 def _label(one: PartResult) -> str:
     data = f", {short_title(one.scope.dataset)}" if one.part.about_data else ""
-    return one.part.heading.split(":")[0] + data
+    return one.part.label + data
 
 
 def _settings(scope: Scope) -> dict[str, str]:
