@@ -38,12 +38,12 @@ def fitting(dataset: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 def together(studies: Sequence[Study]) -> Study:
     """The same study of several data sets as one, taking turns: they share the curves."""
-    works = {study.configs[0]["dataset"]: study.work for study in studies if study.configs}
+    works = {study.configs[0].get("dataset"): study.work for study in studies if study.configs}
     turns = zip_longest(*(study.configs for study in studies))
     configs = [config for turn in turns for config in turn if config is not None]
 
     def work(config: Mapping[str, Any]) -> Outcome:
-        return works[config["dataset"]](config)
+        return works[config.get("dataset")](config)
 
     def close() -> None:
         for study in studies:

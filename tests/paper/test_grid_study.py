@@ -159,6 +159,15 @@ def test_other_activations_get_every_third_value():
     assert {len(c["bias_vars"]) for c in small} == {10}
 
 
+def test_deep_silu_networks_of_unbounded_variance_are_left_out():
+    scope = Scope("mnist", (100,), (5, 7), ("relu", "silu"))
+    found = [c for c in grid_study(scope).configs if c["activation"] == "silu"]
+    by_depth = {d: [c["weight_var"] for c in found if c["depth"] == d] for d in (5, 7)}
+    assert (len(by_depth[5]), max(by_depth[5])) == (10, scope.weight_vars[27])
+    assert sorted(by_depth[7]) == sorted(w for w in by_depth[5] if w <= 2.0)
+    assert (scope.networks("silu", 5), scope.networks("silu", 7)) == (100, 40)
+
+
 def test_relative_noise_is_an_experiment_of_its_own(tmp_path):
     scope = replace(SCOPE, sizes=(30, 60), depths=(50,), activations=("relu",))
     with RunStore(tmp_path / "runs.db") as store:

@@ -41,7 +41,7 @@ class HeatMaps:
     depths: tuple[int, ...]
     maps: dict[tuple[str, int], HeatMap]
     theories: dict[str, Theory]
-    asked: dict[str, int]
+    asked: dict[tuple[str, int], int]
 
     @property
     def networks(self) -> int:
@@ -52,7 +52,7 @@ class HeatMaps:
     def wanted(self) -> int:
         """Number of networks of the whole grids."""
         wanted = sum(one.grid.wanted for one in self.maps.values())
-        return wanted + sum(self.asked[name] for name, _ in self.missing)
+        return wanted + sum(self.asked[key] for key in self.missing)
 
     @property
     def missing(self) -> list[tuple[str, int]]:
@@ -71,7 +71,7 @@ def read_heat_maps(results: Results, names: Sequence[str], depths: Sequence[int]
     }
     shown = tuple(name for name in names if any(key[0] == name for key in maps))
     theories = read_theories(results.store, shown)
-    asked = {name: results.scope.networks(name) for name in shown}
+    asked = {key: results.scope.networks(*key) for key in product(shown, depths)}
     return HeatMaps(results.scope.dataset, train, shown, tuple(depths), maps, theories, asked)
 
 

@@ -81,9 +81,11 @@ class Grids:
 
     def row_wanted(self, train: int, activation: str) -> int:
         """Number of networks of all depths, those of grids that have not been begun included."""
-        own = self.of(train, activation)
-        others = len(self.scope.depths) - len(own)
-        return sum(grid.wanted for grid in own) + others * self.scope.networks(activation)
+        own = {depth: self.get(train, activation, depth) for depth in self.scope.depths}
+        return sum(
+            grid.wanted if grid else self.scope.networks(activation, depth)
+            for depth, grid in own.items()
+        )
 
 
 def read_grids(store: RunStore, scope: Scope, experiment: str = EXPERIMENT) -> Grids:
@@ -142,17 +144,16 @@ def _grid(name: Name, strips: Sequence[Run], scope: Scope) -> Grid:
         bias_vars=np.array(scope.bias_vars),
         scores=scores,
         tried=tried,
-        asked=_asked(scope, name[1]),
+        asked=_asked(scope, *name[1:]),
         seconds=sum(run.seconds or 0.0 for run in strips),
         devices=tuple(sorted({run.device for run in strips})),
     )
 
 
-def _asked(scope: Scope, activation: str) -> Mask:
+def _asked(scope: Scope, activation: str, depth: int) -> Mask:
     """Networks of the grid that the scope asks for."""
-    asked, step = np.zeros((scope.grid, scope.grid), bool), scope.step(activation)
-    asked[::step, ::step] = True
-    return asked
+    rows = np.isin(scope.weight_vars, scope.weight_vars_of(activation, depth))
+    return np.outer(rows, np.isin(scope.bias_vars, scope.bias_vars_of(activation)))
 
 
 def _fill(scores: Mapping[str, Array], tried: Mask, scope: Scope, strip: Run) -> None:

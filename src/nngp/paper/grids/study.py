@@ -72,9 +72,9 @@ def _whole_grid(
     order = coarse_to_fine(scope.weight_vars)
     shapes = product(order, activations, sorted(depths), sizes)
     return [
-        _config(scope, size, name, depth, weight_var, scope.bias_vars[:: scope.step(name)])
+        _config(scope, size, name, depth, weight_var, scope.bias_vars_of(name))
         for weight_var, name, depth, size in shapes
-        if weight_var in scope.weight_vars[:: scope.step(name)]
+        if weight_var in scope.weight_vars_of(name, depth)
     ]
 
 
