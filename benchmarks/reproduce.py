@@ -10,19 +10,18 @@ together with those that the file has, and table 2 is written beside it.
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from nngp.architecture.ranges import GRID_SIZE
 from nngp.paper import table2
-from nngp.paper.grids.study import grid_studies
+from nngp.paper.experiment import Experiment
 from nngp.paper.part import Results
 from nngp.paper.scope import ACTIVATIONS, DEPTHS, Scope, default_sizes
-from nngp.paper.settings import setting_study
 from nngp.paper.tables import write_csv
-from nngp.paper.uncertainty import uncertainty_study
+from nngp.paper.workloads import EXPERIMENTS, study_of
 from nngp.runs import RunStore, pack, unpacked
 from nngp.runs.study import Outcome, Study, carry_out
 
@@ -39,18 +38,23 @@ def fitting(dataset: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 def together(studies: Sequence[Study]) -> Study:
     """The same study of several data sets as one, taking turns: they share the curves."""
-    works = {study.configs[0]["dataset"]: study.work for study in studies if study.configs}
+    works = {study.configs[0].get("dataset"): study.work for study in studies if study.configs}
     turns = zip_longest(*(study.configs for study in studies))
     configs = [config for turn in turns for config in turn if config is not None]
 
     def work(config: Mapping[str, Any]) -> Outcome:
-        return works[config["dataset"]](config)
+        return works[config.get("dataset")](config)
 
     def close() -> None:
         for study in studies:
             study.close()
 
     return Study(studies[0].experiment, configs, work, close)
+
+
+def stages(kind: Experiment, store: RunStore, scope: Scope) -> Iterable[Study]:
+    """The studies of an experiment, one after the other."""
+    return [study_of(kind, scope)] if kind.stages is None else kind.stages(store, scope)
 
 
 def arguments() -> argparse.Namespace:
@@ -84,12 +88,8 @@ def main() -> None:
     scopes = [Scope(name, fitting(name, asked.sizes), *shape) for name in asked.dataset]
     with RunStore(asked.store) as store:
         for experiment in asked.experiments:
-            if experiment == "grid":
-                stages = zip(*(grid_studies(store, scope) for scope in scopes), strict=True)
-            else:
-                known = {"setting": setting_study, "doubt": uncertainty_study}[experiment]
-                stages = zip(*([known(scope)] for scope in scopes), strict=True)
-            for stage in stages:
+            kind = next(one for one in EXPERIMENTS if one.name == experiment)
+            for stage in zip(*(stages(kind, store, scope) for scope in scopes), strict=True):
                 study = together(stage)
                 keys = carry_out(store, study, until=until, wait=False, progress=False)
                 spent, left = time.monotonic() - start, store.pending(keys)

@@ -26,7 +26,7 @@ def test_figure_10_has_the_best_25(store, tmp_path):
     assert [vars(one) for one in data.chosen["relu", 200]] == ranked[:25]
     assert ("relu", 2000) not in data.chosen
     assert data.networks["relu", 200] == 72
-    assert (data.networks["erf", 2000], data.wanted) == (36, 72)
+    assert (data.networks["erf", 2000], data.wanted["erf", 2000]) == (36, 72)
     pytest.importorskip("matplotlib")
     figure = fig10_best.draw(data, tmp_path / "best.svg")
     panel = figure.axes[1]

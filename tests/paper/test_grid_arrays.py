@@ -7,6 +7,7 @@ import pytest
 from stored_grids import SIZES, put, put_grid, scores
 
 from nngp.paper.grids.arrays import SCORES, read_grids
+from nngp.paper.grids.candidates import candidates, shortfalls
 from nngp.paper.grids.choice import by_evidence, by_validation
 from nngp.paper.scope import Scope
 
@@ -129,3 +130,43 @@ def test_depths_come_from_the_shallowest(store, dataset):
     for depth in (7, 3, 1):
         put_grid(store, scope, 1000, "relu", depth)
     assert [grid.depth for grid in read_grids(store, scope).of(1000, "relu")] == [1, 3, 7]
+
+
+def test_a_coarser_grid_is_complete_without_the_others(store):
+    scope = Scope("mnist", (1000,), depths=(1, 3), activations=("relu", "erf"), grid=30)
+    coarse = list(scope.bias_vars[::3])
+    for weight_var in scope.weight_vars[::3]:
+        put(store, "grid", strip(weight_var, coarse, activation="erf"), constant(10))
+    grids = read_grids(store, scope)
+    grid = grids.get(1000, "erf", 1)
+    assert (grid.networks, grid.wanted, grid.complete) == (100, 100, True)
+    assert grids.row_wanted(1000, "erf") == 200
+    assert grids.row_wanted(1000, "relu") == 1800
+    assert not grids.row_complete(1000, "erf")  # depth 3 is missing
+    whole = strip(scope.weight_vars[1], list(scope.bias_vars), activation="erf", depth=3)
+    put(store, "grid", whole, constant(30))  # a strip that nobody asks for any more
+    grid = read_grids(store, scope).get(1000, "erf", 3)
+    assert (grid.networks, grid.wanted, grid.complete) == (30, 130, False)
+
+
+def constant(count):
+    return {score: [0.5] * count for score in SCORES}
+
+
+def test_candidates_are_as_near_as_the_best_have_been(store):
+    """The best of 1,000 points has error 0.2, that of 2,000 had 0.22 there: a tenth more."""
+    scope = Scope("mnist", (1000, 2000, 20_000), (1,), ("relu",), grid=2)
+    validation = {1000: [0.8, 0.78, 0.1, 0.1], 2000: [0.89, 0.9, 0.891, 0.888]}
+    for train, accuracies in validation.items():
+        for i, weight_var in enumerate(scope.weight_vars):
+            own = constant(2) | {"val_accuracy": accuracies[2 * i : 2 * i + 2]}
+            put(store, "grid", strip(weight_var, list(scope.bias_vars), train=train), own)
+    grids = read_grids(store, scope)
+    assert shortfalls(grids, scope.sizes, "relu") == {(1000, 2000): pytest.approx(0.1)}
+    found = candidates(grids, 20_000, "relu")
+    assert [one.val_accuracy for one in found.networks] == [0.9, 0.891, 0.89]
+    assert (found.train, found.pairs) == (2000, 1)
+    assert found.bound == pytest.approx(0.1)
+    nothing = candidates(grids, 2000, "relu")  # no pair is known below 2,000
+    assert (nothing.train, nothing.bound, len(nothing.networks)) == (1000, None, 4)
+    assert candidates(grids, 1000, "relu") is None

@@ -10,8 +10,9 @@ import pytest
 import nngp
 from nngp.paper import settings
 from nngp.paper.grids import curves as curves_module, study as grid, sweeps
+from nngp.paper.grids.arrays import read_grids
 from nngp.paper.grids.curves import Curves
-from nngp.paper.grids.study import grid_studies, grid_study, promising_study
+from nngp.paper.grids.study import grid_studies, grid_study, promising_study, relative_study
 from nngp.paper.published import Published
 from nngp.paper.scope import Scope
 from nngp.paper.settings import setting_study
@@ -19,7 +20,7 @@ from nngp.paper.uncertainty import uncertainty_study
 from nngp.runs import RunStore
 from nngp.runs.study import carry_out
 
-SCOPE = Scope("digits", (60, 100), (1, 3), ("relu", "erf"), 3, engine="cpu")
+SCOPE = Scope("digits", (60, 100), (1, 3), ("relu", "tanh"), 3, engine="cpu")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,7 +47,7 @@ def test_there_is_a_run_for_each_strip(store):
     assert {run.device for run in runs} == {"cpu"}
 
 
-@pytest.mark.parametrize("activation", ["relu", "erf"])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_scores_are_those_of_single_networks(store, activation):
     where = {"train": 100, "activation": activation, "depth": 3, "weight_var": 2.55}
     (run,) = store.runs("grid", where=where)
@@ -80,34 +81,128 @@ def test_networks_without_a_kernel_are_gaps_with_a_sentence(tmp_path):
 
 def test_larger_sets_try_the_best_of_the_next_smaller(store, monkeypatch):
     monkeypatch.setattr(grid, "LARGEST_FULL_GRID", 100)
-    monkeypatch.setattr(grid, "BEST", ((150, 5), (10**9, 2)))
+    monkeypatch.setattr(grid, "MOST", ((150, 5), (10**9, 2)))
     scope = replace(SCOPE, sizes=(100, 150, 500))
     first, second = list(grid_studies(store, scope))[:2]
     assert {config["train"] for config in first.configs} == {100}
-    tried = {
-        (c["activation"], c["depth"], c["weight_var"], b)
-        for c in second.configs
-        for b in c["bias_vars"]
-    }
+    tried = _networks(second)
     for activation in SCOPE.activations:
-        assert tried >= _best(store, 100, activation, 4)  # the fifth may be a tie
-    assert len(tried) == 10
+        best = _ranked(store, 100, activation)
+        near = [name for order, name in best if order <= _furthest(store, activation)]
+        assert {name for name in tried if name[0] == activation} == set(near[:5])
     assert {config["train"] for config in second.configs} == {150}
 
 
+def test_the_best_are_done_first(store, monkeypatch):
+    monkeypatch.setattr("nngp.paper.grids.candidates.shortfalls", lambda *all: {})
+    monkeypatch.setattr(grid, "BATCH", 4)
+    study = promising_study(store, replace(SCOPE, sizes=(100, 500), activations=("relu",)), 500)
+    order = [
+        (c["activation"], c["depth"], c["weight_var"], b)
+        for c in study.configs
+        for b in c["bias_vars"]
+    ]
+    ranked = [name for _, name in _ranked(store, 100, "relu")]
+    assert len(order) == len(ranked) == 2 * 3 * 3
+    for start in range(0, len(ranked), 4):
+        assert set(order[start : start + 4]) == set(ranked[start : start + 4])
+
+
+def test_what_was_tried_is_not_tried_again(tmp_path, store, monkeypatch):
+    monkeypatch.setattr(grid, "MOST", ((10**9, 6),))
+    scope = replace(SCOPE, sizes=(100, 150), activations=("relu",))
+    with RunStore(tmp_path / "runs.db") as other:
+        other.merge(store.path)
+        wanted = promising_study(other, scope, 150)
+        half = replace(wanted, configs=wanted.configs[:2])
+        carry_out(other, half)
+        left = promising_study(other, scope, 150)
+        assert [*left.configs] == [*wanted.configs[2:]]
+        carry_out(other, left)
+        assert not promising_study(other, scope, 150).configs
+
+
 def test_each_activation_has_a_next_smaller_set_of_its_own(tmp_path, store):
-    """relu has been tried on more points than erf, which is not left out for it."""
+    """relu has been tried on more points than tanh, which is not left out for it."""
     with RunStore(tmp_path / "runs.db") as other:
         other.merge(store.path)
         scope = replace(SCOPE, sizes=(200,), depths=(1,), activations=("relu",))
         carry_out(other, grid_study(scope))
         found = promising_study(other, replace(SCOPE, sizes=(200, 500)), 500)
-    shapes = [(c["activation"], c["weight_var"], c["depth"]) for c in found.configs]
-    assert {name for name, _, _ in shapes} == {"relu", "erf"}
-    assert {depth for name, _, depth in shapes if name == "relu"} == {1}  # the set of 200
-    assert {depth for name, _, depth in shapes if name == "erf"} == {1, 3}
-    erf = [shape for shape in shapes if shape[0] == "erf"]
-    assert erf == sorted(erf)  # depths of a weight variance share their curves
+    by_name = {
+        name: [c for c in found.configs if c["activation"] == name] for name in ("relu", "tanh")
+    }
+    assert {c["depth"] for c in by_name["relu"]} == {1}  # the set of 200
+    tanh = [(c["weight_var"], c["depth"]) for c in by_name["tanh"]]
+    assert tanh
+    assert tanh == sorted(tanh)  # depths of a weight variance share their curves
+
+
+def test_other_activations_are_tried_with_few_points_only(store):
+    scope = replace(SCOPE, sizes=(100, 500), activations=("relu", "tanh", "erf"))
+    with_erf = replace(SCOPE, activations=("relu", "erf"))
+    assert {c["activation"] for c in grid_study(with_erf).configs} == {"relu", "erf"}
+    assert {c["activation"] for c in promising_study(store, scope, 500).configs} == {"relu", "tanh"}
+
+
+def test_other_activations_get_every_third_value():
+    scope = Scope("mnist", (100,), (1,), ("tanh", "erf"))
+    found = grid_study(scope).configs
+    whole = [c for c in found if c["activation"] == "tanh"]
+    coarse = [c for c in found if c["activation"] == "erf"]
+    assert (len(whole), {len(c["bias_vars"]) for c in whole}) == (30, {30})
+    assert sorted(c["weight_var"] for c in coarse) == list(scope.weight_vars[::3])
+    assert {tuple(c["bias_vars"]) for c in coarse} == {scope.bias_vars[::3]}
+    alone = grid_study(replace(scope, activations=("erf",))).configs
+    assert (len(alone), len(alone[0]["bias_vars"])) == (30, 30)
+    small = grid_study(replace(scope, grid=10)).configs
+    assert {len(c["bias_vars"]) for c in small} == {10}
+
+
+def test_deep_silu_networks_of_unbounded_variance_are_left_out():
+    scope = Scope("mnist", (100,), (5, 7), ("relu", "silu"))
+    found = [c for c in grid_study(scope).configs if c["activation"] == "silu"]
+    by_depth = {d: [c["weight_var"] for c in found if c["depth"] == d] for d in (5, 7)}
+    assert (len(by_depth[5]), max(by_depth[5])) == (10, scope.weight_vars[27])
+    assert sorted(by_depth[7]) == sorted(w for w in by_depth[5] if w <= 2.0)
+    assert (scope.networks("silu", 5), scope.networks("silu", 7)) == (100, 40)
+
+
+def test_relative_noise_is_an_experiment_of_its_own(tmp_path):
+    scope = replace(SCOPE, sizes=(30, 60), depths=(50,), activations=("relu",))
+    with RunStore(tmp_path / "runs.db") as store:
+        carry_out(store, relative_study(scope))
+        runs = store.runs("relative_grid", "done")
+        assert not read_grids(store, scope).by_name
+        (found,) = read_grids(store, scope, "relative_grid").by_name.values()
+    assert {(run.config["train"], run.config["relative_noise"]) for run in runs} == {(60, True)}
+    assert found.complete
+    data = nngp.datasets.split("digits", 60)
+    arguments = nngp.Architecture(50, "relu", 0.1, 1.0), data.X, data.targets(data.labels)
+    relative = nngp.condition(*arguments, relative_noise=True, engine="cpu")
+    with pytest.warns(nngp.ConstantKernelWarning):
+        absolute = nngp.condition(*arguments, engine="cpu")
+    knows, hidden = (
+        np.mean(one.mean(data.X_test).argmax(1) == data.labels_test) for one in (relative, absolute)
+    )
+    assert found.scores["test_accuracy"][0, 1] == knows
+    assert knows > hidden + 0.3
+
+
+def test_the_grids_with_relative_noise_are_those_of_the_figures():
+    scope = Scope("mnist", (100, 1000, 50_000))
+    found = relative_study(scope).configs
+    assert {c["train"] for c in found} == {1000}
+    assert {c["depth"] for c in found} == {1, 3, 10, 50}
+    assert {c["activation"] for c in found} == {"relu", "tanh"}
+    assert len(found) == 30 * 4 * 2
+    assert relative_study(Scope("mnist", (50_000,))).configs == []
+    assert {c["train"] for c in relative_study(Scope("digits", (100, 700, 1000))).configs} == {1000}
+    assert {c["depth"] for c in relative_study(Scope("mnist", (700,), (1, 3, 20))).configs} == {
+        1,
+        3,
+        20,
+    }
 
 
 def test_nothing_smaller_is_nothing_to_try(tmp_path):
@@ -115,14 +210,31 @@ def test_nothing_smaller_is_nothing_to_try(tmp_path):
         assert promising_study(store, SCOPE, 500).configs == []
 
 
-def _best(store, train, activation, count):
+def _networks(study):
+    return {
+        (c["activation"], c["depth"], c["weight_var"], b)
+        for c in study.configs
+        for b in c["bias_vars"]
+    }
+
+
+def _ranked(store, train, activation):
+    """Validation error (with the squared error for ties) and name of every network, sorted."""
     found = []
     for run in store.runs("grid", where={"train": train, "activation": activation}):
         config, result = run.config, run.result
         for i, bias_var in enumerate(config["bias_vars"]):
-            order = -result["val_accuracy"][i], result["val_mse"][i]
+            order = 1 - result["val_accuracy"][i], result["val_mse"][i]
             found.append((order, (activation, config["depth"], config["weight_var"], bias_var)))
-    return {name for _, name in sorted(found)[:count]}
+    return sorted(found)
+
+
+def _furthest(store, activation):
+    """The largest error that the best network with 150 points may have with 100: relative to the
+    least, as that of the best with 100 points was with 60."""
+    small, large = (_ranked(store, train, activation) for train in (60, 100))
+    then = {name: order[0] for order, name in small}[large[0][1]]
+    return large[0][0][0] * then / small[0][0][0] + 1e-9, 0.0
 
 
 def test_published_settings_with_both_kernels(tmp_path, monkeypatch):

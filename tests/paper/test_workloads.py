@@ -26,17 +26,17 @@ def names(*parts):
 
 def test_a_part_asks_for_its_own_work_only():
     assert names("fig6") == ["angular"]
-    assert names("fig3") == ["doubt"]
-    assert names("fig3", "fig8") == ["doubt"]
+    assert names("fig3") == ["doubt", "loo_scale"]
+    assert names("fig3", "fig8") == ["doubt", "loo_scale"]
 
 
 def test_parts_share_work():
     pytest.importorskip("optax")
-    assert names("fig4", "fig9", "fig10") == ["critical", "grid"]
+    assert names("fig4", "fig9", "fig10") == ["critical", "relative_grid", "grid"]
     assert names("table1", "table2") == ["setting", "grid"]
     assert names("all") == [
-        *("angular", "prior", "critical", "spread", "doubt", "setting", "width"),
-        *("grid", "finite", "gap"),
+        *("angular", "prior", "critical", "spread", "doubt", "loo_scale", "setting", "width"),
+        *("relative_grid", "grid", "finite", "gap"),
     ]
 
 
@@ -141,7 +141,8 @@ def test_what_comes_later_is_counted_in_a_forecast(tmp_path):
     )
     later = [(one["train"], one["activation"], len(one["bias_vars"])) for one in task.later()]
     assert later == [
-        *((20_000, "relu", 100), (20_000, "tanh", 100), (50_000, "relu", 25), (50_000, "tanh", 25))
+        *((20_000, "relu", 400), (20_000, "tanh", 400)),
+        *((50_000, "relu", 120), (50_000, "tanh", 120)),
     ]
     with RunStore(tmp_path / "runs.db") as store:
         seen = cost_of(store, task)

@@ -29,6 +29,20 @@ def test_against_condition(equal, engine):
         assert (result.noise_var, result.failed_attempts, result.error) == (1e-4, 0, "")
 
 
+@pytest.mark.parametrize("equal", [True, False])
+def test_relative_noise_in_tiles_against_condition(equal):
+    data = nngp.normalize(X) if equal else X
+    deep = [nngp.Architecture(30, "relu", 0.3, 0.5)] * equal  # needs equal norms to keep its digits
+    train = data[:40], Y[:40]
+    sweep = nngp.Sweep(*train, data[40:], Y[40:], relative_noise=True, engine="cpu")
+    for net, result in zip(deep + NETS, sweep._in_tiles.run(deep + NETS), strict=True):
+        posterior = nngp.condition(net, *train, relative_noise=True, engine="cpu")
+        error = np.mean((posterior.mean(data[40:]) - Y[40:]) ** 2)
+        assert result.mse == pytest.approx(error, rel=1e-6)
+        assert result.log_evidence == pytest.approx(posterior.log_evidence, rel=1e-6)
+        assert result.noise_var == pytest.approx(posterior.report.noise_var)
+
+
 def test_a_second_network_allocates_no_tile():
     sweep = nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:], engine="cpu")
     list(sweep.run(NETS[:1]))

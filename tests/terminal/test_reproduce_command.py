@@ -26,15 +26,15 @@ def test_a_part_is_done_drawn_and_resumed(run):
     assert (told["left"], told["report"], told["store"]) == ({}, None, "runs.db")
     assert Path("reproduction/fig3-digits.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in Path("reproduction/fig3-digits.svg").read_text("utf-8")
-    assert "2 runs in runs.db, 0 of them done" in err
+    assert "4 runs in runs.db, 0 of them done" in err
     assert "doubt: 2 left, about" in err
     assert "(a guess)" in err
     assert "GB of memory, for 40 training points" in err
     before = json.loads(run("runs --json")[1])["runs"]
-    assert {row["experiment"] for row in before} == {"doubt"}  # no other part's work
+    assert {row["experiment"] for row in before} == {"doubt", "loo_scale"}  # no other part's work
     code, _, err = run(f"reproduce fig3 {SMALL}")
     assert code == 0
-    assert "2 runs in runs.db, 2 of them done" in err
+    assert "4 runs in runs.db, 4 of them done" in err
     assert "left" not in err
     assert json.loads(run("runs --json")[1])["runs"] == before
 
@@ -56,8 +56,9 @@ def test_a_budget_stops_the_work_and_says_what_is_left(run):
     code, out, err = run(f"reproduce table2 fig3 {SMALL} --budget 0.001s")
     assert code == 0
     told = json.loads(out)
-    assert told["left"] == {"doubt": 2, "grid": 8}
-    assert "the budget is spent; runs left: 2 of doubt, 8 of grid; the same command goes on" in err
+    assert told["left"] == {"doubt": 2, "loo_scale": 2, "grid": 8}
+    listed = "2 of doubt, 2 of loo_scale, 8 of grid"
+    assert f"the budget is spent; runs left: {listed}; the same command goes on" in err
     assert "within a budget of 0.001 s" in err
     assert "no finished" in told["parts"]["fig3"]["problem"]
     assert told["parts"]["fig3"]["files"] == []
@@ -94,7 +95,7 @@ def test_an_interruption_keeps_what_is_done(run, monkeypatch):
     assert code == 130
     assert "finished runs are in the store, and the next call goes on" in err
     counts = json.loads(run("runs --json")[1])["counts"]
-    assert (counts["done"], counts["pending"], counts["running"]) == (1, 1, 0)
+    assert (counts["done"], counts["pending"], counts["running"]) == (1, 3, 0)
 
 
 def test_what_needs_no_data_needs_no_memory_for_them(run, monkeypatch):
@@ -121,7 +122,10 @@ def test_large_sets_alone_have_no_grid_and_it_is_said(run, monkeypatch):
     large = "reproduce fig4 --dataset mnist --sizes 20000 --activations relu --engine cpu"
     code, _, err = run(f"{large} --json")
     assert code == 0
-    assert "no grid is tried: with more than 10000 training points only networks are tried" in err
+    assert (
+        "no network of a grid is left to try: with more than 10000 training points only those"
+        in err
+    )
     assert "grid:" not in err
     assert "about 5 s in all" in err  # the critical line
 

@@ -1,5 +1,6 @@
 """Figure 3: predicted and realised error with the largest training set."""
 
+from nngp.paper.left_out_scale import SCALE_RUNS
 from nngp.paper.part import Claim, Part, Results
 from nngp.paper.uncertainty import UNCERTAINTY_RUNS, Uncertainty, draw, finding, read_all_sizes
 
@@ -18,4 +19,4 @@ def read(results: Results) -> Uncertainty:
     return found.only(found.sizes[-1:])
 
 
-PART = Part("fig3", CLAIM, (UNCERTAINTY_RUNS,), read, finding, draw)
+PART = Part("fig3", CLAIM, (UNCERTAINTY_RUNS, SCALE_RUNS), read, finding, draw)

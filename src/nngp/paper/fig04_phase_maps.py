@@ -8,7 +8,7 @@ from nngp._arrays import Mask
 from nngp.paper import heat_maps
 from nngp.paper.critical import CRITICAL_RUNS, Theory, critical_weight_var
 from nngp.paper.grids.arrays import no_grids
-from nngp.paper.grids.study import GRID_RUNS
+from nngp.paper.grids.study import GRID_RUNS, RELATIVE_RUNS, deep_one
 from nngp.paper.heat_maps import POINTS, WIDTH, HeatMaps, read_heat_maps
 from nngp.paper.part import Axes, Claim, Figure, Part, Results
 from nngp.paper.words import percent
@@ -20,7 +20,6 @@ CLAIM = Claim(
     look="Bright cells should lie along the critical line of the phase diagram beside them; the "
     "mark is the best network by validation.",
 )
-DEPTH = 50  # hidden layers: depth has separated the phases, and float64 still has digits
 
 
 def read(results: Results) -> HeatMaps:
@@ -29,8 +28,7 @@ def read(results: Results) -> HeatMaps:
     known = {depth for _, name, depth in results.grids.by_name if name in names}
     if not known:
         raise no_grids(results.scope)
-    depth = min(known, key=lambda depth: (abs(np.log(depth / DEPTH)), depth))
-    return read_heat_maps(results, names, [depth])
+    return read_heat_maps(results, names, [deep_one(known)])
 
 
 def finding(data: HeatMaps) -> str:
@@ -105,4 +103,4 @@ def _name_area(axes: Axes, theory: Theory, area: Mask, name: str) -> None:
         axes.text(weights.mean(), inner, name, ha="center", va="center")
 
 
-PART = Part("fig4", CLAIM, (CRITICAL_RUNS, GRID_RUNS), read, finding, draw)
+PART = Part("fig4", CLAIM, (CRITICAL_RUNS, RELATIVE_RUNS, GRID_RUNS), read, finding, draw)

@@ -1,6 +1,7 @@
 """Figure 8: predicted and realised error with fewer training points than in figure 3."""
 
 from nngp.errors import NothingMeasuredError
+from nngp.paper.left_out_scale import SCALE_RUNS
 from nngp.paper.part import Claim, Part, Results
 from nngp.paper.uncertainty import UNCERTAINTY_RUNS, Uncertainty, draw, finding, read_all_sizes
 
@@ -22,4 +23,4 @@ def read(results: Results) -> Uncertainty:
     return found.only(found.sizes[:-1])
 
 
-PART = Part("fig8", CLAIM, (UNCERTAINTY_RUNS,), read, finding, draw)
+PART = Part("fig8", CLAIM, (UNCERTAINTY_RUNS, SCALE_RUNS), read, finding, draw)

@@ -5,7 +5,7 @@ from pathlib import Path
 from nngp.paper import heat_maps
 from nngp.paper.critical import CRITICAL_RUNS
 from nngp.paper.grids.arrays import no_grids
-from nngp.paper.grids.study import GRID_RUNS
+from nngp.paper.grids.study import GRID_RUNS, RELATIVE_RUNS, shown_depths
 from nngp.paper.heat_maps import POINTS, WIDTH, HeatMaps, read_heat_maps
 from nngp.paper.part import Claim, Figure, Part, Results
 from nngp.paper.words import percent
@@ -17,16 +17,13 @@ CLAIM = Claim(
     look="From left to right networks become deeper; the thin line is critical. Our kernel keeps "
     "its digits at any depth, so what is lost here is lost by the network, not by rounding.",
 )
-DEPTHS = (1, 3, 10, 50)  # of the columns
 
 
 def read(results: Results) -> HeatMaps:
     """All activations of the scope at depths 1, 3, 10 and 50, or at those that there are."""
     if not results.grids.by_name:
         raise no_grids(results.scope)
-    known = sorted({depth for _, _, depth in results.grids.by_name})
-    usual = [depth for depth in DEPTHS if depth in known]
-    depths = usual if len(usual) > 1 else known[: len(DEPTHS)]
+    depths = shown_depths({depth for _, _, depth in results.grids.by_name})
     return read_heat_maps(results, results.scope.activations, depths)
 
 
@@ -60,4 +57,4 @@ def draw(data: HeatMaps, path: str | Path | None = None) -> Figure:
     return figure
 
 
-PART = Part("fig9", CLAIM, (CRITICAL_RUNS, GRID_RUNS), read, finding, draw)
+PART = Part("fig9", CLAIM, (CRITICAL_RUNS, RELATIVE_RUNS, GRID_RUNS), read, finding, draw)

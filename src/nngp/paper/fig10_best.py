@@ -40,7 +40,7 @@ class Best:
     sizes: tuple[int, ...]
     chosen: dict[tuple[str, int], tuple[Chosen, ...]]
     networks: dict[tuple[str, int], int]
-    wanted: int
+    wanted: dict[tuple[str, int], int]
     theories: dict[str, Theory]
     weight_range: tuple[float, float] = WEIGHT_VAR_RANGE
     bias_range: tuple[float, float] = BIAS_VAR_RANGE
@@ -63,7 +63,7 @@ def read(results: Results) -> Best:
         tuple(sizes),
         {key: some for key, some in chosen.items() if some},
         {key: sum(grid.networks for grid in of) for key, of in every.items()},
-        len(scope.depths) * scope.grid**2,
+        {(name, train): grids.row_wanted(train, name) for name, train in every},
         read_theories(results.store, names),
     )
 
@@ -175,7 +175,7 @@ def _draw_legend(figure: Figure, looks: Looks) -> None:
 
 def _title(data: Best) -> str:
     count = max(len(some) for some in data.chosen.values())
-    partly = any(data.networks[key] < data.wanted for key in data.chosen)
+    partly = any(data.networks[key] < data.wanted[key] for key in data.chosen)
     note = "; some grids are not complete" if partly else ""
     line = "; dashed, the critical line" if data.theories else ""
     return f"{data.dataset}: the {count} best by validation{line}{note}"

@@ -6,6 +6,7 @@ read alike by readers with and without colour blindness, and prints well in grey
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +33,7 @@ class HeatMap:
 @dataclass(frozen=True)
 class HeatMaps:
     """Heat maps on one training set by activation and depth, and the theory of each activation;
-    what is missing in either was not run."""
+    what is missing in either was not run. `asked` is the number of networks of a grid."""
 
     dataset: str
     train: int
@@ -40,6 +41,7 @@ class HeatMaps:
     depths: tuple[int, ...]
     maps: dict[tuple[str, int], HeatMap]
     theories: dict[str, Theory]
+    asked: dict[tuple[str, int], int]
 
     @property
     def networks(self) -> int:
@@ -49,8 +51,13 @@ class HeatMaps:
     @property
     def wanted(self) -> int:
         """Number of networks of the whole grids."""
-        size = next(iter(self.maps.values())).grid.wanted
-        return size * len(self.activations) * len(self.depths)
+        wanted = sum(one.grid.wanted for one in self.maps.values())
+        return wanted + sum(self.asked[key] for key in self.missing)
+
+    @property
+    def missing(self) -> list[tuple[str, int]]:
+        """Activations and depths of grids that were not begun."""
+        return [key for key in product(self.activations, self.depths) if key not in self.maps]
 
 
 def read_heat_maps(results: Results, names: Sequence[str], depths: Sequence[int]) -> HeatMaps:
@@ -64,7 +71,8 @@ def read_heat_maps(results: Results, names: Sequence[str], depths: Sequence[int]
     }
     shown = tuple(name for name in names if any(key[0] == name for key in maps))
     theories = read_theories(results.store, shown)
-    return HeatMaps(results.scope.dataset, train, shown, tuple(depths), maps, theories)
+    asked = {key: results.scope.networks(*key) for key in product(shown, depths)}
+    return HeatMaps(results.scope.dataset, train, shown, tuple(depths), maps, theories, asked)
 
 
 def _fullest(grids: Grids, names: Sequence[str], depths: Sequence[int]) -> int:

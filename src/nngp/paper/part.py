@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from nngp.errors import NothingMeasuredError
 from nngp.paper.experiment import Config, Experiment, Result, result_of
-from nngp.paper.grids.arrays import Grids, read_grids
+from nngp.paper.grids.arrays import RELATIVE, Grids, read_grids
 from nngp.paper.scope import Scope
 from nngp.runs import RunStore
 from nngp.runs.key import key_of
@@ -51,6 +51,11 @@ class Results:
     def grids(self) -> Grids:
         """The grids over the two variances."""
         return read_grids(self.store, self.scope)
+
+    @cached_property
+    def relative_grids(self) -> Grids:
+        """The grids with noise relative to each kernel's scale."""
+        return read_grids(self.store, self.scope, RELATIVE)
 
 
 class Drawing(Protocol[Shown]):

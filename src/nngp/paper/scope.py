@@ -1,5 +1,10 @@
-"""The paper's ranges of sizes, depths and variances (app. D), and the part of them to reproduce."""
+"""The ranges of sizes, depths and variances, and the part of them to reproduce.
 
+The variances are those of the paper's app. D, the sizes those of its tables. The paper does not
+list the depths that it tried: here they are those of the infinite networks in its tables.
+"""
+
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +14,11 @@ from nngp.datasets.catalogue import IMAGE_SETS, ImageSet
 
 DEPTHS = (1, 2, 3, 5, 7, 10, 20, 50, 100)
 ACTIVATIONS = ("relu", "tanh")  # the paper's
-MORE_ACTIVATIONS = ("gelu", "erf")  # not in the paper
+MORE_ACTIVATIONS = ("gelu", "erf", "silu")  # not in the paper
+COARSE = 10  # about so many values of each variance for these
+# Activations without a closed form whose variance grows without bound beyond a weight variance: a
+# curve takes minutes there. Deeper than this, only smaller weight variances are tried.
+SLOW = {"silu": (5, 2.0)}
 SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 45_000, 50_000)
 
 
@@ -47,6 +56,25 @@ class Scope:
     def paper_activations(self) -> tuple[str, ...]:
         """The paper's activations in the scope; all of the scope if it has none of the paper's."""
         return tuple(n for n in ACTIVATIONS if n in self.activations) or self.activations
+
+    def step(self, activation: str) -> int:
+        """The step through the grid's values: 1 for the paper's activations; others, beside these,
+        get about ten values of each variance."""
+        return 1 if activation in self.paper_activations else max(1, self.grid // COARSE)
+
+    def weight_vars_of(self, activation: str, depth: int) -> tuple[float, ...]:
+        """The weight variances that are tried with an activation at a depth."""
+        shallow, most = SLOW.get(activation, (depth, math.inf))
+        values = self.weight_vars[:: self.step(activation)]
+        return tuple(value for value in values if depth <= shallow or value <= most)
+
+    def bias_vars_of(self, activation: str) -> tuple[float, ...]:
+        """The bias variances that are tried with an activation."""
+        return self.bias_vars[:: self.step(activation)]
+
+    def networks(self, activation: str, depth: int) -> int:
+        """Number of networks of one depth."""
+        return len(self.weight_vars_of(activation, depth)) * len(self.bias_vars_of(activation))
 
     @property
     def images(self) -> ImageSet:

@@ -251,7 +251,7 @@ def _row(
         highest(own, "test_accuracy") if best else None,
         by_evidence(own),
         sum(grid.networks for grid in own),
-        len(scope.depths) * scope.grid**2,
+        results.grids.row_wanted(train, activation),
         sum(grid.seconds for grid in own),
         tuple(sorted({device for grid in own for device in grid.devices})),
     )

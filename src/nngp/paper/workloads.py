@@ -15,7 +15,8 @@ from nngp.paper.experiment import Config, Experiment
 from nngp.paper.fig05_prior import PRIOR_RUNS
 from nngp.paper.fig06_angular import ANGULAR_RUNS
 from nngp.paper.fig07_graphical_model import SPREAD_RUNS
-from nngp.paper.grids.study import GRID_RUNS
+from nngp.paper.grids.study import GRID_RUNS, RELATIVE_RUNS
+from nngp.paper.left_out_scale import SCALE_RUNS
 from nngp.paper.part import AnyPart
 from nngp.paper.scope import Scope
 from nngp.paper.searches import FINITE_RUNS, GAP_RUNS, SearchSize, search_workload
@@ -31,8 +32,10 @@ EXPERIMENTS = (  # cheap ones first
     CRITICAL_RUNS,
     SPREAD_RUNS,
     UNCERTAINTY_RUNS,
+    SCALE_RUNS,
     SETTING_RUNS,
     WIDTH_RUNS,
+    RELATIVE_RUNS,
     GRID_RUNS,
     FINITE_RUNS,
     GAP_RUNS,

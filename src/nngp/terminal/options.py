@@ -294,7 +294,10 @@ class ReproduceOptions(OutputOptions):
     depths: str | None = option(
         None, "Hidden layers, with commas; the paper's, or 1,3,10,50 for digits."
     )
-    activations: str = option("relu,tanh,gelu,erf", "By name, with commas.")
+    activations: str = option(
+        "relu,tanh,gelu,erf,silu",
+        "By name, with commas; those beside the paper's relu and tanh get a coarser grid.",
+    )
     grid: int | None = option(
         None, "Values of each variance; the paper's 30, or 10 for digits.", min=2
     )

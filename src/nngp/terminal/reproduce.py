@@ -115,8 +115,9 @@ def _print_costs(
     print_message(f"{runs} run{'s' * (runs != 1)} in {path}, {runs - left} of them done")
     if any(one.experiment == "grid" and not one.runs for one in costs):
         print_message(
-            f"no grid is tried: with more than {LARGEST_FULL_GRID} training points only networks "
-            "are tried that did best with fewer; add a smaller size to --sizes"
+            f"no network of a grid is left to try: with more than {LARGEST_FULL_GRID} training "
+            "points only those are tried that did best with fewer; where none was measured, add a "
+            "smaller size to --sizes"
         )
     if not left:
         return

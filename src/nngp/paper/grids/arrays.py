@@ -16,6 +16,7 @@ from nngp.paper.scope import Scope
 from nngp.runs import Run, RunStore
 
 EXPERIMENT = "grid"
+RELATIVE = "relative_grid"  # the same with noise relative to each kernel's scale
 SCORES = ("val_accuracy", "val_mse", "test_accuracy", "test_mse", "log_evidence", "noise_var")
 DIGITS = 4  # decimals of the variances, as in scope.py
 
@@ -37,6 +38,7 @@ class Grid:
     bias_vars: Array
     scores: Mapping[str, Array]
     tried: Mask
+    asked: Mask  # networks of the scope: all, or a coarser grid
     seconds: float
     devices: tuple[str, ...]
 
@@ -47,13 +49,13 @@ class Grid:
 
     @property
     def wanted(self) -> int:
-        """Number of networks of the whole grid."""
-        return self.tried.size
+        """Number of networks that the scope asks for, and of others that were run."""
+        return int((self.asked | self.tried).sum())
 
     @property
     def complete(self) -> bool:
-        """Whether all networks were run."""
-        return bool(self.tried.all())
+        """Whether all networks that the scope asks for were run."""
+        return self.networks == self.wanted
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,25 @@ class Grids:
         """One grid, if it has been begun."""
         return self.by_name.get((train, activation, depth))
 
+    def row_complete(self, train: int, activation: str) -> bool:
+        """Whether the grids of all depths are complete."""
+        own = self.of(train, activation)
+        return len(own) == len(self.scope.depths) and all(grid.complete for grid in own)
 
-def read_grids(store: RunStore, scope: Scope) -> Grids:
+    def row_wanted(self, train: int, activation: str) -> int:
+        """Number of networks of all depths, those of grids that have not been begun included."""
+        own = {depth: self.get(train, activation, depth) for depth in self.scope.depths}
+        return sum(
+            grid.wanted if grid else self.scope.networks(activation, depth)
+            for depth, grid in own.items()
+        )
+
+
+def read_grids(store: RunStore, scope: Scope, experiment: str = EXPERIMENT) -> Grids:
     """All grids of the scope in the store; there may be none. Where networks of a training set were
     judged on test sets of different sizes, those of the largest count: networks of all depths and
     activations are compared with each other."""
-    runs = store.runs(experiment=EXPERIMENT, status="done", where={"dataset": scope.dataset})
+    runs = store.runs(experiment=experiment, status="done", where={"dataset": scope.dataset})
     own = [run for run in runs if _inside(run.config, scope)]
     judged: dict[int, tuple[int, int]] = {}
     for run in own:
@@ -129,9 +144,16 @@ def _grid(name: Name, strips: Sequence[Run], scope: Scope) -> Grid:
         bias_vars=np.array(scope.bias_vars),
         scores=scores,
         tried=tried,
+        asked=_asked(scope, *name[1:]),
         seconds=sum(run.seconds or 0.0 for run in strips),
         devices=tuple(sorted({run.device for run in strips})),
     )
+
+
+def _asked(scope: Scope, activation: str, depth: int) -> Mask:
+    """Networks of the grid that the scope asks for."""
+    rows = np.isin(scope.weight_vars, scope.weight_vars_of(activation, depth))
+    return np.outer(rows, np.isin(scope.bias_vars, scope.bias_vars_of(activation)))
 
 
 def _fill(scores: Mapping[str, Array], tried: Mask, scope: Scope, strip: Run) -> None:

@@ -32,9 +32,9 @@ class Chosen:
         return f"{self.depth}-{self.weight_var:.2f}-{self.bias_var:.2f}"
 
 
-def by_validation(grids: Sequence[Grid], count: int = 1) -> list[Chosen]:
-    """The `count` networks of largest validation accuracy (fewer if the grids have fewer), the
-    best first; ties go to the lower validation error."""
+def by_validation(grids: Sequence[Grid], count: int | None = 1) -> list[Chosen]:
+    """The `count` networks of largest validation accuracy (fewer if the grids have fewer; all if it
+    is None), the best first; ties go to the lower validation error."""
     accuracy, error = _all(grids, "val_accuracy"), _all(grids, "val_mse")
     return _take(grids, np.lexsort((error, -accuracy)), np.isfinite(accuracy), count)
 
@@ -57,7 +57,7 @@ def highest(grids: Sequence[Grid], score: str) -> float:
     return float(np.nanmax(_all(grids, score)))
 
 
-def _take(grids: Sequence[Grid], order: Index, known: Mask, count: int) -> list[Chosen]:
+def _take(grids: Sequence[Grid], order: Index, known: Mask, count: int | None) -> list[Chosen]:
     places = order[known[order]][:count]
     edges = np.cumsum([0, *(grid.tried.size for grid in grids)])
     owners = np.searchsorted(edges, places, side="right") - 1

@@ -2,19 +2,23 @@
 
 A run is a strip, the networks of one depth and weight variance: short enough that losing one
 matters little, long enough to be worth a row in the store. Training sets up to 10,000 points get
-the whole grid. Beyond, the grid goes from coarse to fine: the networks that did best on validation
-with the next smaller set are tried, 100 of each activation up to 20,000 points and 25 above.
+the whole grid; activations beside the paper's get a coarser one (`Scope.step`). Beyond 10,000
+points those networks of the paper's activations are tried that could be the best (`candidates.py`),
+the most promising first. The grids with relative noise are a second experiment, on one training set
+and for the depths that figures 4 and 9 show.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, product
 from typing import Any
 
 from nngp.architecture import Architecture
 from nngp.paper.experiment import Config, Experiment, rounded
-from nngp.paper.grids.arrays import EXPERIMENT, SCORES, read_grids
-from nngp.paper.grids.choice import Chosen, by_validation
+from nngp.paper.grids.arrays import EXPERIMENT, RELATIVE, SCORES, Grid, read_grids
+from nngp.paper.grids.candidates import candidates
+from nngp.paper.grids.choice import Chosen
 from nngp.paper.grids.curves import Curves
 from nngp.paper.grids.sweeps import Sweeps
 from nngp.paper.scope import SIZES, Scope
@@ -23,7 +27,10 @@ from nngp.runs import RunStore
 from nngp.runs.study import Outcome, Study
 
 LARGEST_FULL_GRID = 10_000  # training points up to which the whole grid is done
-BEST = ((20_000, 100), (10**9, 25))  # training points up to which so many networks are tried
+MOST = ((20_000, 400), (10**9, 120))  # training points up to which so many networks are tried
+BATCH = 40  # networks that are equally urgent: strips of one batch are done by weight variance
+RELATIVE_SIZE = 1000  # training points of the grids with relative noise, or the nearest to it
+SHOWN_DEPTHS, DEEP = (1, 3, 10, 50), 50  # of figures 9 and 4
 FIELDS = {"val_accuracy": "accuracy", "val_mse": "mse"}  # where a sweep has another name
 
 
@@ -31,13 +38,44 @@ def grid_study(scope: Scope) -> Study:
     """The whole grid on the sizes that get it. Sizes take turns, so that they share curves; weight
     variances go from coarse to fine, so that a part of the work shows the whole range."""
     sizes = [size for size in sorted(scope.sizes) if size <= LARGEST_FULL_GRID]
-    weight_vars = coarse_to_fine(scope.weight_vars)
-    shapes = product(weight_vars, scope.activations, sorted(scope.depths), sizes)
-    configs = [
-        _config(scope, size, activation, depth, weight_var, scope.bias_vars)
-        for weight_var, activation, depth, size in shapes
+    return _study(scope, EXPERIMENT, _whole_grid(scope, scope.activations, scope.depths, sizes))
+
+
+def relative_study(scope: Scope) -> Study:
+    """The grids with noise relative to each kernel's scale, on one training set: what a network
+    still knows, where the absolute noise of the others may hide it."""
+    small = [size for size in scope.sizes if size <= LARGEST_FULL_GRID]
+    sizes = [min(small, key=lambda size: _apart(size, RELATIVE_SIZE))] if small else []
+    depths = {*shown_depths(scope.depths), deep_one(scope.depths)}
+    configs = _whole_grid(scope, scope.paper_activations, depths, sizes)
+    return _study(scope, RELATIVE, [{**config, "relative_noise": True} for config in configs])
+
+
+def shown_depths(depths: Collection[int]) -> list[int]:
+    """Depths that figure 9 shows: 1, 3, 10 and 50, or the first four of those that there are."""
+    usual = [depth for depth in SHOWN_DEPTHS if depth in depths]
+    return usual if len(usual) > 1 else sorted(depths)[: len(SHOWN_DEPTHS)]
+
+
+def deep_one(depths: Collection[int]) -> int:
+    """The depth that figure 4 shows: the nearest to 50."""
+    return min(depths, key=lambda depth: (_apart(depth, DEEP), depth))
+
+
+def _apart(number: float, other: float) -> float:
+    return abs(math.log(number / other))
+
+
+def _whole_grid(
+    scope: Scope, activations: Sequence[str], depths: Collection[int], sizes: Sequence[int]
+) -> list[Config]:
+    order = coarse_to_fine(scope.weight_vars)
+    shapes = product(order, activations, sorted(depths), sizes)
+    return [
+        _config(scope, size, name, depth, weight_var, scope.bias_vars_of(name))
+        for weight_var, name, depth, size in shapes
+        if weight_var in scope.weight_vars_of(name, depth)
     ]
-    return _study(scope, configs)
 
 
 def coarse_to_fine(values: Sequence[float]) -> list[float]:
@@ -52,7 +90,7 @@ def coarse_to_fine(values: Sequence[float]) -> list[float]:
 
 
 def grid_studies(store: RunStore, scope: Scope) -> Iterator[Study]:
-    """The whole grid, then for each larger size the networks that the smaller ones suggest."""
+    """The whole grid, then for each larger size the networks that could be the best."""
     yield grid_study(scope)
     for size in sorted(scope.sizes):
         if size > LARGEST_FULL_GRID:
@@ -60,45 +98,59 @@ def grid_studies(store: RunStore, scope: Scope) -> Iterator[Study]:
 
 
 def promising_study(store: RunStore, scope: Scope, size: int) -> Study:
-    """The networks that did best on the next smaller training set that the store has of their
-    activation, whether or not that set is in the scope."""
-    smaller = {small for small in (*SIZES, *scope.sizes) if small < size}
-    known = read_grids(store, replace(scope, sizes=tuple(sorted(smaller))))
-    below = {name: train for train, name, _ in sorted(known.by_name)}
-    configs = [
-        _config(scope, size, activation, depth, weight_var, bias_vars)
-        for activation in scope.activations
-        if activation in below
-        for depth, weight_var, bias_vars in _strips(
-            by_validation(known.of(below[activation], activation), _count(size))
-        )
-    ]
-    return _study(scope, configs)
+    """The candidates by the next smaller training set that the store has of their activation,
+    whether or not that set is in the scope; networks that have been tried are left out."""
+    sizes = {small for small in (*SIZES, *scope.sizes) if small < size}
+    known = read_grids(store, replace(scope, sizes=(*sorted(sizes), size)))
+    configs = []
+    for activation in scope.paper_activations:
+        found = candidates(known, size, activation)
+        if found is not None:
+            tried = _tried(known.of(size, activation))
+            for strip in _strips(found.networks[: _most(size)], tried):
+                configs.append(_config(scope, size, activation, *strip))
+    return _study(scope, EXPERIMENT, configs)
 
 
 def later_strips(scope: Scope) -> list[Config]:
     """Estimates of the runs that depend on others: one for each large size and activation."""
     return [
-        {"train": size, **scope.held_out, "activation": name, "bias_vars": [None] * _count(size)}
+        {"train": size, **scope.held_out, "activation": name, "bias_vars": [None] * _most(size)}
         for size in scope.sizes
         if size > LARGEST_FULL_GRID
-        for name in scope.activations
+        for name in scope.paper_activations
     ]
 
 
 GRID_RUNS = Experiment(EXPERIMENT, grid_study, grid_studies, later_strips)
+RELATIVE_RUNS = Experiment(RELATIVE, relative_study)
+Network = tuple[int, float, float]  # depth, weight variance, bias variance
 
 
-def _count(size: int) -> int:
-    """Number of networks of each activation that are tried on a large training set."""
-    return next(count for limit, count in BEST if size <= limit)
+def _most(size: int) -> int:
+    """Number of networks of each activation that are tried at most on a large training set."""
+    return next(count for limit, count in MOST if size <= limit)
 
 
-def _strips(chosen: Sequence[Chosen]) -> Iterator[tuple[int, float, tuple[float, ...]]]:
-    """Networks as strips, by weight variance, as depths of one share a sheet of curves."""
-    ordered = sorted(chosen, key=lambda net: (net.weight_var, net.depth, net.bias_var))
-    for shape, nets in groupby(ordered, key=lambda net: (net.depth, net.weight_var)):
-        yield *shape, tuple(net.bias_var for net in nets)
+def _tried(grids: Sequence[Grid]) -> set[Network]:
+    return {
+        (grid.depth, float(grid.weight_vars[row]), float(grid.bias_vars[column]))
+        for grid in grids
+        for row, column in zip(*grid.tried.nonzero(), strict=True)
+    }
+
+
+def _strips(
+    chosen: Sequence[Chosen], tried: Collection[Network]
+) -> Iterator[tuple[int, float, tuple[float, ...]]]:
+    """Networks as strips, a batch after the other; in a batch by weight variance, as depths of one
+    share a sheet of curves. A strip is done as a whole, so what is left stays the same strips."""
+    every = [(net.depth, net.weight_var, net.bias_var) for net in chosen]
+    for start in range(0, len(every), BATCH):
+        batch = sorted(every[start : start + BATCH], key=lambda net: (net[1], net[0], net[2]))
+        for shape, nets in groupby(batch, key=lambda net: net[:2]):
+            if left := tuple(net[2] for net in nets if net not in tried):
+                yield *shape, left
 
 
 def _config(
@@ -120,12 +172,12 @@ def _config(
     }
 
 
-def _study(scope: Scope, configs: Sequence[Config]) -> Study:
+def _study(scope: Scope, experiment: str, configs: Sequence[Config]) -> Study:
     sweeps, curves = Sweeps(scope), Curves(_sheets(configs))
 
     def work(config: Config) -> Outcome:
         networks = _networks(config)
-        sweep = sweeps.of(config["train"])
+        sweep = sweeps.of(config["train"], config.get("relative_noise", False))
         curves.ready(networks[0])
         return _outcome(list(sweep.run(networks)), sweeps.device(config["train"]))
 
@@ -133,7 +185,7 @@ def _study(scope: Scope, configs: Sequence[Config]) -> Study:
         sweeps.close()
         curves.close()
 
-    return Study(EXPERIMENT, configs, work, close)
+    return Study(experiment, configs, work, close)
 
 
 def _sheets(configs: Sequence[Config]) -> list[list[Architecture]]:

@@ -17,16 +17,17 @@ class Sweeps:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self._known: dict[int, Sweep] = {}
+        self._known: dict[tuple[int, bool], Sweep] = {}
         self._data = cache(self._read)
 
-    def of(self, train: int) -> Sweep:
+    def of(self, train: int, relative_noise: bool = False) -> Sweep:
         """The sweep of a training size."""
-        if train not in self._known:
+        name = train, relative_noise
+        if name not in self._known:
             if train > MANY:
                 self._known.clear()
-            self._known[train] = self._made(train)
-        return self._known[train]
+            self._known[name] = self._made(train, relative_noise)
+        return self._known[name]
 
     def device(self, train: int) -> str:
         """The device of that sweep: cpu, or the kind of GPU."""
@@ -42,7 +43,7 @@ class Sweeps:
         """The split with the largest training set, which holds the others."""
         return split(self.scope.dataset, max(self.scope.sizes), data=self.scope.data)
 
-    def _made(self, train: int) -> Sweep:
+    def _made(self, train: int, relative_noise: bool) -> Sweep:
         data = self._data().first(train)
         return Sweep(
             data.X,
@@ -51,6 +52,7 @@ class Sweeps:
             data.targets(data.labels_val),
             data.X_test,
             data.targets(data.labels_test),
+            relative_noise=relative_noise,
             engine=engine_for(self.scope, train),
         )
 
