@@ -108,25 +108,40 @@ def test_the_finding_has_its_numbers(data):
     assert "relu with noise 0.01: mean squared error of ensembles of 16 0.0273 at width 16" in said
     assert "the process 0.0210" in said
     assert "accuracy 72.25% and 90.85%, the process 91.00%" in said
-    assert "falls as width^(−1.00 ± 0.01) (theory −1), a single network's as width^(−0.50" in said
+    assert "falls as width^(−1.000 ± 0.005) and a single network's as width^(−0.500 ± " in said
+    assert "at widths 512 to 2,048; theory says −1 and −0.5, far above 1,000; tanh" in said
     peak = "tanh with noise 1e−10: single networks are worst at width 1,024 (mean squared error 1.1"
     assert peak in said
     assert "noise 0.01: single networks are worst" not in said
 
 
 @pytest.mark.parametrize(
-    ("slope", "word"), [(-1.0, "supported"), (-0.6, "partly"), (0.0, "not supported")]
+    ("slope", "peak", "word"),
+    [
+        *((-1.0, 1.0, "supported"), (-0.6, 1.0, "partly"), (0.0, 1.0, "not supported")),
+        *((-1.0, 50.0, "supported"), (-1.0, 80.0, "partly"), (0.0, 80.0, "not supported")),
+    ],
 )
-def test_verdicts_follow_the_slope(store, slope, word):
+def test_verdicts_follow_the_slope_and_the_peak(store, slope, peak, word):
+    """A peak counts if it is above the narrowest networks: by 1024 / 16 = 64 in the square."""
+
     def result(config):
-        square = config["width"] ** (2 * slope)
-        return {**width_run(config), "limit_square": [[square, 0.01 * square]] * 2}
+        width = config["width"]
+        square, single = width ** (2 * slope), 0.3 / width
+        of_peak = single * (peak if width == 1024 else 1.0)
+        return {
+            **width_run(config),
+            "limit_square": [[square, 0.01 * square]] * 2,
+            "single_square": [[of_peak, 0.01 * of_peak], [single, 0.01 * single]],
+        }
 
     fill(store, "width", width_limit.study(MNIST).configs, result)
     found, said = width_limit.verdict_words(width_limit.read(Results(store, MNIST)))
     assert found == word
-    assert f"({slope:.2f} ± ".replace("-", "−") in said
+    assert f"({slope:.3f} ± ".replace("-", "−") in said
     assert "At widths 512 to 2,048" in said
+    away = "with noise 1e−10 and 1,000 training points a single relu network is 0.15 from the"
+    assert (away in said) == (peak == 80.0)
 
 
 def test_an_uncertain_slope_is_no_verdict(store):

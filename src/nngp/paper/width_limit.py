@@ -171,14 +171,15 @@ def _approach(curve: LimitCurve, members: int) -> str:
     powers = [curve.power(name) for name in ("limit_square", "single_square")]
     if powers[0] and powers[1]:
         words += (
-            f"; the average's distance to the process falls as width^{_slope(powers[0])} (theory "
-            f"-1), a single network's as width^{_slope(powers[1])} (theory -0.5)"
+            f"; the average's distance to the process falls as width^{_slope(powers[0])} and a "
+            f"single network's as width^{_slope(powers[1])} at widths {powers[0].widths[0]:,} to "
+            f"{powers[0].widths[-1]:,}; theory says -1 and -0.5, far above {curve.train:,}"
         )
     return words
 
 
 def _slope(power: Power) -> str:
-    return f"({power.slope:.2f} ± {power.error:.2f})"
+    return f"({power.slope:.3f} ± {power.error:.3f})"
 
 
 def _peak(curve: LimitCurve) -> str:
@@ -200,20 +201,39 @@ SLOPE, TOLERANCE = -1.0, 0.25  # of the average's distance: theory, and what sti
 
 def verdict_words(data: WidthLimit) -> tuple[str, str]:
     """Whether averages of wide networks approach the process as theory says, with the slope of the
-    activation that is farthest from it."""
+    activation that is farthest from it; "partly" where single networks move away on the way."""
     powers = [(curve, curve.power("limit_square")) for curve in data.regular]
     known = [(curve, power) for curve, power in powers if power]
     if len(known) < len(powers):
         return "partly", _without_slope(data)
     curve, power = max(known, key=lambda one: abs(one[1].slope - SLOPE))
-    off = abs(power.slope - SLOPE)
-    agrees, falls = off <= max(TOLERANCE, 2 * power.error), power.slope < -2 * power.error
-    word = "supported" if agrees else "partly" if falls else "not supported"
+    agrees = abs(power.slope - SLOPE) <= max(TOLERANCE, 2 * power.error)
+    falls = power.slope < -2 * power.error
+    away = _detour(data)
+    word = "not supported" if not falls else "supported" if agrees and not away else "partly"
     words = (
         f"At widths {power.widths[0]:,} to {power.widths[-1]:,} the distance of the average "
-        f"{curve.activation} network to the process falls as width^{_slope(power)}; theory says -1."
+        f"{curve.activation} network to the process falls as width^{_slope(power)}; theory says -1"
     )
-    return word, words.replace("-", "−")
+    return word, f"{words}{away}.".replace("-", "−")
+
+
+def _detour(data: WidthLimit) -> str:
+    """Words about the single networks that are farthest from the process, if narrower ones are
+    nearer by more than chance."""
+    curve = max(data.curves, key=lambda curve: _farthest(curve).single_square.value)
+    first, worst = curve.points[0].single_square, _farthest(curve).single_square
+    if worst.value - first.value <= 3 * (worst.error**2 + first.error**2) ** 0.5:
+        return ""
+    return (
+        f"; but with noise {curve.noise_var:g} and {curve.train:,} training points a single "
+        f"{curve.activation} network is {worst.value**0.5:.2f} from the process at width "
+        f"{_farthest(curve).width:,} and {first.value**0.5:.2f} at width {curve.points[0].width:,}"
+    )
+
+
+def _farthest(curve: LimitCurve) -> WidthPoint:
+    return max(curve.points, key=lambda point: point.single_square.value)
 
 
 def _without_slope(data: WidthLimit) -> str:

@@ -103,7 +103,7 @@ def _scale(axes: "Axes", curves: list[LimitCurve]) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
     widths = sorted({point.width for curve in curves for point in curve.points})
     name_widths(axes, widths)
-    axes.set_xticks(widths[:: max(1, round(len(widths) / 4))])
+    axes.set_xticks(widths[:: -max(1, round(len(widths) / 4))])
     plain(axes)
 
 

@@ -180,7 +180,7 @@ def test_every_part_has_a_finding(findings):
         ("fig8", "with 1,000 points: relu 0.950"),
         ("fig9", "10,000 training points and 3, 50 layers: relu 98.00%, 90.00%; tanh"),
         ("fig10", "on a grid from 0.1 to 5, with 1,000, 10,000 points: relu "),
-        ("width", "distance to the process falls as width^(−1.00 ± 0.01) (theory −1)"),
+        ("width", "distance to the process falls as width^(−1.000 ± 0.005) and"),
     ],
 )
 def test_findings_have_their_numbers(findings, name, said):
