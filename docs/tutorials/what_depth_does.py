@@ -47,7 +47,8 @@ for name, weight_var in networks.items():
 
 # %% tags=["thumbnail", "hide-input"]
 colours = {"ordered": "#1f5fa8", "critical": "black", "chaotic": "#d9622b"}
-diagram = regimes.phase_diagram("tanh", np.linspace(0.1, 5, 50), np.linspace(0, 2, 31))
+bias_vars = 2 * np.linspace(0, 1, 31) ** 2  # close to each other near 0, where the line is steep
+diagram = regimes.phase_diagram("tanh", np.linspace(0.1, 5, 50), bias_vars)
 figure, axes = plt.subplots(figsize=(7, 3.8))
 image = axes.pcolormesh(
     diagram.weight_vars,

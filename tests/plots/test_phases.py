@@ -36,6 +36,20 @@ def test_the_map_is_that_of_the_regimes():
     np.testing.assert_allclose(data.depth_scale[rests], xi_c[rests], rtol=1e-9)
 
 
+def test_the_line_drawn_is_that_of_the_formula(drawn, monkeypatch):
+    """The line of erf, q -> (weight_var, bias_var), bends most near bias_var = 0."""
+    monkeypatch.setattr(module, "GRID", (5, 41))
+    figure = drawn("erf")
+    q = np.geomspace(1e-6, 10, 4000)
+    weights = np.pi / 4 * np.sqrt(1 + 4 * q)
+    biases = q - weights * 2 / np.pi * np.arcsin(2 * q / (1 + 2 * q))
+    shown = weights < 3.3
+    for axes in figure.axes[:2]:
+        line = next(line for line in axes.lines if line.get_linestyle() == ":")
+        found = np.interp(weights[shown], *line.get_data())
+        np.testing.assert_allclose(found, biases[shown], atol=0.002)  # of an axis that ends at 2
+
+
 def test_three_networks_across_the_line():
     data = phases("erf", bias_var=0.2)
     critical = regimes.critical_line("erf", 0.2)

@@ -66,6 +66,13 @@ def erf_slope(q):
     return 4 / np.pi / np.sqrt(1 + 4 * q)
 
 
+def test_the_whole_line_of_erf_is_straight_between_its_points():
+    edge = regimes.edge_of_chaos("erf")
+    q = np.geomspace(1e-6, edge.variance[-1], 2000)
+    found = np.interp(1 / erf_slope(q), edge.weight_var, edge.bias_var)
+    assert found == pytest.approx(q - erf_second(q) / erf_slope(q), abs=2e-3)
+
+
 @pytest.mark.parametrize("bias_var", [1e-3, 0.1, 1.0, 7.0])
 def test_erf(bias_var):
     q = brentq(lambda q: q - erf_second(q) / erf_slope(q) - bias_var, 1e-6, 100, xtol=1e-14)

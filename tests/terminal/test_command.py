@@ -198,6 +198,63 @@ def test_phase_of_one_network(run, coarse):
     assert "weight_var 3, bias_var 0.1, phase unbounded, variance inf" in " ".join(out.split())
 
 
+def test_a_phase_for_programs_draws_no_picture_unless_asked(run, coarse):
+    assert json.loads(run("phase erf --json")[1])["networks"]
+    assert "table" in json.loads(run("phase erf --json --table erf.csv")[1])
+    assert [path.name for path in Path().iterdir()] == ["erf.csv"]
+
+
+def test_a_picture_is_named_after_what_it_shows(run, coarse):
+    kept = {}
+    for words in ("relu", "erf", "erf --weight-var 2", "erf --bias-var 2", "erf --bias-var 0.3"):
+        code, _, said = run(f"phase {words}")
+        assert (code, said) == (0, "")
+        assert all(path.read_bytes() == old for path, old in kept.items())
+        kept = {path: path.read_bytes() for path in Path().iterdir()}
+    names = ["phase-erf-b0.3.svg", "phase-erf-b2.svg", "phase-erf-w2.svg"]
+    assert sorted(map(str, kept)) == [*names, "phase-erf.svg", "phase-relu.svg"]
+    assert run("phase relu -o phase-erf.svg")[2] == ""  # as asked
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [("fit t.csv -t y --budget 3", "model.nngp"), ("phase relu", "phase-relu.svg")],
+)
+def test_a_default_name_replaces_no_file_silently(run, coarse, words, file):
+    Path("t.csv").write_text("a,y\n" + "".join(f"{i},{i % 7}\n" for i in range(30)))
+    assert "will be replaced" not in run(words)[2]
+    code, _, said = run(words)
+    assert code == 0
+    assert f"{file} is there already and will be replaced; -o names another file" in said
+    assert "will be replaced" not in run(f"{words} -o {file}")[2]
+
+
+WRONG = {
+    "phase --nope": "no such option: --nope",
+    "phase --weight-var x": "invalid value for '--weight-var'",
+    "fit": "missing argument 'train'",
+    "nope": "no such command 'nope'",
+    "phase relu tanh": "unexpected extra argument",
+    "runs --limit 0": "invalid value for '--limit'",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_a_wrong_command_line_gives_one_sentence(run, words):
+    code, out, said = run(words)
+    assert (code, out) == (2, "")
+    assert said.startswith("error: ")
+    assert WRONG[words] in said
+    assert said.endswith("--help")
+    assert "│" not in said
+
+
+def test_without_a_command_there_is_help(run):
+    code, out, said = run("")
+    assert (code, said) == (2, "")
+    assert "reproduce" in out
+
+
 @pytest.mark.parametrize("option", ["--table no/t.csv", "-o no/p.svg", "--weight-var -1"])
 def test_a_phase_is_refused_before_any_work(run, monkeypatch, option):
     monkeypatch.setattr("nngp.terminal.phase.phases", pytest.fail)
@@ -290,7 +347,7 @@ BAD = {
     "phase --weight-var 0": (2, "--weight-var must be positive"),
     "phase --weight-var -1": (2, "--weight-var must be finite and not negative"),
     "phase --bias-var nan": (2, "--bias-var must be finite and not negative"),
-    "bake train.csv": (2, "No such command"),
+    "bake train.csv": (2, "no such command"),
 }
 
 

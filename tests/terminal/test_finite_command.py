@@ -21,20 +21,23 @@ def test_a_search_leaves_a_store_and_a_picture_and_goes_on(run):
     assert (row["depth"], row["width"], row["trials"]) == (1, 8, 2)
     assert 0 < row["test"] <= 1
     assert 0.5 < row["infinite width"] <= 1
-    assert Path("finite.png").stat().st_size > 10_000
+    assert told["picture"] is None
+    assert not list(Path().glob("*.png"))
     assert "1 shape(s) x 2 trials on cpu" in err
     before = json.loads(run("runs --json")[1])["runs"]
     assert len(before) == 3
     code, out, _ = run(words.replace("--json", ""))
     assert code == 0
     assert "infinite width" in out
+    assert Path("finite-digits-relu.png").stat().st_size > 10_000
     assert json.loads(run("runs --json")[1])["runs"] == before
 
 
 @pytest.mark.slow
 def test_a_gap(run):
     code, out, _ = run(
-        "gap --width 32 --depth 2 --activation tanh --trials 4 --train 20 --steps 900 --json"
+        "gap --width 32 --depth 2 --activation tanh --trials 4 --train 20 --steps 900 --json "
+        "-o gap.png"
     )
     assert code == 0
     (row,) = json.loads(out)["rows"]

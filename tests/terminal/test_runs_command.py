@@ -10,6 +10,7 @@ pl = pytest.importorskip("polars")
 pytest.importorskip("typer")
 
 from nngp.runs import RunStore  # noqa: E402
+from nngp.terminal.app import app  # noqa: E402
 
 
 @pytest.fixture
@@ -51,11 +52,44 @@ def test_a_table_of_what_differs(filled):
     ]
 
 
-def test_all_experiments(filled):
-    _, out, _ = filled("runs")
-    assert out.startswith("runs.db: 1 pending, 0 running, 4 done, 1 failed")
+def test_experiments_are_counted(filled):
+    code, out, said = filled("runs")
+    assert code == 0
+    title, head, *rows = lines(out)
+    assert " ".join(title) == "runs.db: 1 pending, 0 running, 4 done, 1 failed"
+    assert head == ["experiment", "pending", "running", "done", "failed", "seconds", "finished"]
+    assert [row[:6] for row in rows] == [
+        ["search", "0", "0", "4", "0", "5"],
+        ["grid", "1", "0", "0", "1", "0"],
+    ]
+    with RunStore("runs.db") as store:
+        last = max(run.finished for run in store.runs(experiment="search"))
+    assert last.startswith(rows[0][6])
+    assert said == "to list runs: nngp runs runs.db --experiment search"
+
+
+@pytest.mark.parametrize("words", ["--limit 9", "--sort seconds"])
+def test_runs_of_several_experiments_have_the_columns_that_all_have(filled, words):
+    _, out, said = filled(f"runs {words}")
     assert "out of memory" in out
-    assert "experiment" in lines(out)[1]
+    head = lines(out)[1]
+    assert head == ["key", "experiment", "status", "seconds", "error"]
+    assert said == "only what all of them have is shown; choose with --columns"
+
+
+@pytest.mark.parametrize("name", ["grid", "finite"])
+@pytest.mark.parametrize("words", ["", "--limit 3", "--experiment {first}"])
+def test_the_committed_stores_fit_a_terminal(request, monkeypatch, capsys, name, words):
+    packed = request.config.rootpath / "paper" / "measured" / f"{name}.db.gz"
+    monkeypatch.chdir(packed.parent)  # the name of a file is not broken
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as left:
+        app(["runs", packed.name, *words.format(first=name).split()])
+    out, said = capsys.readouterr()
+    assert left.value.code == 0
+    assert len(out.splitlines()) > 3
+    assert max(map(len, [*out.splitlines(), *said.splitlines()])) <= 80
+    assert words or "no room for" not in said
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from nngp.paper.experiment import Config, Experiment, result_of, rounded
 from nngp.paper.scope import Scope
 from nngp.plots.phases import limiting_depth_scale
 from nngp.regimes import phase_diagram
+from nngp.regimes.criticality import spaced_for_line
 from nngp.runs import RunStore
 from nngp.runs.study import Outcome, Study
 
@@ -40,8 +41,7 @@ CRITICAL_RUNS = Experiment(EXPERIMENT, critical_study, seconds=5.0)
 def _work(config: Config) -> Outcome:
     activation, biases = config["activation"], config["bias_vars"]
     diagram = phase_diagram(activation, config["weight_vars"], biases)
-    # The line may leave bias_var = 0 like a root, so its points are close to each other there.
-    along = biases[0] + (biases[-1] - biases[0]) * np.linspace(0.0, 1.0, LINE_POINTS) ** 2
+    along = spaced_for_line(biases[0], biases[-1], LINE_POINTS)
     line = phase_diagram(activation, [1.0], along).critical_weight_vars
     there = (line > 0) & np.isfinite(line)
     return Outcome(

@@ -13,6 +13,7 @@ import numpy as np
 from nngp import regimes
 from nngp._arrays import TINY, Array
 from nngp.architecture import Activation, ActivationLike, as_activation
+from nngp.regimes.criticality import spaced_for_line
 from nngp.regimes.deficits import at_one_variance
 from nngp.regimes.moments import moments_of
 
@@ -102,11 +103,12 @@ def propagation(
 
 
 def _grids(weight_var: float, bias_var: float) -> tuple[Array, Array]:
-    """Axes of the diagram. At large biases correlations come near 1 and take long."""
+    """Axes of the diagram, fine near bias_var = 0, where the line is steep. At large biases
+    correlations come near 1 and take long."""
     counts = GRID if bias_var <= RANGES[1] else tuple(1 + count // 2 for count in GRID)
     return (
         np.linspace(0.1, max(RANGES[0], 1.2 * weight_var), counts[0]),
-        np.linspace(0.0, max(RANGES[1], 1.2 * bias_var), counts[1]),
+        spaced_for_line(0.0, max(RANGES[1], 1.2 * bias_var), counts[1]),
     )
 
 

@@ -154,9 +154,9 @@ def _name_area(axes: "Axes", data: Phases, area: Mask, name: str) -> None:
 def _name_line(axes: "Axes", data: Phases) -> None:
     """The critical line's name along it: on its left, unless that is narrow."""
     weights, biases = _line(data)
-    if len(biases) < len(data.diagram.bias_vars) // 2:  # no room along it
+    if not len(biases) or np.ptp(biases) < 0.5 * data.diagram.bias_vars[-1]:  # no room along it
         return
-    at = int(0.68 * len(biases))
+    at = int(np.abs(biases - biases[0] - 0.68 * np.ptp(biases)).argmin())
     run, rise = weights[at + 1] - weights[at - 1], biases[at + 1] - biases[at - 1]
     on_left = weights[at] > WIDE * data.diagram.weight_vars[-1]
     words = "critical line\n" if on_left else "\ncritical line"

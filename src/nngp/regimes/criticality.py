@@ -106,7 +106,8 @@ def edge_of_chaos(activation: ActivationLike, bias_vars: ArrayLike | None = None
     ----------
     activation : str, callable or Activation
     bias_vars : array_like of shape (n,), optional
-        Bias variances of the points; by default 50 values from 0 to 2.
+        Bias variances of the points; by default 50 values from 0 to 2, closer to each other
+        near 0, where the line of tanh and its like is steep.
 
     Returns
     -------
@@ -123,10 +124,18 @@ def edge_of_chaos(activation: ActivationLike, bias_vars: ArrayLike | None = None
     (array([0.7854, 2.2337]), array([0.    , 1.7721]))
     """
     phi = as_activation(activation)
-    bias = as_grid("bias_vars", np.linspace(0.0, 2.0, 50) if bias_vars is None else bias_vars)
+    bias = as_grid("bias_vars", spaced_for_line(0.0, 2.0, 50) if bias_vars is None else bias_vars)
     points = np.array([_weight_on_line(moments_of(phi), float(b)) for b in bias])
     _check_found(phi.name, "bias_var", "weight_var", bias, points[:, 0])
     return EdgeOfChaos(points[:, 0], bias, points[:, 1])
+
+
+def spaced_for_line(first: float, last: float, count: int) -> Array:
+    """Bias variances whose points of the critical line can be joined by straight lines.
+
+    The line may leave bias_var = 0 like a cube root, so they are close to each other there.
+    """
+    return first + (last - first) * np.linspace(0.0, 1.0, count) ** 2
 
 
 def critical_weight_vars(moments: Moments, bias: Array) -> Array:

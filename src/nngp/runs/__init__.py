@@ -14,8 +14,8 @@ is started, and done once however many processes share the work:
 (`owner.py`), and nothing else is lost. Of two results for one run the first is kept, and a result
 replaces a failure. `schema.py` has the tables and their versions, `database.py` the connection
 (threads, forks, transactions), `queries.py` the SQL, `store.py` the class `RunStore`, `export.py`
-CSV and Parquet files, `packed.py` compressed stores, `study.py` the loop above for a list of runs
-on this machine or on a cluster.
+CSV and Parquet files, `packed.py` compressed stores, `commit.py` the commit of the code, `study.py`
+the loop above for a list of runs on this machine or on a cluster.
 """
 
 from nngp.runs.export import (

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from nngp.runs.commit import current_commit
 from nngp.runs.key import Json, plain_key
 
 STATUSES = ("pending", "running", "done", "failed")
@@ -115,10 +116,13 @@ def utc_text(seconds: float) -> str:
 
 
 def current_versions() -> dict[str, str]:
-    """Versions of Python and of the packages that are loaded."""
+    """Versions of Python and of the packages that are loaded, and the commit of this one if it is
+    known."""
     loaded = {name: sys.modules[name] for name in PACKAGES if name in sys.modules}
     found = {name: str(module.__version__) for name, module in loaded.items()}
-    return {"python": platform.python_version(), **found}
+    commit = current_commit()
+    known = {"python": platform.python_version(), **found}
+    return known if commit is None else {**known, "commit": commit}
 
 
 def without_lists(result: dict[str, Json]) -> dict[str, Json]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from nngp.errors import RunStoreWarning
 from nngp.runs import queries
+from nngp.runs.commit import current_commit
 from nngp.runs.database import NO_FORK, Database
 from nngp.runs.key import (
     Config,
@@ -127,6 +128,7 @@ class RunStore:
         [64, 128]
         >>> store.close()
         """
+        current_commit()  # that of the code which does the runs, not of a later checkout
         number, pending = checked_count(count), Selection(experiment, "pending", None, keys)
         with self._database.writing() as connection:
             now, owner = self._clock(), self._current_owner()

@@ -1,16 +1,18 @@
 """The commands. Their options are dataclasses in `options`; the work of each is a function of
 these, in a module that is loaded when the command is called: so that `--help` answers at once."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from importlib import import_module
 from inspect import Parameter, Signature, get_annotations
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from nngp.terminal import options
-from nngp.terminal.output import exit_codes
+from nngp.terminal.output import INTERRUPTED, USAGE, exit_codes, exit_with_usage
 
 NOTHING_WRITTEN = "interrupted; nothing was written"
 TRIALS_KEPT = "interrupted; finished trials are in the store, and the next call goes on"
@@ -92,12 +94,31 @@ def _parameters(kind: type) -> list[Parameter]:
     return out
 
 
+class Program(TyperGroup):
+    """All commands. A command line that cannot be read gives one sentence, as other faults do."""
+
+    def main(self, *args: Any, **more: Any) -> Any:
+        """Run a command and exit; errors of the parser, which have `format_message`, in a
+        sentence."""
+        try:
+            code = super().main(*args, **{**more, "standalone_mode": False})
+        except typer.Abort:
+            sys.exit(INTERRUPTED)
+        except Exception as error:
+            if not hasattr(error, "format_message"):
+                raise
+            context = getattr(error, "ctx", None)
+            exit_with_usage(error.format_message(), context.command_path if context else "nngp")
+        sys.exit(code or 0)
+
+
 app = typer.Typer(
     name="nngp",
+    cls=Program,
     help="Deep networks of infinite width: fit a table, predict with honest uncertainty.\n\n"
     "Exit codes: 0 done, 2 wrong usage, 3 a file or its values cannot be used, 4 something is "
     "missing (memory, a GPU, a cluster, a package), 130 interrupted.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     rich_markup_mode="rich",
 )
@@ -116,8 +137,11 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _main(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(USAGE)

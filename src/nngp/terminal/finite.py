@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from nngp.architecture import as_activation
@@ -13,7 +14,6 @@ from nngp.finite.recipe import Plan
 from nngp.finite.requirements import need_packages
 from nngp.finite.width_comparison import infinite, widths
 from nngp.linsolve import choose_engine
-from nngp.plots import need_matplotlib
 from nngp.plots.finite_networks import draw_gaps, draw_widths
 from nngp.runs import RunStore
 from nngp.terminal.options import FiniteOptions, GapOptions, SearchOptions
@@ -25,7 +25,7 @@ from nngp.terminal.output import (
     usage_errors,
 )
 from nngp.terminal.parsing import whole_numbers
-from nngp.terminal.tables import PICTURES, check_writable
+from nngp.terminal.tables import picture_file
 
 Options = FiniteOptions | GapOptions
 Row = dict[str, object]
@@ -35,7 +35,7 @@ def finite(options: FiniteOptions) -> None:
     """Search over widths and depths, compute the infinite networks, draw a figure of both."""
     depths = whole_numbers("--depth", options.depth)
     units = whole_numbers("--width", options.width)
-    _check(options, [options.activation])
+    picture = _check(options, [options.activation])
     with usage_errors():
         choose_engine(options.engine, 0)
     plan = _plan(options, Plan(), options.loss)
@@ -49,16 +49,17 @@ def finite(options: FiniteOptions) -> None:
             for depth in depths
         }
         figure = widths(store, options.dataset, len(data.X), options.activation, depths, plan)
-    draw_widths(figure, options.output)
+    if picture is not None:
+        draw_widths(figure, picture)
     rows = [_best_row(one, levels[one.cell.depth]) for one in found]
-    _print(options, rows, "best of each shape, by validation")
+    _print(options, rows, "best of each shape, by validation", picture)
 
 
 def gap(options: GapOptions) -> None:
     """Figure 2 for a data set: train until all labels are learned, compare with the test set."""
     units = whole_numbers("--width", options.width)
     activations = [name.strip() for name in options.activation.split(",")]
-    _check(options, activations)
+    picture = _check(options, activations)
     plan = _plan(options, PLAN, PLAN.loss)
     data = _data(options)
     shapes = product(activations, [options.depth], units)
@@ -69,7 +70,8 @@ def gap(options: GapOptions) -> None:
         where = {**shared, **plan.as_dict()}
         runs = store.runs(experiment=EXPERIMENT, status="done", where=where, lists=False)
     figure = gaps([run for run in runs if run.config["activation"] in activations])
-    draw_gaps(figure, options.output)
+    if picture is not None:
+        draw_gaps(figure, picture)
     rows: list[Row] = [
         {
             "activation": activation,
@@ -81,17 +83,19 @@ def gap(options: GapOptions) -> None:
         for (activation, width), found in figure.by_width().items()
         if width in units
     ]
-    _print(options, rows, f"{len(figure.learned)} networks learned it, {figure.left_out} did not")
+    title = f"{len(figure.learned)} networks learned it, {figure.left_out} did not"
+    _print(options, rows, title, picture)
 
 
-def _check(options: SearchOptions, activations: Sequence[str]) -> None:
-    """Raise an error for what cannot be used, before any work."""
-    need_matplotlib()
+def _check(options: Options, activations: Sequence[str]) -> Path | None:
+    """Raise an error for what cannot be used, before any work; gives the picture's file."""
     need_packages()
-    check_writable(options.output, PICTURES, create=True)
     with usage_errors():
         for name in activations:
             as_activation(name)
+    what = "finite" if isinstance(options, FiniteOptions) else "gap"
+    name = "-".join([what, options.dataset, *activations]) + ".png"
+    return picture_file(options.output, name, options.as_json)
 
 
 def _plan(options: SearchOptions, usual: Plan, loss: str) -> Plan:
@@ -153,11 +157,11 @@ def _best_row(found: Found, level: dict[str, float] | None) -> Row:
     }
 
 
-def _print(options: Options, rows: list[Row], title: str) -> None:
+def _print(options: Options, rows: list[Row], title: str, picture: Path | None) -> None:
     if options.as_json:
-        files = {"picture": str(options.output), "store": str(options.store)}
+        files = {"picture": picture and str(picture), "store": str(options.store)}
         print_result("", {**files, "rows": rows}, as_json=True)
         return
     names = list(rows[0]) if rows else []
     print_rows(f"{options.dataset}: {title}", rows, names, len(rows))
-    print_message(f"picture: {options.output}; all trials: nngp runs {options.store}")
+    print_message(f"picture: {picture}; all trials: nngp runs {options.store}")

@@ -14,7 +14,12 @@ from nngp.terminal.output import DataError, print_message, print_result
 from nngp.terminal.rows import aside, check_aside, training_rows
 from nngp.terminal.scores import leave_one_out_scores
 from nngp.terminal.summary import summary_of
-from nngp.terminal.tables import check_not_input, check_writable, read_table
+from nngp.terminal.tables import (
+    check_not_input,
+    check_writable,
+    default_output,
+    read_table,
+)
 from nngp.terminal.target import learn_target
 
 
@@ -22,8 +27,9 @@ def fit(options: FitOptions) -> None:
     """Read the table, choose a network, condition it on every row, write the model."""
     with engine_of(options) as engine:
         check_parameters(options, engine)
-        check_writable(options.output, create=True)
-        check_not_input(options.output, [options.train])
+        output = default_output(options.output, "model.nngp")
+        check_writable(output, create=True)
+        check_not_input(output, [options.train])
         table = read_table(options.train, options)
         target, classes = learn_target(table, options.target, options.task)
         task = TargetKind.classification if classes else TargetKind.regression
@@ -42,9 +48,9 @@ def fit(options: FitOptions) -> None:
         facts = {**summary_of(model), "repeated rows": repeated}
         facts |= leave_one_out_scores(model, answers[known.fitted])
         notes = {**target.as_notes(), "aside": aside(options), "summary": facts}
-        model.save(options.output, factor=options.factor, notes=notes)
-        title = f"{options.output}, {options.output.stat().st_size / 1e6:.1f} MB"
-        print_result(title, {"model": str(options.output), **facts}, options.as_json)
+        model.save(output, factor=options.factor, notes=notes)
+        title = f"{output}, {output.stat().st_size / 1e6:.1f} MB"
+        print_result(title, {"model": str(output), **facts}, options.as_json)
 
 
 def _inputs(rows: InputTable, options: FitOptions) -> InputTable:

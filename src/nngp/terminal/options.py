@@ -27,6 +27,7 @@ ENGINE, STORE, VARIANCE = "auto, cpu or gpu.", "Where runs are kept.", "A number
 TRAIN = "Training points, balanced over classes; all by default."
 PROGRESS = "Also without a terminal: a line every ten seconds."
 NONE = (("none", None),)
+PICTURE = "A .svg, .png or .pdf file. By default none with --json, else"
 TRIALS, WIDTH = "Random settings for each shape.", "Units of a hidden layer; several with commas."
 
 
@@ -123,7 +124,9 @@ class FitOptions(ComputeOptions, TableOptions):
 
     train: Path = argument(TABLE)
     target: str = field(metadata={"typer": Option("--target", "-t", help="The column to predict.")})
-    output: Path = option(Path("model.nngp"), "Where the model goes.", "--output", "-o")
+    output: Path | None = option(
+        None, "Where the model goes; model.nngp by default.", "--output", "-o"
+    )
     task: TargetKind = option(TargetKind.auto, "What the target is; auto looks at it.")
     drop: list[str] | None = option(None, "A column to ignore.")
     weights: str | None = option(
@@ -211,7 +214,7 @@ class PhaseOptions(OutputOptions):
         None, "Of the network drawn; by default three across the critical line."
     )
     bias_var: float = option(0.1, "Of the networks drawn.")
-    output: Path = option(Path("phase.svg"), "A .svg, .png or .pdf file.", *OUT)
+    output: Path | None = option(None, f"{PICTURE} phase-tanh.svg, say.", *OUT)
     table: Path | None = option(None, "Also write the diagram to a .csv, .tsv or .parquet file.")
 
 
@@ -246,7 +249,7 @@ class SearchOptions(OutputOptions):
     lanes: int | None = option(None, "Networks trained side by side.", min=1)
     data: Path | None = option(None, DATA_FOLDER)
     store: Path = option(Path("runs.db"), STORE)
-    output: Path = option(Path("search.png"), "A .svg, .png or .pdf.", *OUT)
+    output: Path | None = option(None, PICTURE, *OUT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +267,7 @@ class FiniteOptions(SearchOptions, EngineOptions):
     activation: str = option("relu", "relu, tanh, erf, gelu, ...")
     train: int | None = option(None, TRAIN)
     loss: str = option("mse", "mse or cross_entropy.")
-    output: Path = option(Path("finite.png"), "A .svg, .png or .pdf.", *OUT)
+    output: Path | None = option(None, f"{PICTURE} finite-digits-relu.png, say.", *OUT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,7 +280,7 @@ class GapOptions(SearchOptions):
     trials: int = option(20, TRIALS, min=1)
     activation: str = option("relu,tanh", "One or more, with commas.")
     train: int | None = option(None, TRAIN)
-    output: Path = option(Path("gap.png"), "A .svg, .png or .pdf.", *OUT)
+    output: Path | None = option(None, f"{PICTURE} gap-digits-relu-tanh.png, say.", *OUT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,7 +323,7 @@ class ReportOptions(OutputOptions):
     """Write what stores of runs say about the paper as one page that needs no other file."""
 
     stores: list[Path] | None = argument("runs.db by default.", metavar="[STORE]...", default=None)
-    output: Path = option(Path("report.html"), "The page: an .html file.", *OUT)
+    output: Path | None = option(None, "The page: an .html file; report.html by default.", *OUT)
     dataset: list[str] | None = option(None, "Only this data set; all that there are by default.")
 
 

@@ -87,6 +87,12 @@ def usage_errors() -> Iterator[None]:
         raise UsageError(in_command_words(str(error))) from None
 
 
+def exit_with_usage(sentence: str, command: str) -> NoReturn:
+    """End with one sentence about a command line that cannot be read, and where to look."""
+    words = sentence.strip().removesuffix(".")
+    _exit(f"{words[:1].lower()}{words[1:]}; see {command} --help", USAGE)
+
+
 def _exit(sentence: str, code: int) -> NoReturn:
     _print_after("error:", "bold red", sentence)
     sys.exit(code)

@@ -12,14 +12,15 @@ from nngp.plots import need_matplotlib
 from nngp.runs import RunStore, unpacked
 from nngp.terminal.options import ReportOptions
 from nngp.terminal.output import DataError, UsageError, print_result
-from nngp.terminal.tables import check_not_input, check_writable
+from nngp.terminal.tables import check_not_input, check_writable, default_output
 
 PAGES = (".html", ".htm")
 
 
 def report(options: ReportOptions) -> None:
     """Write the page, and print what it shows and what is missing."""
-    stores, page = options.stores or [Path("runs.db")], options.output
+    stores = options.stores or [Path("runs.db")]
+    page = default_output(options.output, "report.html")
     need_matplotlib()
     check_writable(page, PAGES, create=True)
     check_not_input(page, stores, "store")

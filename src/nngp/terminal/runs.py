@@ -12,6 +12,9 @@ from nngp.terminal.tables import check_not_input, check_writable
 
 EXPORTS = (".csv", ".parquet")
 Row = dict[str, Any]  # values of JSON, by column
+SELECTIONS = ("experiment", "status", "where", "sort", "limit", "columns")
+SUMMARY = ("experiment", *STATUSES, "seconds", "finished")
+MINUTES = len("2026-01-31T12:00")
 
 
 def runs(options: RunsOptions) -> None:
@@ -38,8 +41,36 @@ def runs(options: RunsOptions) -> None:
         print_json(facts, lambda number: number if math.isfinite(number) else str(number))
     elif options.export is None:
         title = ", ".join(f"{count} {status}" for status, count in counts.items())
+        _print(f"{options.store}: {title}", rows, picked, options)
+
+
+def _print(title: str, rows: list[Row], picked: list[str], options: RunsOptions) -> None:
+    """Print runs with the columns that are wanted, or that tell them apart. The columns of several
+    experiments are too many for a terminal: without a selection they are counted, with one they
+    are shown by what they share."""
+    experiments = list(dict.fromkeys(row["experiment"] for row in rows))
+    if len(experiments) > 1 and not any(getattr(options, name) for name in SELECTIONS):
+        print_rows(title, _summary(rows), SUMMARY, len(experiments))
+        print_message(f"to list runs: nngp runs {options.store} --experiment {experiments[0]}")
+    else:
         shown = picked or _distinguishing(rows)
-        print_rows(f"{options.store}: {title}", rows, shown, options.limit, cut=not picked)
+        print_rows(title, rows, shown, options.limit, cut=not picked)
+        if len(experiments) > 1 and not picked:
+            print_message("only what all of them have is shown; choose with --columns")
+
+
+def _summary(rows: list[Row]) -> list[Row]:
+    """A row for each experiment: how many runs it has, how long they took, when the last ended."""
+    out: dict[str, Row] = {}
+    for row in rows:
+        one = out.setdefault(
+            row["experiment"],
+            {"experiment": row["experiment"], **dict.fromkeys(STATUSES, 0), "seconds": 0.0},
+        )
+        one[row["status"]] += 1
+        one["seconds"] += row["seconds"] or 0.0
+        one["finished"] = max(one.get("finished") or "", (row["finished"] or "")[:MINUTES])
+    return list(out.values())
 
 
 def _checked(options: RunsOptions) -> Row:
@@ -85,10 +116,15 @@ def _rows(store: RunStore, options: RunsOptions, where: Row) -> list[Row]:
 
 
 def _distinguishing(rows: list[Row]) -> list[str]:
-    """The columns that tell runs apart, and those of their results."""
+    """The columns that tell runs apart, and those of their results; of several experiments, those
+    that are in all."""
     if not rows:
         return []
-    names = column_names(rows)
+    kinds = {row["experiment"]: set(column_names([row])) for row in rows}
+    for row in rows:
+        kinds[row["experiment"]].update(row)
+    shared = set.intersection(*kinds.values())
+    names = [name for name in column_names(rows) if name in shared]
     inner = [name for name in names if name.startswith(("experiment", "status", "config."))]
     results = [name for name in names if name.startswith("result.")]
     varying = [name for name in inner if any(row.get(name) != rows[0].get(name) for row in rows)]

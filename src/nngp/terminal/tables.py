@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from nngp._files import replaced
 from nngp._machine import available_memory
+from nngp.plots import need_matplotlib
 from nngp.predictors.columns import Column, InputTable, table_of
 from nngp.terminal.delimited import check_encoding, decoded, read_delimited, separator_of
 from nngp.terminal.options import TableOptions
@@ -137,6 +138,28 @@ def check_writable(path: Path, kinds: Iterable[str] = (), create: bool = False) 
         raise UsageError(f"{path}: the name must end in {', '.join(kinds)}")
     if create:
         check_folder(path.parent)
+
+
+def default_output(asked: Path | None, name: str) -> Path:
+    """The file that was asked for, or else one of this name; a message says so if that replaces
+    another file, which nobody asked for."""
+    if asked is not None:
+        return asked
+    path = Path(name)
+    if path.is_file():
+        print_message(f"{path} is there already and will be replaced; -o names another file")
+    return path
+
+
+def picture_file(asked: Path | None, name: str, as_json: bool) -> Path | None:
+    """Where a picture goes, checked before any work: what was asked for, or `name`, which says
+    what the picture shows. None with --json: a program that wants numbers asked for no picture."""
+    if asked is None and as_json:
+        return None
+    need_matplotlib()
+    path = default_output(asked, name)
+    check_writable(path, PICTURES, create=True)
+    return path
 
 
 def check_folder(folder: Path) -> None:
