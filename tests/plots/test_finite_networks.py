@@ -61,17 +61,21 @@ def test_the_best_by_validation_of_every_width(store):
         widths(store, "clouds", 60, "tanh")
 
 
-def test_plans_are_not_mixed(store):
+def test_of_a_trial_the_longest_training_counts(store):
     put(store, "finite", *trial(64, 0, 0.99, 0.99, steps=200))
-    longest = widths(store, "clouds", 60, "relu", depths=[2])
-    assert longest.curves[0].found[-1].result["test_accuracy"] == 0.85
-    put(store, "finite", *trial(64, 0, 0.99, 0.99, patience=3))
-    with pytest.raises(ValueError, match=r"the runs differ \(patience 3 and 8\)"):
+    both = widths(store, "clouds", 60, "relu", depths=[2])
+    assert both.curves[0].found[-1].result["test_accuracy"] == 0.85
+    assert sorted(both.curves[0].trials)[-2:] == [(64, 0.85), (64, 0.86)]
+    chosen = widths(store, "clouds", 60, "relu", plan=Plan(steps=200))
+    assert [found.trials for found in chosen.curves[0].found] == [1]
+
+
+def test_losses_are_not_mixed(store):
+    put(store, "finite", *trial(64, 0, 0.99, 0.99, loss="cross_entropy"))
+    with pytest.raises(ValueError, match=r"the runs differ \(loss cross_entropy and mse\)"):
         widths(store, "clouds", 60, "relu", depths=[2])
     chosen = widths(store, "clouds", 60, "relu", depths=[2], plan=PLAN)
     assert chosen.curves[0].found[-1].result["test_accuracy"] == 0.85
-    chosen = widths(store, "clouds", 60, "relu", plan=Plan(steps=200))
-    assert [found.trials for found in chosen.curves[0].found] == [1]
 
 
 def test_the_picture_has_the_best_the_trials_and_the_infinite_network(store, tmp_path):

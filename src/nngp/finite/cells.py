@@ -134,17 +134,16 @@ def scores_of(run: Run, by: str) -> dict[str, float]:
 
 
 def shared_values(runs: Sequence[Run], *names: str) -> dict[str, Any]:
-    """The values of `names` that all runs share; raise ValueError if they or the plans differ."""
-    plans = [asdict(Plan.of(run.config)) for run in runs]
-    values = {name: sorted({run.config[name] for run in runs}) for name in names}
-    values |= {name: sorted({plan[name] for plan in plans}) for name in plans[0]}
+    """The values of `names` that all runs share; raise ValueError if they differ."""
+    configs = [{**run.config, **asdict(Plan.of(run.config))} for run in runs]
+    values = {name: sorted({config[name] for config in configs}) for name in names}
     differ = [f"{name} {' and '.join(map(str, v))}" for name, v in values.items() if len(v) > 1]
     if differ:
         raise ValueError(
             f"the runs differ ({'; '.join(differ)}), so they cannot be shown together; choose "
             "those of one plan"
         )
-    return {name: values[name][0] for name in names}
+    return {name: found[0] for name, found in values.items()}
 
 
 def config_of(kind: type[Cell | Recipe], run: Run) -> dict[str, Any]:

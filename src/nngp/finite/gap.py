@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nngp.finite.cells import shared_values
 from nngp.finite.recipe import Plan
-from nngp.finite.screening import count_trials, longest
+from nngp.finite.screening import longest
 from nngp.runs import Run
 
 EXPERIMENT = "gap"
@@ -31,8 +31,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Gaps:
-    """The gaps on one training set, the number of networks that were trained and did not learn it,
-    and the number of those that were given up after few steps.
+    """The gaps on one training set, and the number of networks that did not learn it.
 
     Examples
     --------
@@ -54,7 +53,6 @@ class Gaps:
     depth: int
     learned: tuple[Gap, ...]
     left_out: int
-    given_up: int = 0
 
     def by_width(self) -> dict[tuple[str, int], list[float]]:
         """The gaps of each activation and width."""
@@ -65,8 +63,8 @@ class Gaps:
 
 
 def gaps(runs: Sequence[Run]) -> Gaps:
-    """Compute the gaps from finished runs of one training set and depth. Networks count that were
-    trained by the plan with the most steps; plans may differ in their optimiser.
+    """Compute the gaps from finished runs of one training set, depth and loss. Plans may differ in
+    the rest: of a trial that was trained by several, the one with the most steps counts.
 
     Examples
     --------
@@ -85,27 +83,16 @@ def gaps(runs: Sequence[Run]) -> Gaps:
     done = [run for run in runs if run.status == "done" and run.result]
     if not done:
         raise ValueError("the gap needs finished runs, and there are none; run nngp gap first")
-    names = ("dataset", "train", "depth")
-    trained = {name: longest(own) for name, own in _by_optimiser(done).items()}
-    shared = [shared_values(own, *names) for own in trained.values()]
-    if any(one != shared[0] for one in shared):
-        raise ValueError("the runs are of several training sets or depths; choose those of one")
-    learned = tuple(_gap(run) for own in trained.values() for run in own if _has_learned(run))
-    count = sum(map(len, trained.values()))
+    shared = shared_values(done, "dataset", "train", "depth", "loss", "monitor")
+    trained = longest(done)
+    learned = tuple(_gap(run) for run in trained if _has_learned(run))
     if not learned:
         raise ValueError(
-            f"none of {count} networks learned its training set; take wider ones, more trials, "
-            "more steps or fewer training points"
+            f"none of {len(trained)} networks learned its training set; take wider ones, more "
+            "trials, more steps or fewer training points"
         )
-    given_up = sum(map(count_trials, _by_optimiser(done).values())) - count
-    return Gaps(**shared[0], learned=learned, left_out=count - len(learned), given_up=given_up)
-
-
-def _by_optimiser(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    groups = defaultdict(list)
-    for run in runs:
-        groups[Plan.of(run.config).optimiser].append(run)
-    return dict(sorted(groups.items()))
+    where = {name: shared[name] for name in ("dataset", "train", "depth")}
+    return Gaps(**where, learned=learned, left_out=len(trained) - len(learned))
 
 
 def _has_learned(run: Run) -> bool:

@@ -2,7 +2,6 @@
 
 Most recipes that are drawn from the paper's ranges fail within some hundred steps. So a search may
 be done twice: with a plan of few steps, then with one of many for the finalists, from the start.
-What is compared and shown are networks of the plan with the most steps.
 """
 
 from collections.abc import Sequence
@@ -46,23 +45,18 @@ def finalists(runs: Sequence[Run], count: int, *ranks: Rank) -> dict[Cell, list[
 
 
 def longest(runs: Sequence[Run]) -> list[Run]:
-    """The runs of each training set that were trained by the plan with the most steps."""
-    most: dict[tuple[str, int], int] = {}
-    for run in runs:
-        name = run.config["dataset"], run.config["train"]
-        most[name] = max(Plan.of(run.config).steps, most.get(name, 0))
-    return [
-        run
-        for run in runs
-        if Plan.of(run.config).steps == most[run.config["dataset"], run.config["train"]]
-    ]
+    """The run with the most steps of each trial, if it was trained by several plans."""
+    most: dict[object, Run] = {}
+    for run in sorted(runs, key=lambda run: Plan.of(run.config).steps):
+        most[_trial(run)] = run
+    return list(most.values())
 
 
-def count_trials(runs: Sequence[Run]) -> int:
-    """Number of different trials, however many plans each was trained by."""
-    return len(
-        {(cell_of(run), run.config.get("trial"), run.config.get("search_seed")) for run in runs}
-    )
+def _trial(run: Run) -> object:
+    """What a trial is told apart by; a run without a number is a trial of its own."""
+    number = run.config.get("trial", run.key)
+    optimiser = Plan.of(run.config).optimiser
+    return cell_of(run), number, run.config.get("search_seed"), optimiser
 
 
 def _row(run: Run) -> tuple[str, int, str, int]:

@@ -75,7 +75,8 @@ def widths(
     depths: Sequence[int] | None = None,
     plan: Plan | None = None,
 ) -> Widths:
-    """Read the finished runs of all widths; without `plan`, those of the plan with the most steps.
+    """Read the finished runs of all widths, of one plan or of all that share a loss. Of a trial that
+    was trained by several plans, the run with the most steps counts.
 
     Examples
     --------
@@ -94,8 +95,7 @@ def widths(
     where = {"dataset": dataset, "train": train, "activation": activation}
     own = {**where, **(plan.as_dict() if plan else {})}
     runs = store.runs(experiment=EXPERIMENT, status="done", where=own, lists=False)
-    if plan is None:
-        runs = longest(runs)
+    runs = longest(runs)
     if depths is not None:
         runs = [run for run in runs if run.config["depth"] in depths]
     if not runs:
@@ -103,7 +103,8 @@ def widths(
             f"the store has no finished trials of {activation} networks on {dataset} with {train} "
             "training points; run nngp finite first"
         )
-    sizes = shared_values(runs, "validation", "test")
+    shared = shared_values(runs, "validation", "test", "loss", "monitor")
+    sizes = {name: shared[name] for name in ("validation", "test")}
     levels = store.runs(experiment=INFINITE_EXPERIMENT, status="done", where={**where, **sizes})
     known = sorted({run.config["depth"] for run in runs})
     curves = [_curve(depth, runs, levels) for depth in known]

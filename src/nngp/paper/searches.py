@@ -11,7 +11,7 @@ from nngp.datasets import Split, split
 from nngp.finite.cells import EXPERIMENT, Cell, Found, Rank, best_of, most_accurate
 from nngp.finite.gap import DEPTH as GAP_DEPTH, EXPERIMENT as GAP, PLAN as GAP_PLAN
 from nngp.finite.recipe import Plan
-from nngp.finite.screening import count_trials, longest
+from nngp.finite.screening import longest
 from nngp.paper.experiment import Config, Experiment
 from nngp.paper.scope import Scope
 from nngp.runs import Run, RunStore
@@ -130,17 +130,16 @@ def best_trial(
     rank: Rank = most_accurate,
     width: int | None = None,
 ) -> Found | None:
-    """The best of all shapes on one training set, or of one width, among the runs of the plan with
-    the most steps; and how many trials it was chosen from, those included that were trained by
-    plans of fewer steps only. None without trials."""
+    """The best of all shapes on one training set, or of one width, whatever plan it was trained by,
+    and how many trials it was chosen from; None without trials."""
     own = [run for run in runs if is_of(run, train, activation)]
     if width is not None:
         own = [run for run in own if run.config["width"] == width]
-    found = best_of(longest(own), rank)
+    found = best_of(own, rank)
     if not found:
         return None
     best = max(found, key=lambda one: rank(one.best))
-    return replace(best, trials=count_trials(own))
+    return replace(best, trials=len(longest(own)))
 
 
 def is_of(run: Run, train: int, activation: str) -> bool:
