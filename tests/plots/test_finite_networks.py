@@ -11,6 +11,7 @@ from nngp.architecture import Architecture
 from nngp.finite.gap import gaps
 from nngp.finite.recipe import Plan, Recipe
 from nngp.finite.width_comparison import widths
+from nngp.plots.finite_networks import draw_gaps, draw_widths
 from nngp.runs import RunStore
 
 PLAN = Plan()
@@ -90,6 +91,50 @@ def test_the_picture_has_the_best_the_trials_and_the_infinite_network(store, tmp
     assert left.get_ylim()[0] > 0.1
     plots.accuracy_by_width(store, "clouds", 60, "relu", tmp_path / "widths.svg")
     assert (tmp_path / "widths.svg").stat().st_size > 1000
+
+
+def test_levels_that_coincide_are_all_seen(store):
+    """Three depths, two of which have the same accuracy: their dashes do not lie on each other."""
+    pytest.importorskip("matplotlib")
+    for depth, accuracy in ((3, 0.88), (4, 0.8)):
+        put(store, "finite", *trial(8, 0, 0.8, 0.8, depth=depth))
+        level = {**DATA, "activation": "relu", "depth": depth}
+        put(store, "infinite", level, {"test_accuracy": accuracy, "test_mse": 0.1 * depth})
+    figure = plots.accuracy_by_width(store, "clouds", 60, "relu", depths=[2, 3, 4])
+    left, right = figure.axes
+    figure.draw_without_rendering()
+    for axes in (left, right):
+        assert [text.get_text() for text in axes.texts] == ["2", "3", "4"]
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    levels = [line for line in left.lines if line.get_linestyle() == "--" and len(line.get_xdata())]
+    assert [line.get_ydata()[0] for line in levels] == [0.88, 0.88, 0.8]
+    patterns = [line._unscaled_dash_pattern for line in levels]
+    (first, (on, off)), (second, other), (_, alone) = patterns
+    assert (on, off) == tuple(other)
+    assert on == off == abs(first - second)  # one is seen in the gaps of the other
+    assert alone[1] < on
+
+
+@pytest.mark.parametrize("draw", ["widths", "gaps"])
+def test_panels_stand_below_each_other_on_a_phone(store, draw):
+    pytest.importorskip("matplotlib")
+    gap_runs(store)
+    if draw == "widths":
+        figure = draw_widths(widths(store, "clouds", 60, "relu"), None, narrow=True)
+    else:
+        figure = draw_gaps(gaps(store.runs(experiment="gap")), None, narrow=True)
+    figure.draw_without_rendering()
+    above, below = (axes.get_window_extent() for axes in figure.axes)
+    assert (above.x0, above.width) == pytest.approx((below.x0, below.width), abs=1)
+    assert above.y0 > below.y1
+    assert figure.get_figwidth() == 3.8
+    words = figure.findobj(lambda part: hasattr(part, "get_fontsize") and part.get_text().strip())
+    assert min(text.get_fontsize() for text in words) >= 9
+    title = figure.get_suptitle()
+    (shown,) = (text for text in words if text.get_text() == title)
+    box = shown.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
 
 
 def gap_runs(store, more=()):

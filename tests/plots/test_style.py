@@ -1,7 +1,9 @@
-"""Ticks of an accuracy axis."""
+"""Ticks of an accuracy axis, and labels that keep their distance."""
 
 import numpy as np
+import pytest
 
+from nngp.plots import style
 from nngp.plots.style import accuracy_ticks
 
 
@@ -11,3 +13,21 @@ def test_named_accuracies_are_round_and_apart():
     assert (named[0], named[-1]) == (0.1, 0.999)
     logs = -np.log(1 - np.array(named))
     assert np.diff(logs).min() > np.log(900) / 12
+
+
+def test_labels_are_spread_no_further_than_needed():
+    """Against the best of many random places that keep their distance."""
+    values, apart = [0.0, 0.1, 5.0, 0.15, 5.05], 1.0
+    found = style.spread_apart(values, apart)
+    order = np.argsort(values)
+    assert np.diff(np.array(found)[order]).min() >= apart - 1e-12
+    assert np.array(found)[order].tolist() == pytest.approx(
+        [-11 / 12, 1 / 12, 13 / 12, 4.525, 5.525]
+    )
+    rng = np.random.default_rng(0)
+    tried = np.sort(np.array(found)[order] + rng.normal(0, 0.3, (20_000, 5)), axis=1)
+    allowed = tried[np.diff(tried, axis=1).min(axis=1) >= apart]
+    moves = ((allowed - np.array(values)[order]) ** 2).sum(axis=1)
+    assert moves.min() >= ((np.array(found) - values) ** 2).sum()
+    assert style.spread_apart([3.0, 1.0], apart) == [3.0, 1.0]
+    assert style.spread_apart([], apart) == []

@@ -48,11 +48,13 @@ def finding(data: AngularStructure) -> str:
     return f"Table and exact kernel differ by at most {100 * apart:.2f}% of the variance."
 
 
-def draw(data: AngularStructure, path: str | Path | None = None) -> Figure:
+def draw(
+    data: AngularStructure, path: str | Path | None = None, /, *, narrow: bool = False
+) -> Figure:
     """A curve for each layer, marks for the look-up table."""
     from nngp.plots.angular import draw_angular_structure
 
-    return draw_angular_structure(data, path)
+    return draw_angular_structure(data, path, narrow=narrow)
 
 
 PART = Part("fig6", CLAIM, (ANGULAR_RUNS,), read, finding, draw, about_data=False)

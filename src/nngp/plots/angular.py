@@ -15,11 +15,15 @@ from nngp.covariance import LookupTable
 from nngp.curve import compile_curves
 from nngp.gram.host.lookup import LookupTransform
 from nngp.plots import style
-from nngp.plots.style import Options, OutputPath, label, new_figure, plain
+from nngp.plots.style import Options, OutputPath, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+MARGINS = (0.5, 0.8)  # of the angle, for the numbers of the layers: wide figures, narrow ones
+LEADER = 0.18  # of the angle: lines from numbers to curves
 
 
 @dataclass(frozen=True)
@@ -75,36 +79,45 @@ def _table_kernel(architecture: Architecture, table: LookupTable, corr: Array) -
     return block[0]
 
 
-def draw_angular_structure(data: AngularStructure, path: OutputPath = None) -> "Figure":
-    """Draw K^l against the angle, the look-up table starred over the exact curve."""
-    with new_figure((6.0, 4.4), path, points=None, dpi=style.SCREEN_DPI) as figure:
+def draw_angular_structure(
+    data: AngularStructure, path: OutputPath = None, /, *, narrow: bool = False
+) -> "Figure":
+    """Draw K^l against the angle, the look-up table starred over the exact curve; `narrow` for the
+    width of a phone."""
+    size, points = ((style.NARROW, 4.4), style.POINTS) if narrow else ((6.4, 4.6), None)
+    with new_figure(size, path, points=points, dpi=style.SCREEN_DPI) as figure:
         axes = figure.subplots()
-        stars: Options = {"color": style.BLUE, "ms": 5, "clip_on": False, "zorder": 2}
-        for depth, (exact, lookup) in enumerate(zip(data.exact, data.lookup, strict=True)):
-            names = ("exact", "look-up table") if depth == 0 else (None, None)
-            axes.plot(data.theta, exact, color=style.ORANGE, lw=1.2, label=names[0], zorder=1)
-            axes.plot(data.sparse_theta, lookup, "*", label=names[1], **stars)
-        _number_curves(axes, data)
+        _draw_curves(axes, data, star=4 if narrow else 5)
         net = data.architecture
         variances = f"weight_var {net.weight_var}, bias_var {net.bias_var}"
+        between = "\n" if narrow else ", "
         axes.set(
             xlabel="angle θ between the inputs",
-            ylabel=r"$K^l(\theta)$",
-            title=f"{net.activation.name}, {variances}, depth l = 0 … {net.depth}",
-            xlim=(0, np.pi),
+            ylabel="kernel K(θ) of layer l",
+            title=f"{net.activation.name}, {variances}{between}layers l = 0 … {net.depth}",
+            xlim=(-MARGINS[narrow], np.pi),
         )
         axes.set_xticks(np.linspace(0, np.pi, 5), ["0", "π/4", "π/2", "3π/4", "π"])
         axes.legend(frameon=False)
         plain(axes)
+        _number_curves(figure, axes, data)
     return figure
 
 
-def _number_curves(axes: "Axes", data: AngularStructure) -> None:
-    """Write depths at the right ends of the curves, where there is room for a number."""
-    taken: list[float] = []
-    room = 0.04 * np.ptp(data.exact)
-    for depth, row in enumerate(data.exact):
-        if all(abs(row[-1] - other) > room for other in taken):
-            taken.append(float(row[-1]))
-            text: Options = {"va": "center", "fontsize": 8, "annotation_clip": False}
-            label(axes, f"l = {depth}", (np.pi, row[-1]), (4, 0), **text)
+def _draw_curves(axes: "Axes", data: AngularStructure, star: float) -> None:
+    stars: Options = {"color": style.BLUE, "ms": star, "clip_on": False, "zorder": 2}
+    for layer, (exact, lookup) in enumerate(zip(data.exact, data.lookup, strict=True)):
+        names = (None, None) if layer else ("exact", "look-up table")
+        axes.plot(data.theta, exact, color=style.ORANGE, lw=1.2, label=names[0], zorder=1)
+        axes.plot(data.sparse_theta, lookup, "*", label=names[1], **stars)
+
+
+def _number_curves(figure: "Figure", axes: "Axes", data: AngularStructure) -> None:
+    """Write the layer of each curve on the left, where they are furthest from each other; a thin
+    line leads from a number to its curve."""
+    starts = [float(row[0]) for row in data.exact]
+    places = style.spread_apart(starts, style.line_height(figure, axes))
+    for layer, (start, place) in enumerate(zip(starts, places, strict=True)):
+        axes.plot((0, -LEADER), (start, place), color="0.6", lw=0.6, zorder=0)
+        words = f"{layer} " if layer else "l = 0 "
+        axes.text(-LEADER, place, words, ha="right", va="center", fontsize=style.POINTS)

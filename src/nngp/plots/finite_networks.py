@@ -14,7 +14,7 @@ from nngp.finite.recipe import Plan
 from nngp.finite.training_state import LearningCurve
 from nngp.finite.width_comparison import WidthCurve, Widths, widths
 from nngp.plots import style
-from nngp.plots.style import OutputPath, new_figure, plain, width_axis
+from nngp.plots.style import Options, OutputPath, new_figure, plain, width_axis
 from nngp.runs import RunStore
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ MARKERS = "os^Dv<>P"  # with the colours, they tell depths apart
 OFFSET = 0.2  # of the width, shared by all depths, so that their trials are seen apart
 PANEL = (3.4, 3.3)  # inches
 JITTER = 0.03  # of the width: networks of one width side by side
+DASH, SHORTEST_GAP = 5.0, 0.6  # of levels: points, and parts of a dash
+SAME_LEVEL = 0.15  # of a line of text: levels that are nearer than that look like one
 FEW = 20  # evaluations of a network that are shown one by one
 
 
@@ -62,21 +64,27 @@ def accuracy_by_width(
     return draw_widths(widths(store, dataset, train, activation, depths, plan), path)
 
 
-def draw_widths(data: Widths, path: OutputPath = None) -> "Figure":
+def draw_widths(data: Widths, path: OutputPath = None, /, *, narrow: bool = False) -> "Figure":
     """Draw test accuracy (every trial as a dot, the best by validation on the line) and the mean
-    squared error of the best. Dashed, the infinitely wide network."""
-    with new_figure((7.2, 3.4), path) as figure:
-        left, right = figure.subplots(1, 2)
-        _draw_accuracy(left, data)
-        _draw_error(right, data)
+    squared error of the best. Dashed, the infinitely wide network, its depth on the right. The
+    panels stand below each other if `narrow`."""
+    shape, size = ((2, 1), (style.NARROW, 6.4)) if narrow else ((1, 2), (7.2, 3.4))
+    with new_figure(size, path) as figure:
+        first, second = figure.subplots(*shape)
+        _draw_accuracy(first, data)
+        _draw_error(second, data)
+        between = "\n" if narrow else "; "
         figure.suptitle(
-            f"{data.dataset}, {data.train} training points, {data.activation}; best of "
+            f"{data.dataset}, {data.train} training points, {data.activation}{between}best of "
             f"{data.trials} or more trials by validation",
             fontsize=style.POINTS + 1,
         )
         if any(curve.infinite for curve in data.curves):
-            left.plot([], [], color="0.3", lw=1.0, ls="--", label="infinitely wide")
-        figure.legend(loc="outside lower center", ncols=6, frameon=False)
+            words = "infinitely wide, by depth"
+            first.plot([], [], color="0.3", lw=1.0, ls="--", label=words)
+        figure.legend(loc="outside lower center", ncols=2 if narrow else 6, frameon=False)
+        _draw_levels(figure, first, data, "test_accuracy")
+        _draw_levels(figure, second, data, "test_mse")
     return figure
 
 
@@ -92,7 +100,7 @@ def _draw_accuracy(axes: "Axes", data: Widths) -> None:
     axes.set(ylim=(low, high), ylabel="test accuracy")
     if below:
         words = "1 trial lies below" if below == 1 else f"{below} trials lie below"
-        axes.set_title(words, fontsize=style.POINTS - 1, color="0.35", loc="right")
+        axes.set_title(words, color="0.35", loc="right")
     width_axis(axes, _all_widths(data))
 
 
@@ -104,13 +112,30 @@ def _draw_error(axes: "Axes", data: Widths) -> None:
 
 
 def _draw_best(axes: "Axes", i: int, curve: WidthCurve, name: str) -> None:
-    """Draw the best network of each width, and the infinitely wide one as a level."""
+    """Draw the best network of each width."""
     colour, marker = style.COLOURS[i % len(style.COLOURS)], MARKERS[i % len(MARKERS)]
     label = f"depth {curve.depth}" if name == "test_accuracy" else None  # once for both panels
     xs, ys = zip(*((found.cell.width, found.result[name]) for found in curve.found), strict=True)
     axes.plot(xs, ys, marker=marker, color=colour, lw=1.3, ms=5, label=label)
-    if curve.infinite is not None and curve.infinite.result:
-        axes.axhline(curve.infinite.result[name], color=colour, lw=1.0, ls="--")
+
+
+def _draw_levels(figure: "Figure", axes: "Axes", data: Widths, name: str) -> None:
+    """Draw the infinitely wide network of each depth as a level with its depth on the right.
+    Levels that lie on each other share the line: their dashes take turns."""
+    levels, lines = {}, {}
+    for i, curve in enumerate(data.curves):
+        if curve.infinite is not None and curve.infinite.result:
+            levels[i] = float(curve.infinite.result[name])
+            lines[i] = axes.axhline(levels[i], color=style.COLOURS[i % len(style.COLOURS)], lw=1.0)
+    room = style.line_height(figure, axes)
+    places = style.spread_apart(list(levels.values()), room)
+    for (i, level), place in zip(levels.items(), places, strict=True):
+        same = [j for j, other in levels.items() if abs(other - level) < SAME_LEVEL * room]
+        dashes = DASH, DASH * max(len(same) - 1, SHORTEST_GAP)
+        lines[i].set_linestyle((-DASH * same.index(i), dashes))
+        at: Options = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
+        look: Options = {"color": lines[i].get_color(), "va": "center"}
+        style.label(axes, str(data.curves[i].depth), (1.0, place), (4, 0), **at, **look)
 
 
 def _accuracy_range(data: Widths) -> tuple[float, float]:
@@ -158,17 +183,25 @@ def generalisation_gap(
     return draw_gaps(gaps(store.runs(experiment=EXPERIMENT, status="done", where=where)), path)
 
 
-def draw_gaps(data: Gaps, path: OutputPath = None) -> "Figure":
-    """Draw one panel an activation; each dot is a network, the line the best of each width."""
+def draw_gaps(data: Gaps, path: OutputPath = None, /, *, narrow: bool = False) -> "Figure":
+    """Draw one panel an activation; each dot is a network, the line the best of each width. The
+    panels stand below each other if `narrow`."""
     names = sorted({one.activation for one in data.learned})
-    with new_figure((PANEL[0] * len(names), PANEL[1]), path) as figure:
-        row = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
-        for i, name in enumerate(names):
-            _draw_panel(row[i], data, name, style.COLOURS[i % len(style.COLOURS)])
-        row[0].set_ylabel("training accuracy - test accuracy")
+    count = len(names)
+    shape, size = ((1, count), (PANEL[0] * count, PANEL[1]))
+    if narrow:
+        shape, size = (count, 1), (style.NARROW, 0.6 + 2.7 * count)
+    with new_figure(size, path) as figure:
+        panels = figure.subplots(*shape, sharex=narrow, sharey=True, squeeze=False)
+        for i, (axes, name) in enumerate(zip(panels.flat, names, strict=True)):
+            _draw_panel(axes, data, name, style.COLOURS[i % len(style.COLOURS)])
+        for axes in panels[:, 0]:
+            axes.set_ylabel("training - test accuracy")
+        for axes in panels[:-1].flat:
+            axes.set_xlabel("")
         figure.suptitle(
-            f"{data.dataset}, {data.train:,} training points, {data.depth} hidden layers,\n"
-            "networks with a training accuracy of 100%",
+            f"{data.dataset}, {data.train:,} training points\n"
+            f"{data.depth} hidden layers, training accuracy 100%",
             fontsize=style.POINTS + 1,
         )
     return figure

@@ -19,6 +19,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, BLACK = COLOURS
 DPI, SCREEN_DPI = 220, 160
 POINTS = 9  # font size of figures for print
+NARROW = 3.8  # inches: the width of a figure that a phone shows at its full size
+LINE_SPACING, POINTS_AN_INCH = 1.15, 72
 MOST_TICKS = 11
 ROUND_ERRORS = (  # the roundest first
     *(0.1, 0.9, 0.01, 0.001, 0.5, 0.05, 0.005, 0.2, 0.02, 0.002, 0.7, 0.3, 0.03, 0.8, 0.6, 0.4),
@@ -62,6 +64,35 @@ def label(
 ) -> None:
     """Write words beside a point, shifted by so many points of print."""
     axes.annotate(words, at, xytext=shift, textcoords="offset points", **more)
+
+
+def line_height(figure: "Figure", axes: "Axes") -> float:
+    """The height of a line of text in units of the y axis; call it when all is drawn that sets the
+    axis' range and the axes' size."""
+    figure.draw_without_rendering()
+    inches = axes.get_window_extent().height / figure.dpi
+    bottom, top = axes.get_ylim()
+    return LINE_SPACING * POINTS / POINTS_AN_INCH / inches * (top - bottom)
+
+
+def spread_apart(values: Sequence[float], apart: float) -> list[float]:
+    """Places for labels beside these values: in the order of the values, at least `apart` from
+    each other, and as near to the values as that allows."""
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    groups: list[list[float]] = []  # values less the room that labels below them take
+    for rank, i in enumerate(order):
+        groups.append([values[i] - rank * apart])
+        while len(groups) > 1 and _mean(groups[-2]) >= _mean(groups[-1]):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    levels = [_mean(group) for group in groups for _ in group]
+    places = {
+        i: level + rank * apart for rank, (i, level) in enumerate(zip(order, levels, strict=True))
+    }
+    return [places[i] for i in range(len(values))]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def width_axis(axes: "Axes", widths: Sequence[int]) -> None:

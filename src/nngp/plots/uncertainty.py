@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+FEWEST, SHARE = 50, 0.1  # points of a bin that is drawn by itself, but at most this part of all
+
+
 @dataclass(frozen=True)
 class Intervals:
     """Predictions in the order of their mean, with the ends of their intervals."""
@@ -127,8 +130,24 @@ def _calibration(
     check_unmasked(y, "y")
     right = model.classes_[probabilities.argmax(axis=1)] == np.asarray(y)
     confidence = np.minimum(probabilities.max(axis=1), 1.0)
-    table = reliability_table(confidence, right)
+    table = joined_bins(reliability_table(confidence, right))
     return Calibration(name, table, expected_calibration_error(confidence, right))
+
+
+def joined_bins(table: Reliability) -> Reliability:
+    """Bins of a reliability diagram with enough points to be seen: those that have few are joined
+    with the next ones, from the lowest confidence up, and the last with the one below."""
+    fewest = min(FEWEST, SHARE * table.points.sum())
+    first = [0]  # the first bin of each group
+    for i in range(1, len(table.points)):
+        if table.points[first[-1] : i].sum() >= fewest:
+            first.append(i)
+    if len(first) > 1 and table.points[first[-1] :].sum() < fewest:
+        first.pop()
+    points = np.add.reduceat(table.points, first)
+    confidence = np.add.reduceat(table.points * table.confidence, first) / points
+    accuracy = np.add.reduceat(table.points * table.accuracy, first) / points
+    return Reliability(confidence, accuracy, points)
 
 
 def draw_intervals(data: Intervals, path: OutputPath = None) -> "Figure":
