@@ -64,6 +64,17 @@ def test_as_many_lanes_as_the_device_holds(monkeypatch):
     assert device.lanes_that_fit(shape) == device.MOST_LANES
 
 
+def test_large_networks_fill_lanes_again_and_small_ones_do_not(monkeypatch):
+    shape = program_shape(NETWORK, DATA, Plan(), 60)
+    monkeypatch.setattr(device, "lanes_that_fit", lambda shape: 64)
+    assert device.lanes_for(shape, 40) == 40
+    assert device.lanes_for(shape, 400) == 64
+    monkeypatch.setattr(device, "ENOUGH", 3 * shape.weights)
+    assert device.lanes_for(shape, 40) == 10
+    assert device.lanes_for(shape, 8) == 3
+    assert device.lanes_for(shape, 2) == 2
+
+
 def test_a_device_without_memory_is_said():
     with (
         pytest.raises(MemoryError, match="7 networks side by side"),

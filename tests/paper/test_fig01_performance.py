@@ -100,6 +100,14 @@ def test_which_end_is_nearer_to_the_infinite_network():
     assert (first, last) == pytest.approx((1.0, 2 ** (1 / 3)))
 
 
+def test_widths_that_were_only_screened_are_not_shown(store):
+    put_grid(store, SCOPE, 1000, "relu", 1)
+    for width, steps in ((8, 3000), (16, 3000), (64, 300)):
+        put_trial(store, "mnist", 1000, "relu", 1, width, 0, 0.7, 0.75, steps=steps)
+    (line,) = read(store, SCOPE).widths
+    assert [point.at for point in line.points] == [8, 16]
+
+
 def test_there_is_no_line_where_the_infinite_network_was_not_run(store):
     put_trial(store, "mnist", 1000, "relu", 1, 8, 0, 0.7, 0.75)
     put_grid(store, SCOPE, 2000, "relu", 1)

@@ -16,7 +16,8 @@ from nngp.finite.recipe import BATCH_SIZES, Plan
 from nngp.linsolve import CpuEngine
 
 MOST_LANES = 64
-FEWEST_LANES, FILLINGS = 8, 4
+FILLINGS = 4  # how often a lane is filled
+ENOUGH = 10**8  # weights of all lanes that keep a GPU busy
 MOST_AHEAD = 8  # programs
 SHARE = 0.7  # of the device's memory that lanes may take
 GPU = 5e13, 2e12  # operations and bytes a second, of a large one
@@ -47,9 +48,11 @@ def lanes_that_fit(shape: ProgramShape) -> int:
 
 
 def lanes_for(shape: ProgramShape, networks: int) -> int:
-    """The number of lanes for so many networks. Lanes are filled several times: those that stand
-    empty while the last networks end are computed as well."""
-    return min(lanes_that_fit(shape), max(FEWEST_LANES, -(-networks // FILLINGS)))
+    """The number of lanes for so many networks. Large networks fill lanes several times, as lanes
+    that stand empty while the last networks end are computed as well. Small ones have more lanes:
+    a step takes a GPU as long for few of them as for many."""
+    wanted = max(ENOUGH // shape.weights, -(-networks // FILLINGS))
+    return max(1, min(lanes_that_fit(shape), networks, wanted))
 
 
 @contextmanager

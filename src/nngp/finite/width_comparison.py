@@ -75,8 +75,8 @@ def widths(
     depths: Sequence[int] | None = None,
     plan: Plan | None = None,
 ) -> Widths:
-    """Read the finished runs of all widths, of one plan or of all that share a loss. Of a trial that
-    was trained by several plans, the run with the most steps counts.
+    """Read the finished runs of all widths, of one plan or of all that share a loss. Of a trial
+    that was trained by several plans, the run with the most steps counts.
 
     Examples
     --------

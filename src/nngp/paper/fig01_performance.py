@@ -38,7 +38,8 @@ CLAIM = Claim(
     "wider they are.",
     look="Above, against training points: filled marks are ours and hollow ones the paper's. "
     "Below, against width, one line for each training size: what the best trained network of that "
-    "width has, over what the infinite network has. At 1 they are level. Accuracies are of "
+    "width has, over what the infinite network has. At 1 they are level. Widths are shown whose "
+    "best trials were trained for as many steps as any. Accuracies are of "
     "networks chosen by validation accuracy, errors of networks chosen by validation error; the "
     "last column shows the errors of those chosen by accuracy.",
 )
@@ -175,11 +176,18 @@ def _published(scope: Scope, activation: str, *, finite: bool) -> Points:
 
 
 def _width_line(level: Point, curve: SizeCurve, trials: Sequence[Run]) -> WidthLine:
-    own = [run for run in trials if is_of(run, level.at, curve.activation)]
+    own = _trained_longest([run for run in trials if is_of(run, level.at, curve.activation)])
     widths = sorted({run.config["width"] for run in own})
     points = [_finite(own, level.at, curve.activation, width, width) for width in widths]
     shown = tuple(point for point in points if point)
     return WidthLine(curve.activation, level.at, shown, level)
+
+
+def _trained_longest(runs: Sequence[Run]) -> list[Run]:
+    """Runs of the plan with the most steps: a width whose networks were trained for fewer steps
+    would look worse than it is."""
+    most = max((run.config["steps"] for run in runs), default=0)
+    return [run for run in runs if run.config["steps"] == most]
 
 
 def finding(data: Performance) -> str:
