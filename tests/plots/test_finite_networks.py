@@ -173,6 +173,16 @@ def test_only_networks_that_learned_everything_count(store, tmp_path):
     assert [axes.get_title() for axes in figure.axes] == ["relu: 3 networks", "tanh: 1 network"]
     smallest = figure.axes[0].lines[1]
     assert smallest.get_ydata() == pytest.approx([0.3, 0.25])
+    config = {**SHARED, "activation": "relu", "depth": 5, "width": 8, "trial": 0}
+    plain = {"train_accuracy": 1.0, "test_accuracy": 0.9}
+    put(store, "gap", {**config, "optimiser": "sgd"}, plain)
+    both = plots.generalisation_gap(store, "clouds", 60).axes[0]
+    assert [text.get_text() for text in both.get_legend().get_texts()] == ["Adam", "SGD"]
+    assert both.lines[1].get_markerfacecolor() == "none"
+    assert both.lines[1].get_ydata() == pytest.approx([0.1])
+    assert both.lines[2].get_ydata() == pytest.approx([0.1, 0.25])
+    only = plots.generalisation_gap(store, "clouds", 60, plan=PLAN).axes[0]
+    assert only.get_title() == "relu: 3 networks"
 
 
 def test_every_activation_has_its_panel(store):

@@ -93,9 +93,8 @@ def widths(
     >>> store.close()
     """
     where = {"dataset": dataset, "train": train, "activation": activation}
-    own = {**where, **(plan.as_dict() if plan else {})}
-    runs = store.runs(experiment=EXPERIMENT, status="done", where=own, lists=False)
-    runs = longest(runs)
+    runs = store.runs(experiment=EXPERIMENT, status="done", where=where, lists=False)
+    runs = longest([run for run in runs if plan is None or Plan.of(run.config) == plan])
     if depths is not None:
         runs = [run for run in runs if run.config["depth"] in depths]
     if not runs:

@@ -5,7 +5,7 @@ width (figure 2), and the learning curve of one network.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MARKERS = "os^Dv<>P"  # with the colours, they tell depths apart
 OFFSET = 0.2  # of the width, shared by all depths, so that their trials are seen apart
 PANEL = (3.4, 3.3)  # inches
+FILLED: dict[str, Any] = {"ms": 3, "alpha": 0.5, "mew": 0, "label": "Adam"}
+HOLLOW: dict[str, Any] = {"ms": 3.5, "mfc": "none", "mew": 0.8, "label": "SGD"}
 JITTER = 0.03  # of the width: networks of one width side by side
 DASH, SHORTEST_GAP = 5.0, 0.6  # of levels: points, and parts of a dash
 SAME_LEVEL = 0.15  # of a line of text: levels that are nearer than that look like one
@@ -179,13 +181,14 @@ def generalisation_gap(
     'width of the hidden layers'
     >>> store.close()
     """
-    where = {"dataset": dataset, "train": train, "depth": depth, **(plan.as_dict() if plan else {})}
-    return draw_gaps(gaps(store.runs(experiment=EXPERIMENT, status="done", where=where)), path)
+    where = {"dataset": dataset, "train": train, "depth": depth}
+    runs = store.runs(experiment=EXPERIMENT, status="done", where=where)
+    return draw_gaps(gaps([r for r in runs if plan is None or Plan.of(r.config) == plan]), path)
 
 
 def draw_gaps(data: Gaps, path: OutputPath = None, /, *, narrow: bool = False) -> "Figure":
-    """Draw one panel an activation; each dot is a network, the line the best of each width. The
-    panels stand below each other if `narrow`."""
+    """Draw one panel an activation; each dot is a network, hollow if plain gradient descent trained
+    it, the line the best of each width. The panels stand below each other if `narrow`."""
     names = sorted({one.activation for one in data.learned})
     count = len(names)
     shape, size = ((1, count), (PANEL[0] * count, PANEL[1]))
@@ -204,6 +207,8 @@ def draw_gaps(data: Gaps, path: OutputPath = None, /, *, narrow: bool = False) -
             f"{data.depth} hidden layers, training accuracy 100%",
             fontsize=style.POINTS + 1,
         )
+        if any(one.optimiser == "sgd" for one in data.learned):
+            panels.flat[0].legend(frameon=False)
     return figure
 
 
@@ -212,7 +217,11 @@ def _draw_panel(axes: "Axes", data: Gaps, name: str, colour: str) -> None:
     widths = np.array([one.width for one in own])
     values = np.array([one.gap for one in own])
     spread = np.random.default_rng(0).uniform(-JITTER, JITTER, len(own))
-    axes.plot(widths * (1 + spread), values, ".", color=colour, ms=5, alpha=0.5, mew=0)
+    plain_descent = np.array([one.optimiser == "sgd" for one in own])
+    for chosen, look in ((~plain_descent, FILLED), (plain_descent, HOLLOW)):
+        if chosen.any():
+            places = (widths * (1 + spread))[chosen]
+            axes.plot(places, values[chosen], "o", color=colour, **look)
     known = np.unique(widths)
     axes.plot(known, [values[widths == w].min() for w in known], "_-", color="0.2", lw=1.0, ms=9)
     networks = "1 network" if len(own) == 1 else f"{len(own)} networks"

@@ -66,10 +66,10 @@ def gap(options: GapOptions) -> None:
     cells = [Cell(options.dataset, len(data.X), *shape) for shape in shapes]
     with RunStore(options.store) as store:
         _search(store, options, cells, data, plan, EXPERIMENT)
-        shared = {"dataset": options.dataset, "train": len(data.X), "depth": options.depth}
-        where = {**shared, **plan.as_dict()}
+        where = {"dataset": options.dataset, "train": len(data.X), "depth": options.depth}
         runs = store.runs(experiment=EXPERIMENT, status="done", where=where, lists=False)
-    figure = gaps([run for run in runs if run.config["activation"] in activations])
+    own = [run for run in runs if Plan.of(run.config) == plan]
+    figure = gaps([run for run in own if run.config["activation"] in activations])
     if picture is not None:
         draw_gaps(figure, picture)
     rows: list[Row] = [
@@ -108,7 +108,12 @@ def _plan(options: SearchOptions, usual: Plan, loss: str) -> Plan:
             f"networks are looked at every {interval} steps, so there are {rounded} at most"
         )
     with usage_errors():
-        changed: Any = {"loss": loss, "steps": rounded, "interval": interval}
+        changed: Any = {
+            "loss": loss,
+            "steps": rounded,
+            "interval": interval,
+            "optimiser": options.optimiser,
+        }
         return replace(usual, patience=options.patience or usual.patience, **changed)
 
 

@@ -243,8 +243,9 @@ class RunsOptions(OutputOptions):
 class SearchOptions(OutputOptions):
     """Random search over finite networks."""
 
-    steps: int | None = option(None, "The most steps of Adam.", min=1)
+    steps: int | None = option(None, "The most steps of the optimiser.", min=1)
     patience: int | None = option(None, "Looks without a better one before training ends.", min=1)
+    optimiser: str = option("adam", "adam or sgd.")
     seed: int = option(0, "Of the random settings.", min=0)
     lanes: int | None = option(None, "Networks trained side by side.", min=1)
     data: Path | None = option(None, DATA_FOLDER)
