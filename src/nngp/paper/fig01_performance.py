@@ -20,6 +20,7 @@ from nngp.paper.part import Axes, Claim, Figure, Part, Results, Style
 from nngp.paper.published import published_row
 from nngp.paper.scope import Scope
 from nngp.paper.searches import FINITE_RUNS, best_shape, best_trial, finished_trials, is_of
+from nngp.paper.verdict import ClaimVerdict, share_word
 from nngp.paper.words import percent, sentence
 from nngp.runs import Run
 
@@ -189,6 +190,22 @@ def finding(data: Performance) -> str:
     return sentence(parts)
 
 
+def verdict(data: Performance) -> ClaimVerdict:
+    """Whether the widest networks are nearer to the infinite one than the narrowest are."""
+    lines = [line for line in data.widths if line.level and len(line.points) > 1]
+    ends = [[abs(p.accuracy - line.level.accuracy) for p in line.points] for line in lines]  # type: ignore[union-attr]
+    parts = [
+        f"{line.activation} {100 * apart[0]:.2f} points at width {line.points[0].at:,} and "
+        f"{100 * apart[-1]:.2f} at {line.points[-1].at:,}"
+        for line, apart in zip(lines, ends, strict=True)
+    ]
+    words = "; ".join(parts) or "no widths were compared with the infinite network"
+    return ClaimVerdict(
+        share_word([apart[-1] < apart[0] for apart in ends]),
+        f"Distance in accuracy from the infinite network: {words}.",
+    )
+
+
 def _compared(curve: SizeCurve) -> str:
     """Infinite and finite width at the largest training set that both have, or of one alone."""
     kinds = {
@@ -213,7 +230,7 @@ MARGIN = 0.06  # of the height
 Looks = dict[str, Style]  # by activation
 
 
-def draw(data: Performance, path: str | Path | None = None) -> Figure:
+def draw(data: Performance, path: str | Path | None = None, *, narrow: bool = False) -> Figure:
     """A colour and mark is an activation. Infinite networks are dashed, finite ones are on a whole
     line, and the paper's numbers are hollow. Without finite networks there is no lower row."""
     import matplotlib.pyplot as plt
@@ -334,4 +351,4 @@ def _legend(data: Performance, looks: Looks) -> list["Line2D"]:
     return lines
 
 
-PART = Part("fig1", CLAIM, (GRID_RUNS, FINITE_RUNS), read, finding, draw)
+PART = Part("fig1", CLAIM, (GRID_RUNS, FINITE_RUNS), read, finding, verdict, draw)
