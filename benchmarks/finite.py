@@ -26,16 +26,7 @@ from typing import Literal
 
 from nngp import datasets, plots
 from nngp.finite import gap
-from nngp.finite.cells import (
-    EXPERIMENT,
-    Cell,
-    Found,
-    best_learned,
-    best_of,
-    cell_of,
-    least_error,
-    most_accurate,
-)
+from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of, cell_of
 from nngp.finite.random_search import search
 from nngp.finite.recipe import Plan
 from nngp.finite.screening import finalists, longest
@@ -101,7 +92,7 @@ def train(store: RunStore, name: str, folder: Path | None, until: float) -> None
     trials: dict[Cell, list[int]] = {}
     for width, count in FINALISTS.items():
         own = [run for run in screened if run.config["width"] == width]
-        trials |= finalists(own, count, most_accurate, least_error)
+        trials |= finalists(own, count)
     data = datasets.split(name, data=folder)
     search(store, trials, data, LONG, trials, until=until, wait=False)
 
@@ -121,7 +112,7 @@ def measure_gap(store: RunStore, _: str, folder: Path | None, until: float) -> N
         best: dict[Cell, list[int]] = {}
         for width, count in GAP_FINALISTS.items():
             own = [run for run in runs if run.config["width"] == width]
-            best |= finalists(own, count, best_learned)
+            best |= finalists(own, count, ["training"])
         search_gap(store, data, long, best, until)
 
 

@@ -45,7 +45,8 @@ def draw(path: Path, scope: Scope, picture: Path) -> None:
         data = width_limit.read(Results(store, scope))
     width_limit.draw(data, picture)
     print(width_limit.finding(data))
-    print(*width_limit.verdict_words(data), sep=": ")
+    judged = width_limit.verdict(data)
+    print(f"{judged.word}: {judged.reason}")
 
 
 if __name__ == "__main__":

@@ -101,8 +101,8 @@ def test_a_missed_row_is_explained(store):
     put_setting(store, paper, "table", 0.9274)
     (reason,) = goals(store, MNIST)[1].reasons
     assert reason == (
-        "1000 relu: 91.79, the paper 92.79; none of 1 networks has more than 91.79 on the test "
-        "set, so no choice among them reaches it; the authors' table at their setting has 92.74 "
+        "1000 relu: 91.79%, the paper 92.79%; none of 1 networks has more than 91.79% on the test "
+        "set, so no choice among them reaches it; the authors' table at their setting has 92.74% "
         "here; 1 of 4 networks were run"
     )
 
@@ -117,7 +117,7 @@ def test_a_row_that_could_have_been_met_says_so(store):
     accuracies = [round(paper - 0.01, 4), round(paper + 0.01, 4)]
     put(store, "grid", config, result | {"test_accuracy": accuracies})
     goal = goals(store, MNIST)[1]
-    assert "the best on the test set has 93.79, others were chosen" in goal.reasons[0]
+    assert "the best on the test set has 93.79%, others were chosen" in goal.reasons[0]
     assert goal.verdict == "missed"
 
 

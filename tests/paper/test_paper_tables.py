@@ -195,7 +195,9 @@ def test_a_csv_file_has_all_rows_and_short_numbers(store, tmp_path):
     assert float(first["nngp_mse"]) == pytest.approx(chosen.test_mse, rel=1e-5)
     assert first["nngp_setting"] == chosen.setting
     assert first["evidence_setting"] == tables[0].rows[0].evidence.setting
-    assert (first["table_at_paper_setting"], first["exact_at_paper_setting"]) == ("0.9274", "")
+    assert first["table_at_paper_setting"] == "0.9274"
+    empty = {"exact_at_paper_setting", "nn", "nn_mse", "nn_setting", "nn_trials"}
+    assert not empty & first.keys()
     assert (first["networks"], first["networks_wanted"], first["device"]) == ("25", "50", "abacus")
     assert (first["paper_nngp"], first["paper_nngp_setting"]) == ("0.9279", "20-1.45-0.28")
     assert float(first["best_25_lowest"]) < float(first["best_25_highest"])

@@ -12,6 +12,7 @@ from nngp.paper.grids.study import GRID_RUNS
 from nngp.paper.part import Claim, Part, read_parts
 from nngp.paper.parts import PARTS, parts_named
 from nngp.paper.scope import Scope
+from nngp.paper.verdict import ClaimVerdict
 
 SCOPE = Scope("digits", (50,))
 
@@ -43,11 +44,11 @@ def test_readers_sentences_and_drawings_have_the_same_arguments():
     for part in PARTS:
         assert len(signature(part.read).parameters) == len(signature(part.finding).parameters) == 1
         if part.draw is not None:
-            assert list(signature(part.draw).parameters)[:2] == ["data", "path"]
+            assert list(signature(part.draw).parameters) == ["data", "path", "narrow"]
 
 
 def part_with(read, *experiments):
-    return Part("fig6", Claim("t", "c", "l"), experiments, read, str)
+    return Part("fig6", Claim("t", "c", "l"), experiments, read, str, lambda data: None)
 
 
 def raising(error):
@@ -63,6 +64,7 @@ def test_what_is_not_there_is_said(error):
     (one,) = read_parts([part], SimpleNamespace(path=Path("a/runs.db")), SCOPE)
     assert (one.data, one.part, one.scope) == (None, part, SCOPE)
     assert one.problem == "nothing in the store"
+    assert one.verdict == ClaimVerdict("not measured", "nothing in the store.")
 
 
 def test_an_error_of_ours_is_not_hidden():

@@ -136,7 +136,8 @@ def test_verdicts_follow_the_slope_and_the_peak(store, slope, peak, word):
         }
 
     fill(store, "width", width_limit.study(MNIST).configs, result)
-    found, said = width_limit.verdict_words(width_limit.read(Results(store, MNIST)))
+    judged = width_limit.verdict(width_limit.read(Results(store, MNIST)))
+    found, said = judged.word, judged.reason
     assert found == word
     assert f"({slope:.3f} ± ".replace("-", "−") in said
     assert "At widths 512 to 2,048" in said
@@ -149,7 +150,8 @@ def test_an_uncertain_slope_is_no_verdict(store):
         return {**width_run(config), "limit_square": [[1e-6, 1e-6]] * 2}
 
     fill(store, "width", width_limit.study(MNIST).configs, result)
-    found, said = width_limit.verdict_words(width_limit.read(Results(store, MNIST)))
+    judged = width_limit.verdict(width_limit.read(Results(store, MNIST)))
+    found, said = judged.word, judged.reason
     assert found == "partly"
     assert said.startswith("A single relu network is 0.137 from the process at width 16")
 

@@ -17,6 +17,9 @@ def test_a_part_is_done_drawn_and_resumed(run):
     code, out, err = run(f"reproduce fig3 {SMALL}")
     assert code == 0
     told = json.loads(out)
+    judged = told["parts"]["fig3"].pop("verdict")
+    assert judged["word"] in ("supported", "partly", "not supported")
+    assert f"fig3: {judged['word']}. {judged['reason']}" in " ".join(err.split())
     assert told["parts"] == {
         "fig3": {
             "files": ["reproduction/fig3-digits.png", "reproduction/fig3-digits.svg"],

@@ -17,14 +17,7 @@ from nngp._lazy import lazy_attributes
 from nngp.finite.requirements import need_packages
 
 if TYPE_CHECKING:
-    from nngp.finite.cells import (
-        Cell as Cell,
-        Found as Found,
-        best_learned as best_learned,
-        best_of as best_of,
-        least_error as least_error,
-        most_accurate as most_accurate,
-    )
+    from nngp.finite.cells import Cell as Cell, Found as Found, best_of as best_of
     from nngp.finite.ensemble import last_layer_ensemble as last_layer_ensemble
     from nngp.finite.gap import Gaps as Gaps, gaps as gaps
     from nngp.finite.network import FiniteNetwork as FiniteNetwork
@@ -41,10 +34,7 @@ if TYPE_CHECKING:
     from nngp.finite.width_convergence import Convergence as Convergence, convergence as convergence
 
 _HOMES = {
-    **dict.fromkeys(
-        ("Cell", "Found", "best_learned", "best_of", "least_error", "most_accurate"),
-        "nngp.finite.cells",
-    ),
+    **dict.fromkeys(("Cell", "Found", "best_of"), "nngp.finite.cells"),
     **dict.fromkeys(("Gaps", "gaps"), "nngp.finite.gap"),
     **dict.fromkeys(("Plan", "Recipe", "random_recipes"), "nngp.finite.recipe"),
     **dict.fromkeys(("Widths", "infinite", "widths"), "nngp.finite.width_comparison"),

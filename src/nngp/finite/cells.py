@@ -124,6 +124,13 @@ def best_learned(run: Run) -> float:
     return float((run.result or {})["train_accuracy"])
 
 
+RANKS: dict[str, Rank] = {
+    "accuracy": most_accurate,
+    "error": least_error,
+    "training": best_learned,
+}
+
+
 def scores_of(run: Run, by: str) -> dict[str, float]:
     """Accuracies and errors of the weights that had the highest validation accuracy, or ("error")
     the lowest validation loss. Runs of old had the former only."""

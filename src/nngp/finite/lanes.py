@@ -48,7 +48,7 @@ class Score(NamedTuple):
     loss: DeviceArray
 
 
-class Best(NamedTuple):
+class BestWeights(NamedTuple):
     """The best weights so far by one criterion, and their score."""
 
     layers: Layers
@@ -60,8 +60,8 @@ class Lane(NamedTuple):
 
     layers: Layers
     moments: ArrayTree
-    by_accuracy: Best
-    by_loss: Best
+    by_accuracy: BestWeights
+    by_loss: BestWeights
     key: DeviceArray
 
 
@@ -209,7 +209,7 @@ def _start(shape: ProgramShape, settings: LaneSettings) -> Lane:
     variances = jnp.full(maps, settings.weight_var), jnp.full(maps, settings.bias_var)
     normals = jax.random.normal(weights_key, (shape.weights,), jnp.float32)
     layers = layers_from(shape.sizes, normals, *variances)
-    best = Best(layers, Score(jnp.int32(-1), jnp.float32(jnp.inf)))
+    best = BestWeights(layers, Score(jnp.int32(-1), jnp.float32(jnp.inf)))
     moments = _optimiser(shape, settings).init(layers)
     return Lane(layers, moments, best, best, jax.random.key_data(batches_key))
 
@@ -234,15 +234,15 @@ def _advance(
     counted = settings.points if shape.monitor == "train" else len(monitor.X)
     score, _ = _evaluate(shape, layers, monitor, counted, len(monitor.X))
     better, lower = _is_better(score, lane.by_accuracy.score), score.loss < lane.by_loss.score.loss
-    new = Best(layers, score)
+    new = BestWeights(layers, score)
     by_accuracy, by_loss = _kept(better, new, lane.by_accuracy), _kept(lower, new, lane.by_loss)
     lane = Lane(layers, moments, by_accuracy, by_loss, jax.random.key_data(key))
     return Advanced(lane, loss, score, better, lower)
 
 
-def _kept(better: DeviceArray, new: Best, old: Best) -> Best:
+def _kept(better: DeviceArray, new: BestWeights, old: BestWeights) -> BestWeights:
     """The new weights and score if they are better, else the old ones."""
-    kept: Best = jax.tree.map(lambda one, other: jnp.where(better, one, other), new, old)
+    kept: BestWeights = jax.tree.map(lambda one, other: jnp.where(better, one, other), new, old)
     return kept
 
 

@@ -7,14 +7,17 @@ be done twice: with a plan of few steps, then with one of many for the finalists
 from collections.abc import Sequence
 from itertools import groupby
 
-from nngp.finite.cells import Cell, Rank, cell_of
+from nngp.finite.cells import RANKS, Cell, cell_of
 from nngp.finite.recipe import Plan
 from nngp.runs import Run
 
 
-def finalists(runs: Sequence[Run], count: int, *ranks: Rank) -> dict[Cell, list[int]]:
+def finalists(
+    runs: Sequence[Run], count: int, by: Sequence[str] = ("accuracy", "error")
+) -> dict[Cell, list[int]]:
     """The numbers of the best trials by cell: for each training set, activation and width, all
-    depths together, the best `count` finished runs by each of the ranks.
+    depths together, the best `count` finished runs by validation "accuracy", by validation "error"
+    or by accuracy in "training", or by several of them.
 
     Examples
     --------
@@ -25,7 +28,7 @@ def finalists(runs: Sequence[Run], count: int, *ranks: Rank) -> dict[Cell, list[
     >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
     >>> short, plan = finite.Plan(steps=10, interval=10), finite.Plan(steps=40, interval=10)
     >>> _ = finite.search(store, [cell], digits, short, trials=4, progress=False)
-    >>> best = finite.finalists(store.runs("finite"), 1, finite.most_accurate)
+    >>> best = finite.finalists(store.runs("finite"), 1, ["accuracy"])
     >>> found = finite.search(store, best, digits, plan, best, progress=False)
     >>> found[0].trials, found[0].result["steps"]
     (1, 40)
@@ -35,8 +38,8 @@ def finalists(runs: Sequence[Run], count: int, *ranks: Rank) -> dict[Cell, list[
     chosen: set[tuple[Cell, int]] = set()
     for _, group in groupby(done, key=_row):
         own = list(group)
-        for rank in ranks:
-            best = sorted(own, key=rank, reverse=True)[:count]
+        for name in by:
+            best = sorted(own, key=RANKS[name], reverse=True)[:count]
             chosen |= {(cell_of(run), run.config["trial"]) for run in best}
     by_cell: dict[Cell, list[int]] = {}
     for cell, trial in sorted(chosen):

@@ -25,6 +25,7 @@ from nngp.paper.part import Axes, Claim, Figure, Part, Results, Style
 from nngp.paper.published import published_row
 from nngp.paper.scope import Scope
 from nngp.paper.searches import FINITE_RUNS, best_trial, finished_trials, is_of
+from nngp.paper.verdict import ClaimVerdict, share_word
 from nngp.paper.words import percent, sentence
 from nngp.runs import Run
 
@@ -82,22 +83,25 @@ class WidthLine:
     points: Points
     level: Point
 
-    def ratios(self, score: "Score") -> Array:
+    def ratios(self, score: "Criterion") -> Array:
         """What finite networks have over what the infinite one has, by width."""
         return np.array([score.of(point) for point in self.points]) / score.of(self.level)
 
 
 @dataclass(frozen=True)
-class Score:
+class Criterion:
     """A score that is lower for better networks: its words, and how it is read from a point."""
 
     words: str
     of: Callable[[Point], float]
 
 
-WRONG = Score("error rate", lambda point: max(1 - point.accuracy, 1e-6))
-ERROR = Score("squared error", lambda point: point.mse or math.nan)
-CARELESS = Score("squared error,\nchosen by accuracy", lambda point: point.careless_mse or math.nan)
+CLEARLY = 0.75  # of the cases
+WRONG = Criterion("error rate", lambda point: max(1 - point.accuracy, 1e-6))
+ERROR = Criterion("squared error", lambda point: point.mse or math.nan)
+CARELESS = Criterion(
+    "squared error,\nchosen by accuracy", lambda point: point.careless_mse or math.nan
+)
 SCORES = WRONG, ERROR, CARELESS
 
 
@@ -205,7 +209,7 @@ def finding(data: Performance) -> str:
     return sentence(parts)
 
 
-def nearer(data: Performance, score: Score) -> tuple[int, tuple[float, float], int]:
+def nearer(data: Performance, score: Criterion) -> tuple[int, tuple[float, float], int]:
     """In how many of the lines the widest network is nearer to the infinite one than the narrowest;
     geometric means of the ratios at both ends; the number of lines with two widths or more."""
     ends = [line.ratios(score)[[0, -1]] for line in data.widths if len(line.points) > 1]
@@ -215,6 +219,21 @@ def nearer(data: Performance, score: Score) -> tuple[int, tuple[float, float], i
     logs = np.log(np.array(ends))
     first, last = np.exp(logs.mean(axis=0)).tolist()
     return int((abs(logs[:, 1]) < abs(logs[:, 0])).sum()), (first, last), len(ends)
+
+
+def verdict(data: Performance) -> ClaimVerdict:
+    """Whether the widest networks are nearer to the infinite one than the narrowest are, in both
+    scores, clearly more often than by chance."""
+    found = {score.words: nearer(data, score) for score in (WRONG, ERROR)}
+    if not any(lines for *_, lines in found.values()):
+        return ClaimVerdict("not measured", "No widths were compared with the infinite network.")
+    parts = [
+        f"the {words} of the widest network is nearer to that of the infinite one than the "
+        f"narrowest network's in {near} of {lines} cases"
+        for words, (near, _, lines) in found.items()
+    ]
+    clear = [near >= CLEARLY * lines for near, _, lines in found.values()]
+    return ClaimVerdict(share_word(clear), f"{sentence(parts)} By chance it would be half of them.")
 
 
 def _compared(curve: SizeCurve) -> str:
@@ -412,4 +431,4 @@ def _legend(data: Performance, looks: Looks) -> list["Line2D"]:
     return lines
 
 
-PART = Part("fig1", CLAIM, (GRID_RUNS, FINITE_RUNS), read, finding, draw)
+PART = Part("fig1", CLAIM, (GRID_RUNS, FINITE_RUNS), read, finding, verdict, draw)

@@ -6,6 +6,7 @@ from nngp.errors import NothingMeasuredError
 from nngp.finite.gap import EXPERIMENT, Gaps, gaps
 from nngp.paper.part import Claim, Figure, Part, Results
 from nngp.paper.searches import GAP_RUNS, SHARED, finished_trials
+from nngp.paper.verdict import ClaimVerdict, share_word
 from nngp.paper.words import sentence
 
 CLAIM = Claim(
@@ -42,11 +43,26 @@ def finding(data: Gaps) -> str:
     return sentence([*parts, f"{len(data.learned)} of {tried} networks learned all labels"])
 
 
-def draw(data: Gaps, path: str | Path | None = None) -> Figure:
-    """A dot for each network, a panel for each activation."""
+def verdict(data: Gaps) -> ClaimVerdict:
+    """Whether the smallest gap is that of the widest networks."""
+    best = {shape: min(found) for shape, found in data.by_width().items()}
+    names = dict.fromkeys(name for name, _ in best)
+    own = {name: {w: gap for (n, w), gap in best.items() if n == name} for name in names}
+    at = {name: min(gaps, key=gaps.__getitem__) for name, gaps in own.items() if len(gaps) > 1}
+    held = [at[name] == max(own[name]) for name in at]
+    parts = [
+        f"{name} at width {at[name]:,} of {min(own[name]):,} to {max(own[name]):,} (chance: one in "
+        f"{len(own[name])})"
+        for name in at
+    ]
+    return ClaimVerdict(share_word(held), f"The smallest gap: {'; '.join(parts) or 'one width'}.")
+
+
+def draw(data: Gaps, path: str | Path | None = None, /, *, narrow: bool = False) -> Figure:
+    """A dot for each network, hollow for plain descent; a panel for each activation."""
     from nngp.plots.finite_networks import draw_gaps
 
-    return draw_gaps(data, path)
+    return draw_gaps(data, path, narrow=narrow)
 
 
-PART = Part("fig2", CLAIM, (GAP_RUNS,), read, finding, draw)
+PART = Part("fig2", CLAIM, (GAP_RUNS,), read, finding, verdict, draw, datasets=("cifar10",))

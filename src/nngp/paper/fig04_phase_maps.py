@@ -9,16 +9,27 @@ from nngp.paper import heat_maps
 from nngp.paper.critical import CRITICAL_RUNS, Theory, critical_weight_var
 from nngp.paper.grids.arrays import no_grids
 from nngp.paper.grids.study import GRID_RUNS, RELATIVE_RUNS, deep_one
-from nngp.paper.heat_maps import POINTS, WIDTH, HeatMaps, read_heat_maps
+from nngp.paper.heat_maps import NARROW, POINTS, WIDTH, HeatMaps, read_heat_maps
 from nngp.paper.part import Axes, Claim, Figure, Part, Results
+from nngp.paper.propagation import (
+    chance,
+    combined,
+    correlations,
+    no_line,
+    noise_sentence,
+    strength,
+)
+from nngp.paper.verdict import ClaimVerdict
 from nngp.paper.words import percent
 
 CLAIM = Claim(
     title="accuracy over the two variances, and the phase diagram",
-    paper="Accuracy follows signal propagation: deep networks do well near the critical line, and "
-    "fall to chance far from it.",
+    paper="Accuracy closely tracks the phase diagram: it is best along the critical line, and far "
+    "from it deep networks fall to chance.",
     look="Bright cells should lie along the critical line of the phase diagram beside them; the "
-    "mark is the best network by validation.",
+    "mark is the best network by validation. With noise 1e-10, as in the paper, a kernel that has "
+    "shrunk below the noise is lost; with noise relative to the kernel's scale only that is lost "
+    "which the network itself loses.",
 )
 
 
@@ -43,35 +54,64 @@ def finding(data: HeatMaps) -> str:
     return heat_maps.best_sentence(data, ", ", parts)
 
 
-def draw(data: HeatMaps, path: str | Path | None = None) -> Figure:
-    """A row for each activation, its heat map on the left, its phases on the right."""
+def verdict(data: HeatMaps) -> ClaimVerdict:
+    """Whether accuracy follows the line, with both kinds of noise."""
+    if not data.theories:
+        return no_line()
+    found = {
+        kind: [one for name in data.activations for one in data.followings(name, maps)]
+        for kind, maps in data.kinds
+    }
+    words = [strength(one.correlation) for some in found.values() for one in some]
+    names = ", ".join(data.activations)
+    parts = [f"{kind}{' ' * bool(kind)}{correlations(some)}" for kind, some in found.items()]
+    absolute, relative = [*found.values(), []][:2]
+    size = absolute[0].networks
+    return ClaimVerdict(
+        combined(words),
+        f"Rank correlation of accuracy and distance from the critical line for {names}: "
+        f"{'; '.join(parts)} (chance: ±{chance(size):.2f}); {noise_sentence(absolute, relative)}.",
+    )
+
+
+def draw(data: HeatMaps, path: str | Path | None = None, *, narrow: bool = False) -> Figure:
+    """A row for each activation: its heat maps, by kind of noise, and its phases on the right."""
     import matplotlib.pyplot as plt
 
     from nngp.plots.style import save
 
     (depth,) = data.depths
-    rows = len(data.activations)
     with plt.rc_context({"font.size": POINTS}):
-        figure, axes = plt.subplots(
-            *(rows, 2),
-            figsize=(WIDTH, 0.6 + 2.5 * rows),
-            width_ratios=(1.12, 1),  # the colours' scale is on the left
-            squeeze=False,
-            layout="constrained",
-        )
+        figure, axes = _panels(len(data.activations), len(data.kinds), narrow)
         norm = heat_maps.error_scale(data)
-        for (left, right), name in zip(axes, data.activations, strict=True):
-            heat_maps.draw_map(left, data, name, depth, norm)
-            _draw_phases(right, data.theories.get(name))
-            left.set(ylabel="bias variance", title=f"{name}: test accuracy")
-            right.set(title=f"{name}: phases")
-        for below in axes[-1]:
-            below.set_xlabel("weight variance")
-        heat_maps.draw_colour_bar(figure, axes[:, 0].tolist(), norm)
-        figure.suptitle(f"{heat_maps.data_words(data)}, {depth} hidden layers", fontsize=POINTS + 1)
+        for (*maps, last), name in zip(axes, data.activations, strict=True):
+            for panel, (kind, some) in zip(maps, data.kinds, strict=True):
+                heat_maps.draw_map(panel, data, some, name, depth, norm)
+                panel.set(title=f"{name}: {kind or 'test accuracy'}")
+            _draw_phases(last, data.theories.get(name))
+            last.set(title=f"{name}: phases")
+        heat_maps.draw_colour_bar(figure, [panel for row in axes for panel in row[:-1]], norm)
+        title = f"test accuracy: {heat_maps.data_words(data)}, {depth} hidden layers"
+        heat_maps.name_figure(figure, title)
         heat_maps.draw_legend(figure, data)
         save(figure, path)
     return figure
+
+
+def _panels(activations: int, kinds: int, narrow: bool) -> tuple[Figure, list[list[Axes]]]:
+    """Panels by activation; on narrow figures all below each other."""
+    import matplotlib.pyplot as plt
+
+    columns = 1 if narrow else kinds + 1
+    rows = activations * (kinds + 1) // columns
+    size = (NARROW, 1.0 + 2.1 * rows) if narrow else (WIDTH, 0.6 + 2.5 * rows)
+    figure, grid = plt.subplots(*(rows, columns), figsize=size, squeeze=False, layout="constrained")
+    for row in grid:
+        row[0].set_ylabel("bias variance")
+    for below in grid[-1]:
+        below.set_xlabel("weight variance")
+    flat, each = list(grid.ravel()), kinds + 1
+    return figure, [flat[i * each : (i + 1) * each] for i in range(activations)]
 
 
 LABEL_WIDTH = 0.25  # part of a panel's width that the name of a phase takes
@@ -103,4 +143,5 @@ def _name_area(axes: Axes, theory: Theory, area: Mask, name: str) -> None:
         axes.text(weights.mean(), inner, name, ha="center", va="center")
 
 
-PART = Part("fig4", CLAIM, (CRITICAL_RUNS, RELATIVE_RUNS, GRID_RUNS), read, finding, draw)
+RUNS = (CRITICAL_RUNS, RELATIVE_RUNS, GRID_RUNS)
+PART = Part("fig4", CLAIM, RUNS, read, finding, verdict, draw)

@@ -12,9 +12,11 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp.architecture import Architecture
+from nngp.gram import kernel_diag
 from nngp.paper.experiment import Config, Experiment, network_of, rounded
 from nngp.paper.part import Claim, Figure, Part, Results
 from nngp.paper.scope import Scope
+from nngp.paper.verdict import ClaimVerdict, share_word
 from nngp.posterior import sample_prior
 from nngp.runs.study import Outcome, Study
 
@@ -29,6 +31,7 @@ CONFIG = {
     **{"points": 401, "draws": 10, "seed": 0},
 }
 REACH = 2.0  # the largest input
+CONTINUOUS = 0.05  # of the range, between inputs that are 0.01 apart
 
 
 def study(scope: Scope) -> Study:
@@ -69,25 +72,39 @@ def finding(data: Prior) -> str:
     )
 
 
-SIZE, POINTS = (6.0, 3.8), 10
+def verdict(data: Prior) -> ClaimVerdict:
+    """Whether the draws vary as the kernel says, and are continuous."""
+    variance = kernel_diag(data.architecture, data.x[:, None])
+    ratio = float(np.mean(data.values**2 / variance))
+    error = float(np.sqrt(2 / len(data.values)))  # as if the values of one draw were all alike
+    steps = np.abs(np.diff(data.values, axis=1)).max() / np.ptp(data.values)
+    return ClaimVerdict(
+        share_word([abs(ratio - 1) <= 2 * error, bool(steps < CONTINUOUS)]),
+        f"The draws' mean square is {ratio:.2f} of the kernel's variance (1 ± {error:.2f} expected "
+        f"of {len(data.values)} draws); between neighbouring inputs a draw moves by at most "
+        f"{steps:.1%} of their range.",
+    )
+
+
+SIZE, NARROW, POINTS = (6.0, 3.8), (3.9, 3.2), 10
 DASHES = ("-", "--")  # a second round of the colours looks different from the first
 
 
-def draw(data: Prior, path: str | Path | None = None) -> Figure:
+def draw(data: Prior, path: str | Path | None = None, *, narrow: bool = False) -> Figure:
     """One line for each draw; colours only tell them apart."""
     import matplotlib.pyplot as plt
 
     from nngp.plots.style import COLOURS, plain, save
 
     looks = cycle((colour, dash) for dash in DASHES for colour in COLOURS)
-    net = data.architecture
+    net, apart = data.architecture, "\n" if narrow else " "
     with plt.rc_context({"font.size": POINTS}):
-        figure, axes = plt.subplots(figsize=SIZE, layout="constrained")
+        figure, axes = plt.subplots(figsize=NARROW if narrow else SIZE, layout="constrained")
         for values, (colour, dash) in zip(data.values, looks, strict=False):
             axes.plot(data.x, values, color=colour, ls=dash, lw=1.3)
         axes.set(xlabel="x", ylabel="z(x)", xlim=(data.x[0], data.x[-1]))
         axes.set_title(
-            f"{len(data.values)} draws: {net.activation.name}, depth {net.depth}, "
+            f"{len(data.values)} draws: {net.activation.name}, depth {net.depth},{apart}"
             f"weight_var {net.weight_var}, bias_var {net.bias_var}",
             fontsize=POINTS,
         )
@@ -96,4 +113,4 @@ def draw(data: Prior, path: str | Path | None = None) -> Figure:
     return figure
 
 
-PART = Part("fig5", CLAIM, (PRIOR_RUNS,), read, finding, draw, about_data=False)
+PART = Part("fig5", CLAIM, (PRIOR_RUNS,), read, finding, verdict, draw, about_data=False)

@@ -7,6 +7,7 @@ import numpy as np
 from nngp.paper.experiment import Config, Experiment, network_of, rounded
 from nngp.paper.part import Claim, Figure, Part, Results
 from nngp.paper.scope import Scope
+from nngp.paper.verdict import ClaimVerdict, share_word
 from nngp.plots.angular import AngularStructure, compute_angular_structure
 from nngp.runs.study import Outcome, Study
 
@@ -17,6 +18,7 @@ CLAIM = Claim(
     look="Lines are exact, marks the authors' look-up table: they should lie on each other.",
 )
 CONFIG = {"activation": "relu", "depth": 9, "weight_var": 1.6, "bias_var": 0.1}  # the paper's
+AGREES = 0.01  # of the variance
 CURVES = ("theta", "exact", "sparse_theta", "lookup")
 
 
@@ -42,10 +44,26 @@ def read(results: Results) -> AngularStructure:
 
 def finding(data: AngularStructure) -> str:
     """The largest difference between table and exact kernel."""
+    return f"Table and exact kernel differ by at most {100 * _apart(data):.2f}% of the variance."
+
+
+def verdict(data: AngularStructure) -> ClaimVerdict:
+    """Whether every layer is flatter than the one before, and the table agrees with it."""
+    apart = _apart(data)
+    ranges = np.ptp(data.exact, axis=1) / np.max(data.exact, axis=1)
+    flatter = bool((np.diff(ranges) < 0).all())
+    return ClaimVerdict(
+        share_word([flatter, apart < AGREES]),
+        "From the first to the last layer the kernel's range over angles falls from "
+        f"{ranges[0]:.2f} to {ranges[-1]:.2f} of its variance, {'in' if flatter else 'not in'} "
+        f"every layer; table and exact kernel differ by at most {100 * apart:.2f}% of it.",
+    )
+
+
+def _apart(data: AngularStructure) -> float:
+    """The largest difference between table and exact kernel, over the variance."""
     exact = np.array([np.interp(data.sparse_theta, data.theta, row) for row in data.exact])
-    variances = np.max(data.exact, axis=1)[:, None]
-    apart = float(np.max(np.abs(data.lookup - exact) / variances))
-    return f"Table and exact kernel differ by at most {100 * apart:.2f}% of the variance."
+    return float(np.max(np.abs(data.lookup - exact) / np.max(data.exact, axis=1)[:, None]))
 
 
 def draw(
@@ -57,4 +75,4 @@ def draw(
     return draw_angular_structure(data, path, narrow=narrow)
 
 
-PART = Part("fig6", CLAIM, (ANGULAR_RUNS,), read, finding, draw, about_data=False)
+PART = Part("fig6", CLAIM, (ANGULAR_RUNS,), read, finding, verdict, draw, about_data=False)

@@ -16,6 +16,7 @@ from nngp.finite.width_convergence import Decay, convergence, three_inputs
 from nngp.paper.experiment import Config, Experiment, network_of, rounded
 from nngp.paper.part import Axes, Claim, Figure, Part, Results, Style
 from nngp.paper.scope import Scope
+from nngp.paper.verdict import ClaimVerdict, share_word
 from nngp.runs.study import Outcome, Study
 
 CLAIM = Claim(
@@ -29,6 +30,7 @@ CONFIG = {
     **{"activation": "relu", "depth": 3, "weight_var": 1.6, "bias_var": 0.1},
     **{"widths": [4, 8, 16, 32, 64, 128, 256], "networks": 2000, "seed": 0, "inputs": 3},
 }
+CLOSE = 0.03  # narrow networks are not yet in the limit
 MEASURED = ("error", "error_of_error", "slope", "slope_error")
 
 
@@ -79,10 +81,22 @@ def finding(data: Spread) -> str:
     return f"Slopes by layer: {', '.join(parts)}; theory says -0.5.".replace("-", "−")
 
 
-SIZE, POINTS = (7.2, 3.6), 9
+def verdict(data: Spread) -> ClaimVerdict:
+    """Whether the spread of every layer falls as width^(-1/2)."""
+    slopes = list(zip(data.decay.slope, data.decay.slope_error, strict=True))
+    held = [abs(slope + 0.5) <= max(2 * error, CLOSE) for slope, error in slopes]
+    worst = max(slopes, key=lambda pair: abs(pair[0] + 0.5))
+    return ClaimVerdict(
+        share_word(held),
+        f"In {sum(held)} of {len(held)} layers the slope is −0.5 within two standard errors or "
+        f"{CLOSE:g}; the farthest is {worst[0]:.3f} ± {worst[1]:.3f}.".replace(" -", " −"),
+    )
 
 
-def draw(data: Spread, path: str | Path | None = None) -> Figure:
+SIZE, NARROW, POINTS = (7.2, 3.6), (3.9, 6.6), 9
+
+
+def draw(data: Spread, path: str | Path | None = None, *, narrow: bool = False) -> Figure:
     """Left the graphical model, right the measured error of G(K) against width."""
     import matplotlib.pyplot as plt
 
@@ -92,8 +106,10 @@ def draw(data: Spread, path: str | Path | None = None) -> Figure:
     with plt.rc_context(
         {"font.size": POINTS, "axes.titlesize": POINTS, "mathtext.fontset": "dejavuserif"}
     ):
-        figure = plt.figure(figsize=SIZE, layout="constrained")
-        left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
+        figure = plt.figure(figsize=NARROW if narrow else SIZE, layout="constrained")
+        left, right = (
+            figure.subplots(2, 1) if narrow else figure.subplots(1, 2, width_ratios=(1.3, 1))
+        )
         _draw_graph(left)
         left.set_title("graphical model of a network", loc="left")
         draw_decay(right, data.decay)
@@ -174,4 +190,4 @@ def _arrow(axes: Axes, start: Point, end: Point) -> None:
     axes.add_patch(FancyArrowPatch(first, last, lw=0.9, color="black", zorder=2, **look))
 
 
-PART = Part("fig7", CLAIM, (SPREAD_RUNS,), read, finding, draw, about_data=False)
+PART = Part("fig7", CLAIM, (SPREAD_RUNS,), read, finding, verdict, draw, about_data=False)

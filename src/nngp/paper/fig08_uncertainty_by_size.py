@@ -3,7 +3,14 @@
 from nngp.errors import NothingMeasuredError
 from nngp.paper.left_out_scale import SCALE_RUNS
 from nngp.paper.part import Claim, Part, Results
-from nngp.paper.uncertainty import UNCERTAINTY_RUNS, Uncertainty, draw, finding, read_all_sizes
+from nngp.paper.uncertainty import (
+    UNCERTAINTY_RUNS,
+    Uncertainty,
+    draw,
+    finding,
+    read_all_sizes,
+    verdict,
+)
 
 CLAIM = Claim(
     title="predicted and realised error with fewer points",
@@ -23,4 +30,4 @@ def read(results: Results) -> Uncertainty:
     return found.only(found.sizes[:-1])
 
 
-PART = Part("fig8", CLAIM, (UNCERTAINTY_RUNS, SCALE_RUNS), read, finding, draw)
+PART = Part("fig8", CLAIM, (UNCERTAINTY_RUNS, SCALE_RUNS), read, finding, verdict, draw)

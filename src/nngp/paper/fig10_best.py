@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import hypergeom
 
+from nngp._arrays import Array
 from nngp.architecture.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE
 from nngp.paper.critical import (
     CRITICAL_RUNS,
@@ -17,23 +19,28 @@ from nngp.paper.critical import (
 from nngp.paper.grids.arrays import no_grids
 from nngp.paper.grids.choice import Chosen, by_validation
 from nngp.paper.grids.study import GRID_RUNS
-from nngp.paper.heat_maps import write_note
+from nngp.paper.heat_maps import NARROW, map_panels, name_figure, write_note
 from nngp.paper.part import Axes, Claim, Figure, Part, Results, Style
-from nngp.paper.words import by_size
+from nngp.paper.scope import ACTIVATIONS, Scope
+from nngp.paper.verdict import ClaimVerdict, share_word
+from nngp.paper.words import by_size, sentence
 
 CLAIM = Claim(
     title="where the best networks are",
     paper="The settings that do best on validation lie near the critical line.",
-    look="The 25 best settings of each training size beside the critical line.",
+    look="The 25 best settings of each training size beside the critical line. Activations beside "
+    "the paper's have every third value of both variances.",
 )
 TOP = 25  # networks
+RARE = 0.05  # a probability
 PANELS = 4  # training sets that are shown
 
 
 @dataclass(frozen=True)
 class Best:
     """The best 25 by validation, the best first, of all depths: by activation and training points;
-    `networks` counts those that they were chosen from, `wanted` those of the whole grids."""
+    `networks` counts those that they were chosen from, `wanted` those of the whole grids.
+    `distances` are those of all settings of an activation's grid from its critical line."""
 
     dataset: str
     activations: tuple[str, ...]
@@ -41,6 +48,7 @@ class Best:
     chosen: dict[tuple[str, int], tuple[Chosen, ...]]
     networks: dict[tuple[str, int], int]
     wanted: dict[tuple[str, int], int]
+    distances: dict[str, Array]
     theories: dict[str, Theory]
     weight_range: tuple[float, float] = WEIGHT_VAR_RANGE
     bias_range: tuple[float, float] = BIAS_VAR_RANGE
@@ -55,6 +63,7 @@ def read(results: Results) -> Best:
     sizes = _spread(sorted({train for train, _, _ in grids.by_name}), PANELS)
     every = {(name, train): grids.of(train, name) for name in names for train in sizes}
     chosen = {key: tuple(by_validation(of, TOP)) for key, of in every.items()}
+    theories = read_theories(results.store, names)
     if not any(chosen.values()):
         raise no_grids(scope)
     return Best(
@@ -64,8 +73,17 @@ def read(results: Results) -> Best:
         {key: some for key, some in chosen.items() if some},
         {key: sum(grid.networks for grid in of) for key, of in every.items()},
         {(name, train): grids.row_wanted(train, name) for name, train in every},
-        read_theories(results.store, names),
+        {name: _distances(scope, theories.get(name), name) for name in names},
+        theories,
     )
+
+
+def _distances(scope: Scope, theory: Theory | None, name: str) -> Array:
+    """Distances of all networks of the grids from the critical line; none without a line."""
+    lines = [critical_weight_var(theory, value) for value in scope.bias_vars_of(name)]
+    known = np.array([line for line in lines if line is not None])
+    weights = [value for depth in scope.depths for value in scope.weight_vars_of(name, depth)]
+    return np.abs(np.array(weights)[:, None] - known[None, :]).ravel()
 
 
 def _spread(sizes: Sequence[int], count: int) -> Sequence[int]:
@@ -77,6 +95,18 @@ def _spread(sizes: Sequence[int], count: int) -> Sequence[int]:
 
 def finding(data: Best) -> str:
     """Median distances of the best from the critical line."""
+    away = medians(data)
+    if not away:
+        return NO_LINE
+    low, high = data.weight_range
+    return (
+        f"Median distance in weight variance from the critical line, on a grid from {low:g} to "
+        f"{high:g}, with {by_size(away, '.2f')}"
+    )
+
+
+def medians(data: Best) -> dict[tuple[str, int], float]:
+    """Median distances of the best from the critical line, where there is one."""
     away = {}
     for (name, train), chosen in data.chosen.items():
         lines = [critical_weight_var(data.theories.get(name), one.bias_var) for one in chosen]
@@ -87,16 +117,53 @@ def finding(data: Best) -> str:
         ]
         if apart:
             away[name, train] = float(np.median(apart))
+    return away
+
+
+def by_chance(median: float, count: int, distances: Array) -> float:
+    """The probability that `count` networks drawn from the grid without replacement have a median
+    distance as small: that more than half of them are as near."""
+    near = int((distances <= median + 1e-12).sum())
+    return float(hypergeom.sf((count + 1) // 2 - 1, len(distances), near, count))
+
+
+def verdict(data: Best) -> ClaimVerdict:
+    """Whether the best are nearer to the line than networks drawn at random."""
+    away = {key: value for key, value in medians(data).items() if key[0] in _judged(data)}
     if not away:
-        return NO_LINE
-    low, high = data.weight_range
-    return (
-        f"Median distance in weight variance from the critical line, on a grid from {low:g} to "
-        f"{high:g}, with {by_size(away, '.2f')}"
+        return ClaimVerdict("not measured", NO_LINE)
+    chances = {
+        key: by_chance(value, len(data.chosen[key]), data.distances[key[0]])
+        for key, value in away.items()
+    }
+    near = [value < RARE for value in chances.values()]
+    return ClaimVerdict(
+        share_word(near),
+        f"In {sum(near)} of {len(near)} panels of the paper's activations the best "
+        f"{max(map(len, data.chosen.values()))} are nearer to the line than {1 - RARE:.0%} of sets "
+        f"of as many networks drawn at random; {_beside_chance(data, away, chances)}",
     )
 
 
-WIDTH, POINTS = 7.2, 9
+def _beside_chance(
+    data: Best, away: dict[tuple[str, int], float], chances: dict[tuple[str, int], float]
+) -> str:
+    """Median distances and their probabilities by activation and size, beside the whole grid's."""
+    sizes = ", ".join(f"{size:,}" for size in sorted({size for _, size in away}))
+    parts = []
+    for name in dict.fromkeys(name for name, _ in away):
+        own = sorted(key for key in away if key[0] == name)
+        found = ", ".join(f"{away[key]:.2f} (p {chances[key]:.2g})" for key in own)
+        parts.append(f"{name} {found}, the whole grid {np.median(data.distances[name]):.2f}")
+    return f"median distances with {sizes} points: {sentence(parts)}"
+
+
+def _judged(data: Best) -> tuple[str, ...]:
+    """The paper's activations, or all where there is none of them."""
+    return tuple(name for name in data.activations if name in ACTIVATIONS) or data.activations
+
+
+POINTS = 9
 COLOURS = "plasma"
 SMALLEST, LARGEST = 3.2, 8.0  # marks, in points: networks that differ in depth only are rings
 BRIGHTEST = 0.88  # of the colours: brighter ones are not seen on white
@@ -104,23 +171,22 @@ MARGIN = 0.07  # of the ranges, so that marks at their ends are whole
 Looks = dict[int, Style]  # of marks, by depth
 
 
-def draw(data: Best, path: str | Path | None = None) -> Figure:
+def draw(data: Best, path: str | Path | None = None, *, narrow: bool = False) -> Figure:
     """Rows are activations, columns training sets; each mark is a network, its colour the depth,
     and deeper ones are larger and lie below."""
     import matplotlib.pyplot as plt
 
-    from nngp.plots.style import save, variance_panels
+    from nngp.plots.style import save
 
     with plt.rc_context({"font.size": POINTS}):
         titles = [f"{train:,} points" for train in data.sizes]
-        size = (WIDTH, 1.0 + 1.65 * len(data.activations))
-        figure, axes = variance_panels(data.activations, titles, size)
+        figure, axes = map_panels(data.activations, titles, 1.65, narrow)
         looks = _looks(sorted({one.depth for some in data.chosen.values() for one in some}))
         for row, name in zip(axes, data.activations, strict=True):
-            for panel, train in zip(row, data.sizes, strict=True):
+            for panel, train in zip(row, data.sizes, strict=False):
                 _draw_panel(panel, data, name, train, looks)
         _draw_legend(figure, looks)
-        figure.suptitle(_title(data), fontsize=POINTS + 1)
+        name_figure(figure, _title(data))
         save(figure, path)
     return figure
 
@@ -166,7 +232,7 @@ def _draw_legend(figure: Figure, looks: Looks) -> None:
         handles=marks,
         title="depth (hidden layers)",
         loc="outside lower center",
-        ncols=len(marks),
+        ncols=len(marks) if figure.get_figwidth() > NARROW else 5,
         frameon=False,
         handletextpad=0.1,
         columnspacing=1.2,
@@ -181,4 +247,4 @@ def _title(data: Best) -> str:
     return f"{data.dataset}: the {count} best by validation{line}{note}"
 
 
-PART = Part("fig10", CLAIM, (CRITICAL_RUNS, GRID_RUNS), read, finding, draw)
+PART = Part("fig10", CLAIM, (CRITICAL_RUNS, GRID_RUNS), read, finding, verdict, draw)

@@ -12,6 +12,7 @@ from nngp.paper.scope import Scope
 from nngp.paper.settings import published_settings
 from nngp.paper.tables import Row, accuracy_of
 from nngp.paper.uncertainty import UncertaintyCurve, read_all_sizes
+from nngp.paper.words import percent
 
 LOOKUP_WITHIN = 0.3  # points
 LOOKUP_DATASETS = ("mnist",)  # which images of CIFAR-10 the authors trained on is not known
@@ -80,17 +81,17 @@ def _why(row: Row) -> str:
     """The facts about a row that misses the paper's number."""
     if row.chosen is None or row.paper is None or row.ceiling is None:
         return ""
-    wanted = 100 * row.paper.test_accuracy
-    parts = [f"{_label(row)}: {100 * row.chosen.test_accuracy:.2f}, the paper {wanted:.2f}"]
+    ours, wanted = percent(row.chosen.test_accuracy), percent(row.paper.test_accuracy)
+    parts = [f"{_label(row)}: {ours}, the paper {wanted}"]
     if row.ceiling < row.paper.test_accuracy:
         parts.append(
-            f"none of {row.networks:,} networks has more than {100 * row.ceiling:.2f} on the test "
+            f"none of {row.networks:,} networks has more than {percent(row.ceiling)} on the test "
             "set, so no choice among them reaches it"
         )
     else:
-        parts.append(f"the best on the test set has {100 * row.ceiling:.2f}, others were chosen")
+        parts.append(f"the best on the test set has {percent(row.ceiling)}, others were chosen")
     if (table := accuracy_of(row.lookup)) is not None:
-        parts.append(f"the authors' table at their setting has {100 * table:.2f} here")
+        parts.append(f"the authors' table at their setting has {percent(table)} here")
     if row.networks < row.wanted:
         parts.append(f"{row.networks:,} of {row.wanted:,} networks were run")
     return "; ".join(parts)

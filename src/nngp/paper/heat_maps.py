@@ -4,6 +4,7 @@ Colours go by the logarithm of the error, else the best networks would all look 
 read alike by readers with and without colour blindness, and prints well in grey.
 """
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -16,6 +17,7 @@ from nngp.paper.critical import NO_LINE, Theory, read_theories
 from nngp.paper.grids.arrays import Grid, Grids
 from nngp.paper.grids.choice import Chosen, by_validation
 from nngp.paper.part import Axes, Figure, Results, Style
+from nngp.paper.propagation import Following, following
 from nngp.paper.words import sentence
 
 if TYPE_CHECKING:
@@ -30,18 +32,23 @@ class HeatMap:
     best: Chosen | None
 
 
+Maps = dict[tuple[str, int], HeatMap]  # by activation and depth
+
+
 @dataclass(frozen=True)
 class HeatMaps:
     """Heat maps on one training set by activation and depth, and the theory of each activation;
-    what is missing in either was not run. `asked` is the number of networks of a grid."""
+    what is missing in either was not run. `relative` are those with noise relative to the kernel's
+    scale, `asked` is the number of networks of a grid."""
 
     dataset: str
     train: int
     activations: tuple[str, ...]
     depths: tuple[int, ...]
-    maps: dict[tuple[str, int], HeatMap]
+    maps: Maps
     theories: dict[str, Theory]
     asked: dict[tuple[str, int], int]
+    relative: Maps
 
     @property
     def networks(self) -> int:
@@ -59,20 +66,44 @@ class HeatMaps:
         """Activations and depths of grids that were not begun."""
         return [key for key in product(self.activations, self.depths) if key not in self.maps]
 
+    @property
+    def kinds(self) -> list[tuple[str, Maps]]:
+        """The kinds of noise that there are, by name."""
+        both = [("noise 1e-10", self.maps), ("relative noise", self.relative)]
+        return both if self.relative else [("", self.maps)]
+
+    def followings(self, name: str, maps: Maps) -> list[Following]:
+        """How accuracy follows the critical line, by depth."""
+        own = [maps[name, depth] for depth in self.depths if (name, depth) in maps]
+        return [following(one.grid, self.theories.get(name)) for one in own]
+
 
 def read_heat_maps(results: Results, names: Sequence[str], depths: Sequence[int]) -> HeatMaps:
-    """Heat maps of these activations and depths, on the training set with the fullest grids."""
-    train = _fullest(results.grids, names, depths)
-    maps = {
-        (name, depth): HeatMap(grid, next(iter(by_validation([grid])), None))
-        for name in names
-        for depth in depths
-        if (grid := results.grids.get(train, name, depth)) is not None
-    }
+    """Heat maps of these activations and depths: on the training set that has grids with relative
+    noise, else on the one with the fullest grids."""
+    grids, relative = results.grids, results.relative_grids
+    both = {key[0] for key in relative.by_name} & {key[0] for key in grids.by_name}
+    train = max(both) if both else _fullest(grids, names, depths)
+    maps = _maps(grids, train, names, depths)
     shown = tuple(name for name in names if any(key[0] == name for key in maps))
-    theories = read_theories(results.store, shown)
-    asked = {key: results.scope.networks(*key) for key in product(shown, depths)}
-    return HeatMaps(results.scope.dataset, train, shown, tuple(depths), maps, theories, asked)
+    return HeatMaps(
+        results.scope.dataset,
+        train,
+        shown,
+        tuple(depths),
+        maps,
+        read_theories(results.store, shown),
+        {key: results.scope.networks(*key) for key in product(shown, depths)},
+        _maps(relative, train, shown, depths),
+    )
+
+
+def _maps(grids: Grids, train: int, names: Sequence[str], depths: Sequence[int]) -> Maps:
+    return {
+        (name, depth): HeatMap(grid, next(iter(by_validation([grid])), None))
+        for name, depth in product(names, depths)
+        if (grid := grids.get(train, name, depth)) is not None
+    }
 
 
 def _fullest(grids: Grids, names: Sequence[str], depths: Sequence[int]) -> int:
@@ -94,7 +125,7 @@ def best_sentence(data: HeatMaps, between: str, parts: Sequence[str]) -> str:
     return found if data.theories else f"{found} {NO_LINE}"
 
 
-WIDTH, POINTS = 7.2, 9
+WIDTH, NARROW, POINTS = 7.2, 3.9, 9
 COLOURS = "cividis_r"
 NO_KERNEL = "0.75"
 STAR: Style = {"marker": "*", "ms": 10, "mfc": "white", "mec": "black", "mew": 0.9}
@@ -112,18 +143,21 @@ def error_scale(data: HeatMaps) -> "LogNorm":
     """The scale of colours, from the best to the worst of all heat maps."""
     from matplotlib.colors import LogNorm
 
-    errors = np.concatenate([_errors(one).ravel() for one in data.maps.values()])
+    every = [one for _, maps in data.kinds for one in maps.values()]
+    errors = np.concatenate([_errors(one).ravel() for one in every])
     known = errors[np.isfinite(errors)]
     lowest, highest = (known.min(), known.max()) if known.size else (0.1, 1.0)
     return LogNorm(lowest, max(highest, 1.01 * lowest))
 
 
-def draw_map(axes: Axes, data: HeatMaps, name: str, depth: int, norm: "LogNorm") -> None:
+def draw_map(
+    axes: Axes, data: HeatMaps, maps: Maps, name: str, depth: int, norm: "LogNorm"
+) -> None:
     """The cell of a network lies around it: grey without a kernel, white if it was not run."""
     from matplotlib.colors import ListedColormap
 
     axes.locator_params(axis="x", nbins=5)
-    one = data.maps.get((name, depth))
+    one = maps.get((name, depth))
     if one is None:
         write_note(axes, "not run")
         return
@@ -144,6 +178,35 @@ def draw_map(axes: Axes, data: HeatMaps, name: str, depth: int, norm: "LogNorm")
 def write_note(axes: Axes, text: str) -> None:
     """A word in the middle of an empty panel."""
     axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes, color="0.35")
+
+
+def map_panels(
+    rows: Sequence[str], columns: Sequence[str], height: float, narrow: bool
+) -> tuple[Figure, list[list[Axes]]]:
+    """Panels over the two variances, by row and column. On narrow figures the panels of a row stand
+    two by two, each with its full name."""
+    import matplotlib.pyplot as plt
+
+    across = min(2, len(columns)) if narrow else len(columns)
+    down = -(-len(columns) // across)
+    size = (NARROW, 1.1 + 1.55 * down * len(rows)) if narrow else (WIDTH, 1.0 + height * len(rows))
+    shared: Style = {"sharex": True, "sharey": True, "squeeze": False}
+    figure, grid = plt.subplots(
+        *(down * len(rows), across), figsize=size, layout="constrained", **shared
+    )
+    axes = [list(grid[i * down : (i + 1) * down].ravel()) for i in range(len(rows))]
+    for row, (name, panels) in enumerate(zip(rows, axes, strict=True)):
+        for panel, title in zip(panels, columns, strict=False):
+            words = f"{name}\n{title}" if narrow else title if not row else ""
+            panel.set_title(words.replace("\n", ", "), fontsize=POINTS - narrow)
+        for panel in panels[len(columns) :]:
+            panel.set_axis_off()
+    for row, line in enumerate(grid):
+        words = "bias variance" if narrow else f"{rows[row]}\nbias variance"
+        line[0].set_ylabel(words, fontsize=POINTS - narrow)
+    for panel in grid[-1]:
+        panel.set_xlabel("weight variance")
+    return figure, axes
 
 
 def draw_colour_bar(figure: Figure, axes: list[Axes], norm: "LogNorm") -> None:
@@ -168,9 +231,17 @@ def draw_legend(figure: Figure, data: HeatMaps) -> None:
     marks: list[Artist] = [Line2D([], [], ls="none", label="best by validation", **STAR)]
     if data.theories:
         marks.append(Line2D([], [], label="critical line", **line_look()))
-    if any(_without_kernel(one).any() for one in data.maps.values()):
+    every = [one for _, maps in data.kinds for one in maps.values()]
+    if any(_without_kernel(one).any() for one in every):
         marks.append(Patch(facecolor=NO_KERNEL, label="no kernel"))
-    figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False)
+    columns = 3 if figure.get_figwidth() > NARROW else 2
+    figure.legend(handles=marks, loc="outside lower center", ncols=columns, frameon=False)
+
+
+def name_figure(figure: Figure, title: str) -> None:
+    """A title, in lines that fit."""
+    longest = 50 if figure.get_figwidth() <= NARROW else 95
+    figure.suptitle("\n".join(textwrap.wrap(title, longest)), fontsize=POINTS)
 
 
 def data_words(data: HeatMaps) -> str:

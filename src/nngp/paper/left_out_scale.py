@@ -15,11 +15,11 @@ from nngp.datasets import Split, split
 from nngp.paper.experiment import Config, Experiment, network_of, result_of, rounded
 from nngp.paper.part import Results
 from nngp.paper.scope import ACTIVATIONS, Scope
-from nngp.paper.uncertainty import NETWORK
 from nngp.posterior import condition
 from nngp.runs.study import Outcome, Study
 
 EXPERIMENT = "loo_scale"
+NETWORK = {"depth": 3, "weight_var": 2.0, "bias_var": 0.2}  # the paper's
 
 
 def scale_study(scope: Scope) -> Study:

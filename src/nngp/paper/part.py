@@ -11,6 +11,7 @@ from nngp.errors import NothingMeasuredError
 from nngp.paper.experiment import Config, Experiment, Result, result_of
 from nngp.paper.grids.arrays import RELATIVE, Grids, read_grids
 from nngp.paper.scope import Scope
+from nngp.paper.verdict import ClaimVerdict
 from nngp.runs import RunStore
 from nngp.runs.key import key_of
 from nngp.runs.study import Study
@@ -22,6 +23,7 @@ else:  # names for annotations only: matplotlib is imported by drawings
     Axes = Figure = Any
 
 KINDS = {"table": "Table", "fig": "Figure"}  # by the beginning of a part's name
+DATASETS = ("mnist", "cifar10")  # of the paper
 Style = dict[str, Any]  # keywords of matplotlib's functions
 Data = TypeVar("Data")
 Shown = TypeVar("Shown", contravariant=True)
@@ -59,23 +61,29 @@ class Results:
 
 
 class Drawing(Protocol[Shown]):
-    """A function that draws data and computes nothing; with a path the figure is saved."""
+    """A function that draws data and computes nothing; with a path the figure is saved. `narrow` is
+    for telephones: panels stand below each other."""
 
-    def __call__(self, data: Shown, path: str | Path | None = None, /) -> Figure: ...
+    def __call__(
+        self, data: Shown, path: str | Path | None = None, /, *, narrow: bool = False
+    ) -> Figure: ...
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The title of a part, what the paper says with it, and what to look for in ours."""
+    """The title of a part, what the paper says with it, and what to look for in ours; `beside` is
+    what to look for where the paper has numbers of the data set."""
 
     title: str
     paper: str
     look: str
+    beside: str = ""
 
 
 @dataclass(frozen=True)
 class Part(Generic[Data]):
-    """One table or figure; a part without a drawing is a table.
+    """One table or figure; a part without a drawing is a table. `datasets` are those that the paper
+    shows it for: the paper's two, unless it says otherwise.
 
     Examples
     --------
@@ -90,8 +98,10 @@ class Part(Generic[Data]):
     experiments: tuple[Experiment, ...]
     read: Callable[[Results], Data]
     finding: Callable[[Data], str]
+    verdict: Callable[[Data], ClaimVerdict]
     draw: Drawing[Data] | None = None
     about_data: bool = True  # or about networks alone, the same for every data set
+    datasets: tuple[str, ...] = DATASETS
 
     @property
     def heading(self) -> str:
@@ -103,6 +113,11 @@ class Part(Generic[Data]):
         """What stands before the title."""
         numbered = re.fullmatch(r"(table|fig)(\d+)", self.name)
         return f"{KINDS[numbered[1]]} {numbered[2]}" if numbered else "Beyond the paper"
+
+    def look(self, scope: Scope) -> str:
+        """What to look for."""
+        beside = self.claim.beside if scope.dataset in self.datasets else ""
+        return f"{self.claim.look} {beside}".strip()
 
     def named(self, scope: Scope) -> str:
         """The name of its files, and of its place in the report."""
@@ -135,6 +150,18 @@ class PartResult:
     def finding(self) -> str:
         """The sentence of the report, with its numbers."""
         return f"Missing: {self.problem}." if self.problem else self.part.finding(self.data)
+
+    @property
+    def verdict(self) -> ClaimVerdict:
+        """What the data say of the paper's claim."""
+        if self.problem:
+            return ClaimVerdict("not measured", f"{self.problem}.")
+        return self.part.verdict(self.data)
+
+    @property
+    def is_papers(self) -> bool:
+        """Whether the paper has this part for the data set, if it has that data set at all."""
+        return self.scope.dataset in self.part.datasets or self.scope.dataset not in DATASETS
 
 
 def read_parts(parts: Sequence[AnyPart], store: RunStore, scope: Scope) -> list[PartResult]:

@@ -19,7 +19,9 @@ from nngp._files import replaced
 from nngp.errors import NothingMeasuredError
 from nngp.finite.cells import Found
 from nngp.paper.experiment import Config
+from nngp.paper.grids.candidates import candidates
 from nngp.paper.grids.choice import Chosen, by_evidence, by_validation, highest
+from nngp.paper.grids.study import LARGEST_FULL_GRID
 from nngp.paper.part import Results
 from nngp.paper.published import Published, published_row
 from nngp.paper.searches import best_trial, finished_trials, is_of
@@ -36,9 +38,10 @@ PRINTED = 0.0051  # the paper prints variances with two decimals
 class Row:
     """One training set and activation; None is what the paper does not have or was not run.
 
-    `test` counts the test points, `networks` those that validation had to choose from, `wanted`
-    those of all grids; `top` is the lowest and highest test accuracy of the best 25 by validation,
-    `ceiling` the highest of all: not a result, but a bound on every choice.
+    `test` counts the test points, `networks` those that validation had to choose from, `candidates`
+    those that could be the best where not all are tried, `wanted` those of all grids; `top` is the
+    lowest and highest test accuracy of the best 25 by validation, `ceiling` the highest of all: not
+    a result, but a bound on every choice.
     """
 
     dataset: str
@@ -55,6 +58,7 @@ class Row:
     ceiling: float | None
     evidence: Chosen | None
     networks: int
+    candidates: int | None
     wanted: int
     seconds: float
     devices: tuple[str, ...]
@@ -109,6 +113,7 @@ def read_table(results: Results, sizes: Sequence[int]) -> AccuracyTable:
         _row(results, train, activation, settings, trials)
         for train in sorted(sizes)
         for activation in scope.activations
+        if train <= LARGEST_FULL_GRID or activation in scope.paper_activations
     ]
     if not any(row.measured for row in rows):
         listed = ", ".join(map(str, sorted(sizes)))
@@ -175,6 +180,7 @@ def as_columns(row: Row) -> Columns:
         **_infinite("evidence", row.evidence),
         "evidence_gain": row.evidence_gain,
         "networks": row.networks,
+        "networks_candidates": row.candidates,
         "networks_wanted": row.wanted,
         "seconds": row.seconds,
         "device": ", ".join(row.devices),
@@ -182,14 +188,16 @@ def as_columns(row: Row) -> Columns:
 
 
 def write_csv(tables: Iterable[AccuracyTable], path: str | os.PathLike[str]) -> int:
-    """Write all rows of these tables into one file, in one step; gives the number of rows."""
+    """Write all rows of these tables into one file, in one step, without empty columns; gives the
+    number of rows."""
     rows = [as_columns(row) for table in tables for row in table.rows]
     if not rows:
         raise ValueError("there are no rows to write; give at least one table")
     with replaced(path) as part, part.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
+        names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+        writer = csv.DictWriter(file, names)
         writer.writeheader()
-        writer.writerows({name: _short(value) for name, value in row.items()} for row in rows)
+        writer.writerows({name: _short(row[name]) for name in names} for row in rows)
     return len(rows)
 
 
@@ -251,10 +259,19 @@ def _row(
         highest(own, "test_accuracy") if best else None,
         by_evidence(own),
         sum(grid.networks for grid in own),
+        _candidates(results, train, activation),
         results.grids.row_wanted(train, activation),
         sum(grid.seconds for grid in own),
         tuple(sorted({device for grid in own for device in grid.devices})),
     )
+
+
+def _candidates(results: Results, train: int, activation: str) -> int | None:
+    """Networks that could be the best by the bound; None where all are tried, or none is known."""
+    if train <= LARGEST_FULL_GRID:
+        return None
+    found = candidates(results.grids, train, activation)
+    return None if found is None or found.bound is None else len(found.networks)
 
 
 def _at(paper: Published | None, settings: Sequence[Run], kernel: str) -> Run | None:

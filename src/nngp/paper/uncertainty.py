@@ -6,6 +6,7 @@ a test target is one. Points are binned in the order of their predicted error, a
 says little.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -16,14 +17,16 @@ import numpy as np
 from nngp._arrays import Array
 from nngp.datasets import Split, split
 from nngp.paper.experiment import Config, Experiment, Result, network_of, rounded
-from nngp.paper.part import Axes, Figure, Results
+from nngp.paper.left_out_scale import NETWORK, read_scales
+from nngp.paper.part import Axes, Figure, Results, Style
 from nngp.paper.scope import ACTIVATIONS, Scope
+from nngp.paper.verdict import ClaimVerdict, Word, span
 from nngp.paper.words import by_size
 from nngp.posterior import condition
 from nngp.runs.study import Outcome, Study
 
 EXPERIMENT = "doubt"
-NETWORK = {"depth": 3, "weight_var": 2.0, "bias_var": 0.2}  # the paper's
+HIGH, FAIR = 0.9, 0.7  # correlations
 BIN = 100  # test points of a bin, the paper's
 BINS = 25  # about so many, where there are too few test points for the paper's
 MANY = 5000  # test points from which on there are enough
@@ -94,6 +97,12 @@ class UncertaintyCurve:
     correlation: float
     points: int  # test points in all
     bin: int  # test points of a bin
+    scale: float | None = None  # of predicted errors, by leave-one-out
+
+    @property
+    def ratio(self) -> float:
+        """The mean predicted error over the mean realised one."""
+        return float(self.predicted.mean() / self.realised.mean())
 
 
 @dataclass(frozen=True)
@@ -118,12 +127,15 @@ class Uncertainty:
 
 def read_all_sizes(results: Results) -> Uncertainty:
     """The curves of all training sets."""
-    study = uncertainty_study(results.scope)
-    curves = tuple(_curve(config, result) for config, result in results.finished(study))
+    study, scales = uncertainty_study(results.scope), read_scales(results)
+    curves = tuple(
+        _curve(config, result, scales.get((config["activation"], config["train"])))
+        for config, result in results.finished(study)
+    )
     return Uncertainty(results.scope.dataset, curves, len(curves), len(study.configs))
 
 
-def _curve(config: Config, result: Result) -> UncertaintyCurve:
+def _curve(config: Config, result: Result, scale: float | None) -> UncertaintyCurve:
     return UncertaintyCurve(
         config["train"],
         config["activation"],
@@ -132,16 +144,39 @@ def _curve(config: Config, result: Result) -> UncertaintyCurve:
         result["correlation"],
         result["points"],
         config["bin"],
+        scale,
     )
 
 
 def finding(data: Uncertainty) -> str:
     """Correlations by activation and training size."""
-    values = {(curve.activation, curve.train): curve.correlation for curve in data.curves}
-    return f"Correlation over bins with {by_size(values, '.3f')}"
+    names = [(curve.activation, curve.train) for curve in data.curves]
+    values = {name: one.correlation for name, one in zip(names, data.curves, strict=True)}
+    ratios = {name: one.ratio for name, one in zip(names, data.curves, strict=True)}
+    return (
+        f"Correlation over bins with {by_size(values, '.3f')} Predicted over realised error with "
+        f"{by_size(ratios, '.2f')}"
+    )
 
 
-WIDTH, POINTS = 7.0, 9
+def verdict(data: Uncertainty) -> ClaimVerdict:
+    """Whether predicted and realised errors correlate highly; their sizes are told as well."""
+    found = [curve.correlation for curve in data.curves]
+    low = sum(value < HIGH for value in found)
+    word: Word = "supported" if not low else "partly" if min(found) >= FAIR else "not supported"
+    chance = 1.96 / math.sqrt(min(len(curve.predicted) for curve in data.curves))
+    ratios = span([curve.ratio for curve in data.curves], ".2f")
+    scaled = [curve.ratio * curve.scale for curve in data.curves if curve.scale is not None]
+    after = f", {span(scaled, '.2f')} after the leave-one-out scale" if scaled else ""
+    return ClaimVerdict(
+        word,
+        f"Correlation {span(found, '.3f')}, at least {HIGH:g} in {len(found) - low} of "
+        f"{len(found)} curves (chance: ±{chance:.2f}); the mean predicted error is {ratios} times "
+        f"the realised one{after}.",
+    )
+
+
+WIDTH, NARROW, POINTS = 7.0, 3.9, 9
 ALONE = (5.2, 4.2)  # inches of a picture with one panel
 ROW = 2.1  # inches of a row of panels
 MOST = 3  # panels in a row
@@ -150,16 +185,17 @@ GREY = "0.4"
 ROOM = 1.06  # scales beyond the largest error
 
 
-def draw(data: Uncertainty, path: str | Path | None = None) -> Figure:
-    """A panel for each training set. A mark stands for a bin of test points; on the dashed line
-    errors would be as large as predicted."""
+def draw(data: Uncertainty, path: str | Path | None = None, *, narrow: bool = False) -> Figure:
+    """A panel for each training set. A mark stands for a bin of test points, a hollow one for the
+    same with the scale of leave-one-out. On the dashed line errors are as large as predicted."""
     import matplotlib.pyplot as plt
 
     from nngp.plots.style import save
 
-    columns = min(len(data.sizes), MOST)
+    columns = min(len(data.sizes), 1 if narrow else MOST)
     rows = -(-len(data.sizes) // columns)
-    size = ALONE if len(data.sizes) == 1 else (WIDTH, 1.0 + ROW * rows)
+    size = ALONE if len(data.sizes) == 1 else (NARROW if narrow else WIDTH, 1.0 + ROW * rows)
+    size = (min(size[0], NARROW), size[1]) if narrow else size
     with plt.rc_context({"font.size": POINTS, "axes.titlesize": POINTS}):
         figure = plt.figure(figsize=size, layout="constrained")
         panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
@@ -182,10 +218,14 @@ def _draw_panel(axes: Axes, data: Uncertainty, curves: Sequence[UncertaintyCurve
         colour, mark = _look(curve.activation)
         size = 4.5 if len(data.sizes) == 1 else 3.5
         axes.plot(curve.predicted, curve.realised, mark, color=colour, ms=size, mec="w", mew=0.3)
+        if curve.scale is not None:
+            hollow: Style = {"mfc": "none", "mec": colour, "mew": 0.7, "ms": size - 0.5}
+            axes.plot(curve.scale * curve.predicted, curve.realised, mark, **hollow)
     axes.axline((0, 0), slope=1, color=GREY, lw=1.0, ls="--", zorder=1)
     found = ", ".join(f"{curve.activation} r = {curve.correlation:.3f}" for curve in curves)
     axes.set_title(f"n = {curves[0].train:,}\n{found}")
-    axes.set_xlim(0, ROOM * max(curve.predicted.max() for curve in data.curves))
+    widest = max(curve.predicted.max() * max(curve.scale or 1, 1) for curve in data.curves)
+    axes.set_xlim(0, ROOM * widest)
     axes.set_ylim(0, ROOM * max(curve.realised.max() for curve in data.curves))
     axes.locator_params(nbins=5)
     plain(axes)
@@ -203,8 +243,9 @@ def _name(figure: Figure, data: Uncertainty) -> None:
     """Title, legend and vertical label; the title counts finished runs if some are missing."""
     from matplotlib.lines import Line2D
 
+    apart = " " if figure.get_figwidth() > NARROW else "\n"
     title = (
-        f"{data.dataset}: each mark the mean of {data.curves[0].bin} test points, "
+        f"{data.dataset}: each mark the mean of {data.curves[0].bin} test points,{apart}"
         "r the correlation of marks"
     )
     if data.done < data.wanted:
@@ -216,5 +257,11 @@ def _name(figure: Figure, data: Uncertainty) -> None:
     for name in (name for name in ACTIVATIONS if name in shown):
         colour, mark = _look(name)
         handles.append(Line2D([], [], ls="", marker=mark, color=colour, ms=5, label=name))
+    if any(curve.scale is not None for curve in data.curves):
+        look: Style = {"marker": "o", "mfc": "none", "mec": GREY, "ls": "", "ms": 5}
+        handles.append(Line2D([], [], label="scaled by leave-one-out", **look))
     line = Line2D([], [], color=GREY, lw=1.0, ls="--", label="as large as expected")
-    figure.legend(handles=[*handles, line], loc="outside lower center", ncols=4, frameon=False)
+    columns = 4 if figure.get_figwidth() > NARROW else 2
+    figure.legend(
+        handles=[*handles, line], loc="outside lower center", ncols=columns, frameon=False
+    )

@@ -29,6 +29,7 @@ from nngp.paper.experiment import Config, Experiment, Result, network_of, result
 from nngp.paper.part import Claim, Figure, Part, Results
 from nngp.paper.scope import ACTIVATIONS, Scope
 from nngp.paper.uncertainty import NETWORK
+from nngp.paper.verdict import ClaimVerdict, share_word
 from nngp.paper.words import percent, sentence
 from nngp.posterior import condition
 from nngp.runs import Run
@@ -199,23 +200,23 @@ def _peak(curve: LimitCurve) -> str:
 SLOPE, TOLERANCE = -1.0, 0.25  # of the average's distance: theory, and what still agrees with it
 
 
-def verdict_words(data: WidthLimit) -> tuple[str, str]:
+def verdict(data: WidthLimit) -> ClaimVerdict:
     """Whether averages of wide networks approach the process as theory says, with the slope of the
     activation that is farthest from it; "partly" where single networks move away on the way."""
     powers = [(curve, curve.power("limit_square")) for curve in data.regular]
     known = [(curve, power) for curve, power in powers if power]
     if len(known) < len(powers):
-        return "partly", _without_slope(data)
+        return ClaimVerdict("partly", _without_slope(data))
     curve, power = max(known, key=lambda one: abs(one[1].slope - SLOPE))
     agrees = abs(power.slope - SLOPE) <= max(TOLERANCE, 2 * power.error)
     falls = power.slope < -2 * power.error
     away = _detour(data)
-    word = "not supported" if not falls else "supported" if agrees and not away else "partly"
+    word = share_word([falls, agrees and not away]) if falls else "not supported"
     words = (
         f"At widths {power.widths[0]:,} to {power.widths[-1]:,} the distance of the average "
         f"{curve.activation} network to the process falls as width^{_slope(power)}; theory says -1"
     )
-    return word, f"{words}{away}.".replace("-", "−")
+    return ClaimVerdict(word, f"{words}{away}.".replace("-", "−"))
 
 
 def _detour(data: WidthLimit) -> str:
@@ -254,4 +255,4 @@ def draw(data: WidthLimit, path: str | Path | None = None, /, *, narrow: bool = 
     return draw_width_limit(data, path, narrow=narrow)
 
 
-PART = Part(EXPERIMENT, CLAIM, (WIDTH_RUNS,), read, finding, draw)
+PART = Part(EXPERIMENT, CLAIM, (WIDTH_RUNS,), read, finding, verdict, draw)

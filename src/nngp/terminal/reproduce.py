@@ -49,7 +49,11 @@ def reproduce(options: ReproduceOptions) -> None:
         page = _write_report(store, folder) if complete else None
     if options.as_json:
         problems = {one.part.name: one.problem for one in shown}
-        parts = {n: {"files": list(map(str, files[n])), "problem": problems[n]} for n in files}
+        words = {one.part.name: vars(one.verdict) for one in shown}
+        parts = {
+            n: {"files": list(map(str, files[n])), "problem": problems[n], "verdict": words[n]}
+            for n in files
+        }
         facts = {"store": str(path), "left": left, "parts": parts, "report": page and str(page)}
         print_result("", facts, as_json=True)
     else:
@@ -165,6 +169,7 @@ def _write(shown: PartResult, folder: Path, quiet: bool) -> list[Path]:
     if shown.problem:
         print_message(f"{part.name}: {shown.problem}")
         return []
+    print_message(f"{part.name}: {shown.verdict.word}. {shown.verdict.reason}")
     if part.draw is None:
         return [_write_table(shown, folder / f"{name}.csv", quiet)]
     files = [folder / f"{name}.png", folder / f"{name}.svg"]

@@ -81,7 +81,11 @@ def test_every_part_is_there(outline):
     assert len(figures) == 11 + 1  # all of MNIST's, and digits' figure 3
     assert len(outline.all("figcaption")) == len(figures)
     pictures = [a for a in outline.all("svg", "img") if a.get("role") == "img" or a.get("alt")]
-    assert len(pictures) == len(figures)
+    narrow = [
+        attributes for attributes in outline.all("div") if attributes.get("class") == "narrow"
+    ]
+    assert len(pictures) == len(figures) + len(narrow)
+    assert len(narrow) == len(figures)
 
 
 def test_what_is_missing_is_said(text, outline):
@@ -93,7 +97,20 @@ def test_what_is_missing_is_said(text, outline):
 def test_goals_are_judged(outline):
     words = " ".join(outline.words)
     assert "Goals set beforehand: 4 met." in words
-    assert words.count("✓") == 4
+    assert words.index("Claims of the paper:") < words.index("Goals of this reproduction")
+
+
+def test_every_claim_has_a_verdict(text, outline):
+    """In the summary and at the head of its part, with the same words."""
+    words = " ".join(outline.words)
+    table = re.search(r'<table class="claims">.*?</table>', text, re.DOTALL)[0]
+    assert table.count('<th scope="row">') == len(PARTS)
+    in_summary = re.findall(r'short">[^<]*?(supported|partly|not supported|not measured)<', table)
+    in_parts = re.findall(r'<p class="verdict">', text)
+    assert len(in_summary) == len(in_parts) == 23  # three are not about data, ten are about two
+    counted = re.search(r"Claims of the paper: ([^.]*)\.", words)[1]
+    assert sum(int(part.split()[0]) for part in counted.split(", ")) == 23
+    assert words.index("Claims of the paper") < words.index("Where numbers differ")
 
 
 def test_tables_compare_with_the_paper(text):
@@ -131,7 +148,7 @@ def test_an_empty_store_has_no_report(tmp_path):
 
 
 def test_one_data_set_of_several(paper_store, tmp_path, monkeypatch):
-    monkeypatch.setattr("nngp.paper.report.sections.inline", lambda figure, *words: "picture")
+    monkeypatch.setattr("nngp.paper.report.sections.both_widths", lambda *drawn: "picture")
     with RunStore(paper_store) as store:
         digits = scopes_of(store)[1]
         shown = write_report(store, tmp_path / "page.html", [digits])

@@ -56,9 +56,11 @@ def test_tables_have_heads_and_a_name():
 
 
 def test_a_choice_says_of_how_many_it_was_not_made():
-    assert re.findall(r">([^<]+)<", _count(1200, 1200)) == ["1,200"]
-    assert re.findall(r">([^<]+)<", _count(1200, 3600)) == ["1,200", "of 3,600"]
-    assert _count(0, 3600) is None
+    assert re.findall(r">([^<]+)<", _count(1200, None, 1200)) == ["1,200"]
+    assert re.findall(r">([^<]+)<", _count(1200, None, 3600)) == ["1,200", "of 3,600"]
+    lines = ["40", "of 500 candidates", "of 3,600"]
+    assert re.findall(r">([^<]+)<", _count(40, 500, 3600)) == lines
+    assert _count(0, None, 3600) is None
 
 
 @pytest.fixture
@@ -254,11 +256,12 @@ def _heads(store):
 
 def test_numbers_stand_in_the_order_of_sizes():
     curves = [
-        SimpleNamespace(activation=name, train=train, correlation=r)
+        SimpleNamespace(activation=name, train=train, correlation=r, ratio=10 * r)
         for name, train, r in (("relu", 2000, 0.2), ("relu", 100, 0.1), ("tanh", 2000, 0.3))
     ]
-    said = "Correlation over bins with 100, 2,000 points: relu 0.100, 0.200; tanh –, 0.300."
-    assert told("fig3", curves=curves) == said
+    said = "Correlation over bins with 100, 2,000 points: relu 0.100, 0.200; tanh –, 0.300. "
+    ratios = "Predicted over realised error with 100, 2,000 points: relu 1.00, 2.00; tanh –, 3.00."
+    assert told("fig3", curves=curves) == said + ratios
 
 
 def test_columns_without_numbers_are_left_out(paper_store):

@@ -49,10 +49,20 @@ def write_report(
     shown = read_parts(PARTS, store, own[0])
     for scope in own[1:]:
         shown += read_parts(about_data, store, scope)
+    shown = _wanted(shown)
     page = _page(store, own, shown)
     with replaced(path) as half:
         half.write_text(page, encoding="utf-8")
     return shown
+
+
+def _wanted(results: Sequence[PartResult]) -> list[PartResult]:
+    """Results in the paper's order, without what is missing where the paper has nothing either,
+    unless nothing else is known of that part."""
+    own = [one for one in results if not one.problem or one.is_papers]
+    known = {one.part.name for one in own}
+    left = [one for one in results if one in own or one.part.name not in known]
+    return sorted(left, key=lambda one: PARTS.index(one.part))
 
 
 def _page(store: RunStore, scopes: Sequence[Scope], shown: Sequence[PartResult]) -> str:
@@ -67,9 +77,9 @@ def _page(store: RunStore, scopes: Sequence[Scope], shown: Sequence[PartResult])
     main = element(
         "main",
         _contents(),
-        summary(store, scopes, shown),
+        summary(scopes, shown),
         *(part_section(group) for group in by_part),
-        done_how(store, scopes),
+        done_how(store, scopes, shown),
     )
     body = element("body", _opening(scopes), main, _closing())
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"

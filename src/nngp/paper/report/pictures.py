@@ -3,9 +3,10 @@
 import re
 from base64 import b64encode
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from nngp.paper.report.html import Html, element
+from nngp.paper.part import Drawing
+from nngp.paper.report.html import Html, element, joined
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,6 +17,20 @@ ENLARGED = 1.8  # pixels for a point, at most: lettering stays about as large as
 ID = re.compile(r'\sid="[^"]*"')
 REFERENCE = re.compile(r'(\bid="|href="#|url\(#)')
 WRAPPING = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>", re.DOTALL)
+
+
+def both_widths(draw: Drawing[Any], data: object, name: str, words: str) -> Html:
+    """A figure for screens and paper, and one for telephones if the drawing has such a form."""
+    import matplotlib.pyplot as plt
+
+    wide, narrow = draw(data), draw(data, narrow=True)
+    if (wide.get_size_inches() == narrow.get_size_inches()).all():
+        plt.close(narrow)
+        return inline(wide, name, words)
+    return joined(
+        element("div", inline(wide, name, words), class_="wide"),
+        element("div", inline(narrow, f"{name}-narrow", words), class_="narrow"),
+    )
 
 
 def inline(figure: "Figure", name: str, words: str) -> Html:

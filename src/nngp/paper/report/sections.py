@@ -8,12 +8,15 @@ from nngp.paper.part import PartResult, Results
 from nngp.paper.published import published
 from nngp.paper.report.facts import efforts, full_title, short_title, versions
 from nngp.paper.report.html import Html, definitions, element, joined, table
-from nngp.paper.report.pictures import inline
-from nngp.paper.report.tables import accuracies, verdict
+from nngp.paper.report.pictures import both_widths
+from nngp.paper.report.tables import accuracies, other_activations, verdict
+from nngp.paper.report.times import compute_times
 from nngp.paper.scope import Scope
+from nngp.paper.verdict import Word
 from nngp.paper.words import duration
 from nngp.runs import RunStore
 
+WORDS: tuple[Word, ...] = ("supported", "partly", "not supported", "not measured")
 VERDICTS = ("met", "met so far", "missed", "not measured")
 INTRODUCTION = (
     "The paper shows that deep networks become Gaussian processes as their layers become wide. It "
@@ -32,15 +35,14 @@ DIFFERENCES = (
 )
 
 
-def summary(store: RunStore, scopes: Sequence[Scope], shown: Sequence[PartResult]) -> Html:
-    """Goals and verdicts, claims and findings."""
+def summary(scopes: Sequence[Scope], shown: Sequence[PartResult]) -> Html:
+    """Claims and verdicts."""
     return element(
         "section",
         element("h2", "Summary"),
         element("p", INTRODUCTION),
-        _goals(store, scopes, shown),
-        element("p", DIFFERENCES) if _compares(scopes) else Html(),
         _claims(shown),
+        element("p", DIFFERENCES) if _compares(scopes) else Html(),
         id="summary",
     )
 
@@ -57,14 +59,22 @@ def part_section(group: Sequence[PartResult]) -> Html:
         "section",
         element("h2", part.heading),
         element("p", element("strong", "The paper: "), part.claim.paper, class_="claim"),
-        element("p", part.claim.look) if part.draw is None else Html(),
+        *(_verdict_line(one, len(group) > 1) for one in group),
+        element("p", part.look(group[0].scope)) if part.draw is None else Html(),
         *(_shown(one, titled=part.about_data) for one in group),
         id=part.name,
     )
 
 
-def done_how(store: RunStore, scopes: Sequence[Scope]) -> Html:
-    """Settings, times, devices and versions."""
+def _verdict_line(one: PartResult, named: bool) -> Html:
+    """The verdict on a part, after the name of its data set if there are several."""
+    name = f"{short_title(one.scope.dataset)}: " if named else ""
+    words = element("strong", name), verdict(one.verdict.word), ": ", one.verdict.reason
+    return element("p", *words, class_="verdict")
+
+
+def done_how(store: RunStore, scopes: Sequence[Scope], shown: Sequence[PartResult]) -> Html:
+    """Settings, times, devices, versions and goals."""
     known = {name: ", ".join(found) for name, found in versions(store).items()}
     return element(
         "section",
@@ -72,9 +82,12 @@ def done_how(store: RunStore, scopes: Sequence[Scope]) -> Html:
         element("h3", "What was asked"),
         *(definitions(_settings(scope)) for scope in scopes),
         element("h3", "What it took"),
+        compute_times(store, scopes),
         _times(store),
         element("h3", "Versions"),
         definitions(known),
+        element("h3", "Goals"),
+        _goals(store, scopes, shown),
         id="how",
     )
 
@@ -91,7 +104,9 @@ def _goals(store: RunStore, scopes: Sequence[Scope], shown: Sequence[PartResult]
     rows = [(goal.name, verdict(goal.verdict), goal.sentence) for goal in judged]
     caption = f"Goals set beforehand: {words}."
     reasons = [reason for goal in judged for reason in _reasons(goal.name, goal.reasons)]
-    return joined(table(("goal", "verdict", "numbers"), rows, caption, "Goals", "goals"), *reasons)
+    listed = table(("goal", "verdict", "numbers"), rows, caption, "Goals", "goals")
+    head = element("summary", f"Goals of this reproduction, set beforehand: {words}")
+    return element("details", head, listed, *reasons)
 
 
 def _reasons(goal: str, reasons: Sequence[str]) -> list[Html]:
@@ -99,9 +114,7 @@ def _reasons(goal: str, reasons: Sequence[str]) -> list[Html]:
     if not reasons:
         return []
     items = [element("li", reason) for reason in reasons]
-    head = element("summary", f"Missed, row by row: {goal} (accuracies in per cent)")
-    # Open, as a printed page has no clicks.
-    return [element("details", head, element("ul", *items), open="")]
+    return [element("p", f"Missed, row by row: {goal}"), element("ul", *items)]
 
 
 def _claims(shown: Sequence[PartResult]) -> Html:
@@ -110,23 +123,21 @@ def _claims(shown: Sequence[PartResult]) -> Html:
         (
             element("a", part.heading, href=f"#{part.name}"),
             part.claim.paper,
-            joined(*(_found(one) for one in shown if one.part == part)),
+            joined(*(_judged(one) for one in shown if one.part == part)),
         )
         for part in parts
     ]
-    heads = ("part", "what the paper says", "what was found")
-    return table(heads, rows, "Claims and findings.", "Claims and findings", "claims")
+    counts = Counter(one.verdict.word for one in shown)
+    words = ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
+    heads = ("part", "what the paper says", "verdict, and the number that decides")
+    return table(heads, rows, f"Claims of the paper: {words}.", "Claims and verdicts", "claims")
 
 
-def _found(one: PartResult) -> Html:
-    """A finding, after the name of its data set."""
-    if not one.part.about_data:
-        return element("div", _result(one))
-    return element("div", element("strong", short_title(one.scope.dataset), ": "), _result(one))
-
-
-def _result(one: PartResult) -> Html:
-    return element("span", "not measured.", class_="none") if one.problem else joined(one.finding)
+def _judged(one: PartResult) -> Html:
+    """A verdict, after the name of its data set."""
+    name = f"{short_title(one.scope.dataset)}: " if one.part.about_data else ""
+    reason = "" if one.problem else f" {one.verdict.reason}"
+    return element("div", element("strong", name), verdict(one.verdict.word), reason)
 
 
 def _shown(one: PartResult, titled: bool) -> Html:
@@ -139,11 +150,19 @@ def _body(one: PartResult, place: str) -> Html:
     if one.problem:
         return element("p", "Missing: ", one.problem, ".", class_="missing")
     if one.part.draw is None:
-        return joined(element("p", one.finding), accuracies(one.data.rows, _label(one)))
-    look = one.part.claim.look
-    picture = inline(one.part.draw(one.data), place, f"{_label(one)}. {look}")
+        return joined(element("p", one.finding), *_tables(one))
+    look = one.part.look(one.scope)
     words = joined(element("strong", _label(one), ". "), look, " ", one.finding)
+    picture = both_widths(one.part.draw, one.data, place, f"{_label(one)}. {look}")
     return element("figure", picture, element("figcaption", words))
+
+
+def _tables(one: PartResult) -> list[Html]:
+    """The paper's activations beside its numbers; below, those that it does not have."""
+    own = [row for row in one.data.rows if row.activation in one.scope.paper_activations]
+    others = [row for row in one.data.rows if row not in own and row.chosen is not None]
+    shown = [accuracies(own, _label(one))] if own else []
+    return shown + ([other_activations(others, _label(one))] if others else [])
 
 
 def _label(one: PartResult) -> str:

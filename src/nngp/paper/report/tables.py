@@ -6,7 +6,10 @@ from nngp.paper.report.html import Html, element, joined, table
 from nngp.paper.tables import Row, accuracy_of, as_columns, points
 
 NOTHING = element("span", "–", class_="none", aria_label="none")
-SIGNS = {"met": ("good", "✓ "), "missed": ("bad", "✗ ")}
+SIGNS = {
+    **{"met": ("good", "✓ "), "missed": ("bad", "✗ "), "supported": ("good", "✓ ")},
+    **{"partly": ("half", "± "), "not supported": ("bad", "✗ ")},
+}
 
 
 def accuracies(rows: Sequence[Row], name: str) -> Html:
@@ -18,7 +21,7 @@ def accuracies(rows: Sequence[Row], name: str) -> Html:
 
 
 def verdict(word: str) -> Html:
-    """Met, missed or neither: a sign, a colour and the word."""
+    """A verdict's sign, colour and word."""
     kind, sign = SIGNS.get(word, ("none", ""))
     return element("span", sign, word, class_=f"{kind} short")
 
@@ -60,15 +63,33 @@ def _cells(row: Row) -> dict[str, Html | str | None]:
         "exact kernel": ours("exact_at_paper_setting", change=exact),
         "by validation": ours("nngp", "nngp_setting", row.difference, row.standard_error),
         "by evidence": ours("evidence", "evidence_setting"),
-        "networks": _count(row.networks, row.wanted),
+        "networks": _count(row.networks, row.candidates, row.wanted),
     }
 
 
-def _count(tried: int, wanted: int) -> Html | None:
-    """Number of networks that a choice had, and of all if some are missing."""
+def other_activations(rows: Sequence[Row], name: str) -> Html:
+    """Activations that the paper does not have, as columns: the choice by validation, its setting,
+    and how many networks it was made from."""
+    names = list(dict.fromkeys(row.activation for row in rows))
+    by_size: dict[int, dict[str, Html | str | None]] = {}
+    for row in rows:
+        by_size.setdefault(row.train, {})[row.activation] = _cells(row)["by validation"]
+    lines = [
+        [f"{train:,}", *(cells.get(one) or NOTHING for one in names)]
+        for train, cells in sorted(by_size.items())
+    ]
+    counts = sorted({row.networks for row in rows})
+    tried = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    caption = f"{name}: not in the paper, chosen by validation from {tried} networks."
+    return table(("points", *names), lines, caption, f"{name}, other activations", "accuracies")
+
+
+def _count(tried: int, candidates: int | None, wanted: int) -> Html | None:
+    """Number of networks that a choice had, of the candidates, and of all if some are missing."""
     if not tried:
         return None
-    return _lines([f"{tried:,}", None if tried == wanted else f"of {wanted:,}"])
+    bound = f"of {candidates:,} candidates" if candidates else None
+    return _lines([f"{tried:,}", bound, None if tried == wanted else f"of {wanted:,}"])
 
 
 def _lines(parts: Sequence[Html | str | None]) -> Html:
