@@ -204,9 +204,31 @@ def test_a_panel_has_the_bins_the_diagonal_and_the_correlations(store, draw):
     np.testing.assert_allclose(tanh.get_ydata(), 0.75 * np.arange(1, 26) / 1000)
     assert relu.get_color() != tanh.get_color()
     assert relu.get_marker() != tanh.get_marker()
-    assert (diagonal.get_slope(), diagonal.get_xy1()) == (1, (0, 0))
+    for x, y in (diagonal.get_xy1(), diagonal.get_xy2()):
+        assert x == y
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert axes.get_xlim()[1] > 25 / 1000
     assert axes.get_ylim()[1] > 0.75 * 25 / 1000
+
+
+def test_hollow_marks_are_scaled_by_leave_one_out(store, draw):
+    measured(store, SCOPE, 100)
+    config = {"dataset": "digits", "train": 100, "activation": "relu"}
+    network = {"depth": 3, "weight_var": 2.0, "bias_var": 0.2}
+    (key,) = store.declare("loo_scale", [{**config, **network}])
+    store.claim([key])
+    store.finish(key, {"scale": 0.25}, seconds=1.0)
+    data = largest_size(store, SCOPE)
+    assert [curve.scale for curve in data.curves] == [0.25, None]
+    assert data.curves[0].ratio == pytest.approx(2.0)
+    figure = draw(data)
+    relu, hollow, tanh, _ = figure.axes[0].lines
+    np.testing.assert_allclose(hollow.get_xdata(), 0.25 * relu.get_xdata())
+    np.testing.assert_allclose(hollow.get_ydata(), relu.get_ydata())
+    assert hollow.get_markerfacecolor() == "none"
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["relu", "tanh", "scaled by leave-one-out", "as large as expected"]
+    assert tanh.get_color() != relu.get_color()
 
 
 def test_small_multiples_share_their_scales_and_their_legend(store, draw, tmp_path):

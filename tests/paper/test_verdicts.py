@@ -159,7 +159,7 @@ def test_figures_have_both_kinds_of_noise_side_by_side(store, pyplot):
     labels = [axes.get_ylabel().split("\n")[:2] for axes in wide.axes[:4:2]]
     assert labels == [["relu", "noise 1e-10"], ["relu", "relative noise"]]
     assert narrow.get_figwidth() < wide.get_figwidth()
-    assert narrow.axes[1].get_title() == "relu, noise 1e-10, depth 50"
+    assert narrow.axes[1].get_title() == "relu, noise 1e-10\ndepth 50"
 
 
 def test_the_best_are_compared_with_random_sets(store):

@@ -8,6 +8,7 @@ limits as width^(-1/2).
 
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 
@@ -114,7 +115,8 @@ def draw(data: Spread, path: str | Path | None = None, *, narrow: bool = False) 
         left.set_title("graphical model of a network", loc="left")
         draw_decay(right, data.decay)
         right.set_title("measured: relative error of $G(K^l)$", loc="left")
-        figure.suptitle(network_words(data.architecture, data.networks), fontsize=POINTS)
+        words = network_words(data.architecture, data.networks)
+        figure.suptitle(fill(words, 45 if narrow else 120), fontsize=POINTS)
         save(figure, path)
     return figure
 

@@ -189,7 +189,7 @@ def map_panels(
 
     across = min(2, len(columns)) if narrow else len(columns)
     down = -(-len(columns) // across)
-    size = (NARROW, 1.1 + 1.55 * down * len(rows)) if narrow else (WIDTH, 1.0 + height * len(rows))
+    size = (NARROW, 1.1 + 1.7 * down * len(rows)) if narrow else (WIDTH, 1.0 + height * len(rows))
     shared: Style = {"sharex": True, "sharey": True, "squeeze": False}
     figure, grid = plt.subplots(
         *(down * len(rows), across), figsize=size, layout="constrained", **shared
@@ -197,8 +197,8 @@ def map_panels(
     axes = [list(grid[i * down : (i + 1) * down].ravel()) for i in range(len(rows))]
     for row, (name, panels) in enumerate(zip(rows, axes, strict=True)):
         for panel, title in zip(panels, columns, strict=False):
-            words = f"{name}\n{title}" if narrow else title if not row else ""
-            panel.set_title(words.replace("\n", ", "), fontsize=POINTS - narrow)
+            whole = f"{name.replace(chr(10), ', ')}\n{title}"
+            panel.set_title(whole if narrow else title if not row else "", fontsize=POINTS - narrow)
         for panel in panels[len(columns) :]:
             panel.set_axis_off()
     for row, line in enumerate(grid):

@@ -182,7 +182,7 @@ ROW = 2.1  # inches of a row of panels
 MOST = 3  # panels in a row
 MARKS = "os"  # of the paper's activations
 GREY = "0.4"
-ROOM = 1.06  # scales beyond the largest error
+ROOM = 1.2  # scales beyond the smallest and the largest error
 
 
 def draw(data: Uncertainty, path: str | Path | None = None, *, narrow: bool = False) -> Figure:
@@ -221,14 +221,23 @@ def _draw_panel(axes: Axes, data: Uncertainty, curves: Sequence[UncertaintyCurve
         if curve.scale is not None:
             hollow: Style = {"mfc": "none", "mec": colour, "mew": 0.7, "ms": size - 0.5}
             axes.plot(curve.scale * curve.predicted, curve.realised, mark, **hollow)
-    axes.axline((0, 0), slope=1, color=GREY, lw=1.0, ls="--", zorder=1)
+    axes.set(xscale="log", yscale="log")  # a factor is a shift, whatever the errors' size
+    low, high = _limits([curve.realised for curve in data.curves])
+    axes.axline((low, low), (high, high), color=GREY, lw=1.0, ls="--", zorder=1)
     found = ", ".join(f"{curve.activation} r = {curve.correlation:.3f}" for curve in curves)
     axes.set_title(f"n = {curves[0].train:,}\n{found}")
-    widest = max(curve.predicted.max() * max(curve.scale or 1, 1) for curve in data.curves)
-    axes.set_xlim(0, ROOM * widest)
-    axes.set_ylim(0, ROOM * max(curve.realised.max() for curve in data.curves))
-    axes.locator_params(nbins=5)
+    axes.set_ylim(low, high)
+    axes.set_xlim(
+        *_limits([curve.predicted * s for curve in data.curves for s in (1, curve.scale or 1)])
+    )
     plain(axes)
+
+
+def _limits(values: Sequence[Array]) -> tuple[float, float]:
+    """Limits of a logarithmic axis; an error of 0 cannot be shown on it."""
+    known = np.concatenate(values)
+    positive = known[known > 0]
+    return float(positive.min() / ROOM), float(positive.max() * ROOM)
 
 
 def _look(activation: str) -> tuple[str, str]:
