@@ -227,13 +227,13 @@ def verdict(data: Performance) -> ClaimVerdict:
     found = {score.words: nearer(data, score) for score in (WRONG, ERROR)}
     if not any(lines for *_, lines in found.values()):
         return ClaimVerdict("not measured", "No widths were compared with the infinite network.")
-    parts = [
-        f"the {words} of the widest network is nearer to that of the infinite one than the "
-        f"narrowest network's in {near} of {lines} cases"
-        for words, (near, _, lines) in found.items()
-    ]
+    parts = [f"in {near} of {lines} by {words}" for words, (near, _, lines) in found.items()]
     clear = [near >= CLEARLY * lines for near, _, lines in found.values()]
-    return ClaimVerdict(share_word(clear), f"{sentence(parts)} By chance it would be half of them.")
+    reason = (
+        "Cases in which the widest network is nearer to the infinite one than the narrowest is: "
+        f"{', '.join(parts)} (chance: half of them)."
+    )
+    return ClaimVerdict(share_word(clear), reason)
 
 
 def _compared(curve: SizeCurve) -> str:
