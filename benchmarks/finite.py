@@ -4,19 +4,20 @@
     python benchmarks/finite.py --data DIR --store runs.db --stage train --minutes 9 --dataset mnist
     python benchmarks/finite.py --data DIR --store runs.db --stage gap --minutes 5
     python benchmarks/finite.py --store runs.db --publish paper/measured
-    python benchmarks/finite.py --store paper/measured/finite.db.gz --pictures docs/pictures
+    python benchmarks/finite.py --pictures docs/pictures
 
 Every training size of the paper's table, both of its activations. `screen` trains all trials for
 few steps, `train` the best of them for as long as they improve, chosen among the runs of the store.
 The first three work until the time is over, and resume when called again; several may share one.
 --publish packs the finished runs without their learning curves into FOLDER/finite.db.gz, and writes
 the best network of every cell, by validation, beside the paper's rows into FOLDER/finite.csv.
---pictures draws figures 1 and 2.
+--pictures draws figures 1 and 2 from the committed runs.
 """
 
 import argparse
 import csv
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -24,14 +25,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from nngp import datasets, plots
+from nngp import datasets
 from nngp.finite import gap
 from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of, cell_of
 from nngp.finite.random_search import search
 from nngp.finite.recipe import Plan
 from nngp.finite.screening import finalists, longest
 from nngp.finite.width_comparison import INFINITE_EXPERIMENT
+from nngp.paper.part import read_parts
+from nngp.paper.parts import parts_named
 from nngp.paper.published import published_row
+from nngp.paper.report import scopes_of
 from nngp.paper.scope import ACTIVATIONS, default_sizes
 from nngp.runs import Run, RunStore, pack, unpacked
 
@@ -42,6 +46,7 @@ TRIALS = {100: 24, 500: 24, 2000: 12, 5000: 6}
 FINALISTS = {100: 2, 500: 2, 2000: 1, 5000: 1}
 SCREEN, LONG = Plan(steps=400, patience=4), Plan(steps=20_000, interval=200, patience=10)
 
+MEASURED = Path(__file__).parents[1] / "paper" / "measured"
 GAP_SIZE = 10_000
 GAP_TRIALS = {100: 20, 200: 20, 500: 20, 1000: 20, 2000: 20, 5000: 6}
 GAP_FINALISTS = {100: 10, 200: 10, 500: 10, 1000: 10, 2000: 4, 5000: 3}
@@ -55,7 +60,7 @@ GAP_WIDEST: dict[Literal["adam", "sgd"], int] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--store", type=Path, default=Path("runs.db"))
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--stage", choices=("screen", "train", "gap"), default="screen")
     parser.add_argument("--dataset", choices=("mnist", "cifar10"), default="mnist")
@@ -65,7 +70,7 @@ def main() -> None:
     if options.publish:
         publish(options.store, options.publish)
     elif options.pictures:
-        draw(options.store, options.pictures)
+        draw(options.pictures)
     else:
         until = time.monotonic() + 60 * options.minutes
         with RunStore(options.store) as store:
@@ -147,19 +152,26 @@ def publish(path: Path, folder: Path) -> None:
         write_table(file, folder / "finite.csv")
 
 
-def draw(path: Path, folder: Path) -> None:
-    """Figure 1 for two training sets, and Figure 2."""
-    with unpacked(path) as file, RunStore(file) as store:
-        for name, activation in (("mnist", "relu"), ("cifar10", "relu")):
-            output = folder / f"width-{name}.png"
-            plots.accuracy_by_width(store, name, 1000, activation, output)
-        plots.generalisation_gap(store, "cifar10", 1000, folder / "gap.png")
+def draw(folder: Path) -> None:
+    """Figures 1 and 2 from the committed stores, as the report has them."""
+    with TemporaryDirectory() as temporary, RunStore(Path(temporary) / "runs.db") as store:
+        for name in ("grid.db.gz", "finite.db.gz"):
+            with unpacked(MEASURED / name) as file:
+                store.merge(file)
+        for scope in scopes_of(store):
+            for shown in read_parts(parts_named(["fig1", "fig2"]), store, scope):
+                if not shown.problem and shown.part.draw:
+                    name = {"fig1": "performance", "fig2": "gap"}[shown.part.name]
+                    shown.part.draw(shown.data, folder / f"{name}-{scope.dataset}.png")
+                    print(shown.finding)
 
 
 def write_table(path: Path, output: Path) -> None:
     """The best of every cell beside the paper's rows."""
     with RunStore(path) as store, output.open("w", newline="") as file:
-        found = best_of(longest(store.runs(experiment=EXPERIMENT, status="done")))
+        runs = store.runs(experiment=EXPERIMENT, status="done")
+        trials = Counter(map(cell_of, longest(runs)))
+        found = [replace(one, trials=trials[one.cell]) for one in best_of(runs)]
         levels = {
             (*[run.config[k] for k in ("dataset", "train", "activation", "depth")],): run
             for run in store.runs(experiment=INFINITE_EXPERIMENT, status="done")
@@ -176,7 +188,15 @@ def write_table(path: Path, output: Path) -> None:
 COLUMNS = (
     *("dataset", "train", "activation", "depth", "width", "trials"),
     *("val_accuracy", "test_accuracy", "test_mse", "paper_best", "infinite_test_accuracy"),
-    *("learning_rate", "weight_decay", "weight_var", "bias_var", "batch_size", "best_step"),
+    *(
+        "learning_rate",
+        "weight_decay",
+        "weight_var",
+        "bias_var",
+        "batch_size",
+        "best_step",
+        "steps",
+    ),
 )
 
 
@@ -188,7 +208,7 @@ def _row(found: Found, level: Run | None, paper: float | str) -> list[object]:
         *(round(result[k], 5) for k in ("val_accuracy", "test_accuracy", "test_mse")),
         *(paper, level.result["test_accuracy"] if level and level.result else ""),
         *(float(f"{config[k]:.4g}") for k in recipe),
-        *(config["batch_size"], result["best_step"]),
+        *(config["batch_size"], result["best_step"], config["steps"]),
     ]
 
 

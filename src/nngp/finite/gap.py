@@ -85,7 +85,7 @@ def gaps(runs: Sequence[Run]) -> Gaps:
         raise ValueError("the gap needs finished runs, and there are none; run nngp gap first")
     shared = shared_values(done, "dataset", "train", "depth", "loss", "monitor")
     trained = longest(done)
-    learned = tuple(_gap(run) for run in trained if _has_learned(run))
+    learned = tuple(_gap(run) for run in trained if has_learned(run))
     if not learned:
         raise ValueError(
             f"none of {len(trained)} networks learned its training set; take wider ones, more "
@@ -95,7 +95,8 @@ def gaps(runs: Sequence[Run]) -> Gaps:
     return Gaps(**where, learned=learned, left_out=len(trained) - len(learned))
 
 
-def _has_learned(run: Run) -> bool:
+def has_learned(run: Run) -> bool:
+    """Whether a network has learned all labels of its training set."""
     return run.result is not None and run.result["train_accuracy"] == 1.0
 
 

@@ -298,7 +298,11 @@ def _draw_sizes(figure: "SubFigure", data: Performance, looks: Looks, rows: int)
     panels[1].set_xlim(panels[0].get_xlim())
     figure.suptitle(_title(data, narrow=rows > 1), fontsize=POINTS + 1)
     figure.legend(
-        handles=_legend(data, looks), loc="outside lower center", ncols=7 // rows, frameon=False
+        handles=_legend(data, looks),
+        loc="outside lower center",
+        ncols=8 // rows,
+        frameon=False,
+        columnspacing=1.2,
     )
 
 
