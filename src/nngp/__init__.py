@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from nngp.predictors import NNGPClassifier, NNGPKernel, NNGPRegressor, load
     from nngp.runs import RunStore
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 StoreError = TileStoreError  # its name before errors of run stores had a class of their own
 
