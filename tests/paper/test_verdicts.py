@@ -20,7 +20,7 @@ from nngp.paper import (
     wins,
 )
 from nngp.paper.part import Results
-from nngp.paper.propagation import following
+from nngp.paper.propagation import Following, following, strength
 from nngp.paper.published import published
 from nngp.paper.scope import Scope
 from nngp.paper.tables import AccuracyTable
@@ -136,6 +136,17 @@ def test_maps_are_judged_with_both_kinds_of_noise(store, absolute, relative, wor
         expected = spearmanr(flat, grid.scores["test_accuracy"].ravel()).statistic
         assert following(grid, data.theories["relu"]).correlation == pytest.approx(expected)
         assert f"{expected:.2f}".replace("-", "−") in found.reason
+
+
+@pytest.mark.parametrize(
+    ("correlation", "networks", "word"),
+    [
+        *((-0.6, 900, "supported"), (-0.3, 900, "partly"), (-0.08, 900, "not supported")),
+        *((-0.6, 8, "not supported"), (0.9, 900, "not supported"), (None, 900, "not measured")),
+    ],
+)
+def test_a_correlation_must_be_beyond_chance(correlation, networks, word):
+    assert strength(Following(correlation, 0, networks)) == word
 
 
 def test_maps_without_a_line_or_relative_noise_say_so(store):

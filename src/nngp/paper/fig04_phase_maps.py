@@ -62,7 +62,7 @@ def verdict(data: HeatMaps) -> ClaimVerdict:
         kind: [one for name in data.activations for one in data.followings(name, maps)]
         for kind, maps in data.kinds
     }
-    words = [strength(one.correlation) for some in found.values() for one in some]
+    words = [strength(one) for some in found.values() for one in some]
     names = ", ".join(data.activations)
     parts = [f"{kind}{' ' * bool(kind)}{correlations(some)}" for kind, some in found.items()]
     absolute, relative = [*found.values(), []][:2]

@@ -70,10 +70,11 @@ def verdict(data: HeatMaps) -> ClaimVerdict:
 
 def _word(data: HeatMaps, name: str, maps: Maps) -> Word:
     """Supported if the deepest networks follow the line, and more than the shallowest."""
-    known = [one.correlation for one in data.followings(name, maps) if one.correlation is not None]
+    known = [one for one in data.followings(name, maps) if one.correlation is not None]
     if len(known) < 2:
         return "not measured"
-    return strength(known[-1]) if known[-1] < known[0] else "not supported"
+    first, last = (one.correlation or 0.0 for one in (known[0], known[-1]))
+    return strength(known[-1]) if last < first else "not supported"
 
 
 def _lost(data: HeatMaps, maps: Maps) -> list[heat_maps.Following]:

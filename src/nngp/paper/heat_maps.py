@@ -215,7 +215,8 @@ def draw_colour_bar(figure: Figure, axes: list[Axes], norm: "LogNorm") -> None:
 
     from nngp.plots.style import accuracy_ticks
 
-    bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, pad=0.02, aspect=30)
+    thin = 30 if figure.get_figwidth() > NARROW else 100
+    bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, pad=0.02, aspect=thin)
     bar.ax.invert_yaxis()
     named = accuracy_ticks(norm.vmin or 0.1, norm.vmax or 1.0)
     bar.set_ticks([1 - accuracy for accuracy in named], labels=[f"{each:g}" for each in named])

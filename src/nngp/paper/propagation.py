@@ -19,7 +19,7 @@ from nngp.paper.verdict import ClaimVerdict, Word
 CLASSES = 10  # of every set of images
 LOST = 2.0 / CLASSES  # an accuracy below twice that of chance
 STRONG = -0.5  # a rank correlation at least as negative says that accuracy follows the line
-WEAK = -0.1
+WEAK = 0.1  # a smaller one says nothing, however many the networks are
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ def following(grid: Grid, theory: Theory | None) -> Following:
     return Following(found, lost, int(there.sum()))
 
 
-def strength(correlation: float | None) -> Word:
-    """Whether a correlation says that accuracy follows the line."""
-    if correlation is None:
+def strength(found: Following) -> Word:
+    """Whether accuracy follows the line, by a correlation beyond that of chance."""
+    if found.correlation is None:
         return "not measured"
-    if correlation <= STRONG:
-        return "supported"
-    return "partly" if correlation <= WEAK else "not supported"
+    if found.correlation >= -max(WEAK, chance(found.networks)):
+        return "not supported"
+    return "supported" if found.correlation <= STRONG else "partly"
 
 
 def combined(words: list[Word]) -> Word:

@@ -230,7 +230,19 @@ def _draw_panel(axes: Axes, data: Uncertainty, curves: Sequence[UncertaintyCurve
     axes.set_xlim(
         *_limits([curve.predicted * s for curve in data.curves for s in (1, curve.scale or 1)])
     )
+    _name_ticks(axes)
     plain(axes)
+
+
+def _name_ticks(axes: Axes) -> None:
+    """Ticks at 1, 2 and 5 where an axis spans little more than a decade, else at powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = axis.get_view_interval()
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 30 else (1,)))
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _limits(values: Sequence[Array]) -> tuple[float, float]:

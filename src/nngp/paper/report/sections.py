@@ -143,7 +143,8 @@ def _judged(one: PartResult) -> Html:
 def _shown(one: PartResult, titled: bool) -> Html:
     place = one.part.named(one.scope)
     head = element("h3", full_title(one.scope.dataset)) if titled else Html()
-    return element("div", head, _body(one, place), id=place if titled else None)
+    kind = None if one.part.draw is None else "whole"  # on paper, a heading stays with its figure
+    return element("div", head, _body(one, place), id=place if titled else None, class_=kind)
 
 
 def _body(one: PartResult, place: str) -> Html:
