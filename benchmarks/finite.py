@@ -1,14 +1,13 @@
 """Random search over finite networks on MNIST and CIFAR-10, and the generalisation gap (GPU-sized).
 
-    python benchmarks/finite.py --data DIR --store runs.db --stage screen --dataset mnist
-    python benchmarks/finite.py --data DIR --store runs.db --stage train --minutes 9 --dataset mnist
-    python benchmarks/finite.py --data DIR --store runs.db --stage gap --minutes 5
+    python benchmarks/finite.py --data DIR --store runs.db --dataset mnist cifar10 --minutes 9
+    python benchmarks/finite.py --data DIR --store runs.db --stage gap --dataset cifar10
     python benchmarks/finite.py --store runs.db --publish paper/measured
     python benchmarks/finite.py --pictures docs/pictures
 
 Every training size of the paper's table, both of its activations. `screen` trains all trials for
 few steps, `train` the best of them for as long as they improve, chosen among the runs of the store.
-The first three work until the time is over, and resume when called again; several may share one.
+The first two work until the time is over, and resume when called again; several may share one.
 --publish packs the finished runs without their learning curves into FOLDER/finite.db.gz, and writes
 the best network of every cell, by validation, beside the paper's rows into FOLDER/finite.csv.
 --pictures draws figures 1 and 2 from the committed runs.
@@ -62,8 +61,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--store", type=Path, default=Path("runs.db"))
     parser.add_argument("--minutes", type=float, default=9.0)
-    parser.add_argument("--stage", choices=("screen", "train", "gap"), default="screen")
-    parser.add_argument("--dataset", choices=("mnist", "cifar10"), default="mnist")
+    parser.add_argument("--stage", choices=STAGES, nargs="+", default=["screen", "train"])
+    parser.add_argument("--dataset", choices=("mnist", "cifar10"), nargs="+", default=["mnist"])
     parser.add_argument("--publish", type=Path, metavar="FOLDER")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER")
     options = parser.parse_args()
@@ -74,8 +73,8 @@ def main() -> None:
     else:
         until = time.monotonic() + 60 * options.minutes
         with RunStore(options.store) as store:
-            stage = {"screen": screen, "train": train, "gap": measure_gap}[options.stage]
-            stage(store, options.dataset, options.data, until)
+            for stage, name in product(options.stage, options.dataset):
+                STAGES[stage](store, name, options.data, until)
 
 
 def screen(store: RunStore, name: str, folder: Path | None, until: float) -> None:
@@ -102,13 +101,13 @@ def train(store: RunStore, name: str, folder: Path | None, until: float) -> None
     search(store, trials, data, LONG, trials, until=until, wait=False)
 
 
-def measure_gap(store: RunStore, _: str, folder: Path | None, until: float) -> None:
+def measure_gap(store: RunStore, name: str, folder: Path | None, until: float) -> None:
     """Networks that learn every label, by Adam and by plain descent."""
-    data = datasets.split("cifar10", GAP_SIZE, data=folder)
+    data = datasets.split(name, GAP_SIZE, data=folder)
     for optimiser, most in GAP_WIDEST.items():
         short, long = (replace(gap.PLAN, steps=steps, optimiser=optimiser) for steps in GAP_STEPS)
         shapes = product((w for w in GAP_TRIALS if w <= most), ACTIVATIONS)
-        cells = [Cell("cifar10", GAP_SIZE, phi, gap.DEPTH, width) for width, phi in shapes]
+        cells = [Cell(name, GAP_SIZE, phi, gap.DEPTH, width) for width, phi in shapes]
         trials = {cell: range(GAP_TRIALS[cell.width]) for cell in cells}
         search_gap(store, data, short, trials, until)
         runs = [
@@ -119,6 +118,9 @@ def measure_gap(store: RunStore, _: str, folder: Path | None, until: float) -> N
             own = [run for run in runs if run.config["width"] == width]
             best |= finalists(own, count, ["training"])
         search_gap(store, data, long, best, until)
+
+
+STAGES = {"screen": screen, "train": train, "gap": measure_gap}
 
 
 def search_gap(
