@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from nngp.architecture.ranges import GRID_SIZE
@@ -73,11 +74,15 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def write_tables(store: Path, datasets: Sequence[str]) -> None:
-    """Table 2 of every data set, from a packed store."""
-    with unpacked(store) as file, RunStore(file) as runs:
+def write_tables(folder: Path, datasets: Sequence[str]) -> None:
+    """Table 2 of every data set, from all packed stores of a folder: finite networks have one of
+    their own."""
+    with TemporaryDirectory() as temporary, RunStore(Path(temporary) / "runs.db") as runs:
+        for packed in sorted(folder.glob("*.db.gz")):
+            with unpacked(packed) as file:
+                runs.merge(file)
         tables = [table2.read(Results(runs, Scope(name, default_sizes(name)))) for name in datasets]
-    write_csv(tables, store.with_name("table2.csv"))
+    write_csv(tables, folder / "table2.csv")
 
 
 def main() -> None:
@@ -99,7 +104,7 @@ def main() -> None:
     if asked.publish:
         stores = [path for path in (asked.publish, asked.store) if path.exists()]
         print(pack(stores, asked.publish), "runs published")
-        write_tables(asked.publish, asked.dataset)
+        write_tables(asked.publish.parent, asked.dataset)
 
 
 if __name__ == "__main__":
