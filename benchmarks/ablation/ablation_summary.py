@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 Row = tuple[int, str]  # size and activation
-LARGE = 2000  # sizes from here on are summed up by themselves
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,13 @@ class Differences:
     def rms(self) -> float:
         return float(np.sqrt(np.mean(np.square([*self.by_row.values()]))))
 
+    def beyond_chance(self, spread: dict[int, float]) -> float:
+        """Root mean square in units of what two choices of images differ by: about 1 for a variant
+        that is what the authors did, over the sizes whose spread is known."""
+        known = [(d, spread[size]) for (size, _), d in self.by_row.items() if size in spread]
+        ratios = [d / (np.sqrt(2) * deviation) for d, deviation in known]
+        return float(np.sqrt(np.mean(np.square(ratios)))) if ratios else float("nan")
+
 
 def differences(runs: Iterable[dict[str, Any]], score: str = "accuracy") -> list[Differences]:
     """One for each variant, in the order of the record."""
@@ -41,25 +47,31 @@ def differences(runs: Iterable[dict[str, Any]], score: str = "accuracy") -> list
     return [Differences(*item) for item in found.items()]
 
 
-def spread(runs: Iterable[dict[str, Any]], drawn: str = "random ") -> dict[Row, float]:
-    """Deviation of the accuracy over random choices of training images, in points."""
+def spread(runs: Iterable[dict[str, Any]], drawn: str = "random ") -> dict[int, float]:
+    """Deviation of the accuracy over random choices of training images, in points, by size."""
     by_row: dict[Row, list[float]] = defaultdict(list)
     for run in runs:
         if run["variant"].startswith(drawn) and "accuracy" in run:
             by_row[run["train"], run["activation"]].append(100 * run["accuracy"])
-    return {row: float(np.std(found, ddof=1)) for row, found in by_row.items() if len(found) > 2}
+    variances: dict[int, list[float]] = defaultdict(list)
+    for (size, _), found in by_row.items():
+        if len(found) > 2:
+            variances[size].append(float(np.var(found, ddof=1)))
+    return {size: float(np.sqrt(np.mean(found))) for size, found in sorted(variances.items())}
 
 
 def text(runs: list[dict[str, Any]]) -> str:
     """The table that the program prints."""
     rows = sorted({(run["train"], run["activation"]) for run in runs})
     head = f"{'points above the paper':32}" + "".join(f"{n:>6}{a[0]}" for n, a in rows)
-    lines = [head + "   mean    rms"]
+    lines, noise = [f"{head}   mean    rms beyond chance"], spread(runs)
     for found in differences(runs):
-        cells = "".join(
-            f"{found.by_row[row]:7.2f}" if row in found.by_row else " " * 7 for row in rows
-        )
-        lines.append(f"{found.variant:32}{cells}{found.mean():7.2f}{found.rms():7.2f}")
-    noise = spread(runs)
-    cells = "".join(f"{noise[row]:7.2f}" if row in noise else " " * 7 for row in rows)
+        cells = "".join(_cell(found.by_row.get(row)) for row in rows)
+        sums = found.mean(), found.rms(), found.beyond_chance(noise)
+        lines.append(f"{found.variant:32}{cells}{''.join(map(_cell, sums))}")
+    cells = "".join(_cell(noise.get(size)) for size, _ in rows)
     return "\n".join([*lines, f"{'deviation over random images':32}{cells}"])
+
+
+def _cell(value: float | None) -> str:
+    return " " * 7 if value is None else f"{value:7.2f}"

@@ -148,7 +148,12 @@ def _images() -> list[Variant]:
             choose=im.beyond_the_first,
         ),
         _other("first n", group, "the first n, classes as they come", choose=im.first_rows),
-        _other("eight ninths", group, "40,000 for 45,000", choose=im.eight_ninths),
+        _other(
+            "eight ninths",
+            group,
+            "eight ninths of the images, as 40,000 of 45,000",
+            choose=im.eight_ninths,
+        ),
         _other("share 0.6", group, "60% of the images", choose=im.first_share(0.6)),
         _other(
             "with replacement",
@@ -170,9 +175,13 @@ def _numbers() -> list[Variant]:
         _other("whole range", group, "a table with u in ±60", kernel="whole range"),
         _other("fine", group, "the authors' table with 2,000 correlations", kernel="fine"),
         _other(
-            "defaults", group, "the defaults of the authors' class", kernel="defaults", dense=True
+            "defaults",
+            group,
+            "sizes that are the defaults of the authors' class",
+            kernel="defaults",
+            dense=True,
         ),
-        _other("clamped", group, "no table at correlation 1", dense=True, clamped=True),
+        _other("clamped", group, "the table ends at correlation 0.99999", dense=True, clamped=True),
         _other("float32", group, "all in float32", dense=True, dtype="float32"),
         _other("noise 1e-3", group, "noise 1e-3", noise_var=1e-3),
         _other("noise 0.1", group, "noise 0.1, the end of the ladder", noise_var=0.1),

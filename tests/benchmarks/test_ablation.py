@@ -189,5 +189,7 @@ def test_differences_and_spread():
     assert found["a"].mean() == pytest.approx(-1)
     assert found["a"].mean(most=1000) == pytest.approx(2)
     assert found["a"].rms() == pytest.approx(np.sqrt(10))
-    assert spread(runs) == {(100, "relu"): pytest.approx(1)}
+    assert spread(runs) == {100: pytest.approx(1)}  # 5,000 was drawn once only
+    assert found["a"].beyond_chance({100: 0.5}) == pytest.approx(2 / (0.5 * np.sqrt(2)))
+    assert np.isnan(found["a"].beyond_chance({}))
     assert "2.00" in text(runs)
