@@ -52,6 +52,18 @@ def test_a_second_network_allocates_no_tile():
     assert [id(row) for row in rows.values()] == before
 
 
+def test_a_network_without_a_factor_is_explained_with_more_points_than_are_looked_at(engine):
+    """The cause is sought in the first 200 rows, which are a part of a stored block."""
+    many = nngp.normalize(np.random.default_rng(1).standard_normal((300, 5)))
+    many[299] = many[0]
+    targets = np.ones((300, 1))
+    wide = nngp.Architecture(0, "relu", 1e18, 0.0)
+    results = list(nngp.Sweep(many, targets, many[:5], targets[:5], engine=engine).run([wide]))
+    tiles = nngp.Sweep(many, targets, many[:5], targets[:5], engine=engine)._in_tiles.run([wide])
+    for result in (*results, *tiles):
+        assert "1 duplicated row" in result.error
+
+
 def test_a_failing_network_does_not_end_the_sweep():
     sweep = nngp.Sweep(X[:40], Y[:40], X[40:], Y[40:])
     bad = [nngp.Architecture(0, "relu", 1e18, 0.0), nngp.Architecture(3000, "relu", 50.0, 0.0)]

@@ -31,6 +31,13 @@ def shift_of(shift: Shift, rows: slice) -> Shift:
     return shift[rows] if isinstance(shift, np.ndarray) else shift
 
 
+def stored_block(stored: StoredBlocks, rows: slice, columns: slice) -> Tile:
+    """A block that was stored, or its first rows and columns."""
+    block = stored[rows.start, columns.start]
+    wanted = rows.stop - rows.start, columns.stop - columns.start
+    return block if block.shape == wanted else block[: wanted[0], : wanted[1]]
+
+
 class KernelMatrix(Protocol):
     """K = scale (M + offset) of two sets of inputs; blocks are those of M."""
 

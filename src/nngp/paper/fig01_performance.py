@@ -37,11 +37,11 @@ CLAIM = Claim(
     title="performance against training size and width",
     paper="The infinitely wide network often beats trained ones, and these come closer to it the "
     "wider they are.",
-    look="Above, against training points. Below, against width, one line for each training size: what the best trained network of that "
-    "width has, over what the infinite network has. At 1 they are level. Widths are shown whose "
-    "best trials were trained for as many steps as any. Accuracies are of "
-    "networks chosen by validation accuracy, errors of networks chosen by validation error; the "
-    "last column shows the errors of those chosen by accuracy.",
+    look="Above, against training points. Below, against width, one line for each training size: "
+    "what the best trained network of that width has, over what the infinite network has. At 1 "
+    "they are level. Widths are shown whose best trials were trained for as many steps as any. "
+    "Accuracies are of networks chosen by validation accuracy, errors of networks chosen by "
+    "validation error; the last column shows the errors of those chosen by accuracy.",
     beside="Hollow marks are the paper's.",
 )
 

@@ -207,7 +207,7 @@ def solve_by_cholesky(
         (factor, z), level, failed = climb(attempt, noise.level)
     except NotPositiveDefiniteError as error:
         error.noise_var *= noise.unit
-        error.args = (no_factor(engine, matrix, error.noise_var),)
+        error.args = (no_factor(engine, matrix, error.noise_var, edges[1]),)
         raise
     seconds = {"factor": time.perf_counter() - start}
     with engine.run() as run:

@@ -8,11 +8,15 @@ from nngp.gram import KernelMatrix
 from nngp.linsolve import Engine
 
 
-def no_factor(engine: Engine, matrix: KernelMatrix, noise_var: float) -> str:
-    """One sentence: the largest noise tried, the likely cause, the remedy."""
+LOOKED_AT = 200  # rows in which the cause is sought
+
+
+def no_factor(engine: Engine, matrix: KernelMatrix, noise_var: float, tile: int = LOOKED_AT) -> str:
+    """One sentence: the largest noise tried, the likely cause, the remedy. A matrix whose blocks
+    are stored has none larger than its first `tile` rows."""
     head = f"the kernel matrix is not positive definite even with noise_var {noise_var:.1g}: "
     inputs, architecture = matrix.left, matrix.architecture
-    sample = slice(0, min(len(inputs), 200))
+    sample = slice(0, min(len(inputs), LOOKED_AT, tile))
     with engine.run() as run:
         M, split = run.fetch(run.chain(partial(matrix.block, sample, sample))), matrix.split
     spread, size = float(M.max() - M.min()), float(np.abs(M).max())

@@ -8,7 +8,7 @@ from nngp._arrays import Array, DeviceArray
 from nngp.gram.device.matrix import DeviceCosines, both_sides
 from nngp.gram.device.profiles import BlockOrigin, on_diagonal, origin_of, shift_on_device
 from nngp.gram.host.lookup import LookupTransform
-from nngp.gram.kernel_matrix import MatrixRequest, Shift
+from nngp.gram.kernel_matrix import MatrixRequest, Shift, stored_block
 from nngp.gram.plan import KernelPlan
 from nngp.gram.split import TRIVIAL_SPLIT
 
@@ -41,7 +41,7 @@ class DeviceLookupMatrix:
             if self._stored is None:
                 cosines = self._cosines.block(rows, columns)
             else:
-                cosines = self._stored[rows.start, columns.start]
+                cosines = stored_block(self._stored, rows, columns)
             origin = origin_of(rows, columns, self._symmetric)
             return self._compiled(cosines, origin, shift_on_device(shift))
 

@@ -34,7 +34,7 @@ from nngp.gram.error_bounds import FAR_ENOUGH, curve_error, pairwise_error
 from nngp.gram.host.backend import in_memory
 from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.inputs import Inputs
-from nngp.gram.kernel_matrix import MatrixRequest, Shift
+from nngp.gram.kernel_matrix import MatrixRequest, Shift, stored_block
 from nngp.gram.pair_recursion import layer_variances, snapped_correlation
 from nngp.gram.plan import KernelPlan, own_split, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
@@ -114,7 +114,7 @@ class DeviceMatrix:
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> DeviceArray:
-        cosines = None if self._stored is None else self._stored[rows.start, columns.start]
+        cosines = None if self._stored is None else stored_block(self._stored, rows, columns)
         with jax.enable_x64(True):
             value, nearest = self._compute(
                 cosines,

@@ -18,7 +18,7 @@ from nngp.gram.host.fill import strips
 from nngp.gram.host.lookup import LookupTransform
 from nngp.gram.host.pairwise import PairwiseTransform
 from nngp.gram.inputs import Inputs
-from nngp.gram.kernel_matrix import Shift, StoredBlocks
+from nngp.gram.kernel_matrix import Shift, StoredBlocks, stored_block
 from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
@@ -67,7 +67,7 @@ class StoredCosines:
 
     def products(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
         """A copy of a stored block."""
-        block: Array = self.stored[rows.start, columns.start]
+        block: Array = stored_block(self.stored, rows, columns)
         if out is None:
             return block.copy()
         np.copyto(out, block)
