@@ -217,10 +217,13 @@ def _draw_panel(axes: Axes, data: Uncertainty, curves: Sequence[UncertaintyCurve
     for curve in curves:
         colour, mark = _look(curve.activation)
         size = 4.5 if len(data.sizes) == 1 else 3.5
-        axes.plot(curve.predicted, curve.realised, mark, color=colour, ms=size, mec="w", mew=0.3)
+        # Thousands of marks as shapes would make most of the report's bytes.
+        look: Style = {"marker": mark, "ls": "none", "rasterized": len(data.sizes) > 1}
+        filled: Style = {"color": colour, "ms": size, "mec": "w", "mew": 0.3}
+        axes.plot(curve.predicted, curve.realised, **look, **filled)
         if curve.scale is not None:
             hollow: Style = {"mfc": "none", "mec": colour, "mew": 0.7, "ms": size - 0.5}
-            axes.plot(curve.scale * curve.predicted, curve.realised, mark, **hollow)
+            axes.plot(curve.scale * curve.predicted, curve.realised, **look, **hollow)
     axes.set(xscale="log", yscale="log")  # a factor is a shift, whatever the errors' size
     low, high = _limits([curve.realised for curve in data.curves])
     axes.axline((low, low), (high, high), color=GREY, lw=1.0, ls="--", zorder=1)

@@ -7,7 +7,6 @@ import numpy as np
 from nngp.gram import KernelMatrix
 from nngp.linsolve import Engine
 
-
 LOOKED_AT = 200  # rows in which the cause is sought
 
 
