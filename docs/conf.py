@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from jupyter_cache import get_cache
+
 import nngp
 
 HERE = Path(__file__).parent
@@ -35,6 +37,9 @@ suppress_warnings = ["config.cache"]
 # Pages with code are notebooks: what they show is what their code printed in this build.
 nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
 nb_execution_mode = "cache"
+nb_execution_cache_path = str(HERE / "_build" / ".jupyter_cache")
+# Made here, once: two processes that build pages side by side would both make its tables.
+get_cache(nb_execution_cache_path).list_cache_records()
 nb_execution_timeout = 300
 nb_merge_streams = True
 nb_render_markdown_format = "myst"
