@@ -70,7 +70,7 @@ def test_the_command_finds_what_it_finds_here(run, client, tmp_path, monkeypatch
     code, _, _ = run(f"reproduce table2 fig3 {SMALL} --store here.db --out here")
     assert code == 0
     there, here = results("there.db"), results("here.db")
-    assert len(there) == 2 + 8
+    assert len(there) == 2 + 2 + 8  # uncertainties, their scales, strips of the grid
     assert there == here
     ours, theirs = (table(tmp_path / name / "table2-digits.csv") for name in ("there", "here"))
     assert ours == theirs
