@@ -85,7 +85,7 @@ class Found:
         return self.best.result or {}
 
 
-def best_of(runs: Sequence[Run], rank: "Rank | None" = None) -> list[Found]:
+def best_of(runs: Sequence[Run], rank: Rank | None = None) -> list[Found]:
     """Choose the best finished run of every cell, by validation accuracy or another rank.
 
     The runs should be those of one plan, as networks trained longer may do better.
