@@ -8,8 +8,8 @@
 DIR holds CIFAR-10 in any of the forms that nngp.datasets reads; without it NNGP_DATA names it. In
 the folder `ablation`, `ablation_variants.py` lists the variants. Every (variant, size, activation)
 is done once and kept in the record, so an interrupted run goes on where it was. The network of a
-row is the one that the paper prints for it, so nothing is chosen here. The committed record goes to
-10,000 images; 20,000 and 45,000 take a GPU and have not been run.
+row is the one that the paper prints for it, so nothing is chosen here. The committed record has all
+variants to 2,000 images and some of them to 45,000.
 """
 
 import argparse

@@ -5,6 +5,10 @@
 The network is the paper's best on all of MNIST with relu. Each part is timed after one small run
 that compiles what is compiled once. One entry for each machine and number of points is kept in
 results/compute_times.json; an entry of the same machine, engine and size is replaced.
+
+    python benchmarks/compute_times.py --publish paper/measured/grid.db.gz
+
+puts the entries into a packed store, as runs that `nngp report` shows beside the paper's times.
 """
 
 import argparse
@@ -15,17 +19,21 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nngp
 from nngp.curve import compile_curve
 from nngp.linsolve import Engine, choose_engine
 from nngp.linsolve.tiling import cut, spans
+from nngp.paper.report.times import EXPERIMENT
+from nngp.runs import RunStore, pack
 
 RESULTS = Path(__file__).parent / "results" / "compute_times.json"
 NETWORK = nngp.Architecture(1, "relu", 0.10, 0.48)
 DEPTHS = (1, 10)  # the kernel costs the same whatever the depth; that is seen, not assumed
 TEST = 1000  # points, as in the paper
+NAMES = ("engine", "device", "cores", "train")  # what an entry is told apart by
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -80,17 +88,34 @@ def machine(engine_name: str) -> dict[str, Any]:
     return {"engine": engine.name, "device": str(kind), "cores": cores, "nngp": nngp.__version__}
 
 
+def publish(entries: list[dict[str, Any]], target: Path) -> int:
+    """Add the entries to a packed store as finished runs."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.db"
+        with RunStore(path) as store:
+            for entry in entries:
+                config = {name: entry[name] for name in (*NAMES, "test", "nngp")}
+                (key,) = store.declare(EXPERIMENT, [config])
+                result = {name: value for name, value in entry.items() if name not in config}
+                seconds = [value for name, value in result.items() if name.endswith("_seconds")]
+                store.finish(key, result, seconds=sum(seconds), device=entry["device"])
+        return pack([*([target] if target.exists() else []), path], target)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--engine", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--train", type=int, default=50_000)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--publish", type=Path, metavar="FILE.db.gz")
     asked = parser.parse_args()
-    entry = {**machine(asked.engine), **measured(asked.engine, asked.train, asked.data)}
     known = json.loads(asked.out.read_text("utf-8")) if asked.out.exists() else []
-    names = ("engine", "device", "cores", "train")
-    others = [one for one in known if any(one[name] != entry[name] for name in names)]
+    if asked.publish:
+        print(publish(known, asked.publish), "runs published")
+        return
+    entry = {**machine(asked.engine), **measured(asked.engine, asked.train, asked.data)}
+    others = [one for one in known if any(one[name] != entry[name] for name in NAMES)]
     asked.out.write_text(json.dumps([*others, entry], indent=1) + "\n", "utf-8")
     print(json.dumps(entry, indent=1))
 

@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -28,7 +28,7 @@ from nngp import datasets
 from nngp.finite import gap
 from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of, cell_of
 from nngp.finite.random_search import search
-from nngp.finite.recipe import Plan
+from nngp.finite.recipe import Plan, Recipe, random_recipes
 from nngp.finite.screening import finalists, longest
 from nngp.finite.width_comparison import INFINITE_EXPERIMENT
 from nngp.paper.part import read_parts
@@ -36,7 +36,7 @@ from nngp.paper.parts import parts_named
 from nngp.paper.published import published_row
 from nngp.paper.report import scopes_of
 from nngp.paper.scope import ACTIVATIONS, default_sizes
-from nngp.runs import Run, RunStore, pack, unpacked
+from nngp.runs import Run, RunStore, merged, pack, unpacked
 
 # Depth and width, the cheap ones first as time may run out; trials that are screened of each shape
 # (252 a row), and finalists of each width by accuracy and by error.
@@ -47,13 +47,16 @@ SCREEN, LONG = Plan(steps=400, patience=4), Plan(steps=20_000, interval=200, pat
 
 MEASURED = Path(__file__).parents[1] / "paper" / "measured"
 GAP_SIZE = 10_000
-GAP_TRIALS = {100: 20, 200: 20, 500: 20, 1000: 20, 2000: 20, 5000: 6}
-GAP_FINALISTS = {100: 10, 200: 10, 500: 10, 1000: 10, 2000: 4, 5000: 3}
+GAP_TRIALS = {100: 30, 200: 30, 500: 30, 1000: 30, 2000: 20, 5000: 8}
+GAP_FINALISTS: dict[Literal["adam", "sgd"], dict[int, int]] = {
+    "adam": {100: 12, 200: 12, 500: 12, 1000: 12, 2000: 5, 5000: 3},
+    "sgd": {100: 20, 200: 20, 500: 20, 1000: 20, 2000: 8},  # wider ones need too many steps
+}
 GAP_STEPS = 600, 24_000
-GAP_WIDEST: dict[Literal["adam", "sgd"], int] = {
-    "adam": 5000,
-    "sgd": 2000,
-}  # plain descent needs several times the steps
+# Trials that come after these, by SGD, of small networks that a CPU trains in minutes: only recipes
+# that may learn every label within some thousand steps.
+QUICK_TRIALS = range(30, 150)
+QUICK_FINALISTS = {200: 8, 100: 8}
 
 
 def main() -> None:
@@ -104,23 +107,61 @@ def train(store: RunStore, name: str, folder: Path | None, until: float) -> None
 def measure_gap(store: RunStore, name: str, folder: Path | None, until: float) -> None:
     """Networks that learn every label, by Adam and by plain descent."""
     data = datasets.split(name, GAP_SIZE, data=folder)
-    for optimiser, most in GAP_WIDEST.items():
-        short, long = (replace(gap.PLAN, steps=steps, optimiser=optimiser) for steps in GAP_STEPS)
-        shapes = product((w for w in GAP_TRIALS if w <= most), ACTIVATIONS)
-        cells = [Cell(name, GAP_SIZE, phi, gap.DEPTH, width) for width, phi in shapes]
+    for optimiser, count in GAP_FINALISTS.items():
+        plan = replace(gap.PLAN, optimiser=optimiser)
+        cells = [gap_cell(name, phi, width) for width, phi in product(count, ACTIVATIONS)]
         trials = {cell: range(GAP_TRIALS[cell.width]) for cell in cells}
-        search_gap(store, data, short, trials, until)
-        runs = [
-            r for r in store.runs(gap.EXPERIMENT, "done", lists=False) if Plan.of(r.config) == short
-        ]
-        best: dict[Cell, list[int]] = {}
-        for width, count in GAP_FINALISTS.items():
-            own = [run for run in runs if run.config["width"] == width]
-            best |= finalists(own, count, ["training"])
-        search_gap(store, data, long, best, until)
+        screen_and_train_gap(store, data, plan, trials, count, until)
 
 
-STAGES = {"screen": screen, "train": train, "gap": measure_gap}
+def measure_quick_gap(store: RunStore, name: str, folder: Path | None, until: float) -> None:
+    """More relu networks of small width that learn every label, by quick recipes."""
+    data = datasets.split(name, GAP_SIZE, data=folder)
+    cells = [gap_cell(name, "relu", width) for width in QUICK_FINALISTS]
+    trials = {cell: quick_trials(cell) for cell in cells}
+    plan = replace(gap.PLAN, optimiser="sgd")
+    screen_and_train_gap(store, data, plan, trials, QUICK_FINALISTS, until)
+
+
+def gap_cell(name: str, activation: str, width: int) -> Cell:
+    return Cell(name, GAP_SIZE, activation, gap.DEPTH, width)
+
+
+def quick_trials(cell: Cell) -> list[int]:
+    """Trials with large steps, little weight decay and large batches."""
+    recipes = list(islice(random_recipes(0, cell.depth, cell.width), QUICK_TRIALS.stop))
+    return [i for i in QUICK_TRIALS if is_quick(recipes[i])]
+
+
+def is_quick(recipe: Recipe) -> bool:
+    rate, decay = recipe.learning_rate, recipe.weight_decay
+    return 0.003 < rate < 0.1 and decay < 1e-3 and recipe.batch_size >= 64
+
+
+def screen_and_train_gap(
+    store: RunStore,
+    data: datasets.Split,
+    plan: Plan,
+    trials: Mapping[Cell, Sequence[int]],
+    count: Mapping[int, int],
+    until: float,
+) -> None:
+    """All trials for few steps, then the best `count` of each width, by training accuracy."""
+    short, long = (replace(plan, steps=steps) for steps in GAP_STEPS)
+    search_gap(store, data, short, trials, until)
+    runs = [
+        run
+        for run in store.runs(gap.EXPERIMENT, "done", lists=False)
+        if Plan.of(run.config) == short and run.config["trial"] in trials.get(cell_of(run), ())
+    ]
+    best: dict[Cell, list[int]] = {}
+    for width, most in count.items():
+        own = [run for run in runs if run.config["width"] == width]
+        best |= finalists(own, most, ["training"])
+    search_gap(store, data, long, best, until)
+
+
+STAGES = {"screen": screen, "train": train, "gap": measure_gap, "quick-gap": measure_quick_gap}
 
 
 def search_gap(
@@ -156,10 +197,7 @@ def publish(path: Path, folder: Path) -> None:
 
 def draw(folder: Path) -> None:
     """Figures 1 and 2 from the committed stores, as the report has them."""
-    with TemporaryDirectory() as temporary, RunStore(Path(temporary) / "runs.db") as store:
-        for name in ("grid.db.gz", "finite.db.gz"):
-            with unpacked(MEASURED / name) as file:
-                store.merge(file)
+    with merged([MEASURED / name for name in ("grid.db.gz", "finite.db.gz")]) as store:
         for scope in scopes_of(store):
             for shown in read_parts(parts_named(["fig1", "fig2"]), store, scope):
                 if not shown.problem and shown.part.draw:

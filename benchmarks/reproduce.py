@@ -13,17 +13,16 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from nngp.architecture.ranges import GRID_SIZE
-from nngp.paper import table2
 from nngp.paper.experiment import Experiment
 from nngp.paper.part import Results
+from nngp.paper.parts import table2
 from nngp.paper.scope import ACTIVATIONS, DEPTHS, Scope, default_sizes
-from nngp.paper.tables import write_csv
+from nngp.paper.shared.tables import write_csv
 from nngp.paper.workloads import EXPERIMENTS, study_of
-from nngp.runs import RunStore, pack, unpacked
+from nngp.runs import RunStore, merged, pack
 from nngp.runs.study import Outcome, Study, carry_out
 
 
@@ -77,10 +76,7 @@ def arguments() -> argparse.Namespace:
 def write_tables(folder: Path, datasets: Sequence[str]) -> None:
     """Table 2 of every data set, from all packed stores of a folder: finite networks have one of
     their own."""
-    with TemporaryDirectory() as temporary, RunStore(Path(temporary) / "runs.db") as runs:
-        for packed in sorted(folder.glob("*.db.gz")):
-            with unpacked(packed) as file:
-                runs.merge(file)
+    with merged(sorted(folder.glob("*.db.gz"))) as runs:
         tables = [table2.read(Results(runs, Scope(name, default_sizes(name)))) for name in datasets]
     write_csv(tables, folder / "table2.csv")
 

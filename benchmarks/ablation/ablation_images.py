@@ -163,9 +163,9 @@ def at_random(seed: int) -> Choice:
     return choose
 
 
-def with_replacement(labels: NDArray[np.int64], n: int) -> Rows:
+def with_replacement(seed: int = SEED) -> Choice:
     """n draws from the first n/10 of every class: 63% of these images, many of them repeated."""
-    return np.random.default_rng(SEED).choice(first_of_each_class(labels, n), n)
+    return lambda labels, n: np.random.default_rng(seed).choice(first_of_each_class(labels, n), n)
 
 
 def eight_ninths(labels: NDArray[np.int64], n: int) -> Rows:

@@ -159,7 +159,16 @@ def _images() -> list[Variant]:
             "with replacement",
             group,
             "n draws with replacement from the n images",
-            choose=im.with_replacement,
+            choose=im.with_replacement(),
+        ),
+        *(
+            _other(
+                f"with replacement {seed}",
+                group,
+                "the same, other draws",
+                choose=im.with_replacement(seed),
+            )
+            for seed in range(2, 6)
         ),
         *(
             _other(f"random {seed}", group, "images at random", choose=im.at_random(seed))

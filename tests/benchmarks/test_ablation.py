@@ -112,7 +112,7 @@ def test_choices_of_images():
         assert_array_equal(np.bincount(LABELS[rows]), np.full(10, 50))
     for label in range(10):
         assert_array_equal(first[LABELS[first] == label], np.flatnonzero(label == LABELS)[:50])
-    drawn = im.with_replacement(LABELS, 500)
+    drawn = im.with_replacement()(LABELS, 500)
     assert set(drawn.tolist()) < set(first.tolist())
     assert len(drawn) == 500
     assert 0.55 < len(set(drawn.tolist())) / 500 < 0.7  # 1 - 1/e

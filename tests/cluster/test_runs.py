@@ -17,7 +17,7 @@ from nngp.paper.experiment import Experiment
 from nngp.paper.grids import sweeps
 from nngp.paper.on_dask import Workers
 from nngp.paper.scope import Scope
-from nngp.paper.uncertainty import uncertainty_study
+from nngp.paper.shared.uncertainty import uncertainty_study
 from nngp.paper.workloads import StudyWorkload
 from nngp.runs import RunStore
 from nngp.runs.study import Outcome, Study, carry_out

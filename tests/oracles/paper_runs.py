@@ -83,8 +83,8 @@ def fill_settings(store):
 
 
 def fill_small_studies(store, scope):
-    from nngp.paper import fig05_prior, fig06_angular, fig07_graphical_model, width_limit
-    from nngp.paper.uncertainty import uncertainty_study
+    from nngp.paper.parts import fig05_prior, fig06_angular, fig07_graphical_model, width_limit
+    from nngp.paper.shared.uncertainty import uncertainty_study
 
     bins = {"predicted": [0.1, 0.2, 0.3], "realised": [0.1, 0.2, 0.31]}
     fill(store, "doubt", uncertainty_study(scope).configs, lambda c: {**bins, **UNCERTAINTY})

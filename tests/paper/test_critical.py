@@ -3,8 +3,8 @@
 import numpy as np
 from stored_grids import put_line
 
-from nngp.paper.critical import critical_study, read_theories
 from nngp.paper.scope import Scope
+from nngp.paper.shared.critical import critical_study, read_theories
 
 SCOPE = Scope("digits", (100,))
 

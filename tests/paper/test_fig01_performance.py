@@ -4,8 +4,8 @@ import pytest
 from stored_grids import SIZES, put, put_grid, put_trial
 
 from nngp.errors import NothingMeasuredError
-from nngp.paper import fig01_performance
 from nngp.paper.part import Results
+from nngp.paper.parts import fig01_performance
 from nngp.paper.published import published_row
 from nngp.paper.scope import Scope
 
@@ -106,6 +106,23 @@ def test_widths_that_were_only_screened_are_not_shown(store):
         put_trial(store, "mnist", 1000, "relu", 1, width, 0, 0.7, 0.75, steps=steps)
     (line,) = read(store, SCOPE).widths
     assert [point.at for point in line.points] == [8, 16]
+
+
+def test_the_finding_tells_ratios_by_width_and_late_peaks():
+    level = fig01_performance.Point(100, 0.9, 0.1, 0.1, 1)
+    early = fig01_performance.Point(8, 0.8, 0.2, 0.4, 3, best_step=940, steps=1000)
+    late = fig01_performance.Point(64, 0.85, 0.1, 0.1, 1, best_step=950, steps=1000)
+    line = fig01_performance.WidthLine("relu", 100, (early, late), level)
+    data = fig01_performance.Performance("mnist", (), (line,))
+    assert fig01_performance.mean_ratios(data, fig01_performance.WRONG) == pytest.approx(
+        {8: 2.0, 64: 1.5}
+    )
+    words = fig01_performance.finding(data)
+    assert "Error rate: in the mean 2.00 (width 8), 1.50 (width 64) times" in words
+    assert "the best of so many trained networks: 3 (width 8), 1 (width 64)" in words
+    assert (
+        "1 of 2 had the highest accuracy or the lowest error within the last 5% of the 1,0" in words
+    )
 
 
 def test_there_is_no_line_where_the_infinite_network_was_not_run(store):

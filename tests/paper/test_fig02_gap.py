@@ -4,8 +4,8 @@ import pytest
 from stored_grids import SIZES, put
 
 from nngp.errors import NothingMeasuredError
-from nngp.paper import fig02_gap
 from nngp.paper.part import Results
+from nngp.paper.parts import fig02_gap
 from nngp.paper.scope import Scope
 
 SCOPE = Scope("mnist", (100, 1000, 2000))
@@ -45,3 +45,6 @@ def test_the_gap_of_the_set_that_most_networks_learned(store):
         (32, 0.25, "adam"),
         (128, 0.25, "sgd"),
     ]
+    assert data.tried == {"adam": 4, "sgd": 2}
+    assert "4 of 6 networks learned all labels of 1,000 training points" in fig02_gap.finding(data)
+    assert "(3 of 4 by Adam, 1 of 2 by plain gradient descent)" in fig02_gap.finding(data)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from nngp.errors import NothingMeasuredError
-from nngp.paper import fig05_prior, fig06_angular, fig07_graphical_model
 from nngp.paper.experiment import rounded
 from nngp.paper.part import Results
+from nngp.paper.parts import fig05_prior, fig06_angular, fig07_graphical_model
 from nngp.paper.scope import Scope
 from nngp.runs.study import Outcome, Study, carry_out
 

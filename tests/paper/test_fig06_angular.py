@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import nngp
-from nngp.paper import fig06_angular
 from nngp.paper.part import Results
+from nngp.paper.parts import fig06_angular
 from nngp.paper.scope import Scope
 from nngp.plots.angular import compute_angular_structure
 from nngp.runs.study import Outcome, Study, carry_out

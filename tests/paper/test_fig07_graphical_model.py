@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from nngp.finite import requirements
-from nngp.paper import fig07_graphical_model
 from nngp.paper.part import Results
+from nngp.paper.parts import fig07_graphical_model
 from nngp.paper.scope import Scope
 from nngp.runs import RunStore
 from nngp.runs.study import Outcome, Study, carry_out

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import nngp
-from nngp.paper import settings
 from nngp.paper.grids import curves as curves_module, study as grid, sweeps
 from nngp.paper.grids.arrays import read_grids
 from nngp.paper.grids.curves import Curves
 from nngp.paper.grids.study import grid_studies, grid_study, promising_study, relative_study
 from nngp.paper.published import Published
 from nngp.paper.scope import Scope
-from nngp.paper.settings import setting_study
-from nngp.paper.uncertainty import uncertainty_study
+from nngp.paper.shared import settings
+from nngp.paper.shared.settings import setting_study
+from nngp.paper.shared.uncertainty import uncertainty_study
 from nngp.runs import RunStore
 from nngp.runs.study import carry_out
 
@@ -155,8 +155,9 @@ def test_other_activations_get_every_third_value():
     assert {tuple(c["bias_vars"]) for c in coarse} == {scope.bias_vars[::3]}
     alone = grid_study(replace(scope, activations=("erf",))).configs
     assert (len(alone), len(alone[0]["bias_vars"])) == (30, 30)
-    small = grid_study(replace(scope, grid=10)).configs
-    assert {len(c["bias_vars"]) for c in small} == {10}
+    few = {grid: grid_study(replace(scope, grid=grid)).configs for grid in (10, 3)}
+    assert {c["activation"]: len(c["bias_vars"]) for c in few[10]} == {"tanh": 10, "erf": 4}
+    assert {len(c["bias_vars"]) for c in few[3]} == {3}
 
 
 def test_deep_silu_networks_of_unbounded_variance_are_left_out():
@@ -280,7 +281,7 @@ def test_data_that_cannot_be_read_are_no_result(tmp_path, monkeypatch):
         assert store.counts()["pending"] == 2
 
 
-@pytest.mark.parametrize("module", ["grids.sweeps", "uncertainty"])
+@pytest.mark.parametrize("module", ["grids.sweeps", "shared.one_network"])
 def test_data_are_let_go_of_when_a_study_is_done(tmp_path, monkeypatch, module):
     kept, real = [], nngp.datasets.split
 
@@ -291,7 +292,7 @@ def test_data_are_let_go_of_when_a_study_is_done(tmp_path, monkeypatch, module):
 
     monkeypatch.setattr(f"nngp.paper.{module}.split", remembered)
     scope = replace(SCOPE, sizes=(30,), depths=(1,), activations=("relu",), grid=2)
-    study = {"grids.sweeps": grid_study, "uncertainty": uncertainty_study}[module](scope)
+    study = {"grids.sweeps": grid_study, "shared.one_network": uncertainty_study}[module](scope)
     with RunStore(tmp_path / "runs.db") as store:
         carry_out(store, study)
     gc.collect()

@@ -5,10 +5,10 @@ import pytest
 from stored_grids import SIZES, put, put_grid, put_line
 
 from nngp.errors import NothingMeasuredError
-from nngp.paper import fig01_performance, fig04_phase_maps, fig09_depth_maps, fig10_best
 from nngp.paper.grids.arrays import SCORES
 from nngp.paper.grids.choice import by_validation
 from nngp.paper.part import Results
+from nngp.paper.parts import fig01_performance, fig04_phase_maps, fig09_depth_maps, fig10_best
 from nngp.paper.scope import Scope
 
 SCOPE = Scope(

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import nngp
-from nngp.paper.left_out_scale import read_scales, scale_study
 from nngp.paper.part import Results
 from nngp.paper.scope import Scope
+from nngp.paper.shared.left_out_scale import read_scales, scale_study
 from nngp.runs.study import carry_out
 
 SCOPE = Scope("digits", (30, 60), engine="cpu")

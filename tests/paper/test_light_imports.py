@@ -7,7 +7,9 @@ CODE = """
 import sys
 for name in ("jax", "optax", "matplotlib"):
     sys.modules[name] = None  # importing it fails
-from nngp.paper import cost, goals, on_dask, parts, published, report, tables, workloads
+from nngp.paper import cost, on_dask, parts, published, report, workloads
+from nngp.paper.report import goals
+from nngp.paper.shared import tables
 print(len(published.published_row("mnist", 1000, "relu").setting))
 """
 

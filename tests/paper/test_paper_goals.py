@@ -3,10 +3,11 @@
 import pytest
 from stored_grids import put, put_setting
 
-from nngp.paper import goals as module, table2
 from nngp.paper.grids.arrays import SCORES
 from nngp.paper.part import Results
+from nngp.paper.parts import table2
 from nngp.paper.published import published_row
+from nngp.paper.report import goals as module
 from nngp.paper.scope import Scope
 
 MNIST = Scope("mnist", (1000, 2000), depths=(1,), activations=("relu", "tanh", "erf"), grid=2)

@@ -9,12 +9,12 @@ import pytest
 from stored_grids import SIZES, put, put_grid, put_setting, put_trial
 
 from nngp.errors import NothingMeasuredError
-from nngp.paper import table1 as first, table2 as second
 from nngp.paper.grids.arrays import SCORES
 from nngp.paper.part import Results
+from nngp.paper.parts import table1 as first, table2 as second
 from nngp.paper.published import published, published_row
 from nngp.paper.scope import Scope
-from nngp.paper.tables import as_columns, write_csv
+from nngp.paper.shared.tables import as_columns, write_csv
 
 SCOPE = Scope("mnist", (1000, 2000), depths=(1, 3), activations=("relu", "gelu"), grid=5)
 PAPER = published_row("mnist", 1000, "relu")

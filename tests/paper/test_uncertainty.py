@@ -7,10 +7,11 @@ import pytest
 
 from nngp import datasets
 from nngp.errors import NothingMeasuredError
-from nngp.paper import fig03_uncertainty, fig08_uncertainty_by_size, uncertainty
 from nngp.paper.part import Results
+from nngp.paper.parts import fig03_uncertainty, fig08_uncertainty_by_size
 from nngp.paper.scope import Scope
-from nngp.paper.uncertainty import binned, correlation, uncertainty_study
+from nngp.paper.shared import one_network, uncertainty
+from nngp.paper.shared.uncertainty import binned, correlation, uncertainty_study
 from nngp.runs import RunStore
 from nngp.runs.study import carry_out
 
@@ -93,13 +94,13 @@ def test_noise_is_part_of_what_is_expected(monkeypatch):
 
 
 def test_data_are_read_once_a_size_from_where_they_are(tmp_path, monkeypatch):
-    asked, real = [], uncertainty.split
+    asked, real = [], one_network.split
 
     def split(name, train, *, data):
         asked.append((name, train, data))
         return real(name, train)
 
-    monkeypatch.setattr(uncertainty, "split", split)
+    monkeypatch.setattr(one_network, "split", split)
     scope = Scope("digits", (100, 200), data=Path("elsewhere"), engine="cpu")
     with RunStore(tmp_path / "runs.db") as store:
         keys = carry_out(store, uncertainty_study(scope))

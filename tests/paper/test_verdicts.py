@@ -1,5 +1,6 @@
 """Verdicts follow from the numbers of the data: each word is seen, and each deciding number."""
 
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -10,22 +11,22 @@ from stored_grids import put, put_grid, put_line, scores
 
 from nngp import Architecture, kernel, sample_prior
 from nngp.finite.width_convergence import Decay
-from nngp.paper import (
+from nngp.paper.part import Results
+from nngp.paper.parts import (
     fig04_phase_maps,
     fig05_prior,
     fig07_graphical_model,
     fig09_depth_maps,
     fig10_best,
-    uncertainty,
-    wins,
 )
-from nngp.paper.part import Results
-from nngp.paper.propagation import Following, following, strength
 from nngp.paper.published import published
+from nngp.paper.report import scopes_of
 from nngp.paper.scope import Scope
-from nngp.paper.tables import AccuracyTable
+from nngp.paper.shared import uncertainty, wins
+from nngp.paper.shared.propagation import Following, following, strength
+from nngp.paper.shared.tables import AccuracyTable
+from nngp.paper.shared.wins import Wins, measured_wins, published_wins
 from nngp.paper.verdict import share_word, span
-from nngp.paper.wins import Wins, measured_wins, published_wins
 
 
 def test_words_of_many_cases():
@@ -101,18 +102,18 @@ def test_uncertainty_is_judged_by_correlation_and_tells_sizes(correlations, word
 SCOPE = Scope("mnist", (1000,), depths=(1, 50), activations=("relu",), grid=6)
 
 
-def put_maps(store, experiment, depth, follow):
+def put_maps(store, experiment, depth, follow, scope=SCOPE):
     """Test accuracy falls with the distance from the line weight_var = 2 where it follows it."""
-    for weight_var in SCOPE.weight_vars:
+    for weight_var in scope.weight_vars:
         config = {
             **{"dataset": "mnist", "train": 1000, "validation": 500, "test": 2000},
             **{"activation": "relu", "depth": depth, "weight_var": weight_var},
-            "bias_vars": list(SCOPE.bias_vars),
+            "bias_vars": list(scope.bias_vars),
         }
         rng = np.random.default_rng([depth, round(1000 * weight_var)])
-        near = 0.9 - 0.25 * abs(weight_var - 2) + 1e-4 * rng.random(6)
-        own = near if follow else rng.uniform(0.5, 0.9, 6)
-        put(store, experiment, config, scores(rng, 6) | {"test_accuracy": own.tolist()})
+        near = 0.9 - 0.25 * abs(weight_var - 2) + 1e-4 * rng.random(scope.grid)
+        own = near if follow else rng.uniform(0.5, 0.9, scope.grid)
+        put(store, experiment, config, scores(rng, scope.grid) | {"test_accuracy": own.tolist()})
 
 
 @pytest.mark.parametrize(
@@ -136,6 +137,25 @@ def test_maps_are_judged_with_both_kinds_of_noise(store, absolute, relative, wor
         expected = spearmanr(flat, grid.scores["test_accuracy"].ravel()).statistic
         assert following(grid, data.theories["relu"]).correlation == pytest.approx(expected)
         assert f"{expected:.2f}".replace("-", "−") in found.reason
+
+
+def test_grids_with_relative_noise_may_be_coarser(store, pyplot):
+    scope = replace(SCOPE, relative_grid=3)
+    put_line(store, "relu", line=(2.0, 2.0, 2.0))
+    for depth in scope.depths:
+        put_maps(store, "grid", depth, follow=True)
+        put_maps(store, "relative_grid", depth, follow=True, scope=scope.relative)
+    assert scopes_of(store) == [scope]
+    for figure in (fig04_phase_maps, fig09_depth_maps):
+        data = figure.read(Results(store, scope))
+        assert {one.grid.networks for one in data.maps.values()} == {36}
+        assert {(one.grid.networks, one.grid.complete) for one in data.relative.values()} == {
+            (9, True)
+        }
+        chances = 1.96 / np.sqrt([35, 8])
+        assert f"(chance: ±{chances[0]:.2f} and ±{chances[1]:.2f})" in figure.verdict(data).reason
+        absolute, relative = figure.draw(data).axes[:2]
+        assert absolute.get_xlim() == relative.get_xlim()
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from paper_runs import fill, width_run
 
 import nngp
 from nngp.datasets import split
-from nngp.paper import width_limit
 from nngp.paper.part import Results
+from nngp.paper.parts import width_limit
 from nngp.paper.scope import Scope
 from nngp.runs.study import Outcome, carry_out
 

@@ -7,7 +7,7 @@ import pytest
 from nngp.paper.cost import WorkloadCost, cost_of, memory, shares
 from nngp.paper.experiment import Experiment
 from nngp.paper.scope import Scope
-from nngp.paper.words import duration
+from nngp.paper.shared.words import duration
 from nngp.paper.workloads import ENTRY, NETWORK, TABLE, StudyWorkload
 from nngp.runs.study import Outcome, Study
 

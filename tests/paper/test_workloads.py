@@ -9,7 +9,7 @@ from nngp.paper.cost import cost_of
 from nngp.paper.experiment import Experiment
 from nngp.paper.parts import PARTS, parts_named
 from nngp.paper.scope import Scope
-from nngp.paper.searches import SearchSize
+from nngp.paper.shared.searches import SearchSize
 from nngp.paper.workloads import CUBE, EXPERIMENTS, StudyWorkload, workloads_for
 from nngp.runs import RunStore
 from nngp.runs.study import Outcome, Study
@@ -95,6 +95,16 @@ def test_a_search_works_on_every_size_until_its_time(monkeypatch):
     assert {cell.train for cell in cells} == set(SCOPE.sizes)
     assert {cell.width for cell in cells} == {4, 8}
     assert more == {"experiment": "finite", "until": 7.0, "progress": False}
+
+
+def test_a_search_may_have_fewer_sizes_than_the_grids(tmp_path):
+    pytest.importorskip("optax")
+    found, _ = workloads_for(parts_named(["fig1"]), SCOPE, SearchSize((4,), 2, sizes=(50,)))
+    with RunStore(tmp_path / "runs.db") as store:
+        trains = [
+            {run.config["train"] for run in store.runs(keys=task.declare(store))} for task in found
+        ]
+    assert trains == [{50, 100}, {50}]
 
 
 def test_the_gap_is_measured_where_labels_can_be_learned():

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from nngp.errors import RunStoreError
-from nngp.runs import RunStore, pack, unpacked
+from nngp.runs import RunStore, merged, pack, unpacked
 
 
 @pytest.fixture
@@ -35,6 +35,17 @@ def test_finished_runs_of_all_are_there(stores, tmp_path):
 def test_a_plain_store_is_itself(stores):
     with unpacked(stores[0]) as file:
         assert file == stores[0]
+
+
+def test_several_stores_are_read_as_one(stores, tmp_path):
+    packed = tmp_path / "b.db.gz"
+    pack(stores[1:], packed)
+    with merged([stores[0], packed]) as store:
+        assert store.counts() == {"pending": 0, "running": 0, "done": 4, "failed": 0}
+        assert {run.config["i"] for run in store.runs()} == {0, 1, 10, 11}
+    assert not store.path.exists()
+    with merged(stores[:1]) as store:
+        assert (store.path, store.counts()["pending"]) == (stores[0], 1)
 
 
 def test_damaged_or_missing_files(stores, tmp_path):

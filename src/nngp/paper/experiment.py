@@ -22,8 +22,8 @@ class Experiment:
     """A kind of runs, by its name in the store.
 
     `study` gives the runs of a scope; a random search over finite networks has none
-    (`searches.py`). Where later runs depend on the results of earlier ones, `stages` gives a study
-    after the other, and `later` estimates the configurations that cannot be known yet.
+    (`shared/searches.py`). Where later runs depend on the results of earlier ones, `stages` gives a
+    study after the other, and `later` estimates the configurations that cannot be known yet.
     """
 
     name: str

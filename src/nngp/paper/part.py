@@ -57,7 +57,7 @@ class Results:
     @cached_property
     def relative_grids(self) -> Grids:
         """The grids with noise relative to each kernel's scale."""
-        return read_grids(self.store, self.scope, RELATIVE)
+        return read_grids(self.store, self.scope.relative, RELATIVE)
 
 
 class Drawing(Protocol[Shown]):

@@ -5,17 +5,18 @@ list the depths that it tried: here they are those of the infinite networks in i
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from nngp.architecture.ranges import BIAS_VAR_RANGE, GRID_SIZE, WEIGHT_VAR_RANGE, evenly_spaced
 from nngp.datasets.catalogue import IMAGE_SETS, ImageSet
 
+QUICK = "digits"  # the data set for a first look: less of everything by default
 DEPTHS = (1, 2, 3, 5, 7, 10, 20, 50, 100)
 ACTIVATIONS = ("relu", "tanh")  # the paper's
 MORE_ACTIVATIONS = ("gelu", "erf", "silu")  # not in the paper
-COARSE = 10  # about so many values of each variance for these
+STEP = 3  # every third value of both variances for these
 # Activations without a closed form whose variance grows without bound beyond a weight variance: a
 # curve takes minutes there. Deeper than this, only smaller weight variances are tried.
 SLOW = {"silu": (5, 2.0)}
@@ -24,7 +25,8 @@ SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 45_000, 50_000)
 
 @dataclass(frozen=True)
 class Scope:
-    """One data set, training sizes and networks; `grid` values of each of the two variances.
+    """One data set, training sizes and networks; `grid` values of each of the two variances, and
+    `relative_grid` values (by default as many) where noise is relative to the kernel's scale.
 
     Examples
     --------
@@ -41,6 +43,7 @@ class Scope:
     grid: int = GRID_SIZE
     data: Path | None = None
     engine: str = "auto"
+    relative_grid: int | None = None
 
     @cached_property
     def weight_vars(self) -> tuple[float, ...]:
@@ -58,9 +61,9 @@ class Scope:
         return tuple(n for n in ACTIVATIONS if n in self.activations) or self.activations
 
     def step(self, activation: str) -> int:
-        """The step through the grid's values: 1 for the paper's activations; others, beside these,
-        get about ten values of each variance."""
-        return 1 if activation in self.paper_activations else max(1, self.grid // COARSE)
+        """The step through the grid's values: 1 for the paper's activations; 3 for others beside
+        these, or less where so few values would be left."""
+        return 1 if activation in self.paper_activations else max(1, min(STEP, self.grid // STEP))
 
     def weight_vars_of(self, activation: str, depth: int) -> tuple[float, ...]:
         """The weight variances that are tried with an activation at a depth."""
@@ -75,6 +78,11 @@ class Scope:
     def networks(self, activation: str, depth: int) -> int:
         """Number of networks of one depth."""
         return len(self.weight_vars_of(activation, depth)) * len(self.bias_vars_of(activation))
+
+    @property
+    def relative(self) -> "Scope":
+        """The scope of the grids with relative noise."""
+        return replace(self, grid=self.relative_grid or self.grid)
 
     @property
     def images(self) -> ImageSet:

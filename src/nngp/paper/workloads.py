@@ -10,19 +10,19 @@ from typing import Protocol
 from nngp._progress import Callback
 from nngp.finite.requirements import need_packages
 from nngp.linsolve import choose_engine
-from nngp.paper.critical import CRITICAL_RUNS
 from nngp.paper.experiment import Config, Experiment
-from nngp.paper.fig05_prior import PRIOR_RUNS
-from nngp.paper.fig06_angular import ANGULAR_RUNS
-from nngp.paper.fig07_graphical_model import SPREAD_RUNS
 from nngp.paper.grids.study import GRID_RUNS, RELATIVE_RUNS
-from nngp.paper.left_out_scale import SCALE_RUNS
 from nngp.paper.part import AnyPart
+from nngp.paper.parts.fig05_prior import PRIOR_RUNS
+from nngp.paper.parts.fig06_angular import ANGULAR_RUNS
+from nngp.paper.parts.fig07_graphical_model import SPREAD_RUNS
+from nngp.paper.parts.width_limit import WIDTH_RUNS
 from nngp.paper.scope import Scope
-from nngp.paper.searches import FINITE_RUNS, GAP_RUNS, SearchSize, search_workload
-from nngp.paper.settings import SETTING_RUNS
-from nngp.paper.uncertainty import UNCERTAINTY_RUNS
-from nngp.paper.width_limit import WIDTH_RUNS
+from nngp.paper.shared.critical import CRITICAL_RUNS
+from nngp.paper.shared.left_out_scale import SCALE_RUNS
+from nngp.paper.shared.searches import FINITE_RUNS, GAP_RUNS, SearchSize, search_workload
+from nngp.paper.shared.settings import SETTING_RUNS
+from nngp.paper.shared.uncertainty import UNCERTAINTY_RUNS
 from nngp.runs import RunStore
 from nngp.runs.study import Executor, LocalExecutor, Study, carry_out
 

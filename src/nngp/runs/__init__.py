@@ -25,6 +25,6 @@ from nngp.runs.export import (
     export_runs as export_runs,
 )
 from nngp.runs.key import key_of as key_of
-from nngp.runs.packed import pack as pack, unpacked as unpacked
+from nngp.runs.packed import merged as merged, pack as pack, unpacked as unpacked
 from nngp.runs.run import STATUSES as STATUSES, Run as Run, flat as flat
 from nngp.runs.store import POLL as POLL, RunStore as RunStore

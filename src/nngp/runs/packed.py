@@ -65,6 +65,39 @@ def _copy(packed: gzip.GzipFile, file: IO[bytes], most: int) -> None:
         file.write(block)
 
 
+@contextmanager
+def merged(stores: Sequence[Path]) -> Iterator[RunStore]:
+    """One store, packed or not; of several the finished runs, in a temporary store.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from pathlib import Path
+    >>> from nngp.runs import RunStore, merged
+    >>> paths = [Path(tempfile.mkdtemp(), "runs.db") for _ in range(2)]
+    >>> for width, path in enumerate(paths):
+    ...     with RunStore(path) as store:
+    ...         (key,) = store.declare("width", [{"width": width}])
+    ...         done = store.finish(key, {"loss": 0.5}, seconds=1.0)
+    >>> with merged(paths) as store:
+    ...     len(store.runs())
+    2
+    """
+    if len(stores) == 1:
+        with unpacked(stores[0]) as file, RunStore(file, create=False) as store:
+            yield store
+        return
+    with TemporaryDirectory() as folder, RunStore(Path(folder) / "runs.db") as store:
+        _merge(stores, store)
+        yield store
+
+
+def _merge(stores: Sequence[Path], target: RunStore) -> None:
+    for path in stores:
+        with unpacked(path) as file:
+            target.merge(file)
+
+
 def pack(stores: Sequence[Path], target: Path) -> int:
     """Write the finished runs of some stores to one compressed file; returns how many.
 
@@ -82,9 +115,7 @@ def pack(stores: Sequence[Path], target: Path) -> int:
     with TemporaryDirectory() as folder:
         together = Path(folder) / "runs.db"
         with RunStore(together) as store:
-            for path in stores:
-                with unpacked(path) as file:
-                    store.merge(file)
+            _merge(stores, store)
             done = store.counts()["done"]
         with (
             replaced(target) as part,

@@ -1,15 +1,13 @@
 """`nngp report`: stores of runs to one page about the paper."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from nngp.errors import NothingMeasuredError
 from nngp.paper.report import scopes_of, write_report
 from nngp.paper.scope import Scope
 from nngp.plots import need_matplotlib
-from nngp.runs import RunStore, unpacked
+from nngp.runs import merged
 from nngp.terminal.options import ReportOptions
 from nngp.terminal.output import DataError, UsageError, print_result
 from nngp.terminal.tables import check_not_input, check_writable, default_output
@@ -24,7 +22,7 @@ def report(options: ReportOptions) -> None:
     need_matplotlib()
     check_writable(page, PAGES, create=True)
     check_not_input(page, stores, "store")
-    with _merged(stores) as store:
+    with merged(stores) as store:
         scopes = _selected(scopes_of(store), options.dataset or [])
         try:
             shown = write_report(store, page, scopes)
@@ -48,17 +46,3 @@ def _selected(known: Sequence[Scope], datasets: Sequence[str]) -> list[Scope]:
             there = ", ".join(names) or "none"
             raise UsageError(f"there are no runs on '{name}'; data sets with runs: {there}")
     return [scope for scope in known if not datasets or scope.dataset in datasets]
-
-
-@contextmanager
-def _merged(paths: Sequence[Path]) -> Iterator[RunStore]:
-    """One store, or the finished runs of several in a temporary one."""
-    if len(paths) == 1:
-        with unpacked(paths[0]) as file, RunStore(file, create=False) as store:
-            yield store
-        return
-    with TemporaryDirectory() as folder, RunStore(Path(folder) / "runs.db") as store:
-        for path in paths:
-            with unpacked(path) as file:
-                store.merge(file)
-        yield store

@@ -16,8 +16,8 @@ from nngp.paper.part import PartResult, read_parts
 from nngp.paper.parts import PARTS
 from nngp.paper.report import write_report
 from nngp.paper.scope import Scope
-from nngp.paper.tables import as_columns, write_csv
-from nngp.paper.words import duration
+from nngp.paper.shared.tables import as_columns, write_csv
+from nngp.paper.shared.words import duration
 from nngp.paper.workloads import Workload, workloads_for
 from nngp.plots import need_matplotlib
 from nngp.runs import RunStore

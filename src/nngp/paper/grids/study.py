@@ -5,7 +5,7 @@ matters little, long enough to be worth a row in the store. Training sets up to 
 the whole grid; activations beside the paper's get a coarser one (`Scope.step`). Beyond 10,000
 points those networks of the paper's activations are tried that could be the best (`candidates.py`),
 the most promising first. The grids with relative noise are a second experiment, on one training set
-and for the depths that figures 4 and 9 show.
+and for the depths that figures 4 and 9 show; they may be coarser (`Scope.relative`).
 """
 
 import math
@@ -47,7 +47,7 @@ def relative_study(scope: Scope) -> Study:
     small = [size for size in scope.sizes if size <= LARGEST_FULL_GRID]
     sizes = [min(small, key=lambda size: _apart(size, RELATIVE_SIZE))] if small else []
     depths = {*shown_depths(scope.depths), deep_one(scope.depths)}
-    configs = _whole_grid(scope, scope.paper_activations, depths, sizes)
+    configs = _whole_grid(scope.relative, scope.paper_activations, depths, sizes)
     return _study(scope, RELATIVE, [{**config, "relative_noise": True} for config in configs])
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 from nngp.architecture.ranges import GRID_SIZE
 from nngp.datasets.catalogue import IMAGE_SETS
+from nngp.paper.grids.arrays import EXPERIMENT, RELATIVE
 from nngp.paper.scope import ACTIVATIONS, MORE_ACTIVATIONS, Scope
 from nngp.runs import Run, RunStore
 
+GRIDS = EXPERIMENT, RELATIVE
 ORDER = ("mnist", "cifar10", "fashion_mnist", "digits")  # the paper's first
 
 
@@ -83,7 +85,7 @@ def _effort(experiment: str, dataset: str | None, runs: Sequence[Run]) -> Effort
 
 def _scope(name: str, runs: Sequence[Run]) -> Scope:
     """Sizes and activations of all runs of a data set; depths and grid from its grids, if any."""
-    grids = [run for run in runs if run.experiment == "grid"]
+    grids, relative = ([run for run in runs if run.experiment == kind] for kind in GRIDS)
     known = _values(runs, "activation")
     usual = [name for name in ACTIVATIONS + MORE_ACTIVATIONS if name in known]
     return Scope(
@@ -91,9 +93,14 @@ def _scope(name: str, runs: Sequence[Run]) -> Scope:
         tuple(sorted(_values(runs, "train"))),
         tuple(sorted(_values(grids or runs, "depth"))),
         tuple(usual + sorted(known - set(usual))),
-        # The finest grid: the most bias variances in a strip, as grids are square.
-        max((len(run.config["bias_vars"]) for run in grids), default=GRID_SIZE),
+        _finest(grids) or GRID_SIZE,
+        relative_grid=_finest(relative),
     )
+
+
+def _finest(strips: Sequence[Run]) -> int | None:
+    """The most bias variances in a strip, as grids are square; None without strips."""
+    return max((len(run.config["bias_vars"]) for run in strips), default=None)
 
 
 def _values(runs: Sequence[Run], name: str) -> set[Any]:

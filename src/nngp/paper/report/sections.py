@@ -3,17 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from nngp.paper.goals import goals
 from nngp.paper.part import PartResult, Results
 from nngp.paper.published import published
 from nngp.paper.report.facts import efforts, full_title, short_title, versions
+from nngp.paper.report.goals import goals
 from nngp.paper.report.html import Html, definitions, element, joined, table
 from nngp.paper.report.pictures import both_widths
 from nngp.paper.report.tables import accuracies, other_activations, verdict
 from nngp.paper.report.times import compute_times
 from nngp.paper.scope import Scope
+from nngp.paper.shared.words import duration
 from nngp.paper.verdict import Word
-from nngp.paper.words import duration
 from nngp.runs import RunStore
 
 WORDS: tuple[Word, ...] = ("supported", "partly", "not supported", "not measured")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from nngp.paper.report.html import Html, element, joined, table
-from nngp.paper.tables import Row, accuracy_of, as_columns, points
+from nngp.paper.shared.tables import Row, accuracy_of, as_columns, points
 
 NOTHING = element("span", "–", class_="none", aria_label="none")
 SIGNS = {
@@ -73,15 +73,20 @@ def other_activations(rows: Sequence[Row], name: str) -> Html:
     names = list(dict.fromkeys(row.activation for row in rows))
     by_size: dict[int, dict[str, Html | str | None]] = {}
     for row in rows:
-        by_size.setdefault(row.train, {})[row.activation] = _cells(row)["by validation"]
+        tried = _lines([f"{row.networks:,} networks, {row.pairs} pairs"])
+        found = joined(_cells(row)["by validation"] or NOTHING, tried)
+        by_size.setdefault(row.train, {})[row.activation] = found
     lines = [
         [f"{train:,}", *(cells.get(one) or NOTHING for one in names)]
         for train, cells in sorted(by_size.items())
     ]
-    counts = sorted({row.networks for row in rows})
-    tried = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
-    caption = f"{name}: not in the paper, chosen by validation from {tried} networks."
-    return table(("points", *names), lines, caption, f"{name}, other activations", "accuracies")
+    caption = (
+        f"{name}: not in the paper, chosen by validation. Below each accuracy stands how many "
+        "networks it was chosen from, and how many pairs of depth and weight variance these have. "
+        "Rows and columns differ in that, so small differences between them say little."
+    )
+    place = f"{name}, other activations"
+    return table(("points", *names), lines, caption, place, "accuracies others")
 
 
 def _count(tried: int, candidates: int | None, wanted: int) -> Html | None:

@@ -6,15 +6,17 @@ from pathlib import Path
 from nngp.errors import NothingMeasuredError
 from nngp.finite.gap import EXPERIMENT, Gaps, gaps, has_learned
 from nngp.paper.part import Claim, Figure, Part, Results
-from nngp.paper.searches import GAP_RUNS, SHARED, finished_trials
+from nngp.paper.shared.searches import GAP_RUNS, SHARED, finished_trials
+from nngp.paper.shared.words import sentence
 from nngp.paper.verdict import ClaimVerdict, share_word
-from nngp.paper.words import sentence
 
 CLAIM = Claim(
     title="generalisation gap against width",
     paper="Among networks that have learned all training labels, the widest generalise best.",
     look="Each dot is a network; the line joins the smallest gap of each width, and should fall.",
 )
+
+OPTIMISERS = {"adam": "Adam", "sgd": "plain gradient descent"}
 
 
 def read(results: Results) -> Gaps:
@@ -41,8 +43,19 @@ def finding(data: Gaps) -> str:
         ends = sorted({min(widths), max(widths)})
         smallest = [f"{best[name, width]:.3f} at width {width:,}" for width in ends]
         parts.append(f"{name}: smallest gap {' and '.join(smallest)}")
+    return sentence([*parts, _learned(data)])
+
+
+def _learned(data: Gaps) -> str:
+    """How many networks learned all labels, of how many, and by which optimiser."""
     tried = len(data.learned) + data.left_out
-    return sentence([*parts, f"{len(data.learned)} of {tried} networks learned all labels"])
+    own = Counter(one.optimiser for one in data.learned)
+    by = [f"{own[name]} of {count} by {OPTIMISERS[name]}" for name, count in data.tried.items()]
+    shares = f" ({', '.join(by)})" if by else ""
+    return (
+        f"{len(data.learned)} of {tried} networks learned all labels of {data.train:,} training "
+        f"points{shares}"
+    )
 
 
 def verdict(data: Gaps) -> ClaimVerdict:

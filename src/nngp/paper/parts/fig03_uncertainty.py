@@ -1,8 +1,8 @@
 """Figure 3: predicted and realised error with the largest training set."""
 
-from nngp.paper.left_out_scale import SCALE_RUNS
 from nngp.paper.part import Claim, Part, Results
-from nngp.paper.uncertainty import (
+from nngp.paper.shared.left_out_scale import SCALE_RUNS
+from nngp.paper.shared.uncertainty import (
     UNCERTAINTY_RUNS,
     Uncertainty,
     draw,

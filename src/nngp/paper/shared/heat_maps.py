@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nngp._arrays import Array, Mask
-from nngp.paper.critical import NO_LINE, Theory, read_theories
 from nngp.paper.grids.arrays import Grid, Grids
 from nngp.paper.grids.choice import Chosen, by_validation
 from nngp.paper.part import Axes, Figure, Results, Style
-from nngp.paper.propagation import Following, following
-from nngp.paper.words import sentence
+from nngp.paper.shared.critical import NO_LINE, Theory, read_theories
+from nngp.paper.shared.propagation import Following, following
+from nngp.paper.shared.words import sentence
 
 if TYPE_CHECKING:
     from matplotlib.colors import LogNorm
@@ -172,7 +172,8 @@ def draw_map(
         axes.plot(*data.theories[name].line_within(weights), **line_look())
     if one.best is not None:
         axes.plot(one.best.weight_var, one.best.bias_var, ls="none", clip_on=False, **STAR)
-    axes.set(xlim=weights[[0, -1]], ylim=biases[[0, -1]])
+    frame = next(iter(data.maps.values())).grid  # the other kind of noise may have wider cells
+    axes.set(xlim=_edges(frame.weight_vars)[[0, -1]], ylim=_edges(frame.bias_vars)[[0, -1]])
 
 
 def write_note(axes: Axes, text: str) -> None:

@@ -7,31 +7,23 @@ the residual and the variance are those of an observation, noise included.
 """
 
 from collections.abc import Callable
-from functools import lru_cache, partial
 
 import numpy as np
 
-from nngp.datasets import Split, split
+from nngp.datasets import Split
 from nngp.paper.experiment import Config, Experiment, network_of, result_of, rounded
 from nngp.paper.part import Results
-from nngp.paper.scope import ACTIVATIONS, Scope
+from nngp.paper.scope import Scope
+from nngp.paper.shared.one_network import network_study
 from nngp.posterior import condition
 from nngp.runs.study import Outcome, Study
 
 EXPERIMENT = "loo_scale"
-NETWORK = {"depth": 3, "weight_var": 2.0, "bias_var": 0.2}  # the paper's
 
 
 def scale_study(scope: Scope) -> Study:
-    """The paper's activations on each of the sizes, by size; the data are read once a size."""
-    load = lru_cache(maxsize=1)(partial(split, scope.dataset, data=scope.data))
-    configs = [
-        {"dataset": scope.dataset, "train": train, "activation": activation, **NETWORK}
-        for train in sorted(scope.sizes)
-        for activation in ACTIVATIONS
-        if activation in scope.activations
-    ]
-    return Study(EXPERIMENT, configs, partial(_work, load, scope.engine), load.cache_clear)
+    """The network of figures 3 and 8, its training points left out one at a time."""
+    return network_study(EXPERIMENT, scope, _work)
 
 
 SCALE_RUNS = Experiment(EXPERIMENT, scale_study)

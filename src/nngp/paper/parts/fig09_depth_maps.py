@@ -2,22 +2,22 @@
 
 from pathlib import Path
 
-from nngp.paper import heat_maps
-from nngp.paper.critical import CRITICAL_RUNS
 from nngp.paper.grids.arrays import no_grids
 from nngp.paper.grids.study import GRID_RUNS, RELATIVE_RUNS, shown_depths
-from nngp.paper.heat_maps import POINTS, HeatMaps, Maps, map_panels, read_heat_maps
 from nngp.paper.part import Claim, Figure, Part, Results
-from nngp.paper.propagation import (
-    chance,
+from nngp.paper.shared import heat_maps
+from nngp.paper.shared.critical import CRITICAL_RUNS
+from nngp.paper.shared.heat_maps import POINTS, HeatMaps, Maps, map_panels, read_heat_maps
+from nngp.paper.shared.propagation import (
+    chances,
     combined,
     correlations,
     no_line,
     noise_sentence,
     strength,
 )
+from nngp.paper.shared.words import percent
 from nngp.paper.verdict import ClaimVerdict, Word
-from nngp.paper.words import percent
 
 CLAIM = Claim(
     title="accuracy over the two variances at many depths",
@@ -58,12 +58,11 @@ def verdict(data: HeatMaps) -> ClaimVerdict:
         for name, kind, maps in rows
     ]
     lost = [_lost(data, maps) for _, maps in data.kinds]
-    size = next(iter(data.maps.values())).grid.networks
     depths = ", ".join(map(str, data.depths))
     return ClaimVerdict(
         combined(words),
         f"Rank correlation of accuracy and distance from the critical line at {depths} layers: "
-        f"{'; '.join(parts)} (chance: ±{chance(size):.2f}). At {data.depths[-1]} layers "
+        f"{'; '.join(parts)} (chance: {chances(lost)}). At {data.depths[-1]} layers "
         f"{noise_sentence(*lost, *[[]] * (2 - len(lost)))}.",
     )
 

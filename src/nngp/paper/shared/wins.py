@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from scipy.stats import binomtest
 
 from nngp.paper.published import published, published_row
-from nngp.paper.tables import AccuracyTable, Row
+from nngp.paper.shared.tables import AccuracyTable, Row
 from nngp.paper.verdict import ClaimVerdict, Word
 
 ERRORS = 2.0  # standard errors that a win needs

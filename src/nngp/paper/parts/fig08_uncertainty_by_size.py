@@ -1,9 +1,9 @@
 """Figure 8: predicted and realised error with fewer training points than in figure 3."""
 
 from nngp.errors import NothingMeasuredError
-from nngp.paper.left_out_scale import SCALE_RUNS
 from nngp.paper.part import Claim, Part, Results
-from nngp.paper.uncertainty import (
+from nngp.paper.shared.left_out_scale import SCALE_RUNS
+from nngp.paper.shared.uncertainty import (
     UNCERTAINTY_RUNS,
     Uncertainty,
     draw,

@@ -6,14 +6,15 @@ variance; it is negative if networks near the line do better. Beside it stands t
 networks that are not above chance.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import spearmanr
 
 from nngp._arrays import Array
-from nngp.paper.critical import Theory, critical_weight_var
 from nngp.paper.grids.arrays import Grid
+from nngp.paper.shared.critical import Theory, critical_weight_var
 from nngp.paper.verdict import ClaimVerdict, Word
 
 CLASSES = 10  # of every set of images
@@ -89,6 +90,12 @@ def correlations(found: list[Following]) -> str:
 def chance(networks: int) -> float:
     """The size that 95 of 100 rank correlations of unrelated numbers stay below."""
     return 1.96 / float(np.sqrt(max(networks - 1, 1)))
+
+
+def chances(kinds: Iterable[Sequence[Following]]) -> str:
+    """The chance of each kind of grids, in their order; once where all are the same."""
+    sizes = [found[0].networks for found in kinds if found]
+    return " and ".join(dict.fromkeys(f"±{chance(size):.2f}" for size in sizes))
 
 
 def no_line() -> ClaimVerdict:

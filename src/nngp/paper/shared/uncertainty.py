@@ -9,19 +9,19 @@ says little.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.datasets import Split, split
+from nngp.datasets import Split
 from nngp.paper.experiment import Config, Experiment, Result, network_of, rounded
-from nngp.paper.left_out_scale import NETWORK, read_scales
 from nngp.paper.part import Axes, Figure, Results, Style
 from nngp.paper.scope import ACTIVATIONS, Scope
+from nngp.paper.shared.left_out_scale import read_scales
+from nngp.paper.shared.one_network import network_study
+from nngp.paper.shared.words import by_size
 from nngp.paper.verdict import ClaimVerdict, Word, span
-from nngp.paper.words import by_size
 from nngp.posterior import condition
 from nngp.runs.study import Outcome, Study
 
@@ -33,23 +33,10 @@ MANY = 5000  # test points from which on there are enough
 
 
 def uncertainty_study(scope: Scope) -> Study:
-    """The paper's activations on each of the sizes, by size; the data are read once a size."""
-    load = lru_cache(maxsize=1)(partial(split, scope.dataset, data=scope.data))
+    """The network of figures 3 and 8, its errors on the test set in bins."""
     test = scope.images.test
-    configs = [
-        {
-            "dataset": scope.dataset,
-            "train": train,
-            "test": test,
-            "activation": activation,
-            **NETWORK,
-            "bin": BIN if test >= MANY else max(1, test // BINS),
-        }
-        for train in sorted(scope.sizes)
-        for activation in ACTIVATIONS
-        if activation in scope.activations
-    ]
-    return Study(EXPERIMENT, configs, partial(_work, load, scope.engine), load.cache_clear)
+    size = BIN if test >= MANY else max(1, test // BINS)
+    return network_study(EXPERIMENT, scope, _work, test=test, bin=size)
 
 
 UNCERTAINTY_RUNS = Experiment(EXPERIMENT, uncertainty_study)
@@ -285,7 +272,7 @@ def _name(figure: Figure, data: Uncertainty) -> None:
         look: Style = {"marker": "o", "mfc": "none", "mec": GREY, "ls": "", "ms": 5}
         handles.append(Line2D([], [], label="scaled by leave-one-out", **look))
     line = Line2D([], [], color=GREY, lw=1.0, ls="--", label="as large as expected")
-    columns = 4 if figure.get_figwidth() > NARROW else 2
+    columns = 4 if len(data.sizes) > 1 and figure.get_figwidth() > NARROW else 2
     figure.legend(
         handles=[*handles, line], loc="outside lower center", ncols=columns, frameon=False
     )

@@ -25,10 +25,12 @@ FINITE_RUNS, GAP_RUNS = Experiment(EXPERIMENT, extra=True), Experiment(GAP, extr
 
 @dataclass(frozen=True)
 class SearchSize:
-    """The widths of a random search, and its number of trials for each shape of network."""
+    """The widths of a random search, its number of trials for each shape of network, and the
+    training sets of figure 1: those of the scope, unless some are named."""
 
     widths: tuple[int, ...]
     trials: int
+    sizes: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,10 +105,11 @@ class SearchWorkload:
 
 
 def search_workload(experiment: str, scope: Scope, search: SearchSize) -> SearchWorkload:
-    """The networks of figure 1 ("finite") on all training sets, or those of figure 2 ("gap") on
+    """The networks of figure 1 ("finite") on their training sets, or those of figure 2 ("gap") on
     one."""
     if experiment == EXPERIMENT:
-        return SearchWorkload(experiment, scope, tuple(sorted(scope.sizes)), DEPTH, search)
+        sizes = tuple(sorted(search.sizes or scope.sizes))
+        return SearchWorkload(experiment, scope, sizes, DEPTH, search)
     few = max((size for size in scope.sizes if size <= GAP_POINTS), default=min(scope.sizes))
     return SearchWorkload(experiment, scope, (few,), GAP_DEPTH, search)
 

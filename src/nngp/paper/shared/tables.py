@@ -19,14 +19,14 @@ from nngp._files import replaced
 from nngp.errors import NothingMeasuredError
 from nngp.finite.cells import Found
 from nngp.paper.experiment import Config
-from nngp.paper.grids.candidates import candidates
+from nngp.paper.grids.candidates import Candidates, candidates
 from nngp.paper.grids.choice import Chosen, by_evidence, by_validation, highest
 from nngp.paper.grids.study import LARGEST_FULL_GRID
 from nngp.paper.part import Results
 from nngp.paper.published import Published, published_row
-from nngp.paper.searches import best_trial, finished_trials, is_of
-from nngp.paper.settings import EXPERIMENT as SETTING
-from nngp.paper.words import percent
+from nngp.paper.shared.searches import best_trial, finished_trials, is_of
+from nngp.paper.shared.settings import EXPERIMENT as SETTING
+from nngp.paper.shared.words import percent
 from nngp.runs import Run
 
 TOP = 25  # networks; how far apart the best are on test says what a choice among them is worth
@@ -62,6 +62,8 @@ class Row:
     wanted: int
     seconds: float
     devices: tuple[str, ...]
+    pairs: int = 0  # of depth and weight variance, with networks that were tried
+    margin: float | None = None  # of candidates: the bound on their error over the least, minus one
 
     @property
     def measured(self) -> bool:
@@ -242,7 +244,7 @@ def _row(
 ) -> Row:
     scope, own = results.scope, results.grids.of(train, activation)
     paper = published_row(scope.dataset, train, activation)
-    best = by_validation(own, TOP)
+    best, near = by_validation(own, TOP), _candidates(results, train, activation)
     accuracies = [one.test_accuracy for one in best]
     return Row(
         scope.dataset,
@@ -259,19 +261,21 @@ def _row(
         highest(own, "test_accuracy") if best else None,
         by_evidence(own),
         sum(grid.networks for grid in own),
-        _candidates(results, train, activation),
+        None if near is None else len(near.networks),
         results.grids.row_wanted(train, activation),
         sum(grid.seconds for grid in own),
         tuple(sorted({device for grid in own for device in grid.devices})),
+        sum(int(grid.tried.any(axis=1).sum()) for grid in own),
+        None if near is None else near.bound,
     )
 
 
-def _candidates(results: Results, train: int, activation: str) -> int | None:
+def _candidates(results: Results, train: int, activation: str) -> Candidates | None:
     """Networks that could be the best by the bound; None where all are tried, or none is known."""
     if train <= LARGEST_FULL_GRID:
         return None
     found = candidates(results.grids, train, activation)
-    return None if found is None or found.bound is None else len(found.networks)
+    return None if found is None or found.bound is None else found
 
 
 def _at(paper: Published | None, settings: Sequence[Run], kernel: str) -> Run | None:

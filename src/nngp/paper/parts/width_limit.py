@@ -27,10 +27,10 @@ from nngp.finite.mean_estimates import Estimate
 from nngp.finite.width_limit import LimitCurve, Power, WidthLimit, WidthPoint, measured
 from nngp.paper.experiment import Config, Experiment, Result, network_of, result_of, rounded
 from nngp.paper.part import Claim, Figure, Part, Results
-from nngp.paper.scope import ACTIVATIONS, Scope
-from nngp.paper.uncertainty import NETWORK
+from nngp.paper.scope import ACTIVATIONS, QUICK, Scope
+from nngp.paper.shared.one_network import NETWORK
+from nngp.paper.shared.words import percent, sentence
 from nngp.paper.verdict import ClaimVerdict, share_word
-from nngp.paper.words import percent, sentence
 from nngp.posterior import condition
 from nngp.runs import Run
 from nngp.runs.study import Outcome, Study
@@ -58,7 +58,7 @@ def study(
     scope: Scope, widths: Sequence[int] | None = None, networks: int | None = None, seed: int = 0
 ) -> Study:
     """A run for each width and activation of the paper, narrow ones first."""
-    quick = scope.dataset == "digits"
+    quick = scope.dataset == QUICK
     sizes = widths or (QUICK_WIDTHS if quick else WIDTHS)
     shared = {**_data(scope), **NETWORK, "noise_vars": list(NOISE_VARS), "members": MEMBERS}
     drawn = {"networks": networks or (QUICK_NETWORKS if quick else NETWORKS), "seed": seed}
@@ -255,4 +255,4 @@ def draw(data: WidthLimit, path: str | Path | None = None, /, *, narrow: bool = 
     return draw_width_limit(data, path, narrow=narrow)
 
 
-PART = Part(EXPERIMENT, CLAIM, (WIDTH_RUNS,), read, finding, verdict, draw)
+PART = Part(EXPERIMENT, CLAIM, (WIDTH_RUNS,), read, finding, verdict, draw, datasets=("mnist",))

@@ -2,17 +2,17 @@
 
 from nngp.paper.grids.study import GRID_RUNS
 from nngp.paper.part import Claim, Part, Results
-from nngp.paper.settings import SETTING_RUNS
-from nngp.paper.tables import AccuracyTable, finding, read_table
-from nngp.paper.wins import verdict
+from nngp.paper.shared.settings import SETTING_RUNS
+from nngp.paper.shared.tables import AccuracyTable, finding, read_table
+from nngp.paper.shared.wins import verdict
 
 CLAIM = Claim(
     title="all training sizes",
     paper="The same for every training size. As printed, the infinite network has the higher "
     "accuracy in 31 of 36 rows; the five others are MNIST, four of them with 100 to 500 images.",
     look="As Table 1, for every training size. Activations that the paper does not have follow in "
-    "a table of their own: up to 10,000 points, with every third value of both variances; silu "
-    "deeper than 5 layers only with weight variances up to 2.",
+    "a table of their own, up to 10,000 points, which says how many networks were tried. Silu "
+    "deeper than 5 layers has only weight variances up to 2.",
 )
 
 

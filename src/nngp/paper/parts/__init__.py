@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from nngp.paper import (
+from nngp.paper.part import AnyPart
+from nngp.paper.parts import (
     fig01_performance,
     fig02_gap,
     fig03_uncertainty,
@@ -17,7 +18,6 @@ from nngp.paper import (
     table2,
     width_limit,
 )
-from nngp.paper.part import AnyPart
 
 PARTS: tuple[AnyPart, ...] = (
     table1.PART,

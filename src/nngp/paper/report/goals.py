@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from scipy.stats import spearmanr
 
 from nngp.errors import NothingMeasuredError
-from nngp.paper import table2
 from nngp.paper.part import Results
+from nngp.paper.parts import table2
 from nngp.paper.scope import Scope
-from nngp.paper.settings import published_settings
-from nngp.paper.tables import Row, accuracy_of
-from nngp.paper.uncertainty import UncertaintyCurve, read_all_sizes
-from nngp.paper.words import percent
+from nngp.paper.shared.settings import published_settings
+from nngp.paper.shared.tables import Row, accuracy_of
+from nngp.paper.shared.uncertainty import UncertaintyCurve, read_all_sizes
+from nngp.paper.shared.words import percent
 
 LOOKUP_WITHIN = 0.3  # points
 LOOKUP_DATASETS = ("mnist",)  # which images of CIFAR-10 the authors trained on is not known

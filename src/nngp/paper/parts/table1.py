@@ -3,9 +3,9 @@
 from nngp.paper.grids.study import GRID_RUNS
 from nngp.paper.part import Claim, Part, Results
 from nngp.paper.scope import default_sizes
-from nngp.paper.settings import SETTING_RUNS
-from nngp.paper.tables import AccuracyTable, finding, read_table
-from nngp.paper.wins import verdict
+from nngp.paper.shared.settings import SETTING_RUNS
+from nngp.paper.shared.tables import AccuracyTable, finding, read_table
+from nngp.paper.shared.wins import verdict
 
 CLAIM = Claim(
     title="test accuracy of finite and infinite networks",
@@ -14,9 +14,10 @@ CLAIM = Claim(
     look="Infinite networks are chosen by validation, and by the evidence, from all that were "
     "tried. Accuracies are per cent; ± is the standard error that the size of the test set leaves. "
     "A setting is depth-weight variance-bias variance, with the width after the depth for finite "
-    "networks. With more than 10,000 training points only candidates are tried: networks that with "
-    "fewer points were as near to the best as the best of the next size has been. The last column "
-    "counts networks tried, candidates, and all.",
+    "networks. With more than 10,000 training points not all networks are tried. Candidates are "
+    "those that with fewer points were as near to the best as the best of the next size has been. "
+    "They are tried the best first, as many as there was time for. The last column counts networks "
+    "tried, candidates, and all.",
     beside="Beside the paper's networks stand ours: finite ones, the infinite one with the "
     "authors' look-up table and with the exact kernel at the paper's setting, and those chosen "
     "here. ▲ and ▼ are points above and below the paper's infinite network.",

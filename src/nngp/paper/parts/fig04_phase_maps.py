@@ -5,22 +5,22 @@ from pathlib import Path
 import numpy as np
 
 from nngp._arrays import Mask
-from nngp.paper import heat_maps
-from nngp.paper.critical import CRITICAL_RUNS, Theory, critical_weight_var
 from nngp.paper.grids.arrays import no_grids
 from nngp.paper.grids.study import GRID_RUNS, RELATIVE_RUNS, deep_one
-from nngp.paper.heat_maps import NARROW, POINTS, WIDTH, HeatMaps, read_heat_maps
 from nngp.paper.part import Axes, Claim, Figure, Part, Results
-from nngp.paper.propagation import (
-    chance,
+from nngp.paper.shared import heat_maps
+from nngp.paper.shared.critical import CRITICAL_RUNS, Theory, critical_weight_var
+from nngp.paper.shared.heat_maps import NARROW, POINTS, WIDTH, HeatMaps, read_heat_maps
+from nngp.paper.shared.propagation import (
+    chances,
     combined,
     correlations,
     no_line,
     noise_sentence,
     strength,
 )
+from nngp.paper.shared.words import percent
 from nngp.paper.verdict import ClaimVerdict
-from nngp.paper.words import percent
 
 CLAIM = Claim(
     title="accuracy over the two variances, and the phase diagram",
@@ -66,11 +66,11 @@ def verdict(data: HeatMaps) -> ClaimVerdict:
     names = ", ".join(data.activations)
     parts = [f"{kind}{' ' * bool(kind)}{correlations(some)}" for kind, some in found.items()]
     absolute, relative = [*found.values(), []][:2]
-    size = absolute[0].networks
     return ClaimVerdict(
         combined(words),
         f"Rank correlation of accuracy and distance from the critical line for {names}: "
-        f"{'; '.join(parts)} (chance: ±{chance(size):.2f}); {noise_sentence(absolute, relative)}.",
+        f"{'; '.join(parts)} (chance: {chances(found.values())}); "
+        f"{noise_sentence(absolute, relative)}.",
     )
 
 

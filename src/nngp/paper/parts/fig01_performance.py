@@ -24,9 +24,9 @@ from nngp.paper.grids.study import GRID_RUNS
 from nngp.paper.part import Axes, Claim, Figure, Part, Results, Style
 from nngp.paper.published import published_row
 from nngp.paper.scope import Scope
-from nngp.paper.searches import FINITE_RUNS, best_trial, finished_trials, is_of
+from nngp.paper.shared.searches import FINITE_RUNS, best_trial, finished_trials, is_of
+from nngp.paper.shared.words import percent, sentence
 from nngp.paper.verdict import ClaimVerdict, share_word
-from nngp.paper.words import percent, sentence
 from nngp.runs import Run
 
 if TYPE_CHECKING:
@@ -46,17 +46,31 @@ CLAIM = Claim(
 )
 
 
+LATE = 0.05  # of the steps that were allowed
+
+
 @dataclass(frozen=True)
 class Point:
     """Test scores of networks chosen by validation: accuracy by accuracy, mean squared error by
     error; `careless_mse` is the error of the one chosen by accuracy. `networks` counts those that
-    were chosen from. The paper's points have an accuracy only."""
+    were chosen from. Of trained networks, `best_step` is the later of the steps of the highest
+    accuracy and of the lowest error, and `steps` how many were allowed. The paper's points have an
+    accuracy only."""
 
     at: int  # training points, or width
     accuracy: float
     mse: float | None = None
     careless_mse: float | None = None
     networks: int | None = None
+    best_step: int | None = None
+    steps: int | None = None
+
+    @property
+    def late(self) -> bool:
+        """Whether the best step is among the last that were allowed."""
+        if self.best_step is None or self.steps is None:
+            return False
+        return self.best_step >= (1 - LATE) * self.steps
 
 
 Points = tuple[Point, ...]
@@ -170,7 +184,12 @@ def _finite(
     if best is None or lowest is None:
         return None
     scores, error = scores_of(best.best, "accuracy"), scores_of(lowest.best, "error")["test_mse"]
-    return Point(at, scores["test_accuracy"], error, scores["test_mse"], best.trials)
+    late = [best.result.get("best_step"), lowest.result.get("least_loss_step")]
+    steps = (
+        max((step for step in late if step is not None), default=None),
+        best.best.config["steps"],
+    )
+    return Point(at, scores["test_accuracy"], error, scores["test_mse"], best.trials, *steps)
 
 
 def _published(scope: Scope, activation: str, *, finite: bool) -> Points:
@@ -195,18 +214,60 @@ def _trained_longest(runs: Sequence[Run]) -> list[Run]:
 
 
 def finding(data: Performance) -> str:
-    """Infinite and finite networks on the largest training set, then which widths are nearer to the
-    infinite network."""
-    parts = [f"{curve.activation} {_compared(curve)}" for curve in data.curves]
+    """Infinite and finite networks on the largest training set, then the ratios of the two by
+    width, and what they were chosen from."""
+    sentences = [sentence([f"{curve.activation} {_compared(curve)}" for curve in data.curves])]
     for score in SCORES:
-        near, far, lines = nearer(data, score)
+        near, _, lines = nearer(data, score)
         if lines:
-            parts.append(
-                f"the {score.words.replace(chr(10), ' ')} of the widest network is nearer to that "
-                f"of the infinite one than the narrowest network's in {near} of {lines} cases, in "
-                f"the mean {far[0]:.2f} times it at the narrowest and {far[1]:.2f} at the widest"
+            words = score.words.replace("\n", " ").capitalize()
+            sentences.append(
+                f"{words}: in the mean {_by_width(data, score)} times that of the infinite "
+                f"network, and nearer to it at the largest width than at the smallest in {near} of "
+                f"{lines} cases."
             )
-    return sentence(parts)
+    return " ".join([*sentences, *_trained(data)])
+
+
+def mean_ratios(data: Performance, score: Criterion) -> dict[int, float]:
+    """Geometric means of the ratios of finite to infinite networks, by width."""
+    logs: dict[int, list[float]] = {}
+    for line in data.widths:
+        for point, ratio in zip(line.points, line.ratios(score), strict=True):
+            if math.isfinite(ratio):
+                logs.setdefault(point.at, []).append(math.log(ratio))
+    return {width: math.exp(float(np.mean(logs[width]))) for width in sorted(logs)}
+
+
+def _by_width(data: Performance, score: Criterion) -> str:
+    means = mean_ratios(data, score)
+    return ", ".join(f"{ratio:.2f} (width {width:,})" for width, ratio in means.items())
+
+
+def _trained(data: Performance) -> list[str]:
+    """From how many networks those of each width were chosen, and how many were at their best when
+    training had to end."""
+    points = [point for line in data.widths for point in line.points]
+    if not points:
+        return []
+    counts: dict[int, list[int]] = {}
+    for point in points:
+        counts.setdefault(point.at, []).append(point.networks or 0)
+    chosen = ", ".join(f"{_span(counts[width])} (width {width:,})" for width in sorted(counts))
+    parts = [f"On each training set these are the best of so many trained networks: {chosen}."]
+    steps = [point.steps for point in points if point.steps and point.best_step is not None]
+    if len(steps) == len(points):
+        late = sum(point.late for point in points)
+        parts.append(
+            f"{late} of {len(points)} had the highest accuracy or the lowest error within the last "
+            f"{LATE:.0%} of the {_span(steps)} steps that were allowed."
+        )
+    return parts
+
+
+def _span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def nearer(data: Performance, score: Criterion) -> tuple[int, tuple[float, float], int]:
@@ -416,9 +477,7 @@ def _title(data: Performance, *, narrow: bool) -> str:
 
 
 def _range(points: Sequence[Point]) -> str:
-    counts = [point.networks for point in points if point.networks is not None]
-    low, high = min(counts), max(counts)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return _span([point.networks for point in points if point.networks is not None])
 
 
 def _legend(data: Performance, looks: Looks) -> list["Line2D"]:

@@ -1,0 +1,1 @@
+"""What several parts use: runs, reading, judging and drawing."""
