@@ -12,8 +12,8 @@ import argparse
 import time
 from pathlib import Path
 
-from nngp.paper import width_limit
 from nngp.paper.part import Results
+from nngp.paper.parts import width_limit
 from nngp.paper.scope import ACTIVATIONS, Scope
 from nngp.runs import RunStore, unpacked
 from nngp.runs.study import carry_out

@@ -22,10 +22,24 @@ from typing import TYPE_CHECKING
 from nngp import errors
 from nngp._lazy import lazy_attributes
 from nngp.architecture import (
+    NTK,
+    Act,
     Activation,
     Architecture,
+    Chain,
+    Concat,
+    Dense,
+    Dropout,
+    Flow,
+    LayerNorm,
+    Network,
+    Product,
+    Repeat,
+    Residual,
+    Sum,
     activation_names,
     leaky_relu,
+    network_from_dict,
 )
 from nngp.covariance import LookupTable, layer_covariance, layer_derivatives
 from nngp.curve import AngularCurve, compile_curve, compile_curves
@@ -58,11 +72,21 @@ from nngp.gram import (
     jax_kernel,
     kernel,
     kernel_diag,
+    kernels,
     normalize,
     plan_kernel,
 )
 from nngp.linsolve import CG
-from nngp.posterior import Posterior, Sweep, condition, forecast, sample_prior
+from nngp.posterior import (
+    Posterior,
+    Sweep,
+    Trained,
+    condition,
+    forecast,
+    max_learning_rate,
+    sample_prior,
+    trained,
+)
 
 if TYPE_CHECKING:
     from nngp import (
@@ -84,25 +108,34 @@ StoreError = TileStoreError  # its name before errors of run stores had a class 
 
 __all__ = [
     "CG",
+    "NTK",
+    "Act",
     "Activation",
     "ActivationError",
     "AngularCurve",
     "Architecture",
+    "Chain",
     "CheckpointWarning",
     "ClusterError",
     "ColumnWarning",
+    "Concat",
     "ConstantKernelWarning",
     "DaskEngine",
+    "Dense",
+    "Dropout",
     "DuplicateRowsWarning",
     "ExtrapolationWarning",
     "FewDataWarning",
     "FiniteNetwork",
+    "Flow",
     "KernelPlan",
+    "LayerNorm",
     "LookupTable",
     "ModelFileError",
     "NNGPClassifier",
     "NNGPKernel",
     "NNGPRegressor",
+    "Network",
     "NeverPredictedWarning",
     "NoFactorError",
     "NoLimitError",
@@ -111,13 +144,18 @@ __all__ = [
     "NotPositiveDefiniteError",
     "NothingMeasuredError",
     "Posterior",
+    "Product",
+    "Repeat",
+    "Residual",
     "RunStore",
     "RunStoreError",
     "RunStoreWarning",
     "StoreError",
+    "Sum",
     "Sweep",
     "TileStoreError",
     "ToleranceWarning",
+    "Trained",
     "TreesWarning",
     "VarianceError",
     "__version__",
@@ -132,10 +170,13 @@ __all__ = [
     "jax_kernel",
     "kernel",
     "kernel_diag",
+    "kernels",
     "layer_covariance",
     "layer_derivatives",
     "leaky_relu",
     "load",
+    "max_learning_rate",
+    "network_from_dict",
     "normalize",
     "paper",
     "plan_kernel",
@@ -143,6 +184,7 @@ __all__ = [
     "regimes",
     "runs",
     "sample_prior",
+    "trained",
 ]
 
 _LAZY = {

@@ -71,6 +71,12 @@ def as_real(value: object, name: str) -> float:
     return float(value)
 
 
+def shortest(value: float) -> str:
+    """The number in the fewest digits that give it back: 2.0 is 2."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
 def whole_number(name: str, value: object, least: int = 1) -> int:
     """A whole number of at least `least`; ValueError for anything else, True and 1.0 included."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:

@@ -310,3 +310,56 @@ def test_a_network_brings_its_own_variances():
 def test_data_that_cannot_be(change, said):
     with pytest.raises(ValueError, match=said):
         train(NETWORK, replace(DATA, **change), Recipe())
+
+
+def shape(*dropout):
+    """Residual, layer norm, units side by side and, where it is asked for, dropout."""
+    dense = nngp.Dense(1.6, 0.1)
+    inside = nngp.LayerNorm(), nngp.Act("tanh"), *dropout, dense
+    joined = nngp.Concat(nngp.Act("relu"), nngp.Chain())
+    net = nngp.Chain(dense, nngp.Residual(*inside), joined, dense)
+    return nngp.FiniteNetwork(net, 8, 3)
+
+
+def test_other_shapes_descend_on_the_loss():
+    """A step of plain descent is the gradient: its product with a direction is the slope there."""
+    network = shape()
+    plan = Plan(steps=1, interval=1, optimiser="sgd")
+    recipe = Recipe(0.1, 0.0, 1.6, 0.1, batch_size=60, seed=2)
+    start = [
+        {name: np.asarray(part, float) for name, part in layer.items()}
+        for layer in started(program_shape(network, DATA, plan, 60), recipe)
+    ]
+    moved = train(network, DATA, recipe, plan).weights
+    rng = np.random.default_rng(0)
+    way = [{name: rng.standard_normal(part.shape) for name, part in one.items()} for one in start]
+
+    def loss(t):
+        at = [{k: one[k] + t * go[k] for k in one} for one, go in zip(start, way, strict=True)]
+        return np.mean((network.forward(at, DATA.X) - DATA.targets(DATA.labels)) ** 2)
+
+    slope = sum(
+        np.sum((one[k] - new[k]) / 0.1 * go[k])
+        for one, new, go in zip(start, moved, way, strict=True)
+        for k in one
+    )
+    assert slope == pytest.approx((loss(1e-4) - loss(-1e-4)) / 2e-4, rel=1e-3)
+
+
+def test_dropout_is_for_steps_and_not_for_scores():
+    network = shape(nngp.Dropout(0.8))
+    still = Recipe(1e-12, batch_size=60, seed=3)  # the weights stay as they are
+    curve = train(network, DATA, still, Plan(steps=4, interval=2)).curve
+    assert len(set(curve["train_loss"])) == 2
+    assert len(set(curve["loss"])) == 1
+    trained = train(network, DATA, Recipe(0.01), Plan(steps=200, interval=20))
+    outputs = network.forward(trained.weights, DATA.X_test)
+    assert trained.test_accuracy == np.mean(outputs.argmax(axis=1) == DATA.labels_test)
+    assert trained.test_accuracy > 0.8
+
+
+def test_shapes_of_several_variances_need_them_in_the_recipe():
+    net = nngp.FiniteNetwork(nngp.Chain(nngp.Dense(1.0), nngp.Act("relu"), nngp.Dense(2.0)), 8, 3)
+    with pytest.raises(ValueError, match="give them in the recipe"):
+        train(net, DATA)
+    assert train(net, DATA, Recipe(weight_var=1.5, bias_var=0.1), Plan(steps=20, interval=20))

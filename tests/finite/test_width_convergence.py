@@ -167,3 +167,35 @@ def test_what_is_exact_at_every_width_does_not_converge():
 def test_networks_that_have_died_out_are_said():
     with pytest.raises(ValueError, match="networks of width 1 have died out"):
         convergence(nngp.Architecture(20, "relu", 2.0, 0.0), three_inputs(), (1, 2), networks=20)
+
+
+def test_other_shapes_converge_in_every_affine_map():
+    """Those that read inputs are exact, and the output is one more kernel if it is a sum."""
+    block = nngp.Chain(nngp.Dense(2.0), nngp.Act("relu"), nngp.Dense(1.0))
+    net = nngp.Sum(block, nngp.Dense(0.5))
+    found = convergence(net, X, (8, 64), 200, seed=1)
+    K = plain_kernel(X, X, 1, 2.0, 0.0) / 2  # of the block
+    np.testing.assert_allclose(found.exact[0], K / 9.0, rtol=1e-10)
+    np.testing.assert_allclose(found.exact[1], (K + 0.5 * X @ X.T / 2) / 13.5, rtol=1e-10)
+    assert found.error.shape == (2, 2)
+    expected = np.sqrt(second_moment(64, 1) - 1) * np.array([1, 9 / 13.5])
+    np.testing.assert_allclose(found.spread[1, :, 0, 0], expected, rtol=0.25)
+    assert np.all(np.abs(found.slope + 0.5) < 4 * found.slope_error + 0.05)
+    assert np.var(found.outputs[1]) == pytest.approx(1.0, abs=0.4)
+
+
+def test_tangent_kernels_converge():
+    """At one input of one hidden layer Θ = k + 2 |g|², with k as above, and |g|² the mean of 2 v²
+    over all units, in which units below zero count as 0."""
+    found = convergence(nngp.NTK(ONE_LAYER), [[1.0]], (8, 64), 400, seed=1)
+    assert found.exact.shape == (1, 1, 1)
+    assert found.mean.shape == (2, 1, 1, 1)
+    doubt = found.spread / np.sqrt(400)
+    assert np.all(np.abs(found.mean - found.exact) < 4 * doubt)
+    # Var k = 4 (5 / width), Var 2 |g|² = 16 (3/2 - 1/4) / width, their covariance is
+    # 8 (1 - 1/2) / width; and Θ = 4.
+    expected = np.sqrt((20 + 20 + 2 * 4) / np.array([8, 64])) / 4
+    np.testing.assert_allclose(found.spread.ravel(), expected, rtol=0.2)
+    assert abs(found.slope[0] + 0.5) < 4 * found.slope_error[0] + 0.03
+    with pytest.raises(nngp.ActivationError, match="jumps, so its gradient"):
+        convergence(nngp.NTK(nngp.Architecture(1, "sign")), X, (4, 8), 20)

@@ -211,9 +211,13 @@ def test_zero_input_without_bias_is_the_same_by_every_way():
 
 
 def test_something_that_is_no_architecture():
-    with pytest.raises(TypeError, match=r"must be an nngp\.Architecture, got str"):
+    with pytest.raises(
+        TypeError, match=r"must be an nngp\.Architecture or another network, got str"
+    ):
         nngp.kernel("relu", EQUAL)
-    with pytest.raises(TypeError, match=r"must be an nngp\.Architecture, got str"):
+    with pytest.raises(
+        TypeError, match=r"must be an nngp\.Architecture or another network, got str"
+    ):
         nngp.kernel_diag("relu", EQUAL)
 
 
@@ -327,3 +331,29 @@ def test_a_variance_past_float64_in_the_first_layer(depth, equal):
     X = 1e10 * (nngp.normalize(X) if equal else X)
     with pytest.raises(nngp.VarianceError, match="the variance of layer 0 is inf"):
         nngp.kernel(nngp.Architecture(depth, "relu", 1e308, 0.0), X)
+
+
+def several():
+    block = nngp.Residual(nngp.Act("erf"), nngp.Dense(0.5, 0.1))
+    deep = nngp.Chain(nngp.Dense(1.2, 0.1), nngp.Repeat(block, 4), nngp.Dropout(0.8), nngp.Dense())
+    return [deep, nngp.NTK(deep), nngp.Architecture(2, "tanh", 1.5, 0.1)]
+
+
+@pytest.mark.parametrize("norms", ["equal", "different"])
+def test_several_kernels_at_once_are_those_of_one_at_a_time(norms):
+    X = np.random.default_rng(0).normal(size=(700, 5))  # more than a tile
+    X[1] = X[0]
+    X = nngp.normalize(X) if norms == "equal" else X[:40]
+    for other in (None, X[::-7]):
+        found = nngp.kernels(several(), X, other)
+        for net, K in zip(several(), found, strict=True):
+            np.testing.assert_array_equal(K, nngp.kernel(net, X, other))
+
+
+def test_kernels_takes_a_list():
+    net = nngp.Architecture(1)
+    for wrong in (net, [], "relu"):
+        with pytest.raises(TypeError, match=r"takes a list of networks|must be an nngp\.Arch"):
+            nngp.kernels(wrong, np.eye(3))
+    with pytest.raises(TypeError, match=r"must be an nngp\.Architecture"):
+        nngp.kernels([net, 3], np.eye(3))

@@ -27,8 +27,8 @@ ENTRY = re.compile(
 # Methods that have no underscore since other parts of the package call them.
 INTERNAL = {
     "AngularCurve": {"sensitivities"},
-    "Architecture": {"affine_maps", "if_deep", "values"},
-    "FiniteNetwork": {"prior"},
+    "Architecture": {"if_deep", "nodes", "outline", "values"},
+    "FiniteNetwork": {"prior", "layout", "check_differentiable"},
     "NNGPClassifier": {"save"},  # stands with NNGPRegressor
 }
 METHODS = [
@@ -43,6 +43,7 @@ METHODS = [
     "Posterior",
     "RunStore",
     "Sweep",
+    "Trained",
 ]
 
 

@@ -23,7 +23,7 @@ from nngp.linsolve import (
 )
 from nngp.linsolve.cg.gradients import conjugate_gradients
 from nngp.linsolve.cg.nystrom import Nystrom, factor_landmarks
-from nngp.linsolve.cg.product import Product
+from nngp.linsolve.cg.product import KernelProduct
 from nngp.linsolve.cg.single import SingleFactor
 from nngp.linsolve.tiling import cut
 
@@ -89,7 +89,7 @@ def iteration_for(engine, K, noise, room=np.inf, progress=no_progress, **options
 @pytest.mark.parametrize("room", [0, 8 * 7 * 7 * 20, np.inf])
 def test_a_product_is_that_of_the_whole_matrix(engine, room):
     K, V = smooth(), vectors(3)
-    product = Product(blocks_for(engine, K), cut(N, 7), room)
+    product = KernelProduct(blocks_for(engine, K), cut(N, 7), room)
     with engine.run() as run:
         product.keep(run)
         computed = product.blocks.asked

@@ -185,14 +185,16 @@ def test_without_a_factor_there_is_no_evidence():
 
 def test_a_matrix_that_is_not_positive_definite_climbs_the_ladder(monkeypatch):
     """K less a little: no network has such a kernel, rounding may."""
-    from nngp.linsolve.cg.product import Product
+    from nngp.linsolve.cg.product import KernelProduct
 
     images, targets = digits(200)
     solver = nngp.CG(rank=20, preconditioner="nystrom")
     smallest = np.linalg.eigvalsh(nngp.kernel(NETS["relu"], images))[0]
     scale = nngp.condition(NETS["relu"], images, targets).report.scale
-    less, times = 2 * smallest / scale, Product.__call__
-    monkeypatch.setattr(Product, "__call__", lambda self, run, V: times(self, run, V) - less * V)
+    less, times = 2 * smallest / scale, KernelProduct.__call__
+    monkeypatch.setattr(
+        KernelProduct, "__call__", lambda self, run, V: times(self, run, V) - less * V
+    )
     with pytest.warns(nngp.NoiseWarning, match="not positive definite"):
         posterior = nngp.condition(
             NETS["relu"], images, targets, noise_var=1e-6, solver=solver, engine="cpu"
@@ -202,12 +204,12 @@ def test_a_matrix_that_is_not_positive_definite_climbs_the_ladder(monkeypatch):
 
 
 def test_a_variance_that_cannot_be_had_says_why(monkeypatch):
-    from nngp.linsolve.cg.product import Product
+    from nngp.linsolve.cg.product import KernelProduct
 
     images, targets = digits(200)
     solver = nngp.CG(rank=20, preconditioner="nystrom")
     posterior = nngp.condition(NETS["relu"], images, targets, noise_var=1e-3, solver=solver)
-    monkeypatch.setattr(Product, "__call__", lambda self, run, V: -V)
+    monkeypatch.setattr(KernelProduct, "__call__", lambda self, run, V: -V)
     with pytest.raises(nngp.NotPositiveDefiniteError, match="pass a larger noise_var") as caught:
         posterior.variance(images[:3])
     assert caught.value.noise_var == 1e-3

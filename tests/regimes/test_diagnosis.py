@@ -117,7 +117,7 @@ def test_a_constant_activation_is_reported(depth, height):
 NET = nngp.Architecture(1)
 BAD = [
     (lambda: regimes.trainable_depth(nngp.Architecture(1, "relu", [1.0, 2.0], 0.1)), "one weight"),
-    (lambda: regimes.diagnose(nngp.Architecture(1, "relu", 1.0, [0.1, 0.2])), "one weight_var"),
+    (lambda: regimes.trainable_depth(nngp.Dense(1.0)), "known for an nngp.Architecture"),
     (lambda: regimes.diagnose(nngp.Architecture(3, "tanh", 1e70, 0.1)), r"between 0 and 1e\+30"),
     (lambda: regimes.trainable_depth(nngp.Architecture(3, "tanh", 1e70)), r"between 0 and 1e\+30"),
     (lambda: regimes.diagnose("tanh"), "must be an nngp.Architecture"),

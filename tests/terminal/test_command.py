@@ -162,6 +162,32 @@ def test_kernel(run):
     assert json.loads(out)["method"] == "curve"
 
 
+def test_kernel_of_a_network_in_a_file(run):
+    X = nngp.normalize(np.random.default_rng(0).standard_normal((5, 3)))
+    np.savetxt("points.csv", X, delimiter=",", header="a,b,c", comments="")
+    block = nngp.Residual(nngp.Act("relu"), nngp.Dense(1.0))
+    net = nngp.Chain(nngp.Dense(2.0, 0.1), nngp.Repeat(block, 3))
+    Path("net.json").write_text(json.dumps(net.as_dict()))
+    assert run("kernel points.csv --normalize --network net.json -o K.npy")[0] == 0
+    np.testing.assert_allclose(np.load("K.npy"), nngp.kernel(net, nngp.normalize(X)), rtol=1e-12)
+    assert run("kernel points.csv --normalize --network net.json --ntk -o K.npy")[0] == 0
+    expected = nngp.kernel(nngp.NTK(net), nngp.normalize(X))
+    np.testing.assert_allclose(np.load("K.npy"), expected, rtol=1e-12)
+    _, out, _ = run("kernel points.csv --normalize --depth 2 --ntk --json")
+    assert json.loads(out)["network"].startswith("NTK(Architecture(depth=2")
+    code, _, err = run("kernel points.csv --network net.json --depth 2")
+    assert code == 2
+    assert "leave --depth out" in err
+    for text, message in {"{}": "describes no network", '{"part": "act"}': "lacks"}.items():
+        Path("bad.json").write_text(text)
+        code, _, err = run("kernel points.csv --network bad.json")
+        assert code == 3
+        assert message in err
+    code, _, err = run("kernel points.csv --network none.json")
+    assert code == 3
+    assert "there is no file none.json" in err
+
+
 @pytest.fixture
 def coarse(monkeypatch):
     """Pictures of phases on a grid that is quick to compute."""

@@ -139,7 +139,7 @@ WORK = {  # a function that every command calls, to fail in
     "finite": ("nngp.terminal.finite.split", "finite"),
     "gap": ("nngp.terminal.finite.split", "gap"),
     "reproduce": ("nngp.terminal.reproduce.RunStore", "reproduce fig7"),
-    "report": ("nngp.terminal.report.unpacked", "report runs.db"),
+    "report": ("nngp.terminal.report.merged", "report runs.db"),
     "datasets": ("nngp.terminal.datasets.where", "datasets"),
     "demo": ("nngp.terminal.demo.load_diabetes", "demo"),
 }

@@ -71,7 +71,7 @@ def test_a_budget_stops_the_work_and_says_what_is_left(run):
 def test_memory_is_asked_for_only_where_a_kernel_is_factored(run, monkeypatch):
     """Draws from the prior fit on any machine, whatever the data set's size."""
     from nngp.linsolve import CpuEngine
-    from nngp.paper import fig05_prior as prior
+    from nngp.paper.parts import fig05_prior as prior
 
     monkeypatch.setattr(CpuEngine, "free_memory", lambda self: 1)
     monkeypatch.setattr(prior, "CONFIG", {**prior.CONFIG, "points": 5, "draws": 1})
@@ -83,7 +83,7 @@ def test_memory_is_asked_for_only_where_a_kernel_is_factored(run, monkeypatch):
 
 
 def test_an_interruption_keeps_what_is_done(run, monkeypatch):
-    from nngp.paper import uncertainty
+    from nngp.paper.shared import uncertainty
 
     real, calls = uncertainty.condition, []
 
@@ -135,9 +135,9 @@ def test_large_sets_alone_have_no_grid_and_it_is_said(run, monkeypatch):
 
 def test_all_ends_in_a_report(run, monkeypatch):
     """Nothing is done here; parts without data say so, and the report knows of one run."""
-    from nngp.paper import fig05_prior
+    from nngp.paper.parts import fig05_prior
     from nngp.paper.scope import Scope
-    from nngp.paper.uncertainty import uncertainty_study
+    from nngp.paper.shared.uncertainty import uncertainty_study
     from nngp.runs import RunStore
 
     bins = {"predicted": [0.1, 0.2], "realised": [0.1, 0.2], **UNCERTAINTY}
@@ -213,17 +213,26 @@ def test_what_cannot_be_is_said_and_nothing_is_left_behind(run, words, said):
 
 def test_digits_are_a_quick_look_and_others_the_papers_grid():
     pytest.importorskip("typer")
+    from nngp.paper.shared.searches import SearchSize
     from nngp.terminal.options import ReproduceOptions
     from nngp.terminal.request import request_of
 
+    def request(dataset, **more):
+        given = {"parts": ["fig1"], "dataset": dataset, "activations": "relu", **more}
+        return request_of(ReproduceOptions(**given, engine="cpu"))
+
     def scope(dataset, grid=None):
-        given = {"parts": ["fig1"], "dataset": dataset, "activations": "relu", "grid": grid}
-        return request_of(ReproduceOptions(**given, engine="cpu")).scope
+        return request(dataset, grid=grid).scope
 
     assert (scope("digits").grid, scope("digits").depths) == (10, (1, 3, 10, 50))
     assert (scope("mnist").grid, len(scope("mnist").depths)) == (30, 9)
     assert scope("mnist").sizes[-1] == 50_000
+    assert [scope("digits", grid).relative.grid for grid in (None, 4)] == [5, 4]
+    assert scope("mnist").relative == scope("mnist")
     assert scope("digits", 4).grid == 4
+    assert request("digits").finite == SearchSize((16, 32, 64), 6, sizes=(100, 1000))
+    assert request("digits", sizes="50,100,200").finite.sizes == (50, 100, 200)
+    assert request("mnist").finite.sizes == scope("mnist").sizes
 
 
 class Clock:

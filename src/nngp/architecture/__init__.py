@@ -1,4 +1,4 @@
-"""Stage 1, the network: depth, activation, weight and bias variance. Holds no data."""
+"""Stage 1, the network: its layers, their activations and variances. Holds no data."""
 
 from nngp.architecture.activation import (
     Activation,
@@ -10,14 +10,46 @@ from nngp.architecture.activation import (
     spec_of,
 )
 from nngp.architecture.architecture import Architecture
+from nngp.architecture.flow import Flow
+from nngp.architecture.network import Network
+from nngp.architecture.parts import (
+    Act,
+    Chain,
+    Concat,
+    Dense,
+    Dropout,
+    LayerNorm,
+    NetworkPart,
+    Product,
+    Repeat,
+    Residual,
+    Sum,
+)
+from nngp.architecture.saved import network_from_dict
+from nngp.architecture.tangent import NTK
 
 __all__ = [
+    "NTK",
+    "Act",
     "Activation",
     "ActivationLike",
     "Architecture",
+    "Chain",
+    "Concat",
+    "Dense",
+    "Dropout",
+    "Flow",
+    "LayerNorm",
+    "Network",
+    "NetworkPart",
+    "Product",
+    "Repeat",
+    "Residual",
+    "Sum",
     "activation_names",
     "as_activation",
     "from_spec",
     "leaky_relu",
+    "network_from_dict",
     "spec_of",
 ]

@@ -8,7 +8,7 @@ called "relu" is never taken for the built-in one.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -199,13 +199,25 @@ def leaky_relu(slope: float = 0.01) -> Activation:
     return _leaky_relu(slope)
 
 
-@lru_cache
+@cache  # without a limit: two of one slope are equal only if they are one
 def _leaky_relu(slope: float) -> Activation:
     def fn(x: Floats) -> Floats:
         return _namespace(x).where(x > 0, x, slope * x)
 
     name = f"leaky_relu({slope:g})"
     return _known(Activation(fn, name, (0.0,)), ("leaky_relu", slope), (leaky_relu, (slope,)))
+
+
+@cache
+def leaky_step(slope: float) -> Activation:
+    """The derivative of leaky ReLU: 1 where positive, slope where negative."""
+
+    def fn(x: Floats) -> Floats:
+        xp = _namespace(x)
+        return 0.5 * (1 + slope) + 0.5 * (1 - slope) * xp.sign(x)
+
+    name = f"leaky_step({slope:g})"
+    return _known(Activation(fn, name, (0.0,)), ("leaky_step", slope), (leaky_step, (slope,)))
 
 
 def _known(activation: Activation, closed_form: ClosedFormKey | None, origin: Origin) -> Activation:

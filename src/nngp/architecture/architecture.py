@@ -5,7 +5,7 @@ Takes numbers and an activation; gives a frozen, hashable `Architecture` that ho
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import count, repeat
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,13 +19,17 @@ from nngp.architecture.activation import (
     from_spec,
     spec_of,
 )
+from nngp.architecture.graph import INPUT, Affine, Node, Nonlinearity
+from nngp.architecture.network import Network, activation_identity
+from nngp.architecture.outline import Outline, repeated
+from nngp.architecture.parts import Act, Chain, Dense
 
 Variance = float | tuple[float, ...]  # of all layers, or of each
 
 
 @dataclass(frozen=True)
-class Architecture:
-    """A fully connected network of infinite width.
+class Architecture(Network):
+    """A fully connected network of infinite width: the paper's chain of equal layers.
 
     Weights of layer l are drawn with variance weight_var / fan-in and biases with bias_var
     (paper, sec. 2.1). `depth` counts hidden layers, that is nonlinearities; depth 0 is the
@@ -74,11 +78,43 @@ class Architecture:
         """Whether the depth is infinite."""
         return self.depth == np.inf
 
-    def affine_maps(self) -> Iterator[tuple[float, float]]:
-        """Yield weight_var and bias_var of each affine map, input first, for ever if infinite."""
-        if self.is_infinite:
-            return repeat((self.weight_var, self.bias_var))  # type: ignore[arg-type]
-        return zip(self.weight_vars, self.bias_vars, strict=True)
+    def nodes(self) -> Iterator[Node]:
+        """Affine maps with nonlinearities between them, for ever if infinite."""
+        numbers = (
+            repeat((self.weight_var, self.bias_var))
+            if self.is_infinite
+            else zip(self.weight_vars, self.bias_vars, strict=True)
+        )
+        for layer, (weight, bias) in zip(count(), numbers):
+            if layer:
+                yield Nonlinearity(2 * layer - 1, self.activation)
+            yield Affine(2 * layer or INPUT, weight, bias)  # type: ignore[arg-type]
+
+    @property
+    def chain(self) -> Chain:
+        """The same network spelled out; its kernel is the same to the bit.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> nngp.Architecture(1, "relu", 2.0, 0.1).chain
+        Chain(Dense(2, 0.1), Act('relu'), Dense(2, 0.1))
+        """
+        maps = [Dense(*both) for both in zip(self.weight_vars, self.bias_vars, strict=True)]
+        layers = [part for one in maps[1:] for part in (Act(self.activation), one)]
+        return Chain(maps[0], *layers)
+
+    def outline(self) -> Outline:
+        if isinstance(self.weight_var, tuple) or isinstance(self.bias_var, tuple):
+            return self.chain.outline()
+        affine = Dense(self.weight_var, self.bias_var)
+        layer = Chain(Act(self.activation), affine)
+        return affine.outline() + repeated(layer.outline(), self.depth)
+
+    @property
+    def activations(self) -> tuple[Activation, ...]:
+        """Its activation, at depth 0 too."""
+        return (self.activation,)
 
     @property
     def weight_vars(self) -> tuple[float, ...]:
@@ -89,10 +125,6 @@ class Architecture:
     def bias_vars(self) -> tuple[float, ...]:
         """bias_var of each of the depth + 1 affine maps, input first."""
         return _per_layer(self.bias_var, self.depth)
-
-    def if_deep(self, words: str) -> str:
-        """Words for a message, where there are layers to spare: empty at depth 0 and 1."""
-        return words if self.depth > 1 else ""
 
     def truncated(self, depth: int) -> "Architecture":
         """The network of the first `depth` hidden layers; the next affine map is its output.
@@ -129,20 +161,8 @@ class Architecture:
 
     @property
     def values(self) -> list[Any]:
-        """Values that identify the network, for a digest.
-
-        A built-in activation is identified by its name, a user's function by its name, its kinks
-        and its values on a wide grid.
-        """
-        phi = self.activation
-        identity: Any
-        try:
-            identity = spec_of(phi)
-        except ValueError:
-            far = np.geomspace(1e-12, 1e12, 4001)
-            grid = np.concatenate([np.linspace(-30.0, 30.0, 6001), far, -far])
-            with np.errstate(all="ignore"):
-                identity = [phi.name, list(phi.kinks), np.asarray(phi.fn(grid), dtype=np.float64)]
+        """Values that identify the network, for a digest."""
+        identity = activation_identity(self.activation)
         return [identity, float(self.depth), list(self.weight_vars), list(self.bias_vars)]
 
     @classmethod

@@ -13,12 +13,14 @@ Method                                                                    file
   - by quadrature in rotated coordinates, where neither converges         quadrature, pair
   - by whichever meets the tolerance, with its error                      numeric
 - deficits F(1) - F(c) at one variance, which the curve composes          layer, fitted_layer
+- the same of phi' instead of phi, for the tangent kernel                 derivative
 - the paper's table and bilinear interpolation                            lookup
 - differentiable functions for JAX                                        differentiable
 `select` chooses among them for `layer_covariance` and `layer_derivatives`.
 """
 
 from nngp.covariance.closed_form import closed_form
+from nngp.covariance.derivative import derivative_at_zero, derivative_layer, derivative_of
 from nngp.covariance.form import ClosedForm
 from nngp.covariance.layer import Layer, both_sides, layer_at
 from nngp.covariance.lookup import LookupTable, default_table
@@ -35,6 +37,9 @@ __all__ = [
     "both_sides",
     "closed_form",
     "default_table",
+    "derivative_at_zero",
+    "derivative_layer",
+    "derivative_of",
     "derivatives",
     "layer_at",
     "layer_covariance",

@@ -20,6 +20,7 @@ _FORMS: dict[str, Callable[[float], ClosedForm]] = {
     "leaky_relu": leaky_relu_form,
     "step": lambda _: sign_form(0.5, 0.5),
     "sign": lambda _: sign_form(0.0, 1.0),
+    "leaky_step": lambda slope: sign_form(0.5 * (1 + slope), 0.5 * (1 - slope)),
     "erf": lambda _: erf_form(),
     "gelu": lambda _: gelu_form(),
     "sin": lambda _: sine_form(odd=True),

@@ -11,6 +11,7 @@ kink lines if it is not.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import jax
@@ -21,6 +22,7 @@ from nngp._arrays import Array, DeviceArray
 from nngp._safe import correlation
 from nngp.architecture import Activation
 from nngp.covariance.closed_form import closed_form
+from nngp.covariance.derivative import derivative_of
 from nngp.covariance.resolve import resolve
 from nngp.errors import ActivationError
 
@@ -45,7 +47,7 @@ def differentiable_layer(activation: Activation) -> DifferentiableLayer:
 
     @jax.custom_jvp
     def covariance(q1: DeviceArray, q2: DeviceArray, cov: DeviceArray) -> DeviceArray:
-        return value(q1, q2, correlation(jnp, cov, q1, q2))
+        return value(q1, q2, _snapped(correlation(jnp, cov, q1, q2)))
 
     @covariance.defjvp
     def _(
@@ -62,7 +64,7 @@ def differentiable_layer(activation: Activation) -> DifferentiableLayer:
             return jnp.where(q > 0, numerator / jnp.where(q > 0, 2 * q, 1.0), 0.0)
 
         tangent = steep * dcov + in_var(q1, q2) * dq1 + in_var(q2, q1) * dq2
-        return value(q1, q2, c), tangent
+        return value(q1, q2, _snapped(c)), tangent
 
     @jax.custom_jvp
     def variance(q: DeviceArray) -> DeviceArray:
@@ -78,6 +80,39 @@ def differentiable_layer(activation: Activation) -> DifferentiableLayer:
         return variance(q), rate * dq
 
     return DifferentiableLayer(covariance, variance)
+
+
+def differentiable_slope(activation: Activation) -> DifferentiableLayer:
+    """E[phi'(u) phi'(v)] likewise, which the tangent kernel multiplies by."""
+    factor, slope = derivative_of(activation, 4.0)
+    if slope is None:
+        return DifferentiableLayer(
+            lambda q1, q2, cov: factor * jnp.ones_like(cov), lambda q: factor * jnp.ones_like(q)
+        )
+    if slope.closed_form is None:  # as JAX differentiates it
+        factor, slope = 1.0, Activation(_derivative(activation.fn), slope.name, activation.kinks)
+    layer = differentiable_layer(slope)
+    return DifferentiableLayer(
+        lambda q1, q2, cov: factor * layer.covariance(q1, q2, cov),
+        lambda q: factor * layer.variance(q),
+    )
+
+
+@lru_cache(maxsize=64)
+def _derivative(phi: Function) -> Function:
+    """phi', in the precision of its argument."""
+
+    def derivative(x: DeviceArray) -> DeviceArray:
+        x = jnp.asarray(x)
+        return jax.jvp(phi, (x,), (jnp.ones_like(x),))[1]
+
+    return derivative
+
+
+def _snapped(c: DeviceArray) -> DeviceArray:
+    """Exactly ±1 where rounding alone keeps c from it: where phi jumps, F has a root there."""
+    near = jnp.abs(c) > 1 - 8 * jnp.finfo(c.dtype).eps
+    return jnp.where(near, jnp.sign(c), c)
 
 
 def _kept_off_one(c: DeviceArray) -> DeviceArray:
@@ -117,8 +152,7 @@ def _numeric_expectations(
             f"activation '{activation.name}' cannot be traced by JAX; write it with jax.numpy"
         ) from cause
 
-    def derivative(x: DeviceArray) -> DeviceArray:
-        return jax.jvp(phi, (x,), (jnp.ones_like(x),))[1]
+    derivative = _derivative(phi)
 
     def expect(f: Function, g: Function) -> PairFunction:
         return lambda q1, q2, c: _integrate(f, g, kinks, q1, q2, c)

@@ -81,8 +81,45 @@ def level_of(var: float) -> float:
     return float(4.0 ** np.ceil(np.log2(var) / 2))
 
 
+@dataclass(frozen=True)
+class SlopeFunction:
+    """phi' of an activation, from its panels for variances of one level."""
+
+    activation: Activation
+    level: float
+
+    def __call__(self, x: Array) -> Array:
+        slope = _slope_panels(self.activation, self.level)
+        return slope(np.clip(x, slope.edges[0], slope.edges[-1]))
+
+
+@lru_cache(maxsize=256)
+def _slope_panels(activation: Activation, level: float) -> Piecewise:
+    return _resolve(activation, level).piecewise.derivative()
+
+
+def _resolved_slope(activation: Activation, slope: SlopeFunction, var: float) -> Resolved:
+    """The panels of phi', which are those of phi. Its error is what it differs by on the two sides
+    of edges where it should not, as a root mean square over the panels beside them."""
+    whole = _resolve(slope.activation, var)
+    panels = whole.piecewise.derivative()
+    at = whole.edges
+    before, behind = panels(np.nextafter(at, -np.inf)), panels(at)
+    rms = max(_root_mean_square(panels, float(np.sqrt(var))), TINY)
+    widths = np.diff(panels.edges)
+    share = np.maximum(widths[:-1], widths[1:]) * np.exp(-0.5 * at**2 / var) / np.sqrt(var)
+    smooth = ~np.isin(at, whole.kinks)
+    known = max(float(np.sqrt(share[smooth] @ (behind - before)[smooth] ** 2)) / rms, RESOLVED)
+    gaps = dict(zip(at.tolist(), (behind - before).tolist(), strict=True))
+    heights = [gaps.get(kink, 0.0) for kink in whole.kinks]
+    jumps = tuple(h if abs(h) > max(SMALLEST_JUMP, 4 * known) * rms else 0.0 for h in heights)
+    return Resolved(activation, panels, whole.kinks, jumps, whole.reach, known + whole.error)
+
+
 @lru_cache(maxsize=512)
 def _resolve(activation: Activation, var: float) -> Resolved:
+    if isinstance(activation.fn, SlopeFunction):
+        return _resolved_slope(activation, activation.fn, var)
     seen = survey(activation, float(np.sqrt(var)))
     tolerance = RESOLVED
     while True:

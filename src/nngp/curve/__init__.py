@@ -14,13 +14,15 @@ from nngp.curve.compile import (
     is_cached,
 )
 from nngp.curve.octaves import NEAR, FastTable, Profile, Workspace
-from nngp.curve.recursion import SMALLEST, output_variance
+from nngp.curve.recursion import SMALLEST, node_states
+from nngp.curve.variances import NodeVariance, node_variances, output_variance, weighted_sum
 
 __all__ = [
     "NEAR",
     "SMALLEST",
     "AngularCurve",
     "FastTable",
+    "NodeVariance",
     "Profile",
     "Workspace",
     "cache_curve",
@@ -28,5 +30,8 @@ __all__ = [
     "compile_curves",
     "curve_at",
     "is_cached",
+    "node_states",
+    "node_variances",
     "output_variance",
+    "weighted_sum",
 ]

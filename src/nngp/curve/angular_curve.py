@@ -8,15 +8,16 @@ from numpy.typing import ArrayLike
 
 from nngp._arrays import TINY, Array, Mask
 from nngp._numbers import as_reals
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.curve import octaves
 from nngp.curve.limit import in_proportion
 from nngp.curve.octaves import Octaves, Profile
-from nngp.curve.recursion import after, propagate_tangents
+from nngp.curve.recursion import after
+from nngp.curve.sensitivity import layer_tangents, output_tangents
 
 
 class AngularCurve:
-    """The kernel of an architecture as a function of the cosine between two inputs.
+    """The kernel of a network as a function of the cosine between two inputs.
 
     Attributes
     ----------
@@ -45,7 +46,7 @@ class AngularCurve:
 
     def __init__(
         self,
-        architecture: Architecture,
+        architecture: Network,
         input_var: float,
         variance: float,
         deficits: Octaves,
@@ -60,7 +61,12 @@ class AngularCurve:
         self.scale = float(deficits(np.array(False), np.array(1.0)))
         shared = max(variance - self.scale, 0.0)
         self.offset = offset if offset is not None else shared / max(self.scale, TINY)
-        self._layers = architecture.depth if layers is None else layers  # that were composed
+        self._layers = layers  # that were composed, at infinite depth
+
+    @property
+    def jump(self) -> float:
+        """K(x, x) less the covariance of two inputs that are equal: positive behind dropout."""
+        return self.profile.deficit.ends[0]
 
     def __call__(
         self, corr: ArrayLike | None = None, *, one_minus: ArrayLike | None = None
@@ -140,12 +146,14 @@ class AngularCurve:
     def _tangent_tables(self, per_layer: bool) -> "_TangentTables":
         negative, m = octaves.nodes(self.profile.deficit.coefs.shape[1])
         negative, m = np.append(negative, False), np.append(m, 1.0)
-        steps = propagate_tangents(
-            self.architecture, self.input_var, negative, m, per_layer=per_layer
-        )
-        state, tangents = after(steps, self._layers)
-        if self.architecture.is_infinite:
+        where = self.architecture, self.input_var, negative, m
+        if self._layers is not None:
+            if per_layer:
+                _ = self.architecture.weight_vars  # raises ValueError
+            state, tangents = after(layer_tangents(*where), self._layers)
             tangents = in_proportion(state, tangents, self.offset)
+        else:
+            _, tangents = output_tangents(*where, per_layer=per_layer)
         parameters = len(tangents.variance) // 2
         functions = [
             Profile(float(at_one), octaves.from_values(row[:-1]))

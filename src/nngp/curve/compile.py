@@ -12,11 +12,11 @@ from functools import lru_cache
 import numpy as np
 
 from nngp._arrays import TINY, Array, Mask
-from nngp.architecture import Architecture
+from nngp.architecture import Architecture, Network
 from nngp.curve import octaves
 from nngp.curve.angular_curve import AngularCurve
 from nngp.curve.limit import find_limit, in_units_of_scale
-from nngp.curve.recursion import SMALLEST, LayerState, after, propagate
+from nngp.curve.recursion import SMALLEST, LayerState, after, output_state, propagate
 from nngp.errors import ToleranceWarning
 
 OCTAVES = (56, 112, 224, 448, octaves.DEEPEST)  # tried in turn
@@ -25,13 +25,14 @@ FAST_ERROR = 2.3e-13  # of the cubics in FastTable: 4 rho^-4 with rho = 2^11, a 
 
 
 def compile_curve(
-    architecture: Architecture, input_var: float = 1.0, *, tol: float = 1e-12
+    architecture: Network, input_var: float = 1.0, *, tol: float = 1e-12
 ) -> AngularCurve:
     """Compose all layers into one function of the cosine.
 
     Parameters
     ----------
-    architecture : Architecture
+    architecture : Network
+        An `Architecture`, a network of parts, or an `NTK`.
     input_var : float
         x·x/d of every input; 1 after `nngp.normalize`.
     tol : float
@@ -82,13 +83,18 @@ def compile_curves(
     >>> [curve.architecture.depth for curve in curves]
     [0, 1, 2, 3]
     """
+    if not isinstance(architecture, Architecture):
+        raise TypeError(
+            "compile_curves takes an nngp.Architecture, whose layers are alike; use "
+            "nngp.compile_curve for a network of another shape"
+        )
     _ = architecture.weight_vars  # raises ValueError at infinite depth
     curves = _compile(architecture, _check_input_var(input_var), every=True)
     _report(max(curves, key=lambda curve: curve.error), tol)
     return curves
 
 
-def curve_at(architecture: Architecture, input_var: float) -> AngularCurve:
+def curve_at(architecture: Network, input_var: float) -> AngularCurve:
     """`compile_curve` without its warning, from the cache if `cache_curve` was given the curve."""
     input_var = _check_input_var(input_var)
     cached = _cached.get((architecture, input_var))
@@ -105,7 +111,7 @@ def _check_input_var(input_var: float) -> float:
 def _report(curve: AngularCurve, tol: float) -> None:
     if not curve.error <= tol:
         warnings.warn(
-            f"{curve.architecture} reached an error of {curve.error:.1e} of the variance, not "
+            f"{curve.architecture!r} reached an error of {curve.error:.1e} of the variance, not "
             f"{tol:.1e}",
             ToleranceWarning,
             stacklevel=3,
@@ -120,17 +126,17 @@ def cache_curve(curve: AngularCurve) -> None:
             _cached.pop(next(iter(_cached)))
 
 
-def is_cached(architecture: Architecture, input_var: float) -> bool:
+def is_cached(architecture: Network, input_var: float) -> bool:
     """Whether the curve is among the last 512 given to `cache_curve`."""
     return (architecture, input_var) in _cached
 
 
-_cached: dict[tuple[Architecture, float], AngularCurve] = {}
+_cached: dict[tuple[Network, float], AngularCurve] = {}
 _lock = threading.Lock()
 
 
 @lru_cache(maxsize=64)
-def _compile(architecture: Architecture, input_var: float, every: bool) -> tuple[AngularCurve, ...]:
+def _compile(architecture: Network, input_var: float, every: bool) -> tuple[AngularCurve, ...]:
     """The curve of the whole depth or, with `every`, of each depth up to it."""
     found = find_limit(architecture, input_var) if architecture.is_infinite else None
     for count in OCTAVES:
@@ -141,13 +147,15 @@ def _compile(architecture: Architecture, input_var: float, every: bool) -> tuple
             state = in_units_of_scale(state, found)
             more = found.offset, found.layers
             results = [_curve_at(architecture, input_var, state, tests, *more)]
-        else:
+        elif every and isinstance(architecture, Architecture):
             states = enumerate(propagate(architecture, input_var, negative, m))
             results = [
                 _curve_at(architecture.truncated(depth), input_var, state, tests)
                 for depth, state in states
-                if every or depth == architecture.depth
             ]
+        else:
+            state = output_state(architecture, input_var, negative, m)
+            results = [_curve_at(architecture, input_var, state, tests)]
         if max(shortfall for _, shortfall in results) <= 1e-12:
             break
     return tuple(curve for curve, _ in results)
@@ -174,7 +182,7 @@ def _with_tests(count: int, tests: tuple[Mask, Array, Mask]) -> tuple[Mask, Arra
 
 
 def _curve_at(
-    architecture: Architecture,
+    architecture: Network,
     input_var: float,
     state: LayerState,
     tests: tuple[Mask, Array, Mask],

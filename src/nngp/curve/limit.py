@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nngp._arrays import TINY, Array, Mask
-from nngp.architecture import Architecture
-from nngp.curve.recursion import LayerState, Tangents, propagate
+from nngp.architecture import Network
+from nngp.curve.recursion import LayerState, propagate
+from nngp.curve.sensitivity import Tangents
 from nngp.errors import NoLimitError, VarianceError
 
 MOST_LAYERS = 4000
@@ -37,22 +38,23 @@ class DepthLimit:
     offset: float  # lim K(0)/s
 
 
-def find_limit(architecture: Architecture, input_var: float) -> DepthLimit:
+def find_limit(architecture: Network, input_var: float) -> DepthLimit:
     """Run the recursion at some angles until D/s has converged; NoLimitError if it does not."""
     try:
         return _converge(architecture, propagate(architecture, input_var, *_probes()))
     except NoLimitError:
         raise
     except VarianceError as error:
-        raise NoLimitError(f"{architecture} has no limit kernel: {error}") from None
+        raise NoLimitError(f"{architecture!r} has no limit kernel: {error}") from None
 
 
-def _converge(architecture: Architecture, states: Iterator[LayerState]) -> DepthLimit:
+def _converge(architecture: Network, states: Iterator[LayerState]) -> DepthLimit:
     """Follow the states until D/s has converged, by extrapolating its geometric approach."""
+    biased = next(architecture.nodes()).bias_var > 0  # type: ignore[union-attr]
     before, last, rate = next(states), 0.0, 1.0
     for layers, state in enumerate(states, start=1):
         change, rounding = _change(before, state), 4 * (state.e_error - before.e_error)
-        if not architecture.bias_var:
+        if not biased:
             change = max(change, abs(_offset(state) - _offset(before)) / (1 + _offset(state)))
         if change > 16 * rounding:  # smaller changes are rounding, not the approach to the limit
             rate = min(change / last, 1.0) if last > 0 else 1.0
@@ -60,18 +62,18 @@ def _converge(architecture: Architecture, states: Iterator[LayerState]) -> Depth
         converged = to_come <= CONVERGED or (change <= rounding and layers > 1)
         if converged and _tells_duplicates_only(state):
             raise NoLimitError(
-                f"{architecture} has no limit kernel: in the chaotic phase all different inputs "
+                f"{architecture!r} has no limit kernel: in the chaotic phase all different inputs "
                 "become equally correlated; use a finite depth or a smaller weight_var"
             )
         if converged:
             # K(0) tends to a positive constant and s to zero, so K(0)/s to infinity.
-            offset = np.inf if architecture.bias_var else _offset(state)
+            offset = np.inf if biased else _offset(state)
             return DepthLimit(layers, to_come if rate < 1 else rounding, offset)
         if layers == MOST_LAYERS:
             break
         before, last = state, change
     raise NoLimitError(
-        f"{architecture} is too near criticality to have a limit kernel ({MOST_LAYERS} layers "
+        f"{architecture!r} is too near criticality to have a limit kernel ({MOST_LAYERS} layers "
         "still change it); use a finite depth"
     )
 

@@ -7,8 +7,8 @@ network = finite.FiniteNetwork(nngp.Architecture(2, "relu", 1.6, 0.1), width=512
 trained = finite.train(network, digits, finite.Recipe(learning_rate=1e-3, batch_size=64))
 trained.test_accuracy, trained.curve
 
-Takes architectures, data sets and stores of runs; gives trained networks and their scores. JAX and
-optax are imported when a name is first used.
+Takes networks of any shape, data sets and stores of runs; gives trained networks and their scores.
+JAX and optax are imported when a name is first used.
 """
 
 from typing import TYPE_CHECKING

@@ -20,31 +20,40 @@ from numpy.typing import NDArray
 
 from nngp._arrays import DeviceArray
 from nngp._numbers import whole_number
-from nngp.architecture import Activation
+from nngp.architecture.graph import Added, Affine, Normalised
 from nngp.errors import VarianceError
+from nngp.finite.layout import UnitLayout
 from nngp.finite.weights import (
     ArrayTree,
     Layer,
-    count_weights,
+    draw_masks,
     forward,
     layers_from,
-    preactivations,
+    map_inputs,
+    node_values,
 )
 from nngp.linsolve import CpuEngine
 
 AT_A_TIME = 16 * 2**20  # bytes of weights and layers: about what caches hold, so faster than more
 
-WEIGHT_STREAM, NOISE_STREAM = 0, 1  # folded into a network's key: independent random numbers
+# Folded into a network's key, for independent random numbers:
+WEIGHT_STREAM, NOISE_STREAM, MASK_STREAM = 0, 1, 2
 
 
 class DrawnNetwork(NamedTuple):
     """One network, and the prior that it comes from."""
 
     layers: list[Layer]
-    activation: Activation
+    layout: UnitLayout
     weight_vars: DeviceArray
     bias_vars: DeviceArray
-    key: DeviceArray
+    key: DeviceArray  # None where weights were given, and no masks are wanted
+
+    def masks(self, rows: int) -> dict[int, DeviceArray] | None:
+        """Its dropout masks for so many rows; None without dropout, or without a key."""
+        if self.key is None or not self.layout.has_masks:
+            return None
+        return draw_masks(self.layout, jax.random.fold_in(self.key, MASK_STREAM), rows)
 
 
 NetworkFunction = Callable[..., ArrayTree]  # of a `DrawnNetwork` and the data
@@ -53,15 +62,14 @@ NetworkFunction = Callable[..., ArrayTree]  # of a `DrawnNetwork` and the data
 class NetworkPrior(NamedTuple):
     """The distribution that networks of one shape are drawn from."""
 
-    activation: Activation
-    sizes: tuple[int, ...]  # from inputs to outputs
-    weight_vars: tuple[float, ...]
+    layout: UnitLayout
+    weight_vars: tuple[float, ...]  # of each affine map
     bias_vars: tuple[float, ...]
 
     @property
     def n_weights(self) -> int:
         """Weights and biases of one network."""
-        return count_weights(self.sizes)
+        return self.layout.n_weights
 
 
 def weights(net: DrawnNetwork) -> list[Layer]:
@@ -71,19 +79,38 @@ def weights(net: DrawnNetwork) -> list[Layer]:
 
 def outputs(net: DrawnNetwork, X: DeviceArray) -> DeviceArray:
     """The outputs, (n, n_out)."""
-    return forward(net.layers, net.activation, X)
+    return forward(net.layout, net.layers, X, net.masks(len(X)))
 
 
 def hidden(net: DrawnNetwork, X: DeviceArray) -> list[DeviceArray]:
-    """The inputs of each affine map: X, then phi(z^0) .. phi(z^(L-1))."""
-    z = preactivations(net.layers, net.activation, X)
-    return [X, *(net.activation.fn(one) for one in z[:-1])]
+    """The inputs of each affine map: in a chain X, then phi(z^0) .. phi(z^(L-1))."""
+    return map_inputs(net.layout, node_values(net.layout, net.layers, X, net.masks(len(X))))
 
 
 def kernels(net: DrawnNetwork, X: DeviceArray) -> DeviceArray:
-    """The covariance of z^l given the layer below it, (depth + 1, n, n)."""
-    layers = zip(net.weight_vars, net.bias_vars, hidden(net, X), strict=True)
-    return jnp.stack([b + w * h @ h.T / h.shape[1] for w, b, h in layers])
+    """The covariance of each affine map given what goes into it, (maps, n, n), and that of the
+    outputs if these are not an affine map."""
+    return jnp.stack(output_last(net.layout, map_kernels(net, hidden(net, X))))
+
+
+def map_kernels(net: DrawnNetwork, inputs: Sequence[DeviceArray]) -> list[DeviceArray]:
+    """The covariance of each affine map given its inputs."""
+    layers = zip(net.weight_vars, net.bias_vars, inputs, strict=True)
+    return [b + w * h @ h.T / h.shape[1] for w, b, h in layers]
+
+
+def output_last(layout: UnitLayout, of_maps: Sequence[DeviceArray]) -> list[DeviceArray]:
+    """Kernels of affine maps, then that of the outputs if these are not an affine map: a sum of
+    independent units has the sum of their covariances, and layer norm divides."""
+    at = dict(zip(layout.affine, of_maps, strict=True))
+    for index, node in enumerate(layout.graph, start=1):
+        if isinstance(node, Added) and all(source in at for source in node.sources):
+            at[index] = sum(at[source] for source in node.sources)
+        elif isinstance(node, Normalised) and node.source in at:
+            deviations = jnp.sqrt(jnp.diagonal(at[node.source]))
+            at[index] = at[node.source] / deviations / deviations[:, None]
+    own = list(of_maps)
+    return own if isinstance(layout.graph[-1], Affine) else [*own, at[len(layout.graph)]]
 
 
 def outputs_and_kernels(net: DrawnNetwork, X: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
@@ -99,11 +126,13 @@ def evaluate_drawn(
     seed: int,
     dtype: str = "float64",
     advance: Callable[[int], None] = lambda networks: None,
+    held: int | None = None,
 ) -> ArrayTree:
     """Compute `function(net, *data)` for networks 0 .. networks - 1, stacked.
 
-    `advance` is called with the number of networks that have just been done. Raises ValueError for
-    wrong options, and MemoryError where the values cannot fit, before any work.
+    `advance` is called with the number of networks that have just been done; `held` is how many
+    numbers the function holds for one network, by default its units for all rows. Raises ValueError
+    for wrong options, and MemoryError where the values cannot fit, before any work.
     """
     count, seed = whole_number("networks", networks), whole_number("seed", seed, least=0)
     if dtype not in ("float64", "float32"):
@@ -111,31 +140,36 @@ def evaluate_drawn(
     with _precision_of_arrays():
         variances = jnp.asarray(prior.weight_vars, dtype), jnp.asarray(prior.bias_vars, dtype)
         arrays = tuple(jnp.asarray(np.asarray(part, dtype)) for part in data)
-        start = jax.random.key(_combined_seed(seed, prior.sizes[1:-1]))
+        layout = prior.layout
+        start = _start(layout, seed)
 
         def work(indices: DeviceArray) -> ArrayTree:
             keys = _keys(start, indices)
-            layers = _layers(prior.sizes, _normals(prior.n_weights, dtype, keys), variances)
-            return _evaluate(function, prior.activation, layers, keys, variances, arrays)
+            layers = _layers(layout.shapes, _normals(layout.n_weights, dtype, keys), variances)
+            return _evaluate(function, layout, layers, keys, variances, arrays)
 
         kept = _bytes(jax.eval_shape(work, jnp.arange(1)))
-        rows = len(arrays[0]) if arrays else 0
-        inside = (prior.n_weights + rows * sum(prior.sizes)) * np.dtype(dtype).itemsize
+        units = len(arrays[0]) * layout.row if arrays else 0
+        inside = (layout.n_weights + (held or units)) * np.dtype(dtype).itemsize
         _check_memory(count, inside, kept)
         return _in_chunks(count, inside + kept, work, advance)
 
 
-def forward_given(layers: list[Layer], activation: Activation, X: DeviceArray) -> DeviceArray:
-    """Compute outputs of networks whose weights are given, stacked on a leading axis."""
+def forward_given(
+    layers: list[Layer], layout: UnitLayout, X: DeviceArray, seed: int | None = None
+) -> DeviceArray:
+    """Compute outputs of networks whose weights are given, stacked on a leading axis; with the
+    dropout masks of networks drawn with a seed, or without dropout."""
     count = len(layers[0]["w"])
-    units = sum(layer["b"].shape[1] for layer in layers)
-
-    def work(indices: DeviceArray) -> DeviceArray:
-        some = jax.tree.map(lambda a: a[indices], layers)
-        return _evaluate(outputs, activation, some, None, (None, None), (X,))
-
     with _precision_of_arrays():
-        size = _bytes(layers) // count + X.itemsize * len(X) * units
+        start = None if seed is None else _start(layout, seed)
+
+        def work(indices: DeviceArray) -> DeviceArray:
+            some = jax.tree.map(lambda a: a[indices], layers)
+            keys = None if start is None else _keys(start, indices)
+            return _evaluate(outputs, layout, some, keys, (None, None), (X,))
+
+        size = _bytes(layers) // count + X.itemsize * len(X) * layout.row
         return _in_chunks(count, size, work, lambda networks: None)
 
 
@@ -189,29 +223,33 @@ def _normals(count: int, dtype: str, keys: DeviceArray) -> DeviceArray:
 
 
 @partial(jax.jit, static_argnums=0)
-def _layers(sizes: tuple[int, ...], normals: DeviceArray, variances: ArrayTree) -> list[Layer]:
-    return jax.vmap(lambda row: layers_from(sizes, row, *variances))(normals)
+def _layers(
+    shapes: tuple[tuple[int, int], ...], normals: DeviceArray, variances: ArrayTree
+) -> list[Layer]:
+    return jax.vmap(lambda row: layers_from(shapes, row, *variances))(normals)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _evaluate(
     function: NetworkFunction,
-    activation: Activation,
+    layout: UnitLayout,
     layers: list[Layer],
     keys: DeviceArray,
     variances: ArrayTree,
     data: tuple[DeviceArray, ...],
 ) -> ArrayTree:
     def one(layers: list[Layer], key: DeviceArray) -> ArrayTree:
-        net = DrawnNetwork(layers, activation, variances[0], variances[1], key)
+        net = DrawnNetwork(layers, layout, variances[0], variances[1], key)
         return function(net, *data)
 
     return jax.vmap(one)(layers, keys)
 
 
-def _combined_seed(seed: int, widths: tuple[int, ...]) -> int:
-    """One seed from several numbers, so that networks of other widths share no random number."""
-    return int(np.random.SeedSequence((seed, *widths)).generate_state(1, np.uint64)[0] >> 1)
+def _start(layout: UnitLayout, seed: int) -> DeviceArray:
+    """The key that those of all networks are made of. It depends on the widths of hidden layers
+    too, so that networks of other widths share no random number."""
+    numbers = np.random.SeedSequence((seed, *layout.sizes[1:-1]))
+    return jax.random.key(int(numbers.generate_state(1, np.uint64)[0] >> 1))
 
 
 def _check_finite(values: ArrayTree) -> None:

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 from nngp._arrays import Array, DeviceArray
 from nngp._numbers import whole_number
 from nngp._progress import Callback, Progress, progress_for
+from nngp.architecture.graph import Affine
 from nngp.finite.batched_networks import NOISE_STREAM, DrawnNetwork, evaluate_drawn, hidden
 from nngp.finite.network import FiniteNetwork
 from nngp.gram.inputs import as_inputs
@@ -79,7 +80,7 @@ def last_layer_ensemble(
     limits = _as_tolerance(tolerance), whole_number("steps", steps)
     numbers = np.array([as_noise(noise_var), *limits])
     count = whole_number("networks", networks)
-    units = (inputs.shape[1], *network.widths)[-1]
+    units, _ = network.layout(inputs.shape[1]).shapes[-1]
     expected = count * (network.seconds(inputs) + SECONDS * len(inputs) * units)
     with Progress("networks", count, progress_for(progress, expected), expected) as bar:
         prior, data = network.prior(inputs.shape[1]), (inputs, targets, tests, numbers)
@@ -95,6 +96,11 @@ def checked_data(
     if not isinstance(network, FiniteNetwork):
         raise TypeError(
             f"the first argument must be an nngp.FiniteNetwork, got {type(network).__name__}"
+        )
+    if not isinstance(network.architecture.graph[-1], Affine):
+        raise ValueError(
+            "this network does not end in one affine map, so it has no last layer to train; add "
+            "nngp.Dense(1.0, 0.0) at its end"
         )
     inputs, tests = as_inputs(X), as_inputs(X_test, "X_test")
     if inputs.shape[1] != tests.shape[1]:

@@ -5,9 +5,9 @@ is learned; those that do not get there are left out, as in the paper. The gap i
 minus test accuracy.
 """
 
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from nngp.finite.cells import shared_values
 from nngp.finite.recipe import Plan
@@ -31,7 +31,8 @@ class Gap:
 
 @dataclass(frozen=True)
 class Gaps:
-    """The gaps on one training set, and the number of networks that did not learn it.
+    """The gaps on one training set, the number of networks that did not learn it, and how many were
+    tried by each optimiser.
 
     Examples
     --------
@@ -53,6 +54,7 @@ class Gaps:
     depth: int
     learned: tuple[Gap, ...]
     left_out: int
+    tried: Mapping[str, int] = field(default_factory=dict)
 
     def by_width(self) -> dict[tuple[str, int], list[float]]:
         """The gaps of each activation and width."""
@@ -92,7 +94,8 @@ def gaps(runs: Sequence[Run]) -> Gaps:
             "trials, more steps or fewer training points"
         )
     where = {name: shared[name] for name in ("dataset", "train", "depth")}
-    return Gaps(**where, learned=learned, left_out=len(trained) - len(learned))
+    tried = Counter(str(Plan.of(run.config).optimiser) for run in trained)
+    return Gaps(**where, learned=learned, left_out=len(trained) - len(learned), tried=tried)
 
 
 def has_learned(run: Run) -> bool:

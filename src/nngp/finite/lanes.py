@@ -28,12 +28,13 @@ import optax
 from jax import lax
 
 from nngp._arrays import DeviceArray
-from nngp.architecture import Activation
 from nngp.datasets import Split
+from nngp.finite.batched_networks import MASK_STREAM
+from nngp.finite.layout import UnitLayout
 from nngp.finite.network import FiniteNetwork
 from nngp.finite.recipe import Plan, Recipe
 from nngp.finite.training_data import DataPart
-from nngp.finite.weights import ArrayTree, Layer, count_weights, forward, layers_from
+from nngp.finite.weights import ArrayTree, Layer, draw_masks, forward, layers_from
 
 Layers = list[Layer]
 Parts = tuple[DataPart, DataPart, DataPart]  # training, validation, test
@@ -101,8 +102,7 @@ class Advanced(NamedTuple):
 class ProgramShape:
     """The constants of a compiled program; `batch` is the number of rows of a padded batch."""
 
-    sizes: tuple[int, ...]
-    activation: Activation
+    layout: UnitLayout
     loss: str
     optimiser: str
     monitor: str
@@ -112,12 +112,12 @@ class ProgramShape:
     @property
     def weights(self) -> int:
         """Weights and biases of one network."""
-        return count_weights(self.sizes)
+        return self.layout.n_weights
 
     def lane_bytes(self) -> int:
         """Memory of one lane."""
-        widest = max(self.sizes)
-        return 4 * (COPIES * self.weights + (ROWS + 4 * self.batch) * widest * len(self.sizes))
+        sizes = self.layout.sizes
+        return 4 * (COPIES * self.weights + (ROWS + 4 * self.batch) * max(sizes) * len(sizes))
 
 
 def program_shape(
@@ -129,11 +129,9 @@ def program_shape(
             f"the network has {network.n_out} outputs and {data.name} has {data.n_classes} "
             f"classes; take n_out={data.n_classes}"
         )
-    sizes = (data.X.shape[1], *network.widths, data.n_classes)
     batch = min(largest_batch, len(data.X))
-    activation = network.architecture.activation
     rules = plan.loss, plan.optimiser, plan.monitor, plan.interval
-    return ProgramShape(sizes, activation, *rules, batch)
+    return ProgramShape(network.layout(data.X.shape[1]), *rules, batch)
 
 
 def settings_of(recipes: Sequence[Recipe], points: Sequence[int]) -> LaneSettings:
@@ -205,10 +203,10 @@ def final_scores(
 
 def _start(shape: ProgramShape, settings: LaneSettings) -> Lane:
     weights_key, batches_key = jax.random.split(jax.random.key(settings.seed))
-    maps = len(shape.sizes) - 1
+    maps = len(shape.layout.shapes)
     variances = jnp.full(maps, settings.weight_var), jnp.full(maps, settings.bias_var)
     normals = jax.random.normal(weights_key, (shape.weights,), jnp.float32)
-    layers = layers_from(shape.sizes, normals, *variances)
+    layers = layers_from(shape.layout.shapes, normals, *variances)
     best = BestWeights(layers, Score(jnp.int32(-1), jnp.float32(jnp.inf)))
     moments = _optimiser(shape, settings).init(layers)
     return Lane(layers, moments, best, best, jax.random.key_data(batches_key))
@@ -230,7 +228,8 @@ def _advance(
 ) -> Advanced:
     key, epochs_key = jax.random.split(jax.random.wrap_key_data(lane.key))
     order = _epochs(epochs_key, settings.points, shape.interval * shape.batch, len(train.X))
-    layers, moments, loss = _descend(shape, lane, settings, train, order)
+    masks_key = jax.random.fold_in(epochs_key, MASK_STREAM)
+    layers, moments, loss = _descend(shape, lane, settings, train, order, masks_key)
     counted = settings.points if shape.monitor == "train" else len(monitor.X)
     score, _ = _evaluate(shape, layers, monitor, counted, len(monitor.X))
     better, lower = _is_better(score, lane.by_accuracy.score), score.loss < lane.by_loss.score.loss
@@ -247,9 +246,15 @@ def _kept(better: DeviceArray, new: BestWeights, old: BestWeights) -> BestWeight
 
 
 def _descend(
-    shape: ProgramShape, lane: Lane, settings: LaneSettings, train: DataPart, order: DeviceArray
+    shape: ProgramShape,
+    lane: Lane,
+    settings: LaneSettings,
+    train: DataPart,
+    order: DeviceArray,
+    masks_key: DeviceArray,
 ) -> tuple[Layers, ArrayTree, DeviceArray]:
-    """Take `shape.interval` steps on batches of rows in this order: weights, moments, mean loss."""
+    """Take `shape.interval` steps on batches of rows in this order: weights, moments, mean loss.
+    Every step has dropout masks of its own."""
     place = jnp.arange(shape.batch)
     weight = jnp.where(place < settings.batch_size, 1.0 / settings.batch_size, 0.0)
     optimiser, gradient = (
@@ -262,7 +267,8 @@ def _descend(
     ) -> tuple[tuple[Layers, ArrayTree], DeviceArray]:
         layers, moments = carry
         rows = lax.dynamic_slice(order, (t * settings.batch_size,), (shape.batch,))
-        loss, slope = gradient(layers, train.X[rows], train.Y[rows], weight)
+        key = jax.random.fold_in(masks_key, t)
+        loss, slope = gradient(layers, train.X[rows], train.Y[rows], weight, key)
         change, moments = optimiser.update(slope, moments, layers)
         return (optax.apply_updates(layers, change), moments), loss
 
@@ -283,9 +289,15 @@ def _epochs(key: DeviceArray, n: DeviceArray, length: int, most: int) -> DeviceA
 
 
 def _batch_loss(
-    shape: ProgramShape, layers: Layers, X: DeviceArray, Y: DeviceArray, weight: DeviceArray
+    shape: ProgramShape,
+    layers: Layers,
+    X: DeviceArray,
+    Y: DeviceArray,
+    weight: DeviceArray,
+    masks_key: DeviceArray,
 ) -> DeviceArray:
-    return weight @ _losses(shape.loss, forward(layers, shape.activation, X), Y)
+    masks = draw_masks(shape.layout, masks_key, len(X)) if shape.layout.has_masks else None
+    return weight @ _losses(shape.loss, forward(shape.layout, layers, X, masks), Y)
 
 
 def _losses(loss: str, outputs: DeviceArray, Y: DeviceArray) -> DeviceArray:
@@ -321,7 +333,7 @@ def _evaluate(
 
 
 def _sums(shape: ProgramShape, layers: Layers, rows: DataPart, counted: DeviceArray) -> Sums:
-    outputs = forward(layers, shape.activation, rows.X)
+    outputs = forward(shape.layout, layers, rows.X)  # without dropout
     error = jnp.mean((outputs - rows.Y) ** 2, axis=-1)
     overflows = ~jnp.isfinite(outputs).all(axis=-1)
 

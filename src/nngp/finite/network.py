@@ -1,13 +1,13 @@
 """The network of finite width, before it is trained (paper, sec. 2.1 and app. C).
 
-Takes an architecture and a width; gives weights drawn from the prior, outputs, and the kernels that
-become those of the Gaussian process as the width grows. The JAX programs are in `batched_networks`,
-which is imported on use.
+Takes a network of any shape and a width; gives weights drawn from the prior, outputs, and the
+kernels that become those of the infinitely wide network as the width grows. The JAX programs are in
+`batched_networks` and `tangent_kernel`, which are imported on use.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp._numbers import as_reals, check_unmasked, whole_number
 from nngp._progress import Callback, Progress, progress_for
-from nngp.architecture import Architecture
+from nngp.architecture import Network
+from nngp.covariance import derivative_at_zero
+from nngp.errors import ToleranceWarning
+from nngp.finite.layout import UnitLayout, hidden_layers, lay_out
 from nngp.finite.requirements import need_packages
-from nngp.gram import check_architecture
+from nngp.gram import check_network
 from nngp.gram.inputs import as_inputs
 
 if TYPE_CHECKING:
@@ -30,19 +33,32 @@ SECONDS = 1.5e-8, 2e-10  # on two cores: to draw a weight, and to use it for one
 
 @dataclass(frozen=True)
 class FiniteNetwork:
-    """Fully connected networks of finite width, drawn from the prior of an architecture.
+    """Networks of finite width, drawn from the prior of a network of any shape.
 
     Every draw is fixed by its seed, and network i is the same (to rounding) however many are drawn.
     Needs the extra `finite`.
 
+    Layer norm subtracts the mean over units and divides by their deviation. Dropout masks are drawn
+    for each network, row and unit. Where inputs themselves are masked, added, multiplied or joined,
+    they are repeated until they fill the width; and an output that is not an affine map is a hidden
+    layer, of which the first units are given: so all converges to the infinitely wide network.
+
     Parameters
     ----------
-    architecture : Architecture
-        Of finite depth, with an activation that works on JAX arrays (all named ones do).
+    architecture : Network
+        `nngp.Architecture`, `nngp.Chain` or any other, of finite depth, with activations that work
+        on JAX arrays (all named ones do).
     width : int or sequence of int
-        Units in every hidden layer, or in each of them from input to output.
+        Units in every hidden layer, or in each of them from input to output. Units that are added,
+        multiplied or joined belong to one hidden layer, and its width is that of its widest node:
+        branches of `nngp.Concat` share it, rounded to whole units.
     n_out : int
         Number of outputs.
+
+    Warns
+    -----
+    ToleranceWarning
+        If whole units cannot have the shares of an `nngp.Concat`.
 
     Examples
     --------
@@ -50,9 +66,13 @@ class FiniteNetwork:
     >>> network = nngp.FiniteNetwork(nngp.Architecture(2, "tanh"), width=50)
     >>> network.sample([[1.0, 2.0], [2.0, 1.0]], networks=5).shape
     (5, 2, 1)
+    >>> block = nngp.Residual(nngp.LayerNorm(), nngp.Act("relu"), nngp.Dense(1.0))
+    >>> deep = nngp.Chain(nngp.Dense(1.0), nngp.Repeat(block, 3), nngp.Dense(1.0))
+    >>> nngp.FiniteNetwork(deep, width=50).sample([[1.0, 2.0]], networks=5).shape
+    (5, 1, 1)
     """
 
-    architecture: Architecture
+    architecture: Network
     width: int | tuple[int, ...]
     n_out: int = 1
 
@@ -60,30 +80,38 @@ class FiniteNetwork:
         need_packages("jax")
         from nngp.finite.weights import check_traceable
 
-        check_architecture(self.architecture)
-        if self.architecture.is_infinite:
-            raise ValueError(
-                "a network of infinite depth cannot be drawn; give a finite depth, for example "
-                "architecture.truncated(50)"
-            )
-        object.__setattr__(self, "width", _as_width(self.width, self.architecture.depth))
+        _check_network(self.architecture)
+        layers = hidden_layers(self.architecture.graph)
+        object.__setattr__(self, "width", _as_width(self.width, layers))
         object.__setattr__(self, "n_out", whole_number("n_out", self.n_out))
-        self.architecture.activation(np.zeros((2, 3)))  # raises unless elementwise
-        check_traceable(self.architecture.activation)
+        for activation in self.architecture.activations:
+            activation(np.zeros((2, 3)))  # raises unless elementwise
+            check_traceable(activation)
+        for shares, units in self.layout(1).inexact_shares():
+            warnings.warn(
+                f"nngp.Concat has shares {shares}, and here {units} units stand for them; take a "
+                "width of which the shares are whole units",
+                ToleranceWarning,
+                stacklevel=3,
+            )
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Units of each hidden layer, input first."""
-        depth = self.architecture.depth
-        return self.width if isinstance(self.width, tuple) else (self.width,) * depth
+        layers = hidden_layers(self.architecture.graph)
+        return self.width if isinstance(self.width, tuple) else (self.width,) * layers
+
+    def layout(self, d: int) -> UnitLayout:
+        """Units of every node for inputs of `d` features."""
+        return lay_out(self.architecture.graph, self.width, d, self.n_out)
 
     def draw(
         self, d: int, networks: int | None = None, seed: int = 0, *, dtype: str = "float64"
     ) -> list[NumpyLayer]:
         """Draw weights of one network for inputs of `d` features, or of many on a leading axis.
 
-        One entry for each affine map, input first: "w" (fan-in, fan-out) with variance
-        weight_var / fan-in, and "b" (fan-out,) with bias_var.
+        One entry for each affine map, in the order of computation: "w" (fan-in, fan-out) with
+        variance weight_var / fan-in, and "b" (fan-out,) with bias_var.
 
         Examples
         --------
@@ -101,9 +129,18 @@ class FiniteNetwork:
             return [{name: stack[0] for name, stack in layer.items()} for layer in layers]
         return layers
 
-    def forward(self, weights: Sequence[Mapping[str, ArrayLike]], X: ArrayLike) -> Array:
+    def forward(
+        self,
+        weights: Sequence[Mapping[str, ArrayLike]],
+        X: ArrayLike,
+        *,
+        seed: int | None = None,
+    ) -> Array:
         """Compute outputs for inputs (n, d): (n, n_out), or (networks, n, n_out) if the weights are
         those of many networks. In the precision of the weights.
+
+        Dropout is left out, as trained networks predict without it; with a seed its masks are those
+        that `sample` draws.
 
         Examples
         --------
@@ -118,7 +155,9 @@ class FiniteNetwork:
         inputs = as_inputs(X)
         layers, stacked = self._checked(weights, inputs.shape[1])
         inputs_as_weights = inputs.astype(layers[0]["w"].dtype)
-        out: Array = forward_given(layers, self.architecture.activation, inputs_as_weights)
+        masks_seed = None if seed is None else whole_number("seed", seed, least=0)
+        layout = self.layout(inputs.shape[1])
+        out: Array = forward_given(layers, layout, inputs_as_weights, masks_seed)
         return out if stacked else out[0]
 
     def sample(
@@ -131,7 +170,8 @@ class FiniteNetwork:
         progress: Callback | bool | None = None,
     ) -> Array:
         """Outputs of networks drawn from the prior, (networks, n, n_out): those that `forward`
-        gives for `draw`, with a few weights in memory at a time. A bar shows long jobs.
+        gives for `draw` (with the same seed, if there is dropout), with a few weights in memory at
+        a time. A bar shows long jobs.
 
         Examples
         --------
@@ -155,7 +195,10 @@ class FiniteNetwork:
         dtype: str = "float64",
         progress: Callback | bool | None = None,
     ) -> Array:
-        """The covariance of each layer given the one below it, (networks, depth + 1, n, n).
+        """The covariance of each affine map given what goes into it: of an `Architecture`
+        (networks, depth + 1, n, n), and otherwise one for each affine map in the order of
+        computation. The last is that of the outputs: if these are not an affine map, but a sum of
+        some or the layer norm of one, it is one more.
 
         bias_var + weight_var φ(z)·φ(z')/width: G(K^l) of app. C, which becomes
         `nngp.kernel(architecture.truncated(l), X)` as the width grows. Layer 0 has inputs below it,
@@ -174,13 +217,50 @@ class FiniteNetwork:
 
         return self._evaluate_at(kernels, X, networks, seed, dtype, progress)
 
+    def empirical_ntk(
+        self,
+        X: ArrayLike,
+        networks: int = 1,
+        seed: int = 0,
+        *,
+        dtype: str = "float64",
+        progress: Callback | bool | None = None,
+    ) -> Array:
+        """The tangent kernel of each network, (networks, n, n): inner products of the gradients of
+        an output in all weights and biases, each in units of its prior deviation, averaged over
+        outputs. It becomes `nngp.kernel(nngp.NTK(architecture), X)` as the width grows.
+
+        A network takes n_out backward passes, and n² products of its units; gradients in weights
+        are never held. Raises ActivationError for activations that jump, and MemoryError where
+        units or kernels do not fit.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> net = nngp.Architecture(1, "relu", 2.0, 0.1)
+        >>> wide = nngp.FiniteNetwork(net, width=4000)
+        >>> X = np.array([[1.0, 1.0], [1.0, -1.0]])
+        >>> bool(abs(wide.empirical_ntk(X)[0] - nngp.kernel(nngp.NTK(net), X)).max() < 0.3)
+        True
+        """
+        from nngp.finite.tangent_kernel import numbers_held, tangent_kernel
+
+        self.check_differentiable()
+        inputs = as_inputs(X)
+        held = numbers_held(self.layout(inputs.shape[1]), len(inputs))
+        return self._evaluate_at(tangent_kernel, inputs, networks, seed, dtype, progress, held)
+
+    def check_differentiable(self) -> None:
+        """Raise ActivationError for an activation that jumps: its gradient is infinite."""
+        for activation in self.architecture.activations:
+            derivative_at_zero(activation)
+
     def prior(self, d: int) -> "NetworkPrior":
         """The distribution of the weights for inputs of `d` features."""
         from nngp.finite.batched_networks import NetworkPrior
 
         net = self.architecture
-        sizes = (d, *self.widths, self.n_out)
-        return NetworkPrior(net.activation, sizes, net.weight_vars, net.bias_vars)
+        return NetworkPrior(self.layout(d), net.weight_vars, net.bias_vars)
 
     def seconds(self, X: Array) -> float:
         """About how long one network and its outputs take on two cores.
@@ -193,7 +273,7 @@ class FiniteNetwork:
         >>> network.seconds(np.ones((100, 10))) < 1
         True
         """
-        return self.prior(X.shape[1]).n_weights * (SECONDS[0] + len(X) * SECONDS[1])
+        return self.layout(X.shape[1]).n_weights * (SECONDS[0] + len(X) * SECONDS[1])
 
     def _evaluate_at(
         self,
@@ -203,6 +283,7 @@ class FiniteNetwork:
         seed: int,
         dtype: str,
         progress: Callback | bool | None,
+        held: int | None = None,
     ) -> Array:
         """Compute a function of each drawn network and the inputs, with a bar if it takes long."""
         from nngp.finite.batched_networks import evaluate_drawn
@@ -211,14 +292,16 @@ class FiniteNetwork:
         expected = count * self.seconds(inputs)
         with Progress("networks", count, progress_for(progress, expected), expected) as bar:
             prior, advance = self.prior(inputs.shape[1]), bar.advance
-            out: Array = evaluate_drawn(function, prior, (inputs,), count, seed, dtype, advance)
+            out: Array = evaluate_drawn(
+                function, prior, (inputs,), count, seed, dtype, advance, held
+            )
         return out
 
     def _checked(
         self, weights: Sequence[Mapping[str, ArrayLike]], d: int
     ) -> tuple[list[NumpyLayer], bool]:
         """The weights with a leading axis, and whether they had it."""
-        sizes = self.prior(d).sizes
+        layout = self.layout(d)
         try:
             layers = [{name: _as_real(layer[name]) for name in "wb"} for layer in weights]
             many = layers[0]["w"].ndim == 3
@@ -226,13 +309,28 @@ class FiniteNetwork:
             layers, many = [], False
         stacked = layers if many else [{k: a[None] for k, a in one.items()} for one in layers]
         count = len(stacked[0]["w"]) if stacked else 0
-        wanted = [((count, a, b), (count, b)) for a, b in pairwise(sizes)]
+        wanted = [((count, a, b), (count, b)) for a, b in layout.shapes]
         if count == 0 or [(one["w"].shape, one["b"].shape) for one in stacked] != wanted:
             raise ValueError(
-                f"weights must be those of a network with layers {sizes} from inputs to outputs, "
-                f"as draw({d}) gives them"
+                f"weights must be those of a network with layers {layout.sizes} from inputs to "
+                f"outputs, as draw({d}) gives them"
             )
         return stacked, many
+
+
+def _check_network(network: Network) -> None:
+    """Raise unless networks of finite width can be drawn from it."""
+    check_network(network)
+    if network.is_tangent:
+        raise TypeError(
+            "a tangent kernel is no network that can be drawn; pass the network itself "
+            "(nngp.NTK(...).network), and ask for its empirical_ntk"
+        )
+    if network.is_infinite:
+        raise ValueError(
+            "a network of infinite depth cannot be drawn; give a finite depth, for example "
+            "architecture.truncated(50)"
+        )
 
 
 def _as_real(values: ArrayLike) -> Array:
@@ -242,13 +340,13 @@ def _as_real(values: ArrayLike) -> Array:
     return out if out.dtype in (np.float32, np.float64) else as_reals(values, "weights")
 
 
-def _as_width(width: int | Sequence[int], depth: int) -> int | tuple[int, ...]:
+def _as_width(width: int | Sequence[int], layers: int) -> int | tuple[int, ...]:
     if isinstance(width, int) or np.ndim(width) == 0:
         return whole_number("width", width)
     widths = tuple(whole_number("width", one) for one in width)
-    if len(widths) != depth:
+    if len(widths) != layers:
         raise ValueError(
-            f"width has {len(widths)} values and the network has {depth} hidden layers; give one "
+            f"width has {len(widths)} values and the network has {layers} hidden layers; give one "
             "number, or one for each of them"
         )
     return widths

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from nngp._numbers import whole_number
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 
 # The random search over finite networks:
 LEARNING_RATE = 1e-4, 0.2  # log-uniform
@@ -62,16 +62,17 @@ class Recipe:
         """The fields as plain values, for a run's configuration."""
         return asdict(self)
 
-    def of(self, net: Architecture) -> "Recipe":
-        """Fill in variances that are None from the architecture."""
-        own = {"weight_var": net.weight_var, "bias_var": net.bias_var}
-        missing = {name: value for name, value in own.items() if getattr(self, name) is None}
-        if any(isinstance(value, tuple) for value in missing.values()):
+    def of(self, net: Network) -> "Recipe":
+        """Fill in variances that are None from the network."""
+        own = {"weight_var": set(net.weight_vars), "bias_var": set(net.bias_vars)}
+        missing = {name: values for name, values in own.items() if getattr(self, name) is None}
+        if any(len(values) > 1 for values in missing.values()):
             raise ValueError(
                 "networks are trained from one weight_var and one bias_var for all layers; give "
                 "them in the recipe"
             )
-        return replace(self, **missing)  # type: ignore[arg-type]
+        one_value = {name: values.pop() for name, values in missing.items()}
+        return replace(self, **one_value)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

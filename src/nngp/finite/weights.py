@@ -1,39 +1,52 @@
 """A network of finite width as pure functions of its weights.
 
-Weights of layer l are drawn with variance weight_var / fan-in and biases with bias_var (paper,
-sec. 2.1). The variances may be traced: networks that differ in them are drawn by one program.
+Weights of an affine map are drawn with variance weight_var / fan-in and biases with bias_var
+(paper, sec. 2.1). The variances may be traced: networks that differ in them are drawn by one
+program. The shape of a network is known to `node_values` alone, which walks its graph.
 """
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import accumulate
+from operator import add, mul
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from nngp.architecture import Activation
+from nngp.architecture.graph import (
+    INPUT,
+    Added,
+    Affine,
+    Joined,
+    Masked,
+    Multiplied,
+    Node,
+    Nonlinearity,
+    Normalised,
+)
 from nngp.errors import ActivationError
+from nngp.finite.layout import UnitLayout
 
 DeviceArray = Any  # a JAX array, or its tracer; a NumPy array where JAX takes one
 ArrayTree = Any  # arrays in lists, tuples and dicts: a JAX pytree
 Layer = dict[str, DeviceArray]  # "w" (fan-in, fan-out), "b" (fan-out,)
 
 
-def count_weights(sizes: Sequence[int]) -> int:
-    """Number of weights and biases of a network; `sizes` runs from inputs to outputs."""
-    return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(sizes))
-
-
 def layers_from(
-    sizes: Sequence[int], normals: DeviceArray, weight_vars: DeviceArray, bias_vars: DeviceArray
+    shapes: Sequence[tuple[int, int]],
+    normals: DeviceArray,
+    weight_vars: DeviceArray,
+    bias_vars: DeviceArray,
 ) -> list[Layer]:
-    """Cut a row of standard normal numbers into the layers of one network, and scale them.
+    """Cut a row of standard normal numbers into the affine maps of one network, and scale them.
 
-    The variances have one entry for each affine map. All numbers come in one row because each call
-    for random numbers takes JAX long to compile.
+    Shapes and variances have one entry for each affine map. All numbers come in one row because
+    each call for random numbers takes JAX long to compile.
     """
     layers, at = [], 0
-    for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
+    for i, (fan_in, fan_out) in enumerate(shapes):
         middle, end = at + fan_in * fan_out, at + (fan_in + 1) * fan_out
         w = normals[at:middle].reshape(fan_in, fan_out) * jnp.sqrt(weight_vars[i] / fan_in)
         layers.append({"w": w, "b": normals[middle:end] * jnp.sqrt(bias_vars[i])})
@@ -41,19 +54,76 @@ def layers_from(
     return layers
 
 
-def preactivations(
-    layers: Sequence[Layer], activation: Activation, X: DeviceArray
+def draw_masks(layout: UnitLayout, key: DeviceArray, rows: int) -> dict[int, DeviceArray]:
+    """Draw for each dropout, by the index of its node, which units of each row are kept. A row's
+    masks depend on its number, and not on how many rows there are."""
+    masked = [(i, node.keep) for i, node in enumerate(layout.graph, 1) if isinstance(node, Masked)]
+    ends = list(accumulate(layout.units[i] for i, _ in masked))
+
+    def uniform(row: DeviceArray) -> DeviceArray:
+        return jax.random.uniform(jax.random.fold_in(key, row), (ends[-1],), jnp.float32)
+
+    parts = jnp.split(jax.vmap(uniform)(jnp.arange(rows)), ends[:-1], axis=1)
+    return {i: part < keep for (i, keep), part in zip(masked, parts, strict=True)}
+
+
+def node_values(
+    layout: UnitLayout,
+    layers: Sequence[Layer],
+    X: DeviceArray,
+    masks: Mapping[int, DeviceArray] | None = None,
+    shifts: Sequence[DeviceArray] | None = None,
 ) -> list[DeviceArray]:
-    """Compute z^0 .. z^L for inputs in rows; the last is the network's output."""
-    z = [X @ layers[0]["w"] + layers[0]["b"]]
-    for layer in layers[1:]:
-        z.append(activation.fn(z[-1]) @ layer["w"] + layer["b"])
-    return z
+    """Compute the units of every node for inputs in rows, the inputs themselves first.
+
+    Without masks, dropout passes units on as they are. `shifts` are added to the affine maps, one
+    array each: gradients in them are those that tangent kernels are made of.
+    """
+    values, maps = [X], 0
+    repeated = jnp.tile(X, (1, layout.copies)) if layout.copies > 1 else X
+    for index, node in enumerate(layout.graph, start=1):
+        if isinstance(node, Affine):
+            z = values[node.source] @ layers[maps]["w"] + layers[maps]["b"]
+            values.append(z if shifts is None else z + shifts[maps])
+            maps += 1
+        else:
+            own = [repeated if one == INPUT else values[one] for one in node.sources]
+            values.append(_units(node, own, None if masks is None else masks.get(index)))
+    return values
 
 
-def forward(layers: Sequence[Layer], activation: Activation, X: DeviceArray) -> DeviceArray:
+def _units(node: Node, own: Sequence[DeviceArray], mask: DeviceArray | None) -> DeviceArray:
+    """The units of a node that has no weights."""
+    match node:
+        case Nonlinearity(activation=phi):
+            return phi.fn(own[0])
+        case Normalised():
+            centred = own[0] - own[0].mean(axis=1, keepdims=True)
+            return centred / jnp.sqrt(jnp.mean(centred**2, axis=1, keepdims=True))
+        case Masked(keep=keep):
+            return own[0] if mask is None else jnp.where(mask, own[0] / keep, 0)
+        case Added():
+            return reduce(add, own)
+        case Multiplied():
+            return reduce(mul, own)
+        case Joined():
+            return jnp.concatenate(own, axis=1)
+    raise TypeError(f"{type(node).__name__} is an affine map, or no node at all")
+
+
+def map_inputs(layout: UnitLayout, values: Sequence[DeviceArray]) -> list[DeviceArray]:
+    """What goes into each affine map, of the values of all nodes."""
+    return [values[source] for i in layout.affine for source in layout.graph[i - 1].sources]
+
+
+def forward(
+    layout: UnitLayout,
+    layers: Sequence[Layer],
+    X: DeviceArray,
+    masks: Mapping[int, DeviceArray] | None = None,
+) -> DeviceArray:
     """Compute the network's outputs for inputs in rows."""
-    return preactivations(layers, activation, X)[-1]
+    return node_values(layout, layers, X, masks)[-1][:, : layout.n_out]
 
 
 def check_traceable(activation: Activation) -> None:

@@ -160,6 +160,7 @@ def _best(data: Split, activation: str, depth: int, engine: str) -> Outcome:
     if not scores:
         raise ArithmeticError(f"no {activation} network of depth {depth} on the grid has a kernel")
     best = max(scores, key=lambda score: (score.accuracy, -score.mse))
+    assert isinstance(best.architecture, Architecture)
     mean = condition(best.architecture, data.X, Y, engine=engine).mean(data.X_test)
     error = np.mean((mean - data.targets(data.labels_test)) ** 2)
     result = {

@@ -1,13 +1,14 @@
 """Convergence of networks to the Gaussian process as they become wide (sec. 2.2 and app. C).
 
-Takes an architecture and a few inputs; gives, for each width and layer, the kernels of networks
-drawn from the prior beside the exact one, and the distribution of their outputs beside the normal.
+Takes a network of any shape and a few inputs; gives, for each width and layer, the kernels of
+networks drawn from the prior beside the exact one, and the distribution of their outputs beside the
+normal. Of `nngp.NTK(network)` it gives the tangent kernel of the outputs instead.
 
 Theory. Given the layer below, units are independent and Gaussian, so the kernel of a layer is a
 mean of `width` independent terms: its error falls as width^(-1/2). Given all hidden layers an
 output is Gaussian with variance k, the last kernel; as k differs from network to network, an output
 is a mixture of Gaussians, symmetric with heavy tails: its excess kurtosis is 3 Var k / (E k)², of
-order depth / width.
+order depth / width. A tangent kernel is made of such means, too, and its error falls alike.
 
 Whether outputs look normal is judged by D'Agostino and Pearson's K² of skewness and kurtosis. It
 looks at the tails, where mixtures of this kind differ first, and not at location and scale, so
@@ -29,9 +30,10 @@ from scipy import stats
 from nngp._arrays import Array
 from nngp._numbers import whole_number
 from nngp._progress import Callback, Progress, progress_for
-from nngp.architecture import Architecture
+from nngp.architecture import NTK, Network
+from nngp.finite.map_limits import map_limits
 from nngp.finite.network import FiniteNetwork
-from nngp.gram import check_architecture, kernel
+from nngp.gram import kernel
 from nngp.gram.inputs import as_inputs
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
@@ -41,8 +43,8 @@ FEWEST = 20  # networks from which on the p-value of K² can be trusted
 
 @dataclass(frozen=True)
 class Decay:
-    """Relative errors of the kernels of layers 1 .. depth against width, with standard errors, and
-    straight lines fitted to their logarithms."""
+    """Relative errors of kernels against width, with standard errors, and straight lines fitted to
+    their logarithms; layer 1 is the first that depends on the width."""
 
     widths: tuple[int, ...]
     error: Array  # (widths, depth)
@@ -82,7 +84,9 @@ class Decay:
 class Convergence:
     """Networks of several widths beside the infinitely wide one.
 
-    Kernels are those of layers 1 .. depth (layer 0 is exact at any width), in units of the exact
+    Kernels are those of layers 1 .. depth (layer 0 is exact at any width); in other shapes those
+    of affine maps that do not read inputs, in the order of computation, the last that of the
+    outputs; of an `nngp.NTK` the tangent kernel alone. They are in units of the exact
     √(K(x, x) K(x', x')); so the exact ones are correlations. Errors of estimates are standard
     errors.
 
@@ -96,7 +100,7 @@ class Convergence:
     (True, True)
     """
 
-    architecture: Architecture
+    architecture: Network
     X: Array  # (n, d)
     widths: tuple[int, ...]
     networks: int  # of each width
@@ -144,7 +148,7 @@ class Convergence:
 
 
 def convergence(
-    architecture: Architecture,
+    architecture: Network,
     X: ArrayLike,
     widths: Sequence[int] = WIDTHS,
     networks: int = NETWORKS,
@@ -154,8 +158,9 @@ def convergence(
 ) -> Convergence:
     """Draw `networks` networks of each width, and compare them with the infinitely wide one.
 
-    The default widths and networks take 30 to 45 s on two cores at depth 3; time grows with depth,
-    with the number of networks, and with the square of the largest width. A bar shows it.
+    With `nngp.NTK(network)` tangent kernels are compared. The default widths and networks take 30
+    to 45 s on two cores at depth 3; time grows with depth, with the number of networks, and with
+    the square of the largest width. A bar shows it.
 
     Examples
     --------
@@ -168,11 +173,9 @@ def convergence(
     """
     inputs, sizes = as_inputs(X), _as_widths(widths)
     count = whole_number("networks", networks, least=FEWEST)
-    check_architecture(architecture)
-    if architecture.depth == 0:
-        raise ValueError("a network of depth 0 has no width to converge in; take depth 1 or more")
-    nets = [FiniteNetwork(architecture, width) for width in sizes]
-    exact = _exact(architecture, inputs)
+    drawn = architecture.network if isinstance(architecture, NTK) else architecture
+    nets = [FiniteNetwork(drawn, width) for width in sizes]
+    exact = _exact(drawn, inputs, tangent=drawn is not architecture)
     expected = count * sum(net.seconds(inputs) for net in nets)
     with Progress("networks", 1.0, progress_for(progress, expected), expected) as bar:
 
@@ -191,11 +194,14 @@ def three_inputs() -> Array:
 
 
 class _Exact(NamedTuple):
-    """Kernels of the infinitely wide network in layers 1 .. depth."""
+    """Kernels of the infinitely wide network."""
 
     X: Array  # (n, d)
-    correlations: Array  # (depth, n, n)
-    deviations: Array  # (depth, n)
+    places: list[int]  # of the kernels that are compared, in those that networks have
+    tangent: bool  # whether the tangent kernel is compared instead
+    correlations: Array  # (kernels, n, n)
+    deviations: Array  # (kernels, n)
+    output_deviation: float  # of an output at X[0]
 
 
 def _at_width(
@@ -206,21 +212,11 @@ def _at_width(
     advance: Callable[[float], None],
 ) -> tuple[Array | float, ...]:
     """The entries of one width in the fields of `Convergence`, from `mean` on."""
-    from nngp.finite.batched_networks import evaluate_drawn, outputs_and_kernels
-
-    X, seconds = exact.X, network.seconds(exact.X)
-    outputs, kernels = evaluate_drawn(
-        outputs_and_kernels,
-        network.prior(X.shape[1]),
-        (X,),
-        networks,
-        seed,
-        advance=lambda done: advance(done * seconds),
-    )
-    kernels = kernels[:, 1:] / _products(exact.deviations)
-    standard = outputs[:, 0, 0] / exact.deviations[-1, 0]
+    outputs, of_maps, compared = _drawn(network, exact, networks, seed, advance)
+    kernels = compared / _products(exact.deviations)
+    standard = outputs[:, 0, 0] / exact.output_deviation
     error, error_of_error = _root_mean_square(kernels - exact.correlations)
-    last = kernels[:, -1, 0, 0]
+    last = of_maps[:, -1, 0, 0] / exact.output_deviation**2
     if not last.any():
         raise ValueError(
             f"all {networks} networks of width {network.width} have died out: their outputs are 0; "
@@ -251,9 +247,38 @@ def _root_mean_square(deviations: Array) -> tuple[Array, Array]:
     return error, squares.std(axis=0, ddof=1) / np.sqrt(len(squares)) / (2 * error)
 
 
-def _exact(architecture: Architecture, X: Array) -> _Exact:
-    layers = range(1, architecture.depth + 1)
-    K = np.array([kernel(architecture.truncated(layer), X) for layer in layers])
+def _drawn(
+    network: FiniteNetwork,
+    exact: _Exact,
+    networks: int,
+    seed: int,
+    advance: Callable[[float], None],
+) -> tuple[Array, Array, Array]:
+    """Outputs of networks, kernels of their affine maps, and those kernels that are compared."""
+    from nngp.finite.batched_networks import evaluate_drawn, outputs_and_kernels
+    from nngp.finite.tangent_kernel import numbers_held, outputs_and_tangents
+
+    if exact.tangent:
+        network.check_differentiable()
+    X, seconds, prior = exact.X, network.seconds(exact.X), network.prior(exact.X.shape[1])
+    outputs, kernels, *tangents = evaluate_drawn(
+        outputs_and_tangents if exact.tangent else outputs_and_kernels,
+        prior,
+        (X,),
+        networks,
+        seed,
+        advance=lambda done: advance(done * seconds),
+        held=numbers_held(prior.layout, len(X)) if exact.tangent else None,
+    )
+    return outputs, kernels, tangents[0][:, None] if exact.tangent else kernels[:, exact.places]
+
+
+def _exact(network: Network, X: Array, tangent: bool) -> _Exact:
+    limits = map_limits(network)
+    if not limits:
+        raise ValueError("a network of depth 0 has no width to converge in; take depth 1 or more")
+    compared = [NTK(network)] if tangent else list(limits.values())
+    K = np.array([kernel(limit, X) for limit in compared])
     deviations = np.sqrt(np.diagonal(K, axis1=1, axis2=2))
     if not deviations.all():
         row = int(np.argwhere(deviations == 0)[0, 1])
@@ -261,7 +286,9 @@ def _exact(architecture: Architecture, X: Array) -> _Exact:
             f"the network is zero at row {row} of X whatever its weights; leave that row out, or "
             "give the network a bias_var"
         )
-    return _Exact(X, K / _products(deviations), deviations)
+    output = np.sqrt(kernel(network, X)[0, 0]) if tangent else deviations[-1, 0]
+    correlations = K / _products(deviations)
+    return _Exact(X, list(limits), tangent, correlations, deviations, float(output))
 
 
 def _products(deviations: Array) -> Array:

@@ -8,16 +8,17 @@ is the seam to the stages that follow: blocks of K on any engine, made by one of
 """
 
 from nngp.gram.host.backend import HostBackend
-from nngp.gram.host.gradient import kernel_derivatives
+from nngp.gram.host.derivatives import kernel_derivatives
 from nngp.gram.inputs import Inputs, InputSet, as_inputs, common_var, normalize
 from nngp.gram.jax_kernel import jax_kernel
 from nngp.gram.kernel import (
     WARN_ABOVE,
-    check_architecture,
+    check_network,
     inputs_diag,
     kernel,
     kernel_diag,
     kernel_scale,
+    kernels,
     plan_kernel,
     warn_if_inexact,
 )
@@ -49,7 +50,7 @@ __all__ = [
     "Shift",
     "Tile",
     "as_inputs",
-    "check_architecture",
+    "check_network",
     "common_var",
     "inputs_diag",
     "jax_kernel",
@@ -57,6 +58,7 @@ __all__ = [
     "kernel_derivatives",
     "kernel_diag",
     "kernel_scale",
+    "kernels",
     "normalize",
     "plan_kernel",
     "scale_derivatives",

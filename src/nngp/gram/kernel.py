@@ -4,20 +4,21 @@ Takes an architecture and inputs; gives K as a dense float64 array.
 """
 
 import warnings
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.covariance import LookupTable
 from nngp.curve import curve_at, output_variance
 from nngp.errors import ToleranceWarning, VarianceError
-from nngp.gram.host.fill import fill
-from nngp.gram.host.matrix import HostMatrix
+from nngp.gram.host.fill import fill, fill_several
+from nngp.gram.host.matrix import HostMatrix, SameBlocks
 from nngp.gram.inputs import Inputs, InputSet, common_var
-from nngp.gram.pair_recursion import layer_variances
+from nngp.gram.pair_recursion import point_variances
 from nngp.gram.plan import KernelPlan, make_plan
 from nngp.gram.split import SMALLEST
 
@@ -25,7 +26,7 @@ WARN_ABOVE = 1e-9  # error of an entry, relative to the variance, or to a split'
 
 
 def plan_kernel(
-    architecture: Architecture, X1: ArrayLike, X2: ArrayLike | None = None, *, method: str = "auto"
+    architecture: Network, X1: ArrayLike, X2: ArrayLike | None = None, *, method: str = "auto"
 ) -> KernelPlan:
     """The method that `kernel` would use for these inputs, and the reason.
 
@@ -35,20 +36,20 @@ def plan_kernel(
     >>> nngp.plan_kernel(nngp.Architecture(3), [[1.0, 2.0], [2.0, 2.0]]).method
     'pairwise'
     """
-    check_architecture(architecture)
+    check_network(architecture)
     first, second = _inputs(X1, X2)
     return make_plan(architecture, first, second or first, method)
 
 
 def kernel(
-    architecture: Architecture,
+    architecture: Network,
     X1: ArrayLike,
     X2: ArrayLike | None = None,
     *,
     method: str = "auto",
     table: LookupTable | None = None,
 ) -> Array:
-    """The NNGP kernel matrix K^L(x, x') of eq. 5.
+    """The kernel matrix of a network: K^L(x, x') of eq. 5, or the tangent kernel of an `NTK`.
 
     At infinite depth it is the limit of K^L in units of its scale, the difference K^L(1) - K^L(0)
     of cosines 1 and 0, without the constant K^L(0) where that is infinitely larger: ones on the
@@ -56,7 +57,8 @@ def kernel(
 
     Parameters
     ----------
-    architecture : Architecture
+    architecture : Architecture or another Network
+        The paper's chain, a network of parts (`Chain`, `Residual`, ...), or an `NTK` of either.
     X1 : array_like, (n, d)
     X2 : array_like, (m, d), optional
         X1 against itself by default: exactly symmetric, with the exact diagonal.
@@ -82,7 +84,7 @@ def kernel(
     >>> nngp.kernel(net, [[1.0, 1.0], [1.0, -1.0]]).round(4).tolist()
     [[2.0, 0.9875], [0.9875, 2.0]]
     """
-    check_architecture(architecture)
+    check_network(architecture)
     first, second = _inputs(X1, X2)
     plan = make_plan(architecture, first, second or first, method)
     blocks = HostMatrix(architecture, first, second, plan=plan, table=table)
@@ -90,6 +92,57 @@ def kernel(
     if blocks.plan.method != "lookup":
         warn_if_inexact(blocks.error(), stacklevel=3)
     return out
+
+
+def kernels(
+    networks: Sequence[Network], X1: ArrayLike, X2: ArrayLike | None = None
+) -> tuple[Array, ...]:
+    """Kernel matrices of several networks from one product of the inputs.
+
+    The product is what a matrix costs where norms are equal, so that a second network, such as the
+    tangent kernel beside the kernel, costs much less than the first. The numbers are those of
+    `nngp.kernel`.
+
+    Parameters
+    ----------
+    networks : sequence of Network
+        All of finite or infinite depth, of any shape; at least one.
+    X1 : array_like, (n, d)
+    X2 : array_like, (m, d), optional
+        X1 against itself by default: exactly symmetric, with the exact diagonal.
+
+    Warns
+    -----
+    ToleranceWarning
+        If an entry may be off by more than 1e-9 of the variance.
+
+    Returns
+    -------
+    tuple of ndarray of float64, (n, n) or (n, m)
+        One for each network.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> net = nngp.Architecture(2, "relu", weight_var=2.0, bias_var=0.0)
+    >>> K, theta = nngp.kernels([net, nngp.NTK(net)], [[1.0, 1.0], [1.0, -1.0]])
+    >>> K.round(4).tolist(), theta.round(4).tolist()
+    ([[2.0, 0.9875], [0.9875, 2.0]], [[6.0, 1.3714], [1.3714, 6.0]])
+    """
+    if not isinstance(networks, Sequence) or not networks:
+        raise TypeError("kernels takes a list of networks; use nngp.kernel for one")
+    for network in networks:
+        check_network(network)
+    first, second = _inputs(X1, X2)
+    matrices = [HostMatrix(network, first, second) for network in networks]
+    out = fill_several(
+        *matrices[0].shape,
+        SameBlocks(matrices),
+        len(matrices),
+        symmetric=second is None,
+    )
+    warn_if_inexact(max(matrix.error() for matrix in matrices), stacklevel=3)
+    return tuple(out)
 
 
 def warn_if_inexact(error: float, stacklevel: int, of: str = "the variance") -> None:
@@ -104,7 +157,7 @@ def warn_if_inexact(error: float, stacklevel: int, of: str = "the variance") -> 
         )
 
 
-def kernel_diag(architecture: Architecture, X: ArrayLike) -> Array:
+def kernel_diag(architecture: Network, X: ArrayLike) -> Array:
     """K^L(x, x) of every input, without the matrix.
 
     Examples
@@ -113,11 +166,11 @@ def kernel_diag(architecture: Architecture, X: ArrayLike) -> Array:
     >>> nngp.kernel_diag(nngp.Architecture(1, "relu", 2.0, 0.5), [[1.0, 1.0]]).round(6).tolist()
     [3.0]
     """
-    check_architecture(architecture)
+    check_network(architecture)
     return inputs_diag(architecture, Inputs.of(X))
 
 
-def inputs_diag(architecture: Architecture, inputs: InputSet) -> Array:
+def inputs_diag(architecture: Network, inputs: InputSet) -> Array:
     """K^L(x, x) of inputs that are checked already."""
     if architecture.is_infinite:
         var = cast(float, make_plan(architecture, inputs, inputs).input_var)
@@ -125,10 +178,11 @@ def inputs_diag(architecture: Architecture, inputs: InputSet) -> Array:
     shared = common_var(inputs)
     if shared is not None:
         return np.full(len(inputs), output_variance(architecture, shared))
-    return layer_variances(architecture, inputs.var)[-1]
+    out: Array = point_variances(architecture, inputs.var)[-1].output
+    return out
 
 
-def kernel_scale(architecture: Architecture, inputs: InputSet) -> tuple[float, float]:
+def kernel_scale(architecture: Network, inputs: InputSet) -> tuple[float, float]:
     """The deficit of orthogonal inputs, K(1) - K(0), at the norm that all inputs share or the
     middle one; and that norm, as x·x/d."""
     shared = common_var(inputs)
@@ -146,11 +200,15 @@ def kernel_scale(architecture: Architecture, inputs: InputSet) -> tuple[float, f
     return curve.scale, var
 
 
-def check_architecture(architecture: Architecture) -> None:
-    if not isinstance(architecture, Architecture):
+def check_network(architecture: Network) -> None:
+    """Raise TypeError unless it is a network, and ValueError unless it can be one."""
+    if not isinstance(architecture, Network):
         raise TypeError(
-            f"the first argument must be an nngp.Architecture, got {type(architecture).__name__}"
+            "the first argument must be an nngp.Architecture or another network, got "
+            f"{type(architecture).__name__}"
         )
+    if not architecture.is_infinite:
+        _ = architecture.graph
 
 
 def _inputs(X1: ArrayLike, X2: ArrayLike | None) -> tuple[Inputs, Inputs | None]:

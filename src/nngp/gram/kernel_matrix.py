@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.covariance import LookupTable
 from nngp.gram.inputs import Inputs, InputSet
 from nngp.gram.plan import KernelPlan, make_plan
@@ -42,7 +42,7 @@ class KernelMatrix(Protocol):
     """K = scale (M + offset) of two sets of inputs; blocks are those of M."""
 
     @property
-    def architecture(self) -> Architecture: ...
+    def architecture(self) -> Network: ...
 
     @property
     def left(self) -> InputSet: ...
@@ -92,7 +92,7 @@ class GradientSums(Protocol):
 class MatrixRequest:
     """The arguments of `KernelBackend.matrix`."""
 
-    architecture: Architecture
+    architecture: Network
     left: InputSet
     right: InputSet | None
     split: KernelSplit | None
@@ -110,7 +110,7 @@ class MatrixRequest:
 class GradientRequest:
     """The arguments of `KernelBackend.gradient`."""
 
-    architecture: Architecture
+    architecture: Network
     inputs: InputSet
     split: KernelSplit
     per_layer: bool
@@ -130,13 +130,13 @@ class KernelBackend(ABC):
         """Further inputs, from memory to where this backend computes."""
         return inputs
 
-    def supports(self, architecture: Architecture, inputs: InputSet) -> bool:
+    def supports(self, architecture: Network, inputs: InputSet) -> bool:
         """Whether this backend computes these blocks itself, at its full speed."""
         return True
 
     def matrix(
         self,
-        architecture: Architecture,
+        architecture: Network,
         left: InputSet,
         right: InputSet | None = None,
         *,
@@ -161,7 +161,7 @@ class KernelBackend(ABC):
 
     def gradient(
         self,
-        architecture: Architecture,
+        architecture: Network,
         inputs: InputSet,
         *,
         split: KernelSplit,

@@ -1,4 +1,4 @@
-"""The recursion of eq. 5 for inputs of any norms: variances of points, correlations of pairs."""
+"""Inputs of any norms: the variances of every point, and correlations of pairs."""
 
 from typing import Any
 
@@ -6,28 +6,38 @@ import numpy as np
 
 from nngp._arrays import EPS, Array
 from nngp._safe import correlation
-from nngp.architecture import Architecture
-from nngp.covariance import closed_form, second_moment
-from nngp.curve import SMALLEST
+from nngp.architecture import Activation, Network
+from nngp.architecture.graph import Affine
+from nngp.covariance import closed_form, derivative_of, second_moment
+from nngp.curve import SMALLEST, NodeVariance, node_variances
 from nngp.errors import VarianceError
 
 SNAP = 1 - 8 * EPS  # correlations beyond are those of parallel inputs
 
 
-def layer_variances(architecture: Architecture, input_var: Array) -> list[Array]:
-    """K^l(x, x) of every point for l = 0 .. depth."""
-    phi, weights, biases = architecture.activation, architecture.weight_vars, architecture.bias_vars
-    with np.errstate(over="ignore"):
-        out = [_checked(biases[0] + weights[0] * input_var, 0, input_var)]
-    for layer, (weight, bias) in enumerate(zip(weights[1:], biases[1:], strict=True), start=1):
-        if phi.closed_form is not None:
-            form = closed_form(phi.closed_form)
-            moment = np.asarray(form.value(np, out[-1], out[-1], np.where(out[-1] > 0, 1.0, 0.0)))
-        else:
-            moment = second_moment(phi, out[-1])
-        with np.errstate(over="ignore"):
-            out.append(_checked(bias + weight * moment, layer, out[-1]))
-    return out
+def point_variances(network: Network, input_var: Array) -> list[NodeVariance]:
+    """K(x, x), and Θ(x, x) of a tangent kernel, of every point: of the input and of each node."""
+    return node_variances(network, input_var, moments, slope_moments, _checked)
+
+
+def layer_variances(network: Network, input_var: Array) -> list[Array]:
+    """K^l(x, x) of every point behind each affine map."""
+    behind = zip(network.graph, point_variances(network, input_var)[1:], strict=True)
+    return [found.cov for node, found in behind if isinstance(node, Affine)]
+
+
+def moments(phi: Activation, var: Array) -> Array:
+    """E[phi²] at each variance."""
+    if phi.closed_form is None:
+        return second_moment(phi, var)
+    form = closed_form(phi.closed_form)
+    return np.asarray(form.value(np, var, var, np.where(var > 0, 1.0, 0.0)))
+
+
+def slope_moments(phi: Activation, var: Array) -> Array:
+    """E[phi'²] at each variance."""
+    factor, slope = derivative_of(phi, float(var.max(initial=1e-300)))
+    return factor * (np.ones_like(var) if slope is None else moments(slope, var))
 
 
 def _checked(var: Array, layer: int, before: Array) -> Array:

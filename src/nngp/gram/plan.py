@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.curve import curve_at
 from nngp.errors import NoLimitError
 from nngp.gram.error_bounds import curve_error
@@ -36,7 +36,7 @@ class KernelPlan:
 
 
 def make_plan(
-    architecture: Architecture, left: InputSet, right: InputSet, method: str = "auto"
+    architecture: Network, left: InputSet, right: InputSet, method: str = "auto"
 ) -> KernelPlan:
     """The plan for K(left, right)."""
     if method not in METHODS:
@@ -73,7 +73,7 @@ def _automatic(shared: float | None, left: InputSet, right: InputSet) -> tuple[s
     return "pairwise", reason
 
 
-def own_split(architecture: Architecture, plan: KernelPlan) -> KernelSplit:
+def own_split(architecture: Network, plan: KernelPlan) -> KernelSplit:
     """The split that suits these inputs."""
     if plan.method != "curve" or plan.input_var is None:
         return TRIVIAL_SPLIT

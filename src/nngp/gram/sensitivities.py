@@ -5,21 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.curve import Profile, curve_at
 from nngp.gram.kernel_matrix import Gradient
 from nngp.gram.split import KernelSplit
 
 
-def flat_sensitivities(
-    architecture: Architecture, input_var: float, per_layer: bool
-) -> list[Profile]:
+def flat_sensitivities(architecture: Network, input_var: float, per_layer: bool) -> list[Profile]:
     """dK/dθ as functions of the cosine: the weight variances, then the bias variances."""
     profiles = curve_at(architecture, input_var).sensitivities(per_layer=per_layer)
     return [*profiles["weight_var"], *profiles["bias_var"]]
 
 
-def scale_derivatives(architecture: Architecture, input_var: float, *, per_layer: bool) -> Gradient:
+def scale_derivatives(architecture: Network, input_var: float, *, per_layer: bool) -> Gradient:
     """Derivatives of the curve's scale, the deficit of orthogonal inputs."""
     right_angle = np.array(False), np.array(1.0)
     flat = flat_sensitivities(architecture, input_var, per_layer)
@@ -44,7 +42,7 @@ class CurveSensitivities:
 
     @classmethod
     def of(
-        cls, architecture: Architecture, input_var: float, per_layer: bool, split: KernelSplit
+        cls, architecture: Network, input_var: float, per_layer: bool, split: KernelSplit
     ) -> "CurveSensitivities":
         flat = flat_sensitivities(architecture, input_var, per_layer)
         at_one, moved = zip(*(split.derivative(profile) for profile in flat), strict=True)

@@ -4,6 +4,7 @@ Sized so that no word is smaller than 7 points when printed across a page (6.3 i
 """
 
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy import stats
 
 from nngp._arrays import Array
 from nngp._progress import Callback
-from nngp.architecture import Architecture
+from nngp.architecture import Architecture, Network
 from nngp.finite import width_convergence as study
 from nngp.finite.width_convergence import Convergence, Decay
 from nngp.plots import style
@@ -32,7 +33,7 @@ NORMAL = 0.95  # part of Gaussian samples that the grey areas hold
 
 
 def convergence(
-    architecture: Architecture,
+    architecture: Network,
     path: OutputPath = None,
     X: ArrayLike | None = None,
     *,
@@ -82,7 +83,7 @@ def draw_convergence(data: Convergence, path: OutputPath = None) -> "Figure":
 def _draw_entry(place: "SubplotSpec", data: Convergence) -> None:
     """Mean and spread of one entry, a strip for each layer."""
     i, j = 0, min(1, len(data.X) - 1)
-    layers = shown_layers(data.architecture.depth)
+    layers = shown_layers(len(data.exact))
     strips = place.subgridspec(len(layers), 1).subplots(sharex=True, squeeze=False)[:, 0]
     for axes, layer, (colour, mark) in zip(strips, layers, LAYERS, strict=False):
         mean, spread = data.mean[:, layer - 1, i, j], data.spread[:, layer - 1, i, j]
@@ -129,8 +130,10 @@ def name_widths(axes: "Axes", widths: Sequence[int]) -> None:
     axes.xaxis.set_major_formatter(lambda width, _: f"{width:g}")
 
 
-def network_words(net: Architecture, networks: int) -> str:
-    """Title of a figure: the architecture, and the number of networks drawn."""
+def network_words(net: Network, networks: int) -> str:
+    """Title of a figure: the network, and the number of networks drawn."""
+    if not isinstance(net, Architecture):
+        return f"{shorten(repr(net), 80, placeholder=' ...')}; {networks} networks of each width"
     parts = [f"{net.activation.name}, depth {net.depth}"]
     for name, value in (("weight_var", net.weight_var), ("bias_var", net.bias_var)):
         parts.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} by layer")

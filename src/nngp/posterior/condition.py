@@ -6,8 +6,8 @@ from numpy.typing import ArrayLike
 
 from nngp._numbers import whole_number
 from nngp._progress import Callback
-from nngp.architecture import Architecture
-from nngp.gram import check_architecture
+from nngp.architecture import Network
+from nngp.gram import check_network
 from nngp.linsolve import CG, Engine, Forecast, choose_engine, forecast_cg, forecast_factor
 from nngp.linsolve.tiling import cut, flops
 from nngp.posterior.by_cg import CGProblem, solve_by_cg
@@ -28,7 +28,7 @@ from nngp.posterior.targets import as_targets
 
 
 def condition(
-    architecture: Architecture,
+    architecture: Network,
     X: ArrayLike,
     Y: ArrayLike,
     *,
@@ -106,7 +106,7 @@ def condition(
     >>> posterior.variance([0.33, 5.0]).round(3).tolist()
     [0.0, 0.321]
     """
-    check_architecture(architecture)
+    check_network(architecture)
     check_solver(solver)
     inputs = kernels_of(engine).inputs(X)
     targets, single = as_targets(Y, len(inputs))

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from nngp._arrays import EPS, Array
-from nngp.architecture import Architecture
+from nngp.architecture import Architecture, Network
 from nngp.covariance import closed_form
 from nngp.errors import NotPositiveDefiniteError, VarianceError
 from nngp.gram.inputs import input_vars
@@ -68,8 +68,11 @@ class _Sums(NamedTuple):
     radial: Array
 
 
-def is_supported(architecture: Architecture) -> bool:
-    """Whether this network can be computed here: a closed form without jumps, not too deep."""
+def is_supported(architecture: Network) -> bool:
+    """Whether this network can be computed here: a chain of layers with a closed form without
+    jumps, not too deep."""
+    if not isinstance(architecture, Architecture):
+        return False
     key = architecture.activation.closed_form
     return key is not None and key[0] not in JUMPS and architecture.depth <= DEEPEST
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from nngp._arrays import EPS, Array
 from nngp._numbers import whole_number
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.gram import kernel
 from nngp.linsolve import CpuEngine, Progress, climb, factorise
 from nngp.linsolve.tiling import cut, spans
@@ -15,7 +15,7 @@ from nngp.posterior.noise import as_noise
 
 
 def sample_prior(
-    architecture: Architecture,
+    architecture: Network,
     X: ArrayLike,
     n: int = 1,
     seed: Any = None,

@@ -12,7 +12,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._progress import Progress
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.errors import VarianceError
 from nngp.gram import WARN_ABOVE, Gradient, GradientSums, Shift, Tile, scale_derivatives
 from nngp.linsolve import EngineRun, Factor, inverse_rows
@@ -90,7 +90,7 @@ def added(parts: list[Array]) -> float:
 
 
 def with_noise(
-    architecture: Architecture,
+    architecture: Network,
     system: Factored,
     by_name: Gradient,
     in_noise: Shift,
@@ -127,7 +127,7 @@ def begin_gradient(
     )
 
 
-def _check_relevances(architecture: Architecture, system: Factored) -> None:
+def _check_relevances(architecture: Network, system: Factored) -> None:
     """Raise an error for derivatives in the inputs where they would be wrong."""
     if system.noise.input_var is not None:
         raise ValueError(

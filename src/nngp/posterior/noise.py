@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
 from nngp._numbers import as_real, as_reals
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.errors import VarianceError
 from nngp.gram import InputSet, KernelSplit, Shift, kernel_scale
 
@@ -33,7 +33,7 @@ class Noise:
 
     @classmethod
     def of(
-        cls, noise_var: ArrayLike, relative: bool, architecture: Architecture, inputs: InputSet
+        cls, noise_var: ArrayLike, relative: bool, architecture: Network, inputs: InputSet
     ) -> "Noise":
         """The noise from the arguments of `nngp.condition`."""
         if not isinstance(relative, bool | np.bool_):

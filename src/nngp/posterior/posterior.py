@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
 from nngp._numbers import whole_number
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.gram import (
     Gradient,
     Inputs,
@@ -81,7 +81,7 @@ class Posterior:
         self._targets, self._single = targets, single
 
     @property
-    def architecture(self) -> Architecture:
+    def architecture(self) -> Network:
         return self._problem.architecture
 
     @property
@@ -445,15 +445,7 @@ class Posterior:
         return as_observation_noise(noise, m)
 
     def _test_inputs(self, Xs: ArrayLike, name: str = "Xs") -> Inputs:
-        self._inputs.check_unchanged()
-        test = Inputs.of(Xs, name)
-        wanted = self._inputs.shape[1]
-        if test.X.shape[1] != wanted:
-            hint = f"; for one point pass {name}[None]" if np.ndim(Xs) == 1 else ""
-            raise ValueError(
-                f"{name} has {test.X.shape[1]} features and the training inputs have {wanted}{hint}"
-            )
-        return test
+        return self._problem.test_inputs(Xs, name)
 
     def _shaped(self, columns: Array) -> Array:
         return columns[:, 0].copy() if self._single else np.ascontiguousarray(columns)

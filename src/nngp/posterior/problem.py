@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-from nngp.architecture import Architecture
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nngp.architecture import Network
 from nngp.gram import Inputs, InputSet, KernelMatrix, KernelSplit
 from nngp.linsolve import Engine
 from nngp.posterior.resources import Resources
@@ -12,7 +15,7 @@ from nngp.posterior.resources import Resources
 class Problem:
     """The left side of (K + noise) α = Y, and where it is solved."""
 
-    architecture: Architecture
+    architecture: Network
     inputs: InputSet
     resources: Resources
 
@@ -37,3 +40,15 @@ class Problem:
     def upload(self, test: Inputs) -> InputSet:
         """Other inputs, where the engine computes."""
         return self.engine.kernels.test_inputs(test)
+
+    def test_inputs(self, Xs: ArrayLike, name: str = "Xs") -> Inputs:
+        """Other inputs, checked; raises ValueError if the training inputs were changed since."""
+        self.inputs.check_unchanged()
+        test = Inputs.of(Xs, name)
+        wanted = self.inputs.shape[1]
+        if test.X.shape[1] != wanted:
+            hint = f"; for one point pass {name}[None]" if np.ndim(Xs) == 1 else ""
+            raise ValueError(
+                f"{name} has {test.X.shape[1]} features and the training inputs have {wanted}{hint}"
+            )
+        return test

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.errors import ConstantKernelWarning, NoiseWarning, ToleranceWarning
 from nngp.gram import KernelMatrix, warn_if_inexact
 from nngp.linsolve import Engine, Forecast
@@ -162,7 +162,7 @@ def _spread(engine: Engine, matrix: KernelMatrix) -> tuple[float, float]:
     return float(np.max(matrix.diagonal)), max(float(deficits.max()), 0.0)
 
 
-def warn(report: Report, architecture: Architecture, stacklevel: int) -> None:
+def warn(report: Report, architecture: Network, stacklevel: int) -> None:
     """Warn of everything in a report that users should not overlook."""
     unit = "the variance" if report.offset == 0 and report.scale == 1 else "the kernel's scale"
     warn_if_inexact(report.kernel_error, stacklevel + 1, unit)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nngp._progress import Callback, Progress, progress_for
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.gram import HostBackend, InputSet, KernelBackend
 from nngp.linsolve import (
     CG,
@@ -53,7 +53,7 @@ def find_engine(
     inputs: InputSet,
     outputs: int,
     memory: int | None,
-    architecture: Architecture | None = None,
+    architecture: Network | None = None,
     *,
     solver: str | CG = "cholesky",
     **forecast: Any,

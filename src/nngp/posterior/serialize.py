@@ -16,7 +16,7 @@ import numpy as np
 from nngp._arrays import Array
 from nngp._fields import Fields
 from nngp._progress import Callback
-from nngp.architecture import Architecture
+from nngp.architecture import Network, network_from_dict
 from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
 from nngp.gram import Inputs, KernelMatrix, KernelSplit
 from nngp.linsolve import Engine, Forecast
@@ -125,11 +125,11 @@ def restore(
     return Posterior(problem, targets, single, solution, report)
 
 
-def _architecture(values: Fields) -> Architecture:
-    if values["depth"] != "inf":
+def _architecture(values: Fields) -> Network:
+    if "depth" in values.values and values["depth"] != "inf":
         values.whole("depth", 0, DEEPEST)
     try:
-        return Architecture.from_dict(values.values)
+        return network_from_dict(values.values)
     except (TypeError, ValueError, ArithmeticError, KeyError) as cause:
         raise values.fail(f"its network cannot be used: {cause}") from None
 

@@ -228,15 +228,32 @@ def _total(start: Array | float, *parts: Tile) -> Tile:
 
 def check_shifted(cross: KernelMatrix, solution: Solution, Y: Array) -> None:
     """Raise VarianceError for test inputs of another norm than the training inputs, where little
-    but rounding would be left: it moves a mean by Σ|α| times the error of an entry of M."""
+    but rounding would be left of the mean."""
+    check_shifted_mean(cross, solution.split, solution.weights, Y)
+
+
+def check_shifted_mean(cross: KernelMatrix, split: KernelSplit, weights: Array, Y: Array) -> None:
+    """The same for a mean that is M(x, X) times `weights` (n, outputs): rounding moves it by their
+    sum times the error of an entry of M."""
+    largest = float(np.abs(weights).sum(axis=0).max()) / max(float(np.abs(Y).max()), TINY)
+    _check_shift(cross, split, largest, "predictions", "the targets")
+
+
+def check_shifted_variance(cross: KernelMatrix, split: KernelSplit, weights: Array) -> None:
+    """The same for variances of M(x, x) less products with `weights` (m, n)."""
+    largest = 1.0 + 2.0 * float(np.abs(weights).sum(axis=1).max())
+    _check_shift(cross, split, largest, "variances", "the kernel's scale")
+
+
+def _check_shift(
+    cross: KernelMatrix, split: KernelSplit, factor: float, what: str, unit: str
+) -> None:
     if cross.is_exact:
         return
-    net = cross.architecture
-    weights = float(np.abs(solution.weights).sum(axis=0).max()) / max(float(np.abs(Y).max()), TINY)
-    moved = solution.split.shift_error(net.depth) * weights
+    net, moved = cross.architecture, split.shift_error(cross.architecture.depth) * factor
     if not moved < UNUSABLE:
         raise VarianceError(
             "test inputs have another norm than the training inputs, and rounding would move "
-            f"predictions by {moved:.0e} of the targets; use nngp.normalize on both, "
+            f"{what} by {moved:.0e} of {unit}; use nngp.normalize on both, "
             f"{net.if_deep('a smaller depth, ')}or a larger noise_var"
         )

@@ -6,12 +6,13 @@ what the paper's grids over depth, weight and bias variance are made of (sec. 3,
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import groupby
 
 from numpy.typing import ArrayLike
 
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.covariance import LookupTable
-from nngp.gram import Inputs, check_architecture, common_var
+from nngp.gram import Inputs, check_network, common_var
 from nngp.linsolve import Engine
 from nngp.posterior.noise import as_noise
 from nngp.posterior.resources import find_engine, kernels_of
@@ -87,7 +88,7 @@ class Sweep:
         return TiledSweep(self._data)
 
     def run(
-        self, architectures: Iterable[Architecture], *, table: LookupTable | None = None
+        self, architectures: Iterable[Network], *, table: LookupTable | None = None
     ) -> Iterator[SweepResult]:
         """The results, one network after the other, as they come. On a GPU, data up to some ten
         thousand points have a few networks in hand before the first result is given.
@@ -105,19 +106,22 @@ class Sweep:
         >>> [round(result.log_evidence) for result in sweep.run(nets)]
         [54, 51, 38]
         """
-        if isinstance(architectures, Architecture):
+        if isinstance(architectures, Network):
             raise TypeError("run takes many networks; pass [architecture] for one")
         self._data.train.inputs.check_unchanged()
         nets = _checked(architectures)
         if table is not None or self._in_one_piece is None:
             yield from self._in_tiles.run(nets, table)
-        else:
-            yield from self._in_one_piece.run(nets)
+            return
+        # Behind dropout equal inputs differ from one input with itself, which only tiles know.
+        for has_masks, some in groupby(nets, key=lambda net: net.has_masks):
+            method = self._in_tiles if has_masks else self._in_one_piece
+            yield from method.run(some)
 
 
-def _checked(architectures: Iterable[Architecture]) -> Iterator[Architecture]:
+def _checked(architectures: Iterable[Network]) -> Iterator[Network]:
     for architecture in architectures:
-        check_architecture(architecture)
+        check_network(architecture)
         yield architecture
 
 

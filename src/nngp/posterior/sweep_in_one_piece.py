@@ -21,7 +21,7 @@ import numpy as np
 from jax import lax
 
 from nngp._arrays import Array, DeviceArray
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.curve import AngularCurve, curve_at
 from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
 from nngp.gram import HostBackend, Inputs, KernelSplit
@@ -59,7 +59,7 @@ BORDER = 1e100  # diagonal below the targets: larger than any |L⁻¹y|²
 class _Network:
     """A network, its curve, and the noise to begin with."""
 
-    architecture: Architecture
+    architecture: Network
     curve: AngularCurve
     split: KernelSplit
     noise: Noise
@@ -92,7 +92,7 @@ class OnePieceSweep(SweepMethod):
         """Whether the table goes down to the nearest pair."""
         return self._nearest > 2.0**-DEEP
 
-    def run(self, architectures: Iterable[Architecture]) -> Iterator[SweepResult]:
+    def run(self, architectures: Iterable[Network]) -> Iterator[SweepResult]:
         """A group at a time, when the next one is queued."""
         left, before = iter(architectures), (Group(), None)
         while group := [self._prepared(architecture) for architecture in islice(left, GROUP)]:
@@ -101,7 +101,7 @@ class OnePieceSweep(SweepMethod):
             before = now
         yield from self._results(*before)
 
-    def _prepared(self, architecture: Architecture) -> _Network | SweepResult:
+    def _prepared(self, architecture: Network) -> _Network | SweepResult:
         try:
             curve = curve_at(architecture, self._input_var)
             split, noise = KernelSplit.of(curve), self._data.noise_of(architecture)

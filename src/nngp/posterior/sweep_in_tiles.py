@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.covariance import LookupTable
 from nngp.gram import Inputs, Tile
 from nngp.gram.kernel_matrix import StoredBlocks
@@ -48,7 +48,7 @@ class TiledSweep(SweepMethod):
         self._memory, self._lock = self._engine.factor_memory(), threading.Lock()
 
     def run(
-        self, architectures: Iterable[Architecture], table: LookupTable | None = None
+        self, architectures: Iterable[Network], table: LookupTable | None = None
     ) -> Iterator[SweepResult]:
         return (self._score(architecture, table) for architecture in architectures)
 
@@ -70,7 +70,7 @@ class TiledSweep(SweepMethod):
                 for (rows, columns), handle in zip(where, handles, strict=True)
             }
 
-    def _score(self, architecture: Architecture, table: LookupTable | None) -> SweepResult:
+    def _score(self, architecture: Network, table: LookupTable | None) -> SweepResult:
         start = time.perf_counter()
         try:
             with self._lock:  # the memory holds one factor at a time
@@ -79,7 +79,7 @@ class TiledSweep(SweepMethod):
             found = failure_fields(error)
         return SweepResult(architecture, seconds=time.perf_counter() - start, **found)
 
-    def _fit(self, architecture: Architecture, table: LookupTable | None) -> dict[str, Any]:
+    def _fit(self, architecture: Network, table: LookupTable | None) -> dict[str, Any]:
         engine, data = self._engine, self._data
         with engine.run():
             own = engine.kernels.matrix(architecture, self._inputs, stored=self._own, table=table)
@@ -97,7 +97,7 @@ class TiledSweep(SweepMethod):
 
     def _judge(
         self,
-        architecture: Architecture,
+        architecture: Network,
         solution: CholeskySolution,
         points: _ScoredSet,
         table: LookupTable | None,

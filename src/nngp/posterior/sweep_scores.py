@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.curve import curve_at
 from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
 from nngp.gram import Inputs
@@ -36,7 +36,7 @@ class SweepData:
     noise_var: float
     relative_noise: bool
 
-    def noise_of(self, architecture: Architecture) -> Noise:
+    def noise_of(self, architecture: Network) -> Noise:
         """The start of the noise ladder of a network."""
         return Noise.of(self.noise_var, self.relative_noise, architecture, self.train.inputs)
 
@@ -49,7 +49,7 @@ class SweepResult:
     scores on the test set are NaN if there is none.
     """
 
-    architecture: Architecture
+    architecture: Network
     accuracy: float = NOTHING
     mse: float = NOTHING
     log_evidence: float = NOTHING
@@ -65,7 +65,7 @@ class SweepMethod(ABC):
     """One way to score many networks on the same data."""
 
     @abstractmethod
-    def run(self, architectures: Iterable[Architecture]) -> Iterator[SweepResult]:
+    def run(self, architectures: Iterable[Network]) -> Iterator[SweepResult]:
         """The results in order, as they come."""
 
 
@@ -96,7 +96,7 @@ def failure_fields(error: Exception) -> dict[str, Any]:
     raise error
 
 
-def check_curve(architecture: Architecture, input_var: float | None) -> None:
+def check_curve(architecture: Network, input_var: float | None) -> None:
     """Raise VarianceError if the kernel of inputs that share a norm is not known: by the error of
     its deficits, or by that of K, whichever says more of M."""
     if input_var is None:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from nngp._arrays import Array
 from nngp._numbers import check_unmasked
 from nngp._progress import Callback
+from nngp.architecture import Network
 from nngp.linsolve import CG, Engine
 from nngp.predictors.class_balance import (
     ClassWeight,
@@ -109,6 +110,7 @@ report_, columns_
         weight_var: VarianceLike = "auto",
         bias_var: VarianceLike = "auto",
         noise_var: float | str = "auto",
+        network: Network | None = None,
         relevance: str | bool | ArrayLike = "auto",
         input_scaling: str = "auto",
         column_maps: str = "auto",
@@ -131,6 +133,7 @@ report_, columns_
             weight_var=weight_var,
             bias_var=bias_var,
             noise_var=noise_var,
+            network=network,
             relevance=relevance,
             input_scaling=input_scaling,
             column_maps=column_maps,

@@ -160,12 +160,13 @@ class NNGPEstimator(NNGPParameters):
             effort=self.effort,
             networks=int(self.networks),
             classes=classes,
+            network=self.network,
         )
 
     @property
     def _maps(self) -> str:
         """Whether columns may get maps: not where their scaling or relevances were given."""
-        given = self._relevance_is_given or self.relevance is False
+        given = self._relevance_is_given or self.relevance is False or self.network is not None
         return self.column_maps if self.input_scaling == "auto" and not given else "identity"
 
     def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
@@ -311,7 +312,8 @@ class NNGPEstimator(NNGPParameters):
         params = self.get_params(deep=False)
         if isinstance(params["random_state"], np.random.RandomState):
             params["random_state"] = None  # its state has changed since
-        return {k: as_json(v) for k, v in params.items() if k not in ("engine", "progress")}
+        left_out = {"engine", "progress", *(["network"] if self.network is None else [])}
+        return {k: as_json(v) for k, v in params.items() if k not in left_out}
 
     def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         """Return the plain values and the arrays of the fit, without its networks, for a file."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nngp._arrays import Array, Index
 from nngp._fields import Fields
 from nngp._progress import Callback
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.gram import common_var
 from nngp.linsolve import CG, Engine
 from nngp.posterior import Posterior, condition
@@ -97,7 +97,7 @@ class FittedNetwork:
         return cls(posterior, chosen.inputs, chosen.targets, noise_var, weights=rows.weights)
 
     @property
-    def architecture(self) -> Architecture:
+    def architecture(self) -> Network:
         return self.posterior.architecture
 
     @property
@@ -161,7 +161,8 @@ class FittedNetwork:
     def hyperparameters(self) -> int:
         """How many numbers were fitted: variances, noise, for each input a relevance and the choice
         of a map, and the maps' powers."""
-        layers = 1 if self.architecture.is_infinite else self.architecture.depth + 1
+        net = self.architecture
+        layers = 1 if net.is_infinite else len(net.weight_vars)
         relevances = len(np.unique(self.inputs.relevance))
         powers = sum(one.kind == "yeo-johnson" for one in self.inputs.maps)
         return 2 * layers + 1 + (2 * relevances if relevances > 2 else 0) + powers

@@ -57,7 +57,7 @@ def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
     """The arguments of the constructor: all of them, and no others."""
     params = file.header.fields("params")
     expected = set(kind().get_params(deep=False)) - {"engine", "progress"}
-    if set(params.values) != expected:
+    if set(params.values) | {"network"} != expected:  # which is there only if it was given
         raise file.damaged("its header has not the parameters of an estimator")
     with file.reporting_damage():
         return {name: from_json(value) for name, value in params.values.items()}

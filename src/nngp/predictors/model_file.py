@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from nngp._archive import StoredArchive
 from nngp._fields import Fields, parse_json
 from nngp._files import replaced
-from nngp.architecture import Activation, from_spec, spec_of
+from nngp.architecture import Activation, Network, from_spec, network_from_dict, spec_of
 from nngp.errors import ModelFileError
 from nngp.linsolve import CG
 
@@ -190,6 +190,8 @@ def as_json(value: object) -> Any:
     """Convert a parameter or result to what JSON can hold."""
     if isinstance(value, Activation):
         return {"activation": spec_of(value)}
+    if isinstance(value, Network):
+        return {"network": value.as_dict()}
     if isinstance(value, CG):
         return {"cg": asdict(replace(value, checkpoint=None))}
     if isinstance(value, np.ndarray | np.generic):
@@ -211,6 +213,8 @@ def from_json(value: Any) -> Any:
     TypeError or KeyError for anything else."""
     if isinstance(value, dict) and "pairs" in value:
         return {from_json(key): from_json(part) for key, part in value["pairs"]}
+    if isinstance(value, dict) and "network" in value:
+        return network_from_dict(value["network"])
     if isinstance(value, dict):
         return CG(**value["cg"]) if "cg" in value else from_spec(value["activation"])
     if isinstance(value, list):

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from nngp._arrays import Array
 from nngp._numbers import check_unmasked, whole_number
 from nngp._progress import Callback
-from nngp.architecture import Activation, as_activation
+from nngp.architecture import Activation, Network, as_activation
+from nngp.gram import check_network
 from nngp.linsolve import CG, Engine
 from nngp.posterior.resources import check_solver, kernels_of
 from nngp.predictors.scaling import INPUT_SCALINGS
@@ -39,6 +40,7 @@ class NNGPParameters(BaseEstimator):
         weight_var: VarianceLike = "auto",
         bias_var: VarianceLike = "auto",
         noise_var: float | str = "auto",
+        network: Network | None = None,
         relevance: str | bool | ArrayLike = "auto",
         input_scaling: str = "auto",
         column_maps: str = "auto",
@@ -58,6 +60,7 @@ class NNGPParameters(BaseEstimator):
         self.weight_var = weight_var
         self.bias_var = bias_var
         self.noise_var = noise_var
+        self.network = network
         self.relevance = relevance
         self.input_scaling = input_scaling
         self.column_maps = column_maps
@@ -96,8 +99,23 @@ class NNGPParameters(BaseEstimator):
             isinstance(self.noise_var, Real) and np.isfinite(self.noise_var) and self.noise_var >= 0
         ):
             raise ValueError(f"noise_var must be a number >= 0 or 'auto', got {self.noise_var!r}")
+        if self.network is not None:
+            self._check_network()
         if self._relevance_is_given:
             self._check_relevance(d)
+
+    def _check_network(self) -> None:
+        if not isinstance(self.network, Network):
+            raise TypeError(
+                "network must be an nngp.Architecture or another network, or None, got "
+                f"{type(self.network).__name__}"
+            )
+        check_network(self.network)
+        for name in ("depth", "activation", "weight_var", "bias_var"):
+            if not _is_auto(getattr(self, name)):
+                raise ValueError(f"{name} is part of the network; leave it at 'auto'")
+        if self.selection == "grid":
+            raise ValueError("selection='grid' chooses a network; use 'evidence' with network=")
 
     def _check_relevance(self, d: int) -> None:
         check_unmasked(self.relevance, "relevance")
@@ -138,19 +156,31 @@ class NNGPParameters(BaseEstimator):
     def _input_scaling_kind(self, candidates: list[Candidate]) -> str:
         """Resolve input_scaling="auto": the sphere where pairs of unequal norm would be slow or
         have no kernel."""
-        needs_sphere = any(c.is_infinite or c.activation.closed_form is None for c in candidates)
+        given = self.network
+        if given is not None:
+            needs_sphere = given.is_infinite or any(
+                phi.closed_form is None for phi in given.activations
+            )
+        else:
+            needs_sphere = any(
+                c.is_infinite or c.activation.closed_form is None for c in candidates
+            )
         return "sphere" if self.input_scaling == "auto" and needs_sphere else self.input_scaling
 
     def _learns_relevance(self, shape: tuple[int, int], scaling: str) -> bool:
         """Whether one relevance per input is to be found, for (n, d) inputs scaled that way."""
         n, d = shape
-        possible = scaling not in ("unit", "sphere") and self.selection in ("evidence", "loo")
+        possible = (
+            scaling not in ("unit", "sphere")
+            and self.selection in ("evidence", "loo")
+            and self.network is None
+        )
         if isinstance(self.relevance, bool | np.bool_):
             if self.relevance and not possible:
                 raise ValueError(
                     "relevance=True needs inputs off the sphere (input_scaling 'standardize' or "
-                    "'none'; 'auto' with a closed form and finite depth) and selection 'evidence' "
-                    "or 'loo'; pass relevance='auto' otherwise"
+                    "'none'; 'auto' with a closed form and finite depth), selection 'evidence' or "
+                    "'loo' and no network=; pass relevance='auto' otherwise"
                 )
             return bool(self.relevance)
         return _is_auto(self.relevance) and possible and 1 < d <= n

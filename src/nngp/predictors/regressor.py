@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from nngp._arrays import Array
 from nngp._numbers import as_real, as_reals, check_unmasked, whole_number
 from nngp._progress import Callback
+from nngp.architecture import Network
 from nngp.linsolve import CG, Engine
 from nngp.predictors.blend import Blend
 from nngp.predictors.columns import TableLike
@@ -55,6 +56,10 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         Variance of the observation noise, in units of the scaled targets. "auto" finds it; of
         targets that were rounded it is not below what rounding leaves (spacing²/12), unless rows
         left out show that they were not.
+    network : Network, optional
+        A network of any shape (`nngp.Chain`, ..., or an `nngp.NTK`) instead of a choice; only the
+        noise is found. Depth, activation and variances are then its own, and columns get neither
+        relevances nor maps.
     noise : {"constant", "heteroscedastic"}
         "heteroscedastic" lets the noise depend on the inputs, by a second process for its
         logarithm, if rows left out are predicted better that way.
@@ -175,6 +180,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         weight_var: VarianceLike = "auto",
         bias_var: VarianceLike = "auto",
         noise_var: float | str = "auto",
+        network: Network | None = None,
         noise: str = "constant",
         relevance: str | bool | ArrayLike = "auto",
         input_scaling: str = "auto",
@@ -198,6 +204,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             weight_var=weight_var,
             bias_var=bias_var,
             noise_var=noise_var,
+            network=network,
             relevance=relevance,
             input_scaling=input_scaling,
             column_maps=column_maps,

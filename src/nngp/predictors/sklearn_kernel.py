@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
 from nngp._arrays import Array
-from nngp.architecture import Architecture
+from nngp.architecture import Architecture, Network
 from nngp.gram import Inputs, kernel, kernel_derivatives, kernel_diag
 from nngp.predictors.parameters import ActivationLike
 
@@ -30,6 +30,9 @@ class NNGPKernel(Kernel):
     weight_var, bias_var : float
         Prior variances, shared by all layers.
     weight_var_bounds, bias_var_bounds : pair of floats or "fixed"
+    network : Network, optional
+        A network of any shape, or an `NTK`, instead of these four. It stays as it is: there are no
+        hyperparameters then.
 
     Examples
     --------
@@ -50,6 +53,7 @@ class NNGPKernel(Kernel):
         bias_var: float = 0.1,
         weight_var_bounds: Bounds = (1e-3, 1e3),
         bias_var_bounds: Bounds = (1e-5, 1e2),
+        network: Network | None = None,
     ) -> None:
         self.depth = depth
         self.activation = activation
@@ -57,18 +61,24 @@ class NNGPKernel(Kernel):
         self.bias_var = bias_var
         self.weight_var_bounds = weight_var_bounds
         self.bias_var_bounds = bias_var_bounds
+        self.network = network
 
     @property
     def hyperparameter_weight_var(self) -> Hyperparameter:
-        return Hyperparameter("weight_var", "numeric", self.weight_var_bounds)
+        return self._hyperparameter("weight_var", self.weight_var_bounds)
 
     @property
     def hyperparameter_bias_var(self) -> Hyperparameter:
-        return Hyperparameter("bias_var", "numeric", self.bias_var_bounds)
+        return self._hyperparameter("bias_var", self.bias_var_bounds)
+
+    def _hyperparameter(self, name: str, bounds: Bounds) -> Hyperparameter:
+        return Hyperparameter(name, "numeric", "fixed" if self.network is not None else bounds)
 
     @property
-    def architecture(self) -> Architecture:
-        """The network with these variances."""
+    def architecture(self) -> Network:
+        """The network with these variances, or the one that was given."""
+        if self.network is not None:
+            return self.network
         return Architecture(self.depth, self.activation, self.weight_var, self.bias_var)
 
     def __call__(
@@ -81,7 +91,9 @@ class NNGPKernel(Kernel):
             raise ValueError("the gradient can only be evaluated when Y is None")
         K = kernel(self.architecture, X)
         free = [h.name for h in self.hyperparameters if not h.fixed]  # in the order of theta
-        derivatives = kernel_derivatives(self.architecture, Inputs.of(X)) if free else {}
+        net, derivatives = self.architecture, {}
+        if free and isinstance(net, Architecture):  # a given network has nothing free
+            derivatives = kernel_derivatives(net, Inputs.of(X))
         parts = [derivatives[name] * getattr(self, name) for name in free]
         return K, np.stack(parts, axis=-1) if parts else np.empty((*K.shape, 0))
 
@@ -108,6 +120,8 @@ class NNGPKernel(Kernel):
         return False
 
     def __repr__(self) -> str:
+        if self.network is not None:
+            return f"NNGPKernel(network={self.network!r})"
         return (
             f"NNGPKernel(depth={self.depth}, activation={self.activation!r}, "
             f"weight_var={self.weight_var:.3g}, bias_var={self.bias_var:.3g})"

@@ -23,7 +23,7 @@ from scipy.special import digamma, polygamma
 from nngp._arrays import Array
 from nngp._fields import Fields
 from nngp._progress import Callback
-from nngp.architecture import Architecture, as_activation
+from nngp.architecture import Network, as_activation
 from nngp.linsolve import Engine
 from nngp.posterior import Posterior, condition
 from nngp.posterior.serialize import arrays_of, header_of, restore
@@ -109,7 +109,7 @@ class _State(NamedTuple):
 class _Process:
     """The first process on some rows, with any noise."""
 
-    architecture: Architecture
+    architecture: Network
     X: Array
     Y: Array
     known: Array
@@ -132,7 +132,7 @@ class _Process:
 
 
 def learn_varying_noise(
-    architecture: Architecture,
+    architecture: Network,
     X: Array,
     Y: Array,
     noise_var: float,
@@ -148,7 +148,7 @@ def learn_varying_noise(
 
     Parameters
     ----------
-    architecture : Architecture
+    architecture : Network
         Of the network that predicts the targets.
     X, Y : array, (n, d) and (n, outputs)
         Scaled inputs and targets.
@@ -200,7 +200,7 @@ def learn_varying_noise(
 class _NoiseNetwork:
     """The network of the logarithm of the noise, and the variance of its observations."""
 
-    architecture: Architecture
+    architecture: Network
     noise_var: float
 
     @classmethod

@@ -13,13 +13,17 @@ Subject                                                           file
 - the same as public functions                                    propagation, validation
 - the critical line                                               criticality
 - all of it on a grid                                             diagram
+- repeated parts: residual blocks, layer norm                     blocks, depth_laws
 - diagnosis of one network and its data                           diagnosis, output_geometry,
-                                                                  recommendation
+                                                                  recommendation, network_diagnosis
 """
 
+from nngp.regimes.blocks import BlockPropagation, propagate
 from nngp.regimes.criticality import EdgeOfChaos, critical_line, edge_of_chaos
+from nngp.regimes.depth_laws import DepthLaw
 from nngp.regimes.diagnosis import Diagnosis, diagnose, trainable_depth
 from nngp.regimes.diagram import PhaseDiagram, phase_diagram
+from nngp.regimes.network_diagnosis import NetworkDiagnosis
 from nngp.regimes.propagation import (
     DepthScale,
     chi,
@@ -30,9 +34,12 @@ from nngp.regimes.propagation import (
 )
 
 __all__ = [
+    "BlockPropagation",
+    "DepthLaw",
     "DepthScale",
     "Diagnosis",
     "EdgeOfChaos",
+    "NetworkDiagnosis",
     "PhaseDiagram",
     "chi",
     "correlation_fixed_point",
@@ -42,6 +49,7 @@ __all__ = [
     "edge_of_chaos",
     "phase",
     "phase_diagram",
+    "propagate",
     "trainable_depth",
     "variance_fixed_point",
 ]

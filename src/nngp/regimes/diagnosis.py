@@ -1,6 +1,7 @@
 """Diagnosis of one network and its data by the theory of signal propagation.
 
-Takes an architecture and optionally inputs; gives a frozen `Diagnosis`. A kernel learns from
+Takes a network and optionally inputs; gives a frozen `Diagnosis`, or a `NetworkDiagnosis` where
+layers are not alike. A kernel learns from
 K(x,x) - K(x,x'), and depth drives that to a constant: once the part that depends on the data is
 below the noise, or below rounding, nothing can be learned (paper, sec. 3.2).
 """
@@ -8,17 +9,19 @@ below the noise, or below rounding, nothing can be learned (paper, sec. 3.2).
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import cast
+from typing import cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import TINY
-from nngp.architecture import Architecture
-from nngp.gram import check_architecture
+from nngp.architecture import Architecture, Network
+from nngp.curve import curve_at
+from nngp.gram import check_network
 from nngp.regimes.criticality import critical_weight_vars
 from nngp.regimes.moments import Moments
-from nngp.regimes.output_geometry import output_geometry
+from nngp.regimes.network_diagnosis import NetworkDiagnosis, network_diagnosis
+from nngp.regimes.output_geometry import input_geometry, output_geometry
 from nngp.regimes.propagation_state import PropagationState, propagation_state
 from nngp.regimes.recommendation import Findings, describe, recommend
 from nngp.regimes.validation import broadcast_variances
@@ -108,15 +111,24 @@ def trainable_depth(architecture: Architecture) -> float:
     return DEPTHS_TO_TRAIN * float(_state(architecture).xi_c[0])
 
 
+@overload
 def diagnose(
-    architecture: Architecture, X: ArrayLike | None = None, *, noise_var: float = 1e-10
-) -> Diagnosis:
+    network: Architecture, X: ArrayLike | None = None, *, noise_var: float = 1e-10
+) -> Diagnosis: ...
+@overload
+def diagnose(
+    network: Network, X: ArrayLike | None = None, *, noise_var: float = 1e-10
+) -> Diagnosis | NetworkDiagnosis: ...
+def diagnose(
+    network: Network, X: ArrayLike | None = None, *, noise_var: float = 1e-10
+) -> Diagnosis | NetworkDiagnosis:
     """Diagnose the regime of a network, and how much of the data's geometry reaches its output.
 
     Parameters
     ----------
-    architecture : Architecture
-        With one weight_var and one bias_var for all layers.
+    network : Network
+        An `Architecture` with one weight_var and one bias_var for all layers has a phase and a
+        limit of infinite depth. Of any other network the output is measured.
     X : array_like of shape (n, d), optional
         The inputs. Their median norm and the angles between at most 300 of them are used;
         without X, angles from 0 to 90 degrees and x·x/d = 1. One-dimensional X is n points on
@@ -126,7 +138,8 @@ def diagnose(
 
     Returns
     -------
-    Diagnosis
+    Diagnosis or NetworkDiagnosis
+        The second for networks that are no `Architecture` of equal layers.
 
     Examples
     --------
@@ -134,8 +147,33 @@ def diagnose(
     >>> found = nngp.regimes.diagnose(nngp.Architecture(3, "tanh", 1.5, 0.1))
     >>> found.phase, found.correlation
     ('ordered', 1.0)
+    >>> block = nngp.Residual(nngp.LayerNorm(), nngp.Act("relu"), nngp.Dense(1.0))
+    >>> net = nngp.Chain(nngp.Dense(1.0), nngp.Repeat(block, 100), nngp.Dense(1.0))
+    >>> nngp.regimes.diagnose(net).recommendation
+    'keep it: what distinguishes inputs is above the noise'
     """
-    noise_var, state = _as_noise(noise_var), _state(architecture)
+    noise_var = _as_noise(noise_var)
+    check_network(network)
+    if isinstance(network, Architecture) and has_equal_layers(network):
+        return _of_equal_layers(network, X, noise_var)
+    geometry = output_geometry(network, X, None)
+    curve = curve_at(network, input_geometry(X)[0]) if geometry.has_kernel else None
+    return network_diagnosis(
+        network, geometry, curve, _relative_noise(noise_var, geometry.variance)
+    )
+
+
+def has_equal_layers(architecture: Architecture) -> bool:
+    """Whether all layers have one weight_var and one bias_var."""
+    return not isinstance(architecture.weight_var, tuple) and not isinstance(
+        architecture.bias_var, tuple
+    )
+
+
+def _of_equal_layers(
+    architecture: Architecture, X: ArrayLike | None, noise_var: float
+) -> Diagnosis:
+    state = _state(architecture)
     weight, line = float(state.weight[0]), float(critical_weight_vars(state.moments, state.bias)[0])
     apart, xi_c = float(state.one_minus_correlation[0]), float(state.xi_c[0])
     geometry = output_geometry(architecture, X, apart)
@@ -158,11 +196,16 @@ def diagnose(
 
 
 def _state(architecture: Architecture) -> PropagationState:
-    check_architecture(architecture)
+    check_network(architecture)
+    if not isinstance(architecture, Architecture):
+        raise TypeError(
+            "a trainable depth is known for an nngp.Architecture; use nngp.regimes.propagate for "
+            "a repeated part"
+        )
     weight, bias = architecture.weight_var, architecture.bias_var
     if isinstance(weight, tuple) or isinstance(bias, tuple):
         raise ValueError(
-            "regimes need one weight_var and one bias_var for all layers, and this network has "
+            "a phase needs one weight_var and one bias_var for all layers, and this network has "
             "different ones; describe it by an Architecture with two numbers"
         )
     variances = broadcast_variances(weight, bias)

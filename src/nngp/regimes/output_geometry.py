@@ -1,8 +1,8 @@
 """Geometry of the data at the output of a network.
 
-Takes an architecture, inputs or none, and 1 - c*; gives an `OutputGeometry`. A kernel learns from
-K(x,x) - K(x,x'), and only through the difference of that from its limit at infinite depth can the
-network distinguish one pair of inputs from another.
+Takes a network, inputs or none, and 1 - c* if it is known; gives an `OutputGeometry`. A kernel
+learns from K(x,x) - K(x,x'), and only through the difference of that from its limit at infinite
+depth can the network distinguish one pair of inputs from another.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import EPS, Array
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.curve import curve_at
 from nngp.errors import VarianceError
 from nngp.gram import as_inputs
@@ -33,16 +33,13 @@ class OutputGeometry:
 
 
 def output_geometry(
-    architecture: Architecture, X: ArrayLike | None, apart: float
+    architecture: Network, X: ArrayLike | None, apart: float | None
 ) -> OutputGeometry:
     """Measure spread and contrast over the pairs of X, or over angles up to 90 degrees.
 
-    `apart` is 1 - c*.
+    `apart` is 1 - c*, from which contrast is measured; without it pairs are compared.
     """
-    if X is None:
-        input_var, one_minus = 1.0, 1 - np.cos(DEGREE * np.arange(1, 91))
-    else:
-        input_var, one_minus = _geometry(as_inputs(X))
+    input_var, one_minus = input_geometry(X)
     one_direction = not one_minus.any()
     try:
         curve = curve_at(architecture, input_var)
@@ -54,10 +51,20 @@ def output_geometry(
         return OutputGeometry(0.0, 0.0, 0.0, one_direction=one_direction)
     share = curve.deficit(one_minus=one_minus) / curve.variance
     clear = one_minus >= 1 - math.cos(DEGREE)
-    contrast = np.abs(share - apart)[clear | ~clear.any()].max()
+    counted = share[clear | ~clear.any()]
+    contrast = np.ptp(counted) if apart is None else np.abs(counted - apart).max()
+    if apart is None and len(counted) == 1:
+        contrast = counted[0]
     return OutputGeometry(
         curve.variance, float(share.max()), float(contrast), one_direction=one_direction
     )
+
+
+def input_geometry(X: ArrayLike | None) -> tuple[float, Array]:
+    """x·x/d, and 1 - cosine of pairs: of X, or of angles up to 90 degrees at x·x/d = 1."""
+    if X is None:
+        return 1.0, 1 - np.cos(DEGREE * np.arange(1, 91))
+    return _geometry(as_inputs(X))
 
 
 def _geometry(points: Array) -> tuple[float, Array]:

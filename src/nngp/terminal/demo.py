@@ -61,7 +61,7 @@ def _digits(folder: Path) -> None:
     seconds = time.perf_counter() - start
     net = model.architecture_
     print(f"\ndigits: {len(X)} images, NNGPClassifier().fit(X, y) in {seconds:.1f} s")
-    print(f"chosen: {net.activation.name}, depth {net.depth}")
+    print(f"chosen: {net.activations[0].name}, depth {net.depth}")
     print(f"accuracy on {len(Xs)} others: {model.score(Xs, ys):.4f}")
     for way in calibrations(model, Xs, ys):
         print(f"expected calibration error, {way.name}: {way.error:.4f}")

@@ -1,24 +1,27 @@
 """`nngp kernel`: a table of numbers to its kernel matrix."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
 from nngp._arrays import Array
 from nngp._files import replaced
+from nngp.architecture import NTK, Architecture, Network
 from nngp.gram import kernel as kernel_matrix, normalize, plan_kernel
 from nngp.predictors.columns import InputTable, learn_numbers
 from nngp.predictors.columns.table import IN_WORDS
 from nngp.terminal.options import KernelOptions
-from nngp.terminal.output import DataError, print_result
-from nngp.terminal.parsing import network, number
+from nngp.terminal.output import DataError, UsageError, print_result, usage_errors
+from nngp.terminal.parsing import network, network_file, number
 from nngp.terminal.tables import TABLES, check_not_input, check_writable, read_table, write_table
+
+PLAIN = ("depth", "activation", "weight_var", "bias_var")  # options of a chain of equal layers
 
 
 def kernel(options: KernelOptions) -> None:
     """Write the kernel matrix of a table, and print how it was computed."""
-    depth = number("--depth", options.depth, whole=True)
-    net = network(depth, options.activation, options.weight_var, options.bias_var)
+    net = _network(options)
     output, as_json = options.output, options.as_json
     if output is not None:
         check_writable(output, (".npy", *TABLES), create=True)
@@ -30,7 +33,7 @@ def kernel(options: KernelOptions) -> None:
         _write(K, output)
     if output is not None or as_json:
         facts = {
-            **net.as_dict(),
+            **_named(net),
             "points": len(K),
             "method": plan.method,
             "reason": plan.reason,
@@ -38,6 +41,26 @@ def kernel(options: KernelOptions) -> None:
             "largest": float(K.max()),
         }
         print_result(f"kernel of {options.table}", facts, as_json)
+
+
+def _network(options: KernelOptions) -> Network:
+    """The network that the options describe, or that their file does."""
+    if options.network is None:
+        depth = number("--depth", options.depth, whole=True)
+        found: Network = network(depth, options.activation, options.weight_var, options.bias_var)
+    else:
+        defaults = {one.name: one.default for one in fields(options)}
+        for name in PLAIN:
+            if getattr(options, name) != defaults[name]:
+                words = f"--{name.replace('_', '-')}"
+                raise UsageError(f"--network describes the whole network; leave {words} out")
+        found = network_file(options.network)
+    with usage_errors():
+        return NTK(found) if options.ntk else found
+
+
+def _named(net: Network) -> dict[str, object]:
+    return net.as_dict() if isinstance(net, Architecture) else {"network": repr(net)}
 
 
 def _numbers(table: InputTable) -> Array:

@@ -198,6 +198,10 @@ class KernelOptions(TableOptions):
     activation: str = option("relu", "relu, erf, tanh, gelu, ...")
     weight_var: float = option(1.6, "Variance of weights times fan-in.")
     bias_var: float = option(0.1, "Variance of biases.")
+    network: Path | None = option(
+        None, "Instead of these four: a .json file with the as_dict() of a network of any shape."
+    )
+    ntk: bool = option(False, "The tangent kernel of the network.", "--ntk")
     normalize: bool = option(False, "First scale each row to x·x/d = 1.")
     output: Path | None = option(
         None, "A .npy, .csv or .parquet file; stdout by default.", "--output", "-o"
@@ -303,7 +307,9 @@ class ReproduceOptions(OutputOptions):
         "By name, with commas; those beside the paper's relu and tanh get a coarser grid.",
     )
     grid: int | None = option(
-        None, "Values of each variance; the paper's 30, or 10 for digits.", min=2
+        None,
+        "Values of each variance; the paper's 30, or 10 for digits (5 with relative noise).",
+        min=2,
     )
     engine: str = option("auto", ENGINE)
     data: Path | None = option(None, DATA_FOLDER)
@@ -311,7 +317,9 @@ class ReproduceOptions(OutputOptions):
     store: Path = option(Path("runs.db"), STORE)
     output: Path = option(Path("reproduction"), "The folder for figures and tables.", *OUT)
     trials: int | None = option(None, "Random settings for each finite network.", min=1)
-    widths: str | None = option(None, "Units of finite networks, with commas.")
+    widths: str | None = option(
+        None, "Units of finite networks, with commas; 16,64,256, or 16,32,64 for digits."
+    )
     cluster: str | None = option(
         None,
         "Have runs done on a Dask cluster (engine cpu by default; --data is a folder that "

@@ -1,10 +1,12 @@
 """Texts of options as values: numbers, lists of numbers, times, networks."""
 
+import json
 import math
 import re
+from pathlib import Path
 
-from nngp.architecture import Architecture
-from nngp.terminal.output import UsageError, usage_errors
+from nngp.architecture import Architecture, Network, network_from_dict
+from nngp.terminal.output import DataError, UsageError, usage_errors
 
 TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
@@ -49,3 +51,21 @@ def network(
     """The network that options describe."""
     with usage_errors():
         return Architecture(depth, activation, weight_var, bias_var)  # type: ignore[arg-type]
+
+
+def network_file(path: Path) -> Network:
+    """The network that a file describes: the JSON of its `as_dict()`."""
+    try:
+        values = json.loads(path.read_text("utf-8"))
+        if not isinstance(values, dict):
+            raise ValueError("it holds no object")
+        found = network_from_dict(values)
+        _ = found.is_infinite or found.graph  # ValueError unless it is a whole network
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}") from None
+    except (OSError, ValueError, TypeError, KeyError) as cause:
+        raise DataError(
+            f"{path} describes no network ({cause}); write it in Python by "
+            "json.dump(network.as_dict(), file)"
+        ) from None
+    return found

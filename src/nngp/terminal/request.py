@@ -8,13 +8,15 @@ from nngp.datasets.catalogue import IMAGE_SETS
 from nngp.linsolve import choose_engine
 from nngp.paper.part import AnyPart
 from nngp.paper.parts import parts_named
-from nngp.paper.scope import DEPTHS, Scope, default_sizes
-from nngp.paper.searches import TRIALS, WIDTHS, SearchSize
+from nngp.paper.scope import DEPTHS, QUICK, Scope, default_sizes
+from nngp.paper.shared.searches import TRIALS, WIDTHS, SearchSize
 from nngp.terminal.options import ReproduceOptions
 from nngp.terminal.output import UsageError, suggestion, usage_errors
 from nngp.terminal.parsing import seconds, whole_numbers
 
-QUICK_DEPTHS, QUICK_GRID = (1, 3, 10, 50), 10  # digits are for a first look
+# Digits are for a first look:
+QUICK_DEPTHS, QUICK_GRID, QUICK_RELATIVE = (1, 3, 10, 50), 10, 5
+QUICK_WIDTHS = (16, 32, 64)
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,22 @@ def request_of(options: ReproduceOptions) -> Request:
             as_activation(name)
         choose_engine(engine, 0)
         parts = parts_named(options.parts)
-    usual, side = (QUICK_DEPTHS, QUICK_GRID) if dataset == "digits" else (DEPTHS, GRID_SIZE)
-    depths, grid = _numbers("--depths", options.depths, usual), options.grid or side
-    scope = Scope(dataset, _sizes(options), depths, names, grid, options.data, engine)
-    work = SearchSize(_numbers("--widths", options.widths, WIDTHS), options.trials or TRIALS)
-    return Request(parts, scope, work, seconds(options.budget), options.cluster)
+    quick = dataset == QUICK
+    depths = _numbers("--depths", options.depths, QUICK_DEPTHS if quick else DEPTHS)
+    grid = options.grid or (QUICK_GRID if quick else GRID_SIZE)
+    relative = QUICK_RELATIVE if quick and options.grid is None else None
+    shape = _sizes(options), depths, names, grid
+    scope = Scope(dataset, *shape, options.data, engine, relative)
+    return Request(parts, scope, _search(options, scope), seconds(options.budget), options.cluster)
+
+
+def _search(options: ReproduceOptions, scope: Scope) -> SearchSize:
+    """Finite networks on all training sets; by default those of digits on the smallest and the
+    largest."""
+    quick, ends = scope.dataset == QUICK, (min(scope.sizes), max(scope.sizes))
+    sizes = ends if quick and options.sizes is None else scope.sizes
+    widths = _numbers("--widths", options.widths, QUICK_WIDTHS if quick else WIDTHS)
+    return SearchSize(widths, options.trials or TRIALS, sizes)
 
 
 def _engine(options: ReproduceOptions) -> str:

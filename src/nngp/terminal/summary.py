@@ -6,11 +6,24 @@ from typing import Any
 import numpy as np
 
 from nngp._fields import Fields
+from nngp.architecture import Architecture, Network
 from nngp.errors import ModelFileError
 from nngp.predictors import NNGPClassifier
 from nngp.predictors.columns import Columns
 from nngp.predictors.trees import TreeComparison
 from nngp.terminal.scores import LOG_EVIDENCE, Model
+
+
+def _network(net: Network) -> dict[str, object]:
+    """The numbers of a chain, the text of another network."""
+    if not isinstance(net, Architecture):
+        return {"network": repr(net)}
+    return {
+        "activation": net.activation.name,
+        "depth": net.as_dict()["depth"],
+        "weight_var": net.weight_var,
+        "bias_var": net.bias_var,
+    }
 
 
 def summary_of(model: Model) -> dict[str, object]:
@@ -20,10 +33,7 @@ def summary_of(model: Model) -> dict[str, object]:
         "task": "classification" if isinstance(model, NNGPClassifier) else "regression",
         "rows": report.n,
         "inputs": report.d,
-        "activation": net.activation.name,
-        "depth": net.as_dict()["depth"],
-        "weight_var": net.weight_var,
-        "bias_var": net.bias_var,
+        **_network(net),
         "noise_var": model.noise_var_,
         **_choices(model),
         "networks tried": int(np.sum(model.selection_.get("evaluations", 0))),

@@ -11,7 +11,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._digest import digest
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.gram.cluster.inputs import ClusterInputs
 from nngp.gram.cluster.task import BlockWithGap, Task
 from nngp.gram.host.matrix import HostMatrix, make_transform, set_diagonal
@@ -25,7 +25,7 @@ class Kernel(NamedTuple):
     """The part of a block's task that all blocks of a matrix share; `id` is a digest of it."""
 
     id: str
-    architecture: Architecture
+    architecture: Network
     plan: KernelPlan
     split: KernelSplit
 
@@ -35,7 +35,7 @@ class ClusterMatrix:
 
     def __init__(
         self,
-        architecture: Architecture,
+        architecture: Network,
         left: ClusterInputs,
         right: ClusterInputs | None = None,
         *,

@@ -2,7 +2,7 @@
 
 from numpy.typing import ArrayLike
 
-from nngp.architecture import Architecture
+from nngp.architecture import Architecture, Network
 from nngp.gram.device.gradient import DeviceGradient
 from nngp.gram.device.lookup import DeviceLookupMatrix
 from nngp.gram.device.matrix import DeviceCosines, DeviceMatrix, UploadedMatrix
@@ -25,7 +25,7 @@ class DeviceBackend(KernelBackend):
     def inputs(self, X: ArrayLike) -> Inputs:
         return self._host.inputs(X)
 
-    def supports(self, architecture: Architecture, inputs: InputSet) -> bool:
+    def supports(self, architecture: Network, inputs: InputSet) -> bool:
         return _has_closed_form(architecture) or common_var(inputs) is not None
 
     def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
@@ -46,6 +46,8 @@ class DeviceBackend(KernelBackend):
         return DeviceGradient(sensitivities, in_memory(request.inputs))
 
 
-def _has_closed_form(architecture: Architecture) -> bool:
+def _has_closed_form(architecture: Network) -> bool:
     """Whether a device can compute pairs of different norms; pairs of one norm it always can."""
-    return architecture.activation.closed_form is not None
+    return (
+        isinstance(architecture, Architecture) and architecture.activation.closed_form is not None
+    )

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from nngp._arrays import EPS, TINY, Array, DeviceArray
-from nngp.architecture import Architecture
+from nngp.architecture import Architecture, Network
 from nngp.covariance import closed_form
 from nngp.curve import curve_at
 from nngp.curve.octaves import SHALLOW
@@ -88,7 +88,7 @@ class DeviceMatrix:
         self.diagonal = self._shifted(np.full(len(self.left), split.profile(curve).at_one))
         # As the deficit is concave, an error of eps in c moves K by D(eps) at most.
         size = max(curve.variance, TINY) if split.is_trivial else split.scale
-        careless = 4 * float(curve.deficit(one_minus=EPS)) / size
+        careless = 4 * (float(curve.deficit(one_minus=EPS)) - curve.jump) / size
         careful = careless > CARELESS
         table = _curve_table(
             self.architecture, input_var, split, SHALLOW if careful else DEEP, default_device()
@@ -98,6 +98,7 @@ class DeviceMatrix:
 
     def _prepare_pairwise(self) -> None:
         net = self.architecture
+        assert isinstance(net, Architecture)
         form = net.activation.closed_form
         both = [np.stack(layer_variances(net, s.var)) for s in (self.left, self._right)]
         self.diagonal = self._shifted(both[0][-1])
@@ -164,7 +165,7 @@ class UploadedMatrix:
 
 @lru_cache(maxsize=4)
 def _curve_table(
-    architecture: Architecture,
+    architecture: Network,
     input_var: float,
     split: KernelSplit,
     octaves: int,

@@ -5,8 +5,9 @@ import os
 from numpy.typing import ArrayLike
 
 from nngp import _npy
-from nngp.gram.host.gradient import CurveGradient, PairwiseGradient
+from nngp.gram.host.gradient import CurveGradient
 from nngp.gram.host.matrix import Cosines, HostMatrix, StoredCosines
+from nngp.gram.host.pair_gradient import PairwiseGradient
 from nngp.gram.inputs import Inputs, InputSet
 from nngp.gram.kernel_matrix import (
     GradientRequest,

@@ -6,7 +6,7 @@ NumPy wheels crashes on X @ X.T beyond 15,500 rows). Of a symmetric matrix the l
 computed, and mirrored while they are in the cache.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -22,15 +22,24 @@ def fill(
     rows: int, columns: int, block: Callable[[slice, slice], Array], *, symmetric: bool
 ) -> Array:
     """The matrix whose blocks `block` computes."""
-    out = allocate(rows, columns)
+    (out,) = fill_several(rows, columns, lambda *tile: [block(*tile)], 1, symmetric=symmetric)
+    return out
+
+
+def fill_several(
+    rows: int,
+    columns: int,
+    blocks: Callable[[slice, slice], Sequence[Array]],
+    count: int,
+    *,
+    symmetric: bool,
+) -> list[Array]:
+    """Matrices of one shape; `blocks` computes the same block of each."""
+    matrices = allocate(rows, columns, count)
 
     def job(tile: tuple[slice, slice]) -> None:
-        part = block(*tile)
-        if symmetric and tile[0] == tile[1]:  # so far only up to the order of its sums
-            part = np.tril(part) + np.tril(part, -1).T
-        elif symmetric:
-            out[tile[1], tile[0]] = part.T
-        out[tile] = part
+        for out, part in zip(matrices, blocks(*tile), strict=True):
+            _put(part, out, tile, symmetric)
 
     tiles = [
         (down, across)
@@ -39,7 +48,16 @@ def fill(
     ]
     with _machine.single_threaded_blas(), ThreadPoolExecutor(_machine.threads()) as pool:
         list(pool.map(job, tiles))
-    return out
+    return matrices
+
+
+def _put(part: Array, out: Array, tile: tuple[slice, slice], symmetric: bool) -> None:
+    """Write a block to its place and, of a symmetric matrix, to its mirror image."""
+    if symmetric and tile[0] == tile[1]:  # so far only up to the order of its sums
+        part = np.tril(part) + np.tril(part, -1).T
+    elif symmetric:
+        out[tile[1], tile[0]] = part.T
+    out[tile] = part
 
 
 def _slices(size: int) -> list[slice]:
@@ -52,12 +70,15 @@ def strips(rows: slice, columns: slice) -> list[slice]:
     return [slice(s, min(s + height, rows.stop)) for s in range(rows.start, rows.stop, height)]
 
 
-def allocate(rows: int, columns: int) -> Array:
-    """Allocate a matrix, or raise MemoryError if it does not fit."""
-    needed, free = rows * columns * 8, _machine.available_memory()
+def allocate(rows: int, columns: int, count: int) -> list[Array]:
+    """Allocate matrices, or raise MemoryError if they do not fit."""
+    needed, free = count * rows * columns * 8, _machine.available_memory()
     if free is not None and needed > free:
+        what = f"a {rows} x {columns} kernel matrix takes"
+        if count > 1:
+            what = f"{count} kernel matrices of {rows} x {columns} take"
         raise MemoryError(
-            f"a {rows} x {columns} kernel matrix takes {needed / 1e9:.1f} GB and "
-            f"{free / 1e9:.1f} GB are free; use at most {int((free / 8) ** 0.5)} points at a time"
+            f"{what} {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; use at most "
+            f"{int((free / 8 / count) ** 0.5)} points at a time"
         )
-    return np.empty((rows, columns))
+    return [np.empty((rows, columns)) for _ in range(count)]

@@ -8,17 +8,28 @@ from typing import Any
 import numpy as np
 
 from nngp._arrays import TINY, Array
-from nngp.architecture import Architecture
+from nngp.architecture import Architecture, Network
 from nngp.covariance import LookupTable
 from nngp.covariance.lookup import along_row
+
+
+def checked_chain(network: Network) -> Architecture:
+    """The network, if it is the paper's chain; ValueError otherwise."""
+    if not isinstance(network, Architecture):
+        raise ValueError(
+            "method='lookup' is the paper's, for its chain of equal layers; use method='auto' for "
+            "other networks"
+        )
+    return network
 
 
 class LookupTransform:
     """Cosines to kernel values through the table, in place on blocks."""
 
     def __init__(
-        self, architecture: Architecture, input_var: float, table: LookupTable, size: int = 1
+        self, architecture: Network, input_var: float, table: LookupTable, size: int = 1
     ) -> None:
+        architecture = checked_chain(architecture)
         if table.activation != architecture.activation:
             raise ValueError(
                 f"the table is for '{table.activation.name}', the network has "

@@ -4,18 +4,19 @@
 kernel values in place, strip by strip, while they are in the cache.
 """
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from nngp._arrays import EPS, Array
-from nngp.architecture import Architecture
+from nngp.architecture import Network
 from nngp.covariance import LookupTable, default_table
 from nngp.curve import curve_at
 from nngp.gram.host.equal_norm import CurveTransform
-from nngp.gram.host.fill import strips
-from nngp.gram.host.lookup import LookupTransform
+from nngp.gram.host.fill import TILE, strips
+from nngp.gram.host.lookup import LookupTransform, checked_chain
 from nngp.gram.host.pairwise import PairwiseTransform
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import Shift, StoredBlocks, stored_block
@@ -85,7 +86,7 @@ class HostMatrix:
 
     def __init__(
         self,
-        architecture: Architecture,
+        architecture: Network,
         left: Inputs,
         right: Inputs | None = None,
         *,
@@ -129,6 +130,39 @@ class HostMatrix:
         return self._transform.error()
 
 
+class SameBlocks:
+    """A block of each of several matrices of the same inputs, all from one product.
+
+    Blocks have at most TILE rows and columns, and are overwritten by the next call of the same
+    thread.
+    """
+
+    def __init__(self, matrices: Sequence[HostMatrix]) -> None:
+        self.matrices, self.cosines = matrices, matrices[0]._cosines
+        self._local = threading.local()
+
+    def __call__(self, rows: slice, columns: slice) -> list[Array]:
+        blocks = self._memory(rows, columns)
+        shared = self.cosines.products(rows, columns, blocks[-1])
+        for part, strip in in_strips(shared, rows, columns):
+            self.cosines.scale(part, strip, columns)
+            local = slice(strip.start - rows.start, strip.stop - rows.start)
+            for matrix, block in zip(self.matrices, blocks, strict=True):
+                if block is not shared:  # which is the last, and overwritten last
+                    block[local] = part
+                matrix._transform(block[local], strip, columns)
+        for matrix, block in zip(self.matrices, blocks, strict=True):
+            if matrix.symmetric:
+                set_diagonal(block, rows, columns, matrix.diagonal[rows])
+        return blocks
+
+    def _memory(self, rows: slice, columns: slice) -> list[Array]:
+        if not hasattr(self._local, "memory"):
+            self._local.memory = [np.empty(TILE * TILE) for _ in self.matrices]
+        shape = rows.stop - rows.start, columns.stop - columns.start
+        return [flat[: shape[0] * shape[1]].reshape(shape) for flat in self._local.memory]
+
+
 def set_diagonal(block: Array, rows: slice, columns: slice, values: Array) -> None:
     """Overwrite the entries whose row and column are the same point; `values` has one for each row
     of the block."""
@@ -162,7 +196,7 @@ class Transform(Protocol):
 
 def make_transform(
     plan: KernelPlan,
-    architecture: Architecture,
+    architecture: Network,
     left: Inputs,
     right: Inputs,
     split: KernelSplit,
@@ -177,14 +211,15 @@ def make_transform(
     if plan.method == "pairwise" or plan.input_var is None:
         pairwise = PairwiseTransform(architecture, left, right)
         return pairwise if split.is_trivial else ShiftedTransform(architecture, pairwise, split)
-    chosen = default_table(architecture.activation) if table is None else table
-    return LookupTransform(architecture, plan.input_var, chosen, len(left))
+    chain = checked_chain(architecture)
+    chosen = default_table(chain.activation) if table is None else table
+    return LookupTransform(chain, plan.input_var, chosen, len(left))
 
 
 class ShiftedTransform:
     """The M of a split made for inputs of another norm: K / scale - offset, plainly subtracted."""
 
-    def __init__(self, architecture: Architecture, whole: Transform, split: KernelSplit) -> None:
+    def __init__(self, architecture: Network, whole: Transform, split: KernelSplit) -> None:
         split.check_shift()
         self.architecture, self.whole, self.split = architecture, whole, split
 

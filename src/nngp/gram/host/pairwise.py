@@ -1,99 +1,171 @@
 """Inputs of any norms: the recursion of eq. 5 for (q, q', c), pair by pair, tile by tile.
 
-The variances of every layer are known for each point beforehand; a tile carries its correlations
-through the layers in the cache. Closed forms are evaluated as they are; a smooth numeric
-activation is a sum over Hermite terms; pairs that neither serves (kinks, or very large variances,
-near |c| = 1) get a two-dimensional quadrature each, which is slow: some hundred pairs a second.
-Putting the inputs on one norm (`nngp.normalize`) avoids all of it.
+The variances of every node are known for each point beforehand; a tile carries its covariances, and
+those of the tangent kernel, through the nodes in the cache. Where an activation has kinks and no
+closed form, pairs near |c| = 1 get a two-dimensional quadrature each, which is slow: some hundred
+pairs a second. Putting the inputs on one norm (`nngp.normalize`) avoids all of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from nngp._arrays import EPS, Array, Index
-from nngp.architecture import Architecture
-from nngp.covariance import Expansions, beyond_series, closed_form
+from nngp.architecture import Network
+from nngp.architecture.graph import (
+    INPUT,
+    Added,
+    Affine,
+    Joined,
+    Masked,
+    Multiplied,
+    Node,
+    Nonlinearity,
+    Normalised,
+    last_uses,
+)
+from nngp.curve import weighted_sum
 from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
+from nngp.gram.host.pair_layer import PairLayer, SlopePairLayer, pair_layer
 from nngp.gram.inputs import Inputs
-from nngp.gram.pair_recursion import SNAP, layer_variances
-
-TOLERANCE = 1e-12
+from nngp.gram.pair_recursion import SNAP, point_variances
 
 
-def _inverse_root(q: Array) -> Array:
+def inverse_root(q: Array) -> Array:
     """1/sqrt(q), 0 where q is."""
     return np.divide(1.0, np.sqrt(q), out=np.zeros_like(q), where=q > 0)
 
 
-class LayerStep(NamedTuple):
-    """One layer of a block: the correlation that enters, F_phi of it (in layer 0 the scaled inner
-    product), and the covariance that leaves."""
+class PairTile(NamedTuple):
+    """A block at one node: the covariance, and Θ if it is asked for."""
 
-    corr: Array
-    value: Array
     cov: Array
+    tangent: Array | None
+
+
+class LayerPair(NamedTuple):
+    """A nonlinearity at the variances that enter it: F, and F' if Θ is asked for."""
+
+    value: PairLayer
+    slope: PairLayer | None
+
+
+class NodeStep(NamedTuple):
+    """What a block is at a node, and what entered: for a nonlinearity its correlations and F'."""
+
+    node: Node
+    tile: PairTile
+    corr: Array | None = None
+    slope: Array | None = None
 
 
 class PairwiseTransform:
     """Cosines of the inputs to kernel values, in place on blocks."""
 
-    def __init__(self, architecture: Architecture, left: Inputs, right: Inputs) -> None:
+    def __init__(self, architecture: Network, left: Inputs, right: Inputs) -> None:
         self.architecture, self.left, self.right = architecture, left, right
-        both = layer_variances(architecture, np.concatenate([left.var, right.var]))
-        self.size = len(left.var)
-        self.variances = [(q[: self.size], q[self.size :]) for q in both]
-        self.inverse_roots = [(_inverse_root(a), _inverse_root(b)) for a, b in self.variances]
-        self.expansions = self._expand(both)
+        self.graph, self._unused = architecture.graph, last_uses(architecture.graph)
+        both, size = np.concatenate([left.var, right.var]), len(left.var)
+        found = point_variances(architecture, both)
+        self.variances = [(one.cov[:size], one.cov[size:]) for one in found]
+        self.diagonal: Array = found[-1].output[:size]
+        self.tangent_variances = [None if v.tangent is None else v.tangent[:size] for v in found]
+        self.roots = {
+            node.source: tuple(map(inverse_root, self.variances[node.source]))
+            for node in self.graph
+            if isinstance(node, Nonlinearity | Normalised)
+        }
+        self.layers = {
+            index: self._layer(node)
+            for index, node in enumerate(self.graph, start=1)
+            if isinstance(node, Nonlinearity)
+        }
         self._nearest: list[float] = [1.0]
 
-    @property
-    def diagonal(self) -> Array:
-        """K^L(x, x) of the left points."""
-        return self.variances[-1][0]
-
-    def _expand(self, variances: list[Array]) -> list[tuple[Expansions, Index]]:
-        if self.architecture.activation.closed_form is not None:
-            return []
-        out = []
-        for q in variances[:-1]:
-            unique, index = np.unique(q, return_inverse=True)
-            out.append((Expansions(self.architecture.activation, unique), index))
-        return out
+    def _layer(self, node: Nonlinearity) -> LayerPair:
+        q = self.variances[node.source]
+        wanted = self.architecture.is_tangent
+        return LayerPair(
+            pair_layer(node.activation, *q), SlopePairLayer(node.activation, *q) if wanted else None
+        )
 
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:
         same = self._duplicates(block, rows, columns)
         for step in self.steps(block, rows, columns):
-            cov = step.cov
-        if same is not None:  # duplicates have the diagonal's exact value
-            cov[same] = self.variances[-1][0][rows][same[0]]
-        block[...] = cov
+            tile = step.tile
+        out = tile.cov if tile.tangent is None else tile.tangent
+        if same is not None and not self.architecture.has_masks:
+            out[same] = self.diagonal[rows][same[0]]  # duplicates have the diagonal's exact value
+        block[...] = out
 
-    def steps(self, block: Array, rows: slice, columns: slice) -> Iterator[LayerStep]:
-        """Every layer for one block of cosines, from the input to the output."""
-        weights, biases = self.architecture.weight_vars, self.architecture.bias_vars
-        scale = np.sqrt(self.left.var[rows])[:, None] * np.sqrt(self.right.var[columns])
-        value = scale * block
-        step = LayerStep(value, value, biases[0] + weights[0] * value)
-        yield step
-        for layer in range(1, self.architecture.depth + 1):
-            q1, q2 = self.entering(layer, rows, columns)
-            corr = self._correlation(layer, step.cov, rows, columns)
-            value = self._layer(layer - 1, q1, q2, corr, rows, columns)
-            step = LayerStep(corr, value, biases[layer] + weights[layer] * value)
+    def steps(self, block: Array, rows: slice, columns: slice) -> Iterator[NodeStep]:
+        """Every node for one block of cosines, from the input to the output."""
+        tiles = {INPUT: self.input_tile(block, rows, columns)}
+        for index, node in enumerate(self.graph, start=1):
+            step = self._step(index, node, [tiles[s] for s in node.sources], rows, columns)
+            tiles[index] = step.tile
+            for source in self._unused[index - 1]:
+                del tiles[source]
             yield step
 
-    def _correlation(self, layer: int, cov: Array, rows: slice, columns: slice) -> Array:
+    def input_tile(self, block: Array, rows: slice, columns: slice) -> PairTile:
+        """The scaled inner products x·x'/d."""
+        cov = np.sqrt(self.left.var[rows])[:, None] * np.sqrt(self.right.var[columns]) * block
+        return PairTile(cov, np.zeros_like(cov) if self.architecture.is_tangent else None)
+
+    def _step(
+        self, index: int, node: Node, own: Sequence[PairTile], rows: slice, columns: slice
+    ) -> NodeStep:
+        cov, tangent = own[0]
+        match node:
+            case Affine(weight_var=weight, bias_var=bias):
+                cov = bias + weight * cov
+                theta = None if tangent is None else cov + weight * tangent
+                return NodeStep(node, PairTile(cov, theta))
+            case Nonlinearity():
+                return self._through(index, node, own[0], rows, columns)
+            case Added():
+                return NodeStep(node, _mixed(own, [1.0] * len(own)))
+            case Joined(shares=shares):
+                return NodeStep(node, _mixed(own, shares))
+            case Multiplied():
+                return NodeStep(node, _multiplied(*own))
+            case Normalised(source=source):
+                scale = self.inverse_deviations(source, rows, columns)
+                theta = None if tangent is None else tangent * scale
+                return NodeStep(node, PairTile(cov * scale, theta))
+            case Masked():  # masks of two rows are independent
+                return NodeStep(node, own[0])
+
+    def _through(
+        self, index: int, node: Nonlinearity, tile: PairTile, rows: slice, columns: slice
+    ) -> NodeStep:
+        corr = self._correlation(node.source, tile.cov, rows, columns)
+        layer = self.layers[index]
+        value = layer.value.value(rows, columns, corr)
+        if layer.slope is None or tile.tangent is None:
+            return NodeStep(node, PairTile(value, None), corr)
+        slope = layer.slope.value(rows, columns, corr)
+        return NodeStep(node, PairTile(value, slope * tile.tangent), corr, slope)
+
+    def inverse_deviations(self, source: int, rows: slice, columns: slice) -> Array:
+        """1/sqrt(q q') of a block at a node."""
+        left, right = self.roots[source]
+        out: Array = left[rows][:, None] * right[columns]
+        return out
+
+    def _correlation(self, source: int, cov: Array, rows: slice, columns: slice) -> Array:
         """`snapped_correlation` with roots taken once for every point, and in place."""
-        left, right = self.inverse_roots[layer - 1]
+        left, right = self.roots[source]
         corr = cov * left[rows][:, None]
         corr *= right[columns]
         np.clip(corr, -1.0, 1.0, out=corr)
         if corr.max(initial=0.0) > SNAP or corr.min(initial=0.0) < -SNAP:
             near = np.abs(corr) > SNAP
             corr[near] = np.sign(corr[near])
-        return corr
+        out: Array = corr
+        return out
 
     def error(self) -> float:
         near = pairwise_error(self.architecture, self.left.var, self.nearest)
@@ -109,28 +181,8 @@ class PairwiseTransform:
     @property
     def noise(self) -> float:
         """The part of the error that comes from an activation that is itself inexact."""
-        return sum(2 * table.noise for table, _ in self.expansions)
-
-    def entering(self, layer: int, rows: slice, columns: slice) -> tuple[Array, Array]:
-        """The variances that enter a layer, as a column and a row."""
-        q1, q2 = self.variances[layer - 1]
-        return q1[rows][:, None], q2[columns][None, :]
-
-    def _layer(
-        self, layer: int, q1: Array, q2: Array, corr: Array, rows: slice, columns: slice
-    ) -> Array:
-        phi = self.architecture.activation
-        if phi.closed_form is not None:
-            return np.asarray(closed_form(phi.closed_form).value(np, q1, q2, corr))
-        table, index = self.expansions[layer]
-        i, j = index[: self.size][rows], index[self.size :][columns]
-        value = table.tile(i, j, corr)
-        poor = np.nonzero(table.tile_error(i, j, corr) > TOLERANCE)
-        if len(poor[0]):
-            pairs = q1[poor[0], 0], q2[0, poor[1]], corr[poor]
-            scale = table.scale(i[poor[0]], j[poor[1]])
-            value[poor] = beyond_series(phi, *pairs, scale, TOLERANCE)[0]
-        return value
+        layers = [one for pair in self.layers.values() for one in pair if one is not None]
+        return sum(2 * layer.noise for layer in layers)
 
     def _duplicates(self, block: Array, rows: slice, columns: slice) -> tuple[Index, Index] | None:
         if block.max(initial=0.0) < 1 - FAR_ENOUGH:
@@ -141,3 +193,15 @@ class PairwiseTransform:
             near = block[i[~equal], j[~equal]]
             self._nearest.append(max(float(1 - near.max()), EPS))
         return i[equal], j[equal]
+
+
+def _mixed(own: Sequence[PairTile], weights: Sequence[float]) -> PairTile:
+    tangents = [one.tangent for one in own if one.tangent is not None]
+    cov = weighted_sum(weights, [one.cov for one in own])
+    return PairTile(cov, weighted_sum(weights, tangents) if tangents else None)
+
+
+def _multiplied(one: PairTile, other: PairTile) -> PairTile:
+    if one.tangent is None or other.tangent is None:
+        return PairTile(one.cov * other.cov, None)
+    return PairTile(one.cov * other.cov, one.tangent * other.cov + one.cov * other.tangent)

@@ -22,7 +22,7 @@ from nngp.linsolve.cg.gradients import CGState, RowSolutions, conjugate_gradient
 from nngp.linsolve.cg.nystrom import LandmarkFactor, Landmarks, Nystrom, factor_landmarks
 from nngp.linsolve.cg.options import CG
 from nngp.linsolve.cg.plan import CgPlan
-from nngp.linsolve.cg.product import Product
+from nngp.linsolve.cg.product import KernelProduct
 from nngp.linsolve.cg.single import SingleFactor
 from nngp.linsolve.engines.engine import Engine, EngineRun
 from nngp.linsolve.tiling import cut, flops
@@ -37,7 +37,7 @@ class Iteration:
     engine: Engine
     options: CG
     plan: CgPlan
-    product: Product
+    product: KernelProduct
     track: Tracker
     noise: Shift = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Iteration:
         cls, engine: Engine, options: CG, plan: CgPlan, blocks: KernelMatrix, track: Tracker
     ) -> "Iteration":
         """Nothing is computed yet."""
-        return cls(engine, options, plan, Product(blocks, plan.edges, plan.room), track)
+        return cls(engine, options, plan, KernelProduct(blocks, plan.edges, plan.room), track)
 
     @property
     def bytes(self) -> int:

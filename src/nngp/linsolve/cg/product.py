@@ -20,7 +20,7 @@ UNDER_WAY = 2**28  # bytes of products that wait to be summed
 GROUP = 64  # tiles under way at most
 
 
-class Product:
+class KernelProduct:
     """M times vectors. `room` is how many bytes of tiles may be kept."""
 
     def __init__(self, blocks: KernelMatrix, edges: Edges, room: float = 0.0) -> None:

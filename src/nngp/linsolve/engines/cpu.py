@@ -17,7 +17,14 @@ from nngp import _machine
 from nngp._arrays import Array
 from nngp.gram import HostBackend, KernelBackend, Tile
 from nngp.linsolve.engines import blas
-from nngp.linsolve.engines.engine import Chain, Engine, EngineRun, Handle, TileFunction, TileType
+from nngp.linsolve.engines.engine import (
+    Engine,
+    EngineRun,
+    Handle,
+    TileChain,
+    TileFunction,
+    TileType,
+)
 from nngp.linsolve.tiling import even_size
 
 TILE, SMALLEST_TILE, ALIGNED = 768, 192, 16
@@ -141,10 +148,10 @@ class CpuRun(EngineRun):
             except KeyboardInterrupt:
                 continue  # the first one is already on its way
 
-    def begin(self, chain: Chain) -> Handle:
+    def begin(self, chain: TileChain) -> Handle:
         return self._pool.submit(self._compute, chain)
 
-    def _compute(self, chain: Chain) -> Tile:
+    def _compute(self, chain: TileChain) -> Tile:
         C = chain.first().astype(self._dtype, copy=False)
         for a, b in chain.pairs:
             self._check_stopped()

@@ -29,7 +29,7 @@ def compiled(function: Function) -> Function:
 
 
 @dataclass(frozen=True)
-class Chain:
+class TileChain:
     """C = first(); C -= Σ left_k right_kᵀ; potrf or C last⁻ᵀ; then(C, *beside).
 
     `first` gives an array that the chain may overwrite. With transposed=False neither the right
@@ -82,12 +82,12 @@ class EngineRun(ABC):
         beside: Sequence[Handle] = (),
         keep: bool = False,
     ) -> Handle:
-        """Begin a `Chain`. Chains may only depend on earlier ones."""
+        """Begin a `TileChain`. Chains may only depend on earlier ones."""
         pairs = list(zip(left, right, strict=True))
-        return self.begin(Chain(first, pairs, last, transposed, then, beside, keep))
+        return self.begin(TileChain(first, pairs, last, transposed, then, beside, keep))
 
     @abstractmethod
-    def begin(self, chain: Chain) -> Handle:
+    def begin(self, chain: TileChain) -> Handle:
         """Compute a chain now, or queue it."""
 
     @abstractmethod

@@ -21,7 +21,14 @@ from nngp._arrays import Array, DeviceArray
 from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelBackend, Tile
 from nngp.gram.device.backend import DeviceBackend
-from nngp.linsolve.engines.engine import Chain, Engine, EngineRun, Handle, TileFunction, TileType
+from nngp.linsolve.engines.engine import (
+    Engine,
+    EngineRun,
+    Handle,
+    TileChain,
+    TileFunction,
+    TileType,
+)
 from nngp.linsolve.tiling import even_size
 
 DOUBLE = np.dtype(np.float64)
@@ -178,7 +185,7 @@ class GpuRun(EngineRun):
                 "the GPU with XLA_PYTHON_CLIENT_MEM_FRACTION=0.95"
             ) from error
 
-    def begin(self, chain: Chain) -> Handle:
+    def begin(self, chain: TileChain) -> Handle:
         C = chain.first().astype(self._dtype)
         for a, b in chain.pairs:
             C = _update(C, self._value(a), self._value(b), transposed=chain.transposed)

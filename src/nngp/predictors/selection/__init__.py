@@ -5,13 +5,15 @@ complete `Hyperparameters`, other finalists, and a table of everything tried. Th
 leave-one-out density are maximised in stages (`stages`), each a set of L-BFGS ascents (`climb`) of
 an `objective` over a `space` of hyper-parameters, which say how `inputs` are mapped and scaled;
 `tree_start` has relevances to begin with, `map_search` tries maps column by column, and `judge` has
-points left out confirm transforms and maps. The paper's validation grid is in `grid`.
+points left out confirm transforms and maps. The paper's validation grid is in `grid`, the
+noise of a network that was given in `fixed`.
 """
 
 import numpy as np
 
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.cost import staged_seconds
+from nngp.predictors.selection.fixed import fixed_network, fixed_seconds
 from nngp.predictors.selection.grid import grid_search, grid_seconds
 from nngp.predictors.selection.inputs import SearchInputs
 from nngp.predictors.selection.problem import (
@@ -48,11 +50,15 @@ def choice_seconds(problem: SearchSettings, n: int) -> float:
     """About how long `choose` takes for n points."""
     if problem.criterion is None or n < MIN_POINTS:
         return 0.0
+    if problem.network is not None:
+        return fixed_seconds(n, problem.size)
     return (grid_seconds if problem.criterion == "grid" else staged_seconds)(problem, n)
 
 
 def choose(problem: SelectionProblem) -> Choice:
     """Return the chosen hyper-parameters, the finalists, and the table of all that were tried."""
+    if problem.network is not None:
+        return fixed_network(problem)
     if problem.criterion is None or len(problem.X) < MIN_POINTS:
         architecture, noise_var = problem.candidates[0].starting_at(STARTS[0])
         inputs, targets = SearchInputs(problem, np.arange(len(problem.X))).base, problem.targets[0]

@@ -47,6 +47,7 @@ def grid_search(problem: SelectionProblem) -> Choice:
     bar = progress_for(problem.progress, expected)
     with Progress(f"{CHOOSE} (validation grid)", len(networks), bar, expected) as tracker:
         for result in sweep.run(networks):
+            assert isinstance(result.architecture, Architecture)
             at = Setting(result.architecture, result.noise_var)
             score = result.accuracy if problem.classes else -result.mse
             scores = score, result.log_evidence + targets.log_jacobian(problem.Y[train])

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from nngp._arrays import Array, Mask
 from nngp._progress import Callback
-from nngp.architecture import Activation, Architecture
+from nngp.architecture import Activation, Architecture, Network
 from nngp.linsolve import Engine
 from nngp.predictors.scaling import InputScaling
 from nngp.predictors.targets import TargetScaling
@@ -37,7 +37,7 @@ class Hyperparameters:
     """A network, its noise variance in units of the scaled targets, and the scaling of inputs and
     targets: all that a fit needs."""
 
-    architecture: Architecture
+    architecture: Network
     noise_var: float
     inputs: InputScaling
     targets: TargetScaling
@@ -86,6 +86,7 @@ class SearchSettings:
     effort: str = "normal"
     networks: int = 1  # finalists wanted
     classes: bool = False  # whether the targets are one-hot classes
+    network: Network | None = None  # given by the user: nothing but the noise is chosen
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,7 @@ from nngp.linsolve.engines.dask.client import (
 )
 from nngp.linsolve.engines.dask.tasks import Link, call, copied, link, whole
 from nngp.linsolve.engines.dask.tile_store import Token, find_tile, write_tile
-from nngp.linsolve.engines.engine import Chain, Engine, EngineRun, Handle, TileFunction
+from nngp.linsolve.engines.engine import Engine, EngineRun, Handle, TileChain, TileFunction
 from nngp.linsolve.tiling import even_size
 
 TILE, SMALLEST_TILE, ALIGNED = 4096, 128, 16
@@ -314,7 +314,7 @@ class DaskRun(EngineRun):
             if future.status == "pending":
                 future.release()
 
-    def begin(self, chain: Chain) -> Handle:
+    def begin(self, chain: TileChain) -> Handle:
         start = chain.first()
         if isinstance(start, Remote):
             start = Task(copied, (start,), start.name)

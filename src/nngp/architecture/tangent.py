@@ -1,0 +1,82 @@
+"""The tangent kernel of a network, as a network."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from nngp.architecture.activation import Activation
+from nngp.architecture.graph import Graph, Node
+from nngp.architecture.network import Network
+from nngp.architecture.outline import Outline
+
+
+@dataclass(frozen=True)
+class NTK(Network):
+    """The neural tangent kernel of a network, wherever a network is taken.
+
+    Its kernel is the inner product of the gradients of the network's output in all weights and
+    biases, each divided by its prior deviation: the kernel by which gradient descent trains the
+    infinitely wide network (`nngp.trained`).
+
+    Parameters
+    ----------
+    network : Network
+        Of finite depth, with activations that do not jump: gradients of a jump are infinite.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> net = nngp.Architecture(1, "relu", weight_var=2.0, bias_var=0.0)
+    >>> nngp.kernel_diag(nngp.NTK(net), [[1.0, 1.0]]).tolist()
+    [4.0]
+    """
+
+    network: Network
+    is_tangent = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.network, Network) or self.network.is_tangent:
+            raise TypeError(
+                "NTK takes a network (nngp.Architecture, nngp.Chain, ...), got "
+                f"{type(self.network).__name__}"
+            )
+        if self.network.is_infinite:
+            raise ValueError(
+                "the tangent kernel of a network of infinite depth is not available; give a "
+                "finite depth"
+            )
+
+    def nodes(self) -> Iterator[Node]:
+        return self.network.nodes()
+
+    def outline(self) -> Outline:
+        return self.network.outline()
+
+    def __str__(self) -> str:
+        return f"tangent kernel of\n{self.network}"
+
+    @property
+    def graph(self) -> Graph:
+        return self.network.graph
+
+    @property
+    def weight_vars(self) -> tuple[float, ...]:
+        return self.network.weight_vars
+
+    @property
+    def bias_vars(self) -> tuple[float, ...]:
+        return self.network.bias_vars
+
+    @property
+    def activations(self) -> tuple[Activation, ...]:
+        return self.network.activations
+
+    @property
+    def depth(self) -> int:  # type: ignore[override]
+        return self.network.depth
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"part": "ntk", "of": self.network.as_dict()}
+
+    def __repr__(self) -> str:
+        return f"NTK({self.network!r})"

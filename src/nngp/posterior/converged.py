@@ -1,0 +1,160 @@
+"""Networks trained for ever: the covariance of what their training leaves undecided.
+
+The mean of networks trained for ever is the posterior mean under the tangent kernel Θ, with its
+noise (`Posterior`). Their covariance is another: with w(x) = (Θ + noise)⁻¹ Θ(X, x), a network that
+started as f₀ has become f₀(x) + w(x)ᵀ(Y - f₀(X)), and f₀ has the covariance K. So
+
+    cov(x, x') = K(x, x') - w(x)ᵀK(X, x') - K(x, X) w(x') + w(x)ᵀ K(X, X) w(x').
+
+Both kernels are split, Θ = s (M + g 11ᵀ) and K = s' (M' + g' 11ᵀ). With b = B⁻¹1 and κ of
+`constant.py`, where B = M + noise/s is what was factored,
+
+    w(x) = B⁻¹m(x) + κ (1 - bᵀm(x)) b,    1 - 1ᵀw(x) = (κ/g) (1 - bᵀm(x)),
+
+so K's constant enters as g' (1 - 1ᵀw)², of which nothing is lost, and everything else in M'.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from nngp._arrays import EPS, Array
+from nngp.gram import Inputs, InputSet, KernelMatrix, KernelSplit, Tile
+from nngp.linsolve import EngineRun, backward, forward
+from nngp.linsolve.cg.product import KernelProduct
+from nngp.linsolve.tiling import cut, spans
+from nngp.posterior.posterior import Posterior
+from nngp.posterior.problem import Problem
+from nngp.posterior.solution import (
+    Factored,
+    check_shifted,
+    check_shifted_variance,
+    tiles_on_host,
+)
+
+ROWS = 1024  # test points at a time: the kernel's tiles are computed once for all of them
+ARRAYS = 5  # of test points times training points that are held
+
+
+class Weights(NamedTuple):
+    """w(x) of some test points, (m, n), and 1 - 1ᵀw(x)."""
+
+    w: Array
+    unexplained: Array
+
+
+@dataclass(frozen=True)
+class Converged:
+    """Networks trained for ever: the posterior under Θ, and the kernel K at initialisation."""
+
+    prior: Problem
+    posterior: Posterior
+
+    def variance(self, test: Inputs) -> tuple[Array, float]:
+        """Variances, and how far rounding may have moved one, in units of the kernel's scale."""
+        out, rounding = np.empty(len(test)), 0.0
+        operations = 2.0 * len(self.prior.inputs) ** 2 * len(test)
+        with self.prior.resources.track("variance", 2 * operations) as progress:
+            for rows in spans(cut(len(test), self._rows_at_a_time)):
+                part = self.prior.upload(test.take(np.arange(rows.start, rows.stop)))
+                weights, change, diagonal = self._change(part)
+                left = diagonal + np.einsum("ij,ij->i", weights.w, change)
+                left += self.split.offset * weights.unexplained**2
+                out[rows] = self.split.scale * np.maximum(left, 0.0)
+                rounding = max(rounding, _rounding(weights.w))
+                progress.advance(2 * operations * (rows.stop - rows.start) / len(test))
+        return out, rounding
+
+    def covariance(self, test: Inputs) -> tuple[Array, float]:
+        """Covariance between test points; all of their weights are held at once."""
+        m, n = len(test), len(self.prior.inputs)
+        solution = self._factored
+        needed = 8.0 * (ARRAYS * m * n + 3 * m * m)
+        what = f"the covariance of {m} test points"
+        self.prior.resources.check(needed, solution.bytes, what, on_host=True)
+        part = self.prior.upload(test)
+        weights, change, _ = self._change(part)
+        crossed = self._cross(part)
+        # w(Mw - 2m) = wMw - wm - mw for the diagonal; off it the two cross terms differ.
+        out = weights.w @ (change + crossed).T - crossed @ weights.w.T
+        with self.prior.engine.run() as run:
+            own = self.prior.among(part, self.split)
+            out += _on_host(run, own, slice(0, m), [slice(0, m)])
+        out += self.split.offset * np.outer(weights.unexplained, weights.unexplained)
+        return self.split.scale * 0.5 * (out + out.T), _rounding(weights.w)
+
+    @cached_property
+    def matrix(self) -> KernelMatrix:
+        """M' of the training inputs."""
+        return self.prior.matrix()
+
+    @property
+    def split(self) -> KernelSplit:
+        return self.matrix.split
+
+    @property
+    def _factored(self) -> Factored:
+        return self.posterior._solution.factored("the covariance of trained networks")
+
+    @property
+    def _rows_at_a_time(self) -> int:
+        free, n = self.prior.engine.free_memory(), len(self.prior.inputs)
+        room = ROWS if free is None else int(free / 4 / (8 * ARRAYS * n))
+        return max(1, min(ROWS, room))
+
+    def _change(self, test: InputSet) -> tuple[Weights, Array, Array]:
+        """w, M'w - 2m', and M'(x, x) of test points."""
+        solution = self._factored
+        with self.prior.engine.run() as run:
+            weights = self._weights(run, test)
+            cross = self.prior.to_rows(test, self.split)
+            change = KernelProduct(self.matrix, solution.factor.edges)(run, weights.w)
+            change -= 2 * _on_host(run, cross, slice(0, len(test)), solution.slices)
+        check_shifted_variance(cross, self.split, weights.w)
+        return weights, change, cross.diagonal
+
+    def _cross(self, test: InputSet) -> Array:
+        with self.prior.engine.run() as run:
+            cross = self.prior.to_rows(test, self.split)
+            return _on_host(run, cross, slice(0, len(test)), self._factored.slices)
+
+    def _weights(self, run: EngineRun, test: InputSet) -> Weights:
+        solution, tangent = self._factored, self.posterior._problem
+        cross = tangent.to_rows(test, solution.split)
+        w = _solve(run, solution, cross, solution.rows_at_a_time(tangent.engine))
+        check_shifted(cross, solution, self.posterior._targets)
+        unknown = 1.0 - w.sum(axis=1)  # 1 - bᵀm(x)
+        constant = solution.constant
+        if constant is None:
+            return Weights(w, unknown)
+        w += np.outer(constant.variance * unknown, constant.vector)
+        return Weights(w, unknown * (solution.split.scale / constant.weight))
+
+
+def _solve(run: EngineRun, solution: Factored, cross: KernelMatrix, at_once: int) -> Array:
+    """B⁻¹m(x) of all test points, as rows on the host."""
+    rows = spans(cut(len(cross.left), at_once))
+    found: list[Array] = []
+    for start in range(0, len(rows), run.width):
+        firsts = [
+            partial(_tile, cross, part, solution.slices) for part in rows[start : start + run.width]
+        ]
+        for tiles in forward(run, solution.factor, firsts):
+            found.append(tiles_on_host(run, backward(run, solution.factor, tiles)))
+    return np.concatenate(found)
+
+
+def _tile(cross: KernelMatrix, rows: slice, slices: list[slice], j: int) -> Tile:
+    return cross.block(rows, slices[j])
+
+
+def _on_host(run: EngineRun, matrix: KernelMatrix, rows: slice, columns: list[slice]) -> Array:
+    """Some rows of M', on the host."""
+    return tiles_on_host(run, [run.chain(partial(matrix.block, rows, part)) for part in columns])
+
+
+def _rounding(w: Array) -> float:
+    """About how far rounding moves wᵀM'w, whose sums have as many terms as there are points."""
+    return 16 * EPS * float(np.sqrt(w.shape[1]) * np.einsum("ij,ij->i", w, w).max())

@@ -1,0 +1,118 @@
+"""Networks, data, and what training needs of them, each computed when it is first asked for."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nngp._arrays import Array
+from nngp._progress import Callback
+from nngp.architecture import NTK, Network
+from nngp.gram import Inputs, InputSet
+from nngp.linsolve import CG, CpuEngine, Engine
+from nngp.posterior.condition import condition
+from nngp.posterior.converged import Converged
+from nngp.posterior.descent import Descent
+from nngp.posterior.noise import Noise, as_noise
+from nngp.posterior.problem import Problem
+from nngp.posterior.resources import Resources, kernels_of
+from nngp.posterior.targets import as_targets
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingProblem:
+    """The arguments of `nngp.trained` but for the time, checked."""
+
+    network: Network
+    X: ArrayLike
+    inputs: InputSet
+    targets: Array
+    single: bool
+    learning_rate: float
+    noise: Noise
+    solver: str | CG
+    engine: str | Engine
+    memory: int | None
+    progress: Callback | bool | None
+
+    @classmethod
+    def of(
+        cls,
+        network: Network,
+        X: ArrayLike,
+        Y: ArrayLike,
+        *,
+        learning_rate: float,
+        noise_var: float,
+        relative_noise: bool,
+        solver: str | CG,
+        engine: str | Engine,
+        memory: int | None,
+        progress: Callback | bool | None,
+    ) -> "TrainingProblem":
+        tangent = NTK(network)
+        inputs = kernels_of(engine).inputs(X)
+        targets, single = as_targets(Y, len(inputs))
+        noise = Noise.of(as_noise(noise_var), relative_noise, tangent, inputs)
+        kept = inputs.X if isinstance(inputs, Inputs) else X
+        return cls(
+            network,
+            kept,
+            inputs,
+            targets,
+            single,
+            learning_rate,
+            noise,
+            solver,
+            engine,
+            memory,
+            progress,
+        )
+
+    @property
+    def noise_var(self) -> float:
+        """As a variance of the targets."""
+        return self.noise.least
+
+    @property
+    def kernel_scale(self) -> float:
+        """What rounding of a covariance is relative to."""
+        return self.prior.matrix().split.scale
+
+    @property
+    def tangent(self) -> Problem:
+        """Θ, on this machine."""
+        return Problem(NTK(self.network), self.inputs, self._here)
+
+    @property
+    def prior(self) -> Problem:
+        """K, on this machine."""
+        return Problem(self.network, self.inputs, self._here)
+
+    @property
+    def _here(self) -> Resources:
+        return Resources(CpuEngine(), self.memory, self.progress)
+
+    @cached_property
+    def descent(self) -> Descent:
+        """Training for finite times."""
+        rate = self.learning_rate / self.targets.size
+        return Descent.of(self.prior, self.tangent, self.targets, rate, self.noise_var)
+
+    @cached_property
+    def converged(self) -> Converged:
+        """Training for ever."""
+        posterior = condition(
+            NTK(self.network),
+            self.X,
+            self.targets,
+            noise_var=float(np.min(self.noise.stated)),
+            relative_noise=self.noise.input_var is not None,
+            solver=self.solver,
+            engine=self.engine,
+            memory=self.memory,
+            progress=self.progress,
+        )
+        problem = posterior._problem
+        return Converged(Problem(self.network, problem.inputs, problem.resources), posterior)

@@ -1,0 +1,87 @@
+"""Networks of every part: K and Θ within 1e-11 of mpmath, deficits to 1e-8, reported errors true.
+
+The exact values are in oracles/shapes.json (see make_shapes.py there): chains of each part with
+seven activations at depths 1 to 500, at cosines to ±1 and where 1 - c is 1e-30.
+"""
+
+import json
+import warnings
+from pathlib import Path
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import nngp
+
+ROWS = json.loads((Path(__file__).parents[1] / "oracles" / "shapes.json").read_text())
+SHAPES = ("chain", "residual", "layer_norm", "dropout", "sum", "product", "concat")
+NAMES = ("relu", "leaky_relu", "abs", "erf", "gelu", "sin", "tanh")
+DEPTHS = (1, 10, 50, 500)
+
+
+def test_the_oracle_covers_what_it_should():
+    found = {(row["shape"], row["activation"], row["depth"]) for row in ROWS}
+    assert found == {(s, n, d) for s in SHAPES for n in NAMES for d in DEPTHS}
+    assert len(ROWS) == len(found)
+    full = [row for row in ROWS if row["activation"] != "tanh" or row["depth"] <= 10]
+    assert all(len(row["cosines"]) == 9 and len(row["one_minus"]) == 3 for row in full)
+
+
+def is_slow(row):
+    """500 layers take seconds, and without a formula for phi or phi' a layer is fitted for each
+    variance: for each depth where variances do not settle."""
+    if row["activation"] == "tanh":
+        return row["depth"] > 10
+    return row["depth"] == 500 and row["activation"] not in ("relu", "sin")
+
+
+CASES = [
+    pytest.param(
+        row,
+        id=f"{row['shape']} {row['activation']} {row['depth']}",
+        marks=[pytest.mark.slow] if is_slow(row) else [],
+    )
+    for row in ROWS
+]
+
+
+def compiled(net):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", nngp.ToleranceWarning)
+        return nngp.compile_curve(net)
+
+
+def deficits(curve, row):
+    cosines = [float.fromhex(c) for c in row["cosines"]]
+    one_minus = [float.fromhex(e) for e in row["one_minus"]]
+    at = curve.deficit(cosines), curve.deficit(one_minus=one_minus)
+    positive = np.concatenate([np.array(cosines) >= 0, [True] * len(one_minus)])
+    return np.concatenate(at), positive
+
+
+@pytest.mark.parametrize("which", ["nngp", "ntk"])
+@pytest.mark.parametrize("row", CASES)
+def test_against_mpmath(row, which):
+    net = nngp.network_from_dict(row["network"])
+    curve = compiled(net if which == "nngp" else nngp.NTK(net))
+    found, positive = deficits(curve, row)
+    with mp.workdps(60):
+        variance = mp.mpf(row[which]["variance"])
+        exact = [mp.mpf(d) for d in row[which]["deficits"]]
+        gaps = [mp.mpf(float(d)) - e for d, e in zip(found, exact, strict=True)]
+        off = (mp.mpf(curve.variance) - variance) / variance
+        relative = [abs(float(g / e)) if e else abs(float(g)) for g, e in zip(gaps, exact)]  # noqa: B905
+        entries = [abs(float(off - g / variance)) for g in gaps]
+    relative = np.array(relative)[positive]
+    assert max(abs(float(off)), *entries) <= 1e-11
+    assert relative.max() <= 1e-8
+    assert max(abs(float(off)), *entries) <= curve.error
+    assert relative.max() <= curve.deficit_error
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r["depth"] == 10], ids=lambda r: r["shape"])
+def test_the_variance_alone_is_that_of_the_curve(row):
+    net = nngp.network_from_dict(row["network"])
+    for own in (net, nngp.NTK(net)):
+        assert nngp.kernel_diag(own, [[1.0]])[0] == compiled(own).variance

@@ -1,0 +1,91 @@
+"""An Architecture equals its spelled-out chain to the bit: curves, derivatives, kernels, Θ."""
+
+import numpy as np
+import pytest
+
+import nngp
+
+RNG = np.random.default_rng(0)
+X = nngp.normalize(np.concatenate([RNG.normal(size=(5, 4)), np.eye(4)[:1], -np.eye(4)[:1]]))
+X[1] = X[0]  # equal rows
+X[2] = X[0] + 1e-7 * X[3]
+X = nngp.normalize(X)
+UNEQUAL = X * np.linspace(0.5, 2.0, len(X))[:, None]
+COSINES = np.concatenate([np.linspace(-1, 1, 41), [1 - 1e-9, -(1 - 1e-9), 1e-300]])
+JUMPS = ("sign", "step")
+CUT = ("hard_tanh", "relu6")  # derivatives of Θ take minutes: phi' has two jumps or more
+NUMBERS = {0: (1.3, 0.2), 1: (1.4, 0.1), 3: ((1.0, 1.3, 0.8, 1.1), (0.1, 0.0, 0.3, 0.2))}
+
+
+def assert_same(one, other):
+    """Equal to the bit, whatever they are made of."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for name in one:
+            assert_same(one[name], other[name])
+    else:
+        np.testing.assert_array_equal(one, other, strict=True)
+
+
+def curve_numbers(net):
+    curve = nngp.compile_curve(net, 0.9, tol=1.0)
+    numbers = [curve.variance, curve.error, curve.deficit_error, curve.scale, curve.offset]
+    return {
+        "numbers": np.array(numbers),
+        "values": curve(COSINES),
+        "deficits": curve.deficit(one_minus=np.geomspace(1e-290, 2, 50)),
+    }
+
+
+def derivatives(net):
+    curve = nngp.compile_curve(net, 0.9, tol=1.0)
+    return {
+        "slope": curve.derivative(COSINES),
+        "alike": curve.sensitivity(COSINES),
+        "each": curve.sensitivity(COSINES, per_layer=True),
+    }
+
+
+def kernel_numbers(net, rows):
+    return {
+        "matrix": nngp.kernel(net, rows),
+        "rectangle": nngp.kernel(net, rows, rows[:3]),
+        "diagonal": nngp.kernel_diag(net, rows),
+    }
+
+
+def pairs(name, depth):
+    net = nngp.Architecture(depth, name, *NUMBERS[depth])
+    tangents = [] if name in JUMPS else [(nngp.NTK(net), nngp.NTK(net.chain))]
+    return [(net, net.chain), *tangents]
+
+
+@pytest.mark.parametrize("depth", NUMBERS)
+@pytest.mark.parametrize("name", nngp.activation_names())
+def test_curves(name, depth):
+    for net, chain in pairs(name, depth):
+        assert_same(curve_numbers(net), curve_numbers(chain))
+        if name not in CUT or not net.is_tangent:
+            assert_same(derivatives(net), derivatives(chain))
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("name", nngp.activation_names())
+@pytest.mark.filterwarnings("ignore::nngp.ToleranceWarning")
+def test_kernels(name, depth):
+    for net, chain in pairs(name, depth):
+        for rows in (X, UNEQUAL[[0, 1, 3, 4]]):
+            assert_same(kernel_numbers(net, rows), kernel_numbers(chain, rows))
+
+
+def test_repeated_layers_are_the_same_too():
+    layer = nngp.Chain(nngp.Act("relu"), nngp.Dense(1.6, 0.1))
+    chain = nngp.Chain(nngp.Dense(1.6, 0.1), nngp.Repeat(layer, 20))
+    net = nngp.Architecture(20, "relu", 1.6, 0.1)
+    assert chain.graph == net.graph == net.chain.graph
+    assert_same(curve_numbers(net), curve_numbers(chain))
+    assert_same(derivatives(net), derivatives(chain))
+
+
+def test_there_are_23_activations():
+    assert len(nngp.activation_names()) == 23
