@@ -31,6 +31,7 @@ from nngp.architecture import (
     Dense,
     Dropout,
     Flow,
+    Invariant,
     LayerNorm,
     Network,
     Product,
@@ -41,6 +42,7 @@ from nngp.architecture import (
     leaky_relu,
     network_from_dict,
 )
+from nngp.architecture.invariances import images, symmetries
 from nngp.covariance import LookupTable, layer_covariance, layer_derivatives
 from nngp.curve import AngularCurve, compile_curve, compile_curves
 from nngp.errors import (
@@ -128,6 +130,7 @@ __all__ = [
     "FewDataWarning",
     "FiniteNetwork",
     "Flow",
+    "Invariant",
     "KernelPlan",
     "LayerNorm",
     "LookupTable",
@@ -167,6 +170,7 @@ __all__ = [
     "errors",
     "finite",
     "forecast",
+    "images",
     "jax_kernel",
     "kernel",
     "kernel_diag",
@@ -184,6 +188,7 @@ __all__ = [
     "regimes",
     "runs",
     "sample_prior",
+    "symmetries",
     "trained",
 ]
 
