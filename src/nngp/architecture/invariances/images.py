@@ -18,8 +18,6 @@ from nngp._arrays import Array
 from nngp._numbers import as_real, whole_number
 from nngp.architecture.invariances.family import ColumnOrder, Family, RowFunction
 
-__all__ = ["colour_order", "flips", "rotations", "shifts"]
-
 Shape = tuple[int, ...]
 CHANNELS = 4  # at most; a longer first or last axis is a height or a width
 AXES = ("horizontal", "vertical")

@@ -12,8 +12,6 @@ from nngp._arrays import Array
 from nngp._numbers import as_real, as_reals, whole_number
 from nngp.architecture.invariances.family import ColumnOrder, Family, RowFunction
 
-__all__ = ["functions", "permutations", "signs"]
-
 LARGEST = 6  # blocks that are exchanged in all orders: 720 of them
 KINDS = ("all", "cyclic")
 
