@@ -46,8 +46,8 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
 
     Parameters
     ----------
-    depth, activation, weight_var, bias_var, noise_var, input_scaling, column_maps, networks, \
-effort, selection, selection_size, budget, solver, engine, random_state, progress
+    depth, activation, weight_var, bias_var, noise_var, input_scaling, whitening, column_maps, \
+networks, effort, selection, selection_size, budget, solver, engine, random_state, progress
         As in `NNGPRegressor`.
     relevance : "auto", bool or array of d floats
         As in `NNGPRegressor`, but "auto" learns them by leave-one-out and keeps them only if they
@@ -79,8 +79,8 @@ effort, selection, selection_size, budget, solver, engine, random_state, progres
         number of classes. It compares networks on one data set, and says nothing beyond.
     posterior_ : Posterior
         Of the scaled one-hot targets given the scaled inputs, whatever the likelihood.
-    architecture_, noise_var_, relevance_, column_maps_, networks_, network_weights_, selection_, \
-report_, columns_
+    architecture_, noise_var_, whitening_, relevance_, column_maps_, networks_, network_weights_, \
+selection_, report_, columns_
         As in `NNGPRegressor`.
 
     Warns
@@ -113,6 +113,7 @@ report_, columns_
         network: Network | None = None,
         relevance: str | bool | ArrayLike = "auto",
         input_scaling: str = "auto",
+        whitening: float | str = "auto",
         column_maps: str = "auto",
         target_scaling: str = "standardize",
         likelihood: str = "auto",
@@ -136,6 +137,7 @@ report_, columns_
             network=network,
             relevance=relevance,
             input_scaling=input_scaling,
+            whitening=whitening,
             column_maps=column_maps,
             target_scaling=target_scaling,
             networks=networks,

@@ -51,6 +51,8 @@ FINITE_OR_MISSING: dict[str, Any] = {
     "order": "C",
     "ensure_all_finite": "allow-nan",
 }
+# Parameters that files of this format did not always have, and what stands for them there.
+NEWER: dict[str, object] = {"network": None, "whitening": "auto"}
 
 
 def check_data(values: Any, name: str) -> None:
@@ -161,6 +163,8 @@ class NNGPEstimator(NNGPParameters):
             networks=int(self.networks),
             classes=classes,
             network=self.network,
+            whitening=None if isinstance(self.whitening, str) else float(self.whitening),
+            columns=shape[1],
         )
 
     @property
@@ -214,6 +218,13 @@ class NNGPEstimator(NNGPParameters):
         maps = [one.name for one in scaling.maps] or ["identity"] * len(scaling.center)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(maps))])
         return list(zip(columns.features if columns else names, maps, strict=True))
+
+    @property
+    def whitening_(self) -> float | None:
+        """Strength of the whitening of the inputs; None where they are not whitened."""
+        check_is_fitted(self, "posterior_")
+        whitening = self.networks_[0].inputs.whitening
+        return None if whitening is None else whitening.strength
 
     @property
     def relevance_(self) -> Array:
@@ -312,7 +323,7 @@ class NNGPEstimator(NNGPParameters):
         params = self.get_params(deep=False)
         if isinstance(params["random_state"], np.random.RandomState):
             params["random_state"] = None  # its state has changed since
-        left_out = {"engine", "progress", *(["network"] if self.network is None else [])}
+        left_out = {"engine", "progress"} | {k for k, v in NEWER.items() if params[k] is v}
         return {k: as_json(v) for k, v in params.items() if k not in left_out}
 
     def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:

@@ -22,6 +22,7 @@ from nngp.predictors.selection.problem import are_copies
 from nngp.predictors.targets import SAVED_ARRAYS, TargetScaling
 from nngp.predictors.training_rows import TrainingRows, are_weights
 from nngp.predictors.varying_noise import VaryingNoise, learn_varying_noise
+from nngp.predictors.whitening import WHITENING
 
 ArrayReader = Callable[..., NDArray[Any]]
 VARYING = "varying"  # prefix of arrays in a file
@@ -160,12 +161,13 @@ class FittedNetwork:
     @property
     def hyperparameters(self) -> int:
         """How many numbers were fitted: variances, noise, for each input a relevance and the choice
-        of a map, and the maps' powers."""
+        of a map, the maps' powers, and the strength of whitening."""
         net = self.architecture
         layers = 1 if net.is_infinite else len(net.weight_vars)
         relevances = len(np.unique(self.inputs.relevance))
         powers = sum(one.kind == "yeo-johnson" for one in self.inputs.maps)
-        return 2 * layers + 1 + (2 * relevances if relevances > 2 else 0) + powers
+        strengths = self.inputs.whitening is not None
+        return 2 * layers + 1 + (2 * relevances if relevances > 2 else 0) + powers + strengths
 
     def left_out(self, machine: Machine, most: int = LEAVE_OUT) -> LeftOut:
         """Predict training rows from all the others; from some if there are many, or no factor."""
@@ -296,7 +298,10 @@ def _common_noise(posterior: Posterior) -> float:
 
 def _read_inputs(fields: Fields, read: ArrayReader, posterior: Posterior) -> InputScaling:
     d = posterior._inputs.shape[1] - fields.flag("constant")
-    scaling = InputScaling.from_saved(fields, {name: read(name, (d,)) for name in INPUT_ARRAYS})
+    arrays = {name: read(name, (d,)) for name in INPUT_ARRAYS}
+    if WHITENING in fields.values:
+        arrays[WHITENING] = read(WHITENING, (d, d))
+    scaling = InputScaling.from_saved(fields, arrays)
     if scaling.unit and common_var(posterior._inputs) != 1.0:
         raise fields.wrong("unit", "true only of inputs of norm 1")
     return scaling

@@ -6,6 +6,7 @@ from typing import Any
 from nngp._progress import Callback
 from nngp.linsolve import Engine, choose_engine
 from nngp.predictors.classifier import NNGPClassifier
+from nngp.predictors.estimator import NEWER
 from nngp.predictors.model_file import ModelFile, from_json, open_model
 from nngp.predictors.parameters import NNGPParameters
 from nngp.predictors.regressor import NNGPRegressor
@@ -57,7 +58,7 @@ def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
     """The arguments of the constructor: all of them, and no others."""
     params = file.header.fields("params")
     expected = set(kind().get_params(deep=False)) - {"engine", "progress"}
-    if set(params.values) | {"network"} != expected:  # which is there only if it was given
+    if set(params.values) | set(NEWER) != expected:  # which are there only if they were given
         raise file.damaged("its header has not the parameters of an estimator")
     with file.reporting_damage():
         return {name: from_json(value) for name, value in params.values.items()}

@@ -19,6 +19,7 @@ from nngp.predictors.scaling import INPUT_SCALINGS
 from nngp.predictors.selection.grid import GRID_DEPTHS
 from nngp.predictors.selection.problem import EFFORTS, MAPS, MIN_POINTS, STARTS, Candidate
 from nngp.predictors.targets import TARGET_SCALINGS
+from nngp.predictors.whitening import LARGEST_STRENGTH, LEAST_STRENGTH
 
 ActivationLike = str | Activation | Callable[[Array], Array]
 VarianceLike = float | str | Sequence[float]
@@ -43,6 +44,7 @@ class NNGPParameters(BaseEstimator):
         network: Network | None = None,
         relevance: str | bool | ArrayLike = "auto",
         input_scaling: str = "auto",
+        whitening: float | str = "auto",
         column_maps: str = "auto",
         target_scaling: str = "standardize",
         networks: int = 1,
@@ -63,6 +65,7 @@ class NNGPParameters(BaseEstimator):
         self.network = network
         self.relevance = relevance
         self.input_scaling = input_scaling
+        self.whitening = whitening
         self.column_maps = column_maps
         self.target_scaling = target_scaling
         self.networks = networks
@@ -101,6 +104,7 @@ class NNGPParameters(BaseEstimator):
             raise ValueError(f"noise_var must be a number >= 0 or 'auto', got {self.noise_var!r}")
         if self.network is not None:
             self._check_network()
+        self._check_whitening()
         if self._relevance_is_given:
             self._check_relevance(d)
 
@@ -116,6 +120,26 @@ class NNGPParameters(BaseEstimator):
                 raise ValueError(f"{name} is part of the network; leave it at 'auto'")
         if self.selection == "grid":
             raise ValueError("selection='grid' chooses a network; use 'evidence' with network=")
+
+    def _check_whitening(self) -> None:
+        if self.input_scaling == "whiten" and self._relevance_is_given:
+            raise ValueError(
+                "input_scaling='whiten' mixes the columns, so none has a relevance; leave "
+                "relevance at 'auto', or use 'standardize'"
+            )
+        if _is_auto(self.whitening):
+            return
+        strength = float(self.whitening) if isinstance(self.whitening, Real) else 0.0
+        if isinstance(self.whitening, bool) or not LEAST_STRENGTH <= strength <= LARGEST_STRENGTH:
+            raise ValueError(
+                f"whitening must be 'auto' or a number from {LEAST_STRENGTH:g} to "
+                f"{LARGEST_STRENGTH:g}, got {self.whitening!r}"
+            )
+        if self.input_scaling != "whiten":
+            raise ValueError(
+                f"whitening={self.whitening} is the strength of input_scaling='whiten', and "
+                f"input_scaling is {self.input_scaling!r}; pass input_scaling='whiten'"
+            )
 
     def _check_relevance(self, d: int) -> None:
         check_unmasked(self.relevance, "relevance")
@@ -171,7 +195,7 @@ class NNGPParameters(BaseEstimator):
         """Whether one relevance per input is to be found, for (n, d) inputs scaled that way."""
         n, d = shape
         possible = (
-            scaling not in ("unit", "sphere")
+            scaling not in ("unit", "sphere", "whiten")
             and self.selection in ("evidence", "loo")
             and self.network is None
         )

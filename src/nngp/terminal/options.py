@@ -141,7 +141,10 @@ class FitOptions(ComputeOptions, TableOptions):
     bias_var: str = parameter("auto", VARIANCE, Handed("bias_var", "any"))
     noise_var: str = parameter("auto", VARIANCE, Handed("noise_var", "any"))
     noise: str = parameter("constant", "constant, or heteroscedastic: noise that varies.")
-    input_scaling: str = parameter("auto", "auto, standardize, sphere, unit or none.")
+    input_scaling: str = parameter("auto", "auto, standardize, sphere, unit, whiten or none.")
+    whitening: str = parameter(
+        "auto", "Strength of whiten: a number, or auto.", Handed("whitening", "any")
+    )
     column_maps: str = parameter("auto", "Of skewed columns: auto, or identity for none.")
     target_transform: str = parameter("auto", "auto, identity, log or yeo-johnson.")
     likelihood: str = parameter("auto", "Of classes: auto, regression or dirichlet.")

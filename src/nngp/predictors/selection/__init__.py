@@ -12,7 +12,7 @@ noise of a network that was given in `fixed`.
 import numpy as np
 
 from nngp.predictors.selection.choice import Choice
-from nngp.predictors.selection.cost import staged_seconds
+from nngp.predictors.selection.cost import scaling_seconds, staged_seconds
 from nngp.predictors.selection.fixed import fixed_network, fixed_seconds
 from nngp.predictors.selection.grid import grid_search, grid_seconds
 from nngp.predictors.selection.inputs import SearchInputs
@@ -48,11 +48,13 @@ __all__ = [
 
 def choice_seconds(problem: SearchSettings, n: int) -> float:
     """About how long `choose` takes for n points."""
+    scaling = scaling_seconds(problem, n)
     if problem.criterion is None or n < MIN_POINTS:
-        return 0.0
+        return scaling
     if problem.network is not None:
-        return fixed_seconds(n, problem.size)
-    return (grid_seconds if problem.criterion == "grid" else staged_seconds)(problem, n)
+        return scaling + max(len(problem.strengths), 1) * fixed_seconds(n, problem.size)
+    searched = (grid_seconds if problem.criterion == "grid" else staged_seconds)(problem, n)
+    return scaling + searched
 
 
 def choose(problem: SelectionProblem) -> Choice:

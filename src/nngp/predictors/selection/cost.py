@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 from nngp.predictors.selection.effort import EFFORT
 from nngp.predictors.selection.problem import STARTS, Candidate, SearchSettings
+from nngp.predictors.whitening import whitening_seconds
 
 SLOW_BUDGET = 20  # networks tried where the activation has kinks and no closed form
 NOISE_STEPS = 8  # evaluations of the last stage
+WHITENING_STEPS = 6  # of an ascent with each strength of whitening
 # Seconds of a network and its gradient on two cores: for any, for each pair of points, for each
 # triple; for a pair where the activation has no closed form, and to compile such an activation,
 # without kinks and with them.
@@ -30,6 +32,8 @@ def staged_seconds(problem: SearchSettings, n: int) -> float:
         ascents.append((2 + several, effort.maps, small))
     if large > small:
         ascents.append((min(2, len(problem.candidates)), effort.more, large))
+    if len(problem.strengths) > 1:
+        ascents.append((len(problem.strengths), WHITENING_STEPS, large))
     ascents.append((min(problem.networks, len(problem.candidates)), effort.last, large))
     if problem.candidates[0].noise_var is None and n > large:
         ascents.append((1, NOISE_STEPS // 2, min(n, effort.noise_factor * large)))
@@ -39,6 +43,13 @@ def staged_seconds(problem: SearchSettings, n: int) -> float:
         left -= networks
         total += networks * network_seconds(problem.candidates, points)
     return total
+
+
+def scaling_seconds(problem: SearchSettings, n: int) -> float:
+    """About how long it takes to learn the scaling of n rows."""
+    if problem.scaling != "whiten":
+        return 0.0
+    return whitening_seconds(n, problem.columns, len(problem.strengths))
 
 
 def network_seconds(candidates: Sequence[Candidate], points: int) -> float:

@@ -1,12 +1,16 @@
-"""A network that the user gave: only the noise is left to choose, by evidence."""
+"""A network that the user gave: only noise and whitening are left to choose, by evidence."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from nngp._arrays import Index
+from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import kernel
 from nngp.posterior.dense_evidence import log_evidence_of
+from nngp.predictors.scaling import InputScaling
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.inputs import SearchInputs
+from nngp.predictors.selection.objective import LEAST_NOISE
 from nngp.predictors.selection.problem import (
     MIN_POINTS,
     STARTS,
@@ -25,21 +29,35 @@ SECONDS = 5e-9  # for each entry of K of the points used, once and for each eval
 def fixed_network(problem: SelectionProblem) -> Choice:
     """The network as it is, with the noise of the highest evidence on at most `size` points."""
     assert problem.network is not None
-    inputs, targets = SearchInputs(problem, np.arange(len(problem.X))).base, problem.targets[0]
+    inputs, targets = SearchInputs(problem, np.arange(len(problem.X))), problem.targets[0]
     noise = problem.candidates[0].noise_var
-    if noise is None and (problem.criterion is None or len(problem.X) < MIN_POINTS):
-        noise = max(STARTS[0].noise_var, targets.noise_floor)
-    if noise is None:
-        noise = _best_noise(problem, inputs(problem.X))
-    found = Hyperparameters(problem.network, noise, inputs, targets)
+    chooses = problem.criterion is not None and len(problem.X) >= MIN_POINTS
+    if chooses and (noise is None or len(problem.strengths) > 1):
+        found = _most_evident(problem, inputs)
+    else:
+        noise = max(STARTS[0].noise_var, targets.noise_floor) if noise is None else noise
+        found = Hyperparameters(problem.network, noise, inputs.base, targets)
     return Choice(found, [found], SelectionTable())
 
 
-def _best_noise(problem: SelectionProblem, X: np.ndarray) -> float:
+def _most_evident(problem: SelectionProblem, inputs: SearchInputs) -> Hyperparameters:
+    """The noise, and the strength of whitening, of the highest evidence."""
     assert problem.network is not None
-    targets = problem.targets[0]
-    rows = np.sort(problem.rng.permutation(len(X))[: problem.size])
-    K, Y = np.tril(kernel(problem.network, X[rows])), targets(problem.Y[rows])
+    rows = np.sort(problem.rng.permutation(len(problem.X))[: problem.size])
+    scalings = [inputs.at_strength(one) for one in problem.strengths or (None,)]
+    found = [(*_best_noise(problem, scaling, rows), scaling) for scaling in scalings]
+    _, noise, scaling = max(found, key=lambda one: one[0])
+    return Hyperparameters(problem.network, noise, scaling, problem.targets[0])
+
+
+def _best_noise(
+    problem: SelectionProblem, scaling: InputScaling, rows: Index
+) -> tuple[float, float]:
+    """The highest evidence, and its noise."""
+    assert problem.network is not None
+    targets, given = problem.targets[0], problem.candidates[0].noise_var
+    K = np.tril(kernel(problem.network, scaling(problem.X[rows])))
+    Y = targets(problem.Y[rows])
     weights = None if problem.weights is None else problem.weights[rows]
     known = None if problem.known_noise is None else problem.known_noise[rows]
     beside = scaled_known_noise(known, problem.Y[rows], targets)
@@ -48,10 +66,15 @@ def _best_noise(problem: SelectionProblem, X: np.ndarray) -> float:
         noise = row_noise(float(np.exp(log_noise)), weights, beside)
         return -log_evidence_of(K, Y, np.broadcast_to(noise, len(rows)))
 
+    if given is not None:
+        try:
+            return -loss(np.log(max(given, LEAST_NOISE))), given
+        except NotPositiveDefiniteError:  # the final fit raises such a noise
+            return -np.inf, given
     low = np.log(max(NOISE_BOUNDS[0], targets.noise_floor))
     ends = low, max(np.log(NOISE_BOUNDS[1]), low + 1.0)
     found = minimize_scalar(loss, bounds=ends, method="bounded", options={"maxiter": STEPS})
-    return float(np.exp(found.x))
+    return -float(found.fun), float(np.exp(found.x))
 
 
 def fixed_seconds(n: int, size: int) -> float:

@@ -34,7 +34,8 @@ def grid_search(problem: SelectionProblem) -> Choice:
     one noise, no maps, and the default transform of the targets.
     """
     order = problem.rng.permutation(len(problem.X))
-    inputs = SearchInputs(problem, order).base
+    searched = SearchInputs(problem, order)
+    inputs, strength = searched.base, searched.strength
     order, targets = order[: problem.size], problem.targets[0]
     X, Y, noise = inputs(problem.X), targets(problem.Y), problem.candidates[0].noise_var
     size = max(1, len(order) // 5)
@@ -48,7 +49,7 @@ def grid_search(problem: SelectionProblem) -> Choice:
     with Progress(f"{CHOOSE} (validation grid)", len(networks), bar, expected) as tracker:
         for result in sweep.run(networks):
             assert isinstance(result.architecture, Architecture)
-            at = Setting(result.architecture, result.noise_var)
+            at = Setting(result.architecture, result.noise_var, whitening=strength)
             score = result.accuracy if problem.classes else -result.mse
             scores = score, result.log_evidence + targets.log_jacobian(problem.Y[train])
             table.rows.append(SelectionRow("grid", len(train), *scores, 1, result.seconds, at))

@@ -17,6 +17,7 @@ from nngp.predictors.maps import ColumnMap, MapFamily
 from nngp.predictors.maps.yeo_johnson import from_logs
 from nngp.predictors.scaling import InputScaling
 from nngp.predictors.selection.problem import SelectionProblem
+from nngp.predictors.whitening import DEFAULT_STRENGTH, InputSpectrum
 
 REFERENCE = 2000  # rows on which moving columns are standardized, at most
 YEO_JOHNSON = "yeo-johnson"
@@ -31,6 +32,7 @@ class Setting:
     relevance: Array | None = None  # of each input, beside the given ones; all one if None
     kinds: tuple[str, ...] = ()  # of the maps; the defaults if empty
     powers: Array = field(default_factory=lambda: np.empty(0))  # of Yeo-Johnson, for each input
+    whitening: float | None = None  # strength; None where inputs are not whitened
 
     @property
     def moving(self) -> Index:
@@ -52,16 +54,23 @@ class SearchInputs:
     def __init__(self, problem: SelectionProblem, order: Index) -> None:
         self.X, self.order, self._weights = problem.X, order, problem.weights
         d = self.X.shape[1]
-        mapped = problem.maps == "auto" and problem.scaling not in ("unit", "none")
+        mapped = problem.maps == "auto" and problem.scaling not in ("unit", "whiten", "none")
         allowed = np.ones(d, bool) if problem.mappable is None else problem.mappable
         self.families = [MapFamily(self.X[:, j], mapped and bool(allowed[j])) for j in range(d)]
         self.defaults = tuple(family.default for family in self.families)
-        self.base = InputScaling.learn(self.X, problem.scaling, self.defaults, problem.weights)
+        self._spectrum: InputSpectrum | None = None
+        self._whitened: dict[float, InputScaling] = {}
+        if problem.scaling == "whiten":
+            self._spectrum = InputSpectrum.learn(self.X, problem.weights)
+            given = problem.whitening
+            self.base = self.at_strength(DEFAULT_STRENGTH if given is None else given)
+        else:
+            self.base = InputScaling.learn(self.X, problem.scaling, self.defaults, problem.weights)
         if problem.relevance is not None:
             self.base = self.base.with_relevance(np.asarray(problem.relevance, dtype=float))
         self.groups = np.arange(d) if problem.groups is None else np.asarray(problem.groups)
         self._fixed: dict[tuple[int, str], Array] = {}
-        self._rows: dict[int, Array] = {}
+        self._rows: dict[tuple[int, float | None], Array] = {}
         self._logs: dict[int, tuple[Array, Array]] = {}
         self._reference = order[:REFERENCE]
         self._position = np.full(len(self.X), -1)
@@ -72,10 +81,15 @@ class SearchInputs:
         """Kinds of the maps before any is chosen."""
         return tuple(one.kind for one in self.defaults)
 
+    @property
+    def strength(self) -> float | None:
+        """Strength of whitening before any is chosen; None where inputs are not whitened."""
+        return None if self.base.whitening is None else self.base.whitening.strength
+
     def scaled(self, setting: Setting, count: int) -> Scaled:
         """The first `count` rows of the order (sorted), scaled as the setting says."""
         rows = self.rows(count)
-        Z = self._base_rows(count)
+        Z = self._base_rows(count, setting.whitening)
         if not setting.kinds and setting.relevance is None:
             return Scaled(Z, np.empty((len(rows), 0)), np.empty(0, np.intp))
         Z = Z.copy()
@@ -98,7 +112,7 @@ class SearchInputs:
 
     def scaling(self, setting: Setting) -> InputScaling:
         """The scaling of any rows at a setting."""
-        out = self.base
+        out = self.at_strength(setting.whitening)
         if setting.kinds and setting.kinds != self.default_kinds:
             out = self._mapped_scaling(setting)
         return out if setting.relevance is None else out.stretched(setting.relevance)
@@ -122,10 +136,19 @@ class SearchInputs:
     def _root(self, j: int | Index) -> Array:
         return np.asarray(np.sqrt(self.base.relevance[j]))
 
-    def _base_rows(self, count: int) -> Array:
-        if count not in self._rows:
-            self._rows[count] = self.base(self.X[self.rows(count)])
-        return self._rows[count]
+    def at_strength(self, strength: float | None) -> InputScaling:
+        """The scaling before maps and relevances, with whitening of that strength."""
+        if strength is None or self._spectrum is None:
+            return self.base
+        if strength not in self._whitened:
+            self._whitened[strength] = InputScaling.whitened(self._spectrum, strength)
+        return self._whitened[strength]
+
+    def _base_rows(self, count: int, strength: float | None) -> Array:
+        if (count, strength) not in self._rows:
+            scaling = self.at_strength(strength)
+            self._rows[count, strength] = scaling(self.X[self.rows(count)])
+        return self._rows[count, strength]
 
     def _fixed_column(self, j: int, kind: str) -> Array:
         """A whole column with a map of that kind, standardized."""

@@ -12,6 +12,7 @@ from nngp.architecture import Activation, Architecture, Network
 from nngp.linsolve import Engine
 from nngp.predictors.scaling import InputScaling
 from nngp.predictors.targets import TargetScaling
+from nngp.predictors.whitening import STRENGTHS
 
 Variance = float | tuple[float, ...]  # of all layers, or of each
 
@@ -87,6 +88,15 @@ class SearchSettings:
     networks: int = 1  # finalists wanted
     classes: bool = False  # whether the targets are one-hot classes
     network: Network | None = None  # given by the user: nothing but the noise is chosen
+    whitening: float | None = None  # strength, with that scaling; None: it is chosen
+    columns: int = 1  # inputs
+
+    @property
+    def strengths(self) -> tuple[float, ...]:
+        """Strengths of whitening to choose from; none where inputs are not whitened."""
+        if self.scaling != "whiten":
+            return ()
+        return STRENGTHS if self.whitening is None else (self.whitening,)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,8 @@
    best also from the relevances that trees find.
 3. `targets`: the transforms of the targets, with the best of these.
 4. `maps`: the maps of columns, with the best of these; then the others with these maps.
-5. `more data`, `last`: the best two, then the finalists, on a larger subset.
+5. `more data`, `last`: the best two, then the finalists, on a larger subset; between them, where
+   inputs are whitened, `whitening`: the best with every strength.
 6. `noise`: the noise variance alone, on a still larger subset.
 """
 
@@ -28,8 +29,10 @@ from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
 from nngp.predictors.selection.cost import (
     NOISE_STEPS,
+    WHITENING_STEPS,
     most_networks,
     network_seconds,
+    scaling_seconds,
     staged_seconds,
 )
 from nngp.predictors.selection.effort import EFFORT, SearchEffort
@@ -75,11 +78,13 @@ class Stage(NamedTuple):
 
 def staged_search(problem: SelectionProblem) -> Choice:
     """Return the best hyper-parameters found, the finalists and the table of all ascents."""
-    seconds = staged_seconds(problem, len(problem.X))
+    learning = scaling_seconds(problem, len(problem.X))
+    seconds = learning + staged_seconds(problem, len(problem.X))
     bar = progress_for(problem.progress, seconds)
     with Progress(CHOOSE, seconds, bar, seconds) as tracker, _dense(problem) as dense:
         order = problem.rng.permutation(len(problem.X))
         inputs = SearchInputs(problem, order)
+        tracker.advance(learning)
         search = _StagedSearch(problem, inputs, dense, Budget(most_networks(problem), tracker))
         found = search.run()
         tracker.finish()
@@ -167,6 +172,9 @@ class _StagedSearch:
             stage = Stage("more data", large, effort.more, relevance)
             best = self._climb_on(self._for_more_data(best), stage) or best
         finalists = _distinct(best)[: problem.networks]
+        if len(problem.strengths) > 1:
+            stage = Stage("whitening", large, WHITENING_STEPS)
+            best = finalists = self._choose_strength(finalists, stage)
         last = self._climb_on(finalists, Stage("last", large, effort.last, relevance))
         return _distinct(last or best)[: problem.networks]
 
@@ -221,7 +229,8 @@ class _StagedSearch:
         return problem.scaling == "auto" and problem.relevance is None and not learned
 
     def _start(self, candidate: Candidate, which: int, relevance: Array | None) -> Setting:
-        return Setting(*candidate.starting_at(STARTS[which]), relevance)
+        start = candidate.starting_at(STARTS[which])
+        return Setting(*start, relevance, whitening=self.inputs.strength)
 
     def _climb_unscaled(
         self, candidate: Candidate, start: Setting, score: float, stage: Stage
@@ -294,6 +303,18 @@ class _StagedSearch:
         pairs = zip(best[1:], others, strict=True)
         climbed = [self._climb(one.candidate, start, stage) for one, start in pairs]
         return _ranked([mapped, *climbed, *kept])
+
+    def _choose_strength(self, finalists: list[Climb], stage: Stage) -> list[Climb]:
+        """Climb the leader with every strength of whitening; the others take its best."""
+        leader, *others = finalists
+        starts = [replace(leader.setting, whitening=one) for one in self.problem.strengths]
+        found = _ranked([self._climb(leader.candidate, start, stage) for start in starts])
+        if not found:
+            return finalists
+        strength = found[0].setting.whitening
+        moved = [replace(one.setting, whitening=strength) for one in others]
+        pairs = zip(others, moved, strict=True)
+        return [found[0], *(one._replace(setting=at) for one, at in pairs)]
 
     def _for_more_data(self, best: list[Climb]) -> list[Climb]:
         """The best, the best of another activation, and those with other maps than theirs."""

@@ -34,6 +34,9 @@ class SelectionTable:
     def columns(self) -> dict[str, NDArray[Any]]:
         """Equally long arrays by name, as `pandas.DataFrame` takes them; none without rows."""
         records = [self._record(row) for row in self.rows]
+        if all(row.setting.whitening is None for row in self.rows):
+            for record in records:
+                del record["whitening"]
         names = list(records[0]) if records else []
         return {name: as_column([record[name] for record in records]) for name in names}
 
@@ -53,6 +56,7 @@ class SelectionTable:
             "noise_var": row.setting.noise_var,
             "maps": row.maps,
             "target_transform": row.transform,
+            "whitening": row.setting.whitening,
             "chosen": row.setting is self.chosen,
         }
 
