@@ -312,7 +312,8 @@ def test_an_interrupted_job_leaves_no_threads(exception):
 def test_ctrl_c_in_the_middle(times):
     """Real SIGINTs, sent while the factor is under way, by an impatient user too."""
     code = (
-        "import numpy as np, nngp, threading\n"
+        "import numpy as np, nngp, signal, threading\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in the background
         "from threadpoolctl import threadpool_info\n"
         "def threads(): return {i['num_threads'] for i in threadpool_info()}\n"
         "before = threads()\n"
