@@ -113,8 +113,8 @@ def condition(
     noise = Noise.of(noise_var, relative_noise, architecture, inputs)
     outputs = targets.shape[1]
     chosen, expected = find_engine(engine, inputs, outputs, memory, architecture, solver=solver)
-    edges = cut(len(inputs), chosen.tile_size(len(inputs)))
-    rate = flops(edges) / max(expected.seconds, 1e-9)
+    operations = flops(cut(len(inputs), chosen.tile_size(len(inputs))))
+    rate = operations / max(expected.seconds, 1e-9)
     problem = Problem(architecture, inputs, Resources(chosen, memory, progress, rate))
     matrix = problem.matrix()
     options = choose_solver(solver, expected)
@@ -123,6 +123,7 @@ def condition(
         with_options = CGProblem(architecture, inputs, problem.resources, options)
         solution, expected = solve_by_cg(with_options, matrix, targets, noise)
     else:
+        edges = chosen.edges(matrix)
         with problem.resources.track(f"factor ({expected})", flops(edges)) as tracker:
             solution = solve_by_cholesky(chosen, matrix, edges, targets, noise, tracker)
     report = describe(chosen, matrix, solution, targets, inputs.shape[1], expected)

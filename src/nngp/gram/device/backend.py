@@ -3,7 +3,7 @@
 from numpy.typing import ArrayLike
 
 from nngp.architecture import Architecture, Network
-from nngp.gram.device.gradient import DeviceGradient
+from nngp.gram.device.gradient import DeviceGradient, HostGradient
 from nngp.gram.device.lookup import DeviceLookupMatrix
 from nngp.gram.device.matrix import DeviceCosines, DeviceMatrix, UploadedMatrix
 from nngp.gram.host.backend import HostBackend, curve_sensitivities, host_matrix, in_memory
@@ -34,7 +34,8 @@ class DeviceBackend(KernelBackend):
             return DeviceLookupMatrix(request, plan)
         if plan.method == "curve" or _has_closed_form(request.architecture):
             return DeviceMatrix(request, plan)
-        return UploadedMatrix(host_matrix(request, plan))
+        shape = len(request.left), len(request.left if request.right is None else request.right)
+        return UploadedMatrix(host_matrix(request, plan), shape, request.right is None)
 
     def cosines(self, left: InputSet, right: InputSet) -> DeviceCosines:
         return DeviceCosines(in_memory(left), in_memory(right))
@@ -42,7 +43,7 @@ class DeviceBackend(KernelBackend):
     def make_gradient(self, request: GradientRequest) -> GradientSums:
         sensitivities = curve_sensitivities(request)
         if sensitivities is None:
-            return self._host.make_gradient(request)
+            return HostGradient(self._host.make_gradient(request), len(request.inputs))
         return DeviceGradient(sensitivities, in_memory(request.inputs))
 
 

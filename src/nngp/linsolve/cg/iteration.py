@@ -81,7 +81,7 @@ class Iteration:
     ) -> Any:
         blocks, edges = self.product.blocks, self.plan.edges
         if self.plan.preconditioner == "single":
-            tiles = cut(edges[-1], self.engine.tile_size(edges[-1]))
+            tiles = self.engine.edges(blocks)
             progress.total = max(flops(tiles), 1.0)
             return SingleFactor(self.engine.single(), blocks, tiles, noise, progress)
         if self._factored is None:

@@ -60,7 +60,7 @@ def forecast_factor(
     `memory` is the most bytes that may be used; `beside` what else will be held for n points.
     """
     available = available_memory(engine, n, d, outputs, memory)
-    edges = cut(n, engine.tile_size(n))
+    edges = cut(engine.filled(n), engine.tile_size(n))
     work = flops(edges) + float(n) * n * d
 
     def needed(n: int) -> int:
@@ -84,7 +84,7 @@ def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:
     in_flight = (2 + 2 * engine.width) * tile * tile + engine.width * ROWS * n
     in_flight += 4 * n * (outputs + 1)
     data = n * d if engine.copies_inputs else 0
-    return 8 * (lower_size(cut(n, tile)) + in_flight + data) + OVERHEAD
+    return 8 * (lower_size(cut(engine.filled(n), tile)) + in_flight + data) + OVERHEAD
 
 
 def available_memory(

@@ -1,0 +1,252 @@
+"""Functions compiled for a device: once for each kind of arguments, and kept between processes.
+
+`program` stands for `jax.jit`. What differs: a program can be compiled before its first call, in a
+thread of its own (`Program.prepare`), since XLA takes much longer to compile than the device to
+compute; and what was compiled is kept in files (`program_store.py`), by JAX's own means of writing
+and reading executables. No setting of JAX is changed for that, so a user's own programs are
+compiled and kept as the user says.
+
+A program is named by its text as JAX lowers it, the versions, the device and the options of the
+compiler. So tracing is done in every process, and compiling is not.
+"""
+
+import hashlib
+import os
+import pickle
+import platform
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jaxlib
+import numpy as np
+from jax.experimental import serialize_executable
+
+from nngp._arrays import DeviceArray
+from nngp.gram.device.program_store import ProgramStore, store_folder
+
+THREADS = 16
+# Options of XLA by platform, beside its own defaults.
+OPTIONS: dict[str, dict[str, bool | int | str]] = {}
+
+
+@dataclass
+class Statistics:
+    """Programs of this process: how many were compiled or read from files, and the seconds, which
+    threads spend side by side."""
+
+    compiled: int = 0
+    loaded: int = 0
+    tracing_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    load_seconds: float = 0.0
+    names: list[str] = field(default_factory=list)
+
+
+statistics = Statistics()
+_lock = threading.Lock()
+
+
+class Program:
+    """A function of arrays, compiled for each kind of arguments; keywords are not traced."""
+
+    def __init__(self, function: Callable[..., Any], donate: Sequence[int] = ()) -> None:
+        self._function, self._donate = function, tuple(donate)
+        self._found: dict[Hashable, Future[Callable[..., Any]]] = {}
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+
+    def __call__(self, *args: Any, **fixed: Any) -> Any:
+        leaves, tree = _flat(args)
+        return self._future(leaves, tree, fixed, _here).result()(leaves)
+
+    def prepare(self, *args: Any, **fixed: Any) -> None:
+        """Begin to compile for arguments of these shapes and types, in another thread."""
+        leaves, tree = _flat(args)
+        self._future(leaves, tree, fixed, _pool().submit)
+
+    def _future(
+        self, leaves: list[Any], tree: Any, fixed: dict[str, Any], begin: Callable[..., Any]
+    ) -> "Future[Callable[..., Any]]":
+        """The compiled program for these arguments; `begin` says where it is compiled."""
+        place = _Place.now()
+        kinds = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+        key = (kinds, tree, *fixed.items(), place)
+        found = self._found.get(key)
+        if found is None:
+            with _lock:
+                found = self._found.get(key)
+                mine = found is None
+                if found is None:
+                    found = self._found[key] = Future()
+            if mine:
+                begin(self._settle, found, key, kinds, tree, fixed, place)
+        return found
+
+    def _settle(self, future: "Future[Callable[..., Any]]", key: Hashable, *what: Any) -> None:
+        try:
+            future.set_result(self._compiled(*what))
+        except BaseException as error:  # whoever waits gets it, and the next call tries again
+            del self._found[key]
+            future.set_exception(error)
+
+    def _compiled(
+        self, kinds: tuple[Any, ...], tree: Any, fixed: dict[str, Any], place: "_Place"
+    ) -> Callable[..., Any]:
+        shape_of_result: list[Any] = []
+
+        def flat(*leaves: DeviceArray) -> list[DeviceArray]:
+            out, structure = jax.tree.flatten(self._function(*tree.unflatten(leaves), **fixed))
+            shape_of_result[:] = [structure]
+            return out
+
+        flat.__name__ = self.__name__
+        arguments = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in kinds]
+        start = time.perf_counter()
+        with place.entered():
+            jitted = jax.jit(flat, donate_argnums=self._donated(tree, len(kinds)))
+            lowered = jitted.lower(*arguments)
+            _count(tracing_seconds=time.perf_counter() - start)
+            run = _executable(lowered, place.device, len(kinds), shape_of_result[0].num_leaves)
+        return partial(_call, run, shape_of_result[0])
+
+    def _donated(self, tree: Any, count: int) -> tuple[int, ...]:
+        """The leaves that belong to donated arguments."""
+        if not self._donate:
+            return ()
+        numbers = tree.unflatten(range(count))
+        return tuple(jax.tree.leaves([numbers[k] for k in self._donate]))
+
+
+def program(
+    function: Callable[..., Any] | None = None, *, donate: Sequence[int] = ()
+) -> Callable[..., Any]:
+    """Compile a function of arrays, whose keywords are static; `donate` as in `jax.jit`."""
+    return partial(Program, donate=donate) if function is None else Program(function, donate)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where and in which precision JAX computes now; a thread of its own must be told."""
+
+    device: Any
+    double: bool
+
+    @classmethod
+    def now(cls) -> "_Place":
+        return cls(jax.config.jax_default_device, jax.config.jax_enable_x64)
+
+    def entered(self) -> ExitStack:
+        stack = ExitStack()
+        stack.enter_context(jax.enable_x64(self.double))
+        stack.enter_context(jax.default_device(self.device))
+        return stack
+
+
+def _flat(args: tuple[Any, ...]) -> tuple[list[Any], Any]:
+    """The arrays in the arguments; a number is an array of one."""
+    leaves, tree = jax.tree.flatten(args)
+    return [leaf if hasattr(leaf, "dtype") else np.float64(leaf) for leaf in leaves], tree
+
+
+def _here(function: Callable[..., None], *args: Any) -> None:
+    function(*args)
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1), thread_name_prefix="nngp-compile")
+
+
+def _call(run: Callable[..., Any], structure: Any, leaves: list[Any]) -> Any:
+    return structure.unflatten(run(*leaves))
+
+
+def _executable(lowered: Any, device: Any, count: int, results: int) -> Callable[..., Any]:
+    """The compiled program, from the store if it is there."""
+    device = device if isinstance(device, jax.Device) else jax.devices(device)[0]
+    options = OPTIONS.get(device.platform, {})
+    folder = store_folder()
+    store = None if folder is None or not _can_be_kept(device) else ProgramStore(folder)
+    if store is None:
+        return _compile(lowered, options)
+    name = _name(lowered, device, options)
+    trees = (
+        jax.tree.structure((tuple(range(count)), {})),
+        jax.tree.structure(list(range(results))),
+    )
+    found = _load(store, name, trees, device)
+    if found is None:
+        found = _compile(lowered, options)
+        _keep(store, name, found)
+    return found
+
+
+def _compile(lowered: Any, options: dict[str, bool | int | str]) -> Callable[..., Any]:
+    start = time.perf_counter()
+    found: Callable[..., Any] = lowered.compile(compiler_options=options or None)
+    _count(compiled=1, compile_seconds=time.perf_counter() - start)
+    return found
+
+
+def _load(
+    store: ProgramStore, name: str, trees: tuple[Any, Any], device: Any
+) -> Callable[..., Any] | None:
+    start, body = time.perf_counter(), store.read(name)
+    if body is None:
+        return None
+    try:
+        found: Callable[..., Any] = serialize_executable.deserialize_and_load(
+            pickle.loads(body), *trees, backend=device.client, execution_devices=[device]
+        )
+    except Exception:  # whatever a file of another time or machine makes JAX raise
+        return None
+    _count(loaded=1, load_seconds=time.perf_counter() - start)
+    return found
+
+
+def _keep(store: ProgramStore, name: str, compiled: Any) -> None:
+    try:
+        body, _, _ = serialize_executable.serialize(compiled)
+    except Exception:  # a platform or a program that cannot be written
+        return
+    store.write(name, pickle.dumps(body))
+
+
+def _can_be_kept(device: Any) -> bool:
+    """Programs for this machine's own processor may use instructions that another machine, which
+    shares the folder, does not have. They are kept only where somebody has named a folder."""
+    return device.platform != "cpu" or "NNGP_CACHE_DIR" in os.environ
+
+
+def _name(lowered: Any, device: Any, options: dict[str, bool | int | str]) -> str:
+    """A digest of everything that the compiled program depends on."""
+    parts = (
+        lowered.as_text(),
+        jax.__version__,
+        jaxlib.__version__,
+        device.platform,
+        device.device_kind,
+        str(device.id),
+        device.client.platform_version,
+        platform.machine(),
+        os.environ.get("XLA_FLAGS", ""),
+        repr(sorted(options.items())),
+    )
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _count(**more: float) -> None:
+    with _lock:
+        for name, value in more.items():
+            setattr(statistics, name, getattr(statistics, name) + value)
+
+
+def shaped(*shape: int, dtype: Any = np.float64) -> jax.ShapeDtypeStruct:
+    """An argument of `Program.prepare`: a float64 array of this shape."""
+    return jax.ShapeDtypeStruct(shape, np.dtype(dtype))
