@@ -30,13 +30,14 @@ from nngp.linsolve import (
     merge_last,
     next_noise,
 )
-from nngp.linsolve.engines.engine import FactorMemory, TileFunction, compiled
+from nngp.linsolve.engines.engine import FactorMemory, TileFunction, Upcoming, compiled
 from nngp.linsolve.tiling import Edges, flops, spans
 from nngp.posterior.constant import Constant, log_evidence
 from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
 from nngp.posterior.resources import Resources
 from nngp.posterior.solution import (
+    CHECKED_ROWS,
     Advance,
     Explained,
     Factored,
@@ -45,6 +46,8 @@ from nngp.posterior.solution import (
     mean_from,
     residual,
     tiles_on_host,
+    times_transposed,
+    total,
 )
 from nngp.posterior.targets import middle_of, with_ones
 
@@ -110,7 +113,7 @@ class CholeskySolution(Factored):
             done = [run.wait(tile) for tile in tiles]
             known = None
             if self.constant is not None:
-                known = _sum_over_tiles(run, _times_vector, done, self.constant.z)
+                known = _sum_over_tiles(run, times_vector, done, self.constant.z)
             yield Explained(run.fetch(mean), _sum_over_tiles(run, row_squares, done), known)
 
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
@@ -138,7 +141,7 @@ class CholeskySolution(Factored):
     def _deviation(self, run: EngineRun, solved: Sequence[Tile]) -> Array:
         """The deviation that the constant leaves at each test point: √κ (1 - mᵀb)."""
         assert self.constant is not None
-        known = _sum_over_tiles(run, _times_vector, solved, self.constant.z)
+        known = _sum_over_tiles(run, times_vector, solved, self.constant.z)
         return np.sqrt(self.constant.variance) * (1.0 - known)
 
     def joint_bytes(self, m: int) -> float:
@@ -199,7 +202,7 @@ def solve_by_cholesky(
     noise.check(matrix.split)
     filled = edges[-1] - len(Y)
     targets = np.pad(targets, ((0, filled), (0, 0)))
-    engine.prepare(matrix, edges, targets.shape[1], noise.shift(matrix.split))
+    _prepare(engine, matrix, edges, Y.shape[1], targets.shape[1], noise.shift(matrix.split))
 
     def attempt(level: float) -> tuple[Factor, list[Tile]]:
         progress.begin(f"noise {level:.0e}")
@@ -221,6 +224,26 @@ def solve_by_cholesky(
     with engine.run() as run:
         used = noise.raised_to(level) if failed else noise
         return _finish(run, factor, matrix.split, used, z, middle, failed, seconds)
+
+
+def _prepare(
+    engine: Engine, matrix: KernelMatrix, edges: Edges, outputs: int, rows: int, shift: Shift
+) -> None:
+    """Begin to compile what the factor, its solution and many predictions will need, so that it
+    happens while the device computes."""
+    size, checked = edges[1], min(CHECKED_ROWS, len(matrix.diagonal))
+    tile, weights = (size, size), (outputs, size)
+    split, parts = not matrix.split.is_trivial, [(size, outputs)] * (len(edges) - 1)
+    functions: list[tuple[TileFunction, list[tuple[int, ...]]]] = [
+        (sum_of_squares, [weights]),
+        (times_transposed, [(checked, size), weights]),
+        (times_transposed, [tile, weights]),
+        (total, [(outputs,) if split else (), *parts]),
+        (row_squares, [tile]),
+    ]
+    if split:
+        functions.append((times_vector, [tile, (1, size)]))
+    engine.prepare(matrix, Upcoming(edges, rows, shift, [(checked, size)], functions))
 
 
 def _extended_or_anew(
@@ -288,7 +311,7 @@ def _finish(
     constant = None
     if not split.is_trivial:
         z, alpha, constant = _keep_constant_apart(run, factor, split, z, alpha, middle)
-    squares = [run.apply(_sum_of_squares, tile) for tile in z]
+    squares = [run.apply(sum_of_squares, tile) for tile in z]
     fit = sum(float(run.fetch(part)) for part in squares)
     evidence = log_evidence(split, constant, fit, factor.log_det, factor.n, len(middle))
     seconds = {**seconds, "solve": time.perf_counter() - start}
@@ -349,11 +372,11 @@ def row_squares(tile: Tile) -> Tile:
 
 
 @compiled
-def _sum_of_squares(tile: Tile) -> Tile:
+def sum_of_squares(tile: Tile) -> Tile:
     return (tile * tile).sum()
 
 
 @compiled
-def _times_vector(rows: Tile, one: Tile) -> Tile:
+def times_vector(rows: Tile, one: Tile) -> Tile:
     """Rows times a vector that is held as a tile of one row."""
     return rows @ one[0]

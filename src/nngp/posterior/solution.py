@@ -177,7 +177,7 @@ def mean_from(run: EngineRun, solution: Solution, tiles: Sequence[Callable[[], T
     """The posterior mean of a block of rows, from functions that give its tiles of M."""
     known = zip(tiles, solution.alpha, strict=True)
     parts = [run.chain(tile, then=times_transposed, beside=(alpha,)) for tile, alpha in known]
-    return run.apply(partial(_total, solution.mean), *parts)
+    return run.apply(partial(total, solution.mean), *parts)
 
 
 def tiles_on_host(run: EngineRun, tiles: Sequence[Handle]) -> Array:
@@ -229,7 +229,7 @@ def times_transposed(block: Tile, alpha: Tile) -> Tile:
 
 
 @compiled
-def _total(start: Array | float, *parts: Tile) -> Tile:
+def total(start: Array | float, *parts: Tile) -> Tile:
     return sum(parts, start)
 
 

@@ -1,11 +1,13 @@
 """Arrays on a JAX device, in double precision whatever the global setting is."""
 
+from typing import Any
+
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array, DeviceArray
-from nngp.gram.device.programs import program
+from nngp.gram.device.programs import donating, shaped
 from nngp.gram.inputs import Inputs
 
 SPARE = 20_480  # rows that are held beside one copy of all
@@ -16,7 +18,7 @@ def put(array: ArrayLike) -> DeviceArray:
     return put_as(array, np.dtype(np.float64))
 
 
-def put_as(array: ArrayLike, dtype: np.dtype) -> DeviceArray:  # type: ignore[type-arg]
+def put_as(array: ArrayLike, dtype: np.dtype[Any]) -> DeviceArray:
     """A host array on JAX's default device; unlike `jnp.asarray` this compiles nothing."""
     with jax.enable_x64(True):
         return jax.device_put(np.asarray(array, dtype=dtype), may_alias=False)
@@ -57,6 +59,11 @@ def unit_block(inputs: Inputs, rows: slice) -> DeviceArray:
     return blocks[key]
 
 
+def prepare_unit_block(rows: int, d: int) -> None:
+    """Begin to compile what blocks of so many rows need."""
+    _scale_in_place.prepare(shaped(rows, d), shaped(rows))
+
+
 def _no_blocks(inputs: Inputs) -> dict[tuple[int, int], DeviceArray]:
     return {}
 
@@ -75,6 +82,6 @@ def filled_rows(array: Array, rows: int, value: float = 0.0) -> Array:
     return out
 
 
-@program(donate=(0,))
+@donating(0)
 def _scale_in_place(X: DeviceArray, factor: DeviceArray) -> DeviceArray:
     return X * factor[:, None]

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from nngp._arrays import Array, DeviceArray
-from nngp.gram.device.matrix import DeviceCosines, both_sides
 from nngp.gram.device.arrays import count_of
+from nngp.gram.device.matrix import DeviceCosines, both_sides
 from nngp.gram.device.profiles import BlockOrigin, on_diagonal, origin_of, shift_on_device
 from nngp.gram.device.programs import Program
 from nngp.gram.host.lookup import LookupTransform

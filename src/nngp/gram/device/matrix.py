@@ -21,6 +21,7 @@ from nngp.gram.device.arrays import (
     count_of,
     default_device,
     filled_rows,
+    prepare_unit_block,
     put,
     unit_block,
 )
@@ -98,7 +99,8 @@ class DeviceMatrix:
         table = _curve_table(
             self.architecture, input_var, split, SHALLOW if careful else DEEP, default_device()
         )
-        self._program, self._fixed = _curve_block, {"careful": careful}
+        self._program = _curve_block
+        self._fixed: dict[str, Any] = {"careful": careful}
         self._uses_rows = careful or self._stored is None
         self._arguments: Callable[[slice, slice], tuple[Any, ...]] = lambda rows, columns: (table,)
         self._error = lambda nearest: curve_error(curve, nearest, split) + careless * (not careful)
@@ -135,6 +137,8 @@ class DeviceMatrix:
         """Begin to compile the program for blocks of this size."""
         d = self.left.shape[1]
         with jax.enable_x64(True):
+            for side in (rows, columns):
+                prepare_unit_block(count_of(side), d)
             x, y = (shaped(count_of(side), d) for side in (rows, columns))
             self._program.prepare(None, x, y, *self._rest(rows, columns, shift), **self._fixed)
 
@@ -196,7 +200,8 @@ class UploadedMatrix:
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> DeviceArray:
-        here = [slice(s.start, min(s.stop, n)) for s, n in zip((rows, columns), self._shape)]
+        sides = zip((rows, columns), self._shape, strict=True)
+        here = [slice(side.start, min(side.stop, n)) for side, n in sides]
         there, size = self._host.block(*here, shift=shift), (count_of(rows), count_of(columns))
         if there.shape == size:
             return put(there)

@@ -50,8 +50,13 @@ def origin_of(
     rows: slice, columns: slice, shape: tuple[int, int], symmetric: bool = False
 ) -> BlockOrigin:
     """Of a block of a matrix of this shape."""
-    numbers = rows.start, columns.start, shape[0] - rows.start, shape[1] - columns.start
-    return BlockOrigin(*map(np.int32, numbers), np.bool_(symmetric))
+    return BlockOrigin(
+        np.int32(rows.start),
+        np.int32(columns.start),
+        np.int32(shape[0] - rows.start),
+        np.int32(shape[1] - columns.start),
+        np.bool_(symmetric),
+    )
 
 
 def shift_on_device(shift: Shift, rows: int) -> DeviceArray:

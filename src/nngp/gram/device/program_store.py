@@ -12,15 +12,13 @@ may write to it.
 import hashlib
 import os
 import stat
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 
-from nngp._files import replaced
+from nngp._files import cache_folder, replaced
 
-VARIABLE = "NNGP_CACHE_DIR"  # names the folder; "off" or nothing for none
-OFF = ("", "off")
+VARIABLE, OFF = "NNGP_PROGRAMS", "off"  # names the folder, or says that there is none
 MOST_BYTES = 2**29
 ABANDONED = 3600.0  # seconds after which a file that is not complete belongs to no process
 SUFFIX = ".program"
@@ -29,18 +27,10 @@ _DIGEST = hashlib.sha256().digest_size
 
 def store_folder() -> Path | None:
     """The folder that the variable names, or one in the user's cache; None if it is turned off."""
-    named = os.environ.get(VARIABLE)
-    if named is not None and named.strip().lower() in OFF:
+    named = os.environ.get(VARIABLE, "").strip()
+    if named.lower() == OFF:
         return None
-    if named is not None:
-        return Path(named).expanduser() / "programs"
-    if sys.platform == "win32":
-        cache = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        cache = "~/Library/Caches"
-    else:
-        cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "nngp" / "programs"
+    return Path(named).expanduser() if named else cache_folder() / "programs"
 
 
 class ProgramStore:

@@ -12,16 +12,15 @@ compiler. So tracing is done in every process, and compiling is not.
 
 import hashlib
 import os
-import pickle
 import platform
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jaxlib
@@ -29,27 +28,24 @@ import numpy as np
 from jax.experimental import serialize_executable
 
 from nngp._arrays import DeviceArray
-from nngp.gram.device.program_store import ProgramStore, store_folder
+from nngp.gram.device.program_store import VARIABLE, ProgramStore, store_folder
 
 THREADS = 16
-# Options of XLA by platform, beside its own defaults.
-OPTIONS: dict[str, dict[str, bool | int | str]] = {}
+Options = dict[str, bool | int | str]
+OPTIONS: dict[str, Options] = {}  # of XLA by platform, beside its own defaults
 
 
-@dataclass
-class Statistics:
-    """Programs of this process: how many were compiled or read from files, and the seconds, which
-    threads spend side by side."""
+class Made(NamedTuple):
+    """How one program came to be; threads make several side by side."""
 
-    compiled: int = 0
-    loaded: int = 0
-    tracing_seconds: float = 0.0
-    compile_seconds: float = 0.0
-    load_seconds: float = 0.0
-    names: list[str] = field(default_factory=list)
+    name: str
+    shapes: str
+    loaded: bool  # from a file, and not compiled
+    tracing: float  # seconds
+    compiling: float  # or loading
 
 
-statistics = Statistics()
+made: list[Made] = []  # the programs of this process
 _lock = threading.Lock()
 
 
@@ -111,8 +107,12 @@ class Program:
         with place.entered():
             jitted = jax.jit(flat, donate_argnums=self._donated(tree, len(kinds)))
             lowered = jitted.lower(*arguments)
-            _count(tracing_seconds=time.perf_counter() - start)
-            run = _executable(lowered, place.device, len(kinds), shape_of_result[0].num_leaves)
+            traced = time.perf_counter()
+            counts = len(kinds), shape_of_result[0].num_leaves
+            run, loaded = _executable(lowered, place.device, counts)
+        shapes = " ".join(str(shape) for shape, _ in kinds if shape)
+        spent = traced - start, time.perf_counter() - traced
+        made.append(Made(self.__name__, shapes, loaded, *spent))
         return partial(_call, run, shape_of_result[0])
 
     def _donated(self, tree: Any, count: int) -> tuple[int, ...]:
@@ -123,11 +123,14 @@ class Program:
         return tuple(jax.tree.leaves([numbers[k] for k in self._donate]))
 
 
-def program(
-    function: Callable[..., Any] | None = None, *, donate: Sequence[int] = ()
-) -> Callable[..., Any]:
-    """Compile a function of arrays, whose keywords are static; `donate` as in `jax.jit`."""
-    return partial(Program, donate=donate) if function is None else Program(function, donate)
+def program(function: Callable[..., Any]) -> Program:
+    """Compile a function of arrays, whose keywords are static."""
+    return Program(function)
+
+
+def donating(*donate: int) -> Callable[[Callable[..., Any]], Program]:
+    """The same for a function that may use the memory of these arguments for its results."""
+    return partial(Program, donate=donate)
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,8 @@ class _Place:
 
     @classmethod
     def now(cls) -> "_Place":
-        return cls(jax.config.jax_default_device, jax.config.jax_enable_x64)
+        config: Any = jax.config
+        return cls(config.jax_default_device, config.jax_enable_x64)
 
     def entered(self) -> ExitStack:
         stack = ExitStack()
@@ -167,46 +171,39 @@ def _call(run: Callable[..., Any], structure: Any, leaves: list[Any]) -> Any:
     return structure.unflatten(run(*leaves))
 
 
-def _executable(lowered: Any, device: Any, count: int, results: int) -> Callable[..., Any]:
-    """The compiled program, from the store if it is there."""
+def _executable(
+    lowered: Any, device: Any, counts: tuple[int, int]
+) -> tuple[Callable[..., Any], bool]:
+    """The compiled program, and whether it came from the store; `counts` are those of its
+    arguments and results."""
     device = device if isinstance(device, jax.Device) else jax.devices(device)[0]
-    options = OPTIONS.get(device.platform, {})
-    folder = store_folder()
-    store = None if folder is None or not _can_be_kept(device) else ProgramStore(folder)
-    if store is None:
-        return _compile(lowered, options)
-    name = _name(lowered, device, options)
-    trees = (
-        jax.tree.structure((tuple(range(count)), {})),
-        jax.tree.structure(list(range(results))),
-    )
-    found = _load(store, name, trees, device)
-    if found is None:
-        found = _compile(lowered, options)
-        _keep(store, name, found)
-    return found
-
-
-def _compile(lowered: Any, options: dict[str, bool | int | str]) -> Callable[..., Any]:
-    start = time.perf_counter()
-    found: Callable[..., Any] = lowered.compile(compiler_options=options or None)
-    _count(compiled=1, compile_seconds=time.perf_counter() - start)
-    return found
+    options = OPTIONS.get(device.platform) or None
+    folder = store_folder() if _can_be_kept(device) else None
+    if folder is None:
+        return lowered.compile(compiler_options=options), False
+    store, name = ProgramStore(folder), _name(lowered, device, options)
+    found = _load(store, name, counts, device)
+    if found is not None:
+        return found, True
+    compiled = lowered.compile(compiler_options=options)
+    _keep(store, name, compiled)
+    return compiled, False
 
 
 def _load(
-    store: ProgramStore, name: str, trees: tuple[Any, Any], device: Any
+    store: ProgramStore, name: str, counts: tuple[int, int], device: Any
 ) -> Callable[..., Any] | None:
-    start, body = time.perf_counter(), store.read(name)
+    body = store.read(name)
     if body is None:
         return None
+    arguments, results = (list(range(count)) for count in counts)
+    trees = jax.tree.structure((tuple(arguments), {})), jax.tree.structure(results)
     try:
         found: Callable[..., Any] = serialize_executable.deserialize_and_load(
-            pickle.loads(body), *trees, backend=device.client, execution_devices=[device]
+            body, *trees, backend=device.client, execution_devices=[device]
         )
     except Exception:  # whatever a file of another time or machine makes JAX raise
         return None
-    _count(loaded=1, load_seconds=time.perf_counter() - start)
     return found
 
 
@@ -215,16 +212,16 @@ def _keep(store: ProgramStore, name: str, compiled: Any) -> None:
         body, _, _ = serialize_executable.serialize(compiled)
     except Exception:  # a platform or a program that cannot be written
         return
-    store.write(name, pickle.dumps(body))
+    store.write(name, body)
 
 
 def _can_be_kept(device: Any) -> bool:
     """Programs for this machine's own processor may use instructions that another machine, which
     shares the folder, does not have. They are kept only where somebody has named a folder."""
-    return device.platform != "cpu" or "NNGP_CACHE_DIR" in os.environ
+    return device.platform != "cpu" or bool(os.environ.get(VARIABLE))
 
 
-def _name(lowered: Any, device: Any, options: dict[str, bool | int | str]) -> str:
+def _name(lowered: Any, device: Any, options: Options | None) -> str:
     """A digest of everything that the compiled program depends on."""
     parts = (
         lowered.as_text(),
@@ -236,15 +233,9 @@ def _name(lowered: Any, device: Any, options: dict[str, bool | int | str]) -> st
         device.client.platform_version,
         platform.machine(),
         os.environ.get("XLA_FLAGS", ""),
-        repr(sorted(options.items())),
+        repr(sorted((options or {}).items())),
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def _count(**more: float) -> None:
-    with _lock:
-        for name, value in more.items():
-            setattr(statistics, name, getattr(statistics, name) + value)
 
 
 def shaped(*shape: int, dtype: Any = np.float64) -> jax.ShapeDtypeStruct:

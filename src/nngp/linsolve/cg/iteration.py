@@ -25,7 +25,7 @@ from nngp.linsolve.cg.plan import CgPlan
 from nngp.linsolve.cg.product import KernelProduct
 from nngp.linsolve.cg.single import SingleFactor
 from nngp.linsolve.engines.engine import Engine, EngineRun
-from nngp.linsolve.tiling import cut, flops
+from nngp.linsolve.tiling import flops
 
 Tracker = Callable[[str, float, float], Progress]  # of a phase: its work, the seconds expected
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from nngp._progress import Progress
 from nngp.gram import Shift
-from nngp.linsolve.engines.engine import EngineRun, Handle, Tile, compiled
+from nngp.linsolve.engines.engine import EngineRun, Handle, Tile, pivots
 from nngp.linsolve.tiling import Edges, chain_flops, lower_size, spans
 
 Rows = list[list[Handle]]
@@ -93,13 +93,8 @@ def factorise(
 
 
 def _log_det(run: EngineRun, rows: Rows) -> float:
-    diagonals = [run.apply(_pivots, row[-1]) for row in rows]
+    diagonals = [run.apply(pivots, row[-1]) for row in rows]
     return 2.0 * sum(float(np.log(run.fetch(d)).sum()) for d in diagonals)
-
-
-@compiled
-def _pivots(tile: Any) -> Any:
-    return tile.diagonal().astype("float64")
 
 
 def merge_last(run: EngineRun, factor: Factor, size: int) -> Factor:

@@ -29,6 +29,12 @@ def compiled(function: Function) -> Function:
     return function
 
 
+@compiled
+def pivots(tile: Any) -> Any:
+    """The diagonal of a tile of a factor."""
+    return tile.diagonal().astype("float64")
+
+
 @dataclass(frozen=True)
 class TileChain:
     """C = first(); C -= Σ left_k right_kᵀ; potrf or C last⁻ᵀ; then(C, *beside).
@@ -122,6 +128,18 @@ class EngineRun(ABC):
         return [self.put(part) for part in np.split(filled, edges[1:-1], axis=1)]
 
 
+@dataclass(frozen=True)
+class Upcoming:
+    """What will be computed: a factor in tiles, a block of `rows` rows solved with it, further
+    `blocks` of the matrix, and functions of tiles by the shapes of these."""
+
+    edges: Edges
+    rows: int
+    shift: Shift
+    blocks: Sequence[tuple[int, int]]
+    functions: Sequence[tuple[TileFunction, Sequence[tuple[int, ...]]]]
+
+
 class FactorMemory(Protocol):
     """Memory for the tiles of one factor, which the next factor of that shape may use again."""
 
@@ -175,8 +193,9 @@ class Engine(ABC):
         """Rows of a factor of n points, with those that it is filled up with."""
         return n
 
-    def prepare(self, matrix: KernelMatrix, edges: Edges, outputs: int, shift: Shift) -> None:
-        """Begin to compile what a factorisation will need, where anything is."""
+    def prepare(self, matrix: KernelMatrix, upcoming: Upcoming) -> bool:
+        """Begin to compile what a factorisation will need; whether anything must be."""
+        return False
 
     def test_blocks(self, m: int, n: int) -> tuple[int, int, int]:
         """Rows to fill up m test points to, rows of one block of them, and blocks at a time, for a

@@ -22,7 +22,7 @@ from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile, shift_of
 from nngp.gram.device.arrays import put_as
 from nngp.gram.device.backend import DeviceBackend
 from nngp.gram.device.matrix import DeviceMatrix
-from nngp.gram.device.programs import Program, program, shaped
+from nngp.gram.device.programs import Program, donating, program, shaped
 from nngp.linsolve.engines.engine import (
     Engine,
     EngineRun,
@@ -30,9 +30,12 @@ from nngp.linsolve.engines.engine import (
     TileChain,
     TileFunction,
     TileType,
+    Upcoming,
+    pivots,
 )
 from nngp.linsolve.tiling import Edges, cut, even_size
 
+SINGLE_PRECISION = lax.Precision.HIGHEST  # float32 products would be rounded to 10 bits
 DOUBLE = np.dtype(np.float64)
 TILE, SMALL_TILE, SMALL_N = 3072, 2048, 60_000
 TILES = (64, 128, 256, 512, 1024, 1536)  # of a matrix that is a single one
@@ -43,20 +46,19 @@ PRODUCT = 8192  # rows of a tile that is multiplied by: large, as each costs the
 STACKS = (4, 2, 1)  # tiles solved at a time: a triangular solve of one leaves the device idle
 
 
-@program(donate=(0,))
+@donating(0)
 def _update(C: DeviceArray, A: DeviceArray, B: DeviceArray, *, transposed: bool) -> DeviceArray:
-    # float32 products would be rounded to 10 bits on the way
-    precision = lax.Precision.HIGHEST if C.dtype == jnp.float32 else None
+    precision = SINGLE_PRECISION if C.dtype == jnp.float32 else None
     return C - jnp.matmul(A, B.T if transposed else B, precision=precision)
 
 
-@program(donate=(0,))
+@donating(0)
 def _potrf(C: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
     L = lax.linalg.cholesky(C, symmetrize_input=False)
     return L, jnp.isfinite(jnp.diagonal(L)).all()
 
 
-@program(donate=(1,))
+@donating(1)
 def _trsm(L: DeviceArray, tiles: tuple[DeviceArray, ...], *, transposed: bool) -> list[DeviceArray]:
     C = jnp.concatenate(tiles) if len(tiles) > 1 else tiles[0]
     X = lax.linalg.triangular_solve(L, C, left_side=False, lower=True, transpose_a=transposed)
@@ -78,7 +80,7 @@ def _compiled(function: TileFunction) -> TileFunction:
     return Program(function)
 
 
-def _program(function: TileFunction) -> TileFunction:
+def _program(function: TileFunction) -> Any:
     """The function as one compiled program, if it is marked so."""
     if isinstance(function, partial) and getattr(function.func, "compiled", False):
         return partial(_compiled(function.func), *function.args, **function.keywords)
@@ -128,26 +130,36 @@ class GpuEngine(Engine):
         size = self.tile_size(n if total is None else total)
         return -(-n // size) * size
 
-    def prepare(self, matrix: KernelMatrix, edges: Edges, outputs: int, shift: Shift) -> None:
-        """All programs of a factorisation at once, side by side; XLA takes longer to compile them
-        one after the other than the device to use them."""
-        size, several = edges[1], len(edges) > 2
-        tile, rows = shaped(size, size, dtype=self.dtype), shaped(outputs, size, dtype=self.dtype)
+    def prepare(self, matrix: KernelMatrix, upcoming: Upcoming) -> bool:
+        """All programs at once, side by side: XLA takes longer to compile one after the other than
+        the device to use them."""
+        count, size = len(upcoming.edges) - 1, upcoming.edges[1]
+        tile, rows = (shaped(r, size, dtype=self.dtype) for r in (size, upcoming.rows))
         with self.run():
-            if isinstance(matrix, DeviceMatrix):
-                first = slice(0, size)
-                matrix.prepare(first, first, shift_of(shift, first))
+            self._prepare_block(matrix, size, size, upcoming.shift)
             _potrf.prepare(tile)
-            if several:
+            for stack in STACKS:
+                if stack < count:
+                    _trsm.prepare(tile, (tile,) * stack, transposed=True)
+            if count > 1:
                 _update.prepare(tile, tile, tile, transposed=True)
-                for count in STACKS:
-                    if count < len(edges) - 1:
-                        _trsm.prepare(tile, (tile,) * count, transposed=True)
-                for transposed in (True, False):
-                    _update.prepare(rows, rows, tile, transposed=transposed)
             for transposed in (True, False):
                 _trsm.prepare(tile, (rows,), transposed=transposed)
+                if count > 1:
+                    _update.prepare(rows, rows, tile, transposed=transposed)
             _copy.prepare(rows)
+            _copy.prepare(tile)  # of predictions
+            for height, width in upcoming.blocks:
+                self._prepare_block(matrix, height, width, upcoming.shift)
+            for function, shapes in ((pivots, [tile.shape]), *upcoming.functions):
+                tiles = [shaped(*shape, dtype=self.dtype) for shape in shapes]
+                _program(function).prepare(*tiles)
+        return True
+
+    def _prepare_block(self, matrix: KernelMatrix, rows: int, columns: int, shift: Shift) -> None:
+        if isinstance(matrix, DeviceMatrix):
+            some = slice(0, rows)
+            matrix.prepare(some, slice(0, columns), shift_of(shift, some))
 
     def product_size(self, n: int) -> int:
         """Tiles of one size if n allows it: every other one is compiled for anew."""
@@ -289,7 +301,9 @@ class GpuRun(EngineRun):
         for count in STACKS:
             while len(queue) >= count:
                 some, queue = queue[:count], queue[count:]
-                solved = _trsm(self._diagonal, tuple(tile for _, tile in some), transposed=transposed)
+                solved = _trsm(
+                    self._diagonal, tuple(tile for _, tile in some), transposed=transposed
+                )
                 for (handle, _), tile in zip(some, solved, strict=True):
                     handle.tile = tile
 
