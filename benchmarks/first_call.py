@@ -2,7 +2,7 @@
 and once more in the same process.
 
     python benchmarks/first_call.py --data DIR [--engine gpu] [--cases n50000 classifier ...]
-        [--autotune LEVEL] [--profile] [--quick] [--out FILE]
+        [--autotune LEVEL] [--profile CASE ...] [--quick] [--out FILE]
 
 DIR holds mnist.npz. Each case runs in processes of its own: the first with an empty folder of
 programs ("empty"), the second with the folder that the first left ("filled"). In each process the
@@ -21,8 +21,8 @@ included. A case that fails leaves its error in the record, and the next one run
 n50000 is the paper's split: the first 10,000 training images are left out. n100000 has MNIST's
 60,000 training images, and 40,000 of them again with pixel noise (deviation 16 of 255). The network
 is relu of depth 1 with (0.10, 0.48), the noise 1e-10; 1e-2 for the three that compare solvers.
-`--autotune` gives XLA a level of autotuning for all cases; `--profile` adds what Python spent its
-time with in one more process. `--quick` has small sizes, and runs on a CPU: --engine jax takes JAX
+`--autotune` gives XLA a level of autotuning for all cases; `--profile` adds what Python spent the
+time of some cases with, in one more process. `--quick` has small sizes, and runs on a CPU: --engine jax takes JAX
 on whatever device it has.
 """
 
@@ -123,6 +123,12 @@ def classification(folder: Path, n: int, test: int, engine: Any) -> Any:
             "accuracy": float(np.mean(table.argmax(axis=1) == answers)),
             "log_loss": float(-np.log(truth).mean()),
             "phases": {k: round(v, 3) for k, v in model.report_.seconds.items()},
+            "search": [
+                [str(stage), int(size), round(float(seconds), 3)]
+                for stage, size, seconds in zip(
+                    *(model.selection_[name] for name in ("stage", "n", "seconds")), strict=True
+                )
+            ],
         }
         return seconds, facts
 
@@ -175,9 +181,9 @@ def start_device(case: str, arguments: argparse.Namespace, listened: list[float]
     device = jax.devices()[0] if arguments.engine == "jax" else jax.devices("gpu")[0]
     device.memory_stats()
 
-    def listen(event: str, seconds: float, **facts: Any) -> None:
+    def listen(event: str, duration_secs: float, **facts: str | int) -> None:
         if event.endswith("backend_compile_duration"):
-            listened.append(seconds)
+            listened.append(duration_secs)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     level = 0 if case == "autotune0" else arguments.autotune
@@ -224,7 +230,7 @@ def run_child(case: str, folder: Path, arguments: argparse.Namespace, **more: An
     """The record of one process, or the end of what it said if it failed."""
     words = [sys.executable, __file__, "--child", case, "--data", str(arguments.data)]
     words += ["--engine", arguments.engine, "--calls", str(more.get("calls", 2))]
-    words += ["--quick"] * arguments.quick + ["--profile"] * more.get("profile", False)
+    words += ["--quick"] * arguments.quick + ["--profile", case] * more.get("profile", False)
     if arguments.autotune is not None:
         words += ["--autotune", str(arguments.autotune)]
     environment = {**os.environ, "NNGP_PROGRAMS": str(folder)}
@@ -271,7 +277,7 @@ def main() -> None:
     parser.add_argument("--engine", choices=("gpu", "jax", "cpu"), default="gpu")
     parser.add_argument("--cases", choices=CASES, nargs="+", default=list(CASES))
     parser.add_argument("--autotune", type=int)
-    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--profile", choices=CASES, nargs="+", default=[])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--child", choices=CASES, help=argparse.SUPPRESS)
@@ -290,7 +296,7 @@ def main() -> None:
             show(case, "empty", found["empty"])
             found["filled"] = run_child(case, Path(folder), arguments, calls=calls)
             show(case, "filled", found["filled"])
-            if arguments.profile:
+            if case in arguments.profile:
                 found["profiled"] = run_child(case, Path(folder), arguments, profile=True)
         record["cases"][case] = found
         if arguments.out:  # what is known so far, should a later case not end

@@ -248,6 +248,7 @@ def pretended_gpu(monkeypatch):
     jax = pytest.importorskip("jax")
     monkeypatch.setattr("nngp.linsolve.engines.choose._gpu_in_sight", lambda: True)
     monkeypatch.setattr("nngp.linsolve.engines.choose.GPU_FROM", 10)
+    monkeypatch.setattr("nngp.linsolve.engines.choose.first_call_seconds", lambda: 0.0)
     monkeypatch.setattr("nngp.linsolve.engines.gpu.gpu_device", lambda: jax.devices()[0])
 
 

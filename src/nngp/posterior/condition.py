@@ -8,7 +8,7 @@ from nngp._numbers import whole_number
 from nngp._progress import Callback
 from nngp.architecture import Network
 from nngp.gram import check_network
-from nngp.linsolve import CG, Engine, Forecast, choose_engine, forecast_cg, forecast_factor
+from nngp.linsolve import CG, Engine, Forecast, forecast_cg, forecast_factor, pick_engine
 from nngp.linsolve.tiling import cut, flops
 from nngp.posterior.by_cg import CGProblem, solve_by_cg
 from nngp.posterior.by_cholesky import solve_by_cholesky
@@ -63,8 +63,8 @@ def condition(
         which need neither that memory nor n³ operations; `nngp.CG` has its options. "auto" takes
         the factor while it fits. Without a factor there is no evidence and no leave-one-out.
     engine : {"auto", "cpu", "gpu"} or engine
-        "auto" takes a GPU if JAX sees one and the data are worth it. A `DaskEngine` computes on
-        the workers of a cluster.
+        "auto" takes a GPU if JAX sees one and the data are worth it, the first call in this
+        process counted (`forecast` says why). A `DaskEngine` computes on the workers of a cluster.
     memory : int, optional
         The most bytes to use beyond the data; what is free by default.
     progress : callable or bool, optional
@@ -145,7 +145,8 @@ def forecast(
 
     The seconds are from a rate measured now; those of conjugate gradients (`solver="cg"`) from a
     guess of how many iterations there will be as well. "auto" takes them where a factor does not
-    fit.
+    fit. `engine` and `reason` say where it would be computed and why; a GPU's first call in a
+    process takes `first_call` seconds more, which engine="auto" counts.
 
     Examples
     --------
@@ -154,9 +155,10 @@ def forecast(
     True
     """
     check_solver(solver)
-    chosen = choose_engine(engine, whole_number("n", n))
+    picked = pick_engine(engine, whole_number("n", n), whole_number("d", d))
+    chosen = picked.engine
     direct = forecast_factor(chosen, n, d, outputs, memory)
-    options = choose_solver(solver, direct)
-    if options is None:
-        return direct
-    return replace(forecast_cg(chosen, n, d, outputs, options, memory), solver="cg")
+    options, found = choose_solver(solver, direct), direct
+    if options is not None:
+        found = replace(forecast_cg(chosen, n, d, outputs, options, memory), solver="cg")
+    return replace(found, engine=chosen.name, reason=picked.reason, first_call=picked.first_call)

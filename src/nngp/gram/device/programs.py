@@ -16,10 +16,10 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -64,7 +64,7 @@ class Program:
     def prepare(self, *args: Any, **fixed: Any) -> None:
         """Begin to compile for arguments of these shapes and types, in another thread."""
         leaves, tree = _flat(args)
-        self._future(leaves, tree, fixed, _pool().submit)
+        self._future(leaves, tree, fixed, _beside)
 
     def _future(
         self, leaves: list[Any], tree: Any, fixed: dict[str, Any], begin: Callable[..., Any]
@@ -162,9 +162,17 @@ def _here(function: Callable[..., None], *args: Any) -> None:
     function(*args)
 
 
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1), thread_name_prefix="nngp-compile")
+_threads = threading.BoundedSemaphore(min(THREADS, os.cpu_count() or 1))
+
+
+def _beside(function: Callable[..., None], *args: Any) -> None:
+    """Do it in a thread that ends with it."""
+
+    def work() -> None:
+        with _threads:
+            function(*args)
+
+    threading.Thread(target=work, name="nngp-compile").start()
 
 
 def _call(run: Callable[..., Any], structure: Any, leaves: list[Any]) -> Any:

@@ -16,7 +16,9 @@ OVERHEAD = 64 * 2**20  # bytes of tables, buffers and the like
 
 @dataclass(frozen=True)
 class Forecast:
-    """Bytes beyond the data and seconds; `largest` is the n that would just fit."""
+    """Bytes beyond the data and seconds; `largest` is the n that would just fit. `engine` and
+    `reason` say where it would be computed and why there; `first_call` is what that takes in this
+    process before anything is computed, beside `seconds`."""
 
     n: int
     bytes: int
@@ -24,6 +26,9 @@ class Forecast:
     available: int | None
     largest: int | None
     solver: str = "cholesky"
+    engine: str = ""
+    reason: str = ""
+    first_call: float = 0.0
 
     @property
     def fits(self) -> bool:

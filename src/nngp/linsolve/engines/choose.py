@@ -1,19 +1,46 @@
-"""The choice of an engine by name."""
+"""The choice of an engine by name.
+
+A GPU computes faster and starts later: in a fresh process JAX is imported, the device started, and
+programs are compiled or read from files. So "auto" compares what the work would take here with
+that first call, and takes a GPU at once where it has been used already.
+"""
 
 import os
 import sys
+from dataclasses import dataclass
 from importlib.util import find_spec
 
+from nngp.gram.device.program_store import store_folder
 from nngp.linsolve.engines.cpu import CpuEngine
 from nngp.linsolve.engines.engine import Engine
+from nngp.linsolve.tiling import cut, flops
 
 GPU_FROM = 1500  # points from which engine="auto" looks for a GPU
+# Seconds of the first call on one H200 (benchmarks/first_call.py): what is imported and started,
+# what is read from files, what is compiled where there are none.
+START, LOAD, COMPILE = 2.5, 1.0, 4.0
+USES = 2.0  # a factor is made for predictions, which take about as long again
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """An engine, why it was taken, and the seconds that its first call takes beside the work."""
+
+    engine: Engine
+    reason: str
+    first_call: float = 0.0
 
 
 def choose_engine(engine: str | Engine, n: int) -> Engine:
-    """The engine of that name; "auto" takes a GPU if there is one and n is worth it."""
+    """The engine of that name; "auto" takes a GPU if there is one and n is worth it. For work that
+    comes in great numbers, so that the first call does not count."""
+    return pick_engine(engine, n).engine
+
+
+def pick_engine(engine: str | Engine, n: int, d: int | None = None) -> EngineChoice:
+    """The same with a reason; given the number of features, "auto" counts the first call."""
     if isinstance(engine, Engine):
-        return engine
+        return EngineChoice(engine, "as asked for")
     if not isinstance(engine, str):
         raise TypeError(
             "engine must be 'auto', 'cpu', 'gpu' or an engine, such as nngp.DaskEngine(client), "
@@ -24,14 +51,42 @@ def choose_engine(engine: str | Engine, n: int) -> Engine:
             f"engine must be 'auto', 'cpu' or 'gpu', got {engine!r}; a cluster is "
             "nngp.DaskEngine(address)"
         )
-    if engine == "gpu":
-        return _gpu()
-    if engine == "auto" and n >= GPU_FROM and _gpu_in_sight():
-        try:
-            return _gpu()
-        except (ImportError, RuntimeError):
-            pass
-    return CpuEngine()
+    if engine == "auto":
+        return _pick(n, d)
+    chosen = _gpu() if engine == "gpu" else CpuEngine()
+    return EngineChoice(chosen, "as asked for", first_call_seconds() if engine == "gpu" else 0.0)
+
+
+def _pick(n: int, d: int | None) -> EngineChoice:
+    here = CpuEngine()
+    if n < GPU_FROM:
+        return EngineChoice(here, f"fewer than {GPU_FROM} points are not worth a GPU")
+    if not _gpu_in_sight():
+        return EngineChoice(here, "no GPU that JAX could use is in sight")
+    first = first_call_seconds()
+    if d is not None and first > 0:
+        work = USES * flops(cut(n, here.tile_size(n))) + float(n) * n * d
+        seconds = work / max(here.rate(), 1.0)
+        if seconds < first:
+            return EngineChoice(
+                here,
+                f"about {seconds:.1f} s on the CPU, less than the {first:.1f} s of a GPU's first "
+                "call in this process",
+            )
+    try:
+        return EngineChoice(_gpu(), "there is a GPU, and the work is worth it", first)
+    except (ImportError, RuntimeError):
+        return EngineChoice(here, "JAX sees no GPU")
+
+
+def first_call_seconds() -> float:
+    """What the first call on a GPU takes beside its work; nothing once there was one."""
+    made = sys.modules.get("nngp.gram.device.programs")
+    if made is not None and made.made:
+        return 0.0
+    folder = store_folder()
+    kept = folder is not None and any(folder.glob("*.program"))
+    return (0.0 if "jax" in sys.modules else START) + (LOAD if kept else COMPILE)
 
 
 def _gpu() -> Engine:
