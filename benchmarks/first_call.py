@@ -22,8 +22,8 @@ n50000 is the paper's split: the first 10,000 training images are left out. n100
 60,000 training images, and 40,000 of them again with pixel noise (deviation 16 of 255). The network
 is relu of depth 1 with (0.10, 0.48), the noise 1e-10; 1e-2 for the three that compare solvers.
 `--autotune` gives XLA a level of autotuning for all cases; `--profile` adds what Python spent the
-time of some cases with, in one more process. `--quick` has small sizes, and runs on a CPU: --engine jax takes JAX
-on whatever device it has.
+time of some cases with, in one more process. `--quick` has small sizes; with --engine jax it runs
+on whatever device JAX has.
 """
 
 import argparse

@@ -9,7 +9,6 @@ from nngp.gram.device.profiles import (
     BlockOrigin,
     DeviceProfile,
     device_profile,
-    inside,
     origin_of,
     profile_values,
 )
@@ -61,6 +60,5 @@ def _contract_block(
     tables: list[DeviceProfile],
 ) -> DeviceArray:
     c = x @ y.T
-    G = jnp.where(inside(G.shape, origin), G, 0.0)
     parts = [(G * profile_values(table, c, x, y, origin, 0.0)[0]).sum() for table in tables]
     return total + jnp.stack(parts)

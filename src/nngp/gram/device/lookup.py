@@ -8,7 +8,6 @@ from nngp._arrays import Array, DeviceArray
 from nngp.gram.device.arrays import count_of
 from nngp.gram.device.matrix import DeviceCosines, both_sides
 from nngp.gram.device.profiles import BlockOrigin, on_diagonal, origin_of, shift_on_device
-from nngp.gram.device.programs import Program
 from nngp.gram.host.lookup import LookupTransform
 from nngp.gram.kernel_matrix import MatrixRequest, Shift, stored_block
 from nngp.gram.plan import KernelPlan
@@ -30,7 +29,7 @@ class DeviceLookupMatrix:
         self._host = LookupTransform(
             self.architecture, plan.input_var, request.table, len(self.left)
         )
-        self._compiled = Program(self._values)
+        self._compiled = jax.jit(self._values)  # the table is part of it: not one to keep
         self._shape = len(self.left), len(right)
 
     @property

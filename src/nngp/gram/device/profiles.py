@@ -25,7 +25,8 @@ DEEP = 54  # octaves of 1 - |c|: all that float64 cosines can have
 
 
 class DeviceProfile(NamedTuple):
-    """A `Profile` on the device."""
+    """A `Profile` on the device. What near pairs are computed from is None where they need no
+    second look: its size depends on the network, and programs do on sizes."""
 
     cubics: DeviceArray  # (2, cells, 4): c >= 0, then c < 0
     first: DeviceArray  # what the leading bits begin with
@@ -67,10 +68,12 @@ def shift_on_device(shift: Shift, rows: int) -> DeviceArray:
 
 
 def device_profile(profile: Profile, octaves: int = SHALLOW) -> DeviceProfile:
-    fast, deficit = profile.table(octaves), profile.deficit
-    cubics = fast.columns.T.reshape(2, fast.cells, 4)
-    arrays = deficit.coefs, deficit.ends, deficit.exponent, profile.at_one
-    return DeviceProfile(put(cubics), np.int64(fast.first), *(put(a) for a in arrays))
+    fast, deficit, at_one = profile.table(octaves), profile.deficit, put(profile.at_one)
+    cubics, first = put(fast.columns.T.reshape(2, fast.cells, 4)), np.int64(fast.first)
+    if octaves == DEEP:
+        return DeviceProfile(cubics, first, None, None, None, at_one)
+    near = put(deficit.coefs), put(deficit.ends), put(deficit.exponent)
+    return DeviceProfile(cubics, first, *near, at_one)
 
 
 def look_up(table: DeviceProfile, c: DeviceArray) -> DeviceArray:

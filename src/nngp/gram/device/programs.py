@@ -19,11 +19,11 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from importlib import metadata
 from typing import Any, NamedTuple
 
 import jax
-import jaxlib
 import numpy as np
 from jax.experimental import serialize_executable
 
@@ -233,8 +233,7 @@ def _name(lowered: Any, device: Any, options: Options | None) -> str:
     """A digest of everything that the compiled program depends on."""
     parts = (
         lowered.as_text(),
-        jax.__version__,
-        jaxlib.__version__,
+        *_versions(),
         device.platform,
         device.device_kind,
         str(device.id),
@@ -244,6 +243,13 @@ def _name(lowered: Any, device: Any, options: Options | None) -> str:
         repr(sorted((options or {}).items())),
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    """Those of JAX, and of its parts for each kind of device."""
+    found = ((one.name, one.version) for one in metadata.distributions())
+    return tuple(sorted(f"{name} {version}" for name, version in found if name.startswith("jax")))
 
 
 def shaped(*shape: int, dtype: Any = np.float64) -> jax.ShapeDtypeStruct:

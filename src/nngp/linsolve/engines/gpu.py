@@ -39,7 +39,7 @@ SINGLE_PRECISION = lax.Precision.HIGHEST  # float32 products would be rounded to
 DOUBLE = np.dtype(np.float64)
 TILE, SMALL_TILE, SMALL_N = 3072, 2048, 60_000
 TILES = (64, 128, 256, 512, 1024, 1536)  # of a matrix that is a single one
-FEW = 512  # test points that are filled up to a power of two
+FEWEST, FEW = 64, 512  # test points that are filled up to a power of two
 LARGEST_WHOLE_MATRIX = 24_576
 ALIGNED = 16  # rows of a tile are a multiple of this: products are much slower otherwise
 PRODUCT = 8192  # rows of a tile that is multiplied by: large, as each costs the host some time
@@ -175,13 +175,14 @@ class GpuEngine(Engine):
         return out
 
     def test_blocks(self, m: int, n: int) -> tuple[int, int, int]:
-        """Few points as a power of two; many in blocks of a tile, for which there are programs."""
-        size = self.tile_size(n)
+        """Few points as a power of two; many in blocks of a tile, for which there are programs,
+        unless memory is short."""
+        most, size = self.rows_at_a_time(n), self.tile_size(n)
         if m <= FEW:
-            filled = min(max(64, 1 << (m - 1).bit_length()), max(size, 64))
-            size = filled if filled >= m else size
-        at_once = max(1, min(m, self.rows_at_a_time(n)) // size)
-        return -(-m // size) * size, size, at_once
+            size = max(FEWEST, 1 << (m - 1).bit_length())
+        if size > most:
+            size = 1 << (most.bit_length() - 1)
+        return -(-m // size) * size, size, max(1, most // size)
 
     def rows_at_a_time(self, n: int) -> int:
         """As many as fill a quarter of what is free, or 4.5 GB."""
