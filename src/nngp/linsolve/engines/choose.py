@@ -7,6 +7,8 @@ that first call, and takes a GPU at once where it has been used already.
 
 import os
 import sys
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -58,26 +60,47 @@ def pick_engine(engine: str | Engine, n: int, d: int | None = None) -> EngineCho
     return EngineChoice(chosen, "as asked for", first_call_seconds() if engine == "gpu" else 0.0)
 
 
+def start_early(engine: str | Engine, n: int, d: int) -> None:
+    """Begin to start the GPU that this work will go to, in a thread, while the caller still does
+    something else. What goes wrong is left to whoever needs the GPU."""
+    wanted = engine == "gpu" or (engine == "auto" and _against_gpu(n, d) is None)
+    if wanted and first_call_seconds() > 0:
+        threading.Thread(target=_start, name="nngp-start").start()
+
+
+def _start() -> None:
+    with suppress(ImportError, RuntimeError):
+        _gpu()
+
+
 def _pick(n: int, d: int | None) -> EngineChoice:
-    here = CpuEngine()
-    if n < GPU_FROM:
-        return EngineChoice(here, f"fewer than {GPU_FROM} points are not worth a GPU")
-    if not _gpu_in_sight():
-        return EngineChoice(here, "no GPU that JAX could use is in sight")
-    first = first_call_seconds()
-    if d is not None and first > 0:
-        work = USES * flops(cut(n, here.tile_size(n))) + float(n) * n * d
-        seconds = work / max(here.rate(), 1.0)
-        if seconds < first:
-            return EngineChoice(
-                here,
-                f"about {seconds:.1f} s on the CPU, less than the {first:.1f} s of a GPU's first "
-                "call in this process",
-            )
+    against = _against_gpu(n, d)
+    if against is not None:
+        return EngineChoice(CpuEngine(), against)
     try:
+        first = first_call_seconds()
         return EngineChoice(_gpu(), "there is a GPU, and the work is worth it", first)
     except (ImportError, RuntimeError):
-        return EngineChoice(here, "JAX sees no GPU")
+        return EngineChoice(CpuEngine(), "JAX sees no GPU")
+
+
+def _against_gpu(n: int, d: int | None) -> str | None:
+    """Why the CPU is the better place, or None."""
+    if n < GPU_FROM:
+        return f"fewer than {GPU_FROM:,} points are not worth a GPU"
+    if not _gpu_in_sight():
+        return "no GPU that JAX could use is in sight"
+    first, here = first_call_seconds(), CpuEngine()
+    if d is None or first == 0:
+        return None
+    work = USES * flops(cut(n, here.tile_size(n))) + float(n) * n * d
+    seconds = work / max(here.rate(), 1.0)
+    if seconds >= first:
+        return None
+    return (
+        f"about {seconds:.1f} s on the CPU, less than the {first:.1f} s of a GPU's first call in a "
+        "process"
+    )
 
 
 def first_call_seconds() -> float:
