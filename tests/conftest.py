@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from engines import SmallTiles, jax_engine
 
+# What tests compile belongs in pytest's cache, below, and not in the user's.
+os.environ.setdefault("NNGP_PROGRAMS", "off")
 DATA = Path(os.environ.get("NNGP_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
 

@@ -35,7 +35,7 @@ class DeviceBackend(KernelBackend):
         if plan.method == "curve" or _has_closed_form(request.architecture):
             return DeviceMatrix(request, plan)
         shape = len(request.left), len(request.left if request.right is None else request.right)
-        return UploadedMatrix(host_matrix(request, plan), shape, request.right is None)
+        return UploadedMatrix(host_matrix(request, plan), shape)
 
     def cosines(self, left: InputSet, right: InputSet) -> DeviceCosines:
         return DeviceCosines(in_memory(left), in_memory(right))

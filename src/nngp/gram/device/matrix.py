@@ -134,7 +134,9 @@ class DeviceMatrix:
             return self._shifted(value)
 
     def prepare(self, rows: slice, columns: slice, shift: Shift = 0.0) -> None:
-        """Begin to compile the program for blocks of this size."""
+        """Begin to compile the program for blocks of this size, from the inputs."""
+        if self._stored is not None:
+            return
         d = self.left.shape[1]
         with jax.enable_x64(True):
             for side in (rows, columns):
@@ -188,8 +190,8 @@ class UploadedMatrix:
 
     can_fill = True
 
-    def __init__(self, host: HostMatrix, shape: tuple[int, int], symmetric: bool) -> None:
-        self._host, self._shape, self._symmetric = host, shape, symmetric
+    def __init__(self, host: HostMatrix, shape: tuple[int, int]) -> None:
+        self._host, self._shape = host, shape
         self.architecture, self.left, self.plan = host.architecture, host.left, host.plan
         self.split, self.is_exact = host.split, host.is_exact
 
@@ -205,8 +207,7 @@ class UploadedMatrix:
         there, size = self._host.block(*here, shift=shift), (count_of(rows), count_of(columns))
         if there.shape == size:
             return put(there)
-        offset = rows.start - columns.start
-        block = np.eye(*size, k=offset) if self._symmetric else np.zeros(size)
+        block = np.eye(*size, k=rows.start - columns.start)
         block[: len(there)], block[:, : there.shape[1]] = 0.0, 0.0
         block[: len(there), : there.shape[1]] = there
         return put(block)

@@ -30,7 +30,10 @@ def store_folder() -> Path | None:
     named = os.environ.get(VARIABLE, "").strip()
     if named.lower() == OFF:
         return None
-    return Path(named).expanduser() if named else cache_folder() / "programs"
+    try:
+        return Path(named).expanduser() if named else cache_folder() / "programs"
+    except RuntimeError:  # a user without a home
+        return None
 
 
 class ProgramStore:

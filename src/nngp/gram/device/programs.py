@@ -1,7 +1,7 @@
 """Functions compiled for a device: once for each kind of arguments, and kept between processes.
 
 `program` stands for `jax.jit`. What differs: a program can be compiled before its first call, in a
-thread of its own (`Program.prepare`), since XLA takes much longer to compile than the device to
+thread of its own (`DeviceProgram.prepare`), since XLA takes much longer to compile than the device to
 compute; and what was compiled is kept in files (`program_store.py`), by JAX's own means of writing
 and reading executables. No setting of JAX is changed for that, so a user's own programs are
 compiled and kept as the user says.
@@ -49,7 +49,7 @@ made: list[Made] = []  # the programs of this process
 _lock = threading.Lock()
 
 
-class Program:
+class DeviceProgram:
     """A function of arrays, compiled for each kind of arguments; keywords are not traced."""
 
     def __init__(self, function: Callable[..., Any], donate: Sequence[int] = ()) -> None:
@@ -81,14 +81,28 @@ class Program:
                 if found is None:
                     found = self._found[key] = Future()
             if mine:
-                begin(self._settle, found, key, kinds, tree, fixed, place)
+                self._begin(begin, found, key, kinds, tree, fixed, place)
         return found
+
+    def _begin(
+        self,
+        begin: Callable[..., Any],
+        future: "Future[Callable[..., Any]]",
+        key: Hashable,
+        *what: Any,
+    ) -> None:
+        try:
+            begin(self._settle, future, key, *what)
+        except BaseException:  # interrupted, or no thread to be had: nobody must wait for it
+            self._found.pop(key, None)
+            future.cancel()
+            raise
 
     def _settle(self, future: "Future[Callable[..., Any]]", key: Hashable, *what: Any) -> None:
         try:
             future.set_result(self._compiled(*what))
         except BaseException as error:  # whoever waits gets it, and the next call tries again
-            del self._found[key]
+            self._found.pop(key, None)
             future.set_exception(error)
 
     def _compiled(
@@ -123,14 +137,14 @@ class Program:
         return tuple(jax.tree.leaves([numbers[k] for k in self._donate]))
 
 
-def program(function: Callable[..., Any]) -> Program:
+def program(function: Callable[..., Any]) -> DeviceProgram:
     """Compile a function of arrays, whose keywords are static."""
-    return Program(function)
+    return DeviceProgram(function)
 
 
-def donating(*donate: int) -> Callable[[Callable[..., Any]], Program]:
+def donating(*donate: int) -> Callable[[Callable[..., Any]], DeviceProgram]:
     """The same for a function that may use the memory of these arguments for its results."""
-    return partial(Program, donate=donate)
+    return partial(DeviceProgram, donate=donate)
 
 
 @dataclass(frozen=True)
@@ -253,5 +267,5 @@ def _versions() -> tuple[str, ...]:
 
 
 def shaped(*shape: int, dtype: Any = np.float64) -> jax.ShapeDtypeStruct:
-    """An argument of `Program.prepare`: a float64 array of this shape."""
+    """An argument of `DeviceProgram.prepare`: a float64 array of this shape."""
     return jax.ShapeDtypeStruct(shape, np.dtype(dtype))

@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from nngp.gram.device.program_store import store_folder
 from nngp.linsolve.engines.cpu import CpuEngine
 from nngp.linsolve.engines.engine import Engine
-from nngp.linsolve.tiling import cut, flops
 
 GPU_FROM = 1500  # points from which engine="auto" looks for a GPU
 # Seconds of the first call on one H200 beside the work, with compiled programs kept from an earlier
@@ -93,7 +92,7 @@ def _against_gpu(n: int, d: int | None) -> str | None:
     first, here = first_call_seconds(), CpuEngine()
     if d is None or first == 0:
         return None
-    work = USES * flops(cut(n, here.tile_size(n))) + float(n) * n * d
+    work = USES * float(n) ** 3 / 3 + float(n) ** 2 * d
     seconds = work / max(here.rate(), 1.0)
     if seconds >= first:
         return None

@@ -22,7 +22,7 @@ from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile, shift_of
 from nngp.gram.device.arrays import put_as
 from nngp.gram.device.backend import DeviceBackend
 from nngp.gram.device.matrix import DeviceMatrix
-from nngp.gram.device.programs import Program, donating, program, shaped
+from nngp.gram.device.programs import DeviceProgram, donating, program, shaped
 from nngp.linsolve.engines.engine import (
     Engine,
     EngineRun,
@@ -77,7 +77,7 @@ def _zeros(*, rows: int, columns: int, dtype: str) -> DeviceArray:
 
 @cache
 def _compiled(function: TileFunction) -> TileFunction:
-    return Program(function)
+    return DeviceProgram(function)
 
 
 def _program(function: TileFunction) -> Any:
