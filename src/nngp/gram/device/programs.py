@@ -1,10 +1,10 @@
 """Functions compiled for a device: once for each kind of arguments, and kept between processes.
 
 `program` stands for `jax.jit`. What differs: a program can be compiled before its first call, in a
-thread of its own (`DeviceProgram.prepare`), since XLA takes much longer to compile than the device to
-compute; and what was compiled is kept in files (`program_store.py`), by JAX's own means of writing
-and reading executables. No setting of JAX is changed for that, so a user's own programs are
-compiled and kept as the user says.
+thread of its own (`DeviceProgram.prepare`), since XLA takes much longer to compile than the device
+to compute; and what was compiled is kept in files (`program_store.py`), by JAX's own means of
+writing and reading executables. No setting of JAX is changed for that, so a user's own programs
+are compiled and kept as the user says.
 
 A program is named by its text as JAX lowers it, the versions, the device and the options of the
 compiler. So tracing is done in every process, and compiling is not.
