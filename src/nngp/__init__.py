@@ -11,7 +11,8 @@ ICLR 2018):
     model = nngp.NNGPRegressor().fit(X, y)
     mean, std = model.predict(X_test, return_std=True)
 
-Modules beside these names: `nngp.regimes` (phases and critical lines), `nngp.datasets`,
+Modules beside these names: `nngp.images` and `nngp.symmetries` (transformations for
+`nngp.Invariant`), `nngp.regimes` (phases and critical lines), `nngp.datasets`,
 `nngp.finite` (networks of finite width), `nngp.runs` (experiments in one file), `nngp.plots`,
 `nngp.paper` (the paper's tables and figures), `nngp.errors` (all errors and warnings). Names that
 need scikit-learn, JAX or Dask are imported on first use.
@@ -19,7 +20,7 @@ need scikit-learn, JAX or Dask are imported on first use.
 
 from typing import TYPE_CHECKING
 
-from nngp import errors
+from nngp import errors, images, symmetries
 from nngp._lazy import lazy_attributes
 from nngp.architecture import (
     NTK,
@@ -31,6 +32,7 @@ from nngp.architecture import (
     Dense,
     Dropout,
     Flow,
+    Invariant,
     LayerNorm,
     Network,
     Product,
@@ -128,6 +130,7 @@ __all__ = [
     "FewDataWarning",
     "FiniteNetwork",
     "Flow",
+    "Invariant",
     "KernelPlan",
     "LayerNorm",
     "LookupTable",
@@ -167,6 +170,7 @@ __all__ = [
     "errors",
     "finite",
     "forecast",
+    "images",
     "jax_kernel",
     "kernel",
     "kernel_diag",
@@ -184,6 +188,7 @@ __all__ = [
     "regimes",
     "runs",
     "sample_prior",
+    "symmetries",
     "trained",
 ]
 

@@ -18,7 +18,16 @@ pytest.importorskip("distributed")
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = {path.name: path.read_text() for path in sorted(FOLDER.glob("*.*"))}
-MODULES = ("nngp", "nngp.regimes", "nngp.datasets", "nngp.finite", "nngp.runs", "nngp.plots")
+MODULES = (
+    "nngp",
+    "nngp.images",
+    "nngp.symmetries",
+    "nngp.regimes",
+    "nngp.datasets",
+    "nngp.finite",
+    "nngp.runs",
+    "nngp.plots",
+)
 ENTRY = re.compile(
     r"^\.\. (?:auto(?:class|function|exception)|py:data):: (?P<name>[\w.]+)(?:\(\))?\n"
     r"(?P<options>(?:   :.*\n)*)",

@@ -11,6 +11,7 @@ from nngp.architecture.activation import (
 )
 from nngp.architecture.architecture import Architecture
 from nngp.architecture.flow import Flow
+from nngp.architecture.invariances import Family, Invariant, tangent_of
 from nngp.architecture.network import Network
 from nngp.architecture.parts import (
     Act,
@@ -38,7 +39,9 @@ __all__ = [
     "Concat",
     "Dense",
     "Dropout",
+    "Family",
     "Flow",
+    "Invariant",
     "LayerNorm",
     "Network",
     "NetworkPart",
@@ -52,4 +55,5 @@ __all__ = [
     "leaky_relu",
     "network_from_dict",
     "spec_of",
+    "tangent_of",
 ]

@@ -56,6 +56,16 @@ class Network(ABC):
         return as_text(self.outline())
 
     @property
+    def base(self) -> "Network":
+        """The network whose kernel is a function of norms and cosines: this one, unless it is an
+        average over transformations."""
+        return self
+
+    def products(self, d: int) -> int:
+        """How many matrices of inner products a kernel matrix takes, for inputs of d columns."""
+        return 1
+
+    @property
     def is_infinite(self) -> bool:
         """Whether the depth is infinite."""
         return False

@@ -6,6 +6,8 @@ from typing import Any
 from nngp.architecture.activation import from_spec
 from nngp.architecture.architecture import Architecture
 from nngp.architecture.flow import Flow
+from nngp.architecture.invariances.invariant import Invariant
+from nngp.architecture.invariances.saved import family_from_dict
 from nngp.architecture.network import Network
 from nngp.architecture.parts import (
     Act,
@@ -50,6 +52,8 @@ def _read(values: Mapping[str, Any]) -> Network:
         return Architecture.from_dict(values)
     if values.get("part") == "ntk":
         return NTK(_read(values["of"]))
+    if values.get("part") == "invariant":
+        return Invariant(_read(values["of"]), [family_from_dict(one) for one in values["families"]])
     return _part_from_dict(values)
 
 

@@ -40,6 +40,11 @@ class NTK(Network):
                 "NTK takes a network (nngp.Architecture, nngp.Chain, ...), got "
                 f"{type(self.network).__name__}"
             )
+        if self.network.base is not self.network:
+            raise TypeError(
+                "the tangent kernel of an average is the average of tangent kernels; write "
+                "nngp.Invariant(nngp.NTK(network), transformations)"
+            )
         if self.network.is_infinite:
             raise ValueError(
                 "the tangent kernel of a network of infinite depth is not available; give a "

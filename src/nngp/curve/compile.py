@@ -54,6 +54,11 @@ def compile_curve(
     >>> round(curve.variance, 12), round(float(curve(0.0)), 6)
     (2.0, 0.987462)
     """
+    if architecture.base is not architecture:
+        raise TypeError(
+            "the kernel of an nngp.Invariant is no function of the cosine; compile the curve of "
+            "its network"
+        )
     curve = curve_at(architecture, input_var)
     _report(curve, tol)
     return curve
@@ -95,8 +100,9 @@ def compile_curves(
 
 
 def curve_at(architecture: Network, input_var: float) -> AngularCurve:
-    """`compile_curve` without its warning, from the cache if `cache_curve` was given the curve."""
-    input_var = _check_input_var(input_var)
+    """`compile_curve` without its warning, from the cache if `cache_curve` was given the curve; of
+    an average over transformations the curve of its network."""
+    architecture, input_var = architecture.base, _check_input_var(input_var)
     cached = _cached.get((architecture, input_var))
     return cached or _compile(architecture, input_var, every=False)[-1]
 

@@ -326,6 +326,11 @@ def _check_network(network: Network) -> None:
             "a tangent kernel is no network that can be drawn; pass the network itself "
             "(nngp.NTK(...).network), and ask for its empirical_ntk"
         )
+    if network.base is not network:
+        raise TypeError(
+            "an nngp.Invariant cannot be drawn; draw its network (Invariant.network), and average "
+            "its outputs over the transformations"
+        )
     if network.is_infinite:
         raise ValueError(
             "a network of infinite depth cannot be drawn; give a finite depth, for example "

@@ -3,7 +3,7 @@
 Takes whatever the user calls data; gives an array (n, d) and the input variances x·x/d.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -197,10 +197,10 @@ class Inputs:
         return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
 
     @cached_property
-    def _derived(self) -> dict[str, Any]:
+    def _derived(self) -> dict[Hashable, Any]:
         return {}
 
-    def derived(self, name: str, compute: Callable[["Inputs"], Any]) -> Any:
+    def derived(self, name: Hashable, compute: Callable[["Inputs"], Any]) -> Any:
         """compute(self), computed once: the rows as a device has them, for one."""
         if name not in self._derived:
             self._derived[name] = compute(self)

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from nngp._numbers import check_unmasked
-from nngp.architecture import Network
+from nngp.architecture import Invariant, Network
 from nngp.architecture.graph import (
     Added,
     Affine,
@@ -70,6 +72,8 @@ def jax_kernel(architecture: Network) -> Callable[..., Any]:
         ) from None
     from nngp.covariance.differentiable import differentiable_layer, differentiable_slope
 
+    if isinstance(architecture, Invariant):
+        return _averaged(jnp, architecture)
     graph, wanted = architecture.graph, architecture.is_tangent
     layers = {phi: differentiable_layer(phi) for phi in architecture.activations}
     slopes = {phi: differentiable_slope(phi) for phi in architecture.activations if wanted}
@@ -102,6 +106,31 @@ def jax_kernel(architecture: Network) -> Callable[..., Any]:
                 found.append(_joined(jnp, node, own))
         out = found[-1]
         return (out.cov if out.theta is None else out.theta)[2]
+
+    return k
+
+
+def _averaged(jnp: Any, network: Invariant) -> Callable[..., Any]:
+    """The kernel of an average over orders of the columns."""
+    import jax
+
+    kernel = jax_kernel(network.network)
+
+    def k(x1: Any, x2: Any, weight_var: Any = None, bias_var: Any = None) -> Any:
+        x1, x2 = _vectors(jnp, x1, x2)
+        orbit = network.orbit(len(x1))
+        if orbit.has_functions:
+            raise TypeError(
+                "functions of rows are computed by NumPy, not inside a JAX program; apply them to "
+                "the inputs, and average nngp.jax_kernel of the network over their pairs"
+            )
+        index = jnp.asarray(np.array([order.index for order in orbit.orders]))
+        signs = [1.0 if order.signs is None else order.signs for order in orbit.orders]
+        moved = x2[index] * jnp.asarray(
+            np.array([np.broadcast_to(one, len(x2)) for one in signs]), dtype=x2.dtype
+        )
+        values = jax.vmap(lambda one: kernel(x1, one, weight_var, bias_var))(moved)
+        return values @ jnp.asarray(orbit.order_weights, dtype=values.dtype)
 
     return k
 

@@ -4,18 +4,20 @@ Takes an architecture and inputs; gives K as a dense float64 array.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
-from nngp.architecture import Network
+from nngp.architecture import Invariant, Network
 from nngp.covariance import LookupTable
 from nngp.curve import curve_at, output_variance
 from nngp.errors import ToleranceWarning, VarianceError
+from nngp.gram.host.backend import in_memory
 from nngp.gram.host.fill import fill, fill_several
+from nngp.gram.host.invariant import InvariantMatrix, host_matrix_of
 from nngp.gram.host.matrix import HostMatrix, SameBlocks
 from nngp.gram.inputs import Inputs, InputSet, common_var
 from nngp.gram.pair_recursion import point_variances
@@ -87,7 +89,7 @@ def kernel(
     check_network(architecture)
     first, second = _inputs(X1, X2)
     plan = make_plan(architecture, first, second or first, method)
-    blocks = HostMatrix(architecture, first, second, plan=plan, table=table)
+    blocks = host_matrix_of(architecture, first, second, plan=plan, table=table)
     out = fill(*blocks.shape, blocks.block, symmetric=blocks.symmetric)
     if blocks.plan.method != "lookup":
         warn_if_inexact(blocks.error(), stacklevel=3)
@@ -134,15 +136,26 @@ def kernels(
     for network in networks:
         check_network(network)
     first, second = _inputs(X1, X2)
-    matrices = [HostMatrix(network, first, second) for network in networks]
+    matrices = [host_matrix_of(network, first, second) for network in networks]
     out = fill_several(
         *matrices[0].shape,
-        SameBlocks(matrices),
+        _blocks_of(matrices),
         len(matrices),
         symmetric=second is None,
     )
     warn_if_inexact(max(matrix.error() for matrix in matrices), stacklevel=3)
     return tuple(out)
+
+
+def _blocks_of(
+    matrices: Sequence[HostMatrix | InvariantMatrix],
+) -> Callable[[slice, slice], list[Array]]:
+    """A function that computes a block of each matrix: from one product, if none is an average
+    over transformations, which needs products of its own."""
+    plain = [one for one in matrices if isinstance(one, HostMatrix)]
+    if len(plain) == len(matrices):
+        return SameBlocks(plain)
+    return lambda rows, columns: [one.block(rows, columns) for one in matrices]
 
 
 def warn_if_inexact(error: float, stacklevel: int, of: str = "the variance") -> None:
@@ -172,6 +185,8 @@ def kernel_diag(architecture: Network, X: ArrayLike) -> Array:
 
 def inputs_diag(architecture: Network, inputs: InputSet) -> Array:
     """K^L(x, x) of inputs that are checked already."""
+    if isinstance(architecture, Invariant):
+        return InvariantMatrix(architecture, in_memory(inputs)).diagonal
     if architecture.is_infinite:
         var = cast(float, make_plan(architecture, inputs, inputs).input_var)
         return np.full(len(inputs), curve_at(architecture, var).profile.at_one)

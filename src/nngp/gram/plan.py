@@ -9,6 +9,7 @@ from nngp.curve import curve_at
 from nngp.errors import NoLimitError
 from nngp.gram.error_bounds import curve_error
 from nngp.gram.inputs import EQUAL, InputSet, common_var
+from nngp.gram.orbit_inputs import transformed_inputs
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
 METHODS = ("auto", "curve", "pairwise", "lookup")
@@ -41,7 +42,8 @@ def make_plan(
     """The plan for K(left, right)."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-    shared = common_var(*({id(s): s for s in (left, right)}.values()))
+    sides = {id(s): s for s in (left, right)}.values()
+    shared = common_var(*(one for s in sides for one in transformed_inputs(architecture, s)))
     if method == "auto":
         method, reason = _automatic(shared, left, right)
     else:

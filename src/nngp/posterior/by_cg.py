@@ -78,7 +78,8 @@ class CGProblem(Problem):
         middle = float(np.median(noise.shift(matrix.split)))
         relative = middle / max(float(np.mean(matrix.diagonal)), 1e-300)
         memory = self.resources.memory
-        return plan_cg(self.engine, n, d, outputs, self.options, relative, memory)
+        products = self.architecture.products(d)
+        return plan_cg(self.engine, n, d, outputs, self.options, relative, memory, products)
 
     def track(self, phase: str, work: float, expected: float, *, quiet: bool = False) -> Progress:
         """Progress of a phase; `quiet` where a bar is being shown already."""

@@ -136,11 +136,15 @@ def forecast(
     d: int,
     outputs: int = 1,
     *,
+    network: Network | None = None,
     solver: str | CG = "cholesky",
     engine: str | Engine = "auto",
     memory: int | None = None,
 ) -> Forecast:
     """Bytes and seconds that `condition` would take for n points, and the largest n that fits.
+
+    All networks cost the same, but for an `nngp.Invariant`: it takes a matrix of inner products for
+    each of its transformations.
 
     The seconds are from a rate measured now; those of conjugate gradients (`solver="cg"`) from a
     guess of how many iterations there will be as well. "auto" takes them where a factor does not
@@ -154,8 +158,13 @@ def forecast(
     """
     check_solver(solver)
     chosen = choose_engine(engine, whole_number("n", n))
-    direct = forecast_factor(chosen, n, d, outputs, memory)
+    products = 1
+    if network is not None:
+        check_network(network)
+        products = network.products(whole_number("d", d))
+    direct = forecast_factor(chosen, n, d, outputs, memory, products=products)
     options = choose_solver(solver, direct)
     if options is None:
         return direct
-    return replace(forecast_cg(chosen, n, d, outputs, options, memory), solver="cg")
+    expected = forecast_cg(chosen, n, d, outputs, options, memory, products)
+    return replace(expected, solver="cg")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
 from nngp._numbers import whole_number
-from nngp.architecture import NTK, Network
+from nngp.architecture import Network, tangent_of
 from nngp.errors import NotConvergedError
 from nngp.gram import KernelMatrix, check_network
 from nngp.linsolve import CpuEngine
@@ -69,7 +69,7 @@ def max_learning_rate(
     engine = CpuEngine()
     inputs = kernels_of("cpu").inputs(X)
     with engine.run():
-        matrix = engine.kernels.matrix(NTK(network), inputs)
+        matrix = engine.kernels.matrix(tangent_of(network), inputs)
     steepest = largest_eigenvalue(engine, matrix) + noise
     return 2.0 * len(inputs) * count / steepest if steepest else math.inf
 

@@ -16,7 +16,6 @@ from nngp.gram import (
     InputSet,
     KernelMatrix,
     Shift,
-    inputs_diag,
     kernel_diag,
 )
 from nngp.linsolve import Engine, EngineRun, inverse_rows
@@ -311,9 +310,9 @@ class Posterior:
         mean = self._targets - solution.weights / precision[:, None]
         variance = solution.split.scale / precision
         if not noise:  # where noise is nearly all of it, the difference is rounding
-            prior: Array | float = solution.split.prior
-            if solution.split.is_trivial:
-                prior = inputs_diag(self.architecture, self._inputs)
+            split = solution.split
+            own = self._problem.matrix(split).diagonal
+            prior = split.scale * own + split.constant
             variance = np.clip(variance - self.noise_var, 0.0, prior)
         return LeaveOneOut(self._shaped(mean), variance)
 

@@ -64,6 +64,8 @@ def find_engine(
     does not hold a factor that fits the CPU's.
     """
     n, d = inputs.shape
+    if architecture is not None:
+        forecast["products"] = architecture.products(d)
     chosen = choose_engine(engine, n)
     expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)
     if chosen.has_store and memory is None:  # tiles are files, and there is no limit to them

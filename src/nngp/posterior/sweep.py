@@ -113,10 +113,15 @@ class Sweep:
         if table is not None or self._in_one_piece is None:
             yield from self._in_tiles.run(nets, table)
             return
-        # Behind dropout equal inputs differ from one input with itself, which only tiles know.
-        for has_masks, some in groupby(nets, key=lambda net: net.has_masks):
-            method = self._in_tiles if has_masks else self._in_one_piece
+        for in_tiles, some in groupby(nets, key=_needs_tiles):
+            method = self._in_tiles if in_tiles else self._in_one_piece
             yield from method.run(some)
+
+
+def _needs_tiles(network: Network) -> bool:
+    """Behind dropout equal inputs differ from one input with itself, and an average over
+    transformations has products of its own: one square of gaps knows neither."""
+    return network.has_masks or network.base is not network
 
 
 def _checked(architectures: Iterable[Network]) -> Iterator[Network]:

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from nngp.architecture import Network
@@ -26,11 +27,10 @@ from nngp.posterior.sweep_scores import (
 
 @dataclass(frozen=True)
 class _ScoredSet:
-    """Points where scores are taken: their rows in blocks, with cosines and targets by block."""
+    """Points where scores are taken: their rows in blocks, with targets by block."""
 
     inputs: Inputs
     rows: list[slice]
-    cosines: StoredBlocks
     targets: list[Tile]
 
 
@@ -41,9 +41,6 @@ class TiledSweep(SweepMethod):
         self._data, self._engine = data, data.engine
         self._inputs = data.train.inputs
         self._edges = cut(len(self._inputs), self._engine.tile_size(len(self._inputs)))
-        columns = spans(self._edges)
-        lower = [(r, c) for i, r in enumerate(columns) for c in columns[: i + 1]]
-        self._own = self._cosines(self._inputs, lower)
         self._scored = [self._prepared(points) for points in data.scored]
         self._memory, self._lock = self._engine.factor_memory(), threading.Lock()
 
@@ -55,11 +52,25 @@ class TiledSweep(SweepMethod):
     def _prepared(self, points: LabelledInputs) -> _ScoredSet:
         n, m = len(self._inputs), len(points.inputs)
         rows = spans(cut(m, even_size(m, self._engine.rows_at_a_time(n))))
-        where = [(r, c) for r in rows for c in spans(self._edges)]
-        cosines = self._cosines(points.inputs, where)
         with self._engine.run() as run:
             targets = [run.put(points.targets[part]) for part in rows]
-        return _ScoredSet(points.inputs, rows, cosines, targets)
+        return _ScoredSet(points.inputs, rows, targets)
+
+    @cached_property
+    def _own(self) -> StoredBlocks:
+        """Cosines of the training points, for all networks that are no average."""
+        columns = spans(self._edges)
+        lower = [(r, c) for i, r in enumerate(columns) for c in columns[: i + 1]]
+        return self._cosines(self._inputs, lower)
+
+    @cached_property
+    def _cross(self) -> list[StoredBlocks]:
+        """Cosines of the points of each set that is scored with the training points."""
+        columns = spans(self._edges)
+        return [
+            self._cosines(points.inputs, [(r, c) for r in points.rows for c in columns])
+            for points in self._scored
+        ]
 
     def _cosines(self, left: Inputs, where: list[tuple[slice, slice]]) -> StoredBlocks:
         source = self._engine.kernels.cosines(left, self._inputs)
@@ -82,12 +93,13 @@ class TiledSweep(SweepMethod):
     def _fit(self, architecture: Network, table: LookupTable | None) -> dict[str, Any]:
         engine, data = self._engine, self._data
         with engine.run():
-            own = engine.kernels.matrix(architecture, self._inputs, stored=self._own, table=table)
+            stored = self._own if architecture.base is architecture else None
+            own = engine.kernels.matrix(architecture, self._inputs, stored=stored, table=table)
         if table is None:
             check_curve(architecture, own.plan.input_var)
         noise, Y = data.noise_of(architecture), data.train.targets
         solution = solve_by_cholesky(engine, own, self._edges, Y, noise, memory=self._memory)
-        found = [self._judge(architecture, solution, points, table) for points in self._scored]
+        found = [self._judge(architecture, solution, k, table) for k in range(len(self._scored))]
         return {
             "log_evidence": solution.log_evidence,
             "noise_var": solution.noise.least,
@@ -99,17 +111,18 @@ class TiledSweep(SweepMethod):
         self,
         architecture: Network,
         solution: CholeskySolution,
-        points: _ScoredSet,
+        k: int,
         table: LookupTable | None,
     ) -> tuple[float, float]:
-        """The sum of squared errors, and how many classes are right."""
+        """The sum of squared errors, and how many classes are right, in one of the sets."""
+        points = self._scored[k]
         with self._engine.run() as run:
             cross = self._engine.kernels.matrix(
                 architecture,
                 points.inputs,
                 self._inputs,
                 split=solution.split,
-                stored=points.cosines,
+                stored=self._cross[k] if architecture.base is architecture else None,
                 table=table,
             )
             check_shifted(cross, solution, self._data.train.targets)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
 from nngp._progress import Callback
-from nngp.architecture import NTK, Network
+from nngp.architecture import Network, tangent_of
 from nngp.gram import Inputs, InputSet
 from nngp.linsolve import CG, CpuEngine, Engine
 from nngp.posterior.condition import condition
@@ -51,7 +51,7 @@ class TrainingProblem:
         memory: int | None,
         progress: Callback | bool | None,
     ) -> "TrainingProblem":
-        tangent = NTK(network)
+        tangent = tangent_of(network)
         inputs = kernels_of(engine).inputs(X)
         targets, single = as_targets(Y, len(inputs))
         noise = Noise.of(as_noise(noise_var), relative_noise, tangent, inputs)
@@ -83,7 +83,7 @@ class TrainingProblem:
     @property
     def tangent(self) -> Problem:
         """Θ, on this machine."""
-        return Problem(NTK(self.network), self.inputs, self._here)
+        return Problem(tangent_of(self.network), self.inputs, self._here)
 
     @property
     def prior(self) -> Problem:
@@ -104,7 +104,7 @@ class TrainingProblem:
     def converged(self) -> Converged:
         """Training for ever."""
         posterior = condition(
-            NTK(self.network),
+            tangent_of(self.network),
             self.X,
             self.targets,
             noise_var=float(np.min(self.noise.stated)),

@@ -154,6 +154,7 @@ def diagnose(
     """
     noise_var = _as_noise(noise_var)
     check_network(network)
+    network = network.base  # depth does to an average what it does to its network
     if isinstance(network, Architecture) and has_equal_layers(network):
         return _of_equal_layers(network, X, noise_var)
     geometry = output_geometry(network, X, None)

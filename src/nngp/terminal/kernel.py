@@ -7,7 +7,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._files import replaced
-from nngp.architecture import NTK, Architecture, Network
+from nngp.architecture import Architecture, Network, tangent_of
 from nngp.gram import kernel as kernel_matrix, normalize, plan_kernel
 from nngp.predictors.columns import InputTable, learn_numbers
 from nngp.predictors.columns.table import IN_WORDS
@@ -56,7 +56,7 @@ def _network(options: KernelOptions) -> Network:
                 raise UsageError(f"--network describes the whole network; leave {words} out")
         found = network_file(options.network)
     with usage_errors():
-        return NTK(found) if options.ntk else found
+        return tangent_of(found) if options.ntk else found
 
 
 def _named(net: Network) -> dict[str, object]:

@@ -4,17 +4,18 @@ A worker computes a block from its own rows by `HostMatrix`, as one machine does
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from nngp._arrays import Array
 from nngp._digest import digest
-from nngp.architecture import Network
+from nngp.architecture import Invariant, Network
 from nngp.gram.cluster.inputs import ClusterInputs
 from nngp.gram.cluster.task import BlockWithGap, Task
-from nngp.gram.host.matrix import HostMatrix, make_transform, set_diagonal
+from nngp.gram.host.invariant import InvariantMatrix, host_matrix_of
+from nngp.gram.host.matrix import make_transform, set_diagonal
 from nngp.gram.inputs import Inputs, as_inputs, input_vars
 from nngp.gram.kernel_matrix import Shift
 from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
@@ -48,14 +49,20 @@ class ClusterMatrix:
         self.is_exact = split_fits(self.split, self.plan)
         # Of inputs the client's transform reads norms only: it transforms no block.
         sides = cast(Inputs, left), cast(Inputs, self._right)
-        self._transform = make_transform(self.plan, architecture, *sides, self.split)
+        self._transform = make_transform(self.plan, architecture.base, *sides, self.split)
         split_values = self.split.scale, self.split.offset, self.split.input_var
         kernel_id = digest(architecture.values, self.plan.method, self.plan.input_var, split_values)
         self._kernel = Kernel(kernel_id, architecture, self.plan, self.split)
 
-    @property
+    @cached_property
     def diagonal(self) -> Array:
-        return self._transform.diagonal
+        """From norms alone, unless an input is compared with its own transformations."""
+        if not isinstance(self.architecture, Invariant):
+            return self._transform.diagonal
+        cluster = self.left.cluster
+        arguments = [(self._kernel, part) for part in self.left.parts]
+        handles = [cluster.submit(Task(compute_diagonal, one, "")) for one in arguments]
+        return np.concatenate([cluster.fetch(handle) for handle in handles])
 
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
@@ -101,7 +108,7 @@ def compute_block(
         met.append(kernel)
     kernel = met[0]
     sides = [_inputs(left, start, stop), _inputs(right, begin, end)]
-    blocks = HostMatrix(kernel.architecture, *sides, plan=kernel.plan, split=kernel.split)
+    blocks = host_matrix_of(kernel.architecture, *sides, plan=kernel.plan, split=kernel.split)
     rows, columns = slice(0, stop - start), slice(0, end - begin)
     block = blocks.block(rows, columns)
     if diagonal is not None:
@@ -109,6 +116,15 @@ def compute_block(
         rows = slice(below, below + stop - start)
         set_diagonal(block, rows, columns, blocks.diagonal + shift)
     return BlockWithGap(block, kernel.id, blocks.nearest)
+
+
+def compute_diagonal(kernel: Kernel, rows: Array) -> Array:
+    """On a worker: M(x, x) of a block of rows, for a network averaged over transformations."""
+    assert isinstance(kernel.architecture, Invariant)
+    inputs = _inputs([rows], 0, len(rows))
+    return InvariantMatrix(
+        kernel.architecture, inputs, plan=kernel.plan, split=kernel.split
+    ).diagonal
 
 
 def _inputs(parts: Sequence[Array], start: int, stop: int) -> Inputs:

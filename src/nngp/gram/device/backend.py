@@ -2,8 +2,9 @@
 
 from numpy.typing import ArrayLike
 
-from nngp.architecture import Architecture, Network
+from nngp.architecture import Architecture, Invariant, Network
 from nngp.gram.device.gradient import DeviceGradient
+from nngp.gram.device.invariant import DeviceInvariantGradient, DeviceInvariantMatrix
 from nngp.gram.device.lookup import DeviceLookupMatrix
 from nngp.gram.device.matrix import DeviceCosines, DeviceMatrix, UploadedMatrix
 from nngp.gram.host.backend import HostBackend, curve_sensitivities, host_matrix, in_memory
@@ -15,6 +16,7 @@ from nngp.gram.kernel_matrix import (
     KernelMatrix,
     MatrixRequest,
 )
+from nngp.gram.orbit_inputs import transformed_inputs
 
 
 class DeviceBackend(KernelBackend):
@@ -26,10 +28,15 @@ class DeviceBackend(KernelBackend):
         return self._host.inputs(X)
 
     def supports(self, architecture: Network, inputs: InputSet) -> bool:
-        return _has_closed_form(architecture) or common_var(inputs) is not None
+        sides = transformed_inputs(architecture, inputs)
+        return _has_closed_form(architecture) or common_var(*sides) is not None
 
     def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
         plan = request.plan()
+        if isinstance(request.architecture, Invariant):
+            if plan.method == "curve":
+                return DeviceInvariantMatrix(request, plan)
+            return UploadedMatrix(host_matrix(request, plan))
         if request.table is not None:
             return DeviceLookupMatrix(request, plan)
         if plan.method == "curve" or _has_closed_form(request.architecture):
@@ -43,7 +50,10 @@ class DeviceBackend(KernelBackend):
         sensitivities = curve_sensitivities(request)
         if sensitivities is None:
             return self._host.make_gradient(request)
-        return DeviceGradient(sensitivities, in_memory(request.inputs))
+        rows = in_memory(request.inputs)
+        if isinstance(request.architecture, Invariant):
+            return DeviceInvariantGradient(request, rows, sensitivities)
+        return DeviceGradient(sensitivities, rows)
 
 
 def _has_closed_form(architecture: Network) -> bool:

@@ -3,25 +3,22 @@
 The arithmetic is that of `host/matrix.py`, on device arrays and in double precision.
 """
 
-from functools import lru_cache, partial
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nngp._arrays import EPS, TINY, Array, DeviceArray
-from nngp.architecture import Architecture, Network
+from nngp._arrays import Array, DeviceArray
+from nngp.architecture import Architecture
 from nngp.covariance import closed_form
-from nngp.curve import curve_at
-from nngp.curve.octaves import SHALLOW
-from nngp.gram.device.arrays import default_device, put, unit_rows
+from nngp.gram.device.arrays import put, unit_rows
+from nngp.gram.device.curve import device_curve
 from nngp.gram.device.profiles import (
-    DEEP,
     BlockOrigin,
     DeviceProfile,
     cut_rows,
-    device_profile,
     look_up,
     on_diagonal,
     origin_of,
@@ -30,16 +27,15 @@ from nngp.gram.device.profiles import (
     shift_on_device,
     size_of,
 )
-from nngp.gram.error_bounds import FAR_ENOUGH, curve_error, pairwise_error
+from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
 from nngp.gram.host.backend import in_memory
+from nngp.gram.host.invariant import InvariantMatrix
 from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import MatrixRequest, Shift, stored_block
 from nngp.gram.pair_recursion import layer_variances, snapped_correlation
 from nngp.gram.plan import KernelPlan, own_split, split_fits
-from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
-
-CARELESS = 1e-13  # error, relative to the diagonal, for which near pairs are not done again
+from nngp.gram.split import TRIVIAL_SPLIT
 
 
 class DeviceCosines:
@@ -83,18 +79,10 @@ class DeviceMatrix:
 
     def _prepare_curve(self, input_var: float) -> None:
         split = self.split if self.is_exact else TRIVIAL_SPLIT
-        curve = curve_at(self.architecture, input_var)
-        self._noise = curve.error
-        self.diagonal = self._shifted(np.full(len(self.left), split.profile(curve).at_one))
-        # As the deficit is concave, an error of eps in c moves K by D(eps) at most.
-        size = max(curve.variance, TINY) if split.is_trivial else split.scale
-        careless = 4 * (float(curve.deficit(one_minus=EPS)) - curve.jump) / size
-        careful = careless > CARELESS
-        table = _curve_table(
-            self.architecture, input_var, split, SHALLOW if careful else DEEP, default_device()
-        )
-        self._compute = partial(_curve_block, table=table, careful=careful)
-        self._error = lambda nearest: curve_error(curve, nearest, split) + careless * (not careful)
+        curve = device_curve(self.architecture, input_var, split)
+        self._noise, self._error = curve.noise, curve.error
+        self.diagonal = self._shifted(np.full(len(self.left), curve.at_one))
+        self._compute = partial(_curve_block, table=curve.table, careful=curve.careful)
 
     def _prepare_pairwise(self) -> None:
         net = self.architecture
@@ -145,7 +133,7 @@ class DeviceMatrix:
 class UploadedMatrix:
     """`KernelMatrix` that only the host can compute, with blocks sent to the device."""
 
-    def __init__(self, host: HostMatrix) -> None:
+    def __init__(self, host: HostMatrix | InvariantMatrix) -> None:
         self._host = host
         self.architecture, self.left, self.plan = host.architecture, host.left, host.plan
         self.split, self.is_exact = host.split, host.is_exact
@@ -161,18 +149,6 @@ class UploadedMatrix:
 
     def error(self) -> float:
         return self._host.error()
-
-
-@lru_cache(maxsize=4)
-def _curve_table(
-    architecture: Network,
-    input_var: float,
-    split: KernelSplit,
-    octaves: int,
-    device: DeviceArray,
-) -> DeviceProfile:
-    """On the device that is JAX's default now; it is part of the key."""
-    return device_profile(split.profile(curve_at(architecture, input_var)), octaves)
 
 
 @partial(jax.jit, static_argnames=("height", "width"))

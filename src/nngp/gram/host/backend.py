@@ -5,7 +5,10 @@ import os
 from numpy.typing import ArrayLike
 
 from nngp import _npy
+from nngp.architecture import Invariant
 from nngp.gram.host.gradient import CurveGradient
+from nngp.gram.host.invariant import InvariantMatrix, host_matrix_of
+from nngp.gram.host.invariant_gradient import InvariantGradient
 from nngp.gram.host.matrix import Cosines, HostMatrix, StoredCosines
 from nngp.gram.host.pair_gradient import PairwiseGradient
 from nngp.gram.inputs import Inputs, InputSet
@@ -13,6 +16,7 @@ from nngp.gram.kernel_matrix import (
     GradientRequest,
     GradientSums,
     KernelBackend,
+    KernelMatrix,
     MatrixRequest,
 )
 from nngp.gram.plan import KernelPlan, make_plan, split_fits
@@ -26,7 +30,7 @@ class HostBackend(KernelBackend):
         """Training inputs from an array, or from the path of a .npy file, read as needed."""
         return Inputs.kept(_open_npy(X) if isinstance(X, str | os.PathLike) else X)
 
-    def make_matrix(self, request: MatrixRequest) -> HostMatrix:
+    def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
         return host_matrix(request, request.plan())
 
     def cosines(self, left: InputSet, right: InputSet) -> Cosines:
@@ -34,6 +38,8 @@ class HostBackend(KernelBackend):
 
     def make_gradient(self, request: GradientRequest) -> GradientSums:
         rows, sensitivities = in_memory(request.inputs), curve_sensitivities(request)
+        if isinstance(request.architecture, Invariant):
+            return InvariantGradient(request, rows, sensitivities)
         if sensitivities is not None:
             return CurveGradient(sensitivities, rows)
         return PairwiseGradient(
@@ -41,9 +47,9 @@ class HostBackend(KernelBackend):
         )
 
 
-def host_matrix(request: MatrixRequest, plan: KernelPlan) -> HostMatrix:
+def host_matrix(request: MatrixRequest, plan: KernelPlan) -> HostMatrix | InvariantMatrix:
     """The matrix of a request whose plan is made."""
-    return HostMatrix(
+    return host_matrix_of(
         request.architecture,
         in_memory(request.left),
         None if request.right is None else in_memory(request.right),

@@ -19,15 +19,25 @@ from nngp.gram.sensitivities import CurveSensitivities
 
 
 class CurveGradient:
-    """`GradientSums` of equal-norm inputs: one look-up for each variance that can move."""
+    """`GradientSums` of equal-norm inputs: one look-up for each variance that can move. With
+    `right` those of the kernel between two sets of inputs, which has no diagonal."""
 
-    def __init__(self, sensitivities: CurveSensitivities, inputs: Inputs) -> None:
-        self._sensitivities, self._cosines = sensitivities, Cosines(inputs, inputs)
+    def __init__(
+        self, sensitivities: CurveSensitivities, inputs: Inputs, right: Inputs | None = None
+    ) -> None:
+        self._symmetric, other = right is None, inputs if right is None else right
+        self._sensitivities, self._cosines = sensitivities, Cosines(inputs, other)
         profiles = sensitivities.profiles
-        self._transforms = [ProfileTransform(profile, inputs, inputs) for profile in profiles]
+        self._transforms = [ProfileTransform(profile, inputs, other) for profile in profiles]
         self._total, self._lock = np.zeros(len(profiles)), threading.Lock()
 
     def contract(self, G: Array, rows: slice, columns: slice) -> None:
+        out = self.sums(G, rows, columns)
+        with self._lock:
+            self._total += out
+
+    def sums(self, G: Array, rows: slice, columns: slice) -> Array:
+        """Σ G dK/dθ / scale over one block, by profile."""
         block = self._cosines.block(rows, columns)
         out = np.zeros_like(self._total)
         parts = zip(in_strips(block, rows, columns), in_strips(G, rows, columns), strict=True)
@@ -35,11 +45,11 @@ class CurveGradient:
             for k, transform in enumerate(self._transforms):
                 values = cosines.copy()
                 transform(values, strip, columns)
-                at_one = np.full(len(values), transform.profile.at_one)
-                set_diagonal(values, strip, columns, at_one)
+                if self._symmetric:
+                    at_one = np.full(len(values), transform.profile.at_one)
+                    set_diagonal(values, strip, columns, at_one)
                 out[k] += np.vdot(weights, values)
-        with self._lock:
-            self._total += out
+        return out
 
     def result(self, sum_of_all: float) -> Gradient:
         return self._sensitivities.by_parameter(self._total, sum_of_all)

@@ -66,8 +66,10 @@ def plan_cg(
     options: CG,
     noise: float,
     memory: int | None = None,
+    products: int = 1,
 ) -> CgPlan:
-    """For n points of d features; `noise` is relative to the kernel's diagonal.
+    """For n points of d features; `noise` is relative to the kernel's diagonal, and `products` how
+    many matrices of inner products a kernel takes.
 
     Raises MemoryError if not even vectors, some tiles in flight and a small preconditioner fit.
     """
@@ -77,7 +79,7 @@ def plan_cg(
             "precondition (preconditioner='single')"
         )
     available = available_memory(engine, n, d, outputs, memory)
-    job = _Job(engine, n, d, outputs + 1, options, noise)
+    job = _Job(engine, n, d, outputs + 1, options, noise, products)
     room = np.inf if available is None else available - job.least
     found = [job.nystrom(rank, room) for rank in job.ranks(room)]
     landmarks = options.preconditioner == "nystrom" or options.rank is not None
@@ -94,7 +96,13 @@ def plan_cg(
 
 
 def forecast_cg(
-    engine: Engine, n: int, d: int, outputs: int, options: CG, memory: int | None = None
+    engine: Engine,
+    n: int,
+    d: int,
+    outputs: int,
+    options: CG,
+    memory: int | None = None,
+    products: int = 1,
 ) -> Forecast:
     """The forecast for noise of a hundredth of the diagonal; `largest` is the n for which the
     least that would do just fits."""
@@ -102,7 +110,7 @@ def forecast_cg(
     least = _Job(engine, n, d, outputs + 1, options, USUAL_NOISE).forecast(available)
     if not least.fits:
         return least
-    planned = plan_cg(engine, n, d, outputs, options, USUAL_NOISE, memory).forecast
+    planned = plan_cg(engine, n, d, outputs, options, USUAL_NOISE, memory, products).forecast
     return replace(planned, largest=least.largest)
 
 
@@ -123,9 +131,10 @@ class _Job:
         vectors: int,
         options: CG,
         noise: float,
+        products: int = 1,
     ) -> None:
         self.engine, self.n, self.d, self.vectors = engine, n, d, vectors
-        self.options, self.noise = options, noise
+        self.options, self.noise, self.products = options, noise, products
         self.edges, self.width = cut(n, engine.product_size(n)), engine.width
         tile = self.edges[1] - self.edges[0]
         in_flight = engine.product_tiles_in_flight * tile * tile
@@ -191,7 +200,7 @@ class _Job:
         small = 2.0 if self.noise < 1e-2 else 1.0
         digits = -np.log10(self.options.tolerance) / 6
         count = 25 * digits * small * (self.n / 3000) ** 0.55 * (rank / 500) ** -0.6
-        build = 3.0 * self.n * rank**2 + 2.0 * self.n * rank * self.d
+        build = 3.0 * self.n * rank**2 + 2.0 * self.n * rank * self.d * self.products
         each = 2 * READ * self.n * rank
         return self._plan("nystrom", rank, single_rows, held, room, build, each, max(count, 3.0))
 
@@ -202,7 +211,7 @@ class _Job:
 
     @property
     def _kernel(self) -> float:
-        return float(self.n) ** 2 * (self.d + TRANSFORM)
+        return float(self.n) ** 2 * (self.d + TRANSFORM) * self.products
 
     def _plan(
         self,

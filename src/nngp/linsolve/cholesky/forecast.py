@@ -11,6 +11,7 @@ from nngp.linsolve.tiling import cut, flops, lower_size
 MEASURE_FROM = 2e11  # operations: below, it is done before a measurement would be
 ROWS = 384  # test points that predictions have in flight on each thread: solved, and not
 MOST_POINTS = 10**9  # beyond, the list of tiles alone would fill the memory
+LOOK_UP = 100  # operations of a product that take as long as one look-up in a curve
 OVERHEAD = 64 * 2**20  # bytes of tables, buffers and the like
 
 
@@ -54,14 +55,16 @@ def forecast_factor(
     outputs: int,
     memory: int | None = None,
     beside: Callable[[int], int] = lambda n: 0,
+    products: int = 1,
 ) -> Forecast:
     """For the factor of an n x n kernel matrix of d features, and predictions with it.
 
-    `memory` is the most bytes that may be used; `beside` what else will be held for n points.
+    `memory` is the most bytes that may be used; `beside` what else will be held for n points;
+    `products` how many matrices of inner products a kernel takes.
     """
     available = available_memory(engine, n, d, outputs, memory)
     edges = cut(n, engine.tile_size(n))
-    work = flops(edges) + float(n) * n * d
+    work = flops(edges) + kernel_work(n, d, products)
 
     def needed(n: int) -> int:
         return factor_bytes(engine, n, d, outputs) + beside(n)
@@ -70,6 +73,12 @@ def forecast_factor(
     if available is not None:
         largest = largest_fitting(needed, available, int((available / 4) ** 0.5) + 1)
     return Forecast(n, needed(n), seconds_for(engine, work), available, largest)
+
+
+def kernel_work(n: int, d: int, products: int) -> float:
+    """Operations of half a kernel matrix. Beside one factorisation look-ups do not count, where
+    there are many products they do."""
+    return float(n) * n * (d + LOOK_UP * (products > 1)) * products
 
 
 def seconds_for(engine: Engine, work: float) -> float:

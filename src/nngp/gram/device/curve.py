@@ -1,0 +1,55 @@
+"""A compiled curve on a device: its table, and whether near pairs need a second look."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from nngp._arrays import EPS, TINY, DeviceArray
+from nngp.architecture import Network
+from nngp.curve import curve_at
+from nngp.curve.octaves import SHALLOW
+from nngp.gram.device.arrays import default_device
+from nngp.gram.device.profiles import DEEP, DeviceProfile, device_profile
+from nngp.gram.error_bounds import curve_error
+from nngp.gram.split import KernelSplit
+
+CARELESS = 1e-13  # error, relative to the diagonal, for which near pairs are not done again
+
+
+@dataclass(frozen=True)
+class DeviceCurve:
+    """M of a split as a table. `careful` says that pairs with 1 - |c| < 2^-16 must be computed
+    again from the difference of their unit vectors; `error` is that of entries, given the
+    smallest 1 - |c| of all pairs; `noise` the part of it that is relative to K(x, x)."""
+
+    table: DeviceProfile
+    careful: bool
+    at_one: float
+    error: Callable[[float], float]
+    noise: float
+
+
+def device_curve(
+    network: Network, input_var: float, split: KernelSplit, *, near: bool = False
+) -> DeviceCurve:
+    """The curve of a network at one norm; with `near` pairs are done again in any case."""
+    curve = curve_at(network, input_var)
+    # As the deficit is concave, an error of eps in c moves K by D(eps) at most.
+    size = max(curve.variance, TINY) if split.is_trivial else split.scale
+    careless = 4 * (float(curve.deficit(one_minus=EPS)) - curve.jump) / size
+    careful = near or careless > CARELESS
+
+    def error(nearest: float) -> float:
+        return curve_error(curve, nearest, split) + (0.0 if careful else careless)
+
+    octaves = SHALLOW if careful else DEEP
+    table = _curve_table(network, input_var, split, octaves, default_device())
+    return DeviceCurve(table, careful, split.profile(curve).at_one, error, curve.error)
+
+
+@lru_cache(maxsize=4)
+def _curve_table(
+    network: Network, input_var: float, split: KernelSplit, octaves: int, device: DeviceArray
+) -> DeviceProfile:
+    """On the device that is JAX's default now; it is part of the key."""
+    return device_profile(split.profile(curve_at(network, input_var)), octaves)
