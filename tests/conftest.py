@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 from engines import SmallTiles, jax_engine
+from limits import Limits
 
 DATA = Path(os.environ.get("NNGP_DATA") or Path(__file__).parents[2] / "shared" / "data")
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Limits())
 
 
 def pytest_collection_modifyitems(items):

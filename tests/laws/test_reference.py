@@ -36,7 +36,7 @@ ENTRY = re.compile(
 # Methods that have no underscore since other parts of the package call them.
 INTERNAL = {
     "AngularCurve": {"sensitivities"},
-    "Architecture": {"if_deep", "nodes", "outline", "values"},
+    "Architecture": {"if_deep", "nodes", "outline", "products", "values"},
     "FiniteNetwork": {"prior", "layout", "check_differentiable"},
     "NNGPClassifier": {"save"},  # stands with NNGPRegressor
 }

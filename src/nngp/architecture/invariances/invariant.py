@@ -72,6 +72,15 @@ class Invariant(Network):
         return orbit_of(self.transformations, d)
 
     def products(self, d: int) -> int:
+        """How many matrices of inner products a kernel matrix takes, for inputs of d columns.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> flips = nngp.images.flips((28, 28))
+        >>> nngp.Invariant(nngp.Architecture(2), flips).products(784)
+        2
+        """
         return self.orbit(d).products
 
     def nodes(self) -> Iterator[Node]:
