@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from clusters import Killer, check_same, fit, is_alive, processes
+from clusters import Killer, check_same, end, fit, is_alive, processes
 
 import nngp
 from nngp.linsolve.engines.dask.client import known_workers, result
@@ -63,7 +63,7 @@ def test_a_scheduler_that_goes_away(problem):
 
         def stop(step):
             if engine.listener.done and client.status == "running":
-                client.cluster.close()
+                end(client.cluster)
 
         with pytest.raises(nngp.ClusterError, match=r"again|make a new"):
             fit(problem, engine, progress=stop)

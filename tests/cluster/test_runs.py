@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from clusters import is_alive, processes
+from clusters import end, is_alive, processes
 
 import nngp
 from nngp.paper import on_dask
@@ -161,7 +161,7 @@ def test_no_workers_is_an_error_after_a_while(tmp_path):
 def test_a_scheduler_that_goes_away(tmp_path):
     def stop(hands):
         if hands.ended == 2:
-            hands.client.cluster.close()
+            end(hands.client.cluster)
 
     with processes() as client, RunStore(tmp_path / "runs.db") as store:
         hands = Watched(client, SCOPE, then=stop)

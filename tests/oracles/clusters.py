@@ -14,6 +14,12 @@ import nngp
 LOADED = ["distributed", "nngp.linsolve.engines.dask.engine", "nngp.gram.cluster.matrix"]
 
 
+CONNECT = "distributed.comm.timeouts.connect"
+HASTY = {CONNECT: "3s"}  # how long others ask a dead worker for a tile
+CALM = {CONNECT: "30s"}  # to start and to end: on a machine with much to do all may be as slow
+LIMIT = 60.0  # seconds to start a worker, and to end a cluster
+
+
 @contextmanager
 def processes(workers=2, memory="2GB", failures=10, **settings):
     """A client of a new cluster of processes, one thread each, forked where all is loaded."""
@@ -23,24 +29,35 @@ def processes(workers=2, memory="2GB", failures=10, **settings):
 
     wanted = {
         "distributed.scheduler.allowed-failures": failures,
-        "distributed.comm.timeouts.connect": "3s",  # how long others ask a dead worker for a tile
         "distributed.worker.multiprocessing-method": "forkserver",
+        **CALM,
         **settings,
     }
     # Dask leaves its settings of BLAS threads in the environment
     with patch.dict(os.environ), dask.config.set(wanted):
         get_mp_context().set_forkserver_preload(LOADED)
-        with (
-            LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                memory_limit=memory,
-                dashboard_address=":0",
-            ) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):
-            yield client
+        cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=memory,
+            dashboard_address=":0",
+            death_timeout=LIMIT,
+            config=HASTY,
+        )
+        try:
+            with dask.config.set(HASTY), Client(cluster, set_as_default=False) as client:
+                yield client
+        finally:
+            end(cluster)
+
+
+def end(cluster):
+    """Close a cluster, or fail. Dask waits for ever where closing has failed once before."""
+    import dask
+
+    with dask.config.set(CALM):
+        cluster.close(timeout=LIMIT)
 
 
 class Problem(NamedTuple):

@@ -133,24 +133,46 @@ def test_updates_and_sweeps(engine, unit):
 @pytest.mark.slow_on_jax
 def test_functions_of_rows(engine):
     X, Y, Xs = data(True)
-    net = nngp.Invariant(
-        nngp.Architecture(2, "relu", 1.6, 0.1),
-        [
-            images.rotations((4, 4, 3), degrees=15, count=2),
-            images.flips((4, 4, 3), probability=0.2),
-        ],
-    )
+    net = turning(0.2)
     mean, covariance, _ = dense(net, X, Y, Xs)
     posterior = nngp.condition(net, X, Y, noise_var=NOISE, engine=engine)
     found, variance = posterior.predict(Xs)
     np.testing.assert_allclose(found, mean, atol=1e-10)
     np.testing.assert_allclose(variance, np.diagonal(covariance), atol=1e-11)
-    assert set(posterior.evidence_gradient()) == {
-        "weight_var",
-        "bias_var",
-        "noise_var",
-        "flips.probability",
-    }
+    check_probability(turning, engine, X, Y)
+
+
+def turning(probability):
+    families = [
+        images.rotations((4, 4, 3), degrees=15, count=2),
+        images.flips((4, 4, 3), probability=probability),
+    ]
+    return nngp.Invariant(nngp.Architecture(2, "relu", 1.6, 0.1), families)
+
+
+def check_probability(make, engine, X, Y):
+    """The derivative of the evidence in the probability of flips, against a difference."""
+    more, less = (
+        nngp.condition(make(0.2 + h), X, Y, noise_var=NOISE).log_evidence for h in (1e-5, -1e-5)
+    )
+    found = nngp.condition(make(0.2), X, Y, noise_var=NOISE, engine=engine).evidence_gradient()
+    assert found["flips.probability"] == pytest.approx((more - less) / 2e-5, rel=1e-6)
+
+
+@pytest.mark.slow_on_jax
+@pytest.mark.parametrize("unit", [True, False], ids=["one norm", "any norms"])
+def test_behind_dropout_an_input_is_one_draw_with_itself(engine, unit):
+    """Its mirror image is another: derivatives know it, too."""
+    parts = nngp.Dense(1.6, 0.1), nngp.Act("relu"), nngp.Dropout(0.6), nngp.Dense(1.6, 0.1)
+
+    def make(probability):
+        return nngp.Invariant(nngp.Chain(*parts), images.flips((4, 4, 3), probability=probability))
+
+    X, Y, Xs = data(unit)
+    mean, _, _ = dense(make(0.2), X, Y, Xs)
+    posterior = nngp.condition(make(0.2), X, Y, noise_var=NOISE, engine=engine)
+    np.testing.assert_allclose(posterior.mean(Xs), mean, atol=1e-10)
+    check_probability(make, engine, X, Y)
 
 
 def test_signs_on_a_device(engine):
