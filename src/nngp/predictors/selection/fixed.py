@@ -7,7 +7,7 @@ from nngp._arrays import Index
 from nngp.architecture import Network
 from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import kernel
-from nngp.posterior.dense_evidence import log_evidence_of
+from nngp.posterior.dense_evidence import log_evidence_and_misfit
 from nngp.predictors.scaling import InputScaling
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.inputs import SearchInputs
@@ -62,15 +62,21 @@ def _best_noise(
 ) -> tuple[float, float]:
     """The highest evidence, and its noise."""
     targets, given = problem.targets[0], problem.candidates[0].noise_var
-    K = np.tril(kernel(_network_of(problem), scaling(problem.X[rows])))
+    network = _network_of(problem)
+    K = np.tril(kernel(network, scaling(problem.X[rows])))
     Y = targets(problem.Y[rows])
     weights = None if problem.weights is None else problem.weights[rows]
     known = None if problem.known_noise is None else problem.known_noise[rows]
     beside = scaled_known_noise(known, problem.Y[rows], targets)
+    # An average has a smaller variance than its network, and classes need no scale.
+    any_scale = problem.classes and network.base is not network
 
     def loss(log_noise: float) -> float:
         noise = row_noise(float(np.exp(log_noise)), weights, beside)
-        return -log_evidence_of(K, Y, np.broadcast_to(noise, len(rows)))
+        value, misfit = log_evidence_and_misfit(K, Y, np.broadcast_to(noise, len(rows)))
+        if any_scale:
+            value += 0.5 * (misfit - Y.size * (1 + np.log(max(misfit / Y.size, LEAST_NOISE))))
+        return -value
 
     if given is not None:
         try:

@@ -20,21 +20,25 @@ from nngp.errors import NotPositiveDefiniteError
 from nngp.predictors.selection.families import Families, Shape, growing_shifts, small_families
 from nngp.predictors.selection.judge import OF_INVARIANCES, Verdict, verdict_of
 from nngp.predictors.selection.objective import SCALES, Objective
+from nngp.predictors.selection.space import NOISE_BOUNDS, log_prior_of_noise
 from nngp.predictors.targets import TargetScaling
 
 GAIN = 2.0  # of the log evidence, that a family must bring; of one-hot targets one for each class
-NOISE_RANGE = 4.0  # of the logarithm, up and down
 MOST = 500  # transformations in all
-STEPS = 15  # evaluations of the evidence for a kernel
+STEPS = 20  # evaluations of the evidence for a kernel
 Found = TypeVar("Found", bound=tuple[float, ...])
 Kernel = Callable[[Families], Array]  # lower triangle of the matrix, for the rows of the search
 
 
 class Judged(NamedTuple):
     """Families, with the log evidence at their best noise and scale, and rows left out there. Noise
-    and scale are those to be used: the scale is one where the network's is not free."""
+    and scale are those to be used: the scale is one where the network's is not free.
+
+    Classes are predicted by the largest mean, and kernel and noise times a number move no mean. So
+    their noise is that of the best scale, over the scale."""
 
     families: Families
+    score: float  # log evidence and log prior of the noise
     log_evidence: float
     noise_var: float
     scale: float
@@ -49,15 +53,16 @@ class InvarianceSearch:
     Y: Array
     targets: TargetScaling
     kernel: Kernel
-    noise_var: float  # of the network without invariances
+    noise_var: float  # that was given, or that of the network without invariances
     noise_is_given: bool
     scale_is_free: bool
+    classes: bool
     note: Callable[[Judged], None]  # told of each that was judged
     may_spend: Callable[[], bool]  # asked before each
 
-    def run(self, shape: Shape, *, classes: bool) -> Judged:
+    def run(self, shape: Shape) -> Judged:
         """Add families of images of that shape, as long as they pay; none at first."""
-        gain = max(GAIN, self.Y.shape[1] if classes else 0.0)
+        gain = max(GAIN, self.Y.shape[1] if self.classes else 0.0)
         best = self.judged(())
         for family in small_families(shape):
             best = self._better(best, (*best.families, family), gain)
@@ -74,36 +79,39 @@ class InvarianceSearch:
         if math.prod(len(one.weights) for one in families) > MOST or not self.may_spend():
             return best
         found = self.judged(families)
-        rises = found.log_evidence > best.log_evidence + gain
+        rises = found.score > best.score + gain
         return found if rises and found.verdict.confirms(best.verdict, OF_INVARIANCES) else best
 
     def judged(self, families: Families) -> Judged:
         """Compute a kernel, and find its noise and scale."""
         K = self.kernel(families)
         if self.noise_is_given:
-            value, scale, noise_var = *self._best_scale(K), self.noise_var
+            score, scale = self._best_scale(K)
+            value, noise_var = score, self.noise_var
         else:
-            value, noise_var, scale = self._best_noise(K, free=True)
+            score, value, noise_var, scale = self._best_noise(K, free=True)
         found = self._verdict(K * scale, noise_var)
         if not self.scale_is_free:
-            scale = 1.0
             if not self.noise_is_given:
-                noise_var = self._best_noise(K, free=False)[1]
-        out = Judged(families, value, noise_var, scale, found)
+                best = noise_var / scale
+                noise_var = best if self.classes else self._best_noise(K, free=False)[2]
+            scale = 1.0
+        out = Judged(families, score, value, noise_var, scale, found)
         self.note(out)
         return out
 
-    def _best_noise(self, K: Array, *, free: bool) -> tuple[float, float, float]:
-        """The largest log evidence, with its noise and scale, which is one if it is not free."""
+    def _best_noise(self, K: Array, *, free: bool) -> tuple[float, float, float, float]:
+        """The largest log evidence with the prior of the noise, that without it, the noise, and the
+        scale, which is one if it is not free."""
 
-        def at(noise_var: float) -> tuple[float, float, float]:
-            if not free:
-                return self.objective.evidence_of(K, noise_var), noise_var, 1.0
-            value, scale = self.objective.profiled_evidence_of(K, noise_var)
-            return value, noise_var * scale, scale
+        def at(noise_var: float) -> tuple[float, float, float, float]:
+            value, scale = self.objective.evidence_of(K, noise_var), 1.0
+            if free:
+                value, scale = self.objective.profiled_evidence_of(K, noise_var)
+            found = noise_var * scale
+            return value + log_prior_of_noise(found), value, found, scale
 
-        low, high = self.noise_var * np.exp([-NOISE_RANGE, NOISE_RANGE])
-        return _largest(at, low, high)
+        return _largest(at, *NOISE_BOUNDS)
 
     def _best_scale(self, K: Array) -> tuple[float, float]:
         """The largest log evidence with the given noise, and its scale."""
@@ -114,7 +122,15 @@ class InvarianceSearch:
             left_out = self.objective.left_out_of(K, noise_var)
         except NotPositiveDefiniteError:
             return Verdict(-np.inf, np.inf)
-        return verdict_of(left_out, self.objective, self.Y, self.targets)
+        found = verdict_of(left_out, self.objective, self.Y, self.targets)
+        return found._replace(density=_density(*left_out)) if self.classes else found
+
+
+def _density(residuals: Array, variance: Array) -> float:
+    """Log density of a target as the process has it, on average. A mixture of widths, which suits
+    measurements, would fit itself to targets that are 0 or 1."""
+    squares = residuals**2 / variance[:, None]
+    return -0.5 * float((np.log(2 * np.pi * variance)[:, None] + squares).mean())
 
 
 def _largest(at: Callable[[float], Found], low: float, high: float) -> Found:

@@ -341,8 +341,7 @@ class _StagedSearch:
             search = self._invariance_search(one, tried)
             if families is None:
                 assert self.problem.image_shape is not None
-                best = search.run(self.problem.image_shape, classes=self.problem.classes)
-                families = best.families
+                families = search.run(self.problem.image_shape).families
             elif families:
                 search.judged(families)
             out.append(tried[families])
@@ -366,9 +365,8 @@ class _StagedSearch:
                 noise_var=max(found.noise_var, self._targets.noise_floor),
                 invariance=found.families,
             )
-            value = found.log_evidence
-            size = objective.Y.size
-            row = Climb(value / size, value, setting, given, 1, now - clock, "")
+            score = found.score / objective.Y.size
+            row = Climb(score, found.log_evidence, setting, given, 1, now - clock, "")
             clock = now
             self._note(stage, row)
             if found.families:
@@ -384,6 +382,7 @@ class _StagedSearch:
             one.setting.noise_var,
             given.noise_var is not None,
             given.weight_var is None and given.bias_var is None,
+            self.problem.classes,
             note,
             self.budget.may_spend,
         )
