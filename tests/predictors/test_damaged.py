@@ -102,6 +102,9 @@ MODELS = {
     "regressor": lambda: nngp.NNGPRegressor(selection=None).fit(X, Y),
     "sphere": lambda: nngp.NNGPRegressor(selection=None, input_scaling="sphere").fit(X, Y),
     "whitened": lambda: nngp.NNGPRegressor(selection=None, input_scaling="whiten").fit(X, Y),
+    "invariant": lambda: nngp.NNGPRegressor(
+        selection=None, invariance=nngp.images.flips((1, 3))
+    ).fit(X, Y),
     "classifier": lambda: nngp.NNGPClassifier(selection=None, likelihood="regression").fit(
         X, CLASSES
     ),
@@ -319,6 +322,10 @@ def test_scalings_that_no_fit_has(regressor):
         ("whitened", "networks.0.inputs.unit", False),
         ("whitened", "networks.0.inputs.constant", True),
         ("whitened", "params.whitening", -1.0),
+        ("invariant", "networks.0.posterior.architecture.families", []),
+        ("invariant", "params.invariance", "flips"),
+        ("invariant", "params.invariance", {"family": {"family": "flips"}}),
+        ("invariant", "params.image_shape", [5]),
         ("classes", "fitted.models", {}),
         ("classes", "fitted.models.0.link.scale", 0.0),
         ("classes", "fitted.models.0.link.exponent", 11),
@@ -378,6 +385,18 @@ def test_arrays_that_no_fit_has(tmp_path, model, name, change):
     saved = Saved(tmp_path / "model.nngp", fitted(model), POINTS.get(model, X))
     changed = forged(saved.whole, **{name: change(saved.array(name))})
     assert saved.judge(changed) == "refused"
+
+
+def test_invariances_that_no_network_has(tmp_path):
+    saved = Saved(tmp_path / "model.nngp", fitted("invariant"))
+    values = {"shape": [2, 2], "probability": 0.2, "axis": "both", "family": "turns", "most": 1}
+    for name, value in values.items():
+
+        def change(header, name=name, value=value):
+            families = header["networks"]["0"]["posterior"]["architecture"]["families"]
+            families[0][name] = value
+
+        assert saved.judge(forged(saved.whole, change)) == "refused", name
 
 
 def test_ranges_that_no_data_have(regressor):

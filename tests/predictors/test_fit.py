@@ -14,7 +14,8 @@ FAST = {"effort": "fast", "budget": 40}
 SETTINGS = {
     "depth": 2, "activation": "erf", "weight_var": 1.5, "bias_var": 0.2, "noise_var": 0.3,
     "network": nngp.Architecture(2, "erf", 1.5, 0.2),
-    "relevance": False, "input_scaling": "standardize", "column_maps": "identity",
+    "relevance": False, "input_scaling": "standardize", "whitening": 0.2,
+    "invariance": "auto", "image_shape": (2, 2), "column_maps": "identity",
     "target_scaling": "none", "networks": 2, "effort": "fast", "selection": "loo",
     "selection_size": 77, "budget": 9, "solver": "cholesky", "engine": "cpu", "random_state": 3,
     "progress": False,

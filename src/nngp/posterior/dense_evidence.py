@@ -151,9 +151,26 @@ class DenseEvidence:
 
 def log_evidence_of(K: Array, Y: Array, noise: Array) -> float:
     """The log evidence, given the lower triangle of a kernel matrix, which is left as it is."""
+    return _solve(_noisy(K, noise), Y)[2]
+
+
+def log_evidence_and_misfit(K: Array, Y: Array, noise: Array) -> tuple[float, float]:
+    """The same, and Y·(K + noise)⁻¹Y, summed over outputs."""
+    _, alpha, log_evidence = _solve(_noisy(K, noise), Y)
+    return log_evidence, float(np.vdot(Y, alpha))
+
+
+def left_out_of(K: Array, Y: Array, noise: Array) -> tuple[Array, Array]:
+    """Leave-one-out residuals and variances of noisy targets, given the lower triangle of a kernel
+    matrix, which is left as it is."""
+    factor, alpha, _ = _solve(_noisy(K, noise), Y)
+    return _left_out(alpha, _inverse(factor), None, False)[1]
+
+
+def _noisy(K: Array, noise: Array) -> Array:
     system = K.copy()
     system.flat[:: len(K) + 1] += noise
-    return _solve(system, Y)[2]
+    return system
 
 
 def _solve(K: Array, Y: Array) -> tuple[Array, Array, float]:

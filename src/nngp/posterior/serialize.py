@@ -90,7 +90,7 @@ def restore(
     `read` gives an array by its name. What is wrong with a value, or with values that contradict
     each other, is raised as the header's error; errors of computing are left as they are.
     """
-    architecture = _architecture(header.fields("architecture"))
+    architecture = _architecture(header.fields("architecture"), header.whole("d", 1))
     X, targets = _data(header, read)
     solver, split, noise = header.text("solver", SOLVERS), _split(header), _noise(header, read)
     report = _report(header, split, noise)
@@ -125,11 +125,13 @@ def restore(
     return Posterior(problem, targets, single, solution, report)
 
 
-def _architecture(values: Fields) -> Network:
+def _architecture(values: Fields, d: int) -> Network:
     if "depth" in values.values and values["depth"] != "inf":
         values.whole("depth", 0, DEEPEST)
     try:
-        return network_from_dict(values.values)
+        network = network_from_dict(values.values)
+        network.products(d)  # raises for transformations of other inputs
+        return network
     except (TypeError, ValueError, ArithmeticError, KeyError) as cause:
         raise values.fail(f"its network cannot be used: {cause}") from None
 

@@ -2,6 +2,7 @@
 parameters. Both have exact posteriors, so leave-one-out is in closed form, and chooses.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -30,7 +31,13 @@ from nngp.predictors.estimator import NNGPEstimator
 from nngp.predictors.fitted_network import FittedNetwork
 from nngp.predictors.mixing import mixed_mean
 from nngp.predictors.model_file import ModelFile
-from nngp.predictors.parameters import ActivationLike, Seed, VarianceLike, check_choice
+from nngp.predictors.parameters import (
+    ActivationLike,
+    InvarianceLike,
+    Seed,
+    VarianceLike,
+    check_choice,
+)
 from nngp.predictors.saved_fit import read_trees
 from nngp.predictors.stacking import stack
 from nngp.predictors.targets import TargetScaling
@@ -46,8 +53,9 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
 
     Parameters
     ----------
-    depth, activation, weight_var, bias_var, noise_var, input_scaling, whitening, column_maps, \
-networks, effort, selection, selection_size, budget, solver, engine, random_state, progress
+    depth, activation, weight_var, bias_var, noise_var, input_scaling, whitening, invariance, \
+image_shape, column_maps, networks, effort, selection, selection_size, budget, solver, engine, \
+random_state, progress
         As in `NNGPRegressor`.
     relevance : "auto", bool or array of d floats
         As in `NNGPRegressor`, but "auto" learns them by leave-one-out and keeps them only if they
@@ -79,8 +87,8 @@ networks, effort, selection, selection_size, budget, solver, engine, random_stat
         number of classes. It compares networks on one data set, and says nothing beyond.
     posterior_ : Posterior
         Of the scaled one-hot targets given the scaled inputs, whatever the likelihood.
-    architecture_, noise_var_, whitening_, relevance_, column_maps_, networks_, network_weights_, \
-selection_, report_, columns_
+    architecture_, noise_var_, whitening_, invariance_, relevance_, column_maps_, networks_, \
+network_weights_, selection_, report_, columns_
         As in `NNGPRegressor`.
 
     Warns
@@ -114,6 +122,8 @@ selection_, report_, columns_
         relevance: str | bool | ArrayLike = "auto",
         input_scaling: str = "auto",
         whitening: float | str = "auto",
+        invariance: InvarianceLike = None,
+        image_shape: Sequence[int] | None = None,
         column_maps: str = "auto",
         target_scaling: str = "standardize",
         likelihood: str = "auto",
@@ -138,6 +148,8 @@ selection_, report_, columns_
             relevance=relevance,
             input_scaling=input_scaling,
             whitening=whitening,
+            invariance=invariance,
+            image_shape=image_shape,
             column_maps=column_maps,
             target_scaling=target_scaling,
             networks=networks,

@@ -16,6 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nngp._arrays import Array
 from nngp._numbers import check_convertible, check_unmasked
 from nngp._progress import one_job
+from nngp.architecture import Architecture, Invariant, Network
+from nngp.architecture.invariances import Family
 from nngp.errors import ColumnWarning
 from nngp.linsolve import start_early
 from nngp.posterior import forecast
@@ -32,7 +34,7 @@ from nngp.predictors.doubts import SeenRange, warn_of_few_data
 from nngp.predictors.fit_forecast import FitForecast
 from nngp.predictors.fitted_network import LEAVE_OUT, FittedNetwork, Machine
 from nngp.predictors.model_file import ModelFile, as_json, write_model
-from nngp.predictors.parameters import VARIANCES, NNGPParameters
+from nngp.predictors.parameters import VARIANCES, NNGPParameters, is_auto
 from nngp.predictors.saved_fit import (
     check_input_scalings,
     check_log_evidence,
@@ -43,7 +45,8 @@ from nngp.predictors.saved_fit import (
     read_selection,
 )
 from nngp.predictors.selection import SearchSettings, SelectionProblem, choice_seconds, choose
-from nngp.predictors.selection.problem import MIN_POINTS
+from nngp.predictors.selection.families import expected_families
+from nngp.predictors.selection.problem import MIN_POINTS, averaged
 from nngp.predictors.targets import TargetScaling
 from nngp.predictors.training_rows import TrainingRows
 
@@ -53,7 +56,12 @@ FINITE_OR_MISSING: dict[str, Any] = {
     "ensure_all_finite": "allow-nan",
 }
 # Parameters that files of this format did not always have, and what stands for them there.
-NEWER: dict[str, object] = {"network": None, "whitening": "auto"}
+NEWER: dict[str, object] = {
+    "network": None,
+    "whitening": "auto",
+    "invariance": None,
+    "image_shape": None,
+}
 
 
 def check_data(values: Any, name: str) -> None:
@@ -167,21 +175,37 @@ class NNGPEstimator(NNGPParameters):
             network=self.network,
             whitening=None if isinstance(self.whitening, str) else float(self.whitening),
             columns=shape[1],
+            invariance=None if is_auto(self.invariance) else self._families(shape[1]),
+            image_shape=self._image_shape(shape[1]) if is_auto(self.invariance) else None,
         )
 
     @property
     def _maps(self) -> str:
         """Whether columns may get maps: not where their scaling or relevances were given."""
         given = self._relevance_is_given or self.relevance is False or self.network is not None
+        given = given or self.invariance is not None
         return self.column_maps if self.input_scaling == "auto" and not given else "identity"
 
     def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
         """Seconds and bytes that `fit` will take for inputs of that shape."""
         n, d = shape
         settings = self._search_settings(shape, classes=classes)
-        final = forecast(n, d, outputs, solver=self.solver, engine=self.engine)
-        some = forecast(min(n, LEAVE_OUT), d, outputs, engine=self._search_engine)
+        network = self._expected_network(settings)
+        final = forecast(n, d, outputs, network=network, solver=self.solver, engine=self.engine)
+        rows, engine = min(n, LEAVE_OUT), self._search_engine
+        some = forecast(rows, d, outputs, network=network, engine=engine)
         return FitForecast(choice_seconds(settings, n), final, some.seconds, int(self.networks))
+
+    def _expected_network(self, settings: SearchSettings) -> Network | None:
+        """A network that costs what the final one does, or may: "auto" may choose flips and the
+        largest shifts. All that are no average cost the same."""
+        families = settings.invariance
+        if families is None:
+            assert settings.image_shape is not None
+            families = expected_families(settings.image_shape)[-1]
+        if families:
+            return averaged(Architecture(1), families)
+        return self.network
 
     def _warn_of_few_data(self, X: Array, Y: Array, *, classes: bool) -> None:
         """Warn where noise and scale would have to be learned and cannot be."""
@@ -227,6 +251,13 @@ class NNGPEstimator(NNGPParameters):
         check_is_fitted(self, "posterior_")
         whitening = self.networks_[0].inputs.whitening
         return None if whitening is None else whitening.strength
+
+    @property
+    def invariance_(self) -> tuple[Family, ...]:
+        """Families of transformations that the network is averaged over; empty without any."""
+        check_is_fitted(self, "posterior_")
+        network = self.networks_[0].architecture
+        return network.transformations if isinstance(network, Invariant) else ()
 
     @property
     def relevance_(self) -> Array:

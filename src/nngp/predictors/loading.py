@@ -61,4 +61,7 @@ def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
     if set(params.values) | set(NEWER) != expected:  # which are there only if they were given
         raise file.damaged("its header has not the parameters of an estimator")
     with file.reporting_damage():
-        return {name: from_json(value) for name, value in params.values.items()}
+        out = {name: from_json(value) for name, value in params.values.items()}
+        if out.get("image_shape") is not None:
+            out["image_shape"] = tuple(out["image_shape"])
+        return out

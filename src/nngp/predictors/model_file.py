@@ -24,6 +24,8 @@ from nngp._archive import StoredArchive
 from nngp._fields import Fields, parse_json
 from nngp._files import replaced
 from nngp.architecture import Activation, Network, from_spec, network_from_dict, spec_of
+from nngp.architecture.invariances import Family
+from nngp.architecture.invariances.saved import family_from_dict
 from nngp.errors import ModelFileError
 from nngp.linsolve import CG
 
@@ -192,6 +194,8 @@ def as_json(value: object) -> Any:
         return {"activation": spec_of(value)}
     if isinstance(value, Network):
         return {"network": value.as_dict()}
+    if isinstance(value, Family):
+        return {"family": value.as_dict()}
     if isinstance(value, CG):
         return {"cg": asdict(replace(value, checkpoint=None))}
     if isinstance(value, np.ndarray | np.generic):
@@ -215,6 +219,8 @@ def from_json(value: Any) -> Any:
         return {from_json(key): from_json(part) for key, part in value["pairs"]}
     if isinstance(value, dict) and "network" in value:
         return network_from_dict(value["network"])
+    if isinstance(value, dict) and "family" in value:
+        return family_from_dict(value["family"])
     if isinstance(value, dict):
         return CG(**value["cg"]) if "cg" in value else from_spec(value["activation"])
     if isinstance(value, list):

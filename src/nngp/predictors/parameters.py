@@ -1,5 +1,6 @@
 """Parameters of an estimator: their checks, and the model selection that they describe."""
 
+import math
 from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
@@ -11,18 +12,30 @@ from sklearn.base import BaseEstimator
 from nngp._arrays import Array
 from nngp._numbers import check_unmasked, whole_number
 from nngp._progress import Callback
-from nngp.architecture import Activation, Network, as_activation
+from nngp.architecture import Activation, Architecture, Invariant, Network, as_activation
+from nngp.architecture.invariances import Family
+from nngp.architecture.invariances.invariant import as_families
 from nngp.gram import check_network
+from nngp.images import flips
 from nngp.linsolve import CG, Engine
 from nngp.posterior.resources import check_solver, kernels_of
 from nngp.predictors.scaling import INPUT_SCALINGS
+from nngp.predictors.selection.families import square_shape, with_shape
 from nngp.predictors.selection.grid import GRID_DEPTHS
-from nngp.predictors.selection.problem import EFFORTS, MAPS, MIN_POINTS, STARTS, Candidate
+from nngp.predictors.selection.problem import (
+    EFFORTS,
+    MAPS,
+    MIN_POINTS,
+    STARTS,
+    Candidate,
+    averaged,
+)
 from nngp.predictors.targets import TARGET_SCALINGS
 from nngp.predictors.whitening import LARGEST_STRENGTH, LEAST_STRENGTH
 
 ActivationLike = str | Activation | Callable[[Array], Array]
 VarianceLike = float | str | Sequence[float]
+InvarianceLike = str | Family | Callable[[Array], Array] | Sequence[Any] | None
 Seed = int | np.random.RandomState | None
 SELECTIONS = ("evidence", "loo", "grid", None)
 VARIANCES = ("weight_var", "bias_var", "noise_var")
@@ -45,6 +58,8 @@ class NNGPParameters(BaseEstimator):
         relevance: str | bool | ArrayLike = "auto",
         input_scaling: str = "auto",
         whitening: float | str = "auto",
+        invariance: InvarianceLike = None,
+        image_shape: Sequence[int] | None = None,
         column_maps: str = "auto",
         target_scaling: str = "standardize",
         networks: int = 1,
@@ -66,6 +81,8 @@ class NNGPParameters(BaseEstimator):
         self.relevance = relevance
         self.input_scaling = input_scaling
         self.whitening = whitening
+        self.invariance = invariance
+        self.image_shape = image_shape
         self.column_maps = column_maps
         self.target_scaling = target_scaling
         self.networks = networks
@@ -94,17 +111,19 @@ class NNGPParameters(BaseEstimator):
             value = getattr(self, name)
             if isinstance(value, str) and value != "auto":
                 raise ValueError(f"{name} must be a number or 'auto', got {value!r}")
-        if _is_auto(self.depth) and np.ndim(self.weight_var) + np.ndim(self.bias_var) > 0:
+        if is_auto(self.depth) and np.ndim(self.weight_var) + np.ndim(self.bias_var) > 0:
             raise ValueError(
                 "variances given layer by layer need a depth; pass depth=number of hidden layers"
             )
-        if not _is_auto(self.noise_var) and not (
+        if not is_auto(self.noise_var) and not (
             isinstance(self.noise_var, Real) and np.isfinite(self.noise_var) and self.noise_var >= 0
         ):
             raise ValueError(f"noise_var must be a number >= 0 or 'auto', got {self.noise_var!r}")
         if self.network is not None:
             self._check_network()
         self._check_whitening()
+        if self.invariance is not None:
+            self._check_invariance(d)
         if self._relevance_is_given:
             self._check_relevance(d)
 
@@ -116,7 +135,7 @@ class NNGPParameters(BaseEstimator):
             )
         check_network(self.network)
         for name in ("depth", "activation", "weight_var", "bias_var"):
-            if not _is_auto(getattr(self, name)):
+            if not is_auto(getattr(self, name)):
                 raise ValueError(f"{name} is part of the network; leave it at 'auto'")
         if self.selection == "grid":
             raise ValueError("selection='grid' chooses a network; use 'evidence' with network=")
@@ -127,7 +146,7 @@ class NNGPParameters(BaseEstimator):
                 "input_scaling='whiten' mixes the columns, so none has a relevance; leave "
                 "relevance at 'auto', or use 'standardize'"
             )
-        if _is_auto(self.whitening):
+        if is_auto(self.whitening):
             return
         strength = float(self.whitening) if isinstance(self.whitening, Real) else 0.0
         if isinstance(self.whitening, bool) or not LEAST_STRENGTH <= strength <= LARGEST_STRENGTH:
@@ -140,6 +159,70 @@ class NNGPParameters(BaseEstimator):
                 f"whitening={self.whitening} is the strength of input_scaling='whiten', and "
                 f"input_scaling is {self.input_scaling!r}; pass input_scaling='whiten'"
             )
+
+    def _check_invariance(self, d: int) -> None:
+        if self.input_scaling in ("standardize", "sphere"):
+            raise ValueError(
+                f"input_scaling={self.input_scaling!r} gives each column a scale of its own, which "
+                "transformations that move columns undo; use 'unit', 'whiten' or 'none' with an "
+                "invariance"
+            )
+        if self._relevance_is_given:
+            raise ValueError(
+                "relevance gives each column a scale of its own, which transformations that move "
+                "columns undo; leave it at 'auto' with an invariance"
+            )
+        if isinstance(self.network, Invariant):
+            raise ValueError(
+                "the network is invariant already; pass its own network, or leave out invariance"
+            )
+        if is_auto(self.invariance):
+            self._check_chosen_invariance(d)
+        else:
+            averaged(Architecture(1), self._families(d)).products(d)
+
+    def _check_chosen_invariance(self, d: int) -> None:
+        shape = self._image_shape(d)
+        if shape is None:
+            raise ValueError(
+                f"invariance='auto' is chosen for images, and {d} columns are no square image; "
+                "pass image_shape=(height, width) or (height, width, channels)"
+            )
+        if math.prod(shape) != d:
+            raise ValueError(
+                f"images of image_shape={shape} have {math.prod(shape)} numbers, and X has {d} "
+                "columns"
+            )
+        infinite = not isinstance(self.depth, str) and self.depth == math.inf
+        if self.selection not in ("evidence", "loo") or self.network is not None or infinite:
+            raise ValueError(
+                "invariance='auto' is chosen by evidence with a network of finite depth; use "
+                "selection='evidence' without network=, or pass families such as "
+                "nngp.images.flips(shape)"
+            )
+
+    def _image_shape(self, d: int) -> tuple[int, ...] | None:
+        """The shape of a row as an image: as it was given, or square."""
+        if self.image_shape is None:
+            return square_shape(d)
+        try:
+            shape = tuple(self.image_shape)
+            flips(shape)  # raises for what is no shape
+        except (TypeError, ValueError) as cause:
+            raise ValueError(f"image_shape: {cause}") from None
+        return tuple(int(size) for size in shape)
+
+    def _families(self, d: int) -> tuple[Family, ...]:
+        """The families of transformations that were given."""
+        if self.invariance is None or is_auto(self.invariance):
+            return ()
+        if isinstance(self.invariance, str):
+            raise ValueError(
+                "invariance must be None, 'auto', or families of transformations such as "
+                f"nngp.images.flips(), got {self.invariance!r}"
+            )
+        shape = None if self.image_shape is None else self._image_shape(d)
+        return with_shape(as_families(self.invariance), shape)
 
     def _check_relevance(self, d: int) -> None:
         check_unmasked(self.relevance, "relevance")
@@ -156,10 +239,10 @@ class NNGPParameters(BaseEstimator):
     def _candidates(self) -> list[Candidate]:
         """Networks that may be chosen; the first is the default."""
         depths: list[Any] = [self.depth]
-        if _is_auto(self.depth):
+        if is_auto(self.depth):
             tried = GRID_DEPTHS if self.selection == "grid" else DEPTHS
             depths = sorted(tried, key=lambda depth: depth != DEFAULT_DEPTH)
-        names = ACTIVATIONS if _is_auto(self.activation) else [self.activation]
+        names = ACTIVATIONS if is_auto(self.activation) else [self.activation]
         given = {name: _fixed(getattr(self, name)) for name in VARIANCES}
         out = [Candidate(as_activation(name), depth, **given) for name in names for depth in depths]
         for candidate in out:
@@ -175,12 +258,16 @@ class NNGPParameters(BaseEstimator):
     @property
     def _relevance_is_given(self) -> bool:
         """Whether the user passed one relevance per input."""
-        return not _is_auto(self.relevance) and not isinstance(self.relevance, bool | np.bool_)
+        return not is_auto(self.relevance) and not isinstance(self.relevance, bool | np.bool_)
 
     def _input_scaling_kind(self, candidates: list[Candidate]) -> str:
         """Resolve input_scaling="auto": the sphere where pairs of unequal norm would be slow or
         have no kernel."""
         given = self.network
+        if self.input_scaling == "auto" and (
+            self.invariance is not None or isinstance(given, Invariant)
+        ):
+            return "unit"  # columns that change places share one scale
         if given is not None:
             needs_sphere = given.is_infinite or any(
                 phi.closed_form is None for phi in given.activations
@@ -198,16 +285,17 @@ class NNGPParameters(BaseEstimator):
             scaling not in ("unit", "sphere", "whiten")
             and self.selection in ("evidence", "loo")
             and self.network is None
+            and self.invariance is None
         )
         if isinstance(self.relevance, bool | np.bool_):
             if self.relevance and not possible:
                 raise ValueError(
                     "relevance=True needs inputs off the sphere (input_scaling 'standardize' or "
                     "'none'; 'auto' with a closed form and finite depth), selection 'evidence' or "
-                    "'loo' and no network=; pass relevance='auto' otherwise"
+                    "'loo', no invariance and no network=; pass relevance='auto' otherwise"
                 )
             return bool(self.relevance)
-        return _is_auto(self.relevance) and possible and 1 < d <= n
+        return is_auto(self.relevance) and possible and 1 < d <= n
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
@@ -217,12 +305,12 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
         raise ValueError(f"{name} must be one of {listed}, got {value!r}")
 
 
-def _is_auto(value: object) -> bool:
+def is_auto(value: object) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
 def _fixed(value: Any) -> Any:
     """Convert a variance to what a candidate holds: None if free, a tuple if one per layer."""
-    if _is_auto(value):
+    if is_auto(value):
         return None
     return tuple(np.asarray(value).tolist()) if np.ndim(value) else value

@@ -138,6 +138,8 @@ class InputScaling:
             raise fields.wrong("constant", "false, as rows are not normalized")
         if (factor < 0).any() or (relevance < 0).any():
             raise fields.fail("its factors or relevances of the inputs are negative")
+        if unit > constant and not factor.any():
+            raise fields.fail("its factors of the inputs are zero, which leaves no row a direction")
         whitening = _read_whitening(fields, arrays, factor, relevance)
         # A column's spread is not below the rounding of its mean; whitened columns share a factor.
         most = np.sqrt(relevance) / EPS * (1.0 if whitening is None else np.sqrt(len(center)))

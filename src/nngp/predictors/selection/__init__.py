@@ -12,7 +12,11 @@ noise of a network that was given in `fixed`.
 import numpy as np
 
 from nngp.predictors.selection.choice import Choice
-from nngp.predictors.selection.cost import scaling_seconds, staged_seconds
+from nngp.predictors.selection.cost import (
+    invariance_seconds,
+    scaling_seconds,
+    staged_seconds,
+)
 from nngp.predictors.selection.fixed import fixed_network, fixed_seconds
 from nngp.predictors.selection.grid import grid_search, grid_seconds
 from nngp.predictors.selection.inputs import SearchInputs
@@ -24,6 +28,7 @@ from nngp.predictors.selection.problem import (
     Hyperparameters,
     SearchSettings,
     SelectionProblem,
+    averaged,
     row_noise,
     scaled_known_noise,
 )
@@ -54,7 +59,7 @@ def choice_seconds(problem: SearchSettings, n: int) -> float:
     if problem.network is not None:
         return scaling + max(len(problem.strengths), 1) * fixed_seconds(n, problem.size)
     searched = (grid_seconds if problem.criterion == "grid" else staged_seconds)(problem, n)
-    return scaling + searched
+    return scaling + searched + invariance_seconds(problem, n)
 
 
 def choose(problem: SelectionProblem) -> Choice:
@@ -66,6 +71,7 @@ def choose(problem: SelectionProblem) -> Choice:
         inputs, targets = SearchInputs(problem, np.arange(len(problem.X))).base, problem.targets[0]
         if problem.candidates[0].noise_var is None:  # what the user gave is used as it is
             noise_var = max(noise_var, targets.noise_floor)
-        default = Hyperparameters(architecture, noise_var, inputs, targets)
+        network = averaged(architecture, problem.invariance or ())
+        default = Hyperparameters(network, noise_var, inputs, targets)
         return Choice(default, [default], SelectionTable())
     return grid_search(problem) if problem.criterion == "grid" else staged_search(problem)

@@ -3,13 +3,18 @@
 import math
 from collections.abc import Sequence
 
+from nngp.architecture import Architecture
 from nngp.predictors.selection.effort import EFFORT
-from nngp.predictors.selection.problem import STARTS, Candidate, SearchSettings
+from nngp.predictors.selection.families import Families, expected_families
+from nngp.predictors.selection.problem import STARTS, Candidate, SearchSettings, averaged
 from nngp.predictors.whitening import whitening_seconds
 
 SLOW_BUDGET = 20  # networks tried where the activation has kinks and no closed form
 NOISE_STEPS = 8  # evaluations of the last stage
 WHITENING_STEPS = 6  # of an ascent with each strength of whitening
+PRODUCT_SECONDS = 3e-11  # of a multiplication, where kernels are averaged
+LOOK_UP = 100  # multiplications that take as long as a look-up
+MOST_WORK = 3e12  # multiplications of the noise stage, at most
 # Seconds of a network and its gradient on two cores: for any, for each pair of points, for each
 # triple; for a pair where the activation has no closed form, and to compile such an activation,
 # without kinks and with them.
@@ -20,8 +25,7 @@ GENERAL_PAIR_SECONDS, NUMERIC_SECONDS, KINKED_SECONDS = 3e-7, 0.2, 1.0
 def staged_seconds(problem: SearchSettings, n: int) -> float:
     """About how long the search on n points takes."""
     effort = EFFORT[problem.effort]
-    small = min(effort.points, problem.size, n)
-    large = max(small, min(int(effort.share * problem.size), n))
+    small, large = min(effort.points, problem.size, n), large_subset(problem, n)
     activations = {candidate.activation for candidate in problem.candidates}
     kinds = len(problem.candidates) + len(activations) * (len(STARTS) - 1)
     several = min(effort.finalists, len(problem.candidates))
@@ -50,6 +54,45 @@ def scaling_seconds(problem: SearchSettings, n: int) -> float:
     if problem.scaling != "whiten":
         return 0.0
     return whitening_seconds(n, problem.columns, len(problem.strengths))
+
+
+def invariance_seconds(problem: SearchSettings, n: int) -> float:
+    """About how long it takes to choose an invariance, or to find the noise with the given one."""
+    if problem.invariance == ():
+        return 0.0
+    large = large_subset(problem, n)
+    if problem.invariance is None:
+        assert problem.image_shape is not None
+        tried = expected_families(problem.image_shape)
+    else:
+        tried = [problem.invariance]
+    kernels = [averaged_work(problem, families, large) for families in tried]
+    if problem.candidates[0].noise_var is None:
+        points = noise_subset(problem, tried[-1], n)
+        kernels.append(averaged_work(problem, tried[-1], points))
+    return PRODUCT_SECONDS * sum(kernels)
+
+
+def averaged_work(problem: SearchSettings, families: Families, points: int) -> float:
+    """Multiplications of a kernel matrix of so many points."""
+    network, d = averaged(Architecture(1), families), problem.columns
+    return network.products(d) * (d + LOOK_UP) * float(points) ** 2
+
+
+def large_subset(problem: SearchSettings, n: int) -> int:
+    """Points of the last stages."""
+    effort = EFFORT[problem.effort]
+    return min(n, max(min(effort.points, problem.size), int(effort.share * problem.size)))
+
+
+def noise_subset(problem: SearchSettings, families: Families, n: int) -> int:
+    """Points of the noise stage: fewer where their kernel would take minutes."""
+    large = large_subset(problem, n)
+    most = min(n, EFFORT[problem.effort].noise_factor * large)
+    if not families:
+        return most
+    affordable = math.sqrt(MOST_WORK / averaged_work(problem, families, 1))
+    return max(large, min(most, int(affordable)))
 
 
 def network_seconds(candidates: Sequence[Candidate], points: int) -> float:

@@ -4,9 +4,10 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from nngp._arrays import Index
+from nngp.architecture import Network
 from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import kernel
-from nngp.posterior.dense_evidence import log_evidence_of
+from nngp.posterior.dense_evidence import log_evidence_and_misfit
 from nngp.predictors.scaling import InputScaling
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.inputs import SearchInputs
@@ -16,6 +17,7 @@ from nngp.predictors.selection.problem import (
     STARTS,
     Hyperparameters,
     SelectionProblem,
+    averaged,
     row_noise,
     scaled_known_noise,
 )
@@ -28,7 +30,7 @@ SECONDS = 5e-9  # for each entry of K of the points used, once and for each eval
 
 def fixed_network(problem: SelectionProblem) -> Choice:
     """The network as it is, with the noise of the highest evidence on at most `size` points."""
-    assert problem.network is not None
+    network = _network_of(problem)
     inputs, targets = SearchInputs(problem, np.arange(len(problem.X))), problem.targets[0]
     noise = problem.candidates[0].noise_var
     chooses = problem.criterion is not None and len(problem.X) >= MIN_POINTS
@@ -36,35 +38,45 @@ def fixed_network(problem: SelectionProblem) -> Choice:
         found = _most_evident(problem, inputs)
     else:
         noise = max(STARTS[0].noise_var, targets.noise_floor) if noise is None else noise
-        found = Hyperparameters(problem.network, noise, inputs.base, targets)
+        found = Hyperparameters(network, noise, inputs.base, targets)
     return Choice(found, [found], SelectionTable())
+
+
+def _network_of(problem: SelectionProblem) -> Network:
+    """The network that was given, with the invariance that was."""
+    assert problem.network is not None
+    return averaged(problem.network, problem.invariance or ())
 
 
 def _most_evident(problem: SelectionProblem, inputs: SearchInputs) -> Hyperparameters:
     """The noise, and the strength of whitening, of the highest evidence."""
-    assert problem.network is not None
     rows = np.sort(problem.rng.permutation(len(problem.X))[: problem.size])
     scalings = [inputs.at_strength(one) for one in problem.strengths or (None,)]
     found = [(*_best_noise(problem, scaling, rows), scaling) for scaling in scalings]
     _, noise, scaling = max(found, key=lambda one: one[0])
-    return Hyperparameters(problem.network, noise, scaling, problem.targets[0])
+    return Hyperparameters(_network_of(problem), noise, scaling, problem.targets[0])
 
 
 def _best_noise(
     problem: SelectionProblem, scaling: InputScaling, rows: Index
 ) -> tuple[float, float]:
     """The highest evidence, and its noise."""
-    assert problem.network is not None
     targets, given = problem.targets[0], problem.candidates[0].noise_var
-    K = np.tril(kernel(problem.network, scaling(problem.X[rows])))
+    network = _network_of(problem)
+    K = np.tril(kernel(network, scaling(problem.X[rows])))
     Y = targets(problem.Y[rows])
     weights = None if problem.weights is None else problem.weights[rows]
     known = None if problem.known_noise is None else problem.known_noise[rows]
     beside = scaled_known_noise(known, problem.Y[rows], targets)
+    # An average has a smaller variance than its network, and classes need no scale.
+    any_scale = problem.classes and network.base is not network
 
     def loss(log_noise: float) -> float:
         noise = row_noise(float(np.exp(log_noise)), weights, beside)
-        return -log_evidence_of(K, Y, np.broadcast_to(noise, len(rows)))
+        value, misfit = log_evidence_and_misfit(K, Y, np.broadcast_to(noise, len(rows)))
+        if any_scale:
+            value += 0.5 * (misfit - Y.size * (1 + np.log(max(misfit / Y.size, LEAST_NOISE))))
+        return -value
 
     if given is not None:
         try:

@@ -49,7 +49,12 @@ def grid_search(problem: SelectionProblem) -> Choice:
     with Progress(f"{CHOOSE} (validation grid)", len(networks), bar, expected) as tracker:
         for result in sweep.run(networks):
             assert isinstance(result.architecture, Architecture)
-            at = Setting(result.architecture, result.noise_var, whitening=strength)
+            at = Setting(
+                result.architecture,
+                result.noise_var,
+                whitening=strength,
+                invariance=problem.invariance or (),
+            )
             score = result.accuracy if problem.classes else -result.mse
             scores = score, result.log_evidence + targets.log_jacobian(problem.Y[train])
             table.rows.append(SelectionRow("grid", len(train), *scores, 1, result.seconds, at))
@@ -65,7 +70,7 @@ def grid_search(problem: SelectionProblem) -> Choice:
     order_of_merit = sorted(ranked, key=lambda rank: rank[:2], reverse=True)
     settings = [rank[2] for rank in order_of_merit[: problem.networks]]
     table.chosen = settings[0]
-    found = [Hyperparameters(at.architecture, at.noise_var, inputs, targets) for at in settings]
+    found = [Hyperparameters(at.network, at.noise_var, inputs, targets) for at in settings]
     return Choice(found[0], found, table)
 
 

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from nngp._arrays import Array, Index
-from nngp.architecture import Architecture
+from nngp.architecture import Architecture, Network
+from nngp.architecture.invariances import Family
 from nngp.predictors.column_moments import moments
 from nngp.predictors.maps import ColumnMap, MapFamily
 from nngp.predictors.maps.yeo_johnson import from_logs
 from nngp.predictors.scaling import InputScaling
-from nngp.predictors.selection.problem import SelectionProblem
+from nngp.predictors.selection.problem import SelectionProblem, averaged
 from nngp.predictors.whitening import DEFAULT_STRENGTH, InputSpectrum
 
 REFERENCE = 2000  # rows on which moving columns are standardized, at most
@@ -33,11 +34,17 @@ class Setting:
     kinds: tuple[str, ...] = ()  # of the maps; the defaults if empty
     powers: Array = field(default_factory=lambda: np.empty(0))  # of Yeo-Johnson, for each input
     whitening: float | None = None  # strength; None where inputs are not whitened
+    invariance: tuple[Family, ...] = ()  # transformations that the network is averaged over
 
     @property
     def moving(self) -> Index:
         """Columns whose power is learned."""
         return np.flatnonzero([kind == YEO_JOHNSON for kind in self.kinds])
+
+    @property
+    def network(self) -> Network:
+        """The network with its invariance."""
+        return averaged(self.architecture, self.invariance)
 
 
 class Scaled(NamedTuple):

@@ -1,4 +1,5 @@
-"""Leave-one-out verdict on transforms and maps: what the evidence prefers must predict no worse.
+"""Leave-one-out verdict on transforms, maps and invariances: what the evidence prefers must predict
+no worse.
 
 Two transforms of the targets, or two sets of maps, are different models, and the evidence of the
 wrong one can be larger by much: it adds up how surprising the first points were. Left out one by
@@ -28,6 +29,7 @@ class Allowance(NamedTuple):
 
 
 AT_THE_END = Allowance(1.01, 0.25)
+OF_INVARIANCES = Allowance(1.0, 0.0)
 OF_MAPS = Allowance(1.05, 0.0)  # judged before they are climbed on more data
 OF_TRANSFORMS = Allowance(1.05, 1.0)  # judged before their maps are chosen, and again at the end
 NOISES = (1.0, 4.0, 16.0)
@@ -81,7 +83,14 @@ def _verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling
     except (NotPositiveDefiniteError, VarianceError):
         return Verdict(-np.inf, np.inf)
     assert found.left_out is not None  # asked for
-    residuals, variance = found.left_out
+    return verdict_of(found.left_out, objective, Y, targets)
+
+
+def verdict_of(
+    left_out: tuple[Array, Array], objective: Objective, Y: Array, targets: TargetScaling
+) -> Verdict:
+    """Judge residuals and variances of the objective's rows, left out one by one."""
+    residuals, variance = left_out
     predictive = _predictive(residuals, objective.Y, variance, Y, targets)
     w = np.ones(len(Y)) if objective.weights is None else objective.weights
     spread = Y.var(axis=0)

@@ -14,6 +14,8 @@ from nngp.posterior.dense_evidence import (
     DenseEvidence,
     DenseValue,
     is_supported,
+    left_out_of,
+    log_evidence_and_misfit,
     log_evidence_of,
 )
 from nngp.predictors.selection.inputs import Scaled, SearchInputs, Setting
@@ -21,6 +23,7 @@ from nngp.predictors.selection.problem import are_copies, row_noise
 from nngp.predictors.selection.space import Slopes, Space
 
 LEAST_NOISE = 1e-300  # whose logarithm is a number: the user may have set it to zero
+SCALES = (1e-3, 1e3)  # of a kernel and its noise
 
 
 class ObjectiveValue(NamedTuple):
@@ -67,12 +70,35 @@ class Objective:
 
     def score_of(self, K: Array, space: Space, at: Setting) -> tuple[float, float]:
         """The objective per target by the evidence, and the log evidence, given the kernel."""
-        noise = np.broadcast_to(self._noise(at), len(K))
-        try:
-            value = log_evidence_of(K, self.Y, noise) + self._weights_term(at)[0]
-        except NotPositiveDefiniteError:
-            return -np.inf, -np.inf
+        value = self.evidence_of(K, at.noise_var)
         return (value + space.log_prior(space.pack(at))[0]) / self.Y.size, value
+
+    def evidence_of(self, K: Array, noise_var: float) -> float:
+        """The log evidence, given the kernel; -inf if it has none."""
+        try:
+            value = log_evidence_of(K, self.Y, self._noise_of_rows(noise_var))
+        except NotPositiveDefiniteError:
+            return -np.inf
+        return value + self._weights_term(noise_var)[0]
+
+    def profiled_evidence_of(self, K: Array, noise_var: float) -> tuple[float, float]:
+        """The largest log evidence of a factor times the kernel and the noise, and that factor. It
+        is one where the noise of rows is known, which is not multiplied."""
+        try:
+            value, misfit = log_evidence_and_misfit(K, self.Y, self._noise_of_rows(noise_var))
+        except NotPositiveDefiniteError:
+            return -np.inf, 1.0
+        value += self._weights_term(noise_var)[0]
+        if np.any(self.known):
+            return value, 1.0
+        w = np.ones(len(self.Y)) if self.weights is None else self.weights
+        targets = self.Y.shape[1] * (float(w.sum()) if are_copies(w) else len(w))
+        scale = float(np.clip(misfit / targets, *SCALES))
+        return value + 0.5 * (misfit - misfit / scale - targets * np.log(scale)), scale
+
+    def left_out_of(self, K: Array, noise_var: float) -> tuple[Array, Array]:
+        """Leave-one-out residuals and variances, given the kernel."""
+        return left_out_of(K, self.Y, self._noise_of_rows(noise_var))
 
     def left_out(self, at: Setting) -> DenseValue:
         """Leave-one-out residuals and variances, of networks that `dense_evidence` supports."""
@@ -91,13 +117,16 @@ class Objective:
     def _noise(self, at: Setting) -> Array | float:
         return row_noise(at.noise_var, self.weights, self.known)
 
+    def _noise_of_rows(self, noise_var: float) -> Array:
+        return np.broadcast_to(row_noise(noise_var, self.weights, self.known), len(self.Y))
+
     def _likelihood(
         self, space: Space, theta: Array, at: Setting, gradient: bool
     ) -> tuple[float, Array, float]:
         """Return the criterion, summed over all targets, its gradient in theta, the evidence."""
         scaled = self.inputs.scaled(at, self.count)
         gradient = gradient and len(theta) > 0
-        extra, extra_slope = self._weights_term(at)
+        extra, extra_slope = self._weights_term(at.noise_var)
         if is_supported(at.architecture):
             noise = np.broadcast_to(self._noise(at), len(self.Y))
             try:
@@ -122,14 +151,14 @@ class Objective:
                 return found.value + extra, by_theta, found.log_evidence + extra
         return self._by_condition(space, theta, at, scaled, gradient)
 
-    def _weights_term(self, at: Setting) -> tuple[float, float]:
+    def _weights_term(self, noise_var: float) -> tuple[float, float]:
         """What weights add to the evidence (log N(y; f, s²)^w is not a normalized density), and its
         derivative in the noise."""
         counted = self.weights is not None and are_copies(self.weights)
         if self.weights is None or not counted or self.criterion != "evidence":
             return 0.0, 0.0
         w, outputs = self.weights, self.Y.shape[1]
-        total = np.maximum(at.noise_var + self.known, LEAST_NOISE)
+        total = np.maximum(noise_var + self.known, LEAST_NOISE)
         value = 0.5 * float(((1 - w) * np.log(2 * np.pi * total) - np.log(w)).sum())
         return outputs * value, outputs * 0.5 * float(((1 - w) / total).sum())
 
@@ -153,7 +182,7 @@ class Objective:
         """The same by the general posterior, for other networks."""
         noise, infinite = self._noise(at), space.candidate.is_infinite
         options = {"per_layer": not infinite, "per_input": space.groups is not None}
-        extra, extra_slope = self._weights_term(at)
+        extra, extra_slope = self._weights_term(at.noise_var)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             posterior = condition(

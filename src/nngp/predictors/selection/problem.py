@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from nngp._arrays import Array, Mask
 from nngp._progress import Callback
-from nngp.architecture import Activation, Architecture, Network
+from nngp.architecture import Activation, Architecture, Invariant, Network
+from nngp.architecture.invariances import Family
 from nngp.linsolve import Engine
 from nngp.predictors.scaling import InputScaling
 from nngp.predictors.targets import TargetScaling
@@ -90,6 +91,8 @@ class SearchSettings:
     network: Network | None = None  # given by the user: nothing but the noise is chosen
     whitening: float | None = None  # strength, with that scaling; None: it is chosen
     columns: int = 1  # inputs
+    invariance: tuple[Family, ...] | None = ()  # of the network; None: it is chosen
+    image_shape: tuple[int, ...] | None = None  # of a row, where an invariance is chosen
 
     @property
     def strengths(self) -> tuple[float, ...]:
@@ -114,6 +117,11 @@ class SelectionProblem(SearchSettings):
     mappable: Mask | None = None  # inputs that may get a map; all if None
     weights: Array | None = None  # of rows: a weight of 2 is the row twice
     known_noise: Array | None = None  # variance of each row's noise beside the learned one, raw
+
+
+def averaged(network: Network, families: tuple[Family, ...]) -> Network:
+    """The network, averaged over the transformations of these families if there are any."""
+    return Invariant(network, families) if families else network
 
 
 def are_copies(weights: Array) -> bool:

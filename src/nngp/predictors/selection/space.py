@@ -21,6 +21,7 @@ from nngp.predictors.selection.inputs import Setting
 from nngp.predictors.selection.problem import STARTS, Candidate
 
 NOISE_BOUNDS = (1e-8, 4.0)
+SPREAD = 3.0  # of the priors of the logarithms of variances
 POWER_SPREAD = 1.0  # of the prior of a power, about one
 
 
@@ -62,9 +63,9 @@ class Space:
         least = max(NOISE_BOUNDS[0], self.noise_floor)
         noise = least, max(NOISE_BOUNDS[1], 2 * least)
         variances = [
-            Block("weight_var", layers, (1e-3, 1e3), start.weight_var, 3.0),
-            Block("bias_var", layers, (1e-5, 1e2), start.bias_var, 3.0),
-            Block("noise_var", 1, noise, start.noise_var, 3.0),
+            Block("weight_var", layers, (1e-3, 1e3), start.weight_var, SPREAD),
+            Block("bias_var", layers, (1e-5, 1e2), start.bias_var, SPREAD),
+            Block("noise_var", 1, noise, start.noise_var, SPREAD),
         ]
         free = [block for block in variances if getattr(self.candidate, block.name) is None]
         if self.groups is not None:
@@ -179,3 +180,8 @@ class Space:
 
     def _by_layer(self, values: Array) -> float | tuple[float, ...]:
         return float(values[0]) if self.candidate.is_infinite else tuple(values.tolist())
+
+
+def log_prior_of_noise(noise_var: float) -> float:
+    """Logarithm of the prior density of the noise variance, without its constant."""
+    return -0.5 * float(np.log(noise_var / STARTS[0].noise_var) / SPREAD) ** 2

@@ -7,7 +7,8 @@
 4. `maps`: the maps of columns, with the best of these; then the others with these maps.
 5. `more data`, `last`: the best two, then the finalists, on a larger subset; between them, where
    inputs are whitened, `whitening`: the best with every strength.
-6. `noise`: the noise variance alone, on a still larger subset.
+6. `invariance`: where rows are images and it is asked for, families of transformations.
+7. `noise`: the noise variance alone, on a still larger subset.
 """
 
 import time
@@ -21,22 +22,31 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from nngp._arrays import Array
-from nngp._progress import Progress, progress_for
+from nngp._progress import Progress, progress_for, time_in_words
 from nngp.architecture import Activation
 from nngp.errors import VarianceError
+from nngp.gram import kernel
+from nngp.posterior import forecast
 from nngp.posterior.dense_evidence import DenseEvidence, is_supported
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
 from nngp.predictors.selection.cost import (
     NOISE_STEPS,
+    PRODUCT_SECONDS,
     WHITENING_STEPS,
+    averaged_work,
+    invariance_seconds,
+    large_subset,
     most_networks,
     network_seconds,
+    noise_subset,
     scaling_seconds,
     staged_seconds,
 )
 from nngp.predictors.selection.effort import EFFORT, SearchEffort
+from nngp.predictors.selection.families import Families, name_of
 from nngp.predictors.selection.inputs import SearchInputs, Setting
+from nngp.predictors.selection.invariance_search import InvarianceSearch, Judged, rescaled
 from nngp.predictors.selection.judge import (
     OF_MAPS,
     OF_TRANSFORMS,
@@ -53,6 +63,7 @@ from nngp.predictors.selection.problem import (
     Hyperparameters,
     SelectionProblem,
     are_copies,
+    averaged,
     scaled_known_noise,
 )
 from nngp.predictors.selection.space import Space
@@ -80,6 +91,7 @@ def staged_search(problem: SelectionProblem) -> Choice:
     """Return the best hyper-parameters found, the finalists and the table of all ascents."""
     learning = scaling_seconds(problem, len(problem.X))
     seconds = learning + staged_seconds(problem, len(problem.X))
+    seconds += invariance_seconds(problem, len(problem.X))
     bar = progress_for(problem.progress, seconds)
     with Progress(CHOOSE, seconds, bar, seconds) as tracker, _dense(problem) as dense:
         order = problem.rng.permutation(len(problem.X))
@@ -122,8 +134,7 @@ class _StagedSearch:
     @property
     def _large(self) -> int:
         """Points of the last stages."""
-        n, effort, size = len(self.problem.X), self._effort, self.problem.size
-        return min(n, max(min(effort.points, size), int(effort.share * size)))
+        return large_subset(self.problem, len(self.problem.X))
 
     def run(self) -> list[Hyperparameters]:
         """Run all stages and return the finalists, best first."""
@@ -140,7 +151,9 @@ class _StagedSearch:
         found = self._finish(best, small, relevance)
         if self._targets is not default:
             found = self._confirmed(found, plain, small, relevance)
-        count = min(n, effort.noise_factor * self._large)
+        if problem.invariance != ():
+            found = self._with_invariance(found)
+        count = noise_subset(problem, found[0].setting.invariance, n)
         if found[0].candidate.noise_var is None and count > self._large:
             found = [self._refit_noise(one, Stage("noise", count, NOISE_STEPS)) for one in found]
         self.table.chosen = found[0].setting
@@ -316,6 +329,73 @@ class _StagedSearch:
         pairs = zip(others, moved, strict=True)
         return [found[0], *(one._replace(setting=at) for one, at in pairs)]
 
+    def _with_invariance(self, found: list[Climb]) -> list[Climb]:
+        """Average the finalists over the given families, or over those that suit the first."""
+        families, out = self.problem.invariance, []
+        for one in found:
+            if self.budget.is_spent or one.candidate.is_infinite:
+                setting = replace(one.setting, invariance=families or ())
+                out.append(one._replace(setting=setting))
+                continue
+            tried: dict[Families, Climb] = {(): one}
+            search = self._invariance_search(one, tried)
+            if families is None:
+                assert self.problem.image_shape is not None
+                families = search.run(self.problem.image_shape).families
+            elif families:
+                search.judged(families)
+            out.append(tried[families])
+        if families:
+            self._tell_cost(out[0].setting)
+        return out
+
+    def _invariance_search(self, one: Climb, tried: dict[Families, Climb]) -> InvarianceSearch:
+        """The search for a network; `tried` gets what is computed, at its noise and scale."""
+        stage = Stage("invariance", self._large, 1, criterion="evidence")
+        objective, clock = self._objective(stage), time.perf_counter()
+        X = self.inputs.scaled(one.setting, stage.points).X
+        given = one.candidate
+
+        def note(found: Judged) -> None:
+            nonlocal clock
+            net, now = one.setting.architecture, time.perf_counter()
+            setting = replace(
+                one.setting,
+                architecture=net if found.scale == 1.0 else rescaled(net, found.scale),
+                noise_var=max(found.noise_var, self._targets.noise_floor),
+                invariance=found.families,
+            )
+            score = found.score / objective.Y.size
+            row = Climb(score, found.log_evidence, setting, given, 1, now - clock, "")
+            clock = now
+            self._note(stage, row)
+            if found.families:
+                tried[found.families] = row
+            work = averaged_work(self.problem, found.families, stage.points)
+            self.budget.tracker.advance(PRODUCT_SECONDS * work)
+
+        return InvarianceSearch(
+            objective,
+            self.problem.Y[self.inputs.rows(stage.points)],
+            self._targets,
+            lambda families: kernel(averaged(one.setting.architecture, families), X),
+            one.setting.noise_var,
+            given.noise_var is not None,
+            given.weight_var is None and given.bias_var is None,
+            self.problem.classes,
+            note,
+            self.budget.may_spend,
+        )
+
+    def _tell_cost(self, at: Setting) -> None:
+        """Say how long the network with its invariance will take on all points."""
+        problem, tracker = self.problem, self.budget.tracker
+        if tracker.report is not None:
+            (n, d), outputs = problem.X.shape, problem.Y.shape[1]
+            expected = forecast(n, d, outputs, network=at.network, engine=problem.engine)
+            seconds = time_in_words(expected.seconds)
+            tracker.advance(0.0, f"{name_of(at.invariance)}: the fit to all points, {seconds}")
+
     def _for_more_data(self, best: list[Climb]) -> list[Climb]:
         """The best, the best of another activation, and those with other maps than theirs."""
         several = _finalists(best)[: max(2, self.problem.networks)]
@@ -357,16 +437,17 @@ class _StagedSearch:
     def _refit_noise(self, found: Climb, stage: Stage) -> Climb:
         """Find the noise variance alone: few points can be fitted more closely than many, so the
         smaller subsets underestimate it."""
-        net = found.setting.architecture
+        net, averages = found.setting.architecture, bool(found.setting.invariance)
         candidate = replace(found.candidate, weight_var=net.weight_var, bias_var=net.bias_var)
-        if not is_supported(net):
+        if not is_supported(net) and not averages:
             return (self._climb_on([found._replace(candidate=candidate)], stage) or [found])[0]
-        if self.budget.is_spent:
+        if self.budget.is_spent or (averages and net.is_infinite):
             return found
         clock, objective = time.perf_counter(), self._objective(stage)
         space = self._space(candidate, found.setting, stage)
         scores: dict[float, tuple[float, float]] = {}
-        K = self.dense.matrix(net, self.inputs.scaled(found.setting, stage.points).X)
+        X = self.inputs.scaled(found.setting, stage.points).X
+        K = kernel(found.setting.network, X) if averages else self.dense.matrix(net, X)
 
         def loss(theta: float) -> float:
             at = replace(found.setting, noise_var=float(np.exp(theta)))
@@ -445,7 +526,7 @@ class _StagedSearch:
 
     def _as_hyperparameters(self, at: Setting) -> Hyperparameters:
         inputs = self.inputs.scaling(at)
-        return Hyperparameters(at.architecture, at.noise_var, inputs, self._targets)
+        return Hyperparameters(at.network, at.noise_var, inputs, self._targets)
 
 
 def _ranked(climbs: Sequence[Climb | None]) -> list[Climb]:

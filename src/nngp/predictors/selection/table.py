@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp.predictors.selection.families import name_of
 from nngp.predictors.selection.inputs import Setting
 
 
@@ -34,9 +35,10 @@ class SelectionTable:
     def columns(self) -> dict[str, NDArray[Any]]:
         """Equally long arrays by name, as `pandas.DataFrame` takes them; none without rows."""
         records = [self._record(row) for row in self.rows]
-        if all(row.setting.whitening is None for row in self.rows):
-            for record in records:
-                del record["whitening"]
+        unused = [name for name in ("whitening", "invariance") if not _has(records, name)]
+        for record in records:
+            for name in unused:
+                del record[name]
         names = list(records[0]) if records else []
         return {name: as_column([record[name] for record in records]) for name in names}
 
@@ -57,8 +59,13 @@ class SelectionTable:
             "maps": row.maps,
             "target_transform": row.transform,
             "whitening": row.setting.whitening,
+            "invariance": name_of(row.setting.invariance),
             "chosen": row.setting is self.chosen,
         }
+
+
+def _has(records: list[dict[str, object]], name: str) -> bool:
+    return any(record[name] for record in records)
 
 
 def as_column(values: Sequence[object]) -> NDArray[Any]:
