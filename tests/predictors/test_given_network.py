@@ -1,5 +1,7 @@
 """A network that the user gave: its posterior, the noise of the highest evidence, saved models."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -15,18 +17,43 @@ NET = Chain(Dense(1.5, 0.1), Residual(Act("relu"), Dense(1.0, 0.1)), Act("erf"),
 
 
 @pytest.mark.parametrize("net", [NET, nngp.NTK(NET), nngp.Architecture(2, "erf", 1.5, 0.1)])
-def test_the_noise_has_the_highest_evidence(net):
+def test_noise_and_scale_have_the_highest_evidence(net):
+    """Of all targets over a number s and noise beside the kernel, with the Jacobian."""
     model = nngp.NNGPRegressor(network=net, target_transform="identity").fit(X, Y)
     assert model.architecture_ == net
-    scaled, targets = model.networks_[0].inputs(X), (Y - Y.mean()) / Y.std()
+    fitted = model.networks_[0]
+    scaled, spread = fitted.inputs(X), fitted.targets.spread[0]
 
-    def evidence(noise):
-        return nngp.condition(net, scaled, targets, noise_var=noise).log_evidence
+    def evidence(noise, spread):
+        targets = (Y - Y.mean()) / spread
+        found = nngp.condition(net, scaled, targets, noise_var=noise)
+        return found.log_evidence - len(Y) * np.log(spread)
 
-    best = evidence(model.noise_var_)
-    assert best >= max(map(evidence, np.geomspace(1e-6, 3.0, 60))) - 0.02
+    best = evidence(model.noise_var_, spread)
+    assert model.log_evidence_ == pytest.approx(best, rel=1e-9)
+    grid = product(np.geomspace(1e-5, 10.0, 25), np.geomspace(0.05, 20.0, 25))
+    assert best >= max(evidence(*point) for point in grid) - 0.02
+    targets = (Y - Y.mean()) / spread
     mean = nngp.condition(net, scaled, targets, noise_var=model.noise_var_).mean(scaled)
-    np.testing.assert_allclose(model.predict(X), Y.mean() + Y.std() * mean, rtol=1e-8)
+    np.testing.assert_allclose(model.predict(X), Y.mean() + spread * mean, rtol=1e-8)
+
+
+def test_a_larger_network_is_the_same_model():
+    """The last layer's variances are one number, which the scale of the outputs takes up."""
+    large = Chain(NET, Dense(100.0))
+    small, same = (nngp.NNGPRegressor(network=one).fit(X, Y) for one in (NET, large))
+    np.testing.assert_allclose(same.predict(X), small.predict(X), atol=1e-4)
+    assert same.log_evidence_ == pytest.approx(small.log_evidence_, abs=1e-3)
+    labels = (Y > 0).astype(int)
+    tables = [
+        nngp.NNGPClassifier(network=one).fit(X, labels).predict_proba(X) for one in (NET, large)
+    ]
+    np.testing.assert_allclose(*tables, atol=1e-3)
+
+
+def test_unscaled_targets_keep_the_networks_own_scale():
+    model = nngp.NNGPRegressor(network=NET, target_scaling="none", target_transform="identity")
+    assert model.fit(X, Y).networks_[0].targets.spread[0] == 1.0
 
 
 def test_given_noise_is_kept():

@@ -231,7 +231,7 @@ def _prepare(
 ) -> None:
     """Begin to compile what the factor, its solution and many predictions will need, so that it
     happens while the device computes."""
-    size, checked = edges[1], min(CHECKED_ROWS, len(matrix.diagonal))
+    size, checked = edges[1], min(CHECKED_ROWS, len(matrix.left))
     tile, weights = (size, size), (outputs, size)
     split, parts = not matrix.split.is_trivial, [(size, outputs)] * (len(edges) - 1)
     functions: list[tuple[TileFunction, list[tuple[int, ...]]]] = [

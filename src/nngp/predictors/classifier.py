@@ -44,6 +44,8 @@ from nngp.predictors.targets import TargetScaling
 from nngp.predictors.training_rows import TrainingRows, as_copies, as_weights
 from nngp.predictors.trees import MOST_INPUTS, MOST_ROWS, TreeComparison, compare_with_trees
 
+LARGEST_SPREAD = 1e6  # of one-hot targets in a file, over the scale of a network's outputs
+
 
 class NNGPClassifier(ClassifierMixin, NNGPEstimator):
     """Bayesian classification with a deep network of infinite width.
@@ -522,7 +524,7 @@ network_weights_, selection_, report_, columns_
 def _check_one_hot(file: ModelFile, network: FittedNetwork, labels: Labels) -> None:
     """Raise ModelFileError unless a network's targets are those of the labels."""
     scaling = network.targets
-    if scaling.center.any() or np.ptp(scaling.spread) or scaling.spread[0] > 1:
+    if scaling.center.any() or np.ptp(scaling.spread) or scaling.spread[0] > LARGEST_SPREAD:
         raise file.damaged("its targets are not scaled as those of classes")
     if not np.array_equal(scaling(labels.one_hot()), network.posterior._targets):
         raise file.damaged("its targets are not those of classes")

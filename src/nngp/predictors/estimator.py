@@ -173,6 +173,7 @@ class NNGPEstimator(NNGPParameters):
             networks=int(self.networks),
             classes=classes,
             network=self.network,
+            scale_is_free=classes or self.target_scaling != "none",
             whitening=None if isinstance(self.whitening, str) else float(self.whitening),
             columns=shape[1],
             invariance=None if is_auto(self.invariance) else self._families(shape[1]),

@@ -116,6 +116,11 @@ class TargetScaling:
             )
         return replace(self, positive=False)
 
+    def shrunk(self, factor: float) -> "TargetScaling":
+        """The scaling that gives targets divided by a number as well."""
+        floor = self.noise_floor / factor**2
+        return replace(self, spread=self.spread * factor, noise_floor=floor)
+
     def without_floor(self) -> "TargetScaling":
         """The same scaling for targets that were not rounded after all."""
         return replace(self, noise_floor=0.0)

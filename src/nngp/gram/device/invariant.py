@@ -149,6 +149,9 @@ class DeviceInvariantMatrix:
             _orbit_block.prepare(
                 None, x, y, *self._rest(rows, columns, pair), careful=self._curve.careful
             )
+            own = shift_on_device(np.zeros(0) if self._symmetric else 0.0, count_of(rows))
+            block = shaped(count_of(rows), count_of(columns))
+            _with_diagonal.prepare(block, own, origin_of(rows, columns, self._shape))
 
     def _rest(self, rows: slice, columns: slice, pair: FunctionPair) -> tuple[Any, ...]:
         """The arguments of the program for a block, beside its inputs."""

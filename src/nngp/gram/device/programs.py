@@ -30,7 +30,7 @@ from jax.experimental import serialize_executable
 from nngp._arrays import DeviceArray
 from nngp.gram.device.program_store import VARIABLE, ProgramStore, store_folder
 
-THREADS = 16
+THREADS = 4  # XLA times kernels while it compiles, and many that are timed at once spoil each other
 Options = dict[str, bool | int | str]
 OPTIONS: dict[str, Options] = {}  # of XLA by platform, beside its own defaults
 
@@ -176,7 +176,12 @@ def _here(function: Callable[..., None], *args: Any) -> None:
     function(*args)
 
 
-_threads = threading.BoundedSemaphore(min(THREADS, os.cpu_count() or 1))
+def _thread_count() -> int:
+    asked = os.environ.get("NNGP_COMPILE_THREADS", "")
+    return int(asked) if asked.isdigit() and int(asked) > 0 else min(THREADS, os.cpu_count() or 1)
+
+
+_threads = threading.BoundedSemaphore(_thread_count())
 
 
 def _beside(function: Callable[..., None], *args: Any) -> None:
@@ -259,11 +264,21 @@ def _name(lowered: Any, device: Any, options: Options | None) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-@cache
 def _versions() -> tuple[str, ...]:
-    """Those of JAX, and of its parts for each kind of device."""
-    found = ((one.name, one.version) for one in metadata.distributions())
-    return tuple(sorted(f"{name} {version}" for name, version in found if name.startswith("jax")))
+    """Those of JAX and of the libraries that its programs call; looked up once, which takes a
+    while."""
+    with _version_lock:
+        return _installed()
+
+
+_version_lock = threading.Lock()
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    # A broken installation has no name.
+    found = ((one.name or "", one.version) for one in metadata.distributions())
+    return tuple(sorted(f"{name} {v}" for name, v in found if name.startswith(("jax", "nvidia"))))
 
 
 def shaped(*shape: int, dtype: Any = np.float64) -> jax.ShapeDtypeStruct:

@@ -104,8 +104,8 @@ def _against_gpu(n: int, d: int | None) -> str | None:
 
 def first_call_seconds() -> float:
     """What the first call on a GPU takes beside its work; nothing once there was one."""
-    made = sys.modules.get("nngp.gram.device.programs")
-    if made is not None and made.made:
+    programs = sys.modules.get("nngp.gram.device.programs")
+    if getattr(programs, "made", None):  # another thread may be importing it
         return 0.0
     folder = store_folder()
     kept = folder is not None and any(folder.glob("*.program"))

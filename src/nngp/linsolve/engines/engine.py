@@ -186,7 +186,7 @@ class Engine(ABC):
     def edges(self, matrix: KernelMatrix, start: int = 0) -> Edges:
         """Where the tiles of a factor begin, from `start` on. Where each new size is compiled
         anew, the last one reaches beyond the matrix and is filled up with rows of the identity."""
-        n = len(matrix.diagonal)
+        n = len(matrix.left)
         return cut(n, self.tile_size(n), start)
 
     def filled(self, n: int) -> int:

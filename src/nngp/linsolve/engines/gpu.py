@@ -21,6 +21,7 @@ from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile, shift_of
 from nngp.gram.device.arrays import put_as
 from nngp.gram.device.backend import DeviceBackend
+from nngp.gram.device.invariant import DeviceInvariantMatrix
 from nngp.gram.device.matrix import DeviceMatrix
 from nngp.gram.device.programs import DeviceProgram, donating, program, shaped
 from nngp.linsolve.engines.engine import (
@@ -121,7 +122,7 @@ class GpuEngine(Engine):
         return next((size for size in TILES if n <= size), SMALL_TILE)
 
     def edges(self, matrix: KernelMatrix, start: int = 0) -> Edges:
-        n = len(matrix.diagonal)
+        n = len(matrix.left)
         if not getattr(matrix, "can_fill", False):
             return super().edges(matrix, start)
         return cut(self.filled(n - start, n) + start, self.tile_size(n), start)
@@ -157,7 +158,7 @@ class GpuEngine(Engine):
         return True
 
     def _prepare_block(self, matrix: KernelMatrix, rows: int, columns: int, shift: Shift) -> None:
-        if isinstance(matrix, DeviceMatrix):
+        if isinstance(matrix, DeviceMatrix | DeviceInvariantMatrix):
             some = slice(0, rows)
             matrix.prepare(some, slice(0, columns), shift_of(shift, some))
 

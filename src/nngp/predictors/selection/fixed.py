@@ -1,4 +1,7 @@
-"""A network that the user gave: only noise and whitening are left to choose, by evidence."""
+"""A network that the user gave: noise, a scale of the outputs and whitening are left to choose, by
+evidence."""
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -24,12 +27,14 @@ from nngp.predictors.selection.problem import (
 from nngp.predictors.selection.space import NOISE_BOUNDS
 from nngp.predictors.selection.table import SelectionTable
 
+FREE_NOISE = (1e-6, 1e3)  # over the mean variance of a kernel whose scale is free
 STEPS = 30  # evaluations of the evidence
 SECONDS = 5e-9  # for each entry of K of the points used, once and for each evaluation
 
 
 def fixed_network(problem: SelectionProblem) -> Choice:
-    """The network as it is, with the noise of the highest evidence on at most `size` points."""
+    """The network as it is, with noise and scale of the highest evidence on at most `size`
+    points."""
     network = _network_of(problem)
     inputs, targets = SearchInputs(problem, np.arange(len(problem.X))), problem.targets[0]
     noise = problem.candidates[0].noise_var
@@ -49,44 +54,63 @@ def _network_of(problem: SelectionProblem) -> Network:
 
 
 def _most_evident(problem: SelectionProblem, inputs: SearchInputs) -> Hyperparameters:
-    """The noise, and the strength of whitening, of the highest evidence."""
+    """Noise, scale of the outputs and strength of whitening of the highest evidence."""
     rows = np.sort(problem.rng.permutation(len(problem.X))[: problem.size])
     scalings = [inputs.at_strength(one) for one in problem.strengths or (None,)]
-    found = [(*_best_noise(problem, scaling, rows), scaling) for scaling in scalings]
-    _, noise, scaling = max(found, key=lambda one: one[0])
-    return Hyperparameters(_network_of(problem), noise, scaling, problem.targets[0])
+    best, scaling = max(
+        ((_best_noise(problem, one, rows), one) for one in scalings),
+        key=lambda found: found[0].log_evidence,
+    )
+    targets = problem.targets[0].shrunk(np.sqrt(best.scale))
+    return Hyperparameters(_network_of(problem), best.noise_var, scaling, targets)
 
 
-def _best_noise(
-    problem: SelectionProblem, scaling: InputScaling, rows: Index
-) -> tuple[float, float]:
-    """The highest evidence, and its noise."""
+class _Fitted(NamedTuple):
+    """Noise beside a kernel, and the factor by which targets have a larger variance than it."""
+
+    log_evidence: float
+    noise_var: float
+    scale: float
+
+
+def _best_noise(problem: SelectionProblem, scaling: InputScaling, rows: Index) -> _Fitted:
+    """The noise of the highest evidence, with its scale. What was given keeps the scale at one:
+    noise in units of the targets, of all rows or known for each."""
     targets, given = problem.targets[0], problem.candidates[0].noise_var
-    network = _network_of(problem)
-    K = np.tril(kernel(network, scaling(problem.X[rows])))
+    K = np.tril(kernel(_network_of(problem), scaling(problem.X[rows])))
     Y = targets(problem.Y[rows])
     weights = None if problem.weights is None else problem.weights[rows]
     known = None if problem.known_noise is None else problem.known_noise[rows]
     beside = scaled_known_noise(known, problem.Y[rows], targets)
-    # An average has a smaller variance than its network, and classes need no scale.
-    any_scale = problem.classes and network.base is not network
+    is_free = given is None and known is None and problem.scale_is_free
 
-    def loss(log_noise: float) -> float:
-        noise = row_noise(float(np.exp(log_noise)), weights, beside)
-        value, misfit = log_evidence_and_misfit(K, Y, np.broadcast_to(noise, len(rows)))
-        if any_scale:
-            value += 0.5 * (misfit - Y.size * (1 + np.log(max(misfit / Y.size, LEAST_NOISE))))
-        return -value
+    def fitted(log_noise: float) -> _Fitted:
+        noise_var = float(np.exp(log_noise))
+        noise = np.broadcast_to(row_noise(noise_var, weights, beside), len(rows))
+        value, misfit = log_evidence_and_misfit(K, Y, noise)
+        if not is_free:
+            return _Fitted(value, noise_var, 1.0)
+        # Of targets over the root of s: the misfit over s, and the logarithm of the Jacobian.
+        scale = max(misfit / Y.size, targets.noise_floor / noise_var, LEAST_NOISE)
+        moved = 0.5 * (misfit - misfit / scale - Y.size * np.log(scale))
+        return _Fitted(value + moved, noise_var, scale)
 
     if given is not None:
         try:
-            return -loss(np.log(max(given, LEAST_NOISE))), given
+            return fitted(np.log(max(given, LEAST_NOISE)))._replace(noise_var=given)
         except NotPositiveDefiniteError:  # the final fit raises such a noise
-            return -np.inf, given
-    low = np.log(max(NOISE_BOUNDS[0], targets.noise_floor))
-    ends = low, max(np.log(NOISE_BOUNDS[1]), low + 1.0)
-    found = minimize_scalar(loss, bounds=ends, method="bounded", options={"maxiter": STEPS})
-    return -float(found.fun), float(np.exp(found.x))
+            return _Fitted(-np.inf, given, 1.0)
+    low, high = max(NOISE_BOUNDS[0], targets.noise_floor), NOISE_BOUNDS[1]
+    if is_free:  # then noise is relative to the kernel, and the scale respects the floor
+        low, high = np.array(FREE_NOISE) * np.diagonal(K).mean()
+    ends = np.log(low), max(np.log(high), np.log(low) + 1.0)
+    found = minimize_scalar(
+        lambda x: -fitted(x).log_evidence,
+        bounds=ends,
+        method="bounded",
+        options={"maxiter": STEPS},
+    )
+    return fitted(float(found.x))
 
 
 def fixed_seconds(n: int, size: int) -> float:

@@ -88,7 +88,8 @@ class SearchSettings:
     effort: str = "normal"
     networks: int = 1  # finalists wanted
     classes: bool = False  # whether the targets are one-hot classes
-    network: Network | None = None  # given by the user: nothing but the noise is chosen
+    network: Network | None = None  # given by the user
+    scale_is_free: bool = True  # whether the outputs of a given network may get a scale
     whitening: float | None = None  # strength, with that scaling; None: it is chosen
     columns: int = 1  # inputs
     invariance: tuple[Family, ...] | None = ()  # of the network; None: it is chosen
