@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+CACHE = "NNGP_CACHE"
+
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -23,6 +25,15 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def cache_folder() -> Path:
+    """The folder for downloads and the like, which may not exist: NNGP_CACHE, or nngp in the user's
+    cache."""
+    own = os.environ.get(CACHE)
+    if own:
+        return Path(own).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "nngp"
 
 
 def usable_folder(path: str | os.PathLike[str], option: str) -> Path:

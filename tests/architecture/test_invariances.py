@@ -182,6 +182,12 @@ def test_it_prints():
     assert repr(nngp.Invariant(NET, images.flips())).startswith("Invariant(Architecture(")
 
 
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_a_family_prints_as_the_call_that_makes_it(family):
+    names = {"images": images, "symmetries": symmetries, "inf": math.inf}
+    assert eval(repr(family), names) == family
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [

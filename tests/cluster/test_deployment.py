@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -119,6 +120,31 @@ def test_the_commands(head, shared, run, tmp_path, monkeypatch):
     ours, theirs = (pl.read_csv(f"{name}.csv").to_numpy() for name in ("predictions", "here"))
     np.testing.assert_allclose(ours, theirs, rtol=1e-8)
     assert run(f"evaluate model.nngp train.csv --cluster {head} --json")[0] == 0
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_stops_answering(shared, tmp_path, monkeypatch):
+    """It is stopped, as if its machine were overloaded: connections stay, and nobody answers."""
+    from nngp.linsolve.engines.dask import client as cluster_client
+
+    monkeypatch.setattr(cluster_client, "ANSWER", 0.5)
+    file, more = tmp_path / "scheduler.json", "--host 127.0.0.1 --no-dashboard"
+    with ExitStack() as stack:
+        line = f"dask scheduler --port 0 {more} --scheduler-file {file}"
+        scheduler = stack.enter_context(program(line))
+        address = json.loads(appeared(file, scheduler))["address"]
+        stack.enter_context(program(f"dask worker {address} --nthreads 1 {more}"))
+        engine = stack.enter_context(nngp.DaskEngine(address, 50, patience=1.0))
+        engine.client.wait_for_workers(1, timeout=60)
+        stack.callback(os.kill, scheduler.pid, signal.SIGCONT)
+
+        def stop(step):
+            if engine.listener.done:
+                os.kill(scheduler.pid, signal.SIGSTOP)
+
+        X, y, _ = shared
+        with pytest.raises(nngp.ClusterError, match="its scheduler has not answered"):
+            nngp.condition(nngp.Architecture(2), X, y, engine=engine, progress=stop)
 
 
 @pytest.mark.slow

@@ -33,6 +33,15 @@ def test_conjugate_gradients_agree_with_the_factor(client, small, answer, how):
     assert len(engine.listener.pids) == 2
 
 
+def test_single_precision_shares_the_connection(client):
+    """A connection of its own would be one that nobody ends."""
+    with nngp.DaskEngine(client.cluster) as engine:
+        single = engine.single()
+        assert (single.dtype, engine.dtype) == (np.float32, np.float64)
+        assert single.client is engine.client
+    assert single.client.status == "closed"
+
+
 class InTheMiddle(Killer):
     """Kills once the iteration has begun."""
 

@@ -2,6 +2,7 @@
 
 import re
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -112,22 +113,48 @@ class Alone:
     """A client whose workers are gone."""
 
     status = "running"
+    scheduler = SimpleNamespace(identity=None)
 
-    def scheduler_info(self, n_workers):
+    def sync(self, function, callback_timeout, **arguments):
         return {"workers": {}}
 
 
-class Reconnecting:
-    """A client whose scheduler is gone, which it has not given up yet: it remembers."""
+class Silent(Alone):
+    """A client whose scheduler does not answer: it is busy, stopped, or behind a broken cable."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def sync(self, function, callback_timeout, **arguments):
+        assert 0 < callback_timeout < 60
+        raise self.error
+
+    def scheduler_info(self, **_):
+        return {"workers": {"tcp://127.0.0.1:1": {}}}  # what it heard last
+
+
+class Reconnecting(Silent):
+    """A client whose scheduler is gone, which it has not given up yet."""
 
     status = "connecting"
 
-    def scheduler_info(self, n_workers):
-        return {"workers": {"tcp://127.0.0.1:1": {}}}
+
+class Closing(Silent):
+    """A client that another thread closes while the scheduler is asked."""
+
+    def sync(self, function, callback_timeout, **arguments):
+        self.status = "closed"
+        raise self.error
 
 
-def test_while_a_client_reconnects_there_are_no_workers():
-    assert known_workers(Reconnecting()) == {}
+def test_a_scheduler_that_does_not_answer_has_no_workers():
+    for error in (OSError(), TimeoutError()):
+        assert known_workers(Silent(error)) == {}
+        with pytest.raises(nngp.ClusterError, match="its scheduler has not answered; see that"):
+            result(Silent(error), Lost(), patience=0.01)
+    assert known_workers(Reconnecting(None)) == {}
+    with pytest.raises(nngp.ClusterError, match="is closed; make a new"):
+        known_workers(Closing(RuntimeError("the loop is not running")))
 
 
 class Lost:
@@ -164,7 +191,7 @@ class Slow(Lost):
 
     status = "error"
 
-    def exception(self):
+    def exception(self, timeout):
         return TimeoutError(110, "the network drive is gone")
 
 

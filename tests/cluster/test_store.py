@@ -34,8 +34,10 @@ import nngp
 from clusters import processes
 
 def slow(step):  # once there is something to lose it waits to be killed
-    there = sum(1 for _ in Path(sys.argv[3]).rglob("*.npz"))
-    time.sleep(600 if there > 60 else 0.03)
+    time.sleep(0.03)
+    if sum(1 for _ in Path(sys.argv[3]).rglob("*.npz")) > 60:
+        time.sleep(600)
+        sys.exit("nobody killed it")  # the test itself was ended, and this would outlive it
 
 if __name__ == "__main__":
     X, Y = np.load(sys.argv[1]), np.load(sys.argv[2])

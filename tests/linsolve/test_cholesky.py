@@ -102,7 +102,7 @@ def test_stacked_solves_on_a_device(monkeypatch):
     jax = pytest.importorskip("jax")
     from nngp.linsolve.engines import gpu
 
-    monkeypatch.setattr(gpu, "STACK", 14)
+    monkeypatch.setattr(gpu, "STACKS", (2, 1))
     K = matrix(60)
     with gpu.GpuEngine(jax.devices()[0], tile=7).run() as run:
         L = dense(factor_of(run, K, cut(60, 7)))

@@ -14,8 +14,11 @@ from nngp.runs import RunStore
 WORKER = """
 import sys, time
 from nngp.runs import RunStore
-path, log, pause = sys.argv[1], sys.argv[2], float(sys.argv[3])
+from pathlib import Path
+path, log, pause, together = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
 with RunStore(path) as store, open(log, "a") as file:
+    while len(list(Path(log).parent.glob("*.log"))) < together:  # else the first may do it all
+        time.sleep(0.001)
     while run := store.claim():
         file.write(run.key + "\\n"); file.flush()
         time.sleep(pause)
@@ -55,7 +58,8 @@ def finish_all(workers):
 def test_processes_share_the_work(tmp_path, processes):
     with RunStore(tmp_path / "runs.db") as store:
         keys = store.declare("e", [{"i": i} for i in range(60)])
-        workers = [start(WORKER, store.path, tmp_path / f"{n}.log", 0.01) for n in range(processes)]
+        logs = [tmp_path / f"{n}.log" for n in range(processes)]
+        workers = [start(WORKER, store.path, log, 0.01, processes) for log in logs]
         finish_all(workers)
         assert sorted(work_logged(tmp_path)) == sorted(keys)
         runs = store.runs()
@@ -68,9 +72,10 @@ def test_kill_loses_only_the_runs_in_progress(tmp_path):
     path = tmp_path / "runs.db"
     with RunStore(path) as store:
         store.declare("e", [{"i": i} for i in range(40)])
-    workers = [start(WORKER, path, tmp_path / f"{n}.log", 0.03) for n in range(2)]
+    workers = [start(WORKER, path, tmp_path / f"{n}.log", 0.03, 2) for n in range(2)]
     with RunStore(path) as store:
         while store.counts()["done"] < 10:
+            assert [worker.poll() for worker in workers] == [None, None]
             time.sleep(0.01)
     for worker in workers:
         worker.send_signal(signal.SIGKILL)
@@ -81,7 +86,7 @@ def test_kill_loses_only_the_runs_in_progress(tmp_path):
         assert store.counts()["running"] <= 2
         begun = work_logged(tmp_path)
         assert len(set(begun)) - len(before) <= 2
-    finish_all([start(WORKER, path, tmp_path / "again.log", 0.0)])
+    finish_all([start(WORKER, path, tmp_path / "again.log", 0.0, 1)])
     with RunStore(path) as store:
         runs = store.runs()
         assert [run.result for run in runs] == [{"twice": 2 * i} for i in range(40)]

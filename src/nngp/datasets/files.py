@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from nngp._npy import names_in, read_member
 
 AnyPath = str | os.PathLike[str]
-DATA, CACHE = "NNGP_DATA", "NNGP_CACHE"
+DATA = "NNGP_DATA"
 DAMAGE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, tarfile.TarError)
 
 
@@ -42,14 +42,6 @@ def data_folder(data: AnyPath | None = None) -> Path | None:
             "permissions, or use a copy"
         )
     return folder
-
-
-def cache_folder() -> Path:
-    """The folder for downloads, which may not exist: NNGP_CACHE, or nngp in the user's cache."""
-    own = os.environ.get(CACHE)
-    if own:
-        return Path(own).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "nngp"
 
 
 @contextmanager

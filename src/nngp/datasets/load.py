@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._files import cache_folder
 from nngp._progress import Callback
 from nngp.datasets.catalogue import IMAGE_SETS, SKLEARN_DIGITS, ImageSet
 from nngp.datasets.download import fetch
-from nngp.datasets.files import DATA, AnyPath, cache_folder, data_folder
+from nngp.datasets.files import DATA, AnyPath, data_folder
 from nngp.datasets.folder import ImageFiles, find
 from nngp.datasets.readers import Parts
 from nngp.datasets.tables import COLLECTIONS, Table, collection_of, read_table

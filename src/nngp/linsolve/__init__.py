@@ -36,7 +36,7 @@ from nngp.linsolve.cholesky.factor import (
 )
 from nngp.linsolve.cholesky.forecast import Forecast, forecast_factor
 from nngp.linsolve.cholesky.ladder import LIMIT, climb, next_noise
-from nngp.linsolve.engines.choose import choose_engine
+from nngp.linsolve.engines.choose import choose_engine, pick_engine, start_early
 from nngp.linsolve.engines.cpu import CpuEngine
 from nngp.linsolve.engines.engine import Engine, EngineRun
 
@@ -64,6 +64,8 @@ __all__ = [
     "inverse_rows",
     "merge_last",
     "next_noise",
+    "pick_engine",
     "plan_cg",
     "progress_for",
+    "start_early",
 ]

@@ -136,6 +136,10 @@ class CGSolution(Solution):
         return {**self.__dict__, "_iteration": None}  # it is made again when it is needed
 
     @property
+    def n(self) -> int:
+        return self.edges[-1]
+
+    @property
     def slices(self) -> list[slice]:
         return spans(self.edges)
 

@@ -30,13 +30,14 @@ from nngp.linsolve import (
     merge_last,
     next_noise,
 )
-from nngp.linsolve.engines.engine import FactorMemory, TileFunction
-from nngp.linsolve.tiling import Edges, cut, flops, spans
+from nngp.linsolve.engines.engine import FactorMemory, TileFunction, Upcoming, compiled
+from nngp.linsolve.tiling import Edges, flops, spans
 from nngp.posterior.constant import Constant, log_evidence
 from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
 from nngp.posterior.resources import Resources
 from nngp.posterior.solution import (
+    CHECKED_ROWS,
     Advance,
     Explained,
     Factored,
@@ -45,6 +46,8 @@ from nngp.posterior.solution import (
     mean_from,
     residual,
     tiles_on_host,
+    times_transposed,
+    total,
 )
 from nngp.posterior.targets import middle_of, with_ones
 
@@ -63,6 +66,10 @@ class CholeskySolution(Factored):
     seconds: dict[str, float]
 
     solver = "cholesky"
+
+    @property
+    def n(self) -> int:
+        return self.factor.n
 
     @property
     def slices(self) -> list[slice]:
@@ -106,7 +113,7 @@ class CholeskySolution(Factored):
             done = [run.wait(tile) for tile in tiles]
             known = None
             if self.constant is not None:
-                known = _sum_over_tiles(run, _times_vector, done, self.constant.z)
+                known = _sum_over_tiles(run, times_vector, done, self.constant.z)
             yield Explained(run.fetch(mean), _sum_over_tiles(run, row_squares, done), known)
 
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
@@ -134,7 +141,7 @@ class CholeskySolution(Factored):
     def _deviation(self, run: EngineRun, solved: Sequence[Tile]) -> Array:
         """The deviation that the constant leaves at each test point: √κ (1 - mᵀb)."""
         assert self.constant is not None
-        known = _sum_over_tiles(run, _times_vector, solved, self.constant.z)
+        known = _sum_over_tiles(run, times_vector, solved, self.constant.z)
         return np.sqrt(self.constant.variance) * (1.0 - known)
 
     def joint_bytes(self, m: int) -> float:
@@ -154,7 +161,7 @@ class CholeskySolution(Factored):
     def header(self, *, factor: bool) -> dict[str, Any]:
         return {
             "solver": self.solver,
-            "edges": list(self.factor.edges),
+            "edges": list(self.factor.own_edges),
             "log_det": self.factor.log_det,
             "log_evidence": self.log_evidence,
             "factor": factor,
@@ -164,14 +171,15 @@ class CholeskySolution(Factored):
         """None without the factor: with it, everything else is computed again."""
         if not factor:
             return
-        yield "alpha", tiles_on_host(run, self.alpha)
+        yield "alpha", tiles_on_host(run, self.alpha)[:, : self.n]
         if self.constant is not None:
-            yield "constant/z", tiles_on_host(run, self.constant.z)
-            yield "constant/alpha", tiles_on_host(run, self.constant.alpha)
+            yield "constant/z", tiles_on_host(run, self.constant.z)[:, : self.n]
+            yield "constant/alpha", tiles_on_host(run, self.constant.alpha)[:, : self.n]
             yield "constant/sums", self.constant.sums
+        sizes = np.diff(self.factor.own_edges)
         for i, row in enumerate(self.factor.rows):
             for j, tile in enumerate(row):
-                yield f"factor/{i}/{j}", run.fetch(tile)
+                yield f"factor/{i}/{j}", run.fetch(tile)[: sizes[i], : sizes[j]]
 
 
 def solve_by_cholesky(
@@ -192,6 +200,9 @@ def solve_by_cholesky(
     middle = middle_of(Y)
     targets = with_ones(Y, middle, matrix.split)
     noise.check(matrix.split)
+    filled = edges[-1] - len(Y)
+    targets = np.pad(targets, ((0, filled), (0, 0)))
+    _prepare(engine, matrix, edges, Y.shape[1], targets.shape[1], noise.shift(matrix.split))
 
     def attempt(level: float) -> tuple[Factor, list[Tile]]:
         progress.begin(f"noise {level:.0e}")
@@ -200,7 +211,7 @@ def solve_by_cholesky(
             first = partial(_kernel_tile, matrix, spans(edges), shift, memory)
             border = partial(_target_tile, run, spans(edges), targets)
             rows, log_det, z = factorise(run, first, edges, progress, border=border)
-        return Factor(edges, rows, shift, log_det), z
+        return Factor(edges, rows, shift, log_det, filled), z
 
     start = time.perf_counter()
     try:
@@ -215,15 +226,36 @@ def solve_by_cholesky(
         return _finish(run, factor, matrix.split, used, z, middle, failed, seconds)
 
 
+def _prepare(
+    engine: Engine, matrix: KernelMatrix, edges: Edges, outputs: int, rows: int, shift: Shift
+) -> None:
+    """Begin to compile what the factor, its solution and many predictions will need, so that it
+    happens while the device computes."""
+    size, checked = edges[1], min(CHECKED_ROWS, len(matrix.diagonal))
+    tile, weights = (size, size), (outputs, size)
+    split, parts = not matrix.split.is_trivial, [(size, outputs)] * (len(edges) - 1)
+    functions: list[tuple[TileFunction, list[tuple[int, ...]]]] = [
+        (sum_of_squares, [weights]),
+        (times_transposed, [(checked, size), weights]),
+        (times_transposed, [tile, weights]),
+        (total, [(outputs,) if split else (), *parts]),
+        (row_squares, [tile]),
+    ]
+    if split:
+        functions.append((times_vector, [tile, (1, size)]))
+    engine.prepare(matrix, Upcoming(edges, rows, shift, [(checked, size)], functions))
+
+
 def _extended_or_anew(
     known: CholeskySolution, matrix: KernelMatrix, Y: Array, noise: Noise, resources: Resources
 ) -> CholeskySolution:
     engine, old, failed = resources.engine, known.factor, known.failed_attempts
-    tile = engine.tile_size(len(Y))
     if matrix.split == known.split:
-        edges = (*old.edges[:-1], *cut(len(Y), tile, old.n))
+        # A last tile that was filled up has no place in the middle: it is computed anew.
+        whole = len(old.rows) - (old.filled > 0)
+        edges = (*old.edges[:whole], *engine.edges(matrix, old.own_edges[whole]))
         try:
-            with resources.track("update", flops(edges, len(old.rows))) as progress:
+            with resources.track("update", flops(edges, whole)) as progress:
                 return _extend(engine, matrix, edges, Y, known, noise, progress)
         except NotPositiveDefiniteError as error:
             level = next_noise(noise.level)
@@ -231,7 +263,7 @@ def _extended_or_anew(
                 error.args = (no_factor(engine, matrix, noise.least),)
                 raise
             noise, failed = noise.raised_to(level), failed + 1
-    edges = cut(len(Y), tile)
+    edges = engine.edges(matrix)
     resources.check(4.0 * len(Y) ** 2, known.bytes, "factoring anew")
     with resources.track("factor", flops(edges)) as progress:
         found = solve_by_cholesky(engine, matrix, edges, Y, noise, progress)
@@ -251,10 +283,11 @@ def _extend(
     shift, middle, start = noise.shift(known.split), middle_of(Y), time.perf_counter()
     with engine.run() as run:
         first = partial(_kernel_tile, matrix, spans(edges), shift, engine.factor_memory())
-        rows, log_det, _ = factorise(run, first, edges, progress, known.factor.rows)
-        factor = Factor(edges, rows, shift, log_det)
+        kept = known.factor.rows[: -1 if known.factor.filled else None]
+        rows, log_det, _ = factorise(run, first, edges, progress, kept)
+        factor = Factor(edges, rows, shift, log_det, edges[-1] - len(Y))
         factor = merge_last(run, factor, engine.tile_size(factor.n))
-        targets = with_ones(Y, middle, known.split)
+        targets = np.pad(with_ones(Y, middle, known.split), ((0, factor.filled), (0, 0)))
         border = partial(_target_tile, run, factor.slices, targets)
         z = [run.wait(tile) for tile in forward(run, factor, [border])[0]]
         seconds = {"factor": time.perf_counter() - start}
@@ -278,7 +311,7 @@ def _finish(
     constant = None
     if not split.is_trivial:
         z, alpha, constant = _keep_constant_apart(run, factor, split, z, alpha, middle)
-    squares = [run.apply(_sum_of_squares, tile) for tile in z]
+    squares = [run.apply(sum_of_squares, tile) for tile in z]
     fit = sum(float(run.fetch(part)) for part in squares)
     evidence = log_evidence(split, constant, fit, factor.log_det, factor.n, len(middle))
     seconds = {**seconds, "solve": time.perf_counter() - start}
@@ -294,12 +327,12 @@ def _keep_constant_apart(
     middle: Array,
 ) -> tuple[list[Tile], list[Tile], Constant]:
     """z and α of Y - μ, and the constant, from those of Y - middle with a last row for ones."""
-    rows = [run.fetch(run.apply(_joined, *tiles)) for tiles in (z, alpha)]
+    rows = [tiles_on_host(run, tiles) for tiles in (z, alpha)]
     z_ones, z_targets = rows[0][-1], rows[0][:-1]
     constant, apart = Constant.solve(split, float(z_ones @ z_ones), z_targets @ z_ones, middle)
     z, alpha = (run.columns(row[:-1] - apart[:, None] * row[-1], factor.edges) for row in rows)
     ones_z, ones_alpha = (run.columns(row[-1:], factor.edges) for row in rows)
-    return z, alpha, replace(constant, z=ones_z, alpha=ones_alpha)
+    return z, alpha, replace(constant, z=ones_z, alpha=ones_alpha, n=factor.n)
 
 
 def _kernel_tile(
@@ -332,19 +365,18 @@ def _sum_over_tiles(run: EngineRun, function: TileFunction, *tiles: Sequence[Til
     return np.sum([run.fetch(part) for part in parts], axis=0)
 
 
+@compiled
 def row_squares(tile: Tile) -> Tile:
     """The sum of squares of each row."""
     return (tile * tile).sum(axis=1)
 
 
-def _sum_of_squares(tile: Tile) -> Tile:
+@compiled
+def sum_of_squares(tile: Tile) -> Tile:
     return (tile * tile).sum()
 
 
-def _times_vector(rows: Tile, one: Tile) -> Tile:
+@compiled
+def times_vector(rows: Tile, one: Tile) -> Tile:
     """Rows times a vector that is held as a tile of one row."""
     return rows @ one[0]
-
-
-def _joined(*tiles: Tile) -> Tile:
-    return tiles[0].__array_namespace__().concat(tiles, axis=1)

@@ -8,7 +8,7 @@ from nngp._numbers import whole_number
 from nngp._progress import Callback
 from nngp.architecture import Network
 from nngp.gram import check_network
-from nngp.linsolve import CG, Engine, Forecast, choose_engine, forecast_cg, forecast_factor
+from nngp.linsolve import CG, Engine, Forecast, forecast_cg, forecast_factor, pick_engine
 from nngp.linsolve.tiling import cut, flops
 from nngp.posterior.by_cg import CGProblem, solve_by_cg
 from nngp.posterior.by_cholesky import solve_by_cholesky
@@ -63,8 +63,8 @@ def condition(
         which need neither that memory nor n³ operations; `nngp.CG` has its options. "auto" takes
         the factor while it fits. Without a factor there is no evidence and no leave-one-out.
     engine : {"auto", "cpu", "gpu"} or engine
-        "auto" takes a GPU if JAX sees one and the data are worth it. A `DaskEngine` computes on
-        the workers of a cluster.
+        "auto" takes a GPU if JAX sees one and the data are worth it, the first call in this
+        process counted (`forecast` says why). A `DaskEngine` computes on the workers of a cluster.
     memory : int, optional
         The most bytes to use beyond the data; what is free by default.
     progress : callable or bool, optional
@@ -113,8 +113,8 @@ def condition(
     noise = Noise.of(noise_var, relative_noise, architecture, inputs)
     outputs = targets.shape[1]
     chosen, expected = find_engine(engine, inputs, outputs, memory, architecture, solver=solver)
-    edges = cut(len(inputs), chosen.tile_size(len(inputs)))
-    rate = flops(edges) / max(expected.seconds, 1e-9)
+    operations = flops(cut(len(inputs), chosen.tile_size(len(inputs))))
+    rate = operations / max(expected.seconds, 1e-9)
     problem = Problem(architecture, inputs, Resources(chosen, memory, progress, rate))
     matrix = problem.matrix()
     options = choose_solver(solver, expected)
@@ -123,6 +123,7 @@ def condition(
         with_options = CGProblem(architecture, inputs, problem.resources, options)
         solution, expected = solve_by_cg(with_options, matrix, targets, noise)
     else:
+        edges = chosen.edges(matrix)
         with problem.resources.track(f"factor ({expected})", flops(edges)) as tracker:
             solution = solve_by_cholesky(chosen, matrix, edges, targets, noise, tracker)
     report = describe(chosen, matrix, solution, targets, inputs.shape[1], expected)
@@ -148,7 +149,8 @@ def forecast(
 
     The seconds are from a rate measured now; those of conjugate gradients (`solver="cg"`) from a
     guess of how many iterations there will be as well. "auto" takes them where a factor does not
-    fit.
+    fit. `engine` and `reason` say where it would be computed and why; a GPU's first call in a
+    process takes `first_call` seconds more, which engine="auto" counts.
 
     Examples
     --------
@@ -157,14 +159,15 @@ def forecast(
     True
     """
     check_solver(solver)
-    chosen = choose_engine(engine, whole_number("n", n))
     products = 1
     if network is not None:
         check_network(network)
         products = network.products(whole_number("d", d))
+    picked = pick_engine(engine, whole_number("n", n), whole_number("d", d) * products)
+    chosen = picked.engine
     direct = forecast_factor(chosen, n, d, outputs, memory, products=products)
-    options = choose_solver(solver, direct)
-    if options is None:
-        return direct
-    expected = forecast_cg(chosen, n, d, outputs, options, memory, products)
-    return replace(expected, solver="cg")
+    options, found = choose_solver(solver, direct), direct
+    if options is not None:
+        expected = forecast_cg(chosen, n, d, outputs, options, memory, products)
+        found = replace(expected, solver="cg")
+    return replace(found, engine=chosen.name, reason=picked.reason, first_call=picked.first_call)

@@ -41,6 +41,7 @@ class Constant:
     sums: Array  # bᵀY, an entry for each output
     z: Sequence[Tile] = ()  # L⁻¹1, as tiles (1, rows) of the engine
     alpha: Sequence[Tile] = ()  # b, likewise
+    n: int | None = None  # points, where the last tile is filled up beyond them
 
     @classmethod
     def solve(
@@ -58,7 +59,7 @@ class Constant:
     @cached_property
     def vector(self) -> Array:
         """b on the host."""
-        return np.concatenate([np.asarray(tile)[0] for tile in self.alpha])
+        return np.concatenate([np.asarray(tile)[0] for tile in self.alpha])[: self.n]
 
     @property
     def variance(self) -> float:

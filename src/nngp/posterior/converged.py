@@ -110,15 +110,17 @@ class Converged:
         with self.prior.engine.run() as run:
             weights = self._weights(run, test)
             cross = self.prior.to_rows(test, self.split)
-            change = KernelProduct(self.matrix, solution.factor.edges)(run, weights.w)
-            change -= 2 * _on_host(run, cross, slice(0, len(test)), solution.slices)
+            edges = solution.factor.own_edges
+            change = KernelProduct(self.matrix, edges)(run, weights.w)
+            change -= 2 * _on_host(run, cross, slice(0, len(test)), spans(edges))
         check_shifted_variance(cross, self.split, weights.w)
         return weights, change, cross.diagonal
 
     def _cross(self, test: InputSet) -> Array:
         with self.prior.engine.run() as run:
             cross = self.prior.to_rows(test, self.split)
-            return _on_host(run, cross, slice(0, len(test)), self._factored.slices)
+            columns = spans(self._factored.factor.own_edges)
+            return _on_host(run, cross, slice(0, len(test)), columns)
 
     def _weights(self, run: EngineRun, test: InputSet) -> Weights:
         solution, tangent = self._factored, self.posterior._problem
@@ -143,7 +145,7 @@ def _solve(run: EngineRun, solution: Factored, cross: KernelMatrix, at_once: int
         ]
         for tiles in forward(run, solution.factor, firsts):
             found.append(tiles_on_host(run, backward(run, solution.factor, tiles)))
-    return np.concatenate(found)
+    return np.concatenate(found)[:, : solution.n]
 
 
 def _tile(cross: KernelMatrix, rows: slice, slices: list[slice], j: int) -> Tile:

@@ -50,7 +50,9 @@ def evidence_gradient(
             run, factor, lambda i, j: (W[i], W[j][i - j :]), contract, progress, progress.total
         )
     by_name = gradient.result(_sum_of_all(system, outputs))
-    in_noise = _in_noise_of_rows(system, -np.concatenate(found)) if by_row else added(found)
+    in_noise: Shift = added(found) if not by_row else 0.0
+    if by_row:
+        in_noise = _in_noise_of_rows(system, -np.concatenate(found)[: factor.n])
     return with_noise(problem.architecture, system, by_name, in_noise, per_layer=per_layer)
 
 

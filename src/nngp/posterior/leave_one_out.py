@@ -48,7 +48,9 @@ def density_gradient(
         gradient = begin_gradient(problem, system, per_layer=per_layer, per_input=per_input)
         minus_P = _minus_inverse(run, system)
         progress.advance(progress.total / 2)
+        n, filled = system.factor.n, ((0, system.factor.filled), (0, 0))
         precision = -np.concatenate([run.fetch(minus_P[i][i]).diagonal() for i in range(count)])
+        precision = precision[:n]
         if system.constant is not None:  # from the diagonal of B⁻¹, with more care
             constant = system.constant
             constant.check_left_out()
@@ -59,16 +61,17 @@ def density_gradient(
         value -= 0.5 * outputs * len(alpha) * float(np.log(scale))
         d = -alpha / precision[:, None]
         c = 0.5 * (outputs / precision + (d**2).sum(axis=1) / scale)
-        u = -_product(run, minus_P, [run.put(d[s]) for s in slices])
+        rows_of_d, entries_of_c = np.pad(d, filled), np.pad(c, filled[0])
+        u = -_product(run, minus_P, [run.put(rows_of_d[s]) for s in slices])
         weighted = [
             [
-                run.apply(_times_row, tile, run.put(c[s]))
+                run.apply(_times_row, tile, run.put(entries_of_c[s]))
                 for tile, s in zip(row, slices, strict=True)
             ]
             for row in minus_P
         ]
 
-        weights, by_row = alpha / scale, system.noise.is_by_row
+        weights, by_row = np.pad(alpha / scale, filled), system.noise.is_by_row
 
         def contract(i: int, j: int, minus_PCP: Tile) -> Tile:
             rows, columns = slices[i], slices[j]
@@ -90,7 +93,7 @@ def density_gradient(
             progress.total / 2,
         )
     by_name = gradient.result(_sum_of_all(system, c, d))
-    in_noise = np.concatenate(found) if by_row else added(found)
+    in_noise = np.concatenate(found)[:n] if by_row else added(found)
     return value, with_noise(problem.architecture, system, by_name, in_noise, per_layer=per_layer)
 
 

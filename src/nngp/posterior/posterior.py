@@ -20,7 +20,7 @@ from nngp.gram import (
 )
 from nngp.linsolve import Engine, EngineRun, inverse_rows
 from nngp.linsolve.engines.engine import Handle
-from nngp.linsolve.tiling import cut, even_size, spans
+from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.by_cholesky import row_squares
 from nngp.posterior.draws import gaussian
 from nngp.posterior.evidence import evidence_gradient
@@ -292,7 +292,7 @@ class Posterior:
         group, count = min(self._engine.width, 8), len(factor.rows)
         tallest = int(np.diff(factor.edges).max())
         self._check(8.0 * group * tallest * self.n, "leave-one-out")
-        precision = np.empty(self.n)
+        precision = np.empty(factor.edges[-1])
         operations = float(self.n) ** 3 / 3
         with (
             self._problem.resources.track("leave one out", operations) as progress,
@@ -303,7 +303,7 @@ class Posterior:
                 for i, row in zip(which, inverse_rows(run, factor, which), strict=True):
                     precision[factor.slices[i]] = _sum_squares(run, row)
                     progress.advance(operations / count)
-        solution = self._solution
+        solution, precision = self._solution, precision[: self.n]
         if solution.constant is not None:
             solution.constant.check_left_out()
             precision = solution.constant.precision(precision)
@@ -400,18 +400,17 @@ class Posterior:
         """`work` on groups of test points, so that memory does not grow with their number. They
         are the same for all work, and so are means, to the bit."""
         problem = self._problem
-        most = self._engine.rows_at_a_time(self.n)
         out: list[Array] = []
         with problem.resources.track("predict", operations * len(test)) as progress:
             for chunk in spans(cut(len(test), CHUNK)):
-                part = problem.upload(_padded(test, chunk, self._engine))
+                filled, size, at_once = self._engine.test_blocks(chunk.stop - chunk.start, self.n)
+                part = problem.upload(_filled(test, chunk, filled))
                 with self._engine.run() as run:
                     cross = problem.to_rows(part, self._solution.split)
-                    size = even_size(len(part), min(most, -(-len(part) // run.width)))
                     rows = spans(cut(len(part), size))
                     done: list[Array] = []
-                    for start in range(0, len(rows), run.width):
-                        group = rows[start : start + run.width]
+                    for start in range(0, len(rows), at_once):
+                        group = rows[start : start + at_once]
                         done.extend(work(run, cross, group))
                         progress.advance(operations * (group[-1].stop - group[0].start))
                 out.append(np.concatenate(done)[: chunk.stop - chunk.start])
@@ -453,10 +452,9 @@ class Posterior:
         self._problem.resources.check(needed, self._solution.bytes, what, on_host=on_host)
 
 
-def _padded(test: Inputs, rows: slice, engine: Engine) -> Inputs:
-    """Some rows, filled up to a size that the engine has compiled programs for."""
+def _filled(test: Inputs, rows: slice, size: int) -> Inputs:
+    """Some rows, and the last of them again until there are `size`."""
     part = Inputs(test.X[rows], test.var[rows])
-    size = engine.padded_size(len(part))
     if size == len(part):
         return part
     index = np.minimum(np.arange(size), len(part) - 1)

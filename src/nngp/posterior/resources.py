@@ -11,8 +11,8 @@ from nngp.linsolve import (
     CpuEngine,
     Engine,
     Forecast,
-    choose_engine,
     forecast_factor,
+    pick_engine,
 )
 
 
@@ -56,17 +56,18 @@ def find_engine(
     architecture: Network | None = None,
     *,
     solver: str | CG = "cholesky",
+    once: bool = True,
     **forecast: Any,
 ) -> tuple[Engine, Forecast]:
-    """The engine and its forecast for a factor.
+    """The engine and its forecast for a factor; unless `once`, for many.
 
     "auto" goes back to the CPU from a GPU that cannot compute the kernel itself, or whose memory
     does not hold a factor that fits the CPU's.
     """
     n, d = inputs.shape
-    if architecture is not None:
-        forecast["products"] = architecture.products(d)
-    chosen = choose_engine(engine, n)
+    products = 1 if architecture is None else architecture.products(d)
+    chosen = pick_engine(engine, n, d * products if once else None).engine
+    forecast["products"] = products
     expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)
     if chosen.has_store and memory is None:  # tiles are files, and there is no limit to them
         expected = replace(expected, available=None)

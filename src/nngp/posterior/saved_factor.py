@@ -46,9 +46,9 @@ def read_cholesky(
     with engine.run() as run:
         if not split.is_trivial:
             ones = read("constant/z", (1, n)), read("constant/alpha", (1, n))
-            tiles = (run.columns(rows, edges) for rows in ones)
+            z, b = (run.columns(rows, edges) for rows in ones)
             beta = header.number("beta", 0, above=True)
-            constant = Constant(split, beta, read("constant/sums", (outputs,)), *tiles)
+            constant = Constant(split, beta, read("constant/sums", (outputs,)), z, b)
             solved = SolvedRows(
                 np.vstack([Y.T - constant.mean[:, None], np.ones(n)]),
                 np.vstack([alpha, ones[1]]),

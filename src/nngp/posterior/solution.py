@@ -17,7 +17,7 @@ from nngp._fields import Fields
 from nngp.errors import VarianceError
 from nngp.gram import InputSet, KernelMatrix, KernelSplit, Shift, Tile, shift_of
 from nngp.linsolve import Engine, EngineRun, Factor, Forecast
-from nngp.linsolve.engines.engine import Handle
+from nngp.linsolve.engines.engine import Handle, compiled
 from nngp.linsolve.tiling import Edges
 from nngp.posterior.constant import Constant
 from nngp.posterior.noise import Noise
@@ -67,8 +67,13 @@ class Solution(ABC):
 
     @property
     @abstractmethod
+    def n(self) -> int:
+        """Training points."""
+
+    @property
+    @abstractmethod
     def slices(self) -> list[slice]:
-        """The index range of every tile."""
+        """The index range of every tile; the last may reach beyond the training points."""
 
     @property
     @abstractmethod
@@ -142,7 +147,7 @@ class Solution(ABC):
     @cached_property
     def weights(self) -> Array:
         """α on the host, (n, outputs), times the split's scale."""
-        return np.concatenate([np.asarray(tile) for tile in self.alpha], axis=1).T
+        return np.concatenate([np.asarray(tile) for tile in self.alpha], axis=1)[:, : self.n].T
 
 
 class Factored(Solution):
@@ -172,7 +177,7 @@ def mean_from(run: EngineRun, solution: Solution, tiles: Sequence[Callable[[], T
     """The posterior mean of a block of rows, from functions that give its tiles of M."""
     known = zip(tiles, solution.alpha, strict=True)
     parts = [run.chain(tile, then=times_transposed, beside=(alpha,)) for tile, alpha in known]
-    return run.apply(partial(_total, solution.mean), *parts)
+    return run.apply(partial(total, solution.mean), *parts)
 
 
 def tiles_on_host(run: EngineRun, tiles: Sequence[Handle]) -> Array:
@@ -218,11 +223,13 @@ def residual(
     return missed / (largest if largest > 0 else 1.0)
 
 
+@compiled
 def times_transposed(block: Tile, alpha: Tile) -> Tile:
     return block @ alpha.T
 
 
-def _total(start: Array | float, *parts: Tile) -> Tile:
+@compiled
+def total(start: Array | float, *parts: Tile) -> Tile:
     return sum(parts, start)
 
 

@@ -11,7 +11,6 @@ that of `constant.py`.
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -28,6 +27,7 @@ from nngp.gram import HostBackend, Inputs, KernelSplit
 from nngp.gram.device.arrays import unit_rows
 from nngp.gram.device.gaps import gap_values, signed_gaps
 from nngp.gram.device.profiles import DEEP
+from nngp.gram.device.programs import program
 from nngp.linsolve import CpuEngine, climb
 from nngp.posterior.constant import (
     Constant,
@@ -207,7 +207,7 @@ def _gaps(other: Inputs, inputs: Inputs) -> tuple[DeviceArray, DeviceArray]:
     return jnp.concatenate(gaps), jnp.stack(nearest).min()
 
 
-@partial(jax.jit, static_argnames="ends")
+@program
 def _scores(
     own: DeviceArray,
     cross: DeviceArray,

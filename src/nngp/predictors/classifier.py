@@ -42,7 +42,7 @@ from nngp.predictors.saved_fit import read_trees
 from nngp.predictors.stacking import stack
 from nngp.predictors.targets import TargetScaling
 from nngp.predictors.training_rows import TrainingRows, as_copies, as_weights
-from nngp.predictors.trees import MOST_ROWS, TreeComparison, compare_with_trees
+from nngp.predictors.trees import MOST_INPUTS, MOST_ROWS, TreeComparison, compare_with_trees
 
 
 class NNGPClassifier(ClassifierMixin, NNGPEstimator):
@@ -470,7 +470,7 @@ network_weights_, selection_, report_, columns_
         of classes shares of wrong labels are not what it was asked to keep small."""
         if self.effort == "fast" or self.selection is None or labels.classes == 1:
             return None
-        if self.class_weight is not None:
+        if self.class_weight is not None or inputs.shape[1] > MOST_INPUTS:
             return None
         left_out = self.networks_[0].left_out(self._machine, MOST_ROWS)
         which, best = left_out.rows, left_out.mean.argmax(axis=1)

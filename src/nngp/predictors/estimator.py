@@ -19,6 +19,7 @@ from nngp._progress import one_job
 from nngp.architecture import Architecture, Invariant, Network
 from nngp.architecture.invariances import Family
 from nngp.errors import ColumnWarning
+from nngp.linsolve import start_early
 from nngp.posterior import forecast
 from nngp.posterior.serialize import DEEPEST
 from nngp.predictors.columns import (
@@ -140,6 +141,7 @@ class NNGPEstimator(NNGPParameters):
             rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
             progress=self.progress,
         )
+        start_early(self.engine, *rows.X.shape)  # it can start while networks are compared here
         choice = choose(problem)
         final, machine = final or rows, self._machine
         self._set_networks([FittedNetwork.condition(h, final, machine) for h in choice.finalists])

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from nngp._files import cache_folder
 from nngp.datasets import Place, where
 from nngp.datasets.catalogue import IMAGE_SETS
-from nngp.datasets.files import cache_folder, data_folder
+from nngp.datasets.files import data_folder
 from nngp.datasets.tables import COLLECTIONS, Collection
 from nngp.terminal.options import DatasetsOptions
 from nngp.terminal.output import print_result

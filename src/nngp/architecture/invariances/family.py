@@ -105,6 +105,13 @@ class Family(ABC):
         """The family with other values of its parameters."""
         return replace(self, **values)  # type: ignore[type-var]
 
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        module = type(self).__module__.rsplit(".", 1)[-1]
+        own = ((one.name, getattr(self, one.name)) for one in fields(self))  # type: ignore[arg-type]
+        given = ", ".join(f"{name}={value!r}" for name, value in own if value is not None)
+        return f"{module}.{self.name}({given})"
+
     def as_dict(self) -> dict[str, Any]:
         """Convert to values that JSON can hold."""
         own = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]

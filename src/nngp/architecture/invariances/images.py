@@ -128,7 +128,7 @@ def colour_order(shape: Shape, *, probability: float | None = None) -> Family:
     return ColourOrder(known, chosen)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Flips(Family):
     """Mirror images."""
 
@@ -160,7 +160,7 @@ class Flips(Family):
         return {"probability": np.array([-1.0, 1.0])}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Shifts(Family):
     """Cyclic shifts."""
 
@@ -203,7 +203,7 @@ class Shifts(Family):
         return {"width": weights * (squares - weights @ squares) / self.width**3}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QuarterTurns(Family):
     """Rotations by multiples of 90 degrees."""
 
@@ -225,7 +225,7 @@ class QuarterTurns(Family):
         return np.full(4, 0.25)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SmallTurns(Family):
     """Rotations by small angles."""
 
@@ -249,7 +249,7 @@ class SmallTurns(Family):
         return np.full(self.count, 1.0 / self.count)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ColourOrder(Family):
     """Exchanged channels."""
 

@@ -101,7 +101,7 @@ def functions(*maps: Callable[[Array], Array], weights: Sequence[float] | None =
     return Functions(maps, tuple((shares / shares.sum()).tolist()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Permutations(Family):
     """Exchanged blocks of columns."""
 
@@ -146,7 +146,7 @@ class Permutations(Family):
         return f"{len(self.blocks)} blocks of {len(self.blocks[0])}", self.kind
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Signs(Family):
     """Columns times -1."""
 
@@ -170,7 +170,7 @@ class Signs(Family):
         return {"probability": np.array([-1.0, 1.0])}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Functions(Family):
     """Functions of rows that a user wrote."""
 
@@ -195,6 +195,9 @@ class Functions(Family):
             "functions of your own cannot be saved; save the data, and make the model again from "
             "the same functions"
         )
+
+    def __repr__(self) -> str:
+        return f"symmetries.functions({', '.join(self.details)}, weights={list(self.shares)})"
 
     @property
     def details(self) -> tuple[str, ...]:

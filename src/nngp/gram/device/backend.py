@@ -3,7 +3,7 @@
 from numpy.typing import ArrayLike
 
 from nngp.architecture import Architecture, Invariant, Network
-from nngp.gram.device.gradient import DeviceGradient
+from nngp.gram.device.gradient import DeviceGradient, HostGradient
 from nngp.gram.device.invariant import DeviceInvariantGradient, DeviceInvariantMatrix
 from nngp.gram.device.lookup import DeviceLookupMatrix
 from nngp.gram.device.matrix import DeviceCosines, DeviceMatrix, UploadedMatrix
@@ -33,15 +33,15 @@ class DeviceBackend(KernelBackend):
 
     def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
         plan = request.plan()
-        if isinstance(request.architecture, Invariant):
-            if plan.method == "curve":
-                return DeviceInvariantMatrix(request, plan)
-            return UploadedMatrix(host_matrix(request, plan))
-        if request.table is not None:
+        averaged = isinstance(request.architecture, Invariant)
+        if averaged and plan.method == "curve":
+            return DeviceInvariantMatrix(request, plan)
+        if request.table is not None and not averaged:
             return DeviceLookupMatrix(request, plan)
         if plan.method == "curve" or _has_closed_form(request.architecture):
             return DeviceMatrix(request, plan)
-        return UploadedMatrix(host_matrix(request, plan))
+        shape = len(request.left), len(request.left if request.right is None else request.right)
+        return UploadedMatrix(host_matrix(request, plan), shape)
 
     def cosines(self, left: InputSet, right: InputSet) -> DeviceCosines:
         return DeviceCosines(in_memory(left), in_memory(right))
@@ -49,7 +49,7 @@ class DeviceBackend(KernelBackend):
     def make_gradient(self, request: GradientRequest) -> GradientSums:
         sensitivities = curve_sensitivities(request)
         if sensitivities is None:
-            return self._host.make_gradient(request)
+            return HostGradient(self._host.make_gradient(request), len(request.inputs))
         rows = in_memory(request.inputs)
         if isinstance(request.architecture, Invariant):
             return DeviceInvariantGradient(request, rows, sensitivities)

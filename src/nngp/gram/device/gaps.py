@@ -3,18 +3,16 @@
 Unlike a cosine a gap needs no second look, so that a kernel is one look-up for every pair.
 """
 
-from functools import partial
-
-import jax
 import jax.numpy as jnp
 
 from nngp._arrays import DeviceArray
 from nngp.curve import NEAR
 from nngp.curve.octaves import cell_cubics, first_bits
 from nngp.gram.device.profiles import DEEP, cell_values, near_gap, recompute
+from nngp.gram.device.programs import program
 
 
-@partial(jax.jit, static_argnames="symmetric")
+@program
 def signed_gaps(
     x: DeviceArray, y: DeviceArray, *, symmetric: bool
 ) -> tuple[DeviceArray, DeviceArray]:

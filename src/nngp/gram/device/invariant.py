@@ -7,8 +7,8 @@ rows; each pair of them is one call of that program.
 """
 
 from collections.abc import Sequence
-from functools import cached_property, partial
-from typing import NamedTuple, cast
+from functools import cached_property
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -19,21 +19,20 @@ from nngp._arrays import Array, DeviceArray
 from nngp.architecture import Invariant
 from nngp.architecture.invariances import Orbit
 from nngp.curve.octaves import evaluate
-from nngp.gram.device.arrays import put, unit_rows
+from nngp.gram.device.arrays import count_of, prepare_unit_block, put, put_as, unit_block
 from nngp.gram.device.curve import device_curve
 from nngp.gram.device.profiles import (
     BlockOrigin,
     DeviceProfile,
-    cut_rows,
     device_profile,
     look_up,
     near_gap,
-    on_diagonal,
     origin_of,
     profile_values,
     shift_on_device,
-    size_of,
+    with_diagonal,
 )
+from nngp.gram.device.programs import program, shaped
 from nngp.gram.host.backend import in_memory
 from nngp.gram.host.invariant_gradient import check_request, finished
 from nngp.gram.inputs import Inputs
@@ -72,7 +71,9 @@ def device_orders(orbit: Orbit) -> DeviceOrders:
         given = [ones if order.signs is None else order.signs for order in orbit.orders]
         signs = put(np.array(given))
     same = np.array([order.is_identity for order in orbit.orders])
-    return DeviceOrders(jnp.asarray(index), signs, put(orbit.order_weights), jnp.asarray(same))
+    return DeviceOrders(
+        put_as(index, index.dtype), signs, put(orbit.order_weights), put_as(same, same.dtype)
+    )
 
 
 def function_pairs(orbit: Orbit) -> list[FunctionPair]:
@@ -98,70 +99,83 @@ def used_orders(orbit: Orbit) -> Orbit:
 class DeviceInvariantMatrix:
     """`KernelMatrix` of an `Invariant` network on a device; inputs share one norm."""
 
+    can_fill = True  # blocks may reach beyond the inputs
+
     def __init__(self, request: MatrixRequest, plan: KernelPlan) -> None:
         network = cast(Invariant, request.architecture)
         assert plan.input_var is not None
         self.architecture, self.plan, self.left = network, plan, in_memory(request.left)
         self._symmetric = request.right is None
         right = self.left if request.right is None else in_memory(request.right)
+        self._shape = len(self.left), len(right)
         self.split = request.split or own_split(network, plan)
         self.is_exact = split_fits(self.split, plan)
         if not self.is_exact:
             self.split.check_shift()
-        self._curve = device_curve(
-            network.base, plan.input_var, self.split if self.is_exact else TRIVIAL_SPLIT
-        )
+        own = self.split if self.is_exact else TRIVIAL_SPLIT
+        self._curve = device_curve(network.base, plan.input_var, own)
+        # Of an input with its own transformations, which may be very near.
+        self._near = device_curve(network.base, plan.input_var, own, near=True)
         orbit = used_orders(network.orbit(self.left.shape[1]))
         self._orders, self._pairs = device_orders(orbit), function_pairs(orbit)
         self._lefts, self._rights = (
             cast(Sequence[Inputs], transformed_inputs(network, side)) for side in (self.left, right)
         )
-        self._nearest: DeviceArray = 1.0
+        self._nearest: DeviceArray = np.float64(1.0)
 
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> DeviceArray:
-        origin = origin_of(rows, columns, self._symmetric)
         with jax.enable_x64(True):
-            total = None
+            total: DeviceArray = None
             for pair in self._pairs:
-                part, nearest = _orbit_block(
-                    unit_rows(self._lefts[pair.left]),
-                    unit_rows(self._rights[pair.right]),
-                    origin._replace(symmetric=origin.symmetric & (pair.left == pair.right)),
-                    self._orders,
-                    self._curve.table,
-                    careful=self._curve.careful,
-                    **size_of(rows, columns),
+                x = unit_block(self._lefts[pair.left], rows)
+                y = unit_block(self._rights[pair.right], columns)
+                total, self._nearest = _orbit_block(
+                    total, x, y, *self._rest(rows, columns, pair), careful=self._curve.careful
                 )
-                self._nearest = jnp.minimum(self._nearest, nearest)
-                if len(self._pairs) > 1:
-                    part = pair.share * part
-                total = part if total is None else total + part
             value = total if self.is_exact else self.split.of_whole(total)
-            if not self._symmetric:
-                return value
-            own = shift_on_device(self.diagonal[rows] + shift)
-            return _with_diagonal(value, own, origin)
+            own = self.diagonal[rows] + shift if self._symmetric else 0.0
+            origin = origin_of(rows, columns, self._shape, self._symmetric)
+            return _with_diagonal(value, shift_on_device(own, count_of(rows)), origin)
+
+    def prepare(self, rows: slice, columns: slice, shift: Shift = 0.0) -> None:
+        """Begin to compile the program for blocks of this size."""
+        d, pair = self.left.shape[1], self._pairs[0]
+        with jax.enable_x64(True):
+            for side in (rows, columns):
+                prepare_unit_block(count_of(side), d)
+            x, y = (shaped(count_of(side), d) for side in (rows, columns))
+            _orbit_block.prepare(
+                None, x, y, *self._rest(rows, columns, pair), careful=self._curve.careful
+            )
+
+    def _rest(self, rows: slice, columns: slice, pair: FunctionPair) -> tuple[Any, ...]:
+        """The arguments of the program for a block, beside its inputs."""
+        alike = self._symmetric and pair.left == pair.right
+        return (
+            np.float64(pair.share),
+            origin_of(rows, columns, self._shape, alike),
+            self._orders,
+            self._curve.table,
+            self._nearest,
+        )
 
     @cached_property
     def diagonal(self) -> Array:
         """On the device: a look-up for each order."""
-        n = len(self.left)
-        size, total = min(ROWS, n), np.zeros(n)
+        n, total = len(self.left), np.zeros(len(self.left))
         same = float(np.asarray(self._orders.weights)[np.asarray(self._orders.same)].sum())
         with jax.enable_x64(True):
             for pair in self._pairs:
-                sides = unit_rows(self._lefts[pair.left]), unit_rows(self._lefts[pair.right])
                 alike = np.bool_(pair.left == pair.right)
                 if alike:
                     total += pair.share * same * self._curve.at_one
-                for start in range(0, n, size):
-                    first = min(start, n - size)
-                    part = _orbit_diagonal(
-                        *sides, np.int32(first), alike, self._orders, self._curve.table, size=size
-                    )
-                    total[start : first + size] += pair.share * np.asarray(part)[start - first :]
+                for start in range(0, n, ROWS):
+                    rows = slice(start, start + ROWS)
+                    x, y = (unit_block(self._lefts[k], rows) for k in (pair.left, pair.right))
+                    part = _orbit_diagonal(x, y, alike, self._orders, self._near.table)
+                    total[rows] += pair.share * np.asarray(part)[: n - start]
         return total if self.is_exact else np.asarray(self.split.of_whole(total))
 
     def error(self) -> float:
@@ -192,18 +206,15 @@ class DeviceInvariantGradient:
         self._total = put(np.zeros((len(self._tables), len(orbit.orders))))
 
     def contract(self, G: DeviceArray, rows: slice, columns: slice) -> None:
-        origin = origin_of(rows, columns, True)
+        n = len(self._sides[0])
         for pair in self._pairs:
-            found = _contract_orbit(
-                G,
-                unit_rows(self._sides[pair.left]),
-                unit_rows(self._sides[pair.right]),
-                origin._replace(symmetric=origin.symmetric & (pair.left == pair.right)),
-                self._orders,
-                self._tables,
-                **size_of(rows, columns),
+            x = unit_block(self._sides[pair.left], rows)
+            y = unit_block(self._sides[pair.right], columns)
+            origin = origin_of(rows, columns, (n, n), pair.left == pair.right)
+            share = np.float64(pair.share)
+            self._total = _contract_orbit(
+                self._total, share, G, x, y, origin, self._orders, self._tables
             )
-            self._total = self._total + pair.share * found
 
     def result(self, sum_of_all: float) -> Gradient:
         by_order, *in_variances = np.asarray(self._total)
@@ -218,54 +229,52 @@ def _moved(rows: DeviceArray, orders: DeviceOrders, k: DeviceArray) -> DeviceArr
     return out if orders.signs is None else out * orders.signs[k]
 
 
-@partial(jax.jit, static_argnames=("height", "width", "careful"))
+@program
 def _orbit_block(
-    left: DeviceArray,
-    right: DeviceArray,
+    before: DeviceArray | None,
+    x: DeviceArray,
+    y: DeviceArray,
+    share: DeviceArray,
     origin: BlockOrigin,
     orders: DeviceOrders,
     table: DeviceProfile,
+    nearest: DeviceArray,
     *,
-    height: int,
-    width: int,
     careful: bool,
 ) -> tuple[DeviceArray, DeviceArray]:
-    """Σ v_u k(x, u x') of a block, and the smallest 1 - |c| if it is small."""
-    x, y = cut_rows(left, right, origin, height, width)
+    """What was there before and a share of Σ v_u k(x, u x'), and the smallest 1 - |c| if it is
+    small."""
 
-    def add(k: DeviceArray, state: tuple[DeviceArray, DeviceArray]) -> DeviceArray:
+    def add(k: DeviceArray, state: tuple[DeviceArray, DeviceArray]) -> Any:
         total, nearest = state
-        moved = _moved(y, orders, k)
+        moved, weight = _moved(y, orders, k), share * orders.weights[k]
         c = x @ moved.T
         if not careful:
-            return total + orders.weights[k] * look_up(table, c), nearest
+            return total + weight * look_up(table, c), nearest
         same = origin._replace(symmetric=origin.symmetric & orders.same[k])
         value, near = profile_values(table, c, x, moved, same, 0.0)
-        return total + orders.weights[k] * value, jnp.minimum(nearest, near)
+        return total + weight * value, jnp.minimum(nearest, near)
 
-    start = jnp.zeros((height, width)), jnp.ones(())
-    return lax.fori_loop(0, len(orders.weights), add, start)
+    start = jnp.zeros((len(x), len(y))) if before is None else before
+    total, nearest = lax.fori_loop(0, len(orders.weights), add, (start, nearest))
+    return total, nearest
 
 
-@partial(jax.jit, donate_argnums=0)
+@program
 def _with_diagonal(block: DeviceArray, own: DeviceArray, origin: BlockOrigin) -> DeviceArray:
-    return jnp.where(on_diagonal(block.shape, origin), own, block)
+    return with_diagonal(block, own, origin)
 
 
-@partial(jax.jit, static_argnames="size")
+@program
 def _orbit_diagonal(
-    left: DeviceArray,
-    right: DeviceArray,
-    first: DeviceArray,
+    x: DeviceArray,
+    y: DeviceArray,
     alike: DeviceArray,
     orders: DeviceOrders,
     table: DeviceProfile,
-    *,
-    size: int,
 ) -> DeviceArray:
     """Σ v_u k(x, u x) of some rows, without the order that changes nothing if the sides are
     alike."""
-    x, y = (lax.dynamic_slice_in_dim(side, first, size) for side in (left, right))
 
     def add(k: DeviceArray, total: DeviceArray) -> DeviceArray:
         m, negative = near_gap(x, _moved(y, orders, k))
@@ -273,23 +282,22 @@ def _orbit_diagonal(
         weight = jnp.where(alike & orders.same[k], 0.0, orders.weights[k])
         return total + weight * (table.at_one - deficit)
 
-    return lax.fori_loop(0, len(orders.weights), add, jnp.zeros(size))
+    return lax.fori_loop(0, len(orders.weights), add, jnp.zeros(len(x)))
 
 
-@partial(jax.jit, static_argnames=("height", "width"))
+@program
 def _contract_orbit(
+    total: DeviceArray,
+    share: DeviceArray,
     G: DeviceArray,
-    left: DeviceArray,
-    right: DeviceArray,
+    x: DeviceArray,
+    y: DeviceArray,
     origin: BlockOrigin,
     orders: DeviceOrders,
     tables: list[DeviceProfile],
-    *,
-    height: int,
-    width: int,
 ) -> DeviceArray:
-    """Σ G f(x, u x') over a block for each table f and each order u, (tables, orders)."""
-    x, y = cut_rows(left, right, origin, height, width)
+    """Σ G f(x, u x') over a block for each table f and each order u, (tables, orders), added to
+    those of other blocks."""
 
     def sums(k: DeviceArray) -> DeviceArray:
         moved = _moved(y, orders, k)
@@ -298,4 +306,4 @@ def _contract_orbit(
         found = [profile_values(table, c, x, moved, same, 0.0)[0] for table in tables]
         return jnp.stack([(G * one).sum() for one in found])
 
-    return lax.map(sums, jnp.arange(len(orders.weights))).T
+    return total + share * lax.map(sums, jnp.arange(len(orders.weights))).T

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nngp._arrays import Array, DeviceArray
+from nngp.gram.device.arrays import count_of
 from nngp.gram.device.matrix import DeviceCosines, both_sides
 from nngp.gram.device.profiles import BlockOrigin, on_diagonal, origin_of, shift_on_device
 from nngp.gram.host.lookup import LookupTransform
@@ -28,7 +29,8 @@ class DeviceLookupMatrix:
         self._host = LookupTransform(
             self.architecture, plan.input_var, request.table, len(self.left)
         )
-        self._compiled = jax.jit(self._values)
+        self._compiled = jax.jit(self._values)  # the table is part of it: not one to keep
+        self._shape = len(self.left), len(right)
 
     @property
     def diagonal(self) -> Array:
@@ -42,8 +44,8 @@ class DeviceLookupMatrix:
                 cosines = self._cosines.block(rows, columns)
             else:
                 cosines = stored_block(self._stored, rows, columns)
-            origin = origin_of(rows, columns, self._symmetric)
-            return self._compiled(cosines, origin, shift_on_device(shift))
+            origin = origin_of(rows, columns, self._shape, self._symmetric)
+            return self._compiled(cosines, origin, shift_on_device(shift, count_of(rows)))
 
     def _values(self, c: DeviceArray, origin: BlockOrigin, shift: DeviceArray) -> DeviceArray:
         host, variances = self._host, jnp.asarray(self._host.variances)

@@ -3,7 +3,9 @@
 The arithmetic is that of `host/matrix.py`, on device arrays and in double precision.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,20 +15,26 @@ from jax import lax
 from nngp._arrays import Array, DeviceArray
 from nngp.architecture import Architecture
 from nngp.covariance import closed_form
-from nngp.gram.device.arrays import put, unit_rows
+from nngp.gram.device.arrays import (
+    count_of,
+    filled_rows,
+    prepare_unit_block,
+    put,
+    unit_block,
+)
 from nngp.gram.device.curve import device_curve
 from nngp.gram.device.profiles import (
     BlockOrigin,
     DeviceProfile,
-    cut_rows,
     look_up,
     on_diagonal,
     origin_of,
     profile_values,
     recompute,
     shift_on_device,
-    size_of,
+    with_diagonal,
 )
+from nngp.gram.device.programs import program, shaped
 from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
 from nngp.gram.host.backend import in_memory
 from nngp.gram.host.invariant import InvariantMatrix
@@ -45,12 +53,7 @@ class DeviceCosines:
         self._left, self._right = left, right
 
     def block(self, rows: slice, columns: slice) -> DeviceArray:
-        return _cosine_block(
-            unit_rows(self._left),
-            unit_rows(self._right),
-            origin_of(rows, columns),
-            **size_of(rows, columns),
-        )
+        return _cosine_block(unit_block(self._left, rows), unit_block(self._right, columns))
 
 
 def both_sides(request: MatrixRequest) -> tuple[Inputs, Inputs]:
@@ -61,6 +64,8 @@ def both_sides(request: MatrixRequest) -> tuple[Inputs, Inputs]:
 
 class DeviceMatrix:
     """`KernelMatrix` on a device; inputs of unequal norms need an activation with a closed form."""
+
+    can_fill = True  # blocks may reach beyond the inputs
 
     def __init__(self, request: MatrixRequest, plan: KernelPlan) -> None:
         self.architecture, self.plan = request.architecture, plan
@@ -75,28 +80,33 @@ class DeviceMatrix:
             self._prepare_curve(plan.input_var)
         else:
             self._prepare_pairwise()
-        self._nearest: DeviceArray = 1.0
+        self._nearest: DeviceArray = np.float64(1.0)
 
     def _prepare_curve(self, input_var: float) -> None:
         split = self.split if self.is_exact else TRIVIAL_SPLIT
         curve = device_curve(self.architecture, input_var, split)
         self._noise, self._error = curve.noise, curve.error
         self.diagonal = self._shifted(np.full(len(self.left), curve.at_one))
-        self._compute = partial(_curve_block, table=curve.table, careful=curve.careful)
+        self._program = _curve_block
+        self._fixed: dict[str, Any] = {"careful": curve.careful}
+        self._uses_rows = curve.careful or self._stored is None
+        self._arguments: Callable[[slice, slice], tuple[Any, ...]] = lambda rows, columns: (
+            curve.table,
+        )
 
     def _prepare_pairwise(self) -> None:
         net = self.architecture
         assert isinstance(net, Architecture)
-        form = net.activation.closed_form
         both = [np.stack(layer_variances(net, s.var)) for s in (self.left, self._right)]
         self.diagonal = self._shifted(both[0][-1])
-        self._compute = partial(
-            _pairwise_block,
-            norms=tuple(put(np.sqrt(s.var)) for s in (self.left, self._right)),
-            variances=tuple(put(q) for q in both),
-            weights=put(net.weight_vars),
-            biases=put(net.bias_vars),
-            form=form,
+        sides = [_Side(s, q) for s, q in zip((self.left, self._right), both, strict=True)]
+        layers = put(net.weight_vars), put(net.bias_vars)
+        self._program, self._fixed = _pairwise_block, {"form": net.activation.closed_form}
+        self._uses_rows = True
+        self._arguments = lambda rows, columns: (
+            sides[0].block(rows),
+            sides[1].block(columns),
+            *layers,
         )
         self._error = partial(pairwise_error, net, self.left.var)
 
@@ -105,16 +115,34 @@ class DeviceMatrix:
     ) -> DeviceArray:
         cosines = None if self._stored is None else stored_block(self._stored, rows, columns)
         with jax.enable_x64(True):
-            value, nearest = self._compute(
-                cosines,
-                unit_rows(self.left),
-                unit_rows(self._right),
-                origin_of(rows, columns, self._symmetric),
-                shift=shift_on_device(shift if self.is_exact else shift * self.split.scale),
-                **size_of(rows, columns),
+            x = unit_block(self.left, rows) if self._uses_rows else None
+            y = unit_block(self._right, columns) if self._uses_rows else None
+            value, self._nearest = self._program(
+                cosines, x, y, *self._rest(rows, columns, shift), **self._fixed
             )
-            self._nearest = jnp.minimum(self._nearest, nearest)
             return self._shifted(value)
+
+    def prepare(self, rows: slice, columns: slice, shift: Shift = 0.0) -> None:
+        """Begin to compile the program for blocks of this size, from the inputs."""
+        if self._stored is not None:
+            return
+        d = self.left.shape[1]
+        with jax.enable_x64(True):
+            for side in (rows, columns):
+                prepare_unit_block(count_of(side), d)
+            x, y = (shaped(count_of(side), d) for side in (rows, columns))
+            self._program.prepare(None, x, y, *self._rest(rows, columns, shift), **self._fixed)
+
+    def _rest(self, rows: slice, columns: slice, shift: Shift) -> tuple[Any, ...]:
+        """The arguments of the program for a block, beside its inputs."""
+        shape = len(self.left), len(self._right)
+        scaled = shift if self.is_exact else shift * self.split.scale
+        return (
+            origin_of(rows, columns, shape, self._symmetric),
+            shift_on_device(scaled, count_of(rows)),
+            self._nearest,
+            *self._arguments(rows, columns),
+        )
 
     def _shifted(self, values: DeviceArray) -> DeviceArray:
         return values if self.is_exact else self.split.of_whole(values)
@@ -130,11 +158,29 @@ class DeviceMatrix:
         )
 
 
+class _Side:
+    """Norms, and variances in every layer, of the inputs on one side of unequal-norm blocks."""
+
+    def __init__(self, inputs: Inputs, variances: Array) -> None:
+        self._columns = np.vstack([np.sqrt(inputs.var), variances]).T
+        self._blocks: dict[tuple[int, int], tuple[DeviceArray, DeviceArray]] = {}
+
+    def block(self, rows: slice) -> tuple[DeviceArray, DeviceArray]:
+        """Those of some rows, ones beyond the last."""
+        key = rows.start, rows.stop
+        if key not in self._blocks:
+            part = filled_rows(self._columns[rows], count_of(rows), 1.0).T
+            self._blocks[key] = put(part[0]), put(part[1:])
+        return self._blocks[key]
+
+
 class UploadedMatrix:
     """`KernelMatrix` that only the host can compute, with blocks sent to the device."""
 
-    def __init__(self, host: HostMatrix | InvariantMatrix) -> None:
-        self._host = host
+    can_fill = True
+
+    def __init__(self, host: HostMatrix | InvariantMatrix, shape: tuple[int, int]) -> None:
+        self._host, self._shape = host, shape
         self.architecture, self.left, self.plan = host.architecture, host.left, host.plan
         self.split, self.is_exact = host.split, host.is_exact
 
@@ -145,64 +191,62 @@ class UploadedMatrix:
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> DeviceArray:
-        return put(self._host.block(rows, columns, shift=shift))
+        sides = zip((rows, columns), self._shape, strict=True)
+        here = [slice(side.start, min(side.stop, n)) for side, n in sides]
+        there, size = self._host.block(*here, shift=shift), (count_of(rows), count_of(columns))
+        if there.shape == size:
+            return put(there)
+        block = np.eye(*size, k=rows.start - columns.start)
+        block[: len(there)], block[:, : there.shape[1]] = 0.0, 0.0
+        block[: len(there), : there.shape[1]] = there
+        return put(block)
 
     def error(self) -> float:
         return self._host.error()
 
 
-@partial(jax.jit, static_argnames=("height", "width"))
-def _cosine_block(
-    left: DeviceArray, right: DeviceArray, origin: BlockOrigin, *, height: int, width: int
-) -> DeviceArray:
-    x, y = cut_rows(left, right, origin, height, width)
+@program
+def _cosine_block(x: DeviceArray, y: DeviceArray) -> DeviceArray:
     return x @ y.T
 
 
-@partial(jax.jit, static_argnames=("height", "width", "careful"))
+@program
 def _curve_block(
     c: DeviceArray,
-    left: DeviceArray,
-    right: DeviceArray,
+    x: DeviceArray,
+    y: DeviceArray,
     origin: BlockOrigin,
-    table: DeviceProfile,
     shift: DeviceArray,
+    nearest: DeviceArray,
+    table: DeviceProfile,
     *,
-    height: int,
-    width: int,
     careful: bool,
-) -> DeviceArray:
-    x, y = cut_rows(left, right, origin, height, width)
+) -> tuple[DeviceArray, DeviceArray]:
     c = x @ y.T if c is None else c
     if careful:
-        return profile_values(table, c, x, y, origin, shift)
-    diagonal = on_diagonal(c.shape, origin)
-    return jnp.where(diagonal, table.at_one + shift, look_up(table, c)), jnp.ones(())
+        value, gap = profile_values(table, c, x, y, origin, shift)
+        return value, jnp.minimum(nearest, gap)
+    return with_diagonal(look_up(table, c), table.at_one + shift, origin), nearest
 
 
-@partial(jax.jit, static_argnames=("form", "height", "width"))
+@program
 def _pairwise_block(
     c: DeviceArray,
-    left: DeviceArray,
-    right: DeviceArray,
+    x: DeviceArray,
+    y: DeviceArray,
     origin: BlockOrigin,
-    norms: tuple[DeviceArray, DeviceArray],
-    variances: tuple[DeviceArray, DeviceArray],
+    shift: DeviceArray,
+    nearest: DeviceArray,
+    left: tuple[DeviceArray, DeviceArray],
+    right: tuple[DeviceArray, DeviceArray],
     weights: DeviceArray,
     biases: DeviceArray,
-    shift: DeviceArray,
     *,
     form: tuple[str, float],
-    height: int,
-    width: int,
-) -> DeviceArray:
-    x, y = cut_rows(left, right, origin, height, width)
+) -> tuple[DeviceArray, DeviceArray]:
     c = x @ y.T if c is None else c
     value = closed_form(form).value
-    q1s = lax.dynamic_slice_in_dim(variances[0], origin.row, height, axis=1)
-    q2s = lax.dynamic_slice_in_dim(variances[1], origin.column, width, axis=1)
-    scale1 = lax.dynamic_slice_in_dim(norms[0], origin.row, height)
-    scale2 = lax.dynamic_slice_in_dim(norms[1], origin.column, width)
+    (scale1, q1s), (scale2, q2s) = left, right
 
     def layer(k: DeviceArray, cov: DeviceArray) -> DeviceArray:
         q1, q2 = q1s[k][:, None], q2s[k][None, :]
@@ -217,6 +261,6 @@ def _pairwise_block(
 
     cov = biases[0] + weights[0] * scale1[:, None] * scale2 * c
     cov = lax.fori_loop(0, len(weights) - 1, layer, cov)
-    diagonal = on_diagonal(c.shape, origin)
-    cov, nearest = recompute(cov, (c > 1 - FAR_ENOUGH) & ~diagonal, pair)
-    return jnp.where(diagonal, q1s[-1][:, None] + shift, cov), nearest
+    near = (c > 1 - FAR_ENOUGH) & ~on_diagonal(c.shape, origin)
+    cov, gap = recompute(cov, near, pair)
+    return with_diagonal(cov, q1s[-1][:, None] + shift, origin), jnp.minimum(nearest, gap)

@@ -1,7 +1,8 @@
 """Functions of the cosine on a device: a compiled curve, read for every pair of a block.
 
-Rows and columns of a block are cut on the device, so that one compiled program serves every block
-of one shape. Near pairs (1 - |c| below 2^-16) are computed again from the difference of their unit
+A program takes the rows and columns of one block, so that it serves every block of one shape,
+whatever the number of points. A block may reach beyond the last point: there it is a block of the
+identity. Near pairs (1 - |c| below 2^-16) are computed again from the difference of their unit
 vectors, in a loop inside that program: the host is not asked.
 """
 
@@ -15,7 +16,7 @@ from jax import lax
 from nngp._arrays import DeviceArray
 from nngp.curve import NEAR, Profile
 from nngp.curve.octaves import BITS, SHALLOW, evaluate
-from nngp.gram.device.arrays import put
+from nngp.gram.device.arrays import filled_rows, put
 from nngp.gram.kernel_matrix import Shift
 
 PAIRS = 4096  # near pairs handled at a time
@@ -24,7 +25,8 @@ DEEP = 54  # octaves of 1 - |c|: all that float64 cosines can have
 
 
 class DeviceProfile(NamedTuple):
-    """A `Profile` on the device."""
+    """A `Profile` on the device. What near pairs are computed from is None where they need no
+    second look: its size depends on the network, and programs do on sizes."""
 
     cubics: DeviceArray  # (2, cells, 4): c >= 0, then c < 0
     first: DeviceArray  # what the leading bits begin with
@@ -35,31 +37,43 @@ class DeviceProfile(NamedTuple):
 
 
 class BlockOrigin(NamedTuple):
-    """A block: where it begins, and whether it can meet the diagonal."""
+    """A block: where it begins, how many of its rows and columns exist, and whether it can meet
+    the diagonal."""
 
     row: DeviceArray
     column: DeviceArray
+    rows: DeviceArray
+    columns: DeviceArray
     symmetric: DeviceArray
 
 
-def origin_of(rows: slice, columns: slice, symmetric: bool = False) -> BlockOrigin:
-    return BlockOrigin(np.int32(rows.start), np.int32(columns.start), np.bool_(symmetric))
+def origin_of(
+    rows: slice, columns: slice, shape: tuple[int, int], symmetric: bool = False
+) -> BlockOrigin:
+    """Of a block of a matrix of this shape."""
+    return BlockOrigin(
+        np.int32(rows.start),
+        np.int32(columns.start),
+        np.int32(shape[0] - rows.start),
+        np.int32(shape[1] - columns.start),
+        np.bool_(symmetric),
+    )
 
 
-def shift_on_device(shift: Shift) -> DeviceArray:
+def shift_on_device(shift: Shift, rows: int) -> DeviceArray:
     """A shift as programs add it to a block: a number, or a column with one for each row."""
-    return shift[:, None] if isinstance(shift, np.ndarray) else np.float64(shift)
-
-
-def size_of(rows: slice, columns: slice) -> dict[str, int]:
-    return {"height": rows.stop - rows.start, "width": columns.stop - columns.start}
+    if isinstance(shift, np.ndarray):
+        return filled_rows(shift, rows)[:, None]
+    return np.float64(shift)
 
 
 def device_profile(profile: Profile, octaves: int = SHALLOW) -> DeviceProfile:
-    fast, deficit = profile.table(octaves), profile.deficit
-    cubics = fast.columns.T.reshape(2, fast.cells, 4)
-    arrays = deficit.coefs, deficit.ends, deficit.exponent, profile.at_one
-    return DeviceProfile(put(cubics), fast.first, *(put(a) for a in arrays))
+    fast, deficit, at_one = profile.table(octaves), profile.deficit, put(profile.at_one)
+    cubics, first = put(fast.columns.T.reshape(2, fast.cells, 4)), np.int64(fast.first)
+    if octaves == DEEP:
+        return DeviceProfile(cubics, first, None, None, None, at_one)
+    near = put(deficit.coefs), put(deficit.ends), put(deficit.exponent)
+    return DeviceProfile(cubics, first, *near, at_one)
 
 
 def look_up(table: DeviceProfile, c: DeviceArray) -> DeviceArray:
@@ -84,6 +98,19 @@ def on_diagonal(shape: tuple[int, int], origin: BlockOrigin) -> DeviceArray:
     i = lax.broadcasted_iota(jnp.int32, shape, 0) + origin.row
     j = lax.broadcasted_iota(jnp.int32, shape, 1) + origin.column
     return (i == j) & origin.symmetric
+
+
+def inside(shape: tuple[int, int], origin: BlockOrigin) -> DeviceArray:
+    """Where both inputs exist."""
+    i, j = (lax.broadcasted_iota(jnp.int32, shape, axis) for axis in (0, 1))
+    return (i < origin.rows) & (j < origin.columns)
+
+
+def with_diagonal(value: DeviceArray, on_it: DeviceArray, origin: BlockOrigin) -> DeviceArray:
+    """A block with `on_it` on the matrix's diagonal; of the identity where no inputs are."""
+    diagonal = on_diagonal(value.shape, origin)
+    there = jnp.where(diagonal, on_it, value)
+    return jnp.where(inside(value.shape, origin), there, jnp.where(diagonal, 1.0, 0.0))
 
 
 def recompute(
@@ -130,14 +157,6 @@ def profile_values(
         deficit = evaluate(jnp, table.coefs, table.ends, table.exponents, negative, m)
         return table.at_one - deficit, m
 
-    diagonal = on_diagonal(c.shape, origin)
-    near = (jnp.abs(c) > 1 - NEAR) & ~diagonal
+    near = (jnp.abs(c) > 1 - NEAR) & ~on_diagonal(c.shape, origin)
     value, nearest = recompute(look_up(table, c), near, pair)
-    return jnp.where(diagonal, table.at_one + shift, value), nearest
-
-
-def cut_rows(
-    left: DeviceArray, right: DeviceArray, origin: BlockOrigin, height: int, width: int
-) -> tuple[DeviceArray, DeviceArray]:
-    rows = lax.dynamic_slice_in_dim(left, origin.row, height)
-    return rows, lax.dynamic_slice_in_dim(right, origin.column, width)
+    return with_diagonal(value, table.at_one + shift, origin), nearest

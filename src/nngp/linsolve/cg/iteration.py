@@ -25,7 +25,7 @@ from nngp.linsolve.cg.plan import CgPlan
 from nngp.linsolve.cg.product import KernelProduct
 from nngp.linsolve.cg.single import SingleFactor
 from nngp.linsolve.engines.engine import Engine, EngineRun
-from nngp.linsolve.tiling import cut, flops
+from nngp.linsolve.tiling import flops
 
 Tracker = Callable[[str, float, float], Progress]  # of a phase: its work, the seconds expected
 
@@ -81,7 +81,7 @@ class Iteration:
     ) -> Any:
         blocks, edges = self.product.blocks, self.plan.edges
         if self.plan.preconditioner == "single":
-            tiles = cut(edges[-1], self.engine.tile_size(edges[-1]))
+            tiles = self.engine.edges(blocks)
             progress.total = max(flops(tiles), 1.0)
             return SingleFactor(self.engine.single(), blocks, tiles, noise, progress)
         if self._factored is None:

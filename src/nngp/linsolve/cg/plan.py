@@ -167,7 +167,8 @@ class _Job:
 
     @property
     def _single_bytes(self) -> float:
-        return 4.0 * lower_size(cut(self.n, self.engine.tile_size(self.n)))
+        filled = self.engine.filled(self.n)
+        return 4.0 * lower_size(cut(filled, self.engine.tile_size(self.n)))
 
     def _nystrom_bytes(self, rank: int, size: int) -> float:
         in_flight = 2 * self.width * rank * (self.edges[1] - self.edges[0])

@@ -56,7 +56,7 @@ class SingleFactor:
             (half,) = forward(single, self._factor, [partial(_part, single, parts)])
             found = backward(single, self._factor, [single.wait(tile) for tile in half])
             out = np.concatenate([single.fetch(tile) for tile in found], axis=1)
-        return out * size
+        return out[:, : vectors.shape[1]] * size
 
 
 def _first(blocks: KernelMatrix, slices: list[slice], shift: Shift, i: int, j: int) -> Tile:

@@ -13,7 +13,7 @@ import numpy as np
 
 from nngp._progress import Progress
 from nngp.gram import Shift
-from nngp.linsolve.engines.engine import EngineRun, Handle, Tile
+from nngp.linsolve.engines.engine import EngineRun, Handle, Tile, pivots
 from nngp.linsolve.tiling import Edges, chain_flops, lower_size, spans
 
 Rows = list[list[Handle]]
@@ -21,16 +21,24 @@ Rows = list[list[Handle]]
 
 @dataclass(frozen=True)
 class Factor:
-    """L Lᵀ = the matrix + shift on its diagonal, in lower tiles."""
+    """L Lᵀ = the matrix + shift on its diagonal, in lower tiles. The last `filled` rows are of the
+    identity, and not of the matrix: they make its tile as large as the others."""
 
     edges: Edges
     rows: Rows
     shift: Shift
     log_det: float
+    filled: int = 0
 
     @property
     def n(self) -> int:
-        return self.edges[-1]
+        """Rows of the matrix."""
+        return self.edges[-1] - self.filled
+
+    @property
+    def own_edges(self) -> Edges:
+        """Where tiles begin, without the rows that were filled up."""
+        return (*self.edges[:-1], self.n)
 
     @property
     def slices(self) -> list[slice]:
@@ -85,12 +93,8 @@ def factorise(
 
 
 def _log_det(run: EngineRun, rows: Rows) -> float:
-    diagonals = [run.apply(_pivots, row[-1]) for row in rows]
+    diagonals = [run.apply(pivots, row[-1]) for row in rows]
     return 2.0 * sum(float(np.log(run.fetch(d)).sum()) for d in diagonals)
-
-
-def _pivots(tile: Any) -> Any:
-    return tile.diagonal().astype("float64")
 
 
 def merge_last(run: EngineRun, factor: Factor, size: int) -> Factor:
@@ -105,7 +109,7 @@ def merge_last(run: EngineRun, factor: Factor, size: int) -> Factor:
         corner = run.apply(_corner, upper[-1], lower[-2], lower[-1])
         rows = [*rows[:-2], [run.wait(h) for h in (*joined, corner)]]
         edges = (*edges[:-2], edges[-1])
-    return Factor(edges, rows, factor.shift, factor.log_det)
+    return Factor(edges, rows, factor.shift, factor.log_det, factor.filled)
 
 
 def _stack(upper: Any, lower: Any) -> Any:
@@ -151,10 +155,12 @@ def backward(run: EngineRun, factor: Factor, tiles: Sequence[Handle]) -> list[Ha
 
 
 def inverse_rows(run: EngineRun, factor: Factor, which: Sequence[int]) -> Rows:
-    """Tile rows of L⁻ᵀ: row i has the tiles (i, i), (i, i + 1), ..."""
+    """Tile rows of L⁻ᵀ: row i has the tiles (i, i), (i, i + 1), ... Filled rows are zero."""
     widths = np.diff(factor.edges)
 
     def first(i: int, j: int) -> Tile:
-        return run.put(np.eye(widths[i])) if i == j else run.zeros(widths[i], widths[j])
+        if i != j:
+            return run.zeros(widths[i], widths[j])
+        return run.put(np.diag((factor.edges[i] + np.arange(widths[i]) < factor.n) * 1.0))
 
     return forward(run, factor, [partial(first, i) for i in which], which)

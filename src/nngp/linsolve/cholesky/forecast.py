@@ -17,7 +17,9 @@ OVERHEAD = 64 * 2**20  # bytes of tables, buffers and the like
 
 @dataclass(frozen=True)
 class Forecast:
-    """Bytes beyond the data and seconds; `largest` is the n that would just fit."""
+    """Bytes beyond the data and seconds; `largest` is the n that would just fit. `engine` and
+    `reason` say where it would be computed and why there; `first_call` is what that takes in this
+    process before anything is computed, beside `seconds`."""
 
     n: int
     bytes: int
@@ -25,6 +27,9 @@ class Forecast:
     available: int | None
     largest: int | None
     solver: str = "cholesky"
+    engine: str = ""
+    reason: str = ""
+    first_call: float = 0.0
 
     @property
     def fits(self) -> bool:
@@ -63,7 +68,7 @@ def forecast_factor(
     `products` how many matrices of inner products a kernel takes.
     """
     available = available_memory(engine, n, d, outputs, memory)
-    edges = cut(n, engine.tile_size(n))
+    edges = cut(engine.filled(n), engine.tile_size(n))
     work = flops(edges) + kernel_work(n, d, products)
 
     def needed(n: int) -> int:
@@ -93,7 +98,7 @@ def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:
     in_flight = (2 + 2 * engine.width) * tile * tile + engine.width * ROWS * n
     in_flight += 4 * n * (outputs + 1)
     data = n * d if engine.copies_inputs else 0
-    return 8 * (lower_size(cut(n, tile)) + in_flight + data) + OVERHEAD
+    return 8 * (lower_size(cut(engine.filled(n), tile)) + in_flight + data) + OVERHEAD
 
 
 def available_memory(

@@ -14,7 +14,8 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.gram import KernelBackend, Tile
+from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile
+from nngp.linsolve.tiling import Edges, cut, even_size
 
 Handle = Any  # a Tile, or the promise of one
 TileType = np.dtype[Any]  # float64, or float32 for a preconditioner
@@ -26,6 +27,12 @@ def compiled(function: Function) -> Function:
     """Mark a function of tiles alone, which an engine may compile into one program."""
     function.compiled = True  # type: ignore[attr-defined]
     return function
+
+
+@compiled
+def pivots(tile: Any) -> Any:
+    """The diagonal of a tile of a factor."""
+    return tile.diagonal().astype("float64")
 
 
 @dataclass(frozen=True)
@@ -115,8 +122,22 @@ class EngineRun(ABC):
         """A tile that a chain may begin with and overwrite."""
 
     def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
-        """A host array as tiles, cut between its columns."""
-        return [self.put(part) for part in np.split(array, edges[1:-1], axis=1)]
+        """A host array as tiles, cut between its columns; zeros beyond the last of them."""
+        missing = edges[-1] - array.shape[1]
+        filled = np.pad(array, ((0, 0), (0, missing))) if missing else array
+        return [self.put(part) for part in np.split(filled, edges[1:-1], axis=1)]
+
+
+@dataclass(frozen=True)
+class Upcoming:
+    """What will be computed: a factor in tiles, a block of `rows` rows solved with it, further
+    `blocks` of the matrix, and functions of tiles by the shapes of these."""
+
+    edges: Edges
+    rows: int
+    shift: Shift
+    blocks: Sequence[tuple[int, int]]
+    functions: Sequence[tuple[TileFunction, Sequence[tuple[int, ...]]]]
 
 
 class FactorMemory(Protocol):
@@ -162,9 +183,25 @@ class Engine(ABC):
         """Rows of a tile that vectors are multiplied by."""
         return self.tile_size(n)
 
-    def padded_size(self, n: int) -> int:
-        """Rows to fill up a block of n test points to, where each new size is compiled anew."""
+    def edges(self, matrix: KernelMatrix, start: int = 0) -> Edges:
+        """Where the tiles of a factor begin, from `start` on. Where each new size is compiled
+        anew, the last one reaches beyond the matrix and is filled up with rows of the identity."""
+        n = len(matrix.diagonal)
+        return cut(n, self.tile_size(n), start)
+
+    def filled(self, n: int) -> int:
+        """Rows of a factor of n points, with those that it is filled up with."""
         return n
+
+    def prepare(self, matrix: KernelMatrix, upcoming: Upcoming) -> bool:
+        """Begin to compile what a factorisation will need; whether anything must be."""
+        return False
+
+    def test_blocks(self, m: int, n: int) -> tuple[int, int, int]:
+        """Rows to fill up m test points to, rows of one block of them, and blocks at a time, for a
+        factor of n points."""
+        most = min(self.rows_at_a_time(n), -(-m // self.width))
+        return m, even_size(m, most), self.width
 
     @abstractmethod
     def rows_at_a_time(self, n: int) -> int:

@@ -6,7 +6,6 @@ which is how it is tested without a GPU.
 """
 
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from copy import copy
 from functools import cache, partial
@@ -19,8 +18,11 @@ from jax import lax
 
 from nngp._arrays import Array, DeviceArray
 from nngp.errors import NotPositiveDefiniteError
-from nngp.gram import KernelBackend, Tile
+from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile, shift_of
+from nngp.gram.device.arrays import put_as
 from nngp.gram.device.backend import DeviceBackend
+from nngp.gram.device.matrix import DeviceMatrix
+from nngp.gram.device.programs import DeviceProgram, donating, program, shaped
 from nngp.linsolve.engines.engine import (
     Engine,
     EngineRun,
@@ -28,50 +30,61 @@ from nngp.linsolve.engines.engine import (
     TileChain,
     TileFunction,
     TileType,
+    Upcoming,
+    pivots,
 )
-from nngp.linsolve.tiling import even_size
+from nngp.linsolve.tiling import Edges, cut, even_size
 
+SINGLE_PRECISION = lax.Precision.HIGHEST  # float32 products would be rounded to 10 bits
 DOUBLE = np.dtype(np.float64)
 TILE, SMALL_TILE, SMALL_N = 3072, 2048, 60_000
+TILES = (64, 128, 256, 512, 1024, 1536)  # of a matrix that is a single one
+FEWEST, FEW = 64, 512  # test points that are filled up to a power of two
 LARGEST_WHOLE_MATRIX = 24_576
 ALIGNED = 16  # rows of a tile are a multiple of this: products are much slower otherwise
 PRODUCT = 8192  # rows of a tile that is multiplied by: large, as each costs the host some time
-STACK = 8192  # rows solved at a time: a triangular solve of one tile leaves the device idle
+STACKS = (4, 2, 1)  # tiles solved at a time: a triangular solve of one leaves the device idle
 
 
-@partial(jax.jit, donate_argnums=0, static_argnames="transposed")
+@donating(0)
 def _update(C: DeviceArray, A: DeviceArray, B: DeviceArray, *, transposed: bool) -> DeviceArray:
-    # float32 products would be rounded to 10 bits on the way
-    precision = lax.Precision.HIGHEST if C.dtype == jnp.float32 else None
+    precision = SINGLE_PRECISION if C.dtype == jnp.float32 else None
     return C - jnp.matmul(A, B.T if transposed else B, precision=precision)
 
 
-@partial(jax.jit, donate_argnums=0)
+@donating(0)
 def _potrf(C: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
     L = lax.linalg.cholesky(C, symmetrize_input=False)
     return L, jnp.isfinite(jnp.diagonal(L)).all()
 
 
-@partial(jax.jit, donate_argnums=1, static_argnames="transposed")
+@donating(1)
 def _trsm(L: DeviceArray, tiles: tuple[DeviceArray, ...], *, transposed: bool) -> list[DeviceArray]:
-    C = jnp.concatenate(tiles)
+    C = jnp.concatenate(tiles) if len(tiles) > 1 else tiles[0]
     X = lax.linalg.triangular_solve(L, C, left_side=False, lower=True, transpose_a=transposed)
-    return jnp.split(X, np.cumsum([len(tile) for tile in tiles])[:-1])
+    return jnp.split(X, len(tiles))
 
 
-@partial(jax.jit, static_argnames="cuts")
-def _columns(X: DeviceArray, cuts: tuple[int, ...]) -> list[DeviceArray]:
-    return jnp.split(X, cuts, axis=1)
+@program
+def _copy(tile: DeviceArray) -> DeviceArray:
+    return tile.copy()
+
+
+@program
+def _zeros(*, rows: int, columns: int, dtype: str) -> DeviceArray:
+    return jnp.zeros((rows, columns), dtype=dtype)
 
 
 @cache
-def _jitted(function: TileFunction) -> TileFunction:
-    return jax.jit(function)
+def _compiled(function: TileFunction) -> TileFunction:
+    return DeviceProgram(function)
 
 
-def _program(function: TileFunction) -> TileFunction:
+def _program(function: TileFunction) -> Any:
     """The function as one compiled program, if it is marked so."""
-    return _jitted(function) if getattr(function, "compiled", False) else function
+    if isinstance(function, partial) and getattr(function.func, "compiled", False):
+        return partial(_compiled(function.func), *function.args, **function.keywords)
+    return _compiled(function) if getattr(function, "compiled", False) else function
 
 
 def gpu_device() -> jax.Device | None:
@@ -100,9 +113,53 @@ class GpuEngine(Engine):
         self.largest_whole_matrix = tile or LARGEST_WHOLE_MATRIX
 
     def tile_size(self, n: int) -> int:
-        """Even tiles of at most 3072 rows, or 2048 for a smaller matrix."""
-        wanted = self._tile or (SMALL_TILE if n <= SMALL_N else TILE)
-        return even_size(n, wanted, ALIGNED)
+        """Tiles of few sizes, so that few programs serve every n."""
+        if self._tile is not None:
+            return self._tile
+        if n > SMALL_N:
+            return TILE
+        return next((size for size in TILES if n <= size), SMALL_TILE)
+
+    def edges(self, matrix: KernelMatrix, start: int = 0) -> Edges:
+        n = len(matrix.diagonal)
+        if not getattr(matrix, "can_fill", False):
+            return super().edges(matrix, start)
+        return cut(self.filled(n - start, n) + start, self.tile_size(n), start)
+
+    def filled(self, n: int, total: int | None = None) -> int:
+        size = self.tile_size(n if total is None else total)
+        return -(-n // size) * size
+
+    def prepare(self, matrix: KernelMatrix, upcoming: Upcoming) -> bool:
+        """All programs at once, side by side: XLA takes longer to compile one after the other than
+        the device to use them."""
+        count, size = len(upcoming.edges) - 1, upcoming.edges[1]
+        tile, rows = (shaped(r, size, dtype=self.dtype) for r in (size, upcoming.rows))
+        with self.run():
+            self._prepare_block(matrix, size, size, upcoming.shift)
+            _potrf.prepare(tile)
+            for stack in STACKS:
+                if stack < count:
+                    _trsm.prepare(tile, (tile,) * stack, transposed=True)
+            if count > 1:
+                _update.prepare(tile, tile, tile, transposed=True)
+            for transposed in (True, False):
+                _trsm.prepare(tile, (rows,), transposed=transposed)
+                if count > 1:
+                    _update.prepare(rows, rows, tile, transposed=transposed)
+            _copy.prepare(rows)
+            _copy.prepare(tile)  # of predictions
+            for height, width in upcoming.blocks:
+                self._prepare_block(matrix, height, width, upcoming.shift)
+            for function, shapes in ((pivots, [tile.shape]), *upcoming.functions):
+                tiles = [shaped(*shape, dtype=self.dtype) for shape in shapes]
+                _program(function).prepare(*tiles)
+        return True
+
+    def _prepare_block(self, matrix: KernelMatrix, rows: int, columns: int, shift: Shift) -> None:
+        if isinstance(matrix, DeviceMatrix):
+            some = slice(0, rows)
+            matrix.prepare(some, slice(0, columns), shift_of(shift, some))
 
     def product_size(self, n: int) -> int:
         """Tiles of one size if n allows it: every other one is compiled for anew."""
@@ -117,9 +174,15 @@ class GpuEngine(Engine):
         out.dtype = np.dtype(np.float32)
         return out
 
-    def padded_size(self, n: int) -> int:
-        """A power of two up to 1,024 rows, a multiple of 1,024 beyond."""
-        return max(64, 1 << (n - 1).bit_length()) if n < 1024 else -(-n // 1024) * 1024
+    def test_blocks(self, m: int, n: int) -> tuple[int, int, int]:
+        """Few points as a power of two; many in blocks of a tile, for which there are programs,
+        unless memory is short."""
+        most, size = self.rows_at_a_time(n), self.tile_size(n)
+        if m <= FEW:
+            size = max(FEWEST, 1 << (m - 1).bit_length())
+        if size > most:
+            size = 1 << (most.bit_length() - 1)
+        return -(-m // size) * size, size, max(1, most // size)
 
     def rows_at_a_time(self, n: int) -> int:
         """As many as fill a quarter of what is free, or 4.5 GB."""
@@ -170,7 +233,8 @@ class GpuRun(EngineRun):
         self._device, self._dtype, self._stack = device, dtype, ExitStack()
         self._pivots: dict[int, DeviceArray] = {}
         self._queue: list[tuple[_Unsolved, DeviceArray]] = []
-        self._queue_with, self._diagonal = (0, True), None
+        self._queue_with: tuple[Any, ...] = (0, True, ())
+        self._diagonal: DeviceArray = None
 
     def __enter__(self) -> "GpuRun":
         self._stack.enter_context(jax.enable_x64(True))
@@ -186,7 +250,9 @@ class GpuRun(EngineRun):
             ) from error
 
     def begin(self, chain: TileChain) -> Handle:
-        C = chain.first().astype(self._dtype)
+        C = chain.first()
+        if C.dtype != self._dtype:
+            C = C.astype(self._dtype)
         for a, b in chain.pairs:
             C = _update(C, self._value(a), self._value(b), transposed=chain.transposed)
         if chain.ends_in_potrf:
@@ -210,34 +276,37 @@ class GpuRun(EngineRun):
         return np.asarray(self.wait(handle))
 
     def put(self, array: Array) -> Tile:
-        return jnp.asarray(array, dtype=self._dtype)
-
-    def columns(self, array: Array, edges: Sequence[int]) -> list[Tile]:
-        return _columns(self.put(array), tuple(edges[1:-1]))
+        return put_as(array, self._dtype)
 
     def zeros(self, rows: int, columns: int) -> Tile:
-        return jnp.zeros((rows, columns), dtype=self._dtype)
+        return _zeros(rows=int(rows), columns=int(columns), dtype=self._dtype.name)
 
     def copy(self, handle: Handle) -> Tile:
-        return self._value(handle).copy()
+        return _copy(self._value(handle))
 
     def _solve(self, L: Tile, C: Tile, transposed: bool) -> Handle:
-        """Queue a solve; solves with one diagonal tile are done together."""
-        if self._queue and self._queue_with != (id(L), transposed):
+        """Queue a solve; solves of equal tiles with one diagonal tile are done together."""
+        kind = id(L), transposed, C.shape
+        if self._queue and self._queue_with != kind:
             self._flush()
         handle = _Unsolved()
-        self._queue_with, self._diagonal = (id(L), transposed), L
+        self._queue_with, self._diagonal = kind, L
         self._queue.append((handle, C))
-        if sum(len(tile) for _, tile in self._queue) >= STACK:
+        if len(self._queue) == STACKS[0]:
             self._flush()
         return handle
 
     def _flush(self) -> None:
-        handles, tiles = zip(*self._queue, strict=True)
-        solved = _trsm(self._diagonal, tiles, transposed=self._queue_with[1])
-        for handle, tile in zip(handles, solved, strict=True):
-            handle.tile = tile
-        self._queue = []
+        queue, self._queue = self._queue, []
+        transposed = self._queue_with[1]
+        for count in STACKS:
+            while len(queue) >= count:
+                some, queue = queue[:count], queue[count:]
+                solved = _trsm(
+                    self._diagonal, tuple(tile for _, tile in some), transposed=transposed
+                )
+                for (handle, _), tile in zip(some, solved, strict=True):
+                    handle.tile = tile
 
     def _value(self, handle: Handle) -> DeviceArray:
         if not isinstance(handle, _Unsolved):

@@ -4,12 +4,15 @@ import secrets
 import time
 from contextlib import suppress
 from copy import copy
+from functools import cache
+from inspect import signature
 from typing import Any, NamedTuple
 
 from nngp.errors import ClusterError
 
 POLL = 2.0  # seconds between looks at the cluster while waiting
 CONNECT = 10.0  # seconds
+ANSWER = 10.0  # seconds that a scheduler has for a short answer
 SCHEMES = ("tcp", "tls", "ucx", "ucxx", "ws", "wss")  # of addresses that have a port
 
 
@@ -84,13 +87,30 @@ def check_open(client: Any) -> None:
 
 
 def known_workers(client: Any) -> dict[str, Any]:
-    """Workers by address, as the scheduler knows them; none while there is no scheduler, though a
-    client remembers those of the last."""
+    """Workers by address, as the scheduler knows them now; none while there is no scheduler, or one
+    that does not answer. Not by `scheduler_info`, which waits without a limit, and which shows what
+    it last heard of a scheduler that is gone."""
     check_open(client)
     if client.status != "running":
         return {}
-    found: dict[str, Any] = client.scheduler_info(n_workers=-1).get("workers", {})
+    try:
+        told = client.sync(client.scheduler.identity, **_everyone(), callback_timeout=ANSWER)
+    except OSError:  # of which TimeoutError is one
+        return {}
+    except (AttributeError, RuntimeError):  # of a client that is closed meanwhile
+        check_open(client)
+        return {}
+    found: dict[str, Any] = told["workers"]
     return found
+
+
+@cache
+def _everyone() -> dict[str, int]:
+    """How to ask for all workers: newer schedulers tell of some only, older ones of all."""
+    from distributed import Scheduler
+
+    newer = "n_workers" in signature(Scheduler.identity).parameters
+    return {"n_workers": -1} if newer else {}
 
 
 class Listener:
@@ -143,7 +163,11 @@ def patient(client: Any, future: Any, patience: float, words: Words = TILES) -> 
 def check_ended(future: Any, words: Words = TILES) -> None:
     """Raise what the task of a future that has ended raised, or that it was lost."""
     if future.status == "error":
-        raise translated(future.exception(), words, by_task=True)
+        try:
+            error = future.exception(timeout=ANSWER)
+        except TimeoutError as late:  # the client is closed meanwhile
+            raise translated(late, words) from None
+        raise translated(error, words, by_task=True)
     if future.status != "finished":
         raise ClusterError(
             f"what was computed is no longer there: the connection to the scheduler was lost"
@@ -174,7 +198,8 @@ class Watch:
         self._alone: float | None = None  # since when there has been no worker
 
     def look(self) -> None:
-        """Raise ClusterError if the scheduler is gone, or there was no worker for too long."""
+        """Raise ClusterError if the scheduler is gone, or for too long has known no worker or not
+        answered."""
         if self._client.status not in ("running", "connecting"):
             raise ClusterError(
                 "the connection to the scheduler was lost; start the cluster and call again"
@@ -187,8 +212,8 @@ class Watch:
             self._alone = now
         elif now - self._alone > self._patience:
             raise ClusterError(
-                f"the cluster has had no worker for {self._patience:.0f} seconds; start workers "
-                f"and call again{self._words.kept}"
+                f"the cluster has had no worker for {self._patience:.0f} seconds, or its scheduler "
+                f"has not answered; see that they run, and call again{self._words.kept}"
             )
 
 

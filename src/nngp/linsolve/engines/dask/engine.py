@@ -13,6 +13,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from typing import Any
 from weakref import WeakSet
@@ -131,7 +132,8 @@ class DaskEngine(Engine):
         """End the connection, if it was made here."""
         self.listener.close()
         if self._own:
-            self.client.close()
+            with suppress(TimeoutError):  # a scheduler that does not answer needs no farewell
+                self.client.close()
 
     def __enter__(self) -> "DaskEngine":
         check_open(self.client)
@@ -139,6 +141,13 @@ class DaskEngine(Engine):
 
     def __exit__(self, *error: Any) -> None:
         self.close()
+
+    def __copy__(self) -> "DaskEngine":
+        """Another engine with this connection. Without it copies would be made as from a pickle,
+        with a connection each, which nobody ends and whose tasks may overtake those of this one."""
+        out = object.__new__(type(self))
+        out.__dict__.update(self.__dict__, _own=False)
+        return out
 
     def __deepcopy__(self, memo: Any) -> "DaskEngine":
         return self  # a connection, which copies of an estimator share
