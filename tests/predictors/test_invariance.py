@@ -282,11 +282,27 @@ def test_a_few_points_choose_nothing():
 
 def test_the_budget_is_kept():
     X = scenes(80)
-    for budget in (10, 14):
-        model = nngp.NNGPRegressor(
-            invariance="auto", image_shape=SHAPE, depth=1, budget=budget, **FAST
-        ).fit(X, symmetric_targets(X))
-        assert model.selection_["evaluations"].sum() <= budget
+    options = {"invariance": "auto", "image_shape": SHAPE, "depth": 1, **FAST}
+    whole = nngp.NNGPRegressor(**options).fit(X, symmetric_targets(X)).selection_
+    needed = whole["evaluations"].sum()
+    for budget in (10, needed - 3, needed - 2, needed - 1):
+        some = nngp.NNGPRegressor(**options, budget=budget).fit(X, symmetric_targets(X)).selection_
+        assert some["evaluations"].sum() <= budget
+        tried = (some["stage"] == "invariance").sum()
+        assert tried < (whole["stage"] == "invariance").sum()
+
+
+def test_the_evidence_of_the_fit_is_that_of_the_choice():
+    """The scale of the kernel went into the last layer."""
+    X = scenes(120)
+    y = symmetric_targets(X)
+    options = {"image_shape": SHAPE, "invariance": images.flips()}
+    regressor = nngp.NNGPRegressor(**options, **FAST).fit(X, y)
+    classifier = nngp.NNGPClassifier(**options, effort="fast").fit(X, y > 0)
+    for model in (regressor, classifier):
+        chosen = model.selection_["log_evidence"][model.selection_["chosen"]]
+        assert model.selection_["stage"][model.selection_["chosen"]] == ["invariance"]
+        np.testing.assert_allclose(model.log_evidence_, chosen[0], rtol=1e-6)
 
 
 def test_shapes_of_images():

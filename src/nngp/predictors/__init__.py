@@ -8,7 +8,7 @@ One `fit`, file by file:
 3. `parameters`, `_check_parameters` and `_candidates`: the networks to choose from.
 4. `selection`, `choose`: call `selection.stages`, which calls `selection.climb` for each network,
    which maximises `selection.objective` over a `selection.space`; or `selection.grid`. The inputs'
-   `scaling` and `maps` and the targets' transform are chosen with the network.
+   `scaling`, `whitening` and `maps` and the targets' transform are chosen with the network.
 5. `fitted_network`, `FittedNetwork.condition`: `posterior.condition` on all rows.
 6. Rows left out decide the rest. `regressor`: `resolution` and `varying_noise` of the noise,
    `mixing` and `blend` of networks and widths. `classifier`: `class_model`, with `one_hot_link` or

@@ -17,6 +17,7 @@ from scipy.optimize import minimize_scalar
 from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.errors import NotPositiveDefiniteError
+from nngp.predictors.selection.climb import Budget
 from nngp.predictors.selection.families import Families, Shape, growing_shifts, small_families
 from nngp.predictors.selection.judge import OF_INVARIANCES, Verdict, verdict_of
 from nngp.predictors.selection.objective import SCALES, Objective
@@ -58,7 +59,7 @@ class InvarianceSearch:
     scale_is_free: bool
     classes: bool
     note: Callable[[Judged], None]  # told of each that was judged
-    may_spend: Callable[[], bool]  # asked before each
+    budget: Budget
 
     def run(self, shape: Shape) -> Judged:
         """Add families of images of that shape, as long as they pay; none at first."""
@@ -76,7 +77,7 @@ class InvarianceSearch:
 
     def _better(self, best: Judged, families: Families, gain: float) -> Judged:
         """The best with these families, if that is clearly better."""
-        if math.prod(len(one.weights) for one in families) > MOST or not self.may_spend():
+        if math.prod(len(one.weights) for one in families) > MOST or self.budget.is_spent:
             return best
         found = self.judged(families)
         rises = found.score > best.score + gain
@@ -84,6 +85,7 @@ class InvarianceSearch:
 
     def judged(self, families: Families) -> Judged:
         """Compute a kernel, and find its noise and scale."""
+        self.budget.may_spend()
         K = self.kernel(families)
         if self.noise_is_given:
             score, scale = self._best_scale(K)

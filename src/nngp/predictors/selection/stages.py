@@ -384,7 +384,7 @@ class _StagedSearch:
             given.weight_var is None and given.bias_var is None,
             self.problem.classes,
             note,
-            self.budget.may_spend,
+            self.budget,
         )
 
     def _tell_cost(self, at: Setting) -> None:
