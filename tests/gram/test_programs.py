@@ -50,9 +50,36 @@ EXPECTED = (np.arange(5.0) * np.float64(0.1)) ** 3
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, without_cache):
     monkeypatch.setenv("NNGP_PROGRAMS", str(tmp_path / "programs"))
     return tmp_path / "programs"
+
+
+@pytest.fixture
+def without_cache():
+    """JAX does not keep programs itself, as it does for the other tests."""
+    from jax.experimental.compilation_cache import compilation_cache
+
+    before = jax.config.jax_enable_compilation_cache
+    jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()
+    yield
+    jax.config.update("jax_enable_compilation_cache", before)
+    compilation_cache.reset_cache()
+
+
+def test_where_jax_keeps_programs_they_are_left_to_it(folder, tmp_path):
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_enable_compilation_cache", True)
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "of jax"))
+    try:
+        for _ in range(3):
+            found, loaded = call(fresh())
+            assert not loaded
+            np.testing.assert_allclose(found, EXPECTED, rtol=1e-15)
+        assert not folder.exists()
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
 
 
 def start(folder):

@@ -244,7 +244,12 @@ def _keep(store: ProgramStore, name: str, compiled: Any) -> None:
 
 def _can_be_kept(device: Any) -> bool:
     """Programs for this machine's own processor may use instructions that another machine, which
-    shares the folder, does not have. They are kept only where somebody has named a folder."""
+    shares the folder, does not have. They are kept only where somebody has named a folder. Where a
+    user has JAX keep programs, these are left to JAX: one that it has read from its own files
+    cannot be written again, and fails when it is called."""
+    config: Any = jax.config
+    if config.jax_enable_compilation_cache and config.jax_compilation_cache_dir:
+        return False
     return device.platform != "cpu" or bool(os.environ.get(VARIABLE))
 
 
