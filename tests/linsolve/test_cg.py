@@ -39,6 +39,7 @@ class Dense:
 
     def __init__(self, K, symmetric=True):
         self.K, self.symmetric, self.diagonal = K, symmetric, K.diagonal().copy()
+        self.left = range(len(K))
         self.asked = 0
 
     def block(self, rows, columns, *, shift=0.0, out=None):

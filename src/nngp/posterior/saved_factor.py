@@ -39,8 +39,9 @@ def read_cholesky(
     header: Fields, read: ArrayReader, engine: Engine, matrix: KernelMatrix, noise: Noise, Y: Array
 ) -> CholeskySolution:
     """The solution from a saved model that holds the factor of `matrix` and noise."""
-    split, edges = matrix.split, read_edges(header, len(Y))
+    split, own_edges = matrix.split, read_edges(header, len(Y))
     n, outputs = Y.shape
+    edges = _filled_edges(engine, matrix, own_edges)
     alpha, constant = read("alpha", (outputs, n)), None
     solved = SolvedRows(Y.T, alpha, np.zeros(outputs))
     with engine.run() as run:
@@ -48,7 +49,7 @@ def read_cholesky(
             ones = read("constant/z", (1, n)), read("constant/alpha", (1, n))
             z, b = (run.columns(rows, edges) for rows in ones)
             beta = header.number("beta", 0, above=True)
-            constant = Constant(split, beta, read("constant/sums", (outputs,)), z, b)
+            constant = Constant(split, beta, read("constant/sums", (outputs,)), z, b, n)
             solved = SolvedRows(
                 np.vstack([Y.T - constant.mean[:, None], np.ones(n)]),
                 np.vstack([alpha, ones[1]]),
@@ -57,9 +58,9 @@ def read_cholesky(
             )
         shift = noise.shift(split)
         check = _FactorCheck(header, solved, np.asarray(matrix.diagonal) + shift)
-        rows = _read_rows(run, header, read, edges, check)
+        rows = _read_rows(run, header, read, own_edges, check, edges[-1] - n)
         check.finish()
-        factor = Factor(edges, rows, shift, header.number("log_det"))
+        factor = Factor(edges, rows, shift, header.number("log_det"), edges[-1] - n)
         alpha_tiles = run.columns(alpha, edges)
     seconds = header.fields("seconds")
     return CholeskySolution(
@@ -74,10 +75,23 @@ def read_cholesky(
     )
 
 
+def _filled_edges(engine: Engine, matrix: KernelMatrix, own: Edges) -> Edges:
+    """Where tiles begin, with the last one filled up if the engine would cut the matrix like that:
+    so predictions have the same sizes, and the same bits, as before they were saved."""
+    wanted = engine.edges(matrix)
+    return wanted if tuple(wanted[:-1]) == tuple(own[:-1]) else own
+
+
 def _read_rows(
-    run: EngineRun, header: Fields, read: ArrayReader, edges: Edges, check: "_FactorCheck"
+    run: EngineRun,
+    header: Fields,
+    read: ArrayReader,
+    edges: Edges,
+    check: "_FactorCheck",
+    filled: int,
 ) -> list[list[Tile]]:
-    """The tiles of the factor in rows, read column by column."""
+    """The tiles of the factor in rows, read column by column; `filled` rows of the identity below
+    the last."""
     kind = header.text("tile_type", ("float64", "float32"))
     slices = spans(edges)
     out: list[list[Tile]] = [[] for _ in slices]
@@ -89,7 +103,19 @@ def _read_rows(
         ]
         check.add(tiles, below)
         for i in range(j, len(slices)):
-            out[i].append(run.put(tiles[i - j]))
+            more = filled if i == len(slices) - 1 else 0
+            out[i].append(run.put(_filled_tile(tiles[i - j], more, more if i == j else 0)))
+    return out
+
+
+def _filled_tile(tile: Array, rows: int, columns: int) -> Array:
+    """A tile of a factor with some rows and columns more, as the identity has them."""
+    if rows == 0:
+        return tile
+    out = np.pad(tile, ((0, rows), (0, columns)))
+    if columns:
+        index = np.arange(len(tile), len(out))
+        out[index, index] = 1.0
     return out
 
 

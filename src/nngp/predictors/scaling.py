@@ -141,6 +141,9 @@ class InputScaling:
         if unit > constant and not factor.any():
             raise fields.fail("its factors of the inputs are zero, which leaves no row a direction")
         whitening = _read_whitening(fields, arrays, factor, relevance)
+        as_they_are = unit and not constant and whitening is None
+        if as_they_are and not np.allclose(factor, np.sqrt(relevance), rtol=1e-9, atol=0.0):
+            raise fields.fail("its factors of the inputs are not the roots of their relevances")
         # A column's spread is not below the rounding of its mean; whitened columns share a factor.
         most = np.sqrt(relevance) / EPS * (1.0 if whitening is None else np.sqrt(len(center)))
         with np.errstate(over="ignore"):
