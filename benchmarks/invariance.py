@@ -45,6 +45,7 @@ CANDIDATES = {
     "cifar10": [nngp.Architecture(L, "relu", 2.0, bias) for L in (1, 3, 5) for bias in (0.0, 0.1)],
 }
 STRENGTHS = (0.3, 0.1, 0.03)
+TICKS = (0.5, 1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80)  # per cent
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 
@@ -272,6 +273,7 @@ def _timed(
 def draw(rows: list[Row]) -> None:
     """Test error against the number of training images."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullLocator
 
     sets = [name for name in SHAPES if any(row["dataset"] == name for row in rows)]
     figure, axes = plt.subplots(1, len(sets), figsize=(5.0 * len(sets), 3.9), squeeze=False)
@@ -286,10 +288,10 @@ def draw(rows: list[Row]) -> None:
             ax.plot(*zip(*line, strict=True), style, color=colour, marker="o", ms=3.5, label=name)
         ax.set(xscale="log", xlabel="training images", title=titles[dataset])
         ax.set_yscale("log")
+        low, high = ax.get_ylim()
+        ax.yaxis.set_minor_locator(NullLocator())
+        ax.set_yticks([tick for tick in TICKS if low <= tick <= high])
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        ax.yaxis.set_minor_formatter(
-            lambda value, _: f"{value:g}" if str(value)[0] in "235" else ""
-        )
         ax.grid(alpha=0.3, which="both", lw=0.5)
         ax.legend(frameon=False, fontsize=8)
     axes[0, 0].set_ylabel("test error, per cent")

@@ -27,7 +27,7 @@ from nngp.predictors.selection.problem import (
 from nngp.predictors.selection.space import NOISE_BOUNDS
 from nngp.predictors.selection.table import SelectionTable
 
-FREE_NOISE = (1e-6, 1e3)  # over the mean variance of a kernel whose scale is free
+FREE_NOISE = (1e-6, 4.0)  # over the mean variance of a kernel whose scale is free
 STEPS = 30  # evaluations of the evidence
 SECONDS = 5e-9  # for each entry of K of the points used, once and for each evaluation
 
