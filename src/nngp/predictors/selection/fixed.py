@@ -27,7 +27,9 @@ from nngp.predictors.selection.problem import (
 from nngp.predictors.selection.space import NOISE_BOUNDS
 from nngp.predictors.selection.table import SelectionTable
 
-FREE_NOISE = (1e-6, 4.0)  # over the mean variance of a kernel whose scale is free
+# Over the mean variance of a kernel whose scale is free. Of classes with much noise, rows left out
+# say the opposite: the others have fewer of their class.
+LEAST, MOST, MOST_OF_CLASSES = 1e-6, 100.0, 1.0
 STEPS = 30  # evaluations of the evidence
 SECONDS = 5e-9  # for each entry of K of the points used, once and for each evaluation
 
@@ -102,7 +104,8 @@ def _best_noise(problem: SelectionProblem, scaling: InputScaling, rows: Index) -
             return _Fitted(-np.inf, given, 1.0)
     low, high = max(NOISE_BOUNDS[0], targets.noise_floor), NOISE_BOUNDS[1]
     if is_free:  # then noise is relative to the kernel, and the scale respects the floor
-        low, high = np.array(FREE_NOISE) * np.diagonal(K).mean()
+        unit = float(np.diagonal(K).mean())
+        low, high = LEAST * unit, (MOST_OF_CLASSES if problem.classes else MOST) * unit
     ends = np.log(low), max(np.log(high), np.log(low) + 1.0)
     found = minimize_scalar(
         lambda x: -fitted(x).log_evidence,
