@@ -1,17 +1,14 @@
 """The tangent kernel of a network, as a network."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from nngp.architecture.activation import Activation
-from nngp.architecture.graph import Graph, Node
 from nngp.architecture.network import Network
-from nngp.architecture.outline import Outline
+from nngp.architecture.wrapped import WrappedNetwork
 
 
 @dataclass(frozen=True)
-class NTK(Network):
+class NTK(WrappedNetwork):
     """The neural tangent kernel of a network, wherever a network is taken.
 
     Its kernel is the inner product of the gradients of the network's output in all weights and
@@ -51,34 +48,8 @@ class NTK(Network):
                 "finite depth"
             )
 
-    def nodes(self) -> Iterator[Node]:
-        return self.network.nodes()
-
-    def outline(self) -> Outline:
-        return self.network.outline()
-
     def __str__(self) -> str:
         return f"tangent kernel of\n{self.network}"
-
-    @property
-    def graph(self) -> Graph:
-        return self.network.graph
-
-    @property
-    def weight_vars(self) -> tuple[float, ...]:
-        return self.network.weight_vars
-
-    @property
-    def bias_vars(self) -> tuple[float, ...]:
-        return self.network.bias_vars
-
-    @property
-    def activations(self) -> tuple[Activation, ...]:
-        return self.network.activations
-
-    @property
-    def depth(self) -> int:  # type: ignore[override]
-        return self.network.depth
 
     def as_dict(self) -> dict[str, Any]:
         return {"part": "ntk", "of": self.network.as_dict()}

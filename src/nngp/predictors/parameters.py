@@ -14,13 +14,14 @@ from nngp._numbers import check_unmasked, whole_number
 from nngp._progress import Callback
 from nngp.architecture import Activation, Architecture, Invariant, Network, as_activation
 from nngp.architecture.invariances import Family
+from nngp.architecture.invariances.images import square_shape
 from nngp.architecture.invariances.invariant import as_families
 from nngp.gram import check_network
 from nngp.images import flips
 from nngp.linsolve import CG, Engine
 from nngp.posterior.resources import check_solver, kernels_of
 from nngp.predictors.scaling import INPUT_SCALINGS
-from nngp.predictors.selection.families import square_shape, with_shape
+from nngp.predictors.selection.families import with_shape
 from nngp.predictors.selection.grid import GRID_DEPTHS
 from nngp.predictors.selection.problem import (
     EFFORTS,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import Array
+from nngp._numbers import as_real
 
 RowFunction = Callable[[Array], Array]  # (n, d) to (n, d), row by row
 
@@ -123,6 +124,14 @@ class Family(ABC):
         own = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
         shown = {name: value for name, value in own.items() if value is not None}
         return tuple(f"{name} {_shown(value)}" for name, value in shown.items())
+
+
+def as_probability(value: Any) -> float:
+    """A probability, checked."""
+    out = as_real(value, "probability")
+    if not 0 <= out <= 1:
+        raise ValueError(f"probability must be between 0 and 1, got {value!r}")
+    return out
 
 
 def _plain(value: Any) -> Any:

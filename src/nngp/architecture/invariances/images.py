@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nngp._arrays import Array
 from nngp._numbers import as_real, whole_number
-from nngp.architecture.invariances.family import ColumnOrder, Family, RowFunction
+from nngp.architecture.invariances.family import ColumnOrder, Family, RowFunction, as_probability
 
 Shape = tuple[int, ...]
 CHANNELS = 4  # at most; a longer first or last axis is a height or a width
@@ -44,7 +44,7 @@ def flips(
     >>> nngp.kernel(net, [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]).std().round(12)
     np.float64(0.0)
     """
-    return Flips(_shape(shape), axis, _probability(probability))
+    return Flips(_shape(shape), axis, as_probability(probability))
 
 
 def shifts(most: int, shape: Shape | None = None, *, width: float = math.inf) -> Family:
@@ -120,11 +120,11 @@ def colour_order(shape: Shape, *, probability: float | None = None) -> Family:
     [0.167, 0.167, 0.167, 0.167, 0.167, 0.167]
     """
     known = _shape(shape)
-    channels = None if known is None else _layout(known).channels
+    channels = None if known is None else image_layout(known).channels
     if channels is None or channels < 2:
         raise ValueError(f"colour_order needs images with two channels or more, got {shape!r}")
     equal = 1 - 1 / math.factorial(channels)
-    chosen = equal if probability is None else _probability(probability)
+    chosen = equal if probability is None else as_probability(probability)
     return ColourOrder(known, chosen)
 
 
@@ -270,7 +270,7 @@ class ColourOrder(Family):
 
     @property
     def _others(self) -> int:
-        channels = None if self.shape is None else _layout(self.shape).channels
+        channels = None if self.shape is None else image_layout(self.shape).channels
         return math.factorial(channels or 1) - 1
 
     def slopes(self) -> dict[str, Array]:
@@ -301,7 +301,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class ImageLayout:
     """Where the numbers of an image are."""
 
     height: int
@@ -318,9 +318,10 @@ class _Layout:
         return columns.reshape(self.height, self.width, channels)
 
 
-def _layout(shape: Shape) -> _Layout:
+def image_layout(shape: Shape) -> ImageLayout:
+    """Which axes are which; ValueError for a shape that does not say."""
     if len(shape) == 2:
-        return _Layout(shape[0], shape[1], None, False)
+        return ImageLayout(shape[0], shape[1], None, False)
     channels = min(shape[0], shape[2])
     if channels > CHANNELS or shape[0] == shape[2]:
         raise ValueError(
@@ -329,23 +330,28 @@ def _layout(shape: Shape) -> _Layout:
             "pixels along an axis"
         )
     if channels == shape[0]:
-        return _Layout(shape[1], shape[2], shape[0], True)
-    return _Layout(shape[0], shape[1], shape[2], False)
+        return ImageLayout(shape[1], shape[2], shape[0], True)
+    return ImageLayout(shape[0], shape[1], shape[2], False)
+
+
+def square_shape(d: int) -> Shape | None:
+    """The shape of a square image of d pixels, if there is one."""
+    side = math.isqrt(d)
+    return (side, side) if side * side == d else None
 
 
 def _pixels(shape: Shape | None, d: int, name: str) -> NDArray[np.intp]:
     """The columns of an image, as (height, width, channels)."""
     if shape is None:
-        side = math.isqrt(d)
-        if side * side != d:
+        shape = square_shape(d)
+        if shape is None:
             raise ValueError(
                 f"{name} of inputs with {d} columns need the shape of an image, and {d} is no "
                 "square; pass shape=(height, width) or (height, width, channels)"
             )
-        shape = side, side
     if math.prod(shape) != d:
         raise ValueError(f"images of shape {shape} have {math.prod(shape)} numbers, and X has {d}")
-    return _layout(shape).pixels()
+    return image_layout(shape).pixels()
 
 
 def _order(pixels: NDArray[np.intp], moved: NDArray[np.intp]) -> ColumnOrder:
@@ -368,15 +374,8 @@ def _shape(shape: Any) -> Shape | None:
             f"width), got {shape!r}"
         )
     if len(sizes) == 3:
-        _layout(sizes)
+        image_layout(sizes)
     return sizes
-
-
-def _probability(value: Any) -> float:
-    out = as_real(value, "probability")
-    if not 0 <= out <= 1:
-        raise ValueError(f"probability must be between 0 and 1, got {value!r}")
-    return out
 
 
 def _shared(probability: float, others: int) -> Array:

@@ -1,21 +1,20 @@
 """A network averaged over transformations of its inputs, as a network."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nngp.architecture.activation import Activation
-from nngp.architecture.graph import Graph, Node
 from nngp.architecture.invariances.family import Family
 from nngp.architecture.invariances.orbit import Orbit, orbit_of
 from nngp.architecture.invariances.symmetries import functions
 from nngp.architecture.network import Network
 from nngp.architecture.outline import Outline, OutlineStep
 from nngp.architecture.tangent import NTK
+from nngp.architecture.wrapped import WrappedNetwork
 
 
 @dataclass(frozen=True)
-class Invariant(Network):
+class Invariant(WrappedNetwork):
     """A network averaged over transformations of its inputs, wherever a network is taken.
 
     Its function is Σ w_g f(g x) with f that of the network, and its kernel the average of
@@ -83,39 +82,12 @@ class Invariant(Network):
         """
         return self.orbit(d).products
 
-    def nodes(self) -> Iterator[Node]:
-        return self.network.nodes()
-
     def outline(self) -> Outline:
         average = tuple(
             OutlineStep("other", f"average over {one.label}", one.details)
             for one in self.transformations
         )
         return (*average, *self.network.outline())
-
-    @property
-    def is_infinite(self) -> bool:
-        return self.network.is_infinite
-
-    @property
-    def graph(self) -> Graph:
-        return self.network.graph
-
-    @property
-    def weight_vars(self) -> tuple[float, ...]:
-        return self.network.weight_vars
-
-    @property
-    def bias_vars(self) -> tuple[float, ...]:
-        return self.network.bias_vars
-
-    @property
-    def activations(self) -> tuple[Activation, ...]:
-        return self.network.activations
-
-    @property
-    def depth(self) -> int:  # type: ignore[override]
-        return self.network.depth
 
     @property
     def values(self) -> list[Any]:

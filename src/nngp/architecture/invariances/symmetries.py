@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nngp._arrays import Array
-from nngp._numbers import as_real, as_reals, whole_number
-from nngp.architecture.invariances.family import ColumnOrder, Family, RowFunction
+from nngp._numbers import as_reals, whole_number
+from nngp.architecture.invariances.family import ColumnOrder, Family, RowFunction, as_probability
 
 LARGEST = 6  # blocks that are exchanged in all orders: 720 of them
 KINDS = ("all", "cyclic")
@@ -57,11 +57,8 @@ def signs(columns: Sequence[int] | None = None, *, probability: float = 0.5) -> 
     >>> bool(abs(K - K[0, 0]).max() < 1e-12)
     True
     """
-    value = as_real(probability, "probability")
-    if not 0 <= value <= 1:
-        raise ValueError(f"probability must be between 0 and 1, got {probability!r}")
     chosen = None if columns is None else tuple(whole_number("a column", c, 0) for c in columns)
-    return Signs(chosen, value)
+    return Signs(chosen, as_probability(probability))
 
 
 def functions(*maps: Callable[[Array], Array], weights: Sequence[float] | None = None) -> Family:

@@ -1,11 +1,11 @@
 """Families of transformations that images may have, and the shapes of images."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 from nngp import images
 from nngp.architecture.invariances import Family
+from nngp.architecture.invariances.images import image_layout
 
 LARGEST_SHIFT = 3  # pixels
 Families = tuple[Family, ...]
@@ -42,11 +42,8 @@ def growing_shifts(shape: Shape) -> Iterator[Family]:
 
 def image_size(shape: Shape) -> tuple[int, int, int]:
     """Height, width and channels of an image of that shape."""
-    if len(shape) == 2:
-        return shape[0], shape[1], 1
-    if shape[0] < shape[2]:
-        return shape[1], shape[2], shape[0]
-    return shape[0], shape[1], shape[2]
+    layout = image_layout(shape)
+    return layout.height, layout.width, layout.channels or 1
 
 
 def with_shape(families: Families, shape: Shape | None) -> Families:
@@ -57,12 +54,6 @@ def with_shape(families: Families, shape: Shape | None) -> Families:
         replace(one, shape=shape) if getattr(one, "shape", shape) is None else one  # type: ignore[type-var]
         for one in families
     )
-
-
-def square_shape(d: int) -> Shape | None:
-    """The shape of a square image of d pixels, if there is one."""
-    side = math.isqrt(d)
-    return (side, side) if side * side == d else None
 
 
 def name_of(families: Families) -> str:
