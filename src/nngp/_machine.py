@@ -10,13 +10,19 @@ from threadpoolctl import ThreadpoolController
 
 
 def single_threaded_blas() -> AbstractContextManager[object]:
-    """Limit BLAS to one thread inside a block, for code that has threads of its own.
+    """Limit BLAS to one thread inside a block, for code that has threads of its own."""
+    return blas_threads(1)
+
+
+def blas_threads(most: int) -> AbstractContextManager[object]:
+    """Limit BLAS to so many threads inside a block, one at least.
 
     Outside the main thread this does nothing: OpenBLAS ignores the call that would undo it.
     """
-    if threading.current_thread() is not threading.main_thread():
+    now = max((one["num_threads"] for one in _blas().select(user_api="blas").info()), default=1)
+    if most >= now or threading.current_thread() is not threading.main_thread():
         return nullcontext()
-    return _blas().limit(limits=1, user_api="blas")
+    return _blas().limit(limits=max(most, 1), user_api="blas")
 
 
 @cache

@@ -30,7 +30,14 @@ from nngp.linsolve import (
     merge_last,
     next_noise,
 )
-from nngp.linsolve.engines.engine import FactorMemory, TileFunction, Upcoming, compiled
+from nngp.linsolve.engines.engine import (
+    FactorMemory,
+    ShapedFunctions,
+    TileFunction,
+    Upcoming,
+    UpcomingRows,
+    compiled,
+)
 from nngp.linsolve.tiling import Edges, flops, spans
 from nngp.posterior.constant import Constant, log_evidence
 from nngp.posterior.failures import no_factor
@@ -102,6 +109,7 @@ class CholeskySolution(Factored):
         return engine.rows_at_a_time(self.factor.n)
 
     def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
+        run.prepare_rows(cross, self.factor.edges, self._upcoming(rows))
         blocks = [
             [run.chain(partial(cross.block, part, columns)) for columns in self.slices]
             for part in rows
@@ -115,6 +123,19 @@ class CholeskySolution(Factored):
             if self.constant is not None:
                 known = _sum_over_tiles(run, times_vector, done, self.constant.z)
             yield Explained(run.fetch(mean), _sum_over_tiles(run, row_squares, done), known)
+
+    def _upcoming(self, rows: Rows) -> UpcomingRows:
+        """What `explained` will compute of such blocks."""
+        height, (outputs, size) = rows[0].stop - rows[0].start, self.alpha[0].shape
+        mean, parts = np.shape(self.mean), [(height, outputs)] * len(self.alpha)
+        functions: list[tuple[TileFunction, Sequence[tuple[int, ...]]]] = [
+            (times_transposed, [(height, size), (outputs, size)]),
+            (total, [mean, *parts]),
+            (row_squares, [(height, size)]),
+        ]
+        if self.constant is not None:
+            functions.append((times_vector, [(height, size), (1, size)]))
+        return UpcomingRows(height, len(rows), functions)
 
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
         """Holds L⁻¹M* of all test points."""
@@ -229,20 +250,14 @@ def solve_by_cholesky(
 def _prepare(
     engine: Engine, matrix: KernelMatrix, edges: Edges, outputs: int, rows: int, shift: Shift
 ) -> None:
-    """Begin to compile what the factor, its solution and many predictions will need, so that it
-    happens while the device computes."""
+    """Begin to compile what the factor and its solution will need, so that it happens while the
+    device computes."""
     size, checked = edges[1], min(CHECKED_ROWS, len(matrix.left))
-    tile, weights = (size, size), (outputs, size)
-    split, parts = not matrix.split.is_trivial, [(size, outputs)] * (len(edges) - 1)
-    functions: list[tuple[TileFunction, list[tuple[int, ...]]]] = [
+    weights = outputs, size
+    functions: ShapedFunctions = [
         (sum_of_squares, [weights]),
         (times_transposed, [(checked, size), weights]),
-        (times_transposed, [tile, weights]),
-        (total, [(outputs,) if split else (), *parts]),
-        (row_squares, [tile]),
     ]
-    if split:
-        functions.append((times_vector, [tile, (1, size)]))
     engine.prepare(matrix, Upcoming(edges, rows, shift, [(checked, size)], functions))
 
 

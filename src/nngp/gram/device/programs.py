@@ -13,6 +13,7 @@ compiler. So tracing is done in every process, and compiling is not.
 import hashlib
 import os
 import platform
+import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -20,7 +21,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import metadata
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -30,9 +31,13 @@ from jax.experimental import serialize_executable
 from nngp._arrays import DeviceArray
 from nngp.gram.device.program_store import VARIABLE, ProgramStore, store_folder
 
-THREADS = 4  # XLA times kernels while it compiles, and many that are timed at once spoil each other
+THREADS = 4
 Options = dict[str, bool | int | str]
-OPTIONS: dict[str, Options] = {}  # of XLA by platform, beside its own defaults
+# Of XLA by platform, beside its own defaults. To time many ways to multiply takes ten times as long
+# as to compile, and finds none that is faster in float64 than the vendor's own.
+OPTIONS: dict[str, Options] = {
+    "gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}
+}
 
 
 class Made(NamedTuple):
@@ -205,7 +210,7 @@ def _executable(
     arguments and results."""
     device = device if isinstance(device, jax.Device) else jax.devices(device)[0]
     options = OPTIONS.get(device.platform) or None
-    folder = store_folder() if _can_be_kept(device) else None
+    folder = programs_folder(device)
     if folder is None:
         return lowered.compile(compiler_options=options), False
     store, name = ProgramStore(folder), _name(lowered, device, options)
@@ -242,21 +247,30 @@ def _keep(store: ProgramStore, name: str, compiled: Any) -> None:
     store.write(name, body)
 
 
-def _can_be_kept(device: Any) -> bool:
-    """Programs for this machine's own processor may use instructions that another machine, which
+def programs_folder(device: Any) -> Path | None:
+    """Where programs for a device are kept, if anywhere.
+
+    Programs for this machine's own processor may use instructions that another machine, which
     shares the folder, does not have. They are kept only where somebody has named a folder. Where a
     user has JAX keep programs, these are left to JAX: one that it has read from its own files
-    cannot be written again, and fails when it is called."""
+    cannot be written again, and fails when it is called.
+    """
     config: Any = jax.config
     if config.jax_enable_compilation_cache and config.jax_compilation_cache_dir:
-        return False
-    return device.platform != "cpu" or bool(os.environ.get(VARIABLE))
+        return None
+    may = device.platform != "cpu" or bool(os.environ.get(VARIABLE))
+    return store_folder() if may else None
 
 
 def _name(lowered: Any, device: Any, options: Options | None) -> str:
     """A digest of everything that the compiled program depends on."""
+    parts = lowered.as_text(), device_digest(device), repr(sorted((options or {}).items()))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def device_digest(device: Any) -> str:
+    """A digest of a device and of all that runs programs on it."""
     parts = (
-        lowered.as_text(),
         *_versions(),
         device.platform,
         device.device_kind,
@@ -264,26 +278,23 @@ def _name(lowered: Any, device: Any, options: Options | None) -> str:
         device.client.platform_version,
         platform.machine(),
         os.environ.get("XLA_FLAGS", ""),
-        repr(sorted((options or {}).items())),
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _versions() -> tuple[str, ...]:
-    """Those of JAX and of the libraries that its programs call; looked up once, which takes a
-    while."""
-    with _version_lock:
-        return _installed()
-
-
-_version_lock = threading.Lock()
-
-
 @cache
-def _installed() -> tuple[str, ...]:
-    # A broken installation has no name.
-    found = ((one.name or "", one.version) for one in metadata.distributions())
-    return tuple(sorted(f"{name} {v}" for name, v in found if name.startswith(("jax", "nvidia"))))
+def _versions() -> tuple[str, ...]:
+    """Those of JAX and of the libraries that its programs call. They stand in the names of the
+    folders that describe installed packages; to read what is in these takes half a second."""
+    return tuple(sorted(name for place in sys.path for name in _described(Path(place or "."))))
+
+
+def _described(place: Path) -> list[str]:
+    try:
+        names = os.listdir(place)
+    except OSError:  # not a folder
+        return []
+    return [one for one in names if one.endswith("-info") and one.startswith(("jax", "nvidia"))]
 
 
 def shaped(*shape: int, dtype: Any = np.float64) -> jax.ShapeDtypeStruct:

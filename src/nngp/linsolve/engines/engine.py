@@ -56,6 +56,31 @@ class TileChain:
         return isinstance(self.last, str)
 
 
+ShapedFunctions = Sequence[tuple[TileFunction, Sequence[tuple[int, ...]]]]  # with those of tiles
+
+
+@dataclass(frozen=True)
+class Upcoming:
+    """What will be computed: a factor in tiles, a block of `rows` rows solved with it, further
+    `blocks` of the matrix, and functions of tiles by the shapes of these."""
+
+    edges: Edges
+    rows: int
+    shift: Shift
+    blocks: Sequence[tuple[int, int]]
+    functions: ShapedFunctions
+
+
+@dataclass(frozen=True)
+class UpcomingRows:
+    """Blocks of rows that will be solved with a factor, `count` at a time, and functions of
+    their tiles."""
+
+    height: int
+    count: int
+    functions: ShapedFunctions
+
+
 class EngineRun(ABC):
     """One job on an engine: a context manager that leaves nothing running behind."""
 
@@ -93,6 +118,10 @@ class EngineRun(ABC):
         pairs = list(zip(left, right, strict=True))
         return self.begin(TileChain(first, pairs, last, transposed, then, beside, keep))
 
+    def prepare_rows(self, matrix: KernelMatrix, edges: Edges, upcoming: UpcomingRows) -> None:
+        """Begin to compile what rows solved with a factor will need, if anything must be."""
+        return
+
     @abstractmethod
     def begin(self, chain: TileChain) -> Handle:
         """Compute a chain now, or queue it."""
@@ -126,18 +155,6 @@ class EngineRun(ABC):
         missing = edges[-1] - array.shape[1]
         filled = np.pad(array, ((0, 0), (0, missing))) if missing else array
         return [self.put(part) for part in np.split(filled, edges[1:-1], axis=1)]
-
-
-@dataclass(frozen=True)
-class Upcoming:
-    """What will be computed: a factor in tiles, a block of `rows` rows solved with it, further
-    `blocks` of the matrix, and functions of tiles by the shapes of these."""
-
-    edges: Edges
-    rows: int
-    shift: Shift
-    blocks: Sequence[tuple[int, int]]
-    functions: Sequence[tuple[TileFunction, Sequence[tuple[int, ...]]]]
 
 
 class FactorMemory(Protocol):
@@ -192,6 +209,10 @@ class Engine(ABC):
     def filled(self, n: int) -> int:
         """Rows of a factor of n points, with those that it is filled up with."""
         return n
+
+    def start_early(self, n: int) -> None:
+        """Begin what the first factorisation of n points would wait for, in other threads."""
+        return
 
     def prepare(self, matrix: KernelMatrix, upcoming: Upcoming) -> bool:
         """Begin to compile what a factorisation will need; whether anything must be."""

@@ -5,8 +5,9 @@ from link to link, and memory is the lower tiles and a few in flight. Runs on JA
 which is how it is tested without a GPU.
 """
 
+import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from copy import copy
 from functools import cache, partial
 from typing import Any
@@ -19,27 +20,33 @@ from jax import lax
 from nngp._arrays import Array, DeviceArray
 from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile, shift_of
-from nngp.gram.device.arrays import put_as
+from nngp.gram.device.arrays import put, put_as
 from nngp.gram.device.backend import DeviceBackend
 from nngp.gram.device.invariant import DeviceInvariantMatrix
 from nngp.gram.device.matrix import DeviceMatrix
+from nngp.gram.device.measured import kept_number
 from nngp.gram.device.programs import DeviceProgram, donating, program, shaped
 from nngp.linsolve.engines.engine import (
     Engine,
     EngineRun,
     Handle,
+    ShapedFunctions,
     TileChain,
     TileFunction,
     TileType,
     Upcoming,
+    UpcomingRows,
     pivots,
 )
 from nngp.linsolve.tiling import Edges, cut, even_size
 
 SINGLE_PRECISION = lax.Precision.HIGHEST  # float32 products would be rounded to 10 bits
 DOUBLE = np.dtype(np.float64)
-TILE, SMALL_TILE, SMALL_N = 3072, 2048, 60_000
-TILES = (64, 128, 256, 512, 1024, 1536)  # of a matrix that is a single one
+SMALL_TILES = (64, 128, 256, 512, 1024, 1536)  # of a matrix that is a single one
+TILES = range(2048, 3585, 128)
+LOST = 1000  # a product of tiles of s rows takes 1 + LOST / s times as long as one of endless ones
+RATED = 2048  # rows of the tiles that the rate is measured with
+TEST_ROWS = 256  # blocks of test points have a multiple of this
 FEWEST, FEW = 64, 512  # test points that are filled up to a power of two
 LARGEST_WHOLE_MATRIX = 24_576
 ALIGNED = 16  # rows of a tile are a multiple of this: products are much slower otherwise
@@ -114,12 +121,13 @@ class GpuEngine(Engine):
         self.largest_whole_matrix = tile or LARGEST_WHOLE_MATRIX
 
     def tile_size(self, n: int) -> int:
-        """Tiles of few sizes, so that few programs serve every n."""
+        """Tiles of few sizes, so that few programs serve every n: the one whose products, with the
+        rows that fill up the last tile, are done first."""
         if self._tile is not None:
             return self._tile
-        if n > SMALL_N:
-            return TILE
-        return next((size for size in TILES if n <= size), SMALL_TILE)
+        if n <= SMALL_TILES[-1]:
+            return next(size for size in SMALL_TILES if n <= size)
+        return min(TILES, key=lambda size: (1 + LOST / size) * float(-(-n // size) * size) ** 3)
 
     def edges(self, matrix: KernelMatrix, start: int = 0) -> Edges:
         n = len(matrix.left)
@@ -137,30 +145,29 @@ class GpuEngine(Engine):
         count, size = len(upcoming.edges) - 1, upcoming.edges[1]
         tile, rows = (shaped(r, size, dtype=self.dtype) for r in (size, upcoming.rows))
         with self.run():
-            self._prepare_block(matrix, size, size, upcoming.shift)
-            _potrf.prepare(tile)
-            for stack in STACKS:
-                if stack < count:
-                    _trsm.prepare(tile, (tile,) * stack, transposed=True)
-            if count > 1:
-                _update.prepare(tile, tile, tile, transposed=True)
+            _prepare_block(matrix, size, size, upcoming.shift)
+            _prepare_factor(count, tile)
             for transposed in (True, False):
                 _trsm.prepare(tile, (rows,), transposed=transposed)
                 if count > 1:
                     _update.prepare(rows, rows, tile, transposed=transposed)
             _copy.prepare(rows)
-            _copy.prepare(tile)  # of predictions
             for height, width in upcoming.blocks:
-                self._prepare_block(matrix, height, width, upcoming.shift)
-            for function, shapes in ((pivots, [tile.shape]), *upcoming.functions):
-                tiles = [shaped(*shape, dtype=self.dtype) for shape in shapes]
-                _program(function).prepare(*tiles)
+                _prepare_block(matrix, height, width, upcoming.shift)
+            _prepare_functions([(pivots, [tile.shape]), *upcoming.functions], self.dtype)
         return True
 
-    def _prepare_block(self, matrix: KernelMatrix, rows: int, columns: int, shift: Shift) -> None:
-        if isinstance(matrix, DeviceMatrix | DeviceInvariantMatrix):
-            some = slice(0, rows)
-            matrix.prepare(some, slice(0, columns), shift_of(shift, some))
+    def start_early(self, n: int) -> None:
+        """JAX takes all of its memory with the first array, for seconds. Programs that depend on
+        nothing but the number of points are made ready meanwhile."""
+        size = self.tile_size(n)
+        threading.Thread(target=self._take_memory, name="nngp-memory").start()
+        with self.run():
+            _prepare_factor(-(-n // size), shaped(size, size, dtype=self.dtype))
+
+    def _take_memory(self) -> None:
+        with suppress(RuntimeError), self.run():  # whoever needs it gets the same error
+            put(0.0)
 
     def product_size(self, n: int) -> int:
         """Tiles of one size if n allows it: every other one is compiled for anew."""
@@ -176,11 +183,13 @@ class GpuEngine(Engine):
         return out
 
     def test_blocks(self, m: int, n: int) -> tuple[int, int, int]:
-        """Few points as a power of two; many in blocks of a tile, for which there are programs,
-        unless memory is short."""
+        """Few points as a power of two; many in equal blocks of a tile at most, unless memory is
+        short."""
         most, size = self.rows_at_a_time(n), self.tile_size(n)
         if m <= FEW:
             size = max(FEWEST, 1 << (m - 1).bit_length())
+        elif size > TEST_ROWS:
+            size = min(size, even_size(m, size, TEST_ROWS))
         if size > most:
             size = 1 << (most.bit_length() - 1)
         return -(-m // size) * size, size, max(1, most // size)
@@ -199,24 +208,48 @@ class GpuEngine(Engine):
         return int(stats["bytes_limit"] - stats["bytes_in_use"])
 
     def rate(self) -> float:
-        return _measured_rate(self.device)
+        return _rate(self.device)
 
     def run(self) -> "GpuRun":
         return GpuRun(self.device, self.dtype)
 
 
+def _prepare_block(matrix: KernelMatrix, rows: int, columns: int, shift: Shift) -> None:
+    if isinstance(matrix, DeviceMatrix | DeviceInvariantMatrix):
+        some = slice(0, rows)
+        matrix.prepare(some, slice(0, columns), shift_of(shift, some))
+
+
+def _prepare_factor(count: int, tile: jax.ShapeDtypeStruct) -> None:
+    """What a factor of so many tiles in a column needs beside the kernel."""
+    _potrf.prepare(tile)
+    for stack in STACKS:
+        if stack < count:
+            _trsm.prepare(tile, (tile,) * stack, transposed=True)
+    if count > 1:
+        _update.prepare(tile, tile, tile, transposed=True)
+
+
+def _prepare_functions(functions: ShapedFunctions, dtype: TileType) -> None:
+    for function, shapes in functions:
+        _program(function).prepare(*(shaped(*shape, dtype=dtype) for shape in shapes))
+
+
 @cache
+def _rate(device: jax.Device) -> float:
+    """Of a few products of tiles; measured by the first process that asks."""
+    return kept_number(f"rate {RATED}", device, partial(_measured_rate, device))
+
+
 def _measured_rate(device: jax.Device) -> float:
-    """From a few products of tiles, once compiled."""
-    size = SMALL_TILE
     with GpuRun(device) as run:
-        A, C = run.put(np.ones((size, size))), run.put(np.zeros((size, size)))
+        A, C = run.put(np.ones((RATED, RATED))), run.put(np.zeros((RATED, RATED)))
         C = run.wait(_update(C, A, A, transposed=True))
         start = time.perf_counter()
         for _ in range(8):
             C = _update(C, A, A, transposed=True)
         run.wait(C)
-        return 8 * 2.0 * size**3 / (time.perf_counter() - start)
+        return 8 * 2.0 * RATED**3 / (time.perf_counter() - start)
 
 
 class _Unsolved:
@@ -249,6 +282,18 @@ class GpuRun(EngineRun):
                 "the GPU ran out of memory; use fewer points or engine='cpu', or give JAX more of "
                 "the GPU with XLA_PYTHON_CLIENT_MEM_FRACTION=0.95"
             ) from error
+
+    def prepare_rows(self, matrix: KernelMatrix, edges: Edges, upcoming: UpcomingRows) -> None:
+        size, height, dtype = edges[1], upcoming.height, self._dtype
+        tile, block = (shaped(rows, size, dtype=dtype) for rows in (size, height))
+        _prepare_block(matrix, height, size, 0.0)
+        for stack in STACKS:
+            if stack <= upcoming.count:
+                _trsm.prepare(tile, (block,) * stack, transposed=True)
+        if len(edges) > 2:
+            _update.prepare(block, block, tile, transposed=True)
+        _copy.prepare(block)
+        _prepare_functions(upcoming.functions, dtype)
 
     def begin(self, chain: TileChain) -> Handle:
         C = chain.first()

@@ -10,6 +10,7 @@ from nngp.predictors.maps.column_map import ColumnMap, learn_ranks
 from nngp.predictors.maps.units import Units, units_of
 from nngp.predictors.maps.yeo_johnson import likeliest_power
 
+SOME = 200
 FEW = 10  # distinct values: of fewer a map would be a free parameter for each
 
 
@@ -27,11 +28,11 @@ class MapFamily:
     @cached_property
     def can_move(self) -> bool:
         """Whether a monotone map changes anything."""
-        return self.mappable and self.units.unit > 0 and len(np.unique(self.x)) >= FEW
+        return self.mappable and self.units.unit > 0 and _has_several(self.x)
 
     @cached_property
     def is_heavy(self) -> bool:
-        return self.can_move and self.units.is_heavy
+        return self.mappable and self.units.is_heavy and self.can_move
 
     @cached_property
     def default(self) -> ColumnMap:
@@ -82,3 +83,8 @@ class MapFamily:
         """Zero of a column without negative values, otherwise its median; and the unit."""
         center, unit, _ = self.units
         return (0.0, unit) if self.x.min() >= 0 else (center, unit)
+
+
+def _has_several(x: Array) -> bool:
+    """Whether there are FEW distinct values or more; the first rows mostly tell."""
+    return any(len(np.unique(x[:count])) >= FEW for count in (SOME, len(x)))

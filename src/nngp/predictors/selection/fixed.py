@@ -9,9 +9,9 @@ from scipy.optimize import minimize_scalar
 from nngp._arrays import Index
 from nngp.architecture import Network
 from nngp.errors import NotPositiveDefiniteError
-from nngp.gram import kernel
 from nngp.posterior.dense_evidence import log_evidence_and_misfit
 from nngp.predictors.scaling import InputScaling
+from nngp.predictors.selection.averages import kernel_on
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.inputs import SearchInputs
 from nngp.predictors.selection.objective import LEAST_NOISE
@@ -79,7 +79,7 @@ def _best_noise(problem: SelectionProblem, scaling: InputScaling, rows: Index) -
     """The noise of the highest evidence, with its scale. What was given keeps the scale at one:
     noise in units of the targets, of all rows or known for each."""
     targets, given = problem.targets[0], problem.candidates[0].noise_var
-    K = np.tril(kernel(_network_of(problem), scaling(problem.X[rows])))
+    K = np.tril(kernel_on(problem.engine, _network_of(problem), scaling(problem.X[rows])))
     Y = targets(problem.Y[rows])
     weights = None if problem.weights is None else problem.weights[rows]
     known = None if problem.known_noise is None else problem.known_noise[rows]

@@ -22,12 +22,13 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from nngp._arrays import Array
+from nngp._machine import blas_threads
 from nngp._progress import Progress, progress_for, time_in_words
 from nngp.architecture import Activation
 from nngp.errors import VarianceError
-from nngp.gram import kernel
 from nngp.posterior import forecast
 from nngp.posterior.dense_evidence import DenseEvidence, is_supported
+from nngp.predictors.selection.averages import kernel_on
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
 from nngp.predictors.selection.cost import (
@@ -72,6 +73,7 @@ from nngp.predictors.selection.tree_start import MANY, relevances_of_trees
 from nngp.predictors.targets import TargetScaling
 
 THREADS, THREADED = 2, 800  # threads of an evaluation, from so many points on
+POINTS_OF_THREAD = 250  # more threads of BLAS wait for each other longer than they compute
 TRANSFORM_GAIN = 2.0  # of the log evidence, that a transform of the targets must bring
 CLOSE = 5.0  # gain of the maps on few points below which more points decide
 NOISE_DOWN, NOISE_UP = 1.0, 3.0  # range of the logarithm
@@ -354,11 +356,11 @@ class _StagedSearch:
         stage = Stage("invariance", self._large, 1, criterion="evidence")
         objective, clock = self._objective(stage), time.perf_counter()
         X = self.inputs.scaled(one.setting, stage.points).X
-        given = one.candidate
+        given, net, engine = one.candidate, one.setting.architecture, self.problem.engine
 
         def note(found: Judged) -> None:
             nonlocal clock
-            net, now = one.setting.architecture, time.perf_counter()
+            now = time.perf_counter()
             setting = replace(
                 one.setting,
                 architecture=net if found.scale == 1.0 else rescaled(net, found.scale),
@@ -378,7 +380,7 @@ class _StagedSearch:
             objective,
             self.problem.Y[self.inputs.rows(stage.points)],
             self._targets,
-            lambda families: kernel(averaged(one.setting.architecture, families), X),
+            lambda families: kernel_on(engine, averaged(net, families), X),
             one.setting.noise_var,
             given.noise_var is not None,
             given.weight_var is None and given.bias_var is None,
@@ -447,7 +449,8 @@ class _StagedSearch:
         space = self._space(candidate, found.setting, stage)
         scores: dict[float, tuple[float, float]] = {}
         X = self.inputs.scaled(found.setting, stage.points).X
-        K = kernel(found.setting.network, X) if averages else self.dense.matrix(net, X)
+        engine, network = self.problem.engine, found.setting.network
+        K = kernel_on(engine, network, X) if averages else self.dense.matrix(net, X)
 
         def loss(theta: float) -> float:
             at = replace(found.setting, noise_var=float(np.exp(theta)))
@@ -474,7 +477,8 @@ class _StagedSearch:
             return None
         space = self._space(candidate, start, stage)
         self.budget.begin_ascent(stage.steps, network_seconds([candidate], stage.points))
-        found = climb(self._objective(stage), space, start, stage.steps, self.budget)
+        with blas_threads(stage.points // POINTS_OF_THREAD):
+            found = climb(self._objective(stage), space, start, stage.steps, self.budget)
         self.budget.end_ascent()
         self._failure = found.failure or self._failure
         self._note(stage, found)

@@ -1,0 +1,37 @@
+"""Kernel matrices of averages over transformations, for a search. They take as many products as
+there are transformations, so a GPU that the fit will use is worth it for them already."""
+
+import numpy as np
+
+from nngp._arrays import Array
+from nngp.architecture import Network
+from nngp.gram import KernelMatrix, kernel
+from nngp.linsolve import Engine, pick_engine
+from nngp.linsolve.tiling import spans
+
+
+def kernel_on(engine: str | Engine, network: Network, X: Array) -> Array:
+    """The kernel matrix on the host; computed on a GPU where that pays, and nothing else."""
+    n, d = X.shape
+    products = network.products(d)
+    chosen = pick_engine(engine, n, d * products).engine if products > 1 else None
+    if chosen is None or chosen.name != "gpu":
+        return kernel(network, X)
+    inputs = chosen.kernels.inputs(X)
+    if not chosen.kernels.supports(network, inputs):
+        return kernel(network, X)
+    return _fetched(chosen, chosen.kernels.matrix(network, inputs))
+
+
+def _fetched(engine: Engine, matrix: KernelMatrix) -> Array:
+    n = len(matrix.left)
+    out = np.empty((n, n))
+    parts = spans(engine.edges(matrix))
+    with engine.run() as run:
+        for i, rows in enumerate(parts):
+            for columns in parts[: i + 1]:
+                tile = run.fetch(matrix.block(rows, columns))
+                lower = out[rows, columns]  # without the rows that fill up the last tile
+                lower[:] = tile[: lower.shape[0], : lower.shape[1]]
+                out[columns, rows] = lower.T
+    return out
