@@ -5,7 +5,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp.architecture import Network
-from nngp.gram import KernelMatrix, kernel
+from nngp.gram import TRIVIAL_SPLIT, KernelMatrix, kernel
 from nngp.linsolve import Engine, pick_engine
 from nngp.linsolve.tiling import spans
 
@@ -20,7 +20,7 @@ def kernel_on(engine: str | Engine, network: Network, X: Array) -> Array:
     inputs = chosen.kernels.inputs(X)
     if not chosen.kernels.supports(network, inputs):
         return kernel(network, X)
-    return _fetched(chosen, chosen.kernels.matrix(network, inputs))
+    return _fetched(chosen, chosen.kernels.matrix(network, inputs, split=TRIVIAL_SPLIT))
 
 
 def _fetched(engine: Engine, matrix: KernelMatrix) -> Array:
@@ -31,7 +31,7 @@ def _fetched(engine: Engine, matrix: KernelMatrix) -> Array:
         for i, rows in enumerate(parts):
             for columns in parts[: i + 1]:
                 tile = run.fetch(matrix.block(rows, columns))
-                lower = out[rows, columns]  # without the rows that fill up the last tile
-                lower[:] = tile[: lower.shape[0], : lower.shape[1]]
-                out[columns, rows] = lower.T
-    return out
+                place = out[rows, columns]  # without the rows that fill up the last tile
+                place[:] = tile[: place.shape[0], : place.shape[1]]
+    lower = np.tril(out)
+    return lower + np.tril(lower, -1).T

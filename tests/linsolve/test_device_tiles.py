@@ -1,0 +1,111 @@
+"""Sizes of tiles and of blocks of test points on a device, and what is made ready for them."""
+
+import numpy as np
+import pytest
+
+import nngp
+
+jax = pytest.importorskip("jax")
+
+from nngp.gram.device import measured, programs  # noqa: E402
+from nngp.linsolve.engines import gpu  # noqa: E402
+
+
+def engine(tile=None):
+    return gpu.GpuEngine(jax.devices()[0], tile=tile)
+
+
+@pytest.mark.parametrize("n", [1, 64, 65, 1000, 1537, 2048, 2049, 5000, 50_000, 60_000, 180_000])
+def test_tiles_hardly_need_filling(n):
+    """A factor of 20,000 points or more has 3% more rows at most; a small one is a single tile."""
+    size = engine().tile_size(n)
+    filled = engine().filled(n)
+    assert filled >= n and filled % size == 0
+    assert filled <= (1.03 * n if n >= 20_000 else max(64, 2 * n))
+    assert size in (*gpu.SMALL_TILES, *gpu.TILES)
+    assert n > gpu.SMALL_TILES[-1] or filled == size
+
+
+def test_larger_tiles_where_both_fit():
+    assert engine().tile_size(3584 * 2048) == 3584
+
+
+@pytest.mark.parametrize(("m", "rows", "height"), [(3, 64, 64), (512, 512, 512), (600, 640, 640)])
+def test_few_points_are_one_block(m, rows, height):
+    assert engine().test_blocks(m, 50_000)[:2] == (rows, height)
+
+
+def test_many_points_are_cut_into_equal_blocks():
+    filled, height, at_once = engine().test_blocks(10_000, 50_000)
+    assert (filled, height) == (10_368, 3456) and at_once >= 3
+
+
+def test_predictions_compile_nothing_that_was_not_prepared(monkeypatch):
+    """What `prepare_rows` begins is all that predictions use."""
+    rng = np.random.default_rng(0)
+    X, Y = nngp.normalize(rng.standard_normal((200, 5))), rng.standard_normal((200, 2))
+    posterior = nngp.condition(nngp.Architecture(2, "tanh"), X, Y, engine=engine(64))
+    seen, late = [], []
+    ahead = programs.DeviceProgram.prepare
+
+    def prepare(self, *args, **fixed):
+        seen.append(self.__name__)
+        ahead(self, *args, **fixed)
+
+    monkeypatch.setattr(programs.DeviceProgram, "prepare", prepare)
+    known = len(programs.made)
+    monkeypatch.setattr(programs, "_here", lambda function, *a: late.append(a) or function(*a))
+    posterior.predict(nngp.normalize(rng.standard_normal((700, 5))))
+    assert not late
+    assert {one.name for one in programs.made[known:]} <= set(seen)
+
+
+def test_an_early_start_changes_nothing():
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((90, 4)), rng.standard_normal(90)
+    one = engine(64)
+    one.start_early(90)
+    net = nngp.Architecture(2)
+    found = nngp.condition(net, X, y, engine=one).log_evidence
+    assert found == pytest.approx(nngp.condition(net, X, y, engine="cpu").log_evidence, rel=1e-12)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    before = jax.config.jax_enable_compilation_cache
+    jax.config.update("jax_enable_compilation_cache", False)
+    monkeypatch.setenv("NNGP_PROGRAMS", str(tmp_path / "programs"))
+    yield tmp_path / "programs"
+    jax.config.update("jax_enable_compilation_cache", before)
+
+
+def test_a_number_is_measured_once(folder):
+    device, asked = jax.devices()[0], []
+
+    def measure():
+        asked.append(1)
+        return 2.5e12
+
+    for _ in range(2):
+        assert measured.kept_number("rate", device, measure) == 2.5e12
+    assert len(asked) == 1
+    assert measured.kept_number("another", device, lambda: 3.0) == 3.0
+    (path, _) = sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime)
+    path.write_bytes(b"not a number")
+    assert measured.kept_number("rate", device, lambda: 4.0) == 4.0
+
+
+def test_a_number_is_measured_each_time_where_nothing_is_kept(monkeypatch):
+    monkeypatch.setenv("NNGP_PROGRAMS", "off")
+    values = iter([1.0, 2.0])
+    found = [measured.kept_number("rate", jax.devices()[0], lambda: next(values)) for _ in "ab"]
+    assert found == [1.0, 2.0]
+
+
+def test_versions_name_the_packages_of_jax():
+    """Those that importlib finds, from the names of folders alone."""
+    from importlib import metadata
+
+    names = programs._versions()
+    for package in ("jax", "jaxlib"):
+        assert any(one.startswith(f"{package}-{metadata.version(package)}") for one in names)
