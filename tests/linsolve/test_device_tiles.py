@@ -20,7 +20,8 @@ def test_tiles_hardly_need_filling(n):
     """A factor of 20,000 points or more has 3% more rows at most; a small one is a single tile."""
     size = engine().tile_size(n)
     filled = engine().filled(n)
-    assert filled >= n and filled % size == 0
+    assert filled >= n
+    assert filled % size == 0
     assert filled <= (1.03 * n if n >= 20_000 else max(64, 2 * n))
     assert size in (*gpu.SMALL_TILES, *gpu.TILES)
     assert n > gpu.SMALL_TILES[-1] or filled == size
@@ -37,7 +38,8 @@ def test_few_points_are_one_block(m, rows, height):
 
 def test_many_points_are_cut_into_equal_blocks():
     filled, height, at_once = engine().test_blocks(10_000, 50_000)
-    assert (filled, height) == (10_368, 3456) and at_once >= 3
+    assert (filled, height) == (10_368, 3456)
+    assert at_once >= 3
 
 
 def test_predictions_compile_nothing_that_was_not_prepared(monkeypatch):

@@ -27,7 +27,8 @@ def test_on_a_device_and_here(monkeypatch, unit):
     device = GpuEngine(jax.devices()[0], tile=64)
     monkeypatch.setattr(averages, "pick_engine", lambda *a: EngineChoice(device, "for a test"))
     found, K = averages.kernel_on("gpu", SHIFTED, X), nngp.kernel(SHIFTED, X)
-    assert np.abs(found - K).max() < 1e-12 * K.max() and (found == found.T).all()
+    assert np.abs(found - K).max() < 1e-12 * K.max()
+    assert (found == found.T).all()
     assert len(fetched) == unit  # a device has no average over inputs of unequal norms
     averages.kernel_on("gpu", NET, X)
     assert len(fetched) == unit  # one product is not worth it
