@@ -1,24 +1,26 @@
 """What an invariance is worth: images with and without it, at every number of training images.
 
     python benchmarks/invariance.py worth --data DIR --dataset mnist --sizes 100,1000
-    python benchmarks/invariance.py choose --data DIR --dataset cifar10 --sizes 1000
-    python benchmarks/invariance.py times --data DIR --engine gpu
+    python benchmarks/invariance.py worth --data DIR --dataset cifar10 --sizes 45000 --engine gpu
+    python benchmarks/invariance.py choose --data DIR --dataset cifar10 --sizes 1000 --candidates
+    python benchmarks/invariance.py merge FILE
     python benchmarks/invariance.py draw
     python benchmarks/invariance.py summary
 
-`worth`: test accuracy, log loss and calibration error of `NNGPClassifier` with one network and each
-of some invariances. `choose`: evidence and validation accuracy of networks, strengths of whitening
-and invariances, for the choice of what is tested. `times`: fit and predictions at full size. All go
-on where the record in results/invariance.json ends. Images are centred and scaled as in the paper;
-whitening is learned on the training images of a row. DIR holds the data in any of the forms that
-nngp.datasets reads.
+`worth`: test accuracy, log loss, calibration error and seconds of `NNGPClassifier` with one network
+and each of some invariances. `choose`: evidence and validation accuracy of invariances and
+strengths of whitening, with `--candidates` of several networks too, for the choice of what is
+tested. Both go on where the record ends: results/invariance.json, or `--record FILE`, which `merge`
+adds to it. Images are centred and scaled as in the paper; whitening is learned on the training
+images of a row. More images than the paper trained on are those and its validation images. DIR
+holds the data in any of the forms that nngp.datasets reads.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -44,7 +46,6 @@ CANDIDATES = {
     "mnist": [nngp.Architecture(L, "relu", 1.6, bias) for L in (1, 3, 5) for bias in (0.0, 0.1)],
     "cifar10": [nngp.Architecture(L, "relu", 2.0, bias) for L in (1, 3, 5) for bias in (0.0, 0.1)],
 }
-STRENGTHS = (0.3, 0.1, 0.03)
 TICKS = (0.5, 1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80)  # per cent
 Array = NDArray[np.float64]
 Row = dict[str, Any]
@@ -56,6 +57,10 @@ def flips(shape: tuple[int, ...]) -> Any:
 
 def shifts(most: int) -> Callable[[tuple[int, ...]], Any]:
     return lambda shape: images.shifts(most, shape)
+
+
+def rotations(shape: tuple[int, ...]) -> Any:
+    return images.rotations(shape, degrees=10, count=3)
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,8 @@ VARIANTS = {
     "shifts 1": Variant((shifts(1),)),
     "shifts 2": Variant((shifts(2),)),
     "shifts 3": Variant((shifts(3),)),
+    "rotations, shifts 1": Variant((rotations, shifts(1))),
+    "rotations, shifts 2": Variant((rotations, shifts(2))),
     "flips": Variant((flips,)),
     "flips, shifts 1": Variant((flips, shifts(1))),
     "flips, shifts 2": Variant((flips, shifts(2))),
@@ -84,16 +91,18 @@ VARIANTS = {
     "whitened, flips, shifts 1": Variant((flips, shifts(1)), 0.1),
     "whitened, flips, shifts 2": Variant((flips, shifts(2)), 0.1),
     "whitened, flips, shifts 3": Variant((flips, shifts(3)), 0.1),
+    "whitened, flips, shifts 4": Variant((flips, shifts(4)), 0.1),
 }
 USUAL = {
     "mnist": ("plain", "shifts 1", "shifts 2"),
     "cifar10": ("plain", "flips", "flips, shifts 1", "whitened, flips, shifts 1"),
 }
-FULL = {  # the largest training sets, and goals in seconds
-    "mnist": {"shifts 2": 15.0},
-    "cifar10": {"flips, shifts 1": 20.0, "whitened, flips, shifts 3": 110.0},
+ALL = {"mnist": 50_000, "cifar10": 45_000}  # without validation images
+GOALS = {  # seconds of fit and predictions on one H200
+    ("mnist", "shifts 2"): 15.0,
+    ("cifar10", "flips, shifts 1"): 20.0,
+    ("cifar10", "whitened, flips, shifts 3"): 110.0,
 }
-ALL = {"mnist": 50_000, "cifar10": 45_000}
 LOOK = {  # colour and style of a line in the picture
     "plain": ("0.45", "-"),
     "flips": ("tab:orange", "-"),
@@ -101,7 +110,8 @@ LOOK = {  # colour and style of a line in the picture
     "shifts 2": ("tab:green", "-"),
     "flips, shifts 1": ("tab:blue", "-"),
     "whitened, flips, shifts 1": ("tab:purple", "--"),
-    "whitened, flips, shifts 3": ("tab:red", "--"),
+    "whitened, flips, shifts 4": ("tab:red", "--"),
+    "rotations, shifts 2": ("tab:red", "--"),
 }
 
 
@@ -114,7 +124,13 @@ class Images:
 
     @classmethod
     def load(cls, dataset: str, n: int, test: int | None, data: Path | None) -> "Images":
-        return cls(dataset, nngp.datasets.split(dataset, n, data=data, test=test))
+        found = nngp.datasets.split(dataset, min(n, ALL[dataset]), data=data, test=test)
+        more = n - len(found.X)
+        if more > 0:
+            X = np.concatenate([found.X, found.X_val[:more]])
+            labels = np.concatenate([found.labels, found.labels_val[:more]])
+            found = replace(found, X=X, labels=labels)
+        return cls(dataset, found)
 
     @cached_property
     def _spectrum(self) -> InputSpectrum:
@@ -130,16 +146,29 @@ class Images:
 
 def main() -> None:
     options = _arguments()
-    record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
-    if options.what in ("worth", "choose", "times"):
+    path = options.record or RECORD
+    record = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    if options.what in ("worth", "choose"):
         rows = record.setdefault(options.what, [])
-        for row in {"worth": worth, "choose": choose, "times": times}[options.what](options, rows):
+        for row in {"worth": worth, "choose": choose}[options.what](options, rows):
             rows.append({**row, "engine": options.engine, "command": command()})
             print(row, flush=True)
-            _save(record)
+            _save(record, path)
+    if options.what == "merge":
+        merge(record, json.loads(options.file.read_text("utf-8")))
+        _save(record, path)
     if options.what == "draw":
         draw(record["worth"])
     print(summary(record))
+
+
+def merge(record: dict[str, list[Row]], other: dict[str, list[Row]]) -> None:
+    """Add the rows of another record; a row that both have is the other's."""
+    names = ("dataset", "train", "variant", "strength", "network")
+    for what, rows in other.items():
+        new = {tuple(row.get(name) for name in names): row for row in rows}
+        kept = [r for r in record.get(what, []) if tuple(r.get(n) for n in names) not in new]
+        record[what] = sorted([*kept, *rows], key=lambda row: (row["dataset"], row["train"]))
 
 
 def worth(options: argparse.Namespace, done: list[Row]) -> Iterator[Row]:
@@ -171,6 +200,7 @@ def _scores(data: Images, variant: Variant, network: nngp.Network, engine: str) 
     end = time.perf_counter()
     right = table.argmax(axis=1) == split.labels_test
     return {
+        "machine": machine(engine),
         "network": repr(network.base),
         "products": network.products(split.X.shape[1]),
         "test": len(right),
@@ -192,15 +222,17 @@ def choose(options: argparse.Namespace, done: list[Row]) -> Iterator[Row]:
         split = data.split
         Y, Y_val = split.targets(split.labels), split.targets(split.labels_val)
         for name in options.variants or USUAL[options.dataset]:
-            families, whitened = VARIANTS[name].families, VARIANTS[name].strength is not None
-            for strength in STRENGTHS if whitened else (None,):
+            families, own = VARIANTS[name].families, VARIANTS[name].strength
+            for strength in (own,) if own is None else options.strengths or (own,):
                 key = {"dataset": options.dataset, "train": n, "variant": name}
                 key |= {"strength": strength}
                 if _has(done, key):
                     continue
                 scale = data.scaled(strength)
                 variant = Variant(families, strength)
-                nets = [variant.network(net, shape) for net in CANDIDATES[options.dataset]]
+                base = NETWORKS[options.dataset]
+                several = CANDIDATES[options.dataset] if options.candidates else [base]
+                nets = [variant.network(net, shape) for net in several]
                 sweep = nngp.Sweep(
                     scale(split.X),
                     Y,
@@ -220,54 +252,6 @@ def choose(options: argparse.Namespace, done: list[Row]) -> Iterator[Row]:
                         "log_evidence": found.log_evidence,
                         "seconds": round(found.seconds, 2),
                     }
-
-
-def times(options: argparse.Namespace, done: list[Row]) -> Iterator[Row]:
-    """Fit and 10,000 predictions with variances at full size, twice: the first call compiles."""
-    for dataset, variants in FULL.items():
-        if options.dataset not in (None, dataset):
-            continue
-        n = options.sizes[0] if options.sizes else ALL[dataset]
-        data = Images.load(dataset, n, options.test, options.data)
-        split, base = data.split, NETWORKS[dataset]
-        for name, goal in variants.items():
-            key = {"dataset": dataset, "train": n, "variant": name}
-            if _has(done, key):
-                continue
-            network = VARIANTS[name].network(base, SHAPES[dataset])
-            scale = data.scaled(VARIANTS[name].strength)
-            X, Xs, Y = scale(split.X), scale(split.X_test), split.targets(split.labels)
-            passes = [_timed(network, X, Y, Xs, options) for _ in range(2)]
-            mean = passes[-1].pop("mean")
-            passes[0].pop("mean")
-            yield {
-                **key,
-                "products": network.products(X.shape[1]),
-                "goal_seconds": goal,
-                "first": passes[0],
-                "later": passes[1],
-                "accuracy": float((mean.argmax(axis=1) == split.labels_test).mean()),
-                "machine": machine(options.engine),
-            }
-
-
-def _timed(
-    network: nngp.Network, X: Array, Y: Array, Xs: Array, options: argparse.Namespace
-) -> dict[str, Any]:
-    start = time.perf_counter()
-    posterior = nngp.condition(
-        network,
-        X,
-        Y,
-        noise_var=options.noise,
-        relative_noise=True,
-        engine=options.engine,
-        progress=False,
-    )
-    fitted = time.perf_counter()
-    mean, _ = posterior.predict(Xs)
-    end = time.perf_counter()
-    return {"fit": round(fitted - start, 2), "predict": round(end - fitted, 2), "mean": mean}
 
 
 def draw(rows: list[Row]) -> None:
@@ -302,17 +286,22 @@ def draw(rows: list[Row]) -> None:
 
 def summary(record: dict[str, list[Row]]) -> str:
     """The tables in words."""
-    lines = [
-        f"{row['dataset']} {row['train']:6} {row['variant']:26} accuracy "
-        f"{100 * row['accuracy']:.2f}, log loss {row['log_loss']:.3f}, calibration error "
-        f"{row['calibration_error']:.3f}"
-        for row in record.get("worth", [])
-    ]
-    for row in record.get("times", []):
-        total = row["later"]["fit"] + row["later"]["predict"]
+    lines = []
+    for row in record.get("worth", []):
+        seconds = row["fit_seconds"] + row["predict_seconds"]
+        goal = GOALS.get((row["dataset"], row["variant"]))
+        is_full = row["engine"] == "gpu" and row["train"] == ALL[row["dataset"]]
         lines.append(
-            f"{row['dataset']} {row['train']} {row['variant']}: {row['products']} products, "
-            f"{total:.1f} s (goal {row['goal_seconds']:g}), accuracy {100 * row['accuracy']:.2f}"
+            f"{row['dataset']} {row['train']:6} {row['variant']:26} accuracy "
+            f"{100 * row['accuracy']:.2f}, log loss {row['log_loss']:.3f}, calibration error "
+            f"{row['calibration_error']:.3f}, {row['products']} products, {seconds:.1f} s"
+            + (f" (goal {goal:g})" if is_full and goal else "")
+        )
+    for row in record.get("choose", []):
+        lines.append(
+            f"{row['dataset']} {row['train']:6} {row['variant']:26} {row['strength'] or '':5} "
+            f"{row['network']}: validation accuracy {100 * row['accuracy']:.2f}, log evidence "
+            f"{row['log_evidence']:.0f}"
         )
     return "\n".join(lines)
 
@@ -321,32 +310,42 @@ def _has(rows: list[Row], key: Row) -> bool:
     return any(all(row.get(name) == value for name, value in key.items()) for row in rows)
 
 
-def _save(record: dict[str, list[Row]]) -> None:
+def _save(record: dict[str, list[Row]], path: Path) -> None:
     parts = [
         f'"{what}": [\n  ' + ",\n  ".join(json.dumps(row) for row in rows) + "\n ]"
         for what, rows in record.items()
     ]
-    RECORD.write_text("{\n " + ",\n ".join(parts) + "\n}\n", "utf-8")
+    path.write_text("{\n " + ",\n ".join(parts) + "\n}\n", "utf-8")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("what", choices=("worth", "choose", "times", "draw", "summary"))
+    parser.add_argument("what", choices=("worth", "choose", "merge", "draw", "summary"))
+    parser.add_argument("file", type=Path, nargs="?", help="a record to merge")
+    parser.add_argument("--record", type=Path, help="another file for what is measured")
     parser.add_argument("--data", type=Path, help="folder of the data")
     parser.add_argument("--dataset", choices=tuple(SHAPES))
     parser.add_argument("--sizes", type=_sizes, default=[])
     parser.add_argument("--variants", type=_names, help="separated by ;")
+    parser.add_argument("--strengths", type=_numbers, help="of whitening, for choose")
+    parser.add_argument("--candidates", action="store_true", help="several networks, for choose")
     parser.add_argument("--test", type=int, help="number of test images; all by default")
     parser.add_argument("--noise", type=float, default=1e-2, help="over the kernel's scale")
     parser.add_argument("--engine", choices=("cpu", "gpu", "auto"), default="cpu")
     options = parser.parse_args()
     if options.what in ("worth", "choose") and (options.dataset is None or not options.sizes):
         parser.error(f"{options.what} needs --dataset and --sizes")
+    if (options.what == "merge") != (options.file is not None):
+        parser.error("merge needs a file, and nothing else takes one")
     return options
 
 
 def _sizes(text: str) -> list[int]:
     return [int(size) for size in text.split(",")]
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(one) for one in text.split(",")]
 
 
 def _names(text: str) -> list[str]:

@@ -2,13 +2,22 @@
 
 from dataclasses import replace
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._numbers import whole_number
 from nngp._progress import Callback
 from nngp.architecture import Network
 from nngp.gram import check_network
-from nngp.linsolve import CG, Engine, Forecast, forecast_cg, forecast_factor, pick_engine
+from nngp.linsolve import (
+    CG,
+    Engine,
+    Forecast,
+    forecast_cg,
+    forecast_factor,
+    pick_engine,
+    start_early,
+)
 from nngp.linsolve.tiling import cut, flops
 from nngp.posterior.by_cg import CGProblem, solve_by_cg
 from nngp.posterior.by_cholesky import solve_by_cholesky
@@ -108,6 +117,8 @@ def condition(
     """
     check_network(architecture)
     check_solver(solver)
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        start_early(engine, *X.shape)  # while the data are looked at
     inputs = kernels_of(engine).inputs(X)
     targets, single = as_targets(Y, len(inputs))
     noise = Noise.of(noise_var, relative_noise, architecture, inputs)

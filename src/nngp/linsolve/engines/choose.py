@@ -64,12 +64,12 @@ def start_early(engine: str | Engine, n: int, d: int) -> None:
     something else. What goes wrong is left to whoever needs the GPU."""
     wanted = engine == "gpu" or (engine == "auto" and _against_gpu(n, d) is None)
     if wanted and first_call_seconds() > 0:
-        threading.Thread(target=_start, name="nngp-start").start()
+        threading.Thread(target=_start, args=(n,), name="nngp-start").start()
 
 
-def _start() -> None:
-    with suppress(ImportError, RuntimeError):
-        _gpu()
+def _start(n: int) -> None:
+    with suppress(Exception):
+        _gpu().start_early(n)
 
 
 def _pick(n: int, d: int | None) -> EngineChoice:
