@@ -1,13 +1,19 @@
-"""A search computes kernels of averages where the fit will be computed, and gets the same."""
+"""A search computes kernels and the evidence of a noise where the fit will be computed, and gets the
+same; the more points there are, the more of them it asks for the noise."""
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 import nngp
 from nngp import images
 from nngp._machine import _blas, blas_threads
+from nngp.errors import NotPositiveDefiniteError
 from nngp.predictors.maps.family import MapFamily
-from nngp.predictors.selection import averages
+from nngp.predictors.selection import SearchSettings, averages
+from nngp.predictors.selection.cost import noise_seconds, noise_subset
+from nngp.predictors.selection.noise_evidence import evidence_of_kernel, noise_evidence
+from nngp.predictors.selection.problem import Candidate
 
 NET = nngp.Architecture(3, "relu", 1.6, 0.1)
 SHIFTED = nngp.Invariant(NET, images.shifts(1, (5, 5)))
@@ -30,8 +36,61 @@ def test_on_a_device_and_here(monkeypatch, unit):
     assert np.abs(found - K).max() < 1e-12 * K.max()
     assert (found == found.T).all()
     assert len(fetched) == unit  # a device has no average over inputs of unequal norms
-    averages.kernel_on("gpu", NET, X)
-    assert len(fetched) == unit  # one product is not worth it
+
+
+@pytest.mark.parametrize("network", [NET, SHIFTED])
+def test_evidence_by_noise_on_a_device_and_here(network):
+    """A whole matrix on a device, SciPy's density, and the exact posterior's evidence."""
+    jax = pytest.importorskip("jax")
+    from nngp.linsolve.engines.gpu import GpuEngine
+
+    rng = np.random.default_rng(1)
+    X, Y = nngp.normalize(rng.standard_normal((120, 25))), rng.standard_normal((120, 2))
+    noise = rng.uniform(0.05, 0.2, 120)
+    K = nngp.kernel(network, X)
+    normal = multivariate_normal(np.zeros(120), K + np.diag(noise))
+    expected = normal.logpdf(Y.T).sum(), np.vdot(Y, np.linalg.solve(K + np.diag(noise), Y))
+    for engine in ("cpu", GpuEngine(jax.devices()[0], tile=64)):
+        found = noise_evidence(engine, network, X)(Y, noise)
+        np.testing.assert_allclose(found, expected, rtol=1e-11)
+    posterior = nngp.condition(network, X, Y, noise_var=noise, engine="cpu")
+    assert posterior.log_evidence == pytest.approx(expected[0], rel=1e-10)
+
+
+def test_a_device_says_when_a_matrix_is_not_positive():
+    jax = pytest.importorskip("jax")
+    from nngp.linsolve.engines.gpu import GpuEngine
+
+    engine = GpuEngine(jax.devices()[0], tile=64)
+    evidence = evidence_of_kernel(engine, -np.eye(3))
+    assert evidence(np.ones((3, 1)), np.full(3, 2.0))[1] == pytest.approx(3.0)
+    with pytest.raises(NotPositiveDefiniteError):
+        evidence(np.ones((3, 1)), np.full(3, 0.5))
+
+
+def settings(**more):
+    relu = Candidate(NET.activation, 3)
+    given = {"candidates": [relu], "criterion": "evidence", "size": 1000, "budget": None}
+    return SearchSettings(**(given | {"columns": 25, "engine": "cpu"} | more))
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"), [(500, 500), (5000, 4000), (20_000, 5500), (40_000, 11_000), (10**6, 16_000)]
+)
+def test_the_more_points_the_more_say_how_much_noise_there_is(n, expected):
+    assert noise_subset(settings(), (), n) == expected
+
+
+def test_points_of_the_noise_where_kernels_cost_more():
+    """A network that was given takes fewer, and so do averages; but a share of all in any case."""
+    given = settings(network=NET)
+    assert [noise_subset(given, (), n) for n in (5000, 40_000)] == [2000, 11_000]
+    wide = settings(columns=3072)
+    families = images.flips((32, 32, 3)), images.shifts(4, (32, 32, 3))
+    assert [noise_subset(wide, families, n) for n in (3000, 40_000)] == [1279, 11_000]
+    seconds = [noise_seconds(wide, families, n, 8) for n in (3000, 40_000)]
+    assert seconds[0] == pytest.approx(90, rel=0.2)  # the kernel of 1,279 points
+    assert seconds[1] > 50 * seconds[0]
 
 
 def test_threads_of_blas_are_limited_for_a_while():

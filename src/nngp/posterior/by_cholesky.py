@@ -109,7 +109,8 @@ class CholeskySolution(Factored):
         return engine.rows_at_a_time(self.factor.n)
 
     def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
-        run.prepare_rows(cross, self.factor.edges, self._upcoming(rows))
+        if run.compiles:
+            run.prepare_rows(cross, self.factor.edges, self._upcoming(rows))
         blocks = [
             [run.chain(partial(cross.block, part, columns)) for columns in self.slices]
             for part in rows

@@ -137,7 +137,6 @@ class NNGPEstimator(NNGPParameters):
             relevance=given,
             groups=None if columns is None else columns.groups,
             mappable=None if columns is None else columns.mappable,
-            engine=self._search_engine,
             rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
             progress=self.progress,
         )
@@ -178,6 +177,7 @@ class NNGPEstimator(NNGPParameters):
             columns=shape[1],
             invariance=None if is_auto(self.invariance) else self._families(shape[1]),
             image_shape=self._image_shape(shape[1]) if is_auto(self.invariance) else None,
+            engine=self._search_engine,
         )
 
     @property

@@ -86,6 +86,7 @@ class EngineRun(ABC):
 
     width: int  # chains computed side by side
     ahead: int  # columns of chains begun before one is waited for
+    compiles = False  # programs for tiles of each shape
 
     @abstractmethod
     def __enter__(self) -> Self: ...
@@ -119,7 +120,7 @@ class EngineRun(ABC):
         return self.begin(TileChain(first, pairs, last, transposed, then, beside, keep))
 
     def prepare_rows(self, matrix: KernelMatrix, edges: Edges, upcoming: UpcomingRows) -> None:
-        """Begin to compile what rows solved with a factor will need, if anything must be."""
+        """Begin to compile what rows solved with a factor will need."""
         return
 
     @abstractmethod
@@ -155,6 +156,14 @@ class EngineRun(ABC):
         missing = edges[-1] - array.shape[1]
         filled = np.pad(array, ((0, 0), (0, missing))) if missing else array
         return [self.put(part) for part in np.split(filled, edges[1:-1], axis=1)]
+
+
+class WholeMatrix(Protocol):
+    """A symmetric matrix in one piece, to be factored with one noise after the other."""
+
+    def log_det_and_misfit(self, noise: Array, Y: Array) -> tuple[float, float]:
+        """log det(K + noise) and Y·(K + noise)⁻¹Y, summed over the columns of Y; raises
+        NotPositiveDefiniteError."""
 
 
 class FactorMemory(Protocol):
@@ -213,6 +222,10 @@ class Engine(ABC):
     def start_early(self, n: int) -> None:
         """Begin what the first factorisation of n points would wait for, in other threads."""
         return
+
+    def whole_matrix(self, K: Array) -> WholeMatrix | None:
+        """The matrix of that lower triangle; None where LAPACK does as well, or it does not fit."""
+        return None
 
     def prepare(self, matrix: KernelMatrix, upcoming: Upcoming) -> bool:
         """Begin to compile what a factorisation will need; whether anything must be."""

@@ -46,6 +46,7 @@ SMALL_TILES = (64, 128, 256, 512, 1024, 1536)  # of a matrix that is a single on
 TILES = range(2048, 3585, 128)
 LOST = 1000  # a product of tiles of s rows takes 1 + LOST / s times as long as one of endless ones
 RATED = 2048  # rows of the tiles that the rate is measured with
+COPIES = 4  # of a whole matrix that its factorisation takes memory for
 TEST_ROWS = 128  # blocks of test points have a multiple of this
 FEWEST, FEW = 64, 512  # test points that are filled up to a power of two
 LARGEST_WHOLE_MATRIX = 24_576
@@ -169,6 +170,10 @@ class GpuEngine(Engine):
         with suppress(Exception), self.run():  # whoever needs it gets the same error
             put(0.0)
 
+    def whole_matrix(self, K: Array) -> "WholeOnDevice | None":
+        free = self.free_memory()
+        return WholeOnDevice(self, K) if free is None or COPIES * K.nbytes < free else None
+
     def product_size(self, n: int) -> int:
         """Tiles of one size if n allows it: every other one is compiled for anew."""
         if self._tile is not None or n <= PRODUCT:
@@ -252,6 +257,32 @@ def _measured_rate(device: jax.Device) -> float:
         return 8 * 2.0 * RATED**3 / (time.perf_counter() - start)
 
 
+@program
+def _log_det_and_misfit(
+    K: DeviceArray, noise: DeviceArray, Y: DeviceArray
+) -> tuple[DeviceArray, DeviceArray]:
+    L = lax.linalg.cholesky(K + jnp.diag(noise), symmetrize_input=False)
+    z = lax.linalg.triangular_solve(L, Y, left_side=True, lower=True)
+    return 2.0 * jnp.log(jnp.diagonal(L)).sum(), (z * z).sum()
+
+
+class WholeOnDevice:
+    """`WholeMatrix` of a lower triangle, uploaded once."""
+
+    def __init__(self, engine: GpuEngine, K: Array) -> None:
+        self._engine = engine
+        with engine.run():
+            self._K = put(K)
+
+    def log_det_and_misfit(self, noise: Array, Y: Array) -> tuple[float, float]:
+        with self._engine.run():
+            found = _log_det_and_misfit(self._K, put(noise), put(Y))
+            log_det, misfit = (float(one) for one in found)
+        if not np.isfinite([log_det, misfit]).all():  # a pivot was not positive
+            raise NotPositiveDefiniteError("the matrix with its noise is not positive definite")
+        return log_det, misfit
+
+
 class _Unsolved:
     """A tile whose triangular solve waits for company."""
 
@@ -262,6 +293,7 @@ class GpuRun(EngineRun):
     """Double precision and the device, for the length of one job."""
 
     width = ahead = 1
+    compiles = True
 
     def __init__(self, device: jax.Device, dtype: TileType = DOUBLE) -> None:
         self._device, self._dtype, self._stack = device, dtype, ExitStack()

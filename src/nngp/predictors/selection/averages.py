@@ -1,5 +1,5 @@
-"""Kernel matrices of averages over transformations, for a search. They take as many products as
-there are transformations, so a GPU that the fit will use is worth it for them already."""
+"""Kernel matrices for a search, on the host. Averages over transformations take many products, so a
+GPU that the fit will use is worth it for them already."""
 
 import numpy as np
 
@@ -11,11 +11,10 @@ from nngp.linsolve.tiling import spans
 
 
 def kernel_on(engine: str | Engine, network: Network, X: Array) -> Array:
-    """The kernel matrix on the host; computed on a GPU where that pays, and nothing else."""
+    """The kernel matrix, computed on a GPU where that pays, and nothing else."""
     n, d = X.shape
-    products = network.products(d)
-    chosen = pick_engine(engine, n, d * products).engine if products > 1 else None
-    if chosen is None or chosen.name != "gpu":
+    chosen = pick_engine(engine, n, d * network.products(d)).engine
+    if chosen.name != "gpu":
         return kernel(network, X)
     inputs = chosen.kernels.inputs(X)
     if not chosen.kernels.supports(network, inputs):

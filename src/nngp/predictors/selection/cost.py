@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from nngp.architecture import Architecture
+from nngp.linsolve import pick_engine
 from nngp.predictors.selection.effort import EFFORT
 from nngp.predictors.selection.families import Families, expected_families
 from nngp.predictors.selection.problem import STARTS, Candidate, SearchSettings, averaged
@@ -14,7 +15,14 @@ NOISE_STEPS = 8  # evaluations of the last stage
 WHITENING_STEPS = 6  # of an ascent with each strength of whitening
 PRODUCT_SECONDS = 3e-11  # of a multiplication, where kernels are averaged
 LOOK_UP = 100  # multiplications that take as long as a look-up
-MOST_WORK = 3e12  # multiplications of the noise stage, at most
+MOST_WORK = 3e12  # multiplications of the noise stage, unless more points are many
+# Of all points, those that the noise is found with: a dozen factors of so many take a quarter of
+# the time of the final one. The more points there are, the less noise explains them, so few points
+# say little of the noise beside many. At most MOST_POINTS, which take 4 GB.
+NOISE_SHARE, MOST_POINTS = 0.275, 16_000
+FIXED_FACTOR = 2  # points of the noise of a network that was given, over `size`
+FACTOR_SECONDS = 7e-12  # of a factor, for each triple of points
+TWO_CORES = 5e10  # operations a second, where things take the seconds that stand here
 # Seconds of a network and its gradient on two cores: for any, for each pair of points, for each
 # triple; for a pair where the activation has no closed form, and to compile such an activation,
 # without kinks and with them.
@@ -29,7 +37,7 @@ def staged_seconds(problem: SearchSettings, n: int) -> float:
     activations = {candidate.activation for candidate in problem.candidates}
     kinds = len(problem.candidates) + len(activations) * (len(STARTS) - 1)
     several = min(effort.finalists, len(problem.candidates))
-    ascents = [(kinds, effort.kind, small)]
+    ascents, total = [(kinds, effort.kind, small)], 0.0
     if problem.learn_relevance:
         ascents.append((several, effort.relevance, small))
     if problem.maps == "auto" and not problem.classes:
@@ -39,13 +47,13 @@ def staged_seconds(problem: SearchSettings, n: int) -> float:
     if len(problem.strengths) > 1:
         ascents.append((len(problem.strengths), WHITENING_STEPS, large))
     ascents.append((min(problem.networks, len(problem.candidates)), effort.last, large))
-    if problem.candidates[0].noise_var is None and n > large:
-        ascents.append((1, NOISE_STEPS // 2, min(n, effort.noise_factor * large)))
-    left, total = most_networks(problem) or math.inf, 0.0
+    left = most_networks(problem) or math.inf
     for count, steps, points in ascents:
         networks = min(count * steps, left)
         left -= networks
         total += networks * network_seconds(problem.candidates, points)
+    if problem.candidates[0].noise_var is None and n > large and left > 0:
+        total += noise_seconds(problem, problem.invariance or (), n, NOISE_STEPS)
     return total
 
 
@@ -67,16 +75,22 @@ def invariance_seconds(problem: SearchSettings, n: int) -> float:
     else:
         tried = [problem.invariance]
     kernels = [averaged_work(problem, families, large) for families in tried]
-    if problem.candidates[0].noise_var is None:
-        points = noise_subset(problem, tried[-1], n)
-        kernels.append(averaged_work(problem, tried[-1], points))
-    return PRODUCT_SECONDS * sum(kernels)
+    noise = 0.0
+    if problem.invariance is None and problem.candidates[0].noise_var is None:
+        noise = noise_seconds(problem, tried[-1], n, 0)
+    return PRODUCT_SECONDS * sum(kernels) + noise
 
 
 def averaged_work(problem: SearchSettings, families: Families, points: int) -> float:
     """Multiplications of a kernel matrix of so many points."""
-    network, d = averaged(Architecture(1), families), problem.columns
-    return network.products(d) * (d + LOOK_UP) * float(points) ** 2
+    work = problem.columns + LOOK_UP
+    return _products(problem, families) * work * float(points) ** 2
+
+
+def _products(problem: SearchSettings, families: Families) -> int:
+    """Products of the inputs that a kernel takes, with these families or those of the network that
+    was given."""
+    return averaged(problem.network or Architecture(1), families).products(problem.columns)
 
 
 def large_subset(problem: SearchSettings, n: int) -> int:
@@ -88,11 +102,23 @@ def large_subset(problem: SearchSettings, n: int) -> int:
 def noise_subset(problem: SearchSettings, families: Families, n: int) -> int:
     """Points of the noise stage: fewer where their kernel would take minutes."""
     large = large_subset(problem, n)
-    most = min(n, EFFORT[problem.effort].noise_factor * large)
-    if not families:
-        return most
+    few = EFFORT[problem.effort].noise_factor * large
+    if problem.network is not None:
+        large, few = problem.size, FIXED_FACTOR * problem.size
     affordable = math.sqrt(MOST_WORK / averaged_work(problem, families, 1))
-    return max(large, min(most, int(affordable)))
+    share = min(int(NOISE_SHARE * n), MOST_POINTS)
+    return min(n, max(large, min(few, int(affordable)), share))
+
+
+def noise_seconds(problem: SearchSettings, families: Families, n: int, steps: int) -> float:
+    """About how long it takes to find the noise by so many evaluations."""
+    points = float(noise_subset(problem, families, n))
+    seconds = steps * (PAIR_SECONDS * points**2 + FACTOR_SECONDS * points**3)
+    products = _products(problem, families)
+    if products > 1:
+        seconds += PRODUCT_SECONDS * averaged_work(problem, families, int(points))
+    engine = pick_engine(problem.engine, int(points), problem.columns * products).engine
+    return seconds * TWO_CORES / max(engine.rate(), TWO_CORES) if engine.name == "gpu" else seconds
 
 
 def network_seconds(candidates: Sequence[Candidate], points: int) -> float:

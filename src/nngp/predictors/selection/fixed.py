@@ -9,16 +9,18 @@ from scipy.optimize import minimize_scalar
 from nngp._arrays import Index
 from nngp.architecture import Network
 from nngp.errors import NotPositiveDefiniteError
-from nngp.posterior.dense_evidence import log_evidence_and_misfit
+from nngp.gram import kernel_diag
 from nngp.predictors.scaling import InputScaling
-from nngp.predictors.selection.averages import kernel_on
 from nngp.predictors.selection.choice import Choice
+from nngp.predictors.selection.cost import noise_seconds, noise_subset
 from nngp.predictors.selection.inputs import SearchInputs
+from nngp.predictors.selection.noise_evidence import noise_evidence
 from nngp.predictors.selection.objective import LEAST_NOISE
 from nngp.predictors.selection.problem import (
     MIN_POINTS,
     STARTS,
     Hyperparameters,
+    SearchSettings,
     SelectionProblem,
     averaged,
     row_noise,
@@ -30,13 +32,12 @@ from nngp.predictors.selection.table import SelectionTable
 # Over the mean variance of a kernel whose scale is free. Of classes with much noise, rows left out
 # say the opposite: the others have fewer of their class.
 LEAST, MOST, MOST_OF_CLASSES = 1e-6, 100.0, 1.0
-STEPS = 30  # evaluations of the evidence
-SECONDS = 5e-9  # for each entry of K of the points used, once and for each evaluation
+STEPS, EVALUATIONS = 30, 12  # of the evidence, at most and mostly
+CLOSE = 0.03  # to the logarithm of the best noise
 
 
 def fixed_network(problem: SelectionProblem) -> Choice:
-    """The network as it is, with noise and scale of the highest evidence on at most `size`
-    points."""
+    """The network as it is, with noise and scale of the highest evidence on some points."""
     network = _network_of(problem)
     inputs, targets = SearchInputs(problem, np.arange(len(problem.X))), problem.targets[0]
     noise = problem.candidates[0].noise_var
@@ -57,7 +58,8 @@ def _network_of(problem: SelectionProblem) -> Network:
 
 def _most_evident(problem: SelectionProblem, inputs: SearchInputs) -> Hyperparameters:
     """Noise, scale of the outputs and strength of whitening of the highest evidence."""
-    rows = np.sort(problem.rng.permutation(len(problem.X))[: problem.size])
+    n = len(problem.X)
+    rows = np.sort(problem.rng.permutation(n)[: noise_subset(problem, problem.invariance or (), n)])
     scalings = [inputs.at_strength(one) for one in problem.strengths or (None,)]
     best, scaling = max(
         ((_best_noise(problem, one, rows), one) for one in scalings),
@@ -79,7 +81,8 @@ def _best_noise(problem: SelectionProblem, scaling: InputScaling, rows: Index) -
     """The noise of the highest evidence, with its scale. What was given keeps the scale at one:
     noise in units of the targets, of all rows or known for each."""
     targets, given = problem.targets[0], problem.candidates[0].noise_var
-    K = np.tril(kernel_on(problem.engine, _network_of(problem), scaling(problem.X[rows])))
+    X, network = scaling(problem.X[rows]), _network_of(problem)
+    evidence = noise_evidence(problem.engine, network, X)
     Y = targets(problem.Y[rows])
     weights = None if problem.weights is None else problem.weights[rows]
     known = None if problem.known_noise is None else problem.known_noise[rows]
@@ -89,7 +92,7 @@ def _best_noise(problem: SelectionProblem, scaling: InputScaling, rows: Index) -
     def fitted(log_noise: float) -> _Fitted:
         noise_var = float(np.exp(log_noise))
         noise = np.broadcast_to(row_noise(noise_var, weights, beside), len(rows))
-        value, misfit = log_evidence_and_misfit(K, Y, noise)
+        value, misfit = evidence(Y, noise)
         if not is_free:
             return _Fitted(value, noise_var, 1.0)
         # Of targets over the root of s: the misfit over s, and the logarithm of the Jacobian.
@@ -104,19 +107,18 @@ def _best_noise(problem: SelectionProblem, scaling: InputScaling, rows: Index) -
             return _Fitted(-np.inf, given, 1.0)
     low, high = max(NOISE_BOUNDS[0], targets.noise_floor), NOISE_BOUNDS[1]
     if is_free:  # then noise is relative to the kernel, and the scale respects the floor
-        unit = float(np.diagonal(K).mean())
+        unit = float(kernel_diag(network, X).mean())
         low, high = LEAST * unit, (MOST_OF_CLASSES if problem.classes else MOST) * unit
     ends = np.log(low), max(np.log(high), np.log(low) + 1.0)
     found = minimize_scalar(
         lambda x: -fitted(x).log_evidence,
         bounds=ends,
         method="bounded",
-        options={"maxiter": STEPS},
+        options={"maxiter": STEPS, "xatol": CLOSE},
     )
     return fitted(float(found.x))
 
 
-def fixed_seconds(n: int, size: int) -> float:
-    """About how long that takes."""
-    used = min(n, size)
-    return SECONDS * used**2 * (STEPS + used / 10)
+def fixed_seconds(problem: SearchSettings, n: int) -> float:
+    """About how long that takes, for each strength of whitening."""
+    return noise_seconds(problem, problem.invariance or (), n, EVALUATIONS)

@@ -19,6 +19,7 @@ from nngp.posterior.dense_evidence import (
     log_evidence_of,
 )
 from nngp.predictors.selection.inputs import Scaled, SearchInputs, Setting
+from nngp.predictors.selection.noise_evidence import NoiseEvidence
 from nngp.predictors.selection.problem import are_copies, row_noise
 from nngp.predictors.selection.space import Slopes, Space
 
@@ -68,9 +69,13 @@ class Objective:
         """The objective per target, alone."""
         return self.evaluate(space, space.pack(at), at, gradient=False).score
 
-    def score_of(self, K: Array, space: Space, at: Setting) -> tuple[float, float]:
-        """The objective per target by the evidence, and the log evidence, given the kernel."""
-        value = self.evidence_of(K, at.noise_var)
+    def score_by(self, evidence: NoiseEvidence, space: Space, at: Setting) -> tuple[float, float]:
+        """The objective per target by the evidence, and the log evidence; -inf if it has none."""
+        try:
+            value = evidence(self.Y, self._noise_of_rows(at.noise_var))[0]
+        except NotPositiveDefiniteError:
+            return -np.inf, -np.inf
+        value += self._weights_term(at.noise_var)[0]
         return (value + space.log_prior(space.pack(at))[0]) / self.Y.size, value
 
     def evidence_of(self, K: Array, noise_var: float) -> float:

@@ -94,6 +94,7 @@ class SearchSettings:
     columns: int = 1  # inputs
     invariance: tuple[Family, ...] | None = ()  # of the network; None: it is chosen
     image_shape: tuple[int, ...] | None = None  # of a row, where an invariance is chosen
+    engine: str | Engine = "auto"
 
     @property
     def strengths(self) -> tuple[float, ...]:
@@ -110,7 +111,6 @@ class SelectionProblem(SearchSettings):
     X: Array  # (n, d), encoded and not scaled
     Y: Array  # (n, outputs), not scaled
     targets: tuple[TargetScaling, ...]  # candidates; the first is the default
-    engine: str | Engine
     rng: np.random.Generator
     progress: Callback | bool | None
     relevance: Array | None = None  # as the user gave it

@@ -56,6 +56,7 @@ from nngp.predictors.selection.judge import (
     verdict,
 )
 from nngp.predictors.selection.map_search import can_map, power_starts, screened
+from nngp.predictors.selection.noise_evidence import noise_evidence
 from nngp.predictors.selection.objective import Objective
 from nngp.predictors.selection.problem import (
     CHOOSE,
@@ -441,20 +442,21 @@ class _StagedSearch:
         smaller subsets underestimate it."""
         net, averages = found.setting.architecture, bool(found.setting.invariance)
         candidate = replace(found.candidate, weight_var=net.weight_var, bias_var=net.bias_var)
-        if not is_supported(net) and not averages:
+        if net.is_infinite and not averages:
+            few = self._effort.noise_factor * self._large
+            stage = stage._replace(points=min(stage.points, few))
             return (self._climb_on([found._replace(candidate=candidate)], stage) or [found])[0]
-        if self.budget.is_spent or (averages and net.is_infinite):
+        if self.budget.is_spent or net.is_infinite:
             return found
         clock, objective = time.perf_counter(), self._objective(stage)
         space = self._space(candidate, found.setting, stage)
         scores: dict[float, tuple[float, float]] = {}
         X = self.inputs.scaled(found.setting, stage.points).X
-        engine, network = self.problem.engine, found.setting.network
-        K = kernel_on(engine, network, X) if averages else self.dense.matrix(net, X)
+        evidence = noise_evidence(self.problem.engine, found.setting.network, X)
 
         def loss(theta: float) -> float:
             at = replace(found.setting, noise_var=float(np.exp(theta)))
-            scores[theta] = objective.score_of(K, space, at)
+            scores[theta] = objective.score_by(evidence, space, at)
             return -scores[theta][0]
 
         now = float(np.log(found.setting.noise_var))
