@@ -1,5 +1,5 @@
-"""A search computes kernels and the evidence of a noise where the fit will be computed, and gets the
-same; the more points there are, the more of them it asks for the noise."""
+"""A search computes kernels and the evidence of a noise where the fit will be computed, and gets
+the same; the more points there are, the more of them it asks for the noise."""
 
 import numpy as np
 import pytest

@@ -18,9 +18,8 @@ from nngp.linsolve.engines.engine import Engine
 
 GPU_FROM = 1500  # points from which engine="auto" looks for a GPU
 # Seconds of the first call on one H200 beside the work, with compiled programs kept from an earlier
-# process and without. Measured before this package kept them, with twice as many programs and
-# JAX's own cache; benchmarks/first_call.py measures them anew.
-KEPT, COMPILED = 3.1, 16.8
+# process and without (benchmarks/results/first_call.json, n50000).
+KEPT, COMPILED = 4.3, 7.1
 USES = 2.0  # a factor is made for predictions, which take about as long again
 
 
