@@ -42,6 +42,7 @@ NETWORKS = {  # fixed before anything was measured here
     "mnist": nngp.Architecture(3, "relu", 1.6, 0.1),
     "cifar10": nngp.Architecture(5, "relu", 2.0, 0.1),
 }
+HEAD = nngp.Architecture(8, "relu", 2.0, 0.0)  # on top of an average
 CANDIDATES = {
     "mnist": [nngp.Architecture(L, "relu", 1.6, bias) for L in (1, 3, 5) for bias in (0.0, 0.1)],
     "cifar10": [nngp.Architecture(L, "relu", 2.0, bias) for L in (1, 3, 5) for bias in (0.0, 0.1)],
@@ -65,14 +66,17 @@ def rotations(shape: tuple[int, ...]) -> Any:
 
 @dataclass(frozen=True)
 class Variant:
-    """Families of transformations, and a strength of whitening."""
+    """Families of transformations, a strength of whitening, and whether there is a head."""
 
     families: tuple[Callable[[tuple[int, ...]], Any], ...] = ()
     strength: float | None = None
+    has_head: bool = False
 
     def network(self, base: nngp.Network, shape: tuple[int, ...]) -> nngp.Network:
-        made = [family(shape) for family in self.families]
-        return nngp.Invariant(base, made) if made else base
+        if not self.families:
+            return base
+        average = nngp.Invariant(base, [family(shape) for family in self.families])
+        return nngp.Headed(average, HEAD) if self.has_head else average
 
 
 VARIANTS = {
@@ -92,6 +96,11 @@ VARIANTS = {
     "whitened, flips, shifts 2": Variant((flips, shifts(2)), 0.1),
     "whitened, flips, shifts 3": Variant((flips, shifts(3)), 0.1),
     "whitened, flips, shifts 4": Variant((flips, shifts(4)), 0.1),
+    "shifts 2, head": Variant((shifts(2),), None, True),
+    "rotations, shifts 2, head": Variant((rotations, shifts(2)), None, True),
+    "flips, shifts 1, head": Variant((flips, shifts(1)), None, True),
+    "whitened, flips, shifts 2, head": Variant((flips, shifts(2)), 0.1, True),
+    "whitened, flips, shifts 4, head": Variant((flips, shifts(4)), 0.1, True),
 }
 USUAL = {
     "mnist": ("plain", "shifts 1", "shifts 2"),
@@ -229,7 +238,7 @@ def choose(options: argparse.Namespace, done: list[Row]) -> Iterator[Row]:
                 if _has(done, key):
                     continue
                 scale = data.scaled(strength)
-                variant = Variant(families, strength)
+                variant = Variant(families, strength, VARIANTS[name].has_head)
                 base = NETWORKS[options.dataset]
                 several = CANDIDATES[options.dataset] if options.candidates else [base]
                 nets = [variant.network(net, shape) for net in several]

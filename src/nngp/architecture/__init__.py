@@ -11,7 +11,7 @@ from nngp.architecture.activation import (
 )
 from nngp.architecture.architecture import Architecture
 from nngp.architecture.flow import Flow
-from nngp.architecture.invariances import Family, Invariant, tangent_of
+from nngp.architecture.invariances import Family, Headed, Invariant, average_of, tangent_of
 from nngp.architecture.network import Network
 from nngp.architecture.parts import (
     Act,
@@ -41,6 +41,7 @@ __all__ = [
     "Dropout",
     "Family",
     "Flow",
+    "Headed",
     "Invariant",
     "LayerNorm",
     "Network",
@@ -51,6 +52,7 @@ __all__ = [
     "Sum",
     "activation_names",
     "as_activation",
+    "average_of",
     "from_spec",
     "leaky_relu",
     "network_from_dict",

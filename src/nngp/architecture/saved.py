@@ -6,6 +6,7 @@ from typing import Any
 from nngp.architecture.activation import from_spec
 from nngp.architecture.architecture import Architecture
 from nngp.architecture.flow import Flow
+from nngp.architecture.invariances.headed import Headed
 from nngp.architecture.invariances.invariant import Invariant
 from nngp.architecture.invariances.saved import family_from_dict
 from nngp.architecture.network import Network
@@ -54,7 +55,15 @@ def _read(values: Mapping[str, Any]) -> Network:
         return NTK(_read(values["of"]))
     if values.get("part") == "invariant":
         return Invariant(_read(values["of"]), [family_from_dict(one) for one in values["families"]])
+    if values.get("part") == "headed":
+        return Headed(_invariant(_read(values["of"])), _read(values["head"]))
     return _part_from_dict(values)
+
+
+def _invariant(network: Network) -> Invariant:
+    if not isinstance(network, Invariant):
+        raise TypeError("below a head there must be an average over transformations")
+    return network
 
 
 def _part_from_dict(values: Mapping[str, Any]) -> NetworkPart:

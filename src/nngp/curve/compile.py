@@ -56,8 +56,8 @@ def compile_curve(
     """
     if architecture.base is not architecture:
         raise TypeError(
-            "the kernel of an nngp.Invariant is no function of the cosine; compile the curve of "
-            "its network"
+            f"the kernel of an nngp.{type(architecture).__name__} is no function of the cosine; "
+            "compile the curve of its network"
         )
     curve = curve_at(architecture, input_var)
     _report(curve, tol)

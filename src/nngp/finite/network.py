@@ -328,8 +328,8 @@ def _check_network(network: Network) -> None:
         )
     if network.base is not network:
         raise TypeError(
-            "an nngp.Invariant cannot be drawn; draw its network (Invariant.network), and average "
-            "its outputs over the transformations"
+            f"an nngp.{type(network).__name__} cannot be drawn; draw its network "
+            "(Invariant.network), and average its outputs over the transformations"
         )
     if network.is_infinite:
         raise ValueError(

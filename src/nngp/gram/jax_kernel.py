@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nngp._numbers import check_unmasked
-from nngp.architecture import Invariant, Network
+from nngp.architecture import Headed, Invariant, Network
 from nngp.architecture.graph import (
     Added,
     Affine,
@@ -72,6 +72,8 @@ def jax_kernel(architecture: Network) -> Callable[..., Any]:
         ) from None
     from nngp.covariance.differentiable import differentiable_layer, differentiable_slope
 
+    if isinstance(architecture, Headed):
+        raise TypeError("nngp.jax_kernel has no layers on top of an average; take its parts")
     if isinstance(architecture, Invariant):
         return _averaged(jnp, architecture)
     graph, wanted = architecture.graph, architecture.is_tangent

@@ -11,18 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
-from nngp.architecture import Invariant, Network
+from nngp.architecture import Headed, Invariant, Network
 from nngp.covariance import LookupTable
 from nngp.curve import curve_at, output_variance
 from nngp.errors import ToleranceWarning, VarianceError
+from nngp.gram.head import HeadCurve
 from nngp.gram.host.backend import in_memory
 from nngp.gram.host.fill import fill, fill_several
-from nngp.gram.host.invariant import InvariantMatrix, host_matrix_of
+from nngp.gram.host.invariant import InvariantMatrix
+from nngp.gram.host.matrices import AnyHostMatrix, host_matrix_of
 from nngp.gram.host.matrix import HostMatrix, SameBlocks
 from nngp.gram.inputs import Inputs, InputSet, common_var
 from nngp.gram.pair_recursion import point_variances
 from nngp.gram.plan import KernelPlan, make_plan
-from nngp.gram.split import SMALLEST
+from nngp.gram.split import SMALLEST, TRIVIAL_SPLIT
 
 WARN_ABOVE = 1e-9  # error of an entry, relative to the variance, or to a split's scale
 
@@ -148,7 +150,7 @@ def kernels(
 
 
 def _blocks_of(
-    matrices: Sequence[HostMatrix | InvariantMatrix],
+    matrices: Sequence[AnyHostMatrix],
 ) -> Callable[[slice, slice], list[Array]]:
     """A function that computes a block of each matrix: from one product, if none is an average
     over transformations, which needs products of its own."""
@@ -185,6 +187,8 @@ def kernel_diag(architecture: Network, X: ArrayLike) -> Array:
 
 def inputs_diag(architecture: Network, inputs: InputSet) -> Array:
     """K^L(x, x) of inputs that are checked already."""
+    if isinstance(architecture, Headed):
+        return np.full(len(inputs), HeadCurve(architecture.head, TRIVIAL_SPLIT).profile.at_one)
     if isinstance(architecture, Invariant):
         return InvariantMatrix(architecture, in_memory(inputs)).diagonal
     if architecture.is_infinite:
@@ -203,6 +207,8 @@ def kernel_scale(architecture: Network, inputs: InputSet) -> tuple[float, float]
     shared = common_var(inputs)
     var = float(np.median(inputs.var)) if shared is None else shared
     curve = curve_at(architecture, var)
+    if isinstance(architecture, Headed):
+        curve = curve_at(architecture.head, 1.0)
     if curve.scale <= SMALLEST * curve.variance:
         raise VarianceError(
             "the kernel is constant to below 1e-290 of its variance, so noise cannot be relative "

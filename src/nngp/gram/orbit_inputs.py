@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from nngp.architecture import Invariant, Network
+from nngp.architecture import Invariant, Network, average_of
 from nngp.gram.inputs import Inputs, InputSet
 
 
 def transformed_inputs(network: Network, inputs: InputSet) -> Sequence[InputSet]:
     """The inputs by each row function of the network; as they are where there is none."""
+    network = average_of(network)
     if not isinstance(network, Invariant):
         return (inputs,)
     orbit = network.orbit(inputs.shape[1])

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nngp._arrays import Array
 from nngp._numbers import check_convertible, check_unmasked
 from nngp._progress import one_job
-from nngp.architecture import Architecture, Invariant, Network
+from nngp.architecture import Architecture, Invariant, Network, average_of
 from nngp.architecture.invariances import Family
 from nngp.errors import ColumnWarning
 from nngp.linsolve import start_early
@@ -257,7 +257,7 @@ class NNGPEstimator(NNGPParameters):
     def invariance_(self) -> tuple[Family, ...]:
         """Families of transformations that the network is averaged over; empty without any."""
         check_is_fitted(self, "posterior_")
-        network = self.networks_[0].architecture
+        network = average_of(self.networks_[0].architecture)
         return network.transformations if isinstance(network, Invariant) else ()
 
     @property

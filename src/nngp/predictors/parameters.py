@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from nngp._arrays import Array
 from nngp._numbers import check_unmasked, whole_number
 from nngp._progress import Callback
-from nngp.architecture import Activation, Architecture, Invariant, Network, as_activation
+from nngp.architecture import Activation, Architecture, Network, as_activation
 from nngp.architecture.invariances import Family
 from nngp.architecture.invariances.images import square_shape
 from nngp.architecture.invariances.invariant import as_families
@@ -173,7 +173,7 @@ class NNGPParameters(BaseEstimator):
                 "relevance gives each column a scale of its own, which transformations that move "
                 "columns undo; leave it at 'auto' with an invariance"
             )
-        if isinstance(self.network, Invariant):
+        if self.network is not None and self.network.base is not self.network:
             raise ValueError(
                 "the network is invariant already; pass its own network, or leave out invariance"
             )
@@ -266,7 +266,7 @@ class NNGPParameters(BaseEstimator):
         have no kernel."""
         given = self.network
         if self.input_scaling == "auto" and (
-            self.invariance is not None or isinstance(given, Invariant)
+            self.invariance is not None or (given is not None and given.base is not given)
         ):
             return "unit"  # columns that change places share one scale
         if given is not None:

@@ -2,19 +2,22 @@
 
 `family.py` is the seam: a `Family` of transformations with a weight each. `images.py` and
 `symmetries.py` have families, `orbit.py` multiplies them out into the kernels that are averaged,
-and `Invariant` (`invariant.py`) is the network.
+and `Invariant` (`invariant.py`) is the network; `Headed` (`headed.py`) has layers on top of one.
 """
 
 from nngp.architecture.invariances.family import ColumnOrder, Family, RowFunction
+from nngp.architecture.invariances.headed import Headed, average_of
 from nngp.architecture.invariances.invariant import Invariant, tangent_of
 from nngp.architecture.invariances.orbit import Orbit, orbit_of
 
 __all__ = [
     "ColumnOrder",
     "Family",
+    "Headed",
     "Invariant",
     "Orbit",
     "RowFunction",
+    "average_of",
     "orbit_of",
     "tangent_of",
 ]

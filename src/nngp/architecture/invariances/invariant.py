@@ -49,7 +49,7 @@ class Invariant(WrappedNetwork):
     def __init__(
         self, network: Network, transformations: Family | Any | Sequence[Family | Any]
     ) -> None:
-        if not isinstance(network, Network) or isinstance(network, Invariant):
+        if not isinstance(network, Network) or network.base is not network:
             raise TypeError(
                 "Invariant takes a network that is not invariant yet (nngp.Architecture, "
                 f"nngp.Chain, nngp.NTK, ...), got {type(network).__name__}; pass several "
@@ -125,6 +125,8 @@ def as_families(transformations: Any) -> tuple[Family, ...]:
 
 def tangent_of(network: Network) -> Network:
     """The tangent kernel of a network, whether or not it is invariant."""
+    if network.base is not network and not isinstance(network, Invariant):
+        raise TypeError("the tangent kernel of layers on top of an average is not available")
     if isinstance(network, Invariant):
         return Invariant(NTK(network.network), network.transformations)
     return NTK(network)

@@ -11,10 +11,11 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._digest import digest
-from nngp.architecture import Invariant, Network
+from nngp.architecture import Headed, Invariant, Network
 from nngp.gram.cluster.inputs import ClusterInputs
 from nngp.gram.cluster.task import BlockWithGap, Task
-from nngp.gram.host.invariant import InvariantMatrix, host_matrix_of
+from nngp.gram.host.invariant import InvariantMatrix
+from nngp.gram.host.matrices import host_matrix_of
 from nngp.gram.host.matrix import make_transform, set_diagonal
 from nngp.gram.inputs import Inputs, as_inputs, input_vars
 from nngp.gram.kernel_matrix import Shift
@@ -42,6 +43,10 @@ class ClusterMatrix:
         *,
         split: KernelSplit | None = None,
     ) -> None:
+        if isinstance(architecture, Headed):
+            raise TypeError(
+                "layers on top of an average are computed on one machine; use engine='cpu' or 'gpu'"
+            )
         self.architecture, self.left = architecture, left
         self._symmetric, self._right = right is None, left if right is None else right
         self.plan = make_plan(architecture, left, self._right)

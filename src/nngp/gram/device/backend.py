@@ -2,12 +2,19 @@
 
 from numpy.typing import ArrayLike
 
-from nngp.architecture import Architecture, Invariant, Network
+from nngp.architecture import Architecture, Headed, Invariant, Network
 from nngp.gram.device.gradient import DeviceGradient, HostGradient
+from nngp.gram.device.headed import DeviceHeadedMatrix
 from nngp.gram.device.invariant import DeviceInvariantGradient, DeviceInvariantMatrix
 from nngp.gram.device.lookup import DeviceLookupMatrix
 from nngp.gram.device.matrix import DeviceCosines, DeviceMatrix, UploadedMatrix
-from nngp.gram.host.backend import HostBackend, curve_sensitivities, host_matrix, in_memory
+from nngp.gram.host.backend import (
+    HostBackend,
+    check_has_gradient,
+    curve_sensitivities,
+    host_matrix,
+    in_memory,
+)
 from nngp.gram.inputs import Inputs, InputSet, common_var
 from nngp.gram.kernel_matrix import (
     GradientRequest,
@@ -33,6 +40,8 @@ class DeviceBackend(KernelBackend):
 
     def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
         plan = request.plan()
+        if isinstance(request.architecture, Headed) and plan.method == "curve":
+            return DeviceHeadedMatrix(request, plan)
         averaged = isinstance(request.architecture, Invariant)
         if averaged and plan.method == "curve":
             return DeviceInvariantMatrix(request, plan)
@@ -47,6 +56,7 @@ class DeviceBackend(KernelBackend):
         return DeviceCosines(in_memory(left), in_memory(right))
 
     def make_gradient(self, request: GradientRequest) -> GradientSums:
+        check_has_gradient(request.architecture)
         sensitivities = curve_sensitivities(request)
         if sensitivities is None:
             return HostGradient(self._host.make_gradient(request), len(request.inputs))

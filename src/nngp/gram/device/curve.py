@@ -43,12 +43,12 @@ def device_curve(
         return curve_error(curve, nearest, split) + (0.0 if careful else careless)
 
     octaves = SHALLOW if careful else DEEP
-    table = _curve_table(network, input_var, split, octaves, default_device())
+    table = curve_table(network, input_var, split, octaves, default_device())
     return DeviceCurve(table, careful, split.profile(curve).at_one, error, curve.error)
 
 
 @lru_cache(maxsize=4)
-def _curve_table(
+def curve_table(
     network: Network, input_var: float, split: KernelSplit, octaves: int, device: DeviceArray
 ) -> DeviceProfile:
     """On the device that is JAX's default now; it is part of the key."""

@@ -37,8 +37,7 @@ from nngp.gram.device.profiles import (
 from nngp.gram.device.programs import program, shaped
 from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
 from nngp.gram.host.backend import in_memory
-from nngp.gram.host.invariant import InvariantMatrix
-from nngp.gram.host.matrix import HostMatrix
+from nngp.gram.host.matrices import AnyHostMatrix
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import MatrixRequest, Shift, stored_block
 from nngp.gram.pair_recursion import layer_variances, snapped_correlation
@@ -179,7 +178,7 @@ class UploadedMatrix:
 
     can_fill = True
 
-    def __init__(self, host: HostMatrix | InvariantMatrix, shape: tuple[int, int]) -> None:
+    def __init__(self, host: AnyHostMatrix, shape: tuple[int, int]) -> None:
         self._host, self._shape = host, shape
         self.architecture, self.left, self.plan = host.architecture, host.left, host.plan
         self.split, self.is_exact = host.split, host.is_exact

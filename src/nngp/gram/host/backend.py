@@ -5,11 +5,11 @@ import os
 from numpy.typing import ArrayLike
 
 from nngp import _npy
-from nngp.architecture import Invariant
+from nngp.architecture import Headed, Invariant, Network
 from nngp.gram.host.gradient import CurveGradient
-from nngp.gram.host.invariant import InvariantMatrix, host_matrix_of
 from nngp.gram.host.invariant_gradient import InvariantGradient
-from nngp.gram.host.matrix import Cosines, HostMatrix, StoredCosines
+from nngp.gram.host.matrices import AnyHostMatrix, host_matrix_of
+from nngp.gram.host.matrix import Cosines, StoredCosines
 from nngp.gram.host.pair_gradient import PairwiseGradient
 from nngp.gram.inputs import Inputs, InputSet
 from nngp.gram.kernel_matrix import (
@@ -37,6 +37,7 @@ class HostBackend(KernelBackend):
         return Cosines(in_memory(left), in_memory(right))
 
     def make_gradient(self, request: GradientRequest) -> GradientSums:
+        check_has_gradient(request.architecture)
         rows, sensitivities = in_memory(request.inputs), curve_sensitivities(request)
         if isinstance(request.architecture, Invariant):
             return InvariantGradient(request, rows, sensitivities)
@@ -47,7 +48,15 @@ class HostBackend(KernelBackend):
         )
 
 
-def host_matrix(request: MatrixRequest, plan: KernelPlan) -> HostMatrix | InvariantMatrix:
+def check_has_gradient(network: Network) -> None:
+    """Raise ValueError for a network whose derivatives are not known."""
+    if isinstance(network, Headed):
+        raise ValueError(
+            "derivatives are not available for an nngp.Headed; take those of its average"
+        )
+
+
+def host_matrix(request: MatrixRequest, plan: KernelPlan) -> AnyHostMatrix:
     """The matrix of a request whose plan is made."""
     return host_matrix_of(
         request.architecture,

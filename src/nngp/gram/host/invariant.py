@@ -11,17 +11,11 @@ from typing import cast
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.architecture import Invariant, Network
+from nngp.architecture import Invariant
 from nngp.architecture.invariances.orbit import OrbitTerm
 from nngp.covariance import LookupTable
 from nngp.curve import NEAR, Profile, curve_at
-from nngp.gram.host.matrix import (
-    Cosines,
-    HostMatrix,
-    StoredCosines,
-    make_transform,
-    set_diagonal,
-)
+from nngp.gram.host.matrix import HostMatrix, make_transform, set_diagonal
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import Shift
 from nngp.gram.orbit_inputs import cut, transformed_inputs
@@ -30,22 +24,6 @@ from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
 ROWS = 1024  # whose own kernel values are computed at a time
 PAIRWISE_ROWS = 32  # the same where a block of all their pairs is needed
-
-
-def host_matrix_of(
-    network: Network,
-    left: Inputs,
-    right: Inputs | None = None,
-    *,
-    plan: KernelPlan | None = None,
-    table: LookupTable | None = None,
-    cosines: Cosines | StoredCosines | None = None,
-    split: KernelSplit | None = TRIVIAL_SPLIT,
-) -> "HostMatrix | InvariantMatrix":
-    """The matrix of any network; stored cosines are of use only where nothing is transformed."""
-    if isinstance(network, Invariant):
-        return InvariantMatrix(network, left, right, plan=plan, table=table, split=split)
-    return HostMatrix(network, left, right, plan=plan, table=table, cosines=cosines, split=split)
 
 
 class InvariantMatrix:

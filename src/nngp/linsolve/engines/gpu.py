@@ -22,6 +22,7 @@ from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile, shift_of
 from nngp.gram.device.arrays import put, put_as
 from nngp.gram.device.backend import DeviceBackend
+from nngp.gram.device.headed import DeviceHeadedMatrix
 from nngp.gram.device.invariant import DeviceInvariantMatrix
 from nngp.gram.device.matrix import DeviceMatrix
 from nngp.gram.device.measured import kept_number
@@ -220,7 +221,7 @@ class GpuEngine(Engine):
 
 
 def _prepare_block(matrix: KernelMatrix, rows: int, columns: int, shift: Shift) -> None:
-    if isinstance(matrix, DeviceMatrix | DeviceInvariantMatrix):
+    if isinstance(matrix, DeviceMatrix | DeviceInvariantMatrix | DeviceHeadedMatrix):
         some = slice(0, rows)
         matrix.prepare(some, slice(0, columns), shift_of(shift, some))
 

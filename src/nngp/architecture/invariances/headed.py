@@ -1,0 +1,93 @@
+"""Layers on top of an average over transformations, as a network."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from nngp.architecture.invariances.invariant import Invariant
+from nngp.architecture.network import Network
+from nngp.architecture.outline import Outline, OutlineStep
+from nngp.architecture.wrapped import WrappedNetwork
+
+
+@dataclass(frozen=True)
+class Headed(WrappedNetwork):
+    """A network whose first part is averaged over transformations, and whose head is not.
+
+    Many outputs of the average are brought to one norm (layer normalisation) and go into the head.
+    With k_G the kernel of the average and k that of the head for inputs of norm one, its kernel is
+    k(c) of c = k_G(x, x') / √(k_G(x, x) k_G(x', x')). What the average does not tell apart, the
+    head does not either. It costs one look-up more than the average.
+
+    Parameters
+    ----------
+    average : Invariant
+    head : Network
+        `nngp.Architecture`, or a network of parts.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> average = nngp.Invariant(nngp.Architecture(2), nngp.images.flips((2, 2)))
+    >>> net = nngp.Headed(average, nngp.Architecture(3, "relu", 2.0, 0.0))
+    >>> K = nngp.kernel(net, [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
+    >>> (K / K[0, 0]).round(3).tolist()
+    [[1.0, 1.0, 0.985], [1.0, 1.0, 0.985], [0.985, 0.985, 1.0]]
+    """
+
+    network: Invariant
+    head: Network
+
+    def __init__(self, average: Invariant, head: Network) -> None:
+        if not isinstance(average, Invariant):
+            raise TypeError(
+                "Headed takes an nngp.Invariant and the network on top of it, got "
+                f"{type(average).__name__}"
+            )
+        if not isinstance(head, Network) or head.base is not head:
+            raise TypeError(
+                "the head must be a network without transformations (nngp.Architecture, "
+                f"nngp.Chain, ...), got {type(head).__name__}"
+            )
+        if average.is_tangent or head.is_tangent:
+            raise TypeError("the tangent kernel of layers on top of an average is not available")
+        if average.is_infinite or head.is_infinite:
+            raise ValueError("layers on top of an average must be of finite depth, as must both")
+        if average.has_masks or head.has_masks:
+            raise ValueError("layers on top of an average cannot be combined with dropout")
+        object.__setattr__(self, "network", average)
+        object.__setattr__(self, "head", head)
+
+    @property
+    def average(self) -> Invariant:
+        """The part that is averaged."""
+        return self.network
+
+    @property
+    def base(self) -> Network:
+        return self.network.base
+
+    @property
+    def depth(self) -> int:  # type: ignore[override]
+        return self.network.depth + self.head.depth
+
+    def products(self, d: int) -> int:
+        return self.network.products(d)
+
+    def outline(self) -> Outline:
+        step = OutlineStep("other", "layer normalisation", ())
+        return (*self.network.outline(), step, *self.head.outline())
+
+    @property
+    def values(self) -> list[Any]:
+        return ["headed", self.network.values, self.head.values]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"part": "headed", "of": self.network.as_dict(), "head": self.head.as_dict()}
+
+    def __repr__(self) -> str:
+        return f"Headed({self.network!r}, {self.head!r})"
+
+
+def average_of(network: Network) -> Network:
+    """The part of a network that reads its inputs: the average below a head, else all of it."""
+    return network.network if isinstance(network, Headed) else network

@@ -1,0 +1,193 @@
+"""Layers on top of an average: the same as by hand, as sampled networks, and on every engine."""
+
+import numpy as np
+import pytest
+
+import nngp
+from nngp import images, symmetries
+
+RNG = np.random.default_rng(3)
+BASE = nngp.Architecture(2, "relu", 1.7, 0.2)
+HEADS = {
+    "relu": nngp.Architecture(3, "relu", 2.0, 0.1),
+    "erf": nngp.Architecture(2, "erf", 3.0, 0.3),
+    "linear": nngp.Chain(nngp.Dense(1.5, 0.25)),
+}
+
+
+def average(d=9):
+    return nngp.Invariant(BASE, [images.flips((3, 3)), images.shifts(1, (3, 3), width=0.8)])
+
+
+def headed(head="relu"):
+    return nngp.Headed(average(), HEADS[head])
+
+
+def rows(n, unit=True):
+    X = np.random.default_rng(n).standard_normal((n, 9))
+    return nngp.normalize(X) if unit else X
+
+
+def by_hand(net, X, Z):
+    """From the average's own kernel, and the head's between vectors of norm one in the plane."""
+    K = nngp.kernel(net.average, X, Z)
+    own, other = (nngp.kernel_diag(net.average, one) for one in (X, Z))
+    c = np.clip(K / np.sqrt(np.outer(own, other)), -1, 1)
+    first, out = np.sqrt(2) * np.array([[1.0, 0.0]]), np.empty_like(c)
+    for index, value in np.ndenumerate(c):
+        second = np.sqrt(2) * np.array([[value, np.sqrt(1 - value**2)]])
+        out[index] = nngp.kernel(net.head, first, second)[0, 0]
+    return out
+
+
+@pytest.mark.parametrize("unit", [True, False])
+@pytest.mark.parametrize("head", HEADS)
+def test_by_hand(head, unit):
+    net, X, Z = headed(head), rows(12, unit), rows(7, unit)
+    np.testing.assert_allclose(nngp.kernel(net, X, Z), by_hand(net, X, Z), rtol=1e-10)
+    K = nngp.kernel(net, X)
+    np.testing.assert_allclose(K, by_hand(net, X, X), rtol=1e-7)  # the plane has no near pairs
+    assert (K == K.T).all()
+    np.testing.assert_allclose(K.diagonal(), nngp.kernel_diag(net, X), rtol=1e-14)
+
+
+def test_sampled_networks():
+    """Wide networks: a layer, a relu, an average over mirror images, a norm, a layer and a relu."""
+    width, draws, rng = 1000, 150, np.random.default_rng(5)
+    net = nngp.Headed(
+        nngp.Invariant(nngp.Architecture(1, "relu", 2.0, 0.0), images.flips((1, 4))),
+        nngp.Architecture(1, "relu", 2.0, 0.0),
+    )
+    X = nngp.normalize(rng.standard_normal((4, 4)))
+
+    def weights(rows):
+        return rng.standard_normal((rows, width)) * np.sqrt(2.0 / rows)
+
+    total = np.zeros((4, 4))
+    for _ in range(draws):
+        first, second, third = weights(4), weights(width), weights(width)
+        pooled = sum(np.maximum(one @ first, 0) @ second for one in (X, X[:, ::-1])) / 2
+        pooled /= np.sqrt((pooled**2).mean(axis=1, keepdims=True))
+        hidden = np.maximum(pooled @ third, 0)
+        total += 2.0 * hidden @ hidden.T / width
+    np.testing.assert_allclose(total / draws, nngp.kernel(net, X), rtol=0.03)
+
+
+def test_it_has_the_invariances_of_its_average():
+    X = rows(6)
+    turned = X.reshape(6, 3, 3)[:, :, ::-1].reshape(6, 9)
+    net = nngp.Headed(nngp.Invariant(BASE, images.flips((3, 3))), HEADS["relu"])
+    K = nngp.kernel(net, X)
+    np.testing.assert_allclose(nngp.kernel(net, X, turned), K, rtol=1e-7)
+    assert np.linalg.eigvalsh(K).min() > -1e-10
+    assert net.products(9) == 2
+
+
+@pytest.mark.parametrize("unit", [True, False])
+@pytest.mark.parametrize("head", ["relu", "erf"])
+def test_posteriors_are_those_of_the_kernel(head, unit):
+    """On the CPU and on JAX, against NumPy with the kernel matrix."""
+    jax = pytest.importorskip("jax")
+    from nngp.linsolve.engines.gpu import GpuEngine
+
+    net, X, Z = headed(head), rows(90, unit), rows(11, unit)
+    Y = RNG.standard_normal((90, 2)) + 1.0
+    K, cross, own = nngp.kernel(net, X), nngp.kernel(net, Z, X), nngp.kernel_diag(net, Z)
+    system = K + 0.05 * np.eye(90)
+    mean = cross @ np.linalg.solve(system, Y)
+    var = own - np.einsum("ij,ji->i", cross, np.linalg.solve(system, cross.T))
+    for engine in ("cpu", GpuEngine(jax.devices()[0], tile=64)):
+        posterior = nngp.condition(net, X, Y, noise_var=0.05, engine=engine)
+        found = posterior.predict(Z)
+        np.testing.assert_allclose(found[0], mean, atol=1e-9)
+        np.testing.assert_allclose(found[1], var, atol=1e-9)
+        sign, log_det = np.linalg.slogdet(system)
+        fit = np.vdot(Y, np.linalg.solve(system, Y))
+        expected = -0.5 * (fit + 2 * (log_det + 90 * np.log(2 * np.pi)))
+        assert sign == 1
+        assert posterior.log_evidence == pytest.approx(expected, rel=1e-9)
+        assert posterior.report.kernel_error < 1e-9
+        posterior.update(rows(20, unit), RNG.standard_normal((20, 2)))
+        assert posterior.n == 110
+
+
+def test_relative_noise_is_in_units_of_the_head():
+    X, y = rows(30), RNG.standard_normal(30)
+    net = headed()
+    scale = nngp.compile_curve(net.head, 1.0).scale
+    one = nngp.condition(net, X, y, noise_var=0.1, relative_noise=True).log_evidence
+    assert one == pytest.approx(nngp.condition(net, X, y, noise_var=0.1 * scale).log_evidence)
+
+
+def test_saved_printed_and_compared(tmp_path):
+    net = headed()
+    assert nngp.network_from_dict(net.as_dict()) == net
+    assert hash(net) == hash(headed())
+    assert net != headed("erf")
+    assert net.depth == 5
+    text = str(net)
+    for word in ("average over flips", "layer normalisation", "relu"):
+        assert word in text
+    assert repr(net).startswith("Headed(Invariant(")
+    model = nngp.NNGPRegressor(network=net).fit(rows(25), RNG.standard_normal(25))
+    model.save(tmp_path / "model.nngp")
+    again = nngp.load(tmp_path / "model.nngp")
+    np.testing.assert_array_equal(again.predict(rows(4)), model.predict(rows(4)))
+
+
+def test_estimators_take_it():
+    X = np.abs(rows(120))
+    labels = (X[:, 0] + X[:, 2] > X[:, 6] + X[:, 8]).astype(int)
+    model = nngp.NNGPClassifier(network=headed()).fit(X, labels)
+    assert model.score(X, labels) > 0.9
+    assert [one.name for one in model.invariance_] == ["flips", "shifts"]
+    assert model.architecture_ == headed()
+
+
+def test_zero_norms_and_sweeps():
+    """An input of zeros is like any other where there are biases; a sweep takes such networks."""
+    X = np.concatenate([np.zeros((1, 9)), rows(8)])
+    K = nngp.kernel(headed(), X)
+    assert np.isfinite(K).all()
+    assert K[0, 0] == pytest.approx(K[1, 1])
+    Y, Z = RNG.standard_normal((20, 1)), rows(5)
+    sweep = nngp.Sweep(rows(20), Y, Z, RNG.standard_normal((5, 1)), noise_var=0.1)
+    (found,) = sweep.run([headed()])
+    expected = nngp.condition(headed(), rows(20), Y, noise_var=0.1).log_evidence
+    assert found.log_evidence == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: nngp.Headed(BASE, BASE), TypeError, "takes an nngp.Invariant"),
+        (lambda: nngp.Headed(average(), average()), TypeError, "without transformations"),
+        (lambda: nngp.Headed(average(), "relu"), TypeError, "got str"),
+        (lambda: nngp.Headed(average(), nngp.NTK(BASE)), TypeError, "tangent kernel"),
+        (
+            lambda: nngp.Headed(average(), nngp.Architecture(np.inf, "tanh")),
+            ValueError,
+            "finite depth",
+        ),
+        (lambda: nngp.NTK(headed()), TypeError, "tangent"),
+        (lambda: nngp.Invariant(headed(), symmetries.signs()), TypeError, "not invariant yet"),
+        (lambda: nngp.compile_curve(headed()), TypeError, "nngp.Headed"),
+        (lambda: nngp.jax_kernel(headed()), TypeError, "top of an average"),
+        (lambda: nngp.FiniteNetwork(headed(), 10), TypeError, "nngp.Headed"),
+        (
+            lambda: nngp.condition(headed(), rows(9), np.ones(9)).evidence_gradient(),
+            ValueError,
+            "derivatives are not available",
+        ),
+        (
+            lambda: nngp.network_from_dict(
+                {"part": "headed", "of": BASE.as_dict(), "head": BASE.as_dict()}
+            ),
+            ValueError,
+            "average",
+        ),
+    ],
+)
+def test_what_is_not_available_says_so(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
