@@ -191,3 +191,12 @@ def test_activations_that_differ_far_out_are_told_apart(client):
         check_same(ours, local, X[:5], 1e-8)
         found.append(ours.log_evidence)
     assert found[0] != found[1]
+
+
+def test_layers_on_top_of_an_average_are_left_out(client):
+    average = nngp.Invariant(nngp.Architecture(1), nngp.symmetries.signs())
+    net = nngp.Headed(average, nngp.Architecture(1))
+    with pytest.raises(TypeError, match="computed on one machine"):
+        nngp.condition(
+            net, nngp.normalize(np.eye(3) + 0.1), np.ones(3), engine=nngp.DaskEngine(client)
+        )

@@ -1,10 +1,12 @@
 """Layers on top of an average: the same as by hand, as sampled networks, and on every engine."""
 
+import mpmath
 import numpy as np
 import pytest
 
 import nngp
 from nngp import images, symmetries
+from nngp.gram import TRIVIAL_SPLIT
 
 RNG = np.random.default_rng(3)
 BASE = nngp.Architecture(2, "relu", 1.7, 0.2)
@@ -109,6 +111,67 @@ def test_posteriors_are_those_of_the_kernel(head, unit):
         assert posterior.report.kernel_error < 1e-9
         posterior.update(rows(20, unit), RNG.standard_normal((20, 2)))
         assert posterior.n == 110
+
+
+def exact_relu(c, depth, weight_var, bias_var):
+    """The kernel of a relu chain for inputs of norm one and cosine c, by mpmath."""
+    cov, var = weight_var * c + bias_var, weight_var + bias_var
+    for _ in range(depth):
+        r = cov / var
+        angle = mpmath.sqrt(1 - r**2) + (mpmath.pi - mpmath.acos(r)) * r
+        cov, var = (
+            weight_var * var * angle / (2 * mpmath.pi) + bias_var,
+            weight_var * var / 2 + bias_var,
+        )
+    return cov
+
+
+@pytest.mark.parametrize("distance", [1e-2, 1e-5, 1e-8])
+def test_near_pairs_are_as_exact_as_the_report_says(distance):
+    """Against mpmath with 40 digits, on the CPU and on JAX."""
+    jax = pytest.importorskip("jax")
+    from nngp.linsolve.engines.gpu import GpuEngine
+
+    base, head = nngp.Architecture(1, "relu", 2.0, 0.1), nngp.Architecture(6, "relu", 2.0, 0.0)
+    net = nngp.Headed(nngp.Invariant(base, images.flips((1, 3))), head)
+    X = np.array([[1.0, 0.3, -0.4], [1.0 + distance, 0.3, -0.4], [0.1, -0.7, 0.9]])
+    X = nngp.normalize(X)
+    with mpmath.workdps(40):
+        rows = [[mpmath.mpf(float(v)) for v in row] for row in X]
+        norm = [mpmath.sqrt(sum(v * v for v in row)) for row in rows]
+
+        def averaged(i, j):
+            turned = rows[j], rows[j][::-1]
+            dots = [sum(a * b for a, b in zip(rows[i], one, strict=True)) for one in turned]
+            values = [
+                exact_relu(dot / (norm[i] * norm[j]), 1, *map(mpmath.mpf, ("2", "0.1")))
+                for dot in dots
+            ]
+            return sum(values) / 2
+
+        two, none = mpmath.mpf(2), mpmath.mpf(0)
+        K = np.array(
+            [
+                [
+                    float(
+                        exact_relu(
+                            averaged(i, j) / mpmath.sqrt(averaged(i, i) * averaged(j, j)),
+                            6,
+                            two,
+                            none,
+                        )
+                    )
+                    for j in range(3)
+                ]
+                for i in range(3)
+            ]
+        )
+    for engine in ("cpu", GpuEngine(jax.devices()[0], tile=64)):
+        backend = nngp.condition(net, X, np.ones(3), engine=engine)._engine.kernels
+        matrix = backend.matrix(net, backend.inputs(X), split=TRIVIAL_SPLIT)
+        found = np.asarray(matrix.block(slice(0, 3), slice(0, 3)))[:3, :3]
+        error = np.abs(found - K).max() / K[0, 0]
+        assert error <= matrix.error() < 1e-9
 
 
 def test_relative_noise_is_in_units_of_the_head():
