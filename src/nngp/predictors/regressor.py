@@ -121,8 +121,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         `budget` is smaller), with the paper's noise of 1e-10 unless one is given; or none (a ReLU
         network of depth 2, noise 0.1).
     selection_size : int
-        Largest number of points used for the choice (four times as many for the noise alone); the
-        final fit uses all points.
+        Largest number of points used for the choice; the final fit uses all points. The noise alone
+        is found with four times as many, or with 27.5% of all where that is more (16,000 at most).
     budget : int, optional
         Largest number of networks computed for the choice; 20 by default for an activation that
         has kinks and no closed form, some hundreds otherwise.

@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from nngp._arrays import Array
 from nngp._machine import blas_threads
@@ -57,6 +57,7 @@ from nngp.predictors.selection.judge import (
 )
 from nngp.predictors.selection.map_search import can_map, power_starts, screened
 from nngp.predictors.selection.noise_evidence import noise_evidence
+from nngp.predictors.selection.noise_stage import CLASSES_DOWN, NOISE_DOWN, refitted
 from nngp.predictors.selection.objective import Objective
 from nngp.predictors.selection.problem import (
     CHOOSE,
@@ -68,6 +69,7 @@ from nngp.predictors.selection.problem import (
     averaged,
     scaled_known_noise,
 )
+from nngp.predictors.selection.ranking import distinct, leaders, ranked
 from nngp.predictors.selection.space import Space
 from nngp.predictors.selection.table import SelectionRow, SelectionTable
 from nngp.predictors.selection.tree_start import MANY, relevances_of_trees
@@ -77,7 +79,6 @@ THREADS, THREADED = 2, 800  # threads of an evaluation, from so many points on
 POINTS_OF_THREAD = 250  # more threads of BLAS wait for each other longer than they compute
 TRANSFORM_GAIN = 2.0  # of the log evidence, that a transform of the targets must bring
 CLOSE = 5.0  # gain of the maps on few points below which more points decide
-NOISE_DOWN, NOISE_UP = 1.0, 3.0  # range of the logarithm
 
 
 class Stage(NamedTuple):
@@ -147,7 +148,7 @@ class _StagedSearch:
         best = self._climb_kinds(Stage("kind", small, effort.kind))
         if relevance:
             stage = Stage("relevance", small, effort.relevance, True)
-            kinds, best = best, self._climb_on(_finalists(best)[: effort.finalists], stage) or best
+            kinds, best = best, self._climb_on(leaders(best)[: effort.finalists], stage) or best
             best = self._with_start_of_trees(kinds[0], best, stage)
         default, plain = self._targets, best
         best = self._choose_targets(best, Stage("targets", small, effort.targets, relevance))
@@ -174,7 +175,7 @@ class _StagedSearch:
             problem.X[rows], self._targets(problem.Y[rows]), groups, weights
         )
         start = replace(kind.setting, relevance=found)
-        return _ranked([self._climb(kind.candidate, start, stage), *best])
+        return ranked([self._climb(kind.candidate, start, stage), *best])
 
     def _finish(self, best: list[Climb], small: int, relevance: bool) -> list[Climb]:
         """Choose maps, climb on more data, and return the finalists, best first."""
@@ -187,12 +188,12 @@ class _StagedSearch:
         if large > small and effort.more:  # the order of the best may change with more data
             stage = Stage("more data", large, effort.more, relevance)
             best = self._climb_on(self._for_more_data(best), stage) or best
-        finalists = _distinct(best)[: problem.networks]
+        finalists = distinct(best)[: problem.networks]
         if len(problem.strengths) > 1:
             stage = Stage("whitening", large, WHITENING_STEPS)
             best = finalists = self._choose_strength(finalists, stage)
         last = self._climb_on(finalists, Stage("last", large, effort.last, relevance))
-        return _distinct(last or best)[: problem.networks]
+        return distinct(last or best)[: problem.networks]
 
     def _confirmed(
         self, found: list[Climb], plain: list[Climb], small: int, relevance: bool
@@ -224,17 +225,17 @@ class _StagedSearch:
                 break
             scores = [-np.inf if one is None else one.score for one in climbed]
             best_start.setdefault(phi, which[int(np.argmax(scores))])
-            if self._may_keep_spread and not _ranked(out):
+            if self._may_keep_spread and not ranked(out):
                 start = self._start(candidate, best_start[phi], self.inputs.base.own_spread)
                 climbed.append(self._climb_unscaled(candidate, start, max(scores), stage))
             out += climbed
-        if not _ranked(out):
+        if not ranked(out):
             reason = f" ({self._failure})" if self._failure else ""
             raise VarianceError(
                 f"none of the networks tried could be computed on these data{reason}; set "
                 "weight_var, bias_var and noise_var otherwise, or rescale the inputs"
             )
-        return _ranked(out)
+        return ranked(out)
 
     @property
     def _may_keep_spread(self) -> bool:
@@ -277,7 +278,7 @@ class _StagedSearch:
         self._targets = chosen
         if chosen is default:
             return best
-        again = _finalists(best)[: self._effort.finalists]
+        again = leaders(best)[: self._effort.finalists]
         return self._climb_on(again, stage) or best
 
     def _verdict(self, found: Climb) -> Verdict | None:
@@ -302,7 +303,7 @@ class _StagedSearch:
         the best where few points hardly prefer them."""
         leader, size = best[0], stage.points * self.problem.Y.shape[1]
         starts = power_starts(self.inputs, leader.setting)
-        mapped = _ranked([leader, *(self._climb(leader.candidate, s, stage) for s in starts)])[0]
+        mapped = ranked([leader, *(self._climb(leader.candidate, s, stage) for s in starts)])[0]
         setting = self._screen(mapped, stage)
         if setting is not mapped.setting:
             stage = stage._replace(steps=max(stage.steps // 2, 1))
@@ -318,13 +319,13 @@ class _StagedSearch:
         others = [replace(one.setting, kinds=maps.kinds, powers=maps.powers) for one in best[1:]]
         pairs = zip(best[1:], others, strict=True)
         climbed = [self._climb(one.candidate, start, stage) for one, start in pairs]
-        return _ranked([mapped, *climbed, *kept])
+        return ranked([mapped, *climbed, *kept])
 
     def _choose_strength(self, finalists: list[Climb], stage: Stage) -> list[Climb]:
         """Climb the leader with every strength of whitening; the others take its best."""
         leader, *others = finalists
         starts = [replace(leader.setting, whitening=one) for one in self.problem.strengths]
-        found = _ranked([self._climb(leader.candidate, start, stage) for start in starts])
+        found = ranked([self._climb(leader.candidate, start, stage) for start in starts])
         if not found:
             return finalists
         strength = found[0].setting.whitening
@@ -401,7 +402,7 @@ class _StagedSearch:
 
     def _for_more_data(self, best: list[Climb]) -> list[Climb]:
         """The best, the best of another activation, and those with other maps than theirs."""
-        several = _finalists(best)[: max(2, self.problem.networks)]
+        several = leaders(best)[: max(2, self.problem.networks)]
         candidates = {one.candidate for one in several}
         known = {id(one) for one in several}
         return several + [
@@ -435,11 +436,10 @@ class _StagedSearch:
 
     def _climb_on(self, climbs: Sequence[Climb], stage: Stage) -> list[Climb]:
         """Continue each from where it is; best first, empty if the budget is spent."""
-        return _ranked([self._climb(one.candidate, one.setting, stage) for one in climbs])
+        return ranked([self._climb(one.candidate, one.setting, stage) for one in climbs])
 
     def _refit_noise(self, found: Climb, stage: Stage) -> Climb:
-        """Find the noise variance alone: few points can be fitted more closely than many, so the
-        smaller subsets underestimate it."""
+        """Find the noise variance alone, with more points."""
         net, averages = found.setting.architecture, bool(found.setting.invariance)
         candidate = replace(found.candidate, weight_var=net.weight_var, bias_var=net.bias_var)
         if net.is_infinite and not averages:
@@ -448,29 +448,14 @@ class _StagedSearch:
             return (self._climb_on([found._replace(candidate=candidate)], stage) or [found])[0]
         if self.budget.is_spent or net.is_infinite:
             return found
-        clock, objective = time.perf_counter(), self._objective(stage)
-        space = self._space(candidate, found.setting, stage)
-        scores: dict[float, tuple[float, float]] = {}
         X = self.inputs.scaled(found.setting, stage.points).X
-        evidence = noise_evidence(self.problem.engine, found.setting.network, X)
-
-        def loss(theta: float) -> float:
-            at = replace(found.setting, noise_var=float(np.exp(theta)))
-            scores[theta] = objective.score_by(evidence, space, at)
-            return -scores[theta][0]
-
-        now = float(np.log(found.setting.noise_var))
-        low, high = space.bounds[0]
-        ends = max(low, now - NOISE_DOWN), min(high, now + NOISE_UP)
-        minimize_scalar(loss, bounds=ends, method="bounded", options={"maxiter": stage.steps})
+        space = self._space(candidate, found.setting, stage)
+        evidence = partial(noise_evidence, self.problem.engine, found.setting.network, X)
+        down = CLASSES_DOWN if self.problem.classes else NOISE_DOWN
+        out = refitted(found, self._objective(stage), space, evidence, down, stage.steps)
         self.budget.spent += 1  # one network, whatever its noise
-        theta = max(scores, key=lambda one: scores[one][0])
-        if not np.isfinite(scores[theta][0]):
-            return found
-        setting = replace(found.setting, noise_var=float(np.exp(theta)))
-        cost = len(scores), time.perf_counter() - clock
-        out = Climb(*scores[theta], setting, found.candidate, *cost, "")
-        self._note(stage, out)
+        if out is not found:
+            self._note(stage, out)
         return out
 
     def _climb(self, candidate: Candidate, start: Setting, stage: Stage) -> Climb | None:
@@ -533,26 +518,3 @@ class _StagedSearch:
     def _as_hyperparameters(self, at: Setting) -> Hyperparameters:
         inputs = self.inputs.scaling(at)
         return Hyperparameters(at.network, at.noise_var, inputs, self._targets)
-
-
-def _ranked(climbs: Sequence[Climb | None]) -> list[Climb]:
-    """Ascents that found a network which can be computed, best first."""
-    computed = [one for one in climbs if one is not None and np.isfinite(one.score)]
-    return sorted(computed, key=lambda one: -one.score)
-
-
-def _distinct(climbs: list[Climb]) -> list[Climb]:
-    """The best of every activation and depth, best first."""
-    best: dict[Candidate, Climb] = {}
-    for one in climbs:
-        best.setdefault(one.candidate, one)
-    return list(best.values())
-
-
-def _finalists(climbs: list[Climb]) -> list[Climb]:
-    """The best of every candidate; the best of another activation than the leader's is second."""
-    leader, *rest = _distinct(climbs)
-    phi = leader.candidate.activation
-    others = [one for one in rest if one.candidate.activation is not phi]
-    same = [one for one in rest if one.candidate.activation is phi]
-    return [leader, *others[:1], *same, *others[1:]]
