@@ -174,6 +174,51 @@ def test_near_pairs_are_as_exact_as_the_report_says(distance):
         assert error <= matrix.error() < 1e-9
 
 
+@pytest.mark.parametrize("bias", [1e-2, 1e-6, 1e-9])
+def test_little_that_an_average_leaves_has_the_error_of_all(bias):
+    """An odd network, averaged over signs, keeps its bias alone."""
+    jax = pytest.importorskip("jax")
+    from nngp.linsolve import CpuEngine
+    from nngp.linsolve.engines.gpu import GpuEngine
+
+    base = nngp.Architecture(1, "erf", 1.0, (0.0, bias))
+    odd = nngp.Invariant(base, symmetries.signs())
+    net, X = nngp.Headed(odd, nngp.Architecture(1, "relu", 2.0, 0.0)), rows(6)
+    for engine in (CpuEngine(), GpuEngine(jax.devices()[0], tile=64)):
+        backend = engine.kernels
+        matrix = backend.matrix(net, backend.inputs(X), split=TRIVIAL_SPLIT)
+        with engine.run() as run:
+            found = run.fetch(matrix.block(slice(0, 6), slice(0, 6)))[:6, :6]
+        assert np.abs(found - 2.0).max() / 2.0 <= matrix.error()  # all inputs are alike
+        assert matrix.error() < 1e-12 / bias
+
+
+def test_an_average_of_zero_has_no_head():
+    odd = nngp.Invariant(nngp.Architecture(1, "erf", 1.0, 0.0), symmetries.signs())
+    net = nngp.Headed(odd, nngp.Architecture(1))
+    with pytest.raises(nngp.VarianceError, match="nothing for the head"):
+        nngp.kernel(net, rows(5))
+    without_bias = nngp.Invariant(nngp.Architecture(1, "relu", 2.0, 0.0), images.flips((3, 3)))
+    X = np.concatenate([np.zeros((1, 9)), rows(3)])
+    with pytest.raises(nngp.VarianceError, match="nothing for the head"):
+        nngp.kernel(nngp.Headed(without_bias, nngp.Architecture(1)), X)
+
+
+def test_a_table_serves_both_sides():
+    table = nngp.LookupTable("relu", n_g=61, n_v=61, n_c=60, s_max=10.0)
+    net, X = headed(), rows(8)
+    K = nngp.kernel(net, X, method="lookup", table=table)
+    cross = nngp.kernel(net, X[:3], X[3:], method="lookup", table=table)
+    np.testing.assert_allclose(cross, K[:3, 3:], rtol=1e-12)
+
+
+def test_a_diagnosis_is_that_of_the_head():
+    deep = nngp.Architecture(200, "tanh", 0.3, 0.1)
+    found = nngp.regimes.diagnose(nngp.Headed(average(), deep))
+    assert found.recommendation == nngp.regimes.diagnose(deep).recommendation
+    assert not found.recommendation.startswith("keep")
+
+
 def test_relative_noise_is_in_units_of_the_head():
     X, y = rows(30), RNG.standard_normal(30)
     net = headed()

@@ -31,15 +31,32 @@ def test_larger_tiles_where_both_fit():
     assert engine().tile_size(3584 * 2048) == 3584
 
 
-@pytest.mark.parametrize(("m", "rows", "height"), [(3, 64, 64), (512, 512, 512), (600, 640, 640)])
+@pytest.mark.parametrize(("m", "rows", "height"), [(3, 64, 64), (512, 512, 512), (600, 1024, 1024)])
 def test_few_points_are_one_block(m, rows, height):
     assert engine().test_blocks(m, 50_000)[:2] == (rows, height)
 
 
 def test_many_points_are_cut_into_equal_blocks():
     filled, height, at_once = engine().test_blocks(10_000, 50_000)
-    assert (filled, height) == (10_368, 3456)
+    assert (filled, height) == (10_240, 2560)
     assert at_once >= 3
+
+
+def test_new_rows_come_in_the_tiles_that_are_there(monkeypatch):
+    """Other sizes would be other programs."""
+    monkeypatch.setattr(gpu, "SMALL_TILES", (8,))
+    monkeypatch.setattr(gpu, "TILES", range(16, 41, 8))
+    rng = np.random.default_rng(3)
+    X, y = nngp.normalize(rng.standard_normal((200, 5))), rng.standard_normal(200)
+    one, net = engine(), nngp.Architecture(2, "tanh")
+    sizes = {one.tile_size(n) for n in (90, 130, 200)}
+    assert len(sizes) > 1  # or nothing is tested
+    posterior = nngp.condition(net, X[:90], y[:90], noise_var=0.1, engine=one)
+    first = posterior._solution.factor.edges[1]
+    posterior.update(X[90:130], y[90:130]).update(X[130:], y[130:])
+    assert set(np.diff(posterior._solution.factor.edges)) == {first}
+    whole = nngp.condition(net, X, y, noise_var=0.1, engine="cpu")
+    assert posterior.log_evidence == pytest.approx(whole.log_evidence, rel=1e-10)
 
 
 def test_predictions_compile_nothing_that_was_not_prepared(monkeypatch):

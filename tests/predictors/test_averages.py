@@ -1,6 +1,8 @@
 """A search computes kernels and the evidence of a noise where the fit will be computed, and gets
 the same; the more points there are, the more of them it asks for the noise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -10,7 +12,7 @@ from nngp import images
 from nngp._machine import _blas, blas_threads
 from nngp.errors import NotPositiveDefiniteError
 from nngp.predictors.maps.family import MapFamily
-from nngp.predictors.selection import SearchSettings, averages
+from nngp.predictors.selection import SearchSettings, averages, choice_seconds
 from nngp.predictors.selection.cost import noise_seconds, noise_subset
 from nngp.predictors.selection.noise_evidence import evidence_of_kernel, noise_evidence
 from nngp.predictors.selection.problem import Candidate
@@ -111,3 +113,13 @@ def test_columns_with_few_values_are_found_among_many_rows(values):
     x[-values:] = np.arange(values)
     x[: len(x) // 2] = 1.0  # a middle half that is not constant
     assert MapFamily(x, True).can_move == (values >= 10)
+
+
+def test_seconds_of_what_is_not_chosen():
+    """Noise that was given is not looked for; several networks are looked at one by one."""
+    fixed = replace(settings().candidates[0], noise_var=0.1)
+    assert choice_seconds(settings(network=NET, candidates=[fixed]), 60_000) == 0.0
+    assert choice_seconds(settings(network=NET), 60_000) > 100
+    several = [settings().candidates[0], Candidate(NET.activation, 2)]
+    one, two = (choice_seconds(settings(candidates=several, networks=k), 60_000) for k in (1, 2))
+    assert two > 1.8 * one

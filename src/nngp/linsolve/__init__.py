@@ -36,7 +36,7 @@ from nngp.linsolve.cholesky.factor import (
 )
 from nngp.linsolve.cholesky.forecast import Forecast, forecast_factor
 from nngp.linsolve.cholesky.ladder import LIMIT, climb, next_noise
-from nngp.linsolve.engines.choose import choose_engine, pick_engine, start_early
+from nngp.linsolve.engines.choose import choose_engine, goes_to_gpu, pick_engine, start_early
 from nngp.linsolve.engines.cpu import CpuEngine
 from nngp.linsolve.engines.engine import Engine, EngineRun
 
@@ -61,6 +61,7 @@ __all__ = [
     "forecast_cg",
     "forecast_factor",
     "forward",
+    "goes_to_gpu",
     "inverse_rows",
     "merge_last",
     "next_noise",

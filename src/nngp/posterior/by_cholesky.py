@@ -269,7 +269,8 @@ def _extended_or_anew(
     if matrix.split == known.split:
         # A last tile that was filled up has no place in the middle: it is computed anew.
         whole = len(old.rows) - (old.filled > 0)
-        edges = (*old.edges[:whole], *engine.edges(matrix, old.own_edges[whole]))
+        more = engine.edges(matrix, old.own_edges[whole], old.edges)
+        edges = (*old.edges[:whole], *more)
         try:
             with resources.track("update", flops(edges, whole)) as progress:
                 return _extend(engine, matrix, edges, Y, known, noise, progress)

@@ -117,7 +117,7 @@ def condition(
     """
     check_network(architecture)
     check_solver(solver)
-    if isinstance(X, np.ndarray) and X.ndim == 2:
+    if isinstance(X, np.ndarray) and X.ndim == 2 and solver in ("auto", "cholesky"):
         start_early(engine, *X.shape)  # while the data are looked at
     inputs = kernels_of(engine).inputs(X)
     targets, single = as_targets(Y, len(inputs))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp.architecture import Network
+from nngp.architecture import Headed, Network
 from nngp.curve import curve_at
 from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
 from nngp.gram import Inputs
@@ -101,6 +101,8 @@ def check_curve(architecture: Network, input_var: float | None) -> None:
     its deficits, or by that of K, whichever says more of M."""
     if input_var is None:
         return
+    if isinstance(architecture, Headed):
+        check_curve(architecture.head, 1.0)
     curve = curve_at(architecture, input_var)
     error = min(curve.deficit_error, curve.error * (1 + curve.offset))
     if not error < UNKNOWN:

@@ -122,7 +122,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         network of depth 2, noise 0.1).
     selection_size : int
         Largest number of points used for the choice; the final fit uses all points. The noise alone
-        is found with four times as many, or with 27.5% of all where that is more (16,000 at most).
+        is found with four times as many (twice with a `network`), or with 27.5% of all where that
+        is more, 16,000 at most.
     budget : int, optional
         Largest number of networks computed for the choice; 20 by default for an activation that
         has kinks and no closed form, some hundreds otherwise.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import TINY
-from nngp.architecture import Architecture, Network
+from nngp.architecture import Architecture, Headed, Network
 from nngp.curve import curve_at
 from nngp.gram import check_network
 from nngp.regimes.criticality import critical_weight_vars
@@ -154,6 +154,8 @@ def diagnose(
     """
     noise_var = _as_noise(noise_var)
     check_network(network)
+    if isinstance(network, Headed):
+        return diagnose(network.head, None, noise_var=noise_var)  # of inputs of norm one
     network = network.base  # depth does to an average what it does to its network
     if isinstance(network, Architecture) and has_equal_layers(network):
         return _of_equal_layers(network, X, noise_var)

@@ -42,7 +42,7 @@ class DeviceBackend(KernelBackend):
         plan = request.plan()
         if isinstance(request.architecture, Headed) and plan.method == "curve":
             return DeviceHeadedMatrix(request, plan)
-        averaged = isinstance(request.architecture, Invariant)
+        averaged = isinstance(request.architecture, Invariant | Headed)
         if averaged and plan.method == "curve":
             return DeviceInvariantMatrix(request, plan)
         if request.table is not None and not averaged:

@@ -10,6 +10,7 @@ import numpy as np
 
 from nngp._arrays import Array, DeviceArray
 from nngp.architecture import Headed
+from nngp.curve import curve_at
 from nngp.gram.device.arrays import count_of, default_device, filled_rows
 from nngp.gram.device.curve import curve_table
 from nngp.gram.device.invariant import DeviceInvariantMatrix
@@ -23,7 +24,7 @@ from nngp.gram.device.profiles import (
     with_diagonal,
 )
 from nngp.gram.device.programs import program, shaped
-from nngp.gram.head import HeadCurve, inverse_root
+from nngp.gram.head import AverageNorms, HeadCurve
 from nngp.gram.host.backend import in_memory
 from nngp.gram.kernel_matrix import MatrixRequest, Shift
 from nngp.gram.plan import KernelPlan
@@ -49,18 +50,20 @@ class DeviceHeadedMatrix:
         self._table = curve_table(network.head, 1.0, self.split, DEEP, default_device())
 
     @cached_property
-    def _scales(self) -> tuple[Array, Array]:
-        """One over the norms of both sides."""
-        own = inverse_root(self._average.diagonal)
-        if self._below.right is None:
-            return own, own
-        other = replace(self._below, left=self._below.right, right=None)
-        return own, inverse_root(DeviceInvariantMatrix(other, self.plan).diagonal)
+    def _norms(self) -> AverageNorms:
+        other = None
+        if self._below.right is not None:
+            request = replace(self._below, left=self._below.right, right=None)
+            other = DeviceInvariantMatrix(request, self.plan).diagonal
+        assert self.plan.input_var is not None
+        variance = curve_at(self.architecture, self.plan.input_var).variance
+        terms = self.architecture.products(self.left.shape[1])
+        return AverageNorms(self._average.diagonal, other, variance, terms)
 
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> DeviceArray:
-        left, right = self._scales
+        left, right = self._norms.left, self._norms.right
         with jax.enable_x64(True):
             value = self._average.block(rows, columns)
             both = (
@@ -92,7 +95,7 @@ class DeviceHeadedMatrix:
         return np.full(len(self.left), self._at_one)
 
     def error(self) -> float:
-        return self._head.error(self._average.error())
+        return self._head.error(self._norms.error_of_cosines(self._average.error()))
 
 
 @program

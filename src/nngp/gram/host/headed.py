@@ -9,9 +9,9 @@ from nngp.architecture import Headed
 from nngp.covariance import LookupTable
 from nngp.curve import NEAR, Profile, Workspace
 from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
-from nngp.gram.head import HeadCurve, inverse_root
+from nngp.gram.head import AverageNorms, HeadCurve
 from nngp.gram.host.invariant import InvariantMatrix
-from nngp.gram.host.matrix import set_diagonal
+from nngp.gram.host.matrix import HostMatrix, set_diagonal
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import Shift
 from nngp.gram.plan import KernelPlan
@@ -34,7 +34,7 @@ class HeadedMatrix:
         split: KernelSplit | None = TRIVIAL_SPLIT,
     ) -> None:
         self._average = InvariantMatrix(network.average, left, right, plan=plan, table=table)
-        self._right = right
+        self._right, self._table = right, table
         self.architecture, self.left = network, left
         self.plan, self.shape = self._average.plan, self._average.shape
         self.symmetric = self._average.symmetric
@@ -43,22 +43,23 @@ class HeadedMatrix:
         self._profile = self._head.profile
 
     @cached_property
-    def _scales(self) -> tuple[Array, Array]:
-        """One over the norms of both sides."""
-        own = inverse_root(self._average.diagonal)
-        if self._right is None:
-            return own, own
-        network, plan = self.architecture.average, self.plan
-        other = InvariantMatrix(network, self._right, plan=plan).diagonal
-        return own, inverse_root(other)
+    def _norms(self) -> AverageNorms:
+        network, plan, table, other = self.architecture.average, self.plan, self._table, None
+        if self._right is not None:
+            other = InvariantMatrix(network, self._right, plan=plan, table=table).diagonal
+        sides = [self.left] if self._right is None else [self.left, self._right]
+        plain = [HostMatrix(network.base, one, plan=plan, table=table) for one in sides]
+        variance = max(float(one.diagonal.max()) for one in plain)
+        terms = self._average.orbit.products
+        return AverageNorms(self._average.diagonal, other, variance, terms)
 
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> Array:
-        left, right = self._scales
+        norms = self._norms
         total = self._average.block(rows, columns, out=out)
-        total *= left[rows][:, None]
-        total *= right[columns]
+        total *= norms.left[rows][:, None]
+        total *= norms.right[columns]
         np.clip(total, -1.0, 1.0, out=total)
         _look_up(self._profile, total)
         if self.symmetric:
@@ -79,7 +80,7 @@ class HeadedMatrix:
         if self.plan.method == "pairwise":  # the head would multiply a bound that is not tight
             nearest = min(self.nearest, FAR_ENOUGH)
             below = pairwise_error(self.architecture.base, self.left.var, nearest)
-        return self._head.error(below)
+        return self._head.error(self._norms.error_of_cosines(below))
 
 
 def _look_up(profile: Profile, block: Array) -> None:

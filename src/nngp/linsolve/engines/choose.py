@@ -61,9 +61,16 @@ def pick_engine(engine: str | Engine, n: int, d: int | None = None) -> EngineCho
 def start_early(engine: str | Engine, n: int, d: int) -> None:
     """Begin to start the GPU that this work will go to, in a thread, while the caller still does
     something else. What goes wrong is left to whoever needs the GPU."""
-    wanted = engine == "gpu" or (engine == "auto" and _against_gpu(n, d) is None)
-    if wanted and first_call_seconds() > 0:
+    if goes_to_gpu(engine, n, d) and first_call_seconds() > 0:
         threading.Thread(target=_start, args=(n,), name="nngp-start").start()
+
+
+def goes_to_gpu(engine: str | Engine, n: int, d: int) -> bool:
+    """Whether work on n points of d features would be sent to a GPU, which is not started to find
+    out."""
+    if isinstance(engine, Engine):
+        return engine.name == "gpu"
+    return engine == "gpu" or (engine == "auto" and _against_gpu(n, d) is None)
 
 
 def _start(n: int) -> None:

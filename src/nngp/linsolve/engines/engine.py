@@ -209,9 +209,10 @@ class Engine(ABC):
         """Rows of a tile that vectors are multiplied by."""
         return self.tile_size(n)
 
-    def edges(self, matrix: KernelMatrix, start: int = 0) -> Edges:
+    def edges(self, matrix: KernelMatrix, start: int = 0, like: Edges | None = None) -> Edges:
         """Where the tiles of a factor begin, from `start` on. Where each new size is compiled
-        anew, the last one reaches beyond the matrix and is filled up with rows of the identity."""
+        anew, the last one reaches beyond the matrix and is filled up with rows of the identity, and
+        tiles are those of an earlier factor, `like`."""
         n = len(matrix.left)
         return cut(n, self.tile_size(n), start)
 

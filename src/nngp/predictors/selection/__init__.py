@@ -58,7 +58,7 @@ def choice_seconds(problem: SearchSettings, n: int) -> float:
     if problem.criterion is None or n < MIN_POINTS:
         return scaling
     if problem.network is not None:
-        return scaling + max(len(problem.strengths), 1) * fixed_seconds(problem, n)
+        return scaling + fixed_seconds(problem, n)
     searched = (grid_seconds if problem.criterion == "grid" else staged_seconds)(problem, n)
     return scaling + searched + invariance_seconds(problem, n)
 

@@ -32,5 +32,8 @@ def _fetched(engine: Engine, matrix: KernelMatrix) -> Array:
                 tile = run.fetch(matrix.block(rows, columns))
                 place = out[rows, columns]  # without the rows that fill up the last tile
                 place[:] = tile[: place.shape[0], : place.shape[1]]
-    lower = np.tril(out)
-    return lower + np.tril(lower, -1).T
+                if rows == columns:
+                    place[:] = np.tril(place) + np.tril(place, -1).T
+                else:
+                    out[columns, rows] = place.T
+    return out

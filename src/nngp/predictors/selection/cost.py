@@ -3,8 +3,9 @@
 import math
 from collections.abc import Sequence
 
+from nngp._machine import available_memory
 from nngp.architecture import Architecture
-from nngp.linsolve import pick_engine
+from nngp.linsolve import goes_to_gpu
 from nngp.predictors.selection.effort import EFFORT
 from nngp.predictors.selection.families import Families, expected_families
 from nngp.predictors.selection.problem import STARTS, Candidate, SearchSettings, averaged
@@ -19,10 +20,10 @@ MOST_WORK = 3e12  # multiplications of the noise stage, unless more points are m
 # Of all points, those that the noise is found with: a dozen factors of so many take a quarter of
 # the time of the final one. The more points there are, the less noise explains them, so few points
 # say little of the noise beside many. At most MOST_POINTS, which take 4 GB.
-NOISE_SHARE, MOST_POINTS = 0.275, 16_000
+NOISE_SHARE, MOST_POINTS, STEP = 0.275, 16_000, 500
 FIXED_FACTOR = 2  # points of the noise of a network that was given, over `size`
 FACTOR_SECONDS = 7e-12  # of a factor, for each triple of points
-TWO_CORES = 5e10  # operations a second, where things take the seconds that stand here
+GPU_SPEED = 300.0  # of one GPU over two cores, whose seconds stand here
 # Seconds of a network and its gradient on two cores: for any, for each pair of points, for each
 # triple; for a pair where the activation has no closed form, and to compile such an activation,
 # without kinks and with them.
@@ -53,7 +54,8 @@ def staged_seconds(problem: SearchSettings, n: int) -> float:
         left -= networks
         total += networks * network_seconds(problem.candidates, points)
     if problem.candidates[0].noise_var is None and n > large and left > 0:
-        total += noise_seconds(problem, problem.invariance or (), n, NOISE_STEPS)
+        found = min(problem.networks, len(problem.candidates))
+        total += found * noise_seconds(problem, problem.invariance or (), n, NOISE_STEPS)
     return total
 
 
@@ -100,14 +102,22 @@ def large_subset(problem: SearchSettings, n: int) -> int:
 
 
 def noise_subset(problem: SearchSettings, families: Families, n: int) -> int:
-    """Points of the noise stage: fewer where their kernel would take minutes."""
+    """Points of the noise stage: fewer where their kernel would take minutes, but a share of all in
+    any case."""
     large = large_subset(problem, n)
     few = EFFORT[problem.effort].noise_factor * large
     if problem.network is not None:
         large, few = problem.size, FIXED_FACTOR * problem.size
     affordable = math.sqrt(MOST_WORK / averaged_work(problem, families, 1))
-    share = min(int(NOISE_SHARE * n), MOST_POINTS)
+    share = min(int(NOISE_SHARE * n), MOST_POINTS, _most_in_memory())
+    share -= share % STEP
     return min(n, max(large, min(few, int(affordable)), share))
+
+
+def _most_in_memory() -> int:
+    """Points whose kernel and its factor fill a quarter of the free memory."""
+    free = available_memory()
+    return MOST_POINTS if free is None else int((free / (4 * 16)) ** 0.5)
 
 
 def noise_seconds(problem: SearchSettings, families: Families, n: int, steps: int) -> float:
@@ -117,8 +127,9 @@ def noise_seconds(problem: SearchSettings, families: Families, n: int, steps: in
     products = _products(problem, families)
     if products > 1:
         seconds += PRODUCT_SECONDS * averaged_work(problem, families, int(points))
-    engine = pick_engine(problem.engine, int(points), problem.columns * products).engine
-    return seconds * TWO_CORES / max(engine.rate(), TWO_CORES) if engine.name == "gpu" else seconds
+    if goes_to_gpu(problem.engine, int(points), problem.columns * products):
+        seconds /= GPU_SPEED
+    return seconds
 
 
 def network_seconds(candidates: Sequence[Candidate], points: int) -> float:

@@ -34,6 +34,7 @@ from nngp.predictors.selection.table import SelectionTable
 LEAST, MOST, MOST_OF_CLASSES = 1e-6, 100.0, 1.0
 STEPS, EVALUATIONS = 30, 12  # of the evidence, at most and mostly
 CLOSE = 0.03  # to the logarithm of the best noise
+SOME = 500  # rows that the mean variance is taken of
 
 
 def fixed_network(problem: SelectionProblem) -> Choice:
@@ -59,14 +60,21 @@ def _network_of(problem: SelectionProblem) -> Network:
 def _most_evident(problem: SelectionProblem, inputs: SearchInputs) -> Hyperparameters:
     """Noise, scale of the outputs and strength of whitening of the highest evidence."""
     n = len(problem.X)
-    rows = np.sort(problem.rng.permutation(n)[: noise_subset(problem, problem.invariance or (), n)])
-    scalings = [inputs.at_strength(one) for one in problem.strengths or (None,)]
-    best, scaling = max(
-        ((_best_noise(problem, one, rows), one) for one in scalings),
-        key=lambda found: found[0].log_evidence,
-    )
+    order = problem.rng.permutation(n)
+    scaling = _best_scaling(problem, inputs, np.sort(order[: problem.size]))
+    rows = np.sort(order[: noise_subset(problem, problem.invariance or (), n)])
+    best = _best_noise(problem, scaling, rows)
     targets = problem.targets[0].shrunk(np.sqrt(best.scale))
     return Hyperparameters(_network_of(problem), best.noise_var, scaling, targets)
+
+
+def _best_scaling(problem: SelectionProblem, inputs: SearchInputs, rows: Index) -> InputScaling:
+    """The scaling with the strength of whitening of the highest evidence, each at its best
+    noise."""
+    if len(problem.strengths) < 2:
+        return inputs.at_strength(problem.strengths[0] if problem.strengths else None)
+    scalings = [inputs.at_strength(one) for one in problem.strengths]
+    return max(scalings, key=lambda one: _best_noise(problem, one, rows).log_evidence)
 
 
 class _Fitted(NamedTuple):
@@ -107,7 +115,7 @@ def _best_noise(problem: SelectionProblem, scaling: InputScaling, rows: Index) -
             return _Fitted(-np.inf, given, 1.0)
     low, high = max(NOISE_BOUNDS[0], targets.noise_floor), NOISE_BOUNDS[1]
     if is_free:  # then noise is relative to the kernel, and the scale respects the floor
-        unit = float(kernel_diag(network, X).mean())
+        unit = float(kernel_diag(network, X[:: -(-len(X) // SOME)]).mean())
         low, high = LEAST * unit, (MOST_OF_CLASSES if problem.classes else MOST) * unit
     ends = np.log(low), max(np.log(high), np.log(low) + 1.0)
     found = minimize_scalar(
@@ -120,5 +128,11 @@ def _best_noise(problem: SelectionProblem, scaling: InputScaling, rows: Index) -
 
 
 def fixed_seconds(problem: SearchSettings, n: int) -> float:
-    """About how long that takes, for each strength of whitening."""
-    return noise_seconds(problem, problem.invariance or (), n, EVALUATIONS)
+    """About how long that takes."""
+    families, several = problem.invariance or (), len(problem.strengths)
+    seconds = 0.0
+    if several > 1:
+        seconds = several * noise_seconds(problem, families, min(n, problem.size), EVALUATIONS)
+    if problem.candidates[0].noise_var is None:
+        seconds += noise_seconds(problem, families, n, EVALUATIONS)
+    return seconds

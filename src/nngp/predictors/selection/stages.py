@@ -40,6 +40,7 @@ from nngp.predictors.selection.cost import (
     large_subset,
     most_networks,
     network_seconds,
+    noise_seconds,
     noise_subset,
     scaling_seconds,
     staged_seconds,
@@ -454,6 +455,8 @@ class _StagedSearch:
         down = CLASSES_DOWN if self.problem.classes else NOISE_DOWN
         out = refitted(found, self._objective(stage), space, evidence, down, stage.steps)
         self.budget.spent += 1  # one network, whatever its noise
+        n, families = len(self.problem.X), found.setting.invariance
+        self.budget.tracker.advance(noise_seconds(self.problem, families, n, stage.steps))
         if out is not found:
             self._note(stage, out)
         return out
