@@ -31,7 +31,7 @@ class Headed(WrappedNetwork):
     >>> net = nngp.Headed(average, nngp.Architecture(3, "relu", 2.0, 0.0))
     >>> K = nngp.kernel(net, [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
     >>> (K / K[0, 0]).round(3).tolist()
-    [[1.0, 1.0, 0.985], [1.0, 1.0, 0.985], [0.985, 0.985, 1.0]]
+    [[1.0, 1.0, 0.883], [1.0, 1.0, 0.883], [0.883, 0.883, 1.0]]
     """
 
     network: Invariant
