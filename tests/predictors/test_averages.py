@@ -14,7 +14,7 @@ from nngp.errors import NotPositiveDefiniteError
 from nngp.predictors.maps.family import MapFamily
 from nngp.predictors.selection import SearchSettings, averages, choice_seconds
 from nngp.predictors.selection.cost import noise_seconds, noise_subset
-from nngp.predictors.selection.noise_evidence import evidence_of_kernel, noise_evidence
+from nngp.predictors.selection.noise_evidence import noise_evidence
 from nngp.predictors.selection.problem import Candidate
 
 NET = nngp.Architecture(3, "relu", 1.6, 0.1)
@@ -64,10 +64,11 @@ def test_a_device_says_when_a_matrix_is_not_positive():
     from nngp.linsolve.engines.gpu import GpuEngine
 
     engine = GpuEngine(jax.devices()[0], tile=64)
-    evidence = evidence_of_kernel(engine, -np.eye(3))
-    assert evidence(np.ones((3, 1)), np.full(3, 2.0))[1] == pytest.approx(3.0)
+    X = nngp.normalize(np.random.default_rng(2).standard_normal((70, 3)))
+    evidence, Y = noise_evidence(engine, NET, X), np.ones((70, 1))
+    assert np.isfinite(evidence(Y, np.full(70, 0.1))).all()
     with pytest.raises(NotPositiveDefiniteError):
-        evidence(np.ones((3, 1)), np.full(3, 0.5))
+        evidence(Y, np.full(70, -0.1))
 
 
 def settings(**more):

@@ -224,8 +224,8 @@ class Engine(ABC):
         """Begin what the first factorisation of n points would wait for, in other threads."""
         return
 
-    def whole_matrix(self, K: Array) -> WholeMatrix | None:
-        """The matrix of that lower triangle; None where LAPACK does as well, or it does not fit."""
+    def whole_matrix(self, matrix: KernelMatrix) -> WholeMatrix | None:
+        """A kernel matrix in one piece; None where LAPACK does as well, or it does not fit."""
         return None
 
     def prepare(self, matrix: KernelMatrix, upcoming: Upcoming) -> bool:

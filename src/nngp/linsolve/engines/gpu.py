@@ -20,7 +20,7 @@ from jax import lax
 from nngp._arrays import Array, DeviceArray
 from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile, shift_of
-from nngp.gram.device.arrays import put, put_as
+from nngp.gram.device.arrays import filled_rows, put, put_as
 from nngp.gram.device.backend import DeviceBackend
 from nngp.gram.device.headed import DeviceHeadedMatrix
 from nngp.gram.device.invariant import DeviceInvariantMatrix
@@ -39,7 +39,7 @@ from nngp.linsolve.engines.engine import (
     UpcomingRows,
     pivots,
 )
-from nngp.linsolve.tiling import Edges, cut, even_size
+from nngp.linsolve.tiling import Edges, cut, even_size, spans
 
 SINGLE_PRECISION = lax.Precision.HIGHEST  # float32 products would be rounded to 10 bits
 DOUBLE = np.dtype(np.float64)
@@ -174,9 +174,10 @@ class GpuEngine(Engine):
         with suppress(Exception), self.run():  # whoever needs it gets the same error
             put(0.0)
 
-    def whole_matrix(self, K: Array) -> "WholeOnDevice | None":
-        free = self.free_memory()
-        return WholeOnDevice(self, K) if free is None or COPIES * K.nbytes < free else None
+    def whole_matrix(self, matrix: KernelMatrix) -> "WholeOnDevice | None":
+        free, edges = self.free_memory(), self.edges(matrix)
+        fits = free is None or COPIES * 8 * edges[-1] ** 2 < free
+        return WholeOnDevice(self, matrix, edges) if fits else None
 
     def product_size(self, n: int) -> int:
         """Tiles of one size if n allows it: every other one is compiled for anew."""
@@ -280,17 +281,29 @@ def _log_det_and_misfit(
     return 2.0 * jnp.log(jnp.diagonal(L)).sum(), (z * z).sum()
 
 
-class WholeOnDevice:
-    """`WholeMatrix` of a lower triangle, uploaded once."""
+@donating(0)
+def _placed(K: DeviceArray, tile: DeviceArray, row: DeviceArray, column: DeviceArray) -> Any:
+    return lax.dynamic_update_slice(K, tile, (row, column))
 
-    def __init__(self, engine: GpuEngine, K: Array) -> None:
-        self._engine = engine
-        with engine.run():
-            self._K = put(K)
+
+class WholeOnDevice:
+    """`WholeMatrix` of the lower tiles of a kernel matrix, put together on the device. The last one
+    may be filled up with rows of the identity, which add nothing to a determinant."""
+
+    def __init__(self, engine: GpuEngine, matrix: KernelMatrix, edges: Edges) -> None:
+        self._engine, self._rows, parts = engine, edges[-1], spans(edges)
+        with engine.run() as run:
+            K = run.zeros(self._rows, self._rows)
+            for i, rows in enumerate(parts):
+                for columns in parts[: i + 1]:
+                    place = np.int32(rows.start), np.int32(columns.start)
+                    K = _placed(K, matrix.block(rows, columns), *place)
+            self._K = K
 
     def log_det_and_misfit(self, noise: Array, Y: Array) -> tuple[float, float]:
+        noise = filled_rows(np.asarray(noise), self._rows)
         with self._engine.run():
-            found = _log_det_and_misfit(self._K, put(noise), put(Y))
+            found = _log_det_and_misfit(self._K, put(noise), put(filled_rows(Y, self._rows)))
             log_det, misfit = (float(one) for one in found)
         if not np.isfinite([log_det, misfit]).all():  # a pivot was not positive
             raise NotPositiveDefiniteError("the matrix with its noise is not positive definite")
