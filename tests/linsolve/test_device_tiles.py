@@ -128,3 +128,18 @@ def test_versions_name_the_packages_of_jax():
     names = programs._versions()
     for package in ("jax", "jaxlib"):
         assert any(one.startswith(f"{package}-{metadata.version(package)}") for one in names)
+
+
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_whether_work_goes_to_a_gpu_is_found_without_starting_one(monkeypatch, has_gpu):
+    """JAX may be imported on a machine that has none."""
+    from nngp.linsolve.engines import choose
+
+    monkeypatch.setattr(choose, "_gpu", lambda: pytest.fail("it was started"))
+    monkeypatch.setattr(choose, "_has_gpu_node", lambda: has_gpu)
+    monkeypatch.setattr(choose, "first_call_seconds", lambda: 0.0)
+    assert choose.goes_to_gpu("auto", 50_000, 10) == has_gpu
+    assert not choose.goes_to_gpu("auto", 100, 10)
+    assert choose.goes_to_gpu("gpu", 100, 10)
+    assert choose.goes_to_gpu(engine(), 100, 10)
+    assert not choose.goes_to_gpu("cpu", 50_000, 10)

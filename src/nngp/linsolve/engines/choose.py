@@ -70,7 +70,9 @@ def goes_to_gpu(engine: str | Engine, n: int, d: int) -> bool:
     out."""
     if isinstance(engine, Engine):
         return engine.name == "gpu"
-    return engine == "gpu" or (engine == "auto" and _against_gpu(n, d) is None)
+    if engine != "auto":
+        return engine == "gpu"
+    return _has_gpu_node() and _against_gpu(n, d) is None
 
 
 def _start(n: int) -> None:
@@ -138,5 +140,9 @@ def _gpu_in_sight() -> bool:
     """Cheap signs of a GPU, so that JAX is not imported in vain."""
     if find_spec("jax") is None:
         return False
+    return "jax" in sys.modules or _has_gpu_node()
+
+
+def _has_gpu_node() -> bool:
     nodes = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-    return "jax" in sys.modules or any(os.path.exists(node) for node in nodes)
+    return any(os.path.exists(node) for node in nodes)
