@@ -309,7 +309,7 @@ def test_a_gpu_starts_while_something_else_is_done(monkeypatch):
 
     started = threading.Event()
     monkeypatch.setattr(choose, "_gpu", started.set)
-    monkeypatch.setattr(choose, "_gpu_in_sight", lambda: True)
+    monkeypatch.setattr(choose, "_has_gpu_node", lambda: True)
     monkeypatch.setattr(choose, "first_call_seconds", lambda: 1e-9)
     choose.start_early("cpu", 60_000, 3)
     choose.start_early("auto", 100, 3)
