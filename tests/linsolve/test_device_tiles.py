@@ -143,3 +143,20 @@ def test_whether_work_goes_to_a_gpu_is_found_without_starting_one(monkeypatch, h
     assert choose.goes_to_gpu("gpu", 100, 10)
     assert choose.goes_to_gpu(engine(), 100, 10)
     assert not choose.goes_to_gpu("cpu", 50_000, 10)
+
+
+def test_the_engine_that_was_given_is_started_early(monkeypatch):
+    """And not the first GPU that there is; nothing for conjugate gradients."""
+    import threading
+
+    from nngp.linsolve.engines import choose
+
+    one, started = engine(), threading.Event()
+    monkeypatch.setattr(choose, "_gpu", lambda: pytest.fail("another one was started"))
+    monkeypatch.setattr(choose, "first_call_seconds", lambda: 1.0)
+    monkeypatch.setattr(one, "start_early", lambda n: started.set())
+    choose.start_early(one, 100, 3, solver="cg")
+    choose.start_early(one, 100, 3, solver=nngp.CG())
+    assert not started.is_set()
+    choose.start_early(one, 100, 3)
+    assert started.wait(30)

@@ -117,8 +117,8 @@ def condition(
     """
     check_network(architecture)
     check_solver(solver)
-    if isinstance(X, np.ndarray) and X.ndim == 2 and solver in ("auto", "cholesky"):
-        start_early(engine, *X.shape)  # while the data are looked at
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        start_early(engine, *X.shape, solver=solver)  # while the data are looked at
     inputs = kernels_of(engine).inputs(X)
     targets, single = as_targets(Y, len(inputs))
     noise = Noise.of(noise_var, relative_noise, architecture, inputs)

@@ -141,13 +141,6 @@ class DenseEvidence:
 
         return net.backward(slope, value, log_evidence)._replace(left_out=left_out)
 
-    def matrix(self, architecture: Architecture, X: Array) -> Array:
-        """The kernel's lower triangle, with its diagonal."""
-        net = _Recursion(architecture, X, self.pool, EvaluationArrays())
-        K = net.matrix()
-        K.flat[:: len(K) + 1] = net.variances[-1]
-        return K
-
 
 def log_evidence_of(K: Array, Y: Array, noise: Array) -> float:
     """The log evidence, given the lower triangle of a kernel matrix, which is left as it is."""

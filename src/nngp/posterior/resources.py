@@ -67,8 +67,6 @@ def find_engine(
     n, d = inputs.shape
     products = 1 if architecture is None else architecture.products(d)
     chosen = pick_engine(engine, n, d * products if once else None).engine
-    if once and not _is_cg(solver):
-        chosen.start_early(n)
     forecast["products"] = products
     expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)
     if chosen.has_store and memory is None:  # tiles are files, and there is no limit to them

@@ -140,7 +140,8 @@ class NNGPEstimator(NNGPParameters):
             rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
             progress=self.progress,
         )
-        start_early(self.engine, *rows.X.shape)  # it can start while networks are compared here
+        # It can start while networks are compared here.
+        start_early(self.engine, *rows.X.shape, solver=self.solver)
         choice = choose(problem)
         final, machine = final or rows, self._machine
         self._set_networks([FittedNetwork.condition(h, final, machine) for h in choice.finalists])

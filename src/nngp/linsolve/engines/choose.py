@@ -58,11 +58,14 @@ def pick_engine(engine: str | Engine, n: int, d: int | None = None) -> EngineCho
     return EngineChoice(chosen, "as asked for", first_call_seconds() if engine == "gpu" else 0.0)
 
 
-def start_early(engine: str | Engine, n: int, d: int) -> None:
+def start_early(engine: str | Engine, n: int, d: int, *, solver: object = "auto") -> None:
     """Begin to start the GPU that this work will go to, in a thread, while the caller still does
-    something else. What goes wrong is left to whoever needs the GPU."""
+    something else: a factor, unless `solver` says otherwise. What goes wrong is left to whoever
+    needs the GPU."""
+    if solver not in ("auto", "cholesky"):
+        return
     if goes_to_gpu(engine, n, d) and first_call_seconds() > 0:
-        threading.Thread(target=_start, args=(n,), name="nngp-start").start()
+        threading.Thread(target=_start, args=(engine, n), name="nngp-start").start()
 
 
 def goes_to_gpu(engine: str | Engine, n: int, d: int) -> bool:
@@ -75,9 +78,9 @@ def goes_to_gpu(engine: str | Engine, n: int, d: int) -> bool:
     return _has_gpu_node() and _against_gpu(n, d) is None
 
 
-def _start(n: int) -> None:
+def _start(engine: str | Engine, n: int) -> None:
     with suppress(Exception):
-        _gpu().start_early(n)
+        (engine if isinstance(engine, Engine) else _gpu()).start_early(n)
 
 
 def _pick(n: int, d: int | None) -> EngineChoice:

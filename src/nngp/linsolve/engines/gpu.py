@@ -22,9 +22,6 @@ from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile, shift_of
 from nngp.gram.device.arrays import filled_rows, put, put_as
 from nngp.gram.device.backend import DeviceBackend
-from nngp.gram.device.headed import DeviceHeadedMatrix
-from nngp.gram.device.invariant import DeviceInvariantMatrix
-from nngp.gram.device.matrix import DeviceMatrix
 from nngp.gram.device.measured import kept_number
 from nngp.gram.device.programs import DeviceProgram, donating, program, shaped
 from nngp.linsolve.engines.engine import (
@@ -233,9 +230,10 @@ def _height(m: int, most: int) -> int:
 
 
 def _prepare_block(matrix: KernelMatrix, rows: int, columns: int, shift: Shift) -> None:
-    if isinstance(matrix, DeviceMatrix | DeviceInvariantMatrix | DeviceHeadedMatrix):
+    prepare = getattr(matrix, "prepare", None)  # of matrices that are computed by programs
+    if prepare is not None:
         some = slice(0, rows)
-        matrix.prepare(some, slice(0, columns), shift_of(shift, some))
+        prepare(some, slice(0, columns), shift_of(shift, some))
 
 
 def _prepare_factor(count: int, tile: jax.ShapeDtypeStruct) -> None:

@@ -12,14 +12,22 @@ from nngp.linsolve.tiling import spans
 
 def kernel_on(engine: str | Engine, network: Network, X: Array) -> Array:
     """The kernel matrix, computed on a GPU where that pays, and nothing else."""
+    found = matrix_on_gpu(engine, network, X)
+    return kernel(network, X) if found is None else _fetched(*found)
+
+
+def matrix_on_gpu(
+    engine: str | Engine, network: Network, X: Array
+) -> tuple[Engine, KernelMatrix] | None:
+    """A GPU and the kernel matrix that it would compute; None where it does not pay, or cannot."""
     n, d = X.shape
     chosen = pick_engine(engine, n, d * network.products(d)).engine
     if chosen.name != "gpu":
-        return kernel(network, X)
+        return None
     inputs = chosen.kernels.inputs(X)
     if not chosen.kernels.supports(network, inputs):
-        return kernel(network, X)
-    return _fetched(chosen, chosen.kernels.matrix(network, inputs, split=TRIVIAL_SPLIT))
+        return None
+    return chosen, chosen.kernels.matrix(network, inputs, split=TRIVIAL_SPLIT)
 
 
 def _fetched(engine: Engine, matrix: KernelMatrix) -> Array:
