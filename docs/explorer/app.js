@@ -244,7 +244,8 @@ function listen() {
     button.addEventListener("click", () => update(network));
     $("presets").append(button);
   }
-  window.addEventListener("hashchange", () => update(fromHash(location.hash)));
+  // The event's address, not the page's: a frame drawn before this event has replaced that one.
+  window.addEventListener("hashchange", ({ newURL }) => update(fromHash(new URL(newURL).hash)));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
   new ResizeObserver(() => update({})).observe($("panels"));
 }

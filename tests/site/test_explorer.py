@@ -96,9 +96,8 @@ def shared_page(open_page):
 
 @pytest.fixture
 def page(shared_page):
-    start = "activation=tanh&depth=10&weight=1.6&bias=0.1&noise=0.001&seed=1&stretch=0&points="
-    shared_page.evaluate("location.hash = ''")
-    shared_page.evaluate(f"location.hash = '{start}'")
+    show(shared_page, 10, "tanh", 1.6, 0.1, noise=0.001, seed=1, stretch=0, points=[])
+    shared_page.evaluate("scrollTo(0, 0)")
     settle(shared_page)
     return shared_page
 
@@ -357,10 +356,32 @@ def test_an_address_holds_the_network(page, open_page):
     again = open_page(page.url.split("#")[1])
     assert again.evaluate("explorer.state") == page.evaluate("explorer.state")
     assert again.evaluate("explorer.values()")["mean"] == values["mean"]
-    again.evaluate("location.hash = 'activation=nothing&depth=-4&weight=x&points=a:b,7'")
-    state = state_of(again)
-    assert (state["activation"], state["depth"], state["points"]) == ("tanh", 0, [])
     again.context.close()
+
+
+def go_to(page, fragment, meanwhile=""):
+    """Give an open page another address; wait until it shows it."""
+    page.evaluate(
+        """([fragment, meanwhile]) => new Promise((shown) => {
+            addEventListener("hashchange", () => requestAnimationFrame(shown), { once: true });
+            location.hash = fragment;
+            eval(meanwhile);
+        })""",
+        [fragment, meanwhile],
+    )
+
+
+def test_what_an_address_cannot_mean_is_left_out(page):
+    go_to(page, "activation=nothing&depth=-4&weight=x&points=a:b,7")
+    state = state_of(page)
+    assert (state["activation"], state["depth"], state["points"]) == ("tanh", 0, [])
+
+
+def test_an_address_counts_though_the_page_is_drawn_before_it_is_told(page):
+    go_to(page, "activation=sin&depth=4", meanwhile="explorer.set({ bias: 0.7 })")
+    state = state_of(page)
+    assert (state["activation"], state["depth"], state["bias"]) == ("sin", 4, 0.7)
+    assert "activation=sin&depth=4" in page.url
 
 
 def test_a_phone_in_the_dark(open_page, page):
