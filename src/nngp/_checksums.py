@@ -7,13 +7,12 @@ measures the time.
 """
 
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp import _machine
+from nngp._threads import in_threads
 
 BLOCK = 1 << 22  # bytes
 
@@ -22,5 +21,4 @@ def checksums(array: NDArray[Any]) -> tuple[int, ...]:
     """The checksum of each block of an array, as its values lie row by row."""
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     blocks = [data[start : start + BLOCK] for start in range(0, len(data), BLOCK)]
-    with ThreadPoolExecutor(_machine.threads()) as pool:
-        return tuple(pool.map(zlib.crc32, blocks))
+    return tuple(in_threads(zlib.crc32, blocks))

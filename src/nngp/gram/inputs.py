@@ -15,6 +15,7 @@ from nngp._arrays import Array, Index
 from nngp._checksums import checksums
 from nngp._digest import digest
 from nngp._numbers import as_reals
+from nngp._threads import by_rows
 
 COPIED = 32_000_000  # bytes up to which inputs are copied to keep them
 AT_ONCE = 2**17  # numbers that are squared before they are summed
@@ -49,6 +50,10 @@ def as_inputs(X: ArrayLike, name: str = "X", first: int = 0) -> Array:
 
 
 def _sum(X: Array) -> float:
+    return sum(by_rows(_sum_of, X))
+
+
+def _sum_of(X: Array) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         return float(X.sum())
 
@@ -89,14 +94,20 @@ def normalize(X: ArrayLike, center: bool = False) -> Array:
 def input_vars(X: Array) -> Array:
     """x·x/d of every row. NumPy's sums are pairwise, einsum's are not: over thousands of features
     those would leave norms apart that are equal."""
+    found = by_rows(_sums_of_squares, X)
+    out = np.concatenate(found) if len(X) else np.empty(0)
+    out /= X.shape[1]
+    if not np.isfinite(out).all():
+        raise ValueError("X holds numbers so large that x·x overflows; rescale it first")
+    return out
+
+
+def _sums_of_squares(X: Array) -> Array:
     out, rows = np.empty(len(X)), max(1, AT_ONCE // X.shape[1])
     for start in range(0, len(X), rows):
         some = slice(start, start + rows)
         with np.errstate(over="ignore"):
             np.add.reduce(np.square(X[some]), axis=1, out=out[some])
-    out /= X.shape[1]
-    if not np.isfinite(out).all():
-        raise ValueError("X holds numbers so large that x·x overflows; rescale it first")
     return out
 
 

@@ -32,6 +32,7 @@ from nngp.linsolve import (
 )
 from nngp.linsolve.engines.engine import (
     FactorMemory,
+    Handle,
     ShapedFunctions,
     TileFunction,
     Upcoming,
@@ -118,12 +119,18 @@ class CholeskySolution(Factored):
         copies = [[partial(run.copy, tile) for tile in tiles] for tiles in blocks]
         means = [mean_from(run, self, tiles) for tiles in copies]
         solved = forward(run, self.factor, [partial(_call, tiles) for tiles in copies])
-        for mean, tiles in zip(means, solved, strict=True):
-            done = [run.wait(tile) for tile in tiles]
-            known = None
-            if self.constant is not None:
-                known = _sum_over_tiles(run, times_vector, done, self.constant.z)
-            yield Explained(run.fetch(mean), _sum_over_tiles(run, row_squares, done), known)
+        # All sums are begun before one is waited for.
+        squares = [_sum_over_tiles(run, row_squares, tiles) for tiles in solved]
+        known = [self._known(run, tiles) for tiles in solved]
+        for mean, explained, constant in zip(means, squares, known, strict=True):
+            own = None if constant is None else run.fetch(constant)
+            yield Explained(run.fetch(mean), run.fetch(explained), own)
+
+    def _known(self, run: EngineRun, solved: Sequence[Handle]) -> Handle | None:
+        """What is known of the constant at test points, if it is kept apart."""
+        if self.constant is None:
+            return None
+        return _sum_over_tiles(run, times_vector, solved, self.constant.z)
 
     def _upcoming(self, rows: Rows) -> UpcomingRows:
         """What `explained` will compute of such blocks."""
@@ -133,6 +140,7 @@ class CholeskySolution(Factored):
             (times_transposed, [(height, size), (outputs, size)]),
             (total, [mean, *parts]),
             (row_squares, [(height, size)]),
+            (total, [(), *[(height,)] * len(self.alpha)]),
         ]
         if self.constant is not None:
             functions.append((times_vector, [(height, size), (1, size)]))
@@ -163,7 +171,7 @@ class CholeskySolution(Factored):
     def _deviation(self, run: EngineRun, solved: Sequence[Tile]) -> Array:
         """The deviation that the constant leaves at each test point: √κ (1 - mᵀb)."""
         assert self.constant is not None
-        known = _sum_over_tiles(run, times_vector, solved, self.constant.z)
+        known = run.fetch(_sum_over_tiles(run, times_vector, solved, self.constant.z))
         return np.sqrt(self.constant.variance) * (1.0 - known)
 
     def joint_bytes(self, m: int) -> float:
@@ -376,10 +384,10 @@ def _cross_tile(cross: KernelMatrix, rows: slice, slices: list[slice], j: int) -
     return cross.block(rows, slices[j])
 
 
-def _sum_over_tiles(run: EngineRun, function: TileFunction, *tiles: Sequence[Tile]) -> Array:
-    """The sum of function(...) over tiles, on the host."""
+def _sum_over_tiles(run: EngineRun, function: TileFunction, *tiles: Sequence[Handle]) -> Handle:
+    """The sum of function(...) over tiles."""
     parts = [run.apply(function, *some) for some in zip(*tiles, strict=True)]
-    return np.sum([run.fetch(part) for part in parts], axis=0)
+    return run.apply(partial(total, 0.0), *parts)
 
 
 @compiled

@@ -462,5 +462,6 @@ def _filled(test: Inputs, rows: slice, size: int) -> Inputs:
 
 
 def _sum_squares(run: EngineRun, row: list[Handle]) -> Array:
+    # On the host: each row has another number of tiles, and on a device each would be a program.
     handles = [run.apply(row_squares, tile) for tile in row]
     return np.sum([run.fetch(handle) for handle in handles], axis=0)

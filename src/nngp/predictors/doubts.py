@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nngp._arrays import Array
+from nngp._threads import by_rows
 from nngp.errors import DuplicateRowsWarning, ExtrapolationWarning, FewDataWarning
 
 # Widths of a column's training range that a value may lie beyond it. Of 780 random splits of 156
@@ -25,10 +26,10 @@ def warn_of_few_data(X: Array, Y: Array, least: int, *, classes: bool, stackleve
         reason = "one training point says nothing about them"
     elif n < least:
         reason = f"{n} training points are too few to learn them, which takes {least}"
-    elif not np.ptp(Y, axis=0).any():
+    elif _all_equal(Y):
         what = "labels are the same" if classes else "targets are equal"
         reason = f"all {what}, so the data say nothing about them"
-    elif not np.ptp(X, axis=0).any():
+    elif _all_equal(X):
         reason = "all inputs are equal, so the data say nothing about them"
     else:
         return
@@ -65,10 +66,11 @@ class SeenRange:
 
     @classmethod
     def of(cls, X: Array, center: Array, factor: Array) -> "SeenRange":
+        parts = by_rows(lambda rows: _extent(rows, center, factor), X)
+        low, high, squares = zip(*parts, strict=True)
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.square((X - center) * factor).sum(axis=1)
-            size = np.nan_to_num(np.sqrt(squares.mean()), nan=LARGEST, posinf=LARGEST)
-            return cls(X.min(axis=0), X.max(axis=0), factor, float(size))
+            size = np.nan_to_num(np.sqrt(np.sum(squares) / len(X)), nan=LARGEST, posinf=LARGEST)
+        return cls(np.min(low, axis=0), np.max(high, axis=0), factor, float(size))
 
     def widened(self, X: Array) -> "SeenRange":
         """The range of more rows as well."""
@@ -78,6 +80,10 @@ class SeenRange:
     def widths_beyond(self, X: Array) -> Array:
         """How far each value lies beyond the range, in its widths, (m, d); zero inside it, where it
         is little beside the size of a row, and in columns that were constant."""
+        parts = by_rows(self._beyond, X)
+        return np.concatenate(parts) if parts else np.zeros(X.shape)
+
+    def _beyond(self, X: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             width = self.high - self.low
             beyond = np.maximum(np.maximum(self.low - X, X - self.high), 0.0)
@@ -105,3 +111,13 @@ class SeenRange:
             ExtrapolationWarning,
             stacklevel=stacklevel + 1,
         )
+
+
+def _extent(X: Array, center: Array, factor: Array) -> tuple[Array, Array, float]:
+    """Least and largest value of every column, and the sum of the squares of scaled rows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return X.min(axis=0), X.max(axis=0), float(np.square((X - center) * factor).sum())
+
+
+def _all_equal(rows: Array) -> bool:
+    return bool((rows[:2] == rows[0]).all()) and bool((rows == rows[0]).all())

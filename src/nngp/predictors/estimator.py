@@ -16,12 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nngp._arrays import Array
 from nngp._numbers import check_convertible, check_unmasked
 from nngp._progress import one_job
+from nngp._threads import by_rows
 from nngp.architecture import Architecture, Invariant, Network, average_of
 from nngp.architecture.invariances import Family
 from nngp.errors import ColumnWarning
 from nngp.linsolve import start_early
 from nngp.posterior import forecast
 from nngp.posterior.serialize import DEEPEST
+from nngp.predictors.column_moments import medians
 from nngp.predictors.columns import (
     Columns,
     InputTable,
@@ -97,6 +99,10 @@ class NNGPEstimator(NNGPParameters):
     def _validated(self, X: TableLike, y: ArrayLike, **checks: bool) -> tuple[Array, NDArray[Any]]:
         """Check training inputs and targets; learn the encoding of a table that is not all
         numbers, or lacks some."""
+        # A GPU can start while data are looked at and networks are compared.
+        array = X if isinstance(X, np.ndarray) and X.ndim == 2 else None
+        if array is not None:
+            start_early(self.engine, len(array), array.shape[1], solver=self.solver)
         table, columns = mixed_table(X), None
         if table is not None:
             columns = Columns.learn(table)
@@ -105,8 +111,8 @@ class NNGPEstimator(NNGPParameters):
             check_data(X, "X")
         check_targets_are_there(y)
         inputs, answers = validate_data(self, X, y, **FINITE_OR_MISSING, **checks)
-        if np.isnan(inputs).any():  # an array with gaps
-            table = InputTable.of_array(inputs)
+        if any(by_rows(lambda rows: np.isnan(rows).any(), inputs)):
+            table = InputTable.of_array(inputs)  # an array with gaps
             columns = Columns.learn(table)
             inputs, _ = columns.encode(table)
         if columns is not None:  # names and number of the columns, not of their encodings
@@ -115,7 +121,9 @@ class NNGPEstimator(NNGPParameters):
             if columns.named:
                 self.feature_names_in_ = np.array(columns.names, dtype=object)
         self.columns_ = columns
-        self._medians = None if columns else np.median(inputs, axis=0)
+        if array is None:
+            start_early(self.engine, *inputs.shape, solver=self.solver)
+        self._medians = None if columns else medians(inputs)
         return inputs, answers
 
     def _fit_networks(
@@ -140,8 +148,6 @@ class NNGPEstimator(NNGPParameters):
             rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
             progress=self.progress,
         )
-        # It can start while networks are compared here.
-        start_early(self.engine, *rows.X.shape, solver=self.solver)
         choice = choose(problem)
         final, machine = final or rows, self._machine
         self._set_networks([FittedNetwork.condition(h, final, machine) for h in choice.finalists])

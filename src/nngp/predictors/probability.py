@@ -9,10 +9,11 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from nngp._arrays import Array
+from nngp._threads import in_threads
 
 REACH, STEP = 9.5, 0.125  # in deviations: beyond, the integrand is below 1e-19
 LARGEST_RATIO = 6.0  # of two deviations in a row: a smaller one is raised
-CHUNK = 2_000_000  # numbers held at a time
+CHUNK = 2**18  # numbers that a thread holds at a time
 FLOOR = 1e-12  # least probability of a class: nothing is impossible, and no logarithm infinite
 
 
@@ -28,15 +29,13 @@ def largest_probability(mean: Array, variance: Array, step: float = STEP) -> Arr
     >>> largest_probability(np.array([[0.0, 0.0], [1.0, -1.0]]), np.array([1.0, 0.0])).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
-    out = np.empty_like(mean)
     integral, ratio = _of_one_variance, 1.0
     if variance.ndim == 2:
         integral, ratio = _of_variances, LARGEST_RATIO
     rows = max(1, int(CHUNK * step / (2 * REACH * ratio * mean.shape[1])))
-    for start in range(0, len(mean), rows):
-        part = slice(start, start + rows)
-        out[part] = integral(mean[part], variance[part], step)
-    return out
+    parts = [slice(start, start + rows) for start in range(0, len(mean), rows)]
+    found = in_threads(lambda part: integral(mean[part], variance[part], step), parts)
+    return np.concatenate(found) if found else np.empty_like(mean)
 
 
 def above_zero(table: Array) -> Array:

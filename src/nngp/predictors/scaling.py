@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from nngp._arrays import EPS, Array
 from nngp._fields import Fields
+from nngp._threads import in_threads, row_parts
 from nngp.gram import normalize
 from nngp.predictors.column_moments import moments
 from nngp.predictors.maps import ColumnMap
@@ -109,13 +110,19 @@ class InputScaling:
         return replace(self.stretched(relevance), relevance=relevance)
 
     def __call__(self, X: Array) -> Array:
-        out = (_mapped(X, self.maps) - self.center) * self.factor
+        mapped = _mapped(X, self.maps)
+        out = np.empty(mapped.shape)
+        in_threads(lambda rows: self._centred(mapped[rows], out[rows]), row_parts(mapped))
         if self.whitening is not None:
             check_directions(out, self.center, self.factor)
             out = self.whitening(out)
         if self.constant:
             out = np.column_stack([out, np.ones(len(out))])
         return normalize(out) if self.unit else out
+
+    def _centred(self, X: Array, out: Array) -> None:
+        np.subtract(X, self.center, out=out)
+        out *= self.factor
 
     def as_saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain values and arrays for a file."""

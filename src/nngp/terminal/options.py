@@ -299,7 +299,9 @@ class ReproduceOptions(OutputOptions):
     processes may share the work. With all, a report is written at the end.
     """
 
-    parts: list[str] = argument("table1, table2, fig1 ... fig10, width, or all.", metavar="PART...")
+    parts: list[str] = argument(
+        "table1, table2, fig1 ... fig10, width, invariance, or all.", metavar="PART..."
+    )
     dataset: str = option("digits", DATASET)
     sizes: str | None = option(None, "Training points, with commas; the paper's by default.")
     depths: str | None = option(

@@ -19,7 +19,7 @@ from nngp.linsolve.engines.engine import Engine
 GPU_FROM = 1500  # points from which engine="auto" looks for a GPU
 # Seconds of the first call on one H200 beside the work, with compiled programs kept from an earlier
 # process and without (benchmarks/results/first_call.json, n50000).
-KEPT, COMPILED = 4.3, 7.1
+KEPT, COMPILED = 3.5, 3.7
 USES = 2.0  # a factor is made for predictions, which take about as long again
 
 

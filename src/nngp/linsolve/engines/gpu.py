@@ -56,7 +56,8 @@ STACKS = (4, 2, 1)  # tiles solved at a time: a triangular solve of one leaves t
 @donating(0)
 def _update(C: DeviceArray, A: DeviceArray, B: DeviceArray, *, transposed: bool) -> DeviceArray:
     precision = SINGLE_PRECISION if C.dtype == jnp.float32 else None
-    return C - jnp.matmul(A, B.T if transposed else B, precision=precision)
+    # Added, and not subtracted: only so XLA has the product itself write to C.
+    return C + (-1.0) * jnp.matmul(A, B.T if transposed else B, precision=precision)
 
 
 @donating(0)

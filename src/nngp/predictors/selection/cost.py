@@ -19,8 +19,9 @@ LOOK_UP = 100  # multiplications that take as long as a look-up
 MOST_WORK = 3e12  # multiplications of the noise stage, unless more points are many
 # Of all points, those that the noise is found with: a dozen factors of so many take a quarter of
 # the time of the final one. The more points there are, the less noise explains them, so few points
-# say little of the noise beside many. At most MOST_POINTS, which take 4 GB.
-NOISE_SHARE, MOST_POINTS, STEP = 0.275, 16_000, 500
+# say little of the noise beside many. Where kernels are averaged, factors are little beside them,
+# and the kernel of half of the points is a quarter. At most MOST_POINTS, which take 4 GB.
+NOISE_SHARE, AVERAGE_SHARE, MOST_POINTS, STEP = 0.275, 0.5, 16_000, 500
 FIXED_FACTOR = 2  # points of the noise of a network that was given, over `size`
 FACTOR_SECONDS = 7e-12  # of a factor, for each triple of points
 GPU_SPEED = 300.0  # of one GPU over two cores, whose seconds stand here
@@ -109,7 +110,8 @@ def noise_subset(problem: SearchSettings, families: Families, n: int) -> int:
     if problem.network is not None:
         large, few = problem.size, FIXED_FACTOR * problem.size
     affordable = math.sqrt(MOST_WORK / averaged_work(problem, families, 1))
-    share = min(int(NOISE_SHARE * n), MOST_POINTS, _most_in_memory())
+    part = NOISE_SHARE if _products(problem, families) == 1 else AVERAGE_SHARE
+    share = min(int(part * n), MOST_POINTS, _most_in_memory())
     share -= share % STEP
     return min(n, max(large, min(few, int(affordable)), share))
 

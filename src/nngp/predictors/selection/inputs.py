@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nngp._arrays import Array, Index
+from nngp._threads import in_threads
 from nngp.architecture import Architecture, Network
 from nngp.architecture.invariances import Family
 from nngp.predictors.column_moments import moments
@@ -64,7 +65,7 @@ class SearchInputs:
         mapped = problem.maps == "auto" and problem.scaling not in ("unit", "whiten", "none")
         allowed = np.ones(d, bool) if problem.mappable is None else problem.mappable
         self.families = [MapFamily(self.X[:, j], mapped and bool(allowed[j])) for j in range(d)]
-        self.defaults = tuple(family.default for family in self.families)
+        self.defaults = tuple(in_threads(lambda family: family.default, self.families))
         self._spectrum: InputSpectrum | None = None
         self._whitened: dict[float, InputScaling] = {}
         if problem.scaling == "whiten":

@@ -1,0 +1,52 @@
+"""Large arrays part by part, by all threads of the machine: NumPy and SciPy release the
+interpreter's lock."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
+
+from nngp import _machine
+
+PART = 2**20  # numbers of one part
+Found = TypeVar("Found")
+
+
+def in_threads(function: Callable[[Any], Found], parts: Sequence[Any]) -> list[Found]:
+    """The function of each part. What NumPy does about overflow, say, is as it is here."""
+    if len(parts) < 2:
+        return [function(part) for part in parts]
+    with ThreadPoolExecutor(min(_machine.threads(), len(parts))) as pool:
+        begun = [pool.submit(copy_context().run, function, part) for part in parts]
+        try:
+            return [one.result() for one in begun]
+        except BaseException:  # an error or an interruption: parts that wait are not begun
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def by_rows(function: Callable[[Any], Found], X: NDArray[Any]) -> list[Found]:
+    """The function of some rows at a time."""
+    return in_threads(lambda part: function(X[part]), row_parts(X))
+
+
+def by_columns(function: Callable[[Any], Found], X: NDArray[Any]) -> list[Found]:
+    """The function of some columns at a time."""
+    return in_threads(lambda part: function(X[:, part]), column_parts(X))
+
+
+def row_parts(X: NDArray[Any]) -> list[slice]:
+    """Some rows of an array for each part."""
+    return _cut(len(X), X.shape[1])
+
+
+def column_parts(X: NDArray[Any]) -> list[slice]:
+    """Some columns of an array for each part."""
+    return _cut(X.shape[1], len(X))
+
+
+def _cut(count: int, length: int) -> list[slice]:
+    step = max(1, PART // max(length, 1))
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
