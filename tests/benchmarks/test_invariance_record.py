@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from nngp.paper.experiment import network_of
+from nngp.paper.parts.invariance import network_for
+from nngp.paper.shared.invariances import Variant, scores
+from nngp.runs.packed import merged
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
+MEASURED = FOLDER.parent / "paper" / "measured" / "invariance.db.gz"
 ROWS = json.loads((FOLDER / "results" / "invariance.json").read_text())["worth"]
 
 
@@ -24,19 +30,19 @@ def program():
     return invariance
 
 
-def network_of(program, row):
-    variant, name = program.VARIANTS[row["variant"]], row["dataset"]
-    return variant.network(program.NETWORKS[name], program.SHAPES[name])
-
-
 def test_every_row_has_the_products_of_its_variant(program):
     columns = {"mnist": 784, "cifar10": 3072}
     for row in ROWS:
-        network = network_of(program, row)
+        base = network_of(network_for(row["dataset"]))
+        network = Variant.named(row["variant"], row["dataset"]).network(base)
         assert row["products"] == network.products(columns[row["dataset"]])
-        assert row["network"] == repr(network.base)
+        assert row["network"] == repr(base)
         assert row["test"] == 10_000
-    sizes = {(row["dataset"], row["train"]) for row in ROWS}
+    sizes = {
+        (row["dataset"], row["train"])
+        for row in ROWS
+        if row["train"] <= program.ALL[row["dataset"]]
+    }
     wanted = {(name, n, one) for name, n in sizes for one in program.USUAL[name]}
     assert wanted <= {(row["dataset"], row["train"], row["variant"]) for row in ROWS}
 
@@ -44,8 +50,18 @@ def test_every_row_has_the_products_of_its_variant(program):
 def test_a_row_again(program, data_folder):
     folder, wanted = data_folder("mnist.npz"), ("mnist", 100, "shifts 1")
     (row,) = (r for r in ROWS if (r["dataset"], r["train"], r["variant"]) == wanted)
-    data = program.Images.load("mnist", 100, None, folder)
-    variant, network = program.VARIANTS["shifts 1"], network_of(program, row)
-    found = program._scores(data, variant, network, "cpu")
+    data, base = program.images("mnist", 100, None, folder), network_of(network_for("mnist"))
+    found = scores(data, Variant.named("shifts 1", "mnist"), base, "cpu")
     assert found["accuracy"] == pytest.approx(row["accuracy"], abs=1e-3)
     assert found["log_loss"] == pytest.approx(row["log_loss"], rel=1e-3)
+
+
+def test_the_published_runs_are_the_record():
+    """`publish` was called after the last row."""
+    with merged([MEASURED]) as store:
+        runs = store.runs(experiment="invariance", status="done")
+    found = {
+        (r.config["dataset"], r.config["train"], r.config["variant"], r.result["accuracy"])
+        for r in runs
+    }
+    assert found == {(r["dataset"], r["train"], r["variant"], r["accuracy"]) for r in ROWS}

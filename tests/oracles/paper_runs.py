@@ -83,7 +83,13 @@ def fill_settings(store):
 
 
 def fill_small_studies(store, scope):
-    from nngp.paper.parts import fig05_prior, fig06_angular, fig07_graphical_model, width_limit
+    from nngp.paper.parts import (
+        fig05_prior,
+        fig06_angular,
+        fig07_graphical_model,
+        invariance,
+        width_limit,
+    )
     from nngp.paper.shared.uncertainty import uncertainty_study
 
     bins = {"predicted": [0.1, 0.2, 0.3], "realised": [0.1, 0.2, 0.31]}
@@ -102,6 +108,13 @@ def fill_small_studies(store, scope):
 
     fill(store, "spread", fig07_graphical_model.study(scope).configs, spread)
     fill(store, "width", width_limit.study(scope).configs, width_run)
+    fill(store, "invariance", invariance.study(scope).configs, invariance_run)
+
+
+def invariance_run(config):
+    """Half of the errors are left."""
+    error = {"plain": 0.2}.get(config["variant"], 0.1)
+    return {"accuracy": 1 - error, "log_loss": 2 * error, "calibration_error": 0.01}
 
 
 def width_run(config):

@@ -19,8 +19,8 @@ SCOPE = Scope("digits", (50,))
 
 def test_all_parts_are_there_in_the_papers_order():
     tables, figures = ["table1", "table2"], [f"fig{i}" for i in range(1, 11)]
-    assert [part.name for part in PARTS] == [*tables, *figures, "width"]  # the last is ours
-    assert [part.draw is None for part in PARTS] == [True] * 2 + [False] * 11
+    assert [part.name for part in PARTS] == [*tables, *figures, "width", "invariance"]
+    assert [part.draw is None for part in PARTS] == [True] * 2 + [False] * 12
     assert [part.name for part in PARTS if not part.about_data] == ["fig5", "fig6", "fig7"]
 
 
@@ -35,7 +35,8 @@ def test_headings_and_names():
     by_name = {part.name: part for part in PARTS}
     assert by_name["fig10"].heading.startswith("Figure 10: ")
     assert by_name["table2"].heading.startswith("Table 2: ")
-    assert by_name["width"].heading.startswith("Beyond the paper: ")
+    for ours in ("width", "invariance"):
+        assert by_name[ours].heading.startswith("Beyond the paper: ")
     assert by_name["fig10"].named(SCOPE) == "fig10-digits"
     assert by_name["fig6"].named(SCOPE) == "fig6"
 

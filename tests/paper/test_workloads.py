@@ -36,6 +36,7 @@ def test_parts_share_work():
     assert names("table1", "table2") == ["setting", "grid"]
     assert names("all") == [
         *("angular", "prior", "critical", "spread", "doubt", "loo_scale", "setting", "width"),
+        "invariance",
         *("relative_grid", "grid", "finite", "gap"),
     ]
 

@@ -26,6 +26,11 @@ class ImageSet:
     downloads: Mapping[str, int] = field(default_factory=dict)
     md5: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def most_training(self) -> int:
+        """Training images without those for validation."""
+        return self.train - self.validation
+
 
 IDX_FILES = (
     "train-images-idx3-ubyte",

@@ -119,7 +119,7 @@ def split(
     ((100, 64), (297, 64), (500, 64))
     """
     entry = _image_set(name)
-    n = _count("train", train, len(entry.class_names), entry.train - entry.validation, name)
+    n = _count("train", train, len(entry.class_names), entry.most_training, name)
     m = _count("test", test, 1, entry.test, name)
     images = load_images(name, data, download=download, progress=progress)
     kept, held_out = _hold_out(entry)

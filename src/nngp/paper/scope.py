@@ -104,7 +104,6 @@ def default_sizes(dataset: str) -> tuple[int, ...]:
     >>> default_sizes("mnist")
     (100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000)
     """
-    entry = IMAGE_SETS[dataset]
-    most = entry.train - entry.validation
+    most = IMAGE_SETS[dataset].most_training
     below = tuple(size for size in SIZES if size < most and size not in (45_000, 50_000))
     return (*below, most)

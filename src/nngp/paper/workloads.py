@@ -16,6 +16,7 @@ from nngp.paper.part import AnyPart
 from nngp.paper.parts.fig05_prior import PRIOR_RUNS
 from nngp.paper.parts.fig06_angular import ANGULAR_RUNS
 from nngp.paper.parts.fig07_graphical_model import SPREAD_RUNS
+from nngp.paper.parts.invariance import INVARIANCE_RUNS
 from nngp.paper.parts.width_limit import WIDTH_RUNS
 from nngp.paper.scope import Scope
 from nngp.paper.shared.critical import CRITICAL_RUNS
@@ -35,6 +36,7 @@ EXPERIMENTS = (  # cheap ones first
     SCALE_RUNS,
     SETTING_RUNS,
     WIDTH_RUNS,
+    INVARIANCE_RUNS,
     RELATIVE_RUNS,
     GRID_RUNS,
     FINITE_RUNS,

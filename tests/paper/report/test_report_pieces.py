@@ -143,6 +143,18 @@ def test_scopes_are_what_the_runs_are_about(paper_store):
     assert short_title("cifar10") == "CIFAR-10"
 
 
+def test_training_sets_with_validation_images_are_not_the_papers(tmp_path):
+    with RunStore(tmp_path / "runs.db") as store:
+        configs = [{"dataset": "mnist", "train": n} for n in (100, 50_000, 60_000)]
+        for key in store.declare("invariance", configs):
+            store.finish(key, {}, seconds=1.0)
+        (mnist,) = scopes_of(store)
+        (key,) = store.declare("invariance", [{"dataset": "cifar10", "train": 50_000}])
+        store.finish(key, {}, seconds=1.0)
+        assert scopes_of(store)[1].sizes == (50_000,)  # there are no others
+    assert mnist.sizes == (100, 50_000)
+
+
 def test_efforts_count_and_add_up(paper_store):
     with RunStore(paper_store) as store:
         found = {(one.experiment, one.dataset): one for one in efforts(store)}
@@ -194,6 +206,7 @@ def test_every_part_has_a_finding(findings):
         ("fig8", "with 1,000 points: relu 0.950"),
         ("fig9", "10,000 training points and 3, 50 layers: relu 98.00%, 90.00%; tanh"),
         ("fig10", "on a grid from 0.1 to 5, with 1,000, 10,000 points: relu "),
+        ("invariance", "accuracy 80.00% plain and 90.00% with shifts 1, log loss 0.400 and 0.200"),
         ("width", "distance to the process falls as width^(−1.000 ± 0.005) and"),
     ],
 )

@@ -14,6 +14,7 @@ from nngp.paper.parts import (
     fig08_uncertainty_by_size,
     fig09_depth_maps,
     fig10_best,
+    invariance,
     table1,
     table2,
     width_limit,
@@ -33,6 +34,7 @@ PARTS: tuple[AnyPart, ...] = (
     fig09_depth_maps.PART,
     fig10_best.PART,
     width_limit.PART,
+    invariance.PART,
 )
 
 

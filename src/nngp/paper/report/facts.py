@@ -84,13 +84,16 @@ def _effort(experiment: str, dataset: str | None, runs: Sequence[Run]) -> Effort
 
 
 def _scope(name: str, runs: Sequence[Run]) -> Scope:
-    """Sizes and activations of all runs of a data set; depths and grid from its grids, if any."""
+    """Sizes and activations of all runs of a data set; depths and grid from its grids, if any.
+    Training sets with validation images among them are not the paper's."""
+    every = sorted(_values(runs, "train"))
+    sizes = [n for n in every if n <= IMAGE_SETS[name].most_training] or every
     grids, relative = ([run for run in runs if run.experiment == kind] for kind in GRIDS)
     known = _values(runs, "activation")
     usual = [name for name in ACTIVATIONS + MORE_ACTIVATIONS if name in known]
     return Scope(
         name,
-        tuple(sorted(_values(runs, "train"))),
+        tuple(sizes),
         tuple(sorted(_values(grids or runs, "depth"))),
         tuple(usual + sorted(known - set(usual))),
         _finest(grids) or GRID_SIZE,
