@@ -5,9 +5,10 @@ complete `Hyperparameters`, other finalists, and a table of everything tried. Th
 leave-one-out density are maximised in stages (`stages`), each a set of L-BFGS ascents (`climb`) of
 an `objective` over a `space` of hyper-parameters, which say how `inputs` are mapped and scaled;
 `tree_start` has relevances to begin with, `map_search` tries maps column by column, and `judge` has
-points left out confirm transforms and maps. `invariance_search` adds `families` of transformations
-of images, and `noise_stage` finds the noise with more points. The paper's validation grid is in
-`grid`, the noise of a network that was given in `fixed`.
+points left out confirm transforms and maps. `invariance_stage` averages over transformations of
+images, of which `invariance_search` adds one of the `families` after the other, and `noise_stage`
+finds the noise with more points. The paper's validation grid is in `grid`, the noise of a network
+that was given in `fixed`.
 """
 
 import numpy as np

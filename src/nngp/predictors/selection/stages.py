@@ -11,7 +11,6 @@
 7. `noise`: the noise variance alone, on a still larger subset.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,19 +22,15 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._machine import blas_threads
-from nngp._progress import Progress, progress_for, time_in_words
+from nngp._progress import Progress, progress_for
 from nngp.architecture import Activation
 from nngp.errors import VarianceError
-from nngp.posterior import forecast
 from nngp.posterior.dense_evidence import DenseEvidence, is_supported
-from nngp.predictors.selection.averages import kernel_on
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
 from nngp.predictors.selection.cost import (
     NOISE_STEPS,
-    PRODUCT_SECONDS,
     WHITENING_STEPS,
-    averaged_work,
     invariance_seconds,
     large_subset,
     most_networks,
@@ -46,9 +41,8 @@ from nngp.predictors.selection.cost import (
     staged_seconds,
 )
 from nngp.predictors.selection.effort import EFFORT, SearchEffort
-from nngp.predictors.selection.families import Families, name_of
 from nngp.predictors.selection.inputs import SearchInputs, Setting
-from nngp.predictors.selection.invariance_search import InvarianceSearch, Judged, rescaled
+from nngp.predictors.selection.invariance_stage import InvarianceStage
 from nngp.predictors.selection.judge import (
     OF_MAPS,
     OF_TRANSFORMS,
@@ -67,7 +61,6 @@ from nngp.predictors.selection.problem import (
     Hyperparameters,
     SelectionProblem,
     are_copies,
-    averaged,
     scaled_known_noise,
 )
 from nngp.predictors.selection.ranking import distinct, leaders, ranked
@@ -336,70 +329,10 @@ class _StagedSearch:
 
     def _with_invariance(self, found: list[Climb]) -> list[Climb]:
         """Average the finalists over the given families, or over those that suit the first."""
-        families, out = self.problem.invariance, []
-        for one in found:
-            if self.budget.is_spent or one.candidate.is_infinite:
-                setting = replace(one.setting, invariance=families or ())
-                out.append(one._replace(setting=setting))
-                continue
-            tried: dict[Families, Climb] = {(): one}
-            search = self._invariance_search(one, tried)
-            if families is None:
-                assert self.problem.image_shape is not None
-                families = search.run(self.problem.image_shape).families
-            elif families:
-                search.judged(families)
-            out.append(tried[families])
-        if families:
-            self._tell_cost(out[0].setting)
-        return out
-
-    def _invariance_search(self, one: Climb, tried: dict[Families, Climb]) -> InvarianceSearch:
-        """The search for a network; `tried` gets what is computed, at its noise and scale."""
         stage = Stage("invariance", self._large, 1, criterion="evidence")
-        objective, clock = self._objective(stage), time.perf_counter()
-        X = self.inputs.scaled(one.setting, stage.points).X
-        given, net, engine = one.candidate, one.setting.architecture, self.problem.engine
-
-        def note(found: Judged) -> None:
-            nonlocal clock
-            now = time.perf_counter()
-            setting = replace(
-                one.setting,
-                architecture=net if found.scale == 1.0 else rescaled(net, found.scale),
-                noise_var=max(found.noise_var, self._targets.noise_floor),
-                invariance=found.families,
-            )
-            score = found.score / objective.Y.size
-            row = Climb(score, found.log_evidence, setting, given, 1, now - clock, "")
-            clock = now
-            self._note(stage, row)
-            if found.families:
-                tried[found.families] = row
-            work = averaged_work(self.problem, found.families, stage.points)
-            self.budget.tracker.advance(PRODUCT_SECONDS * work)
-
-        return InvarianceSearch(
-            objective,
-            self.problem.Y[self.inputs.rows(stage.points)],
-            self._targets,
-            lambda families: kernel_on(engine, averaged(net, families), X),
-            one.setting.noise_var,
-            given.noise_var is not None,
-            given.weight_var is None and given.bias_var is None,
-            self.problem.classes,
-            note,
-            self.budget,
-        )
-
-    def _tell_cost(self, at: Setting) -> None:
-        """Say how long the network with its invariance will take on all points."""
-        problem, tracker = self.problem, self.budget.tracker
-        if tracker.report is not None:
-            (n, d), outputs = problem.X.shape, problem.Y.shape[1]
-            expected = forecast(n, d, outputs, network=at.network, engine=problem.engine)
-            seconds = time_in_words(expected.seconds)
-            tracker.advance(0.0, f"{name_of(at.invariance)}: the fit to all points, {seconds}")
+        note = partial(self._note, stage)
+        objective = self._objective(stage)
+        return InvarianceStage(self.problem, objective, self._targets, note, self.budget).run(found)
 
     def _for_more_data(self, best: list[Climb]) -> list[Climb]:
         """The best, the best of another activation, and those with other maps than theirs."""

@@ -1,0 +1,99 @@
+"""The stage of a search that averages networks over transformations of images."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from nngp._progress import time_in_words
+from nngp.posterior import forecast
+from nngp.predictors.selection.averages import kernel_on
+from nngp.predictors.selection.climb import Budget, Climb
+from nngp.predictors.selection.cost import PRODUCT_SECONDS, averaged_work
+from nngp.predictors.selection.families import Families, name_of
+from nngp.predictors.selection.inputs import Setting
+from nngp.predictors.selection.invariance_search import InvarianceSearch, Judged, rescaled
+from nngp.predictors.selection.objective import Objective
+from nngp.predictors.selection.problem import SelectionProblem, averaged
+from nngp.predictors.targets import TargetScaling
+
+
+@dataclass(frozen=True)
+class InvarianceStage:
+    """Finalists on the rows of an objective, with the families that the user gave, or with those
+    that suit the first of them."""
+
+    problem: SelectionProblem
+    objective: Objective
+    targets: TargetScaling
+    note: Callable[[Climb], None]  # told of each average that was computed
+    budget: Budget
+
+    def run(self, found: list[Climb]) -> list[Climb]:
+        """The finalists, each averaged, at its noise and scale."""
+        families, out = self.problem.invariance, []
+        for one in found:
+            if self.budget.is_spent or one.candidate.is_infinite:
+                setting = replace(one.setting, invariance=families or ())
+                out.append(one._replace(setting=setting))
+                continue
+            tried: dict[Families, Climb] = {(): one}
+            search = self._search(one, tried)
+            if families is None:
+                assert self.problem.image_shape is not None
+                families = search.run(self.problem.image_shape).families
+            elif families:
+                search.judged(families)
+            out.append(tried[families])
+        if families:
+            self._tell_cost(out[0].setting)
+        return out
+
+    def _search(self, one: Climb, tried: dict[Families, Climb]) -> InvarianceSearch:
+        """The search for a network; `tried` gets what is computed, at its noise and scale."""
+        clock, points = time.perf_counter(), self.objective.count
+        inputs = self.objective.inputs
+        rows, X = inputs.rows(points), inputs.scaled(one.setting, points).X
+        given, net, engine = one.candidate, one.setting.architecture, self.problem.engine
+
+        def note(found: Judged) -> None:
+            nonlocal clock
+            began, clock = clock, time.perf_counter()
+            score, setting = found.score / self.objective.Y.size, self._setting(one, found)
+            climb = Climb(score, found.log_evidence, setting, given, 1, clock - began, "")
+            self.note(climb)
+            if found.families:
+                tried[found.families] = climb
+            work = averaged_work(self.problem, found.families, points)
+            self.budget.tracker.advance(PRODUCT_SECONDS * work)
+
+        return InvarianceSearch(
+            self.objective,
+            self.problem.Y[rows],
+            self.targets,
+            lambda families: kernel_on(engine, averaged(net, families), X),
+            one.setting.noise_var,
+            given.noise_var is not None,
+            given.weight_var is None and given.bias_var is None,
+            self.problem.classes,
+            note,
+            self.budget,
+        )
+
+    def _setting(self, one: Climb, found: Judged) -> Setting:
+        """The setting of a network with the families, noise and scale that were found."""
+        net = one.setting.architecture
+        return replace(
+            one.setting,
+            architecture=net if found.scale == 1.0 else rescaled(net, found.scale),
+            noise_var=max(found.noise_var, self.targets.noise_floor),
+            invariance=found.families,
+        )
+
+    def _tell_cost(self, at: Setting) -> None:
+        """Say how long the network with its invariance will take on all points."""
+        problem, tracker = self.problem, self.budget.tracker
+        if tracker.report is not None:
+            (n, d), outputs = problem.X.shape, problem.Y.shape[1]
+            expected = forecast(n, d, outputs, network=at.network, engine=problem.engine)
+            seconds = time_in_words(expected.seconds)
+            tracker.advance(0.0, f"{name_of(at.invariance)}: the fit to all points, {seconds}")
