@@ -15,6 +15,7 @@ FIT = {
     "nan in y": (Regressor, {}, X, np.where(y == 3, np.nan, y), "contains NaN"),
     "no rows": (Regressor, {}, X[:0], y[:0], "0 sample"),
     "no columns": (Regressor, {}, X[:, :0], y, "0 feature"),
+    "a table without columns": (Regressor, {}, {}, y, "X has no columns; pass a table"),
     "one dimension": (Regressor, {}, X[:, 0], y, "Reshape your data"),
     "three dimensions": (Regressor, {}, X[None], y, "dim 3"),
     "lengths differ": (Regressor, {}, X, y[:-1], "inconsistent numbers of samples"),

@@ -298,6 +298,13 @@ def test_what_is_left_out_and_what_is_new_is_said():
     ]
 
 
+def test_a_frame_without_columns():
+    frame, y = houses()
+    for X in (frame[[]], pytest.importorskip("polars").DataFrame()):
+        with pytest.raises(ValueError, match="X has no columns; pass a table with at least one"):
+            nngp.NNGPRegressor().fit(X, y)
+
+
 def test_missing_columns_are_named_in_one_error():
     frame, y = houses()
     model = nngp.NNGPRegressor(selection=None).fit(frame, y)

@@ -63,7 +63,10 @@ def _is_mapping(X: object) -> bool:
 
 
 def _columns(X: object) -> tuple[Column, ...]:
-    return tuple(_column(str(name), values) for name, values in _named(X))
+    found = tuple(_column(str(name), values) for name, values in _named(X))
+    if not found:
+        raise ValueError("X has no columns; pass a table with at least one")
+    return found
 
 
 def _named(X: Any) -> Iterator[tuple[object, Any]]:
