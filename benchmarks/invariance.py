@@ -121,7 +121,8 @@ def choose(options: argparse.Namespace, done: list[Row]) -> Iterator[Row]:
         data = images(options.dataset, n, 10, options.data)
         for name in options.variants or USUAL[options.dataset]:
             own = Variant.named(name, options.dataset)
-            for strength in (None,) if own.strength is None else options.strengths or (0.1,):
+            whitened = own.strength is not None and options.strengths
+            for strength in whitened or (own.strength,):
                 key = {"dataset": options.dataset, "train": n, "variant": name}
                 key |= {"strength": strength, "noise": options.noise}
                 left = [b for b in bases if not _has(done, {**key, "network": repr(b)})]
