@@ -6,7 +6,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 # Empty is unset: processes that tests start would otherwise compile the whole package, each again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all check format benchmark bench-peers docs docs-serve dist test-dist test-bounds clean
+.PHONY: demo test test-all test-deep check format benchmark bench-peers docs docs-serve dist test-dist test-bounds clean
 
 demo: .venv/.demo
 	$(BIN)/nngp demo
@@ -17,7 +17,12 @@ test: check
 	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST)
 
 test-all: test docs
-	$(PYTEST) -m slow
+	$(PYTEST) -m "slow and not deep"
+
+# Long tests of a single subject, not part of continuous integration. Whoever changes a subject runs
+# its deep tests: make test-deep ONLY="tests/covariance"
+test-deep: .venv/.dev
+	$(PYTEST) -m deep $(ONLY)
 
 check: .venv/.dev
 	$(BIN)/ruff check .

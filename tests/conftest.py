@@ -19,14 +19,16 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """What takes long to compile, and tests on JAX what others test there as well, is slow; a
-    marker may name the parameters for which it is, or their ids."""
+    """What takes long to compile, and tests on JAX what others test there as well, is slow or deep;
+    a marker may name the parameters for which it is, or their ids."""
     for item in items:
-        for marker in list(item.iter_markers("slow_on_jax")):
+        for marker in list(item.iter_markers()):
+            if marker.name not in ("slow_on_jax", "deep_on_jax"):
+                continue
             wanted = {"engine": "jax", **marker.kwargs}
             given, ids = item.callspec.params, item.callspec.id.split("-")
             if all(given[name] == wanted[name] for name in wanted) and set(marker.args) <= set(ids):
-                item.add_marker(pytest.mark.slow)
+                item.add_marker(marker.name.removesuffix("_on_jax"))
 
 
 def pytest_collection_finish(session):

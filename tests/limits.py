@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-SECONDS, SLOW_SECONDS = 300, 1200  # of each: setting up, the test, tearing down
+SECONDS, SLOW_SECONDS, DEEP_SECONDS = 300, 1200, 7200  # of each: setting up, the test, tearing down
 ENDING = 120  # from the last test to the end of the process
 
 
@@ -34,7 +34,9 @@ class Limits:
             faulthandler.cancel_dump_traceback_later()
 
     def _of(self, item):
-        return self._within(SLOW_SECONDS if item.get_closest_marker("slow") else SECONDS)
+        limits = {"deep": DEEP_SECONDS, "slow": SLOW_SECONDS}
+        marked = [seconds for name, seconds in limits.items() if item.get_closest_marker(name)]
+        return self._within(max(marked, default=SECONDS))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self):

@@ -42,7 +42,7 @@ networks = {
     "step, 1 layer": nngp.Architecture(1, "step", weight_var=[2.0, 2.0], bias_var=[2.0, 0.1]),
 }
 for panel, (title, net) in zip(panels.flat, networks.items(), strict=True):
-    panel.plot(x, nngp.sample_prior(net, x, 5, seed=1).T)
+    panel.plot(x, nngp.sample_prior(net, x[:, None], 5, seed=1).T)
     panel.set_title(title)
 for panel in panels[1]:
     panel.set_xlabel("input")
@@ -67,10 +67,10 @@ far = np.linspace(-8, 8, 321)
 figure, panels = plt.subplots(1, 2, figsize=(7, 3.2))
 lines = ("#1f5fa8", "#5b6770", "#d9622b", "#3b8f5a")
 for (title, net), colour in zip(networks.items(), lines, strict=True):
-    deviation = np.sqrt(nngp.kernel_diag(net, far))
+    deviation = np.sqrt(nngp.kernel_diag(net, far[:, None]))
     panels[0].plot(far, deviation / deviation[160], color=colour)
     if "step" not in title:  # its draws have no slope
-        draws = nngp.sample_prior(net, far, 400, seed=0)
+        draws = nngp.sample_prior(net, far[:, None], 400, seed=0)
         slope = np.sqrt(np.mean(np.gradient(draws, far, axis=1) ** 2, axis=0))
         panels[1].plot(far, slope / slope[160], color=colour)
 panels[0].set(title="deviation of the prior", xlabel="input")

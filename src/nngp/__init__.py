@@ -20,7 +20,7 @@ need scikit-learn, JAX or Dask are imported on first use.
 
 from typing import TYPE_CHECKING
 
-from nngp import errors, images, symmetries
+from nngp import _interrupts as _interrupts, errors, images, symmetries  # interrupts first
 from nngp._lazy import lazy_attributes
 from nngp.architecture import (
     NTK,

@@ -97,20 +97,23 @@ def fit(
     count: int = 32,
     narrowest: float = 1e-9,
     size: float = 0.0,
+    most: int = 256,
 ) -> tuple[Piecewise, float]:
     """Interpolate `function` on panels of [low, high], bisected until each is resolved.
 
     Returns the interpolant and its error. Both `tol` and the error are relative to the largest
     coefficient of a panel, or to `size` where that is larger. The function may vary fast near
     `low` only: no panel is narrower than an eighth of its distance from there, or `narrowest` of
-    the interval.
+    the interval. There are about `most` panels at most; then the error may be above `tol`.
     """
-    pending, done, error = [(low, high)], [], 0.0
+    pending, error = [(low, high)], 0.0
+    done: list[tuple[float, float, Array]] = []
     while pending:
         a, b = pending.pop()
         coefs = coefficients(function(0.5 * (a + b) + 0.5 * (b - a) * points(count)))
         truncated = float(tail(coefs) / max(np.abs(coefs).max(), size, TINY))
-        if truncated <= tol or b - a <= max(narrowest * (high - low), 0.125 * (a - low)):
+        least = max(narrowest * (high - low), 0.125 * (a - low))
+        if truncated <= tol or b - a <= least or len(done) + len(pending) >= most:
             done.append((a, b, coefs))
             error = max(error, truncated)
         else:

@@ -1,69 +1,172 @@
-"""Facts about this machine: cores, free memory, and the number of BLAS threads."""
+"""Facts about this machine: cores, free memory; and a limit of one thread for BLAS."""
 
+import math
 import os
 import threading
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import ContextDecorator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-
-def single_threaded_blas() -> AbstractContextManager[object]:
-    """Limit BLAS to one thread inside a block, for code that has threads of its own."""
-    return blas_threads(1)
+CONTROL_GROUPS, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
-def blas_threads(most: int) -> AbstractContextManager[object]:
-    """Limit BLAS to so many threads inside a block, one at least.
+class single_threaded_blas(ContextDecorator):  # noqa: N801  # used like a function
+    """One BLAS thread inside a block or a function, called from any thread of Python.
 
-    Outside the main thread this does nothing: OpenBLAS ignores the call that would undo it.
+    Threads of BLAS wait for each other by spinning, so next to any other load they take many times
+    the time of one; whatever runs in parallel here has threads of its own. The setting belongs to
+    the whole process: the first to enter makes it, and the last to leave restores what was there.
     """
-    now = max((one["num_threads"] for one in _blas().select(user_api="blas").info()), default=1)
-    if most >= now or threading.current_thread() is not threading.main_thread():
-        return nullcontext()
-    return _blas().limit(limits=max(most, 1), user_api="blas")
+
+    def __enter__(self) -> None:
+        _shared_limit().enter()
+        _limit_of_thread().enter()
+
+    def __exit__(self, *error: object) -> None:
+        _limit_of_thread().leave()
+        _shared_limit().leave()
+
+
+class _Limit:
+    """One thread for some libraries, while anybody uses them."""
+
+    def __init__(self, libraries: list[Any]) -> None:
+        self._libraries, self._users, self._changed = libraries, 0, list[tuple[Any, int]]()
+        self.renew_lock()
+
+    def renew_lock(self) -> None:
+        self._lock = threading.Lock()
+
+    def enter(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                counts = [(one, one.get_num_threads()) for one in self._libraries]
+                self._changed = [(one, count) for one, count in counts if (count or 1) > 1]
+                for one, _ in self._changed:
+                    _set_threads(one, 1)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                for one, count in self._changed:
+                    if one.get_num_threads() == 1:  # otherwise somebody else has set it since
+                        _set_threads(one, count)
+
+
+def _set_threads(library: Any, count: int) -> None:
+    """Set it from any thread: threadpoolctl from 3.6 on silently ignores all but the first thread
+    that sets OpenBLAS, unless that one's claim is cleared."""
+    clear = getattr(library, "clear_controlling_thread", lambda **_: None)
+    clear(force=True)
+    library.set_num_threads(count)
+    clear(force=True)
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _libraries() -> tuple[list[Any], list[Any]]:
+    """The BLAS of NumPy and SciPy: with a setting of the process, and of each thread (OpenMP)."""
     import scipy.linalg.blas  # noqa: F401  # loads its own OpenBLAS, which must be limited as well
 
-    return ThreadpoolController()
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    own = [one for one in found if getattr(one, "threading_layer", "") == "openmp"]
+    return [one for one in found if one not in own], own
+
+
+@cache
+def _shared_limit() -> _Limit:
+    limit = _Limit(_libraries()[0])
+    if hasattr(os, "register_at_fork"):  # another thread may hold the lock at that moment
+        os.register_at_fork(after_in_child=limit.renew_lock)
+    return limit
+
+
+_of_thread = threading.local()
+
+
+def _limit_of_thread() -> _Limit:
+    if not hasattr(_of_thread, "limit"):
+        _of_thread.limit = _Limit(_libraries()[1])
+    found: _Limit = _of_thread.limit
+    return found
+
+
+def limit_this_thread() -> None:
+    """Begin a thread that computes for one that has entered the limit, where each has its own."""
+    _limit_of_thread().enter()
 
 
 def threads() -> int:
-    """The number of threads that this process may use."""
+    """The number of threads that this process may use: by its affinity, and by the share of CPU
+    time that its container has."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    return max(1, min([cores, *map(math.ceil, _cpu_quotas())]))
+
+
+def _cpu_quotas() -> Iterator[float]:
+    """Cores' worth of CPU time that each control group of this process may use."""
+    for folder in _groups("cpu"):
+        words = _words(folder / "cpu.max")  # "max 100000" without a quota
+        quota = words[0] if words else "".join(_words(folder / "cpu.cfs_quota_us"))
+        period = words[1] if len(words) > 1 else "".join(_words(folder / "cpu.cfs_period_us"))
+        if quota.isdigit() and period.isdigit() and int(period) > 0:  # -1: no quota
+            yield int(quota) / int(period)
+
+
+def _groups(controller: str) -> Iterator[Path]:
+    """Folders of the control groups that this process is in, and of all above them.
+
+    A container may see its own group as the root, whatever the name of the group is.
+    """
+    for line in _lines(OWN_GROUPS):  # hierarchy:controllers:group, without controllers in version 2
+        _, controllers, group = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        root = CONTROL_GROUPS / controllers
+        if controllers and not root.is_dir():
+            root = CONTROL_GROUPS / controller
+        own = root / group.strip("/")
+        yield from (one for one in (own, *own.parents) if one.is_relative_to(root))
 
 
 def available_memory() -> int | None:
     """Bytes that can be allocated without swapping or passing a container's limit, if known."""
-    known = [free for free in (_free_on_machine(), _free_in_container()) if free is not None]
+    on_machine = _fields(Path("/proc/meminfo")).get("MemAvailable:")
+    known = [*_free_in_containers(), *([] if on_machine is None else [on_machine * 1024])]
     return min(known, default=None)
 
 
-def _free_on_machine() -> int | None:
-    fields = _fields("/proc/meminfo")
-    return None if "MemAvailable:" not in fields else fields["MemAvailable:"] * 1024
+def _free_in_containers() -> Iterator[int]:
+    """The limit of each control group, less the memory in use that cannot be reclaimed."""
+    for folder in _groups("memory"):
+        for limit, used, file in (
+            ("memory.max", "memory.current", "inactive_file"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        ):
+            most, now = ("".join(_words(folder / name)) for name in (limit, used))
+            if most.isdigit() and now.isdigit():  # "max": no limit
+                yield int(most) - int(now) + _fields(folder / "memory.stat").get(file, 0)
 
 
-def _free_in_container() -> int | None:
-    """The limit of the control group, less the memory in use that cannot be reclaimed."""
-    folder = "/sys/fs/cgroup/"
+def _fields(path: Path) -> dict[str, int]:
+    rows = map(str.split, _lines(path))
+    return {words[0]: int(words[1]) for words in rows if len(words) > 1}
+
+
+def _words(path: Path) -> list[str]:
+    return " ".join(_lines(path)).split()
+
+
+def _lines(path: Path) -> list[str]:
     try:
-        limit = int(Path(folder, "memory.max").read_text())
-        used = int(Path(folder, "memory.current").read_text())
-    except (OSError, ValueError):  # no such group, or "max": no limit
-        return None
-    return limit - used + _fields(folder + "memory.stat").get("inactive_file", 0)
-
-
-def _fields(path: str) -> dict[str, int]:
-    try:
-        lines = Path(path).read_text().splitlines()
+        return path.read_text().splitlines()
     except OSError:
-        return {}
-    return {words[0]: int(words[1]) for words in map(str.split, lines) if len(words) > 1}
+        return []

@@ -18,7 +18,11 @@ def in_threads(function: Callable[[Any], Found], parts: Sequence[Any]) -> list[F
     """The function of each part. What NumPy does about overflow, say, is as it is here."""
     if len(parts) < 2:
         return [function(part) for part in parts]
-    with ThreadPoolExecutor(min(_machine.threads(), len(parts))) as pool:
+    workers = min(_machine.threads(), len(parts))
+    with (
+        _machine.single_threaded_blas(),
+        ThreadPoolExecutor(workers, initializer=_machine.limit_this_thread) as pool,
+    ):
         begun = [pool.submit(copy_context().run, function, part) for part in parts]
         try:
             return [one.result() for one in begun]

@@ -124,6 +124,7 @@ def test_a_network_reads_as_the_code_that_makes_it():
         (lambda: Concat(Dense(1.0), Dense(1.0), shares=(0, 1)), "a positive number for each"),
         (lambda: Concat(Dense(1.0), Dense(1.0), shares=(0.5, 0.4)), "shares must add up to 1"),
         (lambda: NTK(Architecture(float("inf"))), "infinite depth is not available"),
+        (lambda: Architecture(10**9), "at most 250,000 operations"),
         (lambda: Repeat(Dense(1.0), 300_000).graph, "at most 250,000 operations"),
     ],
 )

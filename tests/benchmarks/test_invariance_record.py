@@ -53,7 +53,8 @@ def test_a_row_again(program, data_folder):
     data, base = program.images("mnist", 100, None, folder), network_of(network_for("mnist"))
     found = scores(data, Variant.named("shifts 1", "mnist"), base, "cpu")
     assert found["accuracy"] == pytest.approx(row["accuracy"], abs=1e-3)
-    assert found["log_loss"] == pytest.approx(row["log_loss"], rel=1e-3)
+    # The record is older than the share of the class frequencies in the probabilities.
+    assert found["log_loss"] == pytest.approx(row["log_loss"], rel=0.02)
 
 
 def test_the_published_runs_are_the_record():

@@ -165,7 +165,7 @@ class StoredTile:
         return np.array_equal(found, self.tile) and found.dtype == self.tile.dtype
 
 
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.deep)])
 def test_bits_of_a_tiles_headers(tmp_path, step, capsys):
     stored, counts = StoredTile(tmp_path, 4), {}
     for kind, bits in bits_of_structure(stored.whole).items():
@@ -176,7 +176,7 @@ def test_bits_of_a_tiles_headers(tmp_path, step, capsys):
     assert all(set(found) <= {"refused", "same"} for found in counts.values())
 
 
-@pytest.mark.parametrize("number", [200, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [200, pytest.param(5000, marks=pytest.mark.deep)])
 def test_random_mutations_of_a_tile(tmp_path, number, capsys):
     stored, rng, counts = StoredTile(tmp_path, 100), np.random.default_rng(0), {}
     for _ in range(number):

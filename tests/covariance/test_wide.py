@@ -215,7 +215,7 @@ def test_random_activations_report_their_error():
     _check_honest(_honest(RANDOM[400:420]))
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("part", range(10))
 def test_a_thousand_random_activations_report_their_error(part):
     table = _honest(RANDOM[100 * part : 100 * part + 100])

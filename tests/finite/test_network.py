@@ -10,7 +10,7 @@ import pytest
 
 import nngp
 
-pytest.importorskip("jax")
+jax = pytest.importorskip("jax")
 
 NET = nngp.Architecture(2, "tanh", (1.5, 1.2, 2.0), (0.2, 0.1, 0.3))
 X = np.random.default_rng(1).standard_normal((3, 4)) * [[0.5], [1.0], [2.0]]
@@ -211,3 +211,24 @@ def test_missing_jax_is_said_when_a_network_is_made(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(ImportError, match=r"pip install 'nngp\[finite\]'"):
         nngp.FiniteNetwork(NET, 5)
+
+
+def test_a_precision_rounds_a_network_and_does_not_draw_another():
+    network = nngp.FiniteNetwork(nngp.Architecture(1, "tanh"), width=5)
+    double, single = (network.draw(3, seed=0, dtype=dtype) for dtype in ("float64", "float32"))
+    for exact, rounded in zip(double, single, strict=True):
+        assert rounded["w"].dtype == np.float32
+        for name in "wb":
+            np.testing.assert_allclose(rounded[name], exact[name], rtol=1e-6)
+
+
+def test_outputs_can_be_traced():
+    network = nngp.FiniteNetwork(nngp.Architecture(1, "tanh", 1.5, 0.2), width=5)
+    weights, X = network.draw(3, seed=0), np.ones((2, 3))
+    with jax.enable_x64(True):
+        by_weight, by_input = jax.grad(lambda w, x: network.forward(w, x).sum(), (0, 1))(weights, X)
+    units = np.tanh(X @ weights[0]["w"] + weights[0]["b"])
+    below = (1 - units**2) * weights[1]["w"][:, 0]
+    np.testing.assert_allclose(by_weight[1]["w"][:, 0], units.sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(by_weight[0]["w"], X.T @ below, rtol=1e-12)
+    np.testing.assert_allclose(by_input, below @ weights[0]["w"].T, rtol=1e-12)

@@ -144,8 +144,9 @@ def test_inputs_of_every_kind():
     np.testing.assert_allclose(nngp.kernel(net, single), K, rtol=1e-5)
     assert np.array_equal(nngp.kernel(net, [[1, 2], [3, 4]]), nngp.kernel(net, [[1.0, 2], [3, 4]]))
     assert nngp.kernel(net, UNEQUAL[:1]).shape == (1, 1)
-    line = np.linspace(-1, 1, 5)
-    assert np.array_equal(nngp.kernel(net, line), nngp.kernel(net, line[:, None]))
+    for call in (nngp.kernel, nngp.kernel_diag):
+        with pytest.raises(ValueError, match=r"reshape\(-1, 1\)"):
+            call(net, np.ones(3))
     assert nngp.kernel(net, np.asfortranarray(UNEQUAL)[:, ::2]).shape == (60, 60)
 
 

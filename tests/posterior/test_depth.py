@@ -4,6 +4,7 @@ The oracle forms K in mpmath with 300 digits (`deep_posterior`); what it finds i
 oracles/deep_posteriors.json (see make_deep_posteriors.py there).
 """
 
+import dataclasses
 import json
 import math
 import warnings
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import nngp
+from nngp.posterior.report import warn
 
 RNG = np.random.default_rng(3)
 X = nngp.normalize(RNG.standard_normal((7, 3)))
@@ -411,3 +413,27 @@ def test_messages_of_shallow_networks_do_not_speak_of_depth(depth):
                 found.append(str(error))
     assert len(found) > 2
     assert not [message for message in found if "deep" in message or "smaller depth" in message]
+
+
+def test_a_constant_kept_apart_leaves_no_singular_matrix(engine):
+    """A linear network has the rank of its inputs, and one more by its bias."""
+    for seed, bias in ((37, 1.0), (1, 0.01), (2, 1e4)):
+        rng = np.random.default_rng(seed)
+        X, Y = nngp.normalize(rng.normal(size=(3, 2))), rng.normal(size=3)
+        net = nngp.Architecture(3, "identity", 2.5, bias)
+        posterior = nngp.condition(net, X, Y, noise_var=1e-12, engine=engine)
+        K = nngp.kernel(net, X) + 1e-12 * np.eye(3)
+        precision, allowed = np.linalg.inv(K), 1e-14 * np.linalg.cond(K)
+        mean, variance = posterior.leave_one_out(noise=True)
+        np.testing.assert_allclose(variance, 1 / np.diag(precision), rtol=allowed)
+        np.testing.assert_allclose(
+            mean, Y - precision @ Y / np.diag(precision), rtol=0, atol=allowed * np.abs(mean).max()
+        )
+        assert posterior.report.residual < allowed
+
+
+def test_a_residual_of_the_targets_is_told():
+    posterior = nngp.condition(nngp.Architecture(2, "relu"), np.eye(3), [1.0, 2.0, 3.0])
+    report = dataclasses.replace(posterior.report, residual=7e-4)
+    with pytest.warns(nngp.ToleranceWarning, match="residual of 7.0e-04"):
+        warn(report, posterior.architecture, stacklevel=2)

@@ -74,7 +74,7 @@ def test_test_points_with_other_features():
 
 def test_one_point_is_told_from_many():
     posterior = nngp.condition(NET, X, Y)
-    with pytest.raises(ValueError, match=r"for one point pass Xs\[None\]"):
+    with pytest.raises(ValueError, match=r"Xs\.reshape\(1, -1\) for one point"):
         posterior.mean(X[0])
 
 

@@ -118,6 +118,22 @@ def test_a_variance_is_never_too_small_and_comes_down_with_the_tolerance():
     assert over[2].max() < 1e-5 * exact.max()
 
 
+def test_nor_is_the_share_of_the_constant():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, d, depth = rng.integers([5, 2, 1], [60, 6, 6])
+        X, test = (nngp.normalize(rng.normal(size=(m, d))) for m in (n, 7))
+        net = nngp.Architecture(int(depth), "relu", *rng.uniform([0.5, 0.0], 3.0))
+        solver = nngp.CG(tolerance=1e-2, preconditioner="nystrom", rank=2)
+        noise = float(10 ** rng.uniform(-3, 0))
+        rough = nngp.condition(net, X, rng.normal(size=n), noise_var=noise, solver=solver)
+        K, k = nngp.kernel(net, X) + noise * np.eye(n), nngp.kernel(net, test, X)
+        exact = nngp.kernel(net, test) - k @ np.linalg.solve(K, k.T)
+        joint = rough.covariance(test)
+        close(np.diag(joint), rough.variance(test), 1e-12)
+        assert np.linalg.eigvalsh(joint - exact).min() > -1e-13 * K[0, 0]
+
+
 @pytest.fixture
 def count():
     """Iterations for jittered digits at noise 1e-10, rank 300."""

@@ -8,9 +8,10 @@ import pytest
 
 import nngp
 from nngp._machine import available_memory
+from nngp.linsolve import CpuEngine
 
 
-def solved(n):
+def solved(n, engine="cpu"):
     """Condition on n points of a smooth function and look at the residual and the predictions."""
     free = available_memory()
     if free is not None and free < 5.5 * n * n:
@@ -19,7 +20,7 @@ def solved(n):
     X = nngp.normalize(rng.standard_normal((n, 8)))
     target = np.sin(X @ rng.standard_normal(8))
     net = nngp.Architecture(2, "relu", 1.6, 0.1)
-    posterior = nngp.condition(net, X, target, noise_var=1e-4, engine="cpu", progress=False)
+    posterior = nngp.condition(net, X, target, noise_var=1e-4, engine=engine, progress=False)
     assert posterior.report.residual < 1e-9
     assert posterior.report.factor_bytes < 0.53 * 8 * n * n
     fitted = posterior.mean(X[:100])
@@ -27,14 +28,16 @@ def solved(n):
     assert posterior.variance(X[:100]).max() < 1e-3
 
 
-@pytest.mark.slow
-def test_sixteen_thousand_points():
-    solved(16_000)
+def test_three_thousand_points(monkeypatch):
+    """As many tiles as 18,000 points have at the usual size."""
+    engine = CpuEngine()
+    monkeypatch.setattr(engine, "tile_size", lambda n: 128)
+    solved(3000, engine)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [20_000, 30_000])
-def test_more_points(n):
+@pytest.mark.deep
+@pytest.mark.parametrize("n", [16_000, 20_000, 30_000])
+def test_many_points(n):
     solved(n)
 
 

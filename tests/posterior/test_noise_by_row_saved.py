@@ -27,14 +27,18 @@ WAYS = {
 
 def written(path, posterior, *, factor=True):
     header = {"posterior": header_of(posterior, factor=factor)}
-    write_model(path, header, arrays_of(posterior, factor=factor))
+    write_model(path, header, arrays_of(posterior, factor=factor), check=restored)
+
+
+def restored(file, engine="cpu"):
+    posterior = restore(file.header.fields("posterior"), file.read, engine=engine)
+    file.check_complete()
+    return posterior
 
 
 def read(path, engine="cpu"):
     with open_model(path) as file:
-        posterior = restore(file.header.fields("posterior"), file.read, engine=engine)
-        file.check_complete()
-    return posterior
+        return restored(file, engine)
 
 
 def made(way):

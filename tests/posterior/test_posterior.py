@@ -1,5 +1,7 @@
 """Inference against eq. 8 and 9 written in plain NumPy, and against doing it the long way."""
 
+import tracemalloc
+
 import numpy as np
 import plain_posterior as oracle
 import pytest
@@ -61,6 +63,7 @@ def central(function, at, step):
     return (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * step)
 
 
+@pytest.mark.deep_on_jax(data="unequal norms")
 @pytest.mark.slow_on_jax
 def test_gradient_against_differences(data, engine):
     X, _ = data
@@ -73,6 +76,7 @@ def test_gradient_against_differences(data, engine):
     assert gradient == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.deep_on_jax(data="equal norms")
 @pytest.mark.slow_on_jax
 def test_gradient_by_layer_against_differences(data, engine):
     X, _ = data
@@ -146,7 +150,7 @@ def test_parallel_inputs_are_not_duplicates(engine):
     targets = np.arange(7.0)[:, None]
     test = np.array([[0.25], [2.0], [-1.5]])
     net = nngp.Architecture(2, "relu", 1.6, 0.5)
-    posterior = nngp.condition(net, x, targets, noise_var=NOISE, engine=engine)
+    posterior = nngp.condition(net, x[:, None], targets, noise_var=NOISE, engine=engine)
     mean, covariance, evidence = oracle.posterior(x[:, None], targets, test, 2, 1.6, 0.5, NOISE)
     close(posterior.mean(test), mean, 1e-7)  # arccos in the oracle costs digits at c = 1
     close(posterior.covariance(test), covariance, 1e-7)
@@ -180,7 +184,7 @@ def test_numeric_activation_and_unequal_norms_on_any_engine(engine):
     close(equal.mean(others), cross @ np.linalg.solve(K + NOISE * np.eye(n), Y[:n]))
 
 
-@pytest.mark.slow_on_jax(data="unequal norms")
+@pytest.mark.deep_on_jax(data="unequal norms")
 def test_leave_one_out_by_leaving_out(data, engine):
     X, _ = data
     posterior = nngp.condition(NET, X, Y, noise_var=NOISE, engine=engine)
@@ -193,6 +197,8 @@ def test_leave_one_out_by_leaving_out(data, engine):
         assert noisy.variance[i] == pytest.approx(covariance[0, 0] + NOISE, rel=1e-9)
 
 
+@pytest.mark.deep_on_jax(data="equal norms")
+@pytest.mark.deep_on_jax(steps=(20,))
 @pytest.mark.slow_on_jax
 @pytest.mark.parametrize("steps", [(20,), (13, 1, 6)])
 def test_update_equals_a_fresh_fit(data, engine, steps):
@@ -260,7 +266,7 @@ def test_a_failed_update_changes_nothing():
     assert np.array_equal(posterior.mean(UNEQUAL[N:]), before)
 
 
-@pytest.mark.slow_on_jax(data="unequal norms")
+@pytest.mark.deep_on_jax(data="unequal norms")
 def test_interpolation_without_noise(data, engine):
     X, _ = data
     posterior = nngp.condition(NET, X, Y, noise_var=0.0, engine=engine)
@@ -297,11 +303,11 @@ def test_prior_draws_have_the_kernel_as_covariance():
 def test_draws_where_the_data_leave_no_doubt(name):
     """Rounding of the covariance is relative to the prior variance, of which nothing is left."""
     x = np.linspace(-1, 1, 60)
-    posterior = nngp.condition(nngp.Architecture(2, name, 2.0, 0.1), x, np.sin(3 * x))
+    posterior = nngp.condition(nngp.Architecture(2, name, 2.0, 0.1), x[:, None], np.sin(3 * x))
     between = np.linspace(-1, 1, 100)
-    draws = posterior.sample(between, 3, seed=0)
+    draws = posterior.sample(between[:, None], 3, seed=0)
     assert np.abs(draws - np.sin(3 * between)).max() < 0.01
-    assert posterior.sample(between, 0).shape == (0, 100)
+    assert posterior.sample(between[:, None], 0).shape == (0, 100)
 
 
 def test_draws_at_coincident_points_coincide():
@@ -364,3 +370,20 @@ def test_any_shape_and_degenerate_input(n, m, d, outputs, depth, activation, kin
     assert np.isfinite(left.mean).all()
     assert (left.variance >= 0).all()
     assert posterior.noise_var >= noise
+
+
+def test_tables_of_an_activation_without_closed_form_are_in_the_forecast():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(600, 5)), rng.normal(size=600)
+    net = nngp.Architecture(1, "tanh", 1.5, 0.1)
+    nngp.condition(net, X[:9], Y[:9], noise_var=1e-2, engine="cpu")  # what is made once
+    tracemalloc.start()
+    posterior = nngp.condition(net, X, Y, noise_var=1e-2, engine="cpu")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    tables = posterior.report.forecast_bytes - nngp.forecast(600, 5, engine="cpu").bytes
+    assert 0.5 * peak < tables < 2 * peak
+    with pytest.raises(MemoryError):
+        nngp.condition(net, X, Y, solver="cholesky", memory=peak, engine="cpu")
+    assert nngp.forecast(600, 5, network=net).seconds is None
+    assert "no forecast" in str(nngp.forecast(600, 5, network=net))

@@ -9,7 +9,6 @@ from scipy.stats import multivariate_normal
 
 import nngp
 from nngp import images
-from nngp._machine import _blas, blas_threads
 from nngp.errors import NotPositiveDefiniteError
 from nngp.predictors.maps.family import MapFamily
 from nngp.predictors.selection import SearchSettings, averages, choice_seconds
@@ -95,18 +94,6 @@ def test_points_of_the_noise_where_kernels_cost_more():
     seconds = [noise_seconds(wide, families, n, 8) for n in (2000, 40_000)]
     assert seconds[0] == pytest.approx(90, rel=0.2)  # the kernel of 1,279 points
     assert seconds[1] > 50 * seconds[0]
-
-
-def test_threads_of_blas_are_limited_for_a_while():
-    def now():
-        return {one["num_threads"] for one in _blas().select(user_api="blas").info()}
-
-    before = now()
-    with blas_threads(0):
-        assert now() == {1}
-    with blas_threads(1000):
-        assert now() == before
-    assert now() == before
 
 
 @pytest.mark.parametrize("values", [9, 10])

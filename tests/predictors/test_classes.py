@@ -7,6 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 import nngp
+from nngp.predictors import dirichlet, one_hot_link
 from nngp.predictors.dirichlet import DirichletProcess, DirichletSetting, Labels
 from nngp.predictors.expected_softmax import expected_softmax
 from nngp.predictors.one_hot_link import LinkSearch, OneHotLink
@@ -52,6 +53,30 @@ def test_the_largest_of_unequal_gaussians():
     np.testing.assert_allclose(coarse, table, atol=1e-3)
     equal = largest_probability(mean, np.ones((4, 5)))
     np.testing.assert_allclose(equal, largest_probability(mean, np.ones(4)), atol=1e-13)
+
+
+def test_work_of_searches_with_many_classes(monkeypatch):
+    """Rows times classes bound the rows that judge a setting, and whether variances differ."""
+    X, y = blobs()
+    order = np.random.default_rng(0).permutation(len(y))
+    kernels = [(np.arange(len(y)), nngp.kernel(NET, X[order]))]
+    labels, sizes = Labels(y[order], np.ones(len(y)), 3), []
+    monkeypatch.setattr(dirichlet, "JUDGED", 100)
+    monkeypatch.setattr(
+        dirichlet, "expected_softmax", lambda m, v: sizes.append(m.size) or expected_softmax(m, v)
+    )
+    dirichlet.find_setting(kernels, labels)
+    assert set(sizes) == {99}
+    monkeypatch.setattr(one_hot_link, "UNEQUAL", 269)
+    monkeypatch.setattr(
+        one_hot_link,
+        "largest_probability",
+        lambda m, v, step: sizes.append(v.ndim) or largest_probability(m, v, step),
+    )
+    mean = np.eye(3)[labels.index] + np.random.default_rng(1).normal(size=(90, 3))
+    search = LinkSearch(mean, np.ones(90), labels.index, labels.weights)
+    assert search.best(labels.frequencies).exponent == 0
+    assert set(sizes) == {99, 1}
 
 
 def softmax_mean(mean, variance):

@@ -10,7 +10,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
+from sklearn.utils.estimator_checks import (
+    check_estimator,
+    check_sample_weight_equivalence_on_dense_data,
+    estimator_checks_generator,
+)
 
 import nngp
 
@@ -56,7 +60,7 @@ def test_check_estimator(model):
     check_all(model(budget=4, effort="fast"))
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @cautions
 def test_check_estimator_with_everything_at_its_default(model):
     check_all(model())
@@ -165,3 +169,23 @@ def test_the_same_twice(model):
     np.testing.assert_array_equal(first.predict(X), second.predict(X))
     other = model(budget=40, selection_size=30, random_state=1).fit(X, y)
     assert other.architecture_ != first.architecture_
+
+
+@cautions
+@pytest.mark.parametrize("kind", [nngp.NNGPRegressor, nngp.NNGPClassifier])
+@pytest.mark.parametrize(
+    "parameters", [{"effort": "fast"}, {"effort": "thorough"}, {"networks": 3}], ids=str
+)
+def test_weights_are_copies_however_much_is_searched(kind, parameters):
+    """In any order of the rows: the check of scikit-learn at 1e-7, then to rounding."""
+    check_sample_weight_equivalence_on_dense_data(kind.__name__, kind(**parameters))
+    if "networks" in parameters or kind is nngp.NNGPClassifier:
+        return  # their shares come from rows left out, whose rounding depends on the order
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.normal(size=(15, 3)), rng.integers(0, 3, 15), rng.integers(0, 4, 15)
+    order = rng.permutation(15)
+    model = kind(**parameters).fit(X.repeat(weights, axis=0), y.repeat(weights))
+    other = kind(**parameters).fit(X[order], y[order], sample_weight=weights[order])
+    method = "predict_proba" if kind is nngp.NNGPClassifier else "predict"
+    both = [getattr(one, method)(X) for one in (model, other)]
+    np.testing.assert_allclose(*both, rtol=1e-10, atol=1e-12)

@@ -91,9 +91,7 @@ MODELS = {
     "mixture": lambda: nngp.NNGPRegressor(networks=3, target_transform="log", **FAST).fit(
         SKEWED, np.exp(Y)
     ),
-    "classes": lambda: nngp.NNGPClassifier(networks=3, class_weight="balanced", **FAST).fit(
-        X, LABELS
-    ),
+    "classes": lambda: nngp.NNGPClassifier(networks=3, class_weight="balanced").fit(X, LABELS),
     "noise": lambda: nngp.NNGPRegressor(noise="heteroscedastic", effort="fast", budget=10).fit(
         X, UNEVEN, sample_weight=WEIGHTS, noise_var=0.01 * WEIGHTS
     ),
@@ -484,7 +482,7 @@ def test_any_value_in_the_header(saved):
         assert saved.judge(changed, finite) in FINE, (place, value)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore::nngp.ColumnWarning")  # as above
 def test_every_value_in_the_header(saved):
     """Of several networks, or with a long table, 300 values at random."""
@@ -500,12 +498,12 @@ def test_every_value_in_the_header(saved):
 
 @pytest.mark.parametrize(
     "values",
-    [(np.nan, 1e160, 0.0), pytest.param((np.inf, 1e308, -1e308), marks=pytest.mark.slow)],
+    [(np.nan, 1e160, 0.0), pytest.param((np.inf, 1e308, -1e308), marks=pytest.mark.deep)],
 )
 def test_any_value_in_an_array(saved, values):
     """Right checksums, wrong values: an error with a sentence, or finite predictions."""
     for name, content in members_of(saved.whole).items():
-        second = name.startswith("1/") and 0.0 in values  # read as the first is; in the slow run
+        second = name.startswith("1/") and 0.0 in values  # read as the first is; in the deep run
         if not name.endswith(".npy") or name == "classes.npy" or second:
             continue
         array = saved.array(name[:-4])
@@ -597,13 +595,13 @@ def test_no_more_is_allocated_than_the_file_holds(regressor):
 
 
 def test_bits_of_the_headers(regressor):
-    """A sample; the slow run flips every one."""
+    """A sample; the deep run flips every one."""
     for bits in bits_of_structure(regressor.whole).values():
         for bit in RNG.choice(bits, min(len(bits), 150), replace=False):
             assert regressor.judge(flip(regressor.whole, int(bit))) in FINE
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_every_bit_of_the_headers(regressor, capsys):
     counts = {}
     for kind, bits in bits_of_structure(regressor.whole).items():
@@ -645,7 +643,7 @@ def test_random_mutations(tmp_path):
     assert most < SLACK
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_five_thousand_random_mutations(tmp_path, capsys):
     saved = large_model(tmp_path / "model.nngp", 1500)
     counts, most = mutations(saved, 5000, 1)

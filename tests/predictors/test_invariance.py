@@ -239,6 +239,7 @@ def test_more_rows_can_be_added():
     np.testing.assert_allclose(model.posterior_.mean(new), whole.mean(new), rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::nngp.errors.NeverPredictedWarning")  # a small budget
 @pytest.mark.parametrize("invariance", ["auto", [images.flips(), images.shifts(1)]])
 def test_the_same_after_loading(tmp_path, invariance):
     X = scenes(90)
@@ -415,7 +416,9 @@ def training_images(name, folder, n):
     ("name", "file", "shape", "flipped"),
     [
         ("mnist", "mnist.npz", (28, 28), False),
-        ("cifar10", "cifar10/test_batch.npz", (32, 32, 3), True),
+        pytest.param(
+            *("cifar10", "cifar10/test_batch.npz", (32, 32, 3), True), marks=pytest.mark.deep
+        ),
     ],
 )
 def test_real_images(data_folder, monkeypatch, name, file, shape, flipped):

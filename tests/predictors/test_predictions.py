@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 from sklearn.datasets import load_diabetes, load_digits
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import WhiteKernel
@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 
 import nngp
 from nngp.plots.uncertainty import calibrations
+from nngp.predictors import probability
 from nngp.predictors.probability import largest_probability
 
 
@@ -98,6 +99,30 @@ def test_the_probability_of_being_largest(classes):
     draws = mean[1] + rng.normal(size=(100_000, classes))
     share = np.bincount(draws.argmax(axis=1), minlength=classes) / 100_000
     np.testing.assert_allclose(table[1], share, atol=0.01)
+
+
+@pytest.mark.parametrize("classes", [65, 300])
+def test_the_probability_of_being_largest_of_many(classes, monkeypatch):
+    """Against the sums themselves, with far fewer evaluations than classes times nodes."""
+    rng = np.random.default_rng(classes)
+    mean, variance = rng.normal(size=(200, classes)), 10.0 ** rng.uniform(-3, 3, size=200)
+    mean[0], variance[1] = 0.0, 0.0
+    evaluations = []
+    monkeypatch.setattr(
+        probability, "log_ndtr", lambda x: evaluations.append(x.size) or special.log_ndtr(x)
+    )
+    for step in (0.125, 0.25):
+        table = largest_probability(mean, variance, step)
+        nodes = np.arange(-9.5, 9.5 + step / 2, step)
+        for row, m, v in zip(table[2:42], mean[2:], variance[2:], strict=False):
+            gap = nodes[:, None] - (m - m.max()) / np.sqrt(v)
+            log_cdf = special.log_ndtr(gap)
+            log_density = log_cdf.sum(axis=1, keepdims=True) - log_cdf - gap**2 / 2
+            sums = np.exp(log_density).sum(axis=0)
+            np.testing.assert_allclose(row, sums / sums.sum(), rtol=1e-8, atol=2e-15)
+    np.testing.assert_allclose(table[0], 1 / classes, rtol=1e-13)
+    np.testing.assert_allclose(table[1], np.arange(classes) == mean[1].argmax(), atol=1e-30)
+    assert sum(evaluations) < mean.size * 20  # 230 by the sums
 
 
 def test_probabilities_at_extreme_means_and_variances():

@@ -3,9 +3,11 @@ noticed."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -259,3 +261,83 @@ def test_models_that_cannot_be_saved(tmp_path):
     leaky = nngp.NNGPRegressor(selection=None, activation=nngp.leaky_relu(1 / 3)).fit(X, X[:, 0])
     leaky.save(tmp_path / "leaky.nngp")
     np.testing.assert_array_equal(nngp.load(tmp_path / "leaky.nngp").predict(X), leaky.predict(X))
+
+
+WRONG_NOTES = [[1], {"a": float("nan")}, {"a": {1, 2}}, {"a": np.float32(1)}, 3]
+
+
+@pytest.mark.parametrize("notes", WRONG_NOTES, ids=str)
+def test_notes_that_cannot_be_saved_leave_the_old_file(tmp_path, notes):
+    model, _ = fitted(selection=None)
+    model.save(tmp_path / "m.nngp")
+    before = (tmp_path / "m.nngp").read_bytes()
+    with pytest.raises(TypeError, match="notes must be a dict of values that JSON can hold"):
+        model.save(tmp_path / "m.nngp", notes=notes)
+    assert (tmp_path / "m.nngp").read_bytes() == before
+    assert os.listdir(tmp_path) == ["m.nngp"]
+
+
+def test_a_file_that_could_not_be_loaded_replaces_no_other(tmp_path):
+    model, _ = fitted(selection=None)
+    model.save(tmp_path / "m.nngp")
+    before = (tmp_path / "m.nngp").read_bytes()
+    vars(model.networks_[0].targets)["noise_floor"] = -1.0
+    with pytest.raises(ValueError, match=r"m\.nngp was not written: it could not be loaded"):
+        model.save(tmp_path / "m.nngp")
+    assert (tmp_path / "m.nngp").read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", [nngp.NNGPRegressor, nngp.NNGPClassifier])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"noise_var": np.float32(0.1)},
+        {"noise_var": np.int64(1)},
+        {"noise_var": Fraction(1, 10)},
+        {"depth": np.float64("inf")},
+        {"depth": np.int8(2), "weight_var": np.array([1, 2, 1.5], dtype=np.float32)},
+        {"bias_var": np.float16(0.5), "selection_size": np.int64(20), "budget": np.int32(5)},
+        {"solver": nngp.CG(tolerance=np.float32(1e-6), max_iterations=np.int64(100))},
+        {"relevance": np.array([1, 2, 0], dtype=np.float32), "random_state": np.int64(3)},
+        {"network": nngp.Chain(nngp.Dense(np.float32(1)), nngp.Act("relu"), nngp.Dense(1))},
+    ],
+    ids=str,
+)
+def test_numbers_of_every_type_can_be_saved(tmp_path, kind, parameters):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    y = X[:, 0] if kind is nngp.NNGPRegressor else X[:, 0] > 0
+    model = kind(**{"selection": None, **parameters}).fit(X, y)
+    model.save(tmp_path / "m.nngp")
+    assert np.array_equal(nngp.load(tmp_path / "m.nngp").predict(X), model.predict(X))
+
+
+def test_a_link_stays_one(tmp_path):
+    model, X = fitted(selection=None)
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "link.nngp").symlink_to("inside/m.nngp")  # where there is nothing yet
+    for _ in range(2):
+        model.save(tmp_path / "link.nngp")
+        assert (tmp_path / "link.nngp").is_symlink()
+        assert os.listdir(tmp_path / "inside") == ["m.nngp"]
+    assert np.array_equal(nngp.load(tmp_path / "inside/m.nngp").predict(X), model.predict(X))
+
+
+def test_names_of_files_that_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model, _ = fitted(selection=None)
+    os.mkfifo("pipe")
+    for name, sentence in {
+        "": "the name of the file is empty; give a file name",
+        ".": ". is a folder; give a file name",
+        "pipe": "pipe is no plain file; give a file name",
+        "no/m.nngp": "the folder no does not exist; create it first",
+        "pipe/m.nngp": "the folder pipe does not exist; create it first",
+        "x" * 256: "cannot be written (File name too long); use another name or folder",
+        "a\0b": "cannot be written (embedded null byte); use another name or folder",
+    }.items():
+        with pytest.raises(OSError, match=re.escape(sentence)) as caught:
+            model.save(name)
+        assert "Errno" not in str(caught.value)
+    assert os.listdir() == ["pipe"]
+    model.save("x" * 255)  # as long as a name may be
+    assert sorted(map(len, os.listdir())) == [4, 255]

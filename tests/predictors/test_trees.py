@@ -75,7 +75,7 @@ def test_any_units_give_the_same_verdict():
 
 
 @pytest.mark.parametrize(
-    ("rows", "inputs", "scale"), [(49, 3, 1), (1001, 3, 1), (60, 201, 1), (60, 3, 0)]
+    ("rows", "inputs", "scale"), [(49, 3, 1), (4001, 3, 1), (60, 201, 1), (60, 3, 0)]
 )
 def test_nothing_to_compare(rows, inputs, scale):
     X = RNG.normal(size=(rows, inputs))
@@ -105,3 +105,15 @@ def test_weights_of_classes_are_not_compared():
     labels = (np.quantile(Y, 0.9) < Y).astype(int)
     assert nngp.NNGPClassifier(budget=2).fit(X, labels).trees_ is not None
     assert nngp.NNGPClassifier(budget=2, class_weight="balanced").fit(X, labels).trees_ is None
+
+
+@pytest.mark.filterwarnings("ignore::nngp.TreesWarning")
+@pytest.mark.parametrize(("rows", "networks"), [(1100, 1), (120, 3)])
+def test_trees_are_compared_with_the_model_that_the_user_gets(rows, networks):
+    """All its rows and networks, with their weights, as `left_out` has them."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(rows, 3))
+    y = np.exp(np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.normal(size=rows))
+    model = nngp.NNGPRegressor(networks=networks, budget=6, selection_size=100).fit(X, y)
+    error = np.sqrt(np.mean((model.left_out().mean()[:, 0] - y) ** 2))
+    assert (model.trees_.rows, model.trees_.network) == (rows, pytest.approx(error, rel=1e-9))

@@ -100,10 +100,10 @@ def test_a_signal_without_a_finite_limit_is_reported(name, weight_var, fate):
 
 
 def test_parallel_inputs_are_reported():
-    for X in (np.ones((4, 2)), [1.0, 2.0, 3.0]):
+    for X in (np.ones((4, 2)), [[1.0], [2.0], [3.0]]):
         found = regimes.diagnose(nngp.Architecture(3), X)
         assert "the data, not the depth" in found.recommendation
-    assert regimes.diagnose(nngp.Architecture(3), [1.0, -2.0, 3.0]).spread > 0.1
+    assert regimes.diagnose(nngp.Architecture(3), [[1.0], [-2.0], [3.0]]).spread > 0.1
 
 
 @pytest.mark.parametrize("depth", [3, math.inf])

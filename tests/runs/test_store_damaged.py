@@ -58,7 +58,7 @@ def test_any_damage_is_one_clear_error_or_none(tmp_path):
     assert refused > DAMAGES // 4
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_many_damaged_stores(tmp_path, monkeypatch):
     monkeypatch.setitem(globals(), "DAMAGES", 2000)
     test_any_damage_is_one_clear_error_or_none(tmp_path)

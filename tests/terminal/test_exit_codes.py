@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
@@ -306,3 +307,33 @@ def test_words_of_the_command():
         "set weight_var and bias_var": "set --weight-var and --bias-var",
     }.items():
         assert in_command_words(python) == ours
+
+
+@pytest.mark.parametrize("package", ["scipy", "typer", "polars"])
+def test_an_interruption_of_any_import_is_one_sentence(tmp_path, package):
+    """Also where an import turns it into another error: a package that interrupts its process."""
+    stand_in = "import os, signal\ntry:\n    {}\nexcept BaseException:\n    raise ImportError"
+    kill = "os.kill(os.getpid(), signal.SIGINT)"
+    (tmp_path / f"{package}.py").write_text(stand_in.format(kill))
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n2,3\n")
+    paths = os.pathsep.join([str(tmp_path), str(Path(nngp.__file__).parents[1])])
+    command = [sys.executable, "-m", "nngp", "fit", "t.csv", "-t", "y"]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": paths}, cwd=tmp_path, capture_output=True
+    )
+    sentence = b"error: interrupted; nothing was written\n"
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, b"", sentence)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_a_seed_that_is_none_is_wrong_usage(run, seed):
+    Path("t.csv").write_text("x,y\n1,2\n2,3\n3,5\n")
+    code, _, said = run(f"fit t.csv -t y --seed {seed}")
+    assert (code, f"--seed must be from 0 to 2**32 - 1, got {seed}" in said) == (USAGE, True)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "cp500"])
+def test_a_wrong_encoding_is_said_to_be_wrong(run, encoding):
+    Path("t.csv").write_text("x,y\n1,2\n2,3\n3,5\n")
+    code, _, said = run(f"fit t.csv -t y --encoding {encoding}")
+    assert (code, f"t.csv is not text in {encoding.upper()}" in said) == (DATA, True)

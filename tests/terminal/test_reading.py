@@ -223,12 +223,61 @@ def test_columns_in_one_format_have_one_remark(run):
     assert f"columns {shown} hold amounts like '1,5', read as numbers (1.5)" in said
 
 
-def test_the_target_is_read_as_it_was_in_training(run):
-    """1,234 is a thousand in a table of thousands, and about one in a table with decimal commas."""
+MARKS = {"point": ("x,y\n", ",", "."), "comma": ("x;y\n", ";", ",")}
+
+
+@pytest.fixture
+def of_each_mark(run):
+    """Models of one table, written with decimal points and with decimal commas."""
+    for name, (header, sep, mark) in MARKS.items():
+        rows = [f"{i + 0.25}{sep}{2 * i + 0.5}".replace(".", mark) for i in range(12)]
+        Path(f"{name}.csv").write_text(header + "\n".join(rows))
+        assert run(f"fit {name}.csv -t y --selection none -o {name}.nngp")[0] == 0
+    return run
+
+
+@pytest.mark.parametrize(
+    ("trained", "text", "read"),
+    [("comma", "x\n1.234\n", ("1234", "1.234")), ("point", "x;z\n1,234;1\n", ("1234", "1.234"))],
+)
+def test_a_decimal_mark_that_is_open_is_asked_for(of_each_mark, trained, text, read):
+    run = of_each_mark
+    Path("new.csv").write_text(text)
+    code, out, said = run(f"predict {trained}.nngp new.csv")
+    assert (code, out) == (3, "")
+    assert f"which is {read[0]} with the decimal mark of training" in said
+    assert f"and {read[1]} with" in said
+    assert said.strip().endswith("name it by --decimal . or --decimal ,")
+    mark = text.split("1")[1][0]
+    outs = [run(f"predict {name}.nngp new.csv --decimal {mark}")[1] for name in MARKS]
+    Path("plain.csv").write_text("x,z\n1.234,0.5\n")
+    assert outs == [run("predict point.nngp plain.csv")[1]] * 2
+    assert run(f"predict {trained}.nngp new.csv --decimal ;")[0] == 2
+
+
+def test_a_table_is_read_with_the_decimal_mark_that_it_has(of_each_mark):
+    """Each model on both tables, inputs and answers, and on columns that others decide about."""
+    run = of_each_mark
+    scores = [run(f"evaluate {m}.nngp {t}.csv --json")[:2] for m in MARKS for t in MARKS]
+    assert scores == scores[:1] * 4
+    assert scores[0][0] == 0
+    Path("a.csv").write_text("x;z\n1,234;0,5\n")
+    Path("b.csv").write_text("x;z\n1.234;0.5\n")
+    outs = {run(f"predict {m}.nngp {t}.csv")[1] for m in MARKS for t in "ab"}
+    assert len(outs) == 1
+    said = run("predict point.nngp a.csv")[2]
+    assert "column 'x' holds amounts like '1,234', read as numbers (1.234)" in said
+
+
+def test_a_target_whose_decimal_mark_is_open_is_asked_for(run):
+    """1,500 is a thousand in a table of thousands, and about one in a table with decimal commas."""
     Path("t.csv").write_text('x,y\n1,"1,5"\n2,"2,5"\n3,"3,75"\n')
     run("fit t.csv -t y --selection none")
     Path("new.csv").write_text('x,y\n1,"1,500"\n2,"2,500"\n3,"3,750"\n')
-    codes = [run(f"evaluate model.nngp {name} --json")[:2] for name in ("t.csv", "new.csv")]
+    code, _, said = run("evaluate model.nngp new.csv")
+    assert (code, "'1,500', which is 1.5 with the decimal mark of training" in said) == (3, True)
+    files = ("t.csv", "new.csv --decimal ,")
+    codes = [run(f"evaluate model.nngp {name} --json")[:2] for name in files]
     assert codes[0] == codes[1]
     assert codes[0][0] == 0
 
@@ -258,7 +307,7 @@ def test_a_class_that_is_called_none(run):
     rows = "".join(f"{i},{('None', 'mild', 'severe')[i % 3]}\n" for i in range(30))
     Path("t.csv").write_text("x,y\n" + rows)
     code, _, said = run("fit t.csv -t y --selection none")
-    assert (code, "left out" in said) == (0, False)
+    assert (code, "are left out" in said) == (0, False)
     assert nngp.load("model.nngp").classes_.tolist() == ["None", "mild", "severe"]
 
 

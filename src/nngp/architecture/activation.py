@@ -8,7 +8,7 @@ called "relu" is never taken for the built-in one.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy import special
 from nngp._arrays import Array, Floats, Namespace
 from nngp.errors import ActivationError
 
+LEAST_PADDED = 1024  # fewer numbers take no less time
 Function = Callable[[Floats], Floats]
 ClosedFormKey = tuple[str, float]  # name of a closed form, and its parameter
 Origin = tuple[Callable[..., "Activation"], tuple[Any, ...]]  # a constructor and its arguments
@@ -97,9 +98,7 @@ class Activation:
 
     def _apply(self, x: Array) -> Array:
         try:
-            out = self.fn(x)
-            if type(out).__module__.split(".")[0] in ("jax", "jaxlib"):
-                out = _in_double_precision(self.fn, x)
+            out = _in_double_precision(self.fn, x) if _returns_jax(self.fn) else self.fn(x)
             if np.iscomplexobj(out):
                 raise TypeError("it returned complex numbers")
             return np.asarray(out, dtype=np.float64)
@@ -117,12 +116,25 @@ def _as_points(kind: str, points: Iterable[float] | float) -> tuple[float, ...]:
     return values
 
 
+@lru_cache(maxsize=256)
+def _returns_jax(fn: Function) -> bool:
+    """Whether a function returns JAX arrays for NumPy arrays."""
+    return type(fn(np.zeros(1))).__module__.split(".")[0] in ("jax", "jaxlib")
+
+
 def _in_double_precision(fn: Function, x: Array) -> Array:
-    # A JAX function rounds float64 to float32 unless 64-bit mode is on: on for this call only.
+    """Evaluate a JAX function in 64-bit mode, without which it would round to float32.
+
+    JAX compiles every operation again for each new shape (tens of milliseconds each), so x is
+    padded with zeros to a power of two: few shapes serve all calls.
+    """
     import jax
 
+    flat = np.ravel(x)
+    size = max(LEAST_PADDED, 1 << max(flat.size - 1, 0).bit_length())
     with jax.enable_x64(True):
-        return np.asarray(fn(jax.numpy.asarray(x)))
+        out = np.asarray(fn(jax.numpy.asarray(np.pad(flat, (0, size - flat.size)))))
+    return out[: flat.size].reshape(np.shape(x)) if out.shape == (size,) else out
 
 
 def _namespace(x: Floats) -> Namespace:

@@ -19,7 +19,7 @@ from nngp.architecture.activation import (
     from_spec,
     spec_of,
 )
-from nngp.architecture.graph import INPUT, Affine, Node, Nonlinearity
+from nngp.architecture.graph import INPUT, Affine, Node, Nonlinearity, check_size
 from nngp.architecture.network import Network, activation_identity
 from nngp.architecture.outline import Outline, repeated
 from nngp.architecture.parts import Act, Chain, Dense
@@ -193,6 +193,7 @@ def _as_depth(depth: object) -> int | float:
         raise ValueError(
             f"depth must be a whole number of hidden layers >= 0, or math.inf, got {depth!r}"
         )
+    check_size(2 * int(depth) + 1)
     return int(depth)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from nngp.architecture.activation import Activation
 
 INPUT = 0  # index of the input
-MOST = 250_000  # nodes of a network made of parts: more take minutes to compute
+MOST = 250_000  # nodes of a network: more take minutes to compute
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,14 @@ Node = Affine | Nonlinearity | Normalised | Masked | Added | Multiplied | Joined
 Graph = tuple[Node, ...]
 
 
+def check_size(operations: int) -> None:
+    """Raise ValueError beyond `MOST` operations."""
+    if operations > MOST:
+        raise ValueError(
+            f"a network has at most {MOST:,} operations; use fewer layers or repeat its parts less"
+        )
+
+
 class GraphBuilder:
     """Nodes as parts of a network append them."""
 
@@ -103,8 +111,7 @@ class GraphBuilder:
 
     def add(self, node: Node) -> int:
         """Append a node, and give its index; ValueError beyond `MOST`."""
-        if len(self.nodes) == MOST:
-            raise ValueError(f"a network has at most {MOST:,} operations; repeat its parts less")
+        check_size(len(self.nodes) + 1)
         self.nodes.append(node)
         return len(self.nodes)
 

@@ -24,7 +24,13 @@ from nngp.covariance.derivative import derivative_at_zero, derivative_layer, der
 from nngp.covariance.form import ClosedForm
 from nngp.covariance.layer import Layer, both_sides, layer_at
 from nngp.covariance.lookup import LookupTable, default_table
-from nngp.covariance.numeric import Expansions, beyond_series, derivatives, second_moment
+from nngp.covariance.numeric import (
+    Expansions,
+    beyond_series,
+    derivatives,
+    expansion_terms,
+    second_moment,
+)
 from nngp.covariance.select import CovarianceDerivatives, layer_covariance, layer_derivatives
 
 __all__ = [
@@ -41,6 +47,7 @@ __all__ = [
     "derivative_layer",
     "derivative_of",
     "derivatives",
+    "expansion_terms",
     "layer_at",
     "layer_covariance",
     "layer_derivatives",

@@ -183,7 +183,15 @@ def growth_of(activation: Activation, var: float) -> Growth | None:
     if split is None or (split.p[1] == 0 and split.p[3] == 0):
         return None
     mean, slope, half, fold = split.p
-    return Growth(activation, slope, fold, split.low, split.high, mean - half, mean + half)
+    return Growth(
+        resolve(activation, var).activation,
+        slope,
+        fold,
+        split.low,
+        split.high,
+        mean - half,
+        mean + half,
+    )
 
 
 def useful_terms(activation: Activation, var: float) -> int:
@@ -226,9 +234,9 @@ def _split(activation: Activation, var: float) -> _Split | None:
     edges = np.union1d(resolved.piecewise.edges, [low[2], high[2]])
     edges = edges[(edges >= low[2]) & (edges <= high[2])]
     x, weight = plain_gauss(edges)
-    phi, line = activation(x), p(x)
+    phi, line = resolved.activation(x), p(x)
     r = phi - line
-    short = np.abs(r) > STRAIGHT * np.maximum(np.abs(phi), np.abs(line))
+    short = np.abs(r) > max(STRAIGHT, 4 * resolved.error) * np.maximum(np.abs(phi), np.abs(line))
     x, r, weight = x[short], r[short], weight[short]
     size = weight * np.abs(r)
     length = float(np.sqrt(size @ x**2 / max(size.sum(), TINY)))
@@ -244,7 +252,7 @@ def _straight_end(resolved: Resolved, side: int) -> tuple[float, float, float] |
     starts = np.union1d(
         edges[(edges >= 0) & (edges < far)], far * 2.0 ** -np.arange(0.25, 60, 0.25)
     )
-    found = None
+    found, straight = None, max(STRAIGHT, 4 * resolved.error)
     for near in starts[::-1].tolist():
         # Just beside an edge, where phi may jump
         x = np.linspace(near * (1 + 4 * EPS) + TINY, far, 65)
@@ -254,7 +262,7 @@ def _straight_end(resolved: Resolved, side: int) -> tuple[float, float, float] |
         start = values[-1] - rise * far
         size = np.abs(phi(np.linspace(-near, near, 257))).max()
         size = np.maximum(np.maximum(np.abs(values), np.abs(phi(-side * x))), size)
-        if np.any(np.abs(start + rise * x - values) > STRAIGHT * size):
+        if np.any(np.abs(start + rise * x - values) > straight * size):
             break
         found = (float(side * rise), float(start), side * near)
     return found

@@ -19,8 +19,7 @@ from nngp.architecture import Activation, as_activation, spec_of
 from nngp.architecture.activation import SELU_ALPHA, SELU_SCALE, leaky_step
 from nngp.covariance.form import Parity
 from nngp.covariance.layer import ConstantLayer, Layer, layer_at
-from nngp.covariance.resolve import SlopeFunction, level_of, resolve
-from nngp.errors import ActivationError
+from nngp.covariance.resolve import SlopeFunction, infinite_slope, resolve
 
 
 @lru_cache(maxsize=512)
@@ -40,32 +39,28 @@ def derivative_at_zero(activation: Activation) -> float:
 
 def derivative_of(activation: Activation, var: float) -> tuple[float, Activation | None]:
     """A factor and an activation: phi'² is the factor times the square of the activation. The
-    activation is None where phi' is constant. A user's phi' holds up to the variance `var`."""
+    activation is None where phi' is constant. ActivationError if phi jumps up to `var`."""
     try:
         spec = spec_of(activation)
     except ValueError:
-        return 1.0, _numeric(activation, level_of(var))
+        return 1.0, _numeric(activation, var)
     if isinstance(spec, list):
         return 1.0, leaky_step(spec[1])
     if spec in ("sign", "step"):
-        raise _infinite(activation)
+        raise infinite_slope(activation)
     return _NAMED[spec]
 
 
-def _infinite(activation: Activation) -> ActivationError:
-    return ActivationError(
-        f"activation '{activation.name}' jumps, so its gradient and the tangent kernel are "
-        "infinite; take an activation without jumps, or the kernel of the network itself"
-    )
+def _numeric(activation: Activation, var: float) -> Activation:
+    """phi' of a user's function, if it has no jumps up to a variance.
 
-
-def _numeric(activation: Activation, level: float) -> Activation:
-    """phi' of a user's function, for variances of one level."""
-    resolved = resolve(activation, level)
-    if any(resolved.jumps):
-        raise _infinite(activation)
-    slope = SlopeFunction(activation, level)
-    return Activation(slope, f"{activation.name}'", resolved.kinks, activation.features)
+    By itself it is that of variances up to 1; `resolve` has the one for another variance. So it
+    never depends on the largest variance of a batch.
+    """
+    if any(resolve(activation, var).jumps):
+        raise infinite_slope(activation)
+    slope = SlopeFunction(activation, 1.0)
+    return Activation(slope, f"{activation.name}'", activation.kinks, activation.features)
 
 
 @dataclass(frozen=True)

@@ -32,14 +32,14 @@ class FittedLayer:
     """Layer of any activation at one variance, interpolated in sqrt(m) for either sign of c."""
 
     def __init__(self, activation: Activation, var: float) -> None:
-        self.activation, self.var = activation, var
         self.resolved = resolve(activation, var)
+        self.activation, self.var = activation, var
         self.series = asymptotic.expand(activation, var)
         self._phi = asymptotic.straighten(activation, np.array([var])).at(np.zeros(1, int))
         self._excess = asymptotic.excess_at_one(activation, var)
         z, w = hermite.nodes(self.resolved, var)
         u = np.sqrt(var) * z
-        phi, mirrored = activation(u), activation(-u)
+        phi, mirrored = self.resolved.activation(u), self.resolved.activation(-u)
         self.second_moment = float(w @ phi**2)
         self.parity: Parity = _parity(phi, mirrored)
         # Where phi jumps the deficit starts like sqrt(m), otherwise like m.
@@ -53,7 +53,7 @@ class FittedLayer:
     @property
     def is_constant(self) -> bool:
         """Whether phi varies by no more than rounding where the Gaussian density matters."""
-        return self._spread <= (4 * EPS) ** 2 * self.second_moment
+        return self._spread <= (4 * (EPS + self.resolved.error)) ** 2 * self.second_moment
 
     @property
     def surplus_error(self) -> float:
@@ -124,7 +124,9 @@ class FittedLayer:
             return lambda root: at(root) / root**power
 
         differentiated = expectation is not Pair.deficit
-        tol = max(DIFFERENTIATED if differentiated else TOLERANCE, 4 * self.resolved.error)
+        tol = DIFFERENTIATED if differentiated else TOLERANCE
+        if self.resolved.error > 0:  # deficits are no more exact than the spread of phi
+            tol = max(tol, 4 * float(self._noise))
         plus, error = _chebyshev.fit(sample(False, power), 0.0, 1.0, tol=tol)
         if self.parity != "none":  # F at -c follows from F at c
             return SignedFit(plus, plus, power, power, error)
@@ -139,7 +141,8 @@ class FittedLayer:
         out, near = np.empty_like(m), m <= TERMS_TIMES_M / self.series.coefs.shape[-1]
         out[~near] = self._by_truncated_series(expectation, negative, m[~near])
         value, error = self._asymptotic(expectation, negative, m[near])
-        left = ~(error <= SAMPLED * np.maximum(np.abs(value), self._size(expectation)))
+        tol = max(SAMPLED, float(self._noise)) if self.resolved.error > 0 else SAMPLED
+        left = ~(error <= tol * np.maximum(np.abs(value), self._size(expectation)))
         value[left] = self._from_pairs(expectation, negative, m[near][left])
         out[near] = value
         return out

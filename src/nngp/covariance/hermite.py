@@ -138,7 +138,7 @@ def second_moments(activation: Activation, var: Array) -> Array:
         bound = resolved.piecewise.edges[-1]
         regular = np.linspace(-bound, bound, 1 + int(np.ceil(2 * bound / least)))
         x, weight = plain_gauss(np.union1d(resolved.piecewise.edges, regular))
-        squares = weight * activation(x) ** 2
+        squares = weight * resolved.activation(x) ** 2
         density = np.exp(-0.5 * x**2 / var[here, None]) / np.sqrt(2 * np.pi * var[here, None])
         out[here] = density @ squares
     return out

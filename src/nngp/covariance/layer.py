@@ -134,13 +134,14 @@ class ClosedLayer:
         return by_sign(
             negative,
             m,
-            lambda m: self.form.deficit(self.var, m),
+            # A power of a Python float raises where that of a NumPy one is inf.
+            lambda m: self.form.deficit(np.float64(self.var), m),
             lambda m: self.second_moment - self.form.value(np, self.var, self.var, m - 1, m),
         )
 
     def surplus(self, m: Array) -> Array:
         if self.form.surplus is not None:
-            return self.form.surplus(self.var, m)
+            return self.form.surplus(np.float64(self.var), m)
         return self.second_moment + self.form.value(np, self.var, self.var, m - 1, m)
 
     def slope(self, negative: Mask, m: Array) -> Array:

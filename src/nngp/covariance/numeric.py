@@ -32,7 +32,7 @@ def covariance(
         scale = table.scale(i1, i2)
         poor = (var1 > 0) & (var2 > 0)  # at variance 0 the series is exact
         if method == "auto":
-            poor &= error > tol * scale
+            poor &= error > (tol + 4 * table.noise) * scale
         where = var1[poor], var2[poor], corr[poor]
         beyond = by_quadrature if method == "quadrature" else beyond_series
         value[poor], error[poor] = beyond(activation, *where, scale[poor], tol)
@@ -45,8 +45,10 @@ def beyond_series(
     """E[phi(u) phi(v)] for flat arrays without the series, to tol * scale, and its error."""
     first, second = asymptotic.straighten_pairs(activation, var1, var2)
     value, error = asymptotic.bilinear(first, second, corr, 1 - np.abs(corr))
-    error += 2 * noise_at(activation, np.union1d(var1, var2)) * scale
+    noise = noise_at(activation, np.union1d(var1, var2))
+    tol += noise  # quadrature cannot do better than phi itself
     poor = ~(error <= tol * scale)
+    error += 2 * noise * scale
     where = var1[poor], var2[poor], corr[poor]
     value[poor], error[poor] = by_quadrature(activation, *where, scale[poor], tol)
     return value, error
@@ -99,8 +101,9 @@ def derivatives(
     moment1, moment2 = (hermite.second_moments(activation, q) for q in (var1, var2))
     scale = np.sqrt(moment1) * np.sqrt(moment2)
     out = _derivatives_at_large_variances(activation, var1, var2, corr)
-    out[3] += (1e3 * EPS + 2 * noise_at(activation, np.union1d(var1, var2))) * scale
-    for i in np.flatnonzero(~(out[3] <= tol * scale)):
+    noise = noise_at(activation, np.union1d(var1, var2))
+    out[3] += (1e3 * EPS + 2 * noise) * scale
+    for i in np.flatnonzero(~(out[3] <= (tol + 4 * noise) * scale)):
         out[:, i] = _derivatives_of_pair(activation, var1[i], var2[i], corr[i], tol, scale[i])
     return out[0], out[1], out[2], out[3]
 
@@ -143,6 +146,11 @@ def second_moment(activation: Activation, var: Array) -> Array:
 def pair_at(activation: Activation, var1: float, var2: float, corr: float) -> Pair:
     """The pair of Gaussian variables with these variances and this correlation."""
     return Pair(activation, float(var1), float(var2), bool(corr < 0), float(1 - abs(corr)))
+
+
+def expansion_terms(activation: Activation, var: float) -> int:
+    """Terms of the series that `Expansions` has at a variance."""
+    return int(Expansions(activation, np.array([var])).coefs.shape[1])
 
 
 class Expansions:

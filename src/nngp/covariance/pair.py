@@ -36,9 +36,16 @@ class Pair:
         return resolve(self.activation, max(self.var1, self.var2))
 
     @cached_property
-    def derivative(self) -> Piecewise:
-        """phi' between the jumps."""
-        return self.resolved.piecewise.derivative()
+    def functions(self) -> tuple[Activation, Activation]:
+        """phi as it is computed at either variance."""
+        first, second = (resolve(self.activation, q) for q in (self.var1, self.var2))
+        return first.activation, second.activation
+
+    @cached_property
+    def derivatives(self) -> tuple[Piecewise, Piecewise]:
+        """phi' between the jumps, on the panels of either variance."""
+        first, second = (resolve(self.activation, q) for q in (self.var1, self.var2))
+        return first.piecewise.derivative(), second.piecewise.derivative()
 
     @property
     def corr(self) -> float:
@@ -57,8 +64,8 @@ class Pair:
 
     def product(self, tol: float) -> tuple[float, float]:
         """E[phi(u) phi(v)]."""
-        phi = self.activation
-        return self.expect(lambda u, v: phi(u) * phi(v), tol)
+        f, g = self.functions
+        return self.expect(lambda u, v: f(u) * g(v), tol)
 
     def deficit(self, tol: float) -> tuple[float, float]:
         """E[phi(u)²] - E[phi(u) phi(v)] at equal variances, as half a mean square.
@@ -67,7 +74,7 @@ class Pair:
         """
         grows = growth_of(self.activation, self.var1)
         if grows is None or self.negative:
-            phi = self.activation
+            phi = self.functions[0]
             return self.expect(lambda u, v: 0.5 * (phi(u) - phi(v)) ** 2, tol)
 
         def integrand(u: Array, v: Array) -> Array:
@@ -79,12 +86,12 @@ class Pair:
 
     def surplus(self, tol: float) -> tuple[float, float]:
         """E[phi(u)²] + E[phi(u) phi(v)] at equal variances, as half a mean square."""
-        phi = self.activation
+        phi = self.functions[0]
         return self.expect(lambda u, v: 0.5 * (phi(u) + phi(v)) ** 2, tol)
 
     def deficit_in_var(self, tol: float) -> tuple[float, float]:
         """Derivative of the deficit in the variance that u and v share."""
-        phi, dphi = self.activation, self.derivative
+        phi, dphi = self.functions[0], self.derivatives[0]
         grows = growth_of(self.activation, self.var1)
         if grows is None or self.negative:
 
@@ -109,17 +116,17 @@ class Pair:
 
     def slope(self, tol: float) -> tuple[float, float]:
         """E[phi'(u) phi'(v)]."""
-        dphi = self.derivative
-        total, error = self.expect(lambda u, v: dphi(u) * dphi(v), tol)
+        f, g = self.derivatives
+        total, error = self.expect(lambda u, v: f(u) * g(v), tol)
         for kink, jump in self.jumps:
-            total += jump * (self.along(kink, 0, dphi) + self.along(kink, 1, dphi))
+            total += jump * (self.along(kink, 0, g) + self.along(kink, 1, f))
             for other, height in self.jumps:
                 total += jump * height * self.density(kink, other)
         return total, error
 
     def radial(self, which: int, tol: float) -> tuple[float, float]:
         """E[u phi'(u) phi(v)] for which = 0, E[phi(u) v phi'(v)] for which = 1."""
-        phi, dphi = self.activation, self.derivative
+        dphi, phi = self.derivatives[which], self.functions[1 - which]
 
         def integrand(u: Array, v: Array) -> Array:
             this, other = (u, v) if which == 0 else (v, u)

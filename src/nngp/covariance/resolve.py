@@ -12,6 +12,7 @@ rounding. All integrals of the numeric path use these panels.
    panels are cut, and step 2 starts again.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -27,6 +28,7 @@ from nngp.errors import ActivationError
 ORDER = 16  # points a panel
 RESOLVED = 4e-15  # of the root mean square of phi, far panels weighted by the Gaussian
 MOST_KINKS, MOST_PANELS = 32, 600  # with more the function is taken for noise
+MOST_LEVELS = 40  # of the variance that are tried for phi'
 MOST_ROUNDS = 40  # of finding kinks and missed features
 COARSEST = 1e-5  # of the root mean square: a noisier activation is an error
 NEAR_JUMP = 1e-9  # relative distance at which two jumps are one
@@ -41,7 +43,7 @@ CASCADE = 2.0**-9  # of the widest panel near it: a narrower panel may end at a 
 class Resolved:
     """phi on panels, valid for variances in (var/4, var]."""
 
-    activation: Activation
+    activation: Activation  # a derivative phi' as computed for these variances
     piecewise: Piecewise
     kinks: tuple[float, ...]
     jumps: tuple[float, ...]  # height of the jump in value at each kink, 0 if continuous
@@ -92,18 +94,47 @@ class SlopeFunction:
         slope = _slope_panels(self.activation, self.level)
         return slope(np.clip(x, slope.edges[0], slope.edges[-1]))
 
+    def at(self, level: float) -> "SlopeFunction":
+        """phi' for variances of another level."""
+        return replace(self, level=level)
+
 
 @lru_cache(maxsize=256)
 def _slope_panels(activation: Activation, level: float) -> Piecewise:
-    return _resolve(activation, level).piecewise.derivative()
+    """phi' on panels, up to the bound of one level, from the panels of the level that suits best.
+
+    The values of phi are rounded to eps max|phi|, so phi' is inexact by that over the width of a
+    panel: the panels of a small variance are poor where phi does not vanish at 0, those of a large
+    one where phi grows.
+    """
+    own = best = _resolve(activation, level)
+    bound, loss = own.piecewise.edges[-1], np.inf
+    for steps in range(MOST_LEVELS):
+        try:
+            here = _resolve(activation, level * 4.0**steps)
+        except ActivationError:  # phi grows too fast for a larger variance
+            break
+        edges, coefs = here.piecewise.edges, here.piecewise.coefs
+        used = (edges[:-1] < bound) & (edges[1:] > -bound)
+        noise = float(np.max(np.abs(coefs[used]).max(axis=1) / np.diff(edges)[used]))
+        if here.error > own.error or noise > 0.7 * loss:
+            break
+        best, loss = here, noise
+    if best is own:
+        return own.piecewise.derivative()
+    slope, edges = best.piecewise.derivative(), best.edges
+    edges = np.union1d(edges[np.abs(edges) < bound], [-bound, bound])
+    return Piecewise(edges, _coefficients(slope, edges[:-1], edges[1:]))
 
 
 def _resolved_slope(activation: Activation, slope: SlopeFunction, var: float) -> Resolved:
     """The panels of phi', which are those of phi. Its error is what it differs by on the two sides
     of edges where it should not, as a root mean square over the panels beside them."""
     whole = _resolve(slope.activation, var)
-    panels = whole.piecewise.derivative()
-    at = whole.edges
+    if any(whole.jumps):
+        raise infinite_slope(slope.activation)
+    panels = _slope_panels(slope.activation, var)
+    at = panels.edges[1:-1]
     before, behind = panels(np.nextafter(at, -np.inf)), panels(at)
     rms = max(_root_mean_square(panels, float(np.sqrt(var))), TINY)
     widths = np.diff(panels.edges)
@@ -113,7 +144,16 @@ def _resolved_slope(activation: Activation, slope: SlopeFunction, var: float) ->
     gaps = dict(zip(at.tolist(), (behind - before).tolist(), strict=True))
     heights = [gaps.get(kink, 0.0) for kink in whole.kinks]
     jumps = tuple(h if abs(h) > max(SMALLEST_JUMP, 4 * known) * rms else 0.0 for h in heights)
-    return Resolved(activation, panels, whole.kinks, jumps, whole.reach, known + whole.error)
+    here = replace(activation, fn=slope.at(var))
+    return Resolved(here, panels, whole.kinks, jumps, whole.reach, known + whole.error)
+
+
+def infinite_slope(activation: Activation) -> ActivationError:
+    """The error for phi' of an activation that jumps."""
+    return ActivationError(
+        f"activation '{activation.name}' jumps, so its gradient and the tangent kernel are "
+        "infinite; take an activation without jumps, or the kernel of the network itself"
+    )
 
 
 @lru_cache(maxsize=512)
@@ -135,7 +175,8 @@ def _resolve(activation: Activation, var: float) -> Resolved:
 
 
 def _resolved_to(activation: Activation, seen: Survey, tolerance: float) -> Resolved:
-    scale = _Scale(seen.deviation, seen.rms, seen.peak, tolerance)
+    ratios = tuple((s, size / seen.rms) for s, size in seen.smaller if size < seen.rms)
+    scale = _Scale(seen.deviation, seen.rms, seen.peak, tolerance, ratios)
     piecewise, kinks = _panels(activation, seen, scale)
     rms = _root_mean_square(piecewise, seen.deviation)
     if rms < 0.5 * scale.rms:  # the survey counted a narrow feature for too much
@@ -169,11 +210,15 @@ class _Scale:
     rms: float
     peak: float  # largest |phi|, weighted
     tolerance: float
+    smaller: tuple[tuple[float, float], ...]  # lesser deviations, and rms there in units of rms
 
     def weight(self, a: Array, b: Array) -> Array:
-        """Root of the density on [a, b], at most 1."""
+        """Root of the density on [a, b] in units of rms; the largest of those of deviations
+        down to half, as the panels serve these too, and phi may be much smaller there."""
         nearest = np.where((a <= 0) & (b >= 0), 0.0, np.minimum(np.abs(a), np.abs(b)))
         out: Array = np.exp(-0.25 * (nearest / self.deviation) ** 2)
+        for deviation, ratio in self.smaller:
+            out = np.maximum(out, np.exp(-0.25 * (nearest / deviation) ** 2) / ratio)
         return out
 
     def unresolved(self, tail: Array, a: Array, b: Array) -> Array:
@@ -251,7 +296,7 @@ def _middles(a: Array, b: Array) -> list[float]:
     return [_snap(float(a[run[0]]), float(b[run[-1]])) for run in runs]
 
 
-def _coefficients(activation: Activation, a: Array, b: Array) -> Array:
+def _coefficients(activation: Callable[[Array], Array], a: Array, b: Array) -> Array:
     x = 0.5 * (a + b)[:, None] + 0.5 * (b - a)[:, None] * _chebyshev.points(ORDER)
     return _chebyshev.coefficients(activation(x))
 

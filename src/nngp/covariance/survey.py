@@ -32,6 +32,7 @@ class Survey:
     peak: float  # largest |phi|, weighted by the root of the Gaussian density
     checks: Array  # ascending points within the bound
     values: Array  # phi there
+    smaller: tuple[tuple[float, float], ...]  # deviations down to half of it, and rms at each
 
     @property
     def bound(self) -> float:
@@ -42,11 +43,14 @@ class Survey:
 def survey(activation: Activation, deviation: float) -> Survey:
     """Look at phi for inputs of this standard deviation, and down to half of it."""
     reach, rms = _reach(activation, deviation)
-    reach = max(reach, _reach(activation, 0.5 * deviation)[0])
+    ladder = deviation * 2.0 ** -np.linspace(0.25, 1, 4)
+    found = [_reach(activation, float(s)) for s in ladder]
+    reach = max(reach, *(r for r, _ in found))
+    smaller = tuple(zip(ladder.tolist(), (size for _, size in found), strict=True))
     x = _points(activation, _bound(reach, deviation), DENSE)
     values = activation(x)
     peak = float(np.max(np.abs(values) * np.exp(-0.25 * (x / deviation) ** 2)))
-    return Survey(deviation, reach, rms, peak, x, values)
+    return Survey(deviation, reach, rms, peak, x, values, smaller)
 
 
 def _bound(reach: float, deviation: float) -> float:

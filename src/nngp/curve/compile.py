@@ -7,12 +7,14 @@ measure the error of the interpolation; the recursion propagates a bound on its 
 
 import threading
 import warnings
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from nngp._arrays import TINY, Array, Mask
 from nngp.architecture import Architecture, Network
+from nngp.architecture.flow import coarsened
 from nngp.curve import octaves
 from nngp.curve.angular_curve import AngularCurve
 from nngp.curve.limit import find_limit, in_units_of_scale
@@ -161,10 +163,24 @@ def _compile(architecture: Network, input_var: float, every: bool) -> tuple[Angu
             ]
         else:
             state = output_state(architecture, input_var, negative, m)
+            if (coarse := coarsened(architecture)) is not None:
+                state = _with_step_error(state, output_state(coarse, input_var, negative, m))
             results = [_curve_at(architecture, input_var, state, tests)]
         if max(shortfall for _, shortfall in results) <= 1e-12:
             break
     return tuple(curve for curve, _ in results)
+
+
+def _with_step_error(state: LayerState, coarse: LayerState) -> LayerState:
+    """A state with the error of its `Flow`s, from that of half their steps."""
+    variance = abs(coarse.variance / state.variance - 1) / 15 if state.variance > 0 else 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = np.where(state.e > SMALLEST, np.abs(coarse.e / state.e - 1), 0.0)
+    return replace(
+        state,
+        variance_error=state.variance_error + variance,
+        e_error=state.e_error + float(moved.max(initial=0.0)) / 15,
+    )
 
 
 def _test_points(count: int) -> tuple[Mask, Array, Mask]:

@@ -159,8 +159,14 @@ def forward_given(
     layers: list[Layer], layout: UnitLayout, X: DeviceArray, seed: int | None = None
 ) -> DeviceArray:
     """Compute outputs of networks whose weights are given, stacked on a leading axis; with the
-    dropout masks of networks drawn with a seed, or without dropout."""
+    dropout masks of networks drawn with a seed, or without dropout. Within a transformation of JAX
+    all of them at once, in the precision that it traces."""
     count = len(layers[0]["w"])
+    traced = [leaf for leaf in jax.tree.leaves((layers, X)) if is_traced(leaf)]
+    if traced:
+        layers, X = jax.tree.map(lambda a: jnp.asarray(a, traced[0].dtype), (layers, X))
+        keys = None if seed is None else _keys(_start(layout, seed), np.arange(count))
+        return _evaluate(outputs, layout, layers, keys, (None, None), (X,))
     with _precision_of_arrays():
         start = None if seed is None else _start(layout, seed)
 
@@ -171,6 +177,11 @@ def forward_given(
 
         size = _bytes(layers) // count + X.itemsize * len(X) * layout.row
         return _in_chunks(count, size, work, lambda networks: None)
+
+
+def is_traced(values: object) -> bool:
+    """Whether a transformation of JAX (grad, jit, vmap) passes these values through."""
+    return isinstance(values, jax.core.Tracer)
 
 
 def _in_chunks(
@@ -217,7 +228,9 @@ def _keys(start: DeviceArray, indices: DeviceArray) -> DeviceArray:
 @partial(jax.jit, static_argnums=(0, 1))
 def _normals(count: int, dtype: str, keys: DeviceArray) -> DeviceArray:
     def one(key: DeviceArray) -> DeviceArray:
-        return jax.random.normal(jax.random.fold_in(key, WEIGHT_STREAM), (count,), dtype)
+        # In one precision, so that networks in float32 are those in float64, rounded.
+        drawn = jax.random.normal(jax.random.fold_in(key, WEIGHT_STREAM), (count,), "float64")
+        return drawn.astype(dtype)
 
     return jax.vmap(one)(keys)
 

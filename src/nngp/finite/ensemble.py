@@ -137,7 +137,8 @@ def _train_last_layer(
     """Outputs of the trained network at test inputs, and the gradient's norm at the end relative to
     that at the start. `numbers` are noise_var, tolerance and steps."""
     noise_var, tolerance, steps = numbers
-    noise = jax.random.normal(jax.random.fold_in(net.key, NOISE_STREAM), Y.shape, Y.dtype)
+    drawn = jax.random.normal(jax.random.fold_in(net.key, NOISE_STREAM), Y.shape, "float64")
+    noise = drawn.astype(Y.dtype)  # the same in all precisions
     targets = Y + jnp.sqrt(noise_var) * noise
     own, tests = jnp.split(features(net, jnp.concatenate([X, X_test])), [len(X)])
     start = _drawn_last_layer(net)

@@ -8,7 +8,7 @@ kernels that become those of the infinitely wide network as the width grows. The
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -137,7 +137,8 @@ class FiniteNetwork:
         seed: int | None = None,
     ) -> Array:
         """Compute outputs for inputs (n, d): (n, n_out), or (networks, n, n_out) if the weights are
-        those of many networks. In the precision of the weights.
+        those of many networks. In the precision of the weights. It can be traced by `jax.grad` and
+        the like, in the weights and in X.
 
         Dropout is left out, as trained networks predict without it; with a seed its masks are those
         that `sample` draws.
@@ -150,11 +151,12 @@ class FiniteNetwork:
         >>> network.forward(weights, [[1.0, 2.0], [2.0, 1.0]]).shape
         (2, 1)
         """
-        from nngp.finite.batched_networks import forward_given
+        from nngp.finite.batched_networks import forward_given, is_traced
 
-        inputs = as_inputs(X)
+        traced = is_traced(X) and np.ndim(X) == 2
+        inputs = cast(Array, X) if traced else as_inputs(X)
         layers, stacked = self._checked(weights, inputs.shape[1])
-        inputs_as_weights = inputs.astype(layers[0]["w"].dtype)
+        inputs_as_weights = inputs if traced else inputs.astype(layers[0]["w"].dtype)
         masks_seed = None if seed is None else whole_number("seed", seed, least=0)
         layout = self.layout(inputs.shape[1])
         out: Array = forward_given(layers, layout, inputs_as_weights, masks_seed)
@@ -340,6 +342,10 @@ def _check_network(network: Network) -> None:
 
 def _as_real(values: ArrayLike) -> Array:
     """An array in its own precision if that is single or double, otherwise in double."""
+    from nngp.finite.batched_networks import is_traced
+
+    if is_traced(values):
+        return cast(Array, values)
     check_unmasked(values, "weights")
     out = np.asarray(values)
     return out if out.dtype in (np.float32, np.float64) else as_reals(values, "weights")

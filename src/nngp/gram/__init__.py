@@ -9,6 +9,7 @@ is the seam to the stages that follow: blocks of K on any engine, made by one of
 
 from nngp.gram.host.backend import HostBackend
 from nngp.gram.host.derivatives import kernel_derivatives
+from nngp.gram.host.pairwise import table_bytes
 from nngp.gram.inputs import Inputs, InputSet, as_inputs, common_var, normalize
 from nngp.gram.jax_kernel import jax_kernel
 from nngp.gram.kernel import (
@@ -63,5 +64,6 @@ __all__ = [
     "plan_kernel",
     "scale_derivatives",
     "shift_of",
+    "table_bytes",
     "warn_if_inexact",
 ]

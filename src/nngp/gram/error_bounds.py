@@ -1,13 +1,33 @@
 """Bounds on the error of kernel entries, from the nearest pair of inputs in a matrix."""
 
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 
 from nngp._arrays import EPS, TINY, Array
 from nngp.architecture import Network
-from nngp.curve import NEAR, AngularCurve, curve_at
+from nngp.architecture.flow import coarsened
+from nngp.architecture.graph import (
+    INPUT,
+    Added,
+    Affine,
+    Joined,
+    Masked,
+    Multiplied,
+    Node,
+    Nonlinearity,
+    Normalised,
+    last_uses,
+)
+from nngp.curve import NEAR, AngularCurve
+from nngp.gram.host.pair_layer import TOLERANCE, PairLayer, SlopePairLayer, pair_layer
+from nngp.gram.pair_recursion import SNAP, moments, slope_moments
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
-FAR_ENOUGH = 1e-6  # 1 - c of pairs that rounding cannot harm by more than 1e-9
+FAR_ENOUGH = 1e-6  # 1 - |c| below which the nearest pair of a matrix is looked for
+ALL = slice(None)
 
 
 def curve_error(curve: AngularCurve, nearest: float, split: KernelSplit = TRIVIAL_SPLIT) -> float:
@@ -23,20 +43,201 @@ def curve_error(curve: AngularCurve, nearest: float, split: KernelSplit = TRIVIA
     return curve.deficit_error + max(moved) / split.scale
 
 
-def pairwise_error(architecture: Network, input_var: Array, nearest: float) -> float:
-    """Of the entries of a matrix whose nearest pair of inputs has 1 - |c| = nearest.
+class PairErrors(NamedTuple):
+    """Sample pairs at a node, and the rounding errors that they have accumulated.
 
-    Correlations are carried with an absolute error of some eps. For the nearest pair that moves
-    K by at most D(m) eps / m in a network of equal norms, which stands in for this one at the
-    smallest, the middle and the largest norm.
+    Variances have relative errors, correlations absolute ones. They are kept apart because an
+    error of a variance moves a covariance in proportion, which leaves the correlation as it is.
     """
-    rounding = 4 * EPS * (len(architecture.graph) + 1)
-    if nearest > FAR_ENOUGH:
-        return rounding + 4 * EPS / FAR_ENOUGH
-    middle = np.quantile(input_var, [0.0, 0.5, 1.0], method="nearest")
-    curves = [curve_at(architecture, float(v)) for v in middle if v > 0]
+
+    left: Array  # variances, (rows, 1)
+    right: Array  # (1, columns)
+    left_error: Array
+    right_error: Array
+    corr: Array  # (rows, columns)
+    corr_error: Array
+
+    @property
+    def deviations(self) -> Array:
+        return np.sqrt(self.left) * np.sqrt(self.right)
+
+    @property
+    def error(self) -> float:
+        """Largest error of a covariance, relative to the deviations."""
+        variance = 0.5 * (self.left_error + self.right_error)
+        return float(np.max(np.maximum(variance, self.corr_error + np.abs(self.corr) * variance)))
+
+
+def pairwise_error(network: Network, input_var: Array, nearest: float) -> float:
+    """Error of the entries of a matrix whose nearest pair of inputs has 1 - |c| = nearest.
+
+    Rounding errors are carried through the nodes to first order, for sample pairs: the smallest,
+    the middle and the largest norms, with cosines from the nearest to the most distant.
+    """
+    positive = input_var[input_var > 0]
+    if not len(positive):
+        return 4 * EPS * (len(network.graph) + 1)
+    norms = np.unique(np.quantile(positive, [0.0, 0.5, 1.0], method="nearest"))
+    return _sampled_error(network, tuple(norms.tolist()), float(min(nearest, FAR_ENOUGH)))
+
+
+@lru_cache(maxsize=64)
+def _sampled_error(network: Network, norms: tuple[float, ...], nearest: float) -> float:
+    fine = _output(network, norms, nearest)
+    found = fine.error
+    if (coarse := coarsened(network)) is not None:
+        other = _output(coarse, norms, nearest)
+        moved = other.corr * other.deviations / fine.deviations - fine.corr
+        diagonal = np.abs(other.left / fine.left - 1)
+        found += float(np.maximum(np.abs(moved), diagonal).max()) / 15
+    return min(found, 2.0) if np.isfinite(found) else 2.0
+
+
+def _output(network: Network, norms: tuple[float, ...], nearest: float) -> PairErrors:
+    """The sample pairs at the output."""
+    near = 1 - max(nearest, EPS)
+    cosines = np.array([near, 0.5, 0.0, -0.5, -near])
+    left, right = np.repeat(norms, len(cosines))[:, None], np.array(norms)[None, :]
+    corr = np.broadcast_to(np.tile(cosines, len(norms))[:, None], (len(left), right.size))
+    rounding = [np.full_like(values, 4 * EPS) for values in (left, right, corr)]
+    inputs = PairErrors(left, right, rounding[0], rounding[1], corr, rounding[2])
+    zero = PairErrors(*(np.zeros_like(part) for part in inputs)) if network.is_tangent else None
+    states, unused = {INPUT: (inputs, zero)}, last_uses(network.graph)
+    with np.errstate(all="ignore"):
+        for index, node in enumerate(network.graph, start=1):
+            states[index] = _next(node, [states[source] for source in node.sources])
+            for source in unused[index - 1]:
+                del states[source]
+    cov, tangent = states[len(network.graph)]
+    return cov if tangent is None else tangent
+
+
+State = tuple[PairErrors, PairErrors | None]
+
+
+def _next(node: Node, own: Sequence[State]) -> State:
+    """The sample pairs at a node, with Θ if it is asked for."""
+    cov, tangent = own[0]
+    match node:
+        case Affine(weight_var=weight, bias_var=bias):
+            moved = _mixture([weight], [cov], bias)
+            return moved, tangent and _mixture([1.0, weight], [moved, tangent])
+        case Nonlinearity(activation=phi):
+            q = cov.left[:, 0], cov.right[0]
+            own_error = 4 * EPS if phi.closed_form is not None else TOLERANCE
+            moved = _through(pair_layer(phi, *q), cov, moments(phi, q[0]), own_error)
+            slope = tangent and _through(
+                SlopePairLayer(phi, *q), cov, slope_moments(phi, q[0]), own_error
+            )
+            return moved, slope and tangent and _product(slope, tangent)
+        case Added() | Joined():
+            weights = node.shares if isinstance(node, Joined) else [1.0] * len(own)
+            tangents = [one for _, one in own if one is not None]
+            theta = _mixture(weights, tangents) if tangents else None
+            return _mixture(weights, [one for one, _ in own]), theta
+        case Multiplied():
+            (other, more) = own[1]
+            if tangent is None or more is None:
+                return _product(cov, other), None
+            parts = [_product(tangent, other), _product(cov, more)]
+            return _product(cov, other), _mixture([1.0, 1.0], parts)
+        case Normalised():
+            return _divided(cov, cov), tangent and _divided(tangent, cov)
+        case Masked(keep=keep):
+            return _masked(cov, keep), tangent and _masked(tangent, keep)
+
+
+def _mixture(weights: Sequence[float], own: Sequence[PairErrors], bias: float = 0.0) -> PairErrors:
+    """A constant plus weighted covariances. Only where a part has another correlation than the
+    whole, or another share of one variance than of the other, do errors of its variances move
+    the correlation."""
+    left = np.full_like(own[0].left, bias)
+    right = np.full_like(own[0].right, bias)
+    for w, one in zip(weights, own, strict=True):
+        left, right = left + w * one.left, right + w * one.right
+    scale = np.sqrt(left) * np.sqrt(right)
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    parts = [w * one.deviations * inverse for w, one in zip(weights, own, strict=True)]
+    corr = bias * inverse
+    for part, one in zip(parts, own, strict=True):
+        corr = corr + part * one.corr
+    error, left_error, right_error = (
+        np.full_like(values, size) for values, size in ((corr, 4 * EPS), (left, EPS), (right, EPS))
+    )
+    for w, part, one in zip(weights, parts, own, strict=True):
+        shares = [
+            np.divide(w * q, whole, out=np.zeros_like(q), where=whole > 0)
+            for q, whole in ((one.left, left), (one.right, right))
+        ]
+        error = error + part * one.corr_error
+        error += 0.5 * np.abs(part * one.corr - corr * shares[0]) * one.left_error
+        error += 0.5 * np.abs(part * one.corr - corr * shares[1]) * one.right_error
+        left_error = left_error + shares[0] * one.left_error
+        right_error = right_error + shares[1] * one.right_error
+    return PairErrors(left, right, left_error, right_error, corr, error)
+
+
+def _through(layer: PairLayer, before: PairErrors, moment: Array, own_error: float) -> PairErrors:
+    """F of a layer. It is evaluated where the error of the correlation may have moved it, since F
+    may have an infinite slope at ±1, and differentiated in the variances."""
+    c = np.clip(before.corr, -1.0, 1.0)
+    # Correlations beyond SNAP are rounded to ±1.
+    doubt = before.corr_error + np.where(np.abs(c) > SNAP - 8 * EPS, 1 - SNAP, 0.0)
+    value = layer.value(ALL, ALL, c)
+    rates = layer.rates(ALL, ALL, c)
     moved = [
-        (float(c.deficit(one_minus=nearest)) - c.jump) / c.variance * 4 * EPS / nearest
-        for c in curves
+        np.abs(layer.value(ALL, ALL, np.clip(c + sign * doubt, -1.0, 1.0)) - value)
+        for sign in (-1, 1)
     ]
-    return rounding + min(max(moved, default=0.0), 2.0)
+    left, step = moment[:, None], len(before.left) // before.right.size
+    left_gain = np.divide(
+        layer.radial_moment()[:, None], left, out=np.zeros_like(left), where=left > 0
+    )
+    right, right_gain = left[::step].T, left_gain[::step].T  # the rows repeat the columns' norms
+    scale = np.sqrt(left) * np.sqrt(right)
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    corr = value * inverse
+    error = np.maximum(*moved) * inverse + own_error
+    error += 0.5 * np.abs(rates.row * inverse - corr * left_gain) * before.left_error
+    error += 0.5 * np.abs(rates.column * inverse - corr * right_gain) * before.right_error
+    return PairErrors(
+        left,
+        right,
+        np.abs(left_gain) * before.left_error + own_error,
+        np.abs(right_gain) * before.right_error + own_error,
+        corr,
+        error,
+    )
+
+
+def _product(one: PairErrors, other: PairErrors) -> PairErrors:
+    return PairErrors(
+        one.left * other.left,
+        one.right * other.right,
+        one.left_error + other.left_error + EPS,
+        one.right_error + other.right_error + EPS,
+        one.corr * other.corr,
+        np.abs(one.corr) * other.corr_error + np.abs(other.corr) * one.corr_error + EPS,
+    )
+
+
+def _divided(state: PairErrors, cov: PairErrors) -> PairErrors:
+    """Layer norm: divided by the deviations, which makes the variances of `cov` exactly one."""
+    same = state is cov
+    return PairErrors(
+        state.left / cov.left,
+        state.right / cov.right,
+        np.zeros_like(cov.left) if same else state.left_error + cov.left_error + EPS,
+        np.zeros_like(cov.right) if same else state.right_error + cov.right_error + EPS,
+        state.corr,
+        state.corr_error + 2 * EPS,
+    )
+
+
+def _masked(state: PairErrors, keep: float) -> PairErrors:
+    return state._replace(
+        left=state.left / keep,
+        right=state.right / keep,
+        corr=state.corr * keep,
+        corr_error=state.corr_error * keep,
+    )

@@ -23,12 +23,14 @@ EQUAL = 256 * float(np.finfo(np.float64).eps)  # relative spread of norms that r
 
 
 def as_inputs(X: ArrayLike, name: str = "X", first: int = 0) -> Array:
-    """X as a finite float64 array (n, d); a 1-D array is n points on the line (d = 1). The rows
-    are numbered from `first` on."""
+    """X as a finite float64 array (n, d). The rows are numbered from `first` on."""
     out = as_reals(X, name)
     shape = out.shape
     if out.ndim == 1:
-        out = out[:, None]
+        raise ValueError(
+            f"{name} must be two-dimensional (points, features), got a one-dimensional array; use "
+            f"{name}.reshape(-1, 1) for points of one feature, {name}.reshape(1, -1) for one point"
+        )
     if out.ndim == 0:
         raise ValueError(f"{name} must hold points, got a single number; use [{name}]")
     if out.ndim != 2:

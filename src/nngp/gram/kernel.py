@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
+from nngp._machine import single_threaded_blas
 from nngp.architecture import Headed, Invariant, Network
 from nngp.covariance import LookupTable
 from nngp.curve import curve_at, output_variance
@@ -45,6 +46,7 @@ def plan_kernel(
     return make_plan(architecture, first, second or first, method)
 
 
+@single_threaded_blas()
 def kernel(
     architecture: Network,
     X1: ArrayLike,
@@ -94,10 +96,11 @@ def kernel(
     blocks = host_matrix_of(architecture, first, second, plan=plan, table=table)
     out = fill(*blocks.shape, blocks.block, symmetric=blocks.symmetric)
     if blocks.plan.method != "lookup":
-        warn_if_inexact(blocks.error(), stacklevel=3)
+        warn_if_inexact(blocks.error(), stacklevel=4)
     return out
 
 
+@single_threaded_blas()
 def kernels(
     networks: Sequence[Network], X1: ArrayLike, X2: ArrayLike | None = None
 ) -> tuple[Array, ...]:
@@ -145,7 +148,7 @@ def kernels(
         len(matrices),
         symmetric=second is None,
     )
-    warn_if_inexact(max(matrix.error() for matrix in matrices), stacklevel=3)
+    warn_if_inexact(max(matrix.error() for matrix in matrices), stacklevel=4)
     return tuple(out)
 
 
@@ -172,6 +175,7 @@ def warn_if_inexact(error: float, stacklevel: int, of: str = "the variance") -> 
         )
 
 
+@single_threaded_blas()
 def kernel_diag(architecture: Network, X: ArrayLike) -> Array:
     """K^L(x, x) of every input, without the matrix.
 

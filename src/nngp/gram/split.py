@@ -3,12 +3,18 @@
 With depth all inputs become alike: K = v 11ᵀ - D, where D shrinks until v - D is v in float64. The
 information is in D, which the curve keeps to relative precision. So K is written as
 
-    K = scale (M + offset 11ᵀ),    M = 1 - D/scale,    offset = v/scale - 1,
+    K = scale (M + offset 11ᵀ),    M = 1 + kept - D/scale,    offset = v/scale - 1 - kept,
 
 with scale = D(0), the deficit of orthogonal inputs. Then M is a kernel itself: K is a power series
-in the cosine with non-negative coefficients, and scale M is what is left of it without its first
-term, K(0). It has ones on its diagonal and is as well conditioned as the data allow, however small
-the scale and however large the offset; `posterior/constant.py` does the rest.
+in the cosine with non-negative coefficients, and 1 - D/scale is what is left of it without its
+first term, K(0). However small the scale and however large the offset, M has entries of order one;
+`posterior/constant.py` does the rest.
+
+Without any constant M may be singular where K is not: that of a linear network has the rank of the
+inputs, one less than K. So M keeps as much of the constant as it has of the rest, kept =
+min(v/scale - 1, 1), which makes its condition number at most twice that of K: with g = offset +
+kept >= 1, M >= K/(g scale), whose smallest eigenvalue is that of K/(g scale) at least, and the
+largest is at most 2n, where K/(g scale) has n or more. With g <= 1, M is K/scale.
 
 The recursion for unequal norms carries no deficits; there M is K itself (`TRIVIAL_SPLIT`).
 """
@@ -24,32 +30,41 @@ from nngp.curve import AngularCurve, Profile
 from nngp.errors import NoLimitError
 
 SMALLEST = 1e-290  # scale, relative to the variance: below, its inverse would leave float64
+KEPT = 1.0  # most of the constant, in units of the scale, that M holds
 
 
 @dataclass(frozen=True)
 class KernelSplit:
-    """K = scale (M + offset); `input_var` is that of the inputs whose curve M comes from."""
+    """K = scale (M + offset); `input_var` is that of the inputs whose curve M comes from, and
+    `kept` the part of the constant that M holds."""
 
     scale: float
     offset: float
     input_var: float | None
+    kept: float = 0.0
 
     @classmethod
     def of(cls, curve: AngularCurve) -> "KernelSplit":
         """The split that suits a curve; none if there is nothing beside the constant."""
         if curve.scale <= SMALLEST * curve.variance:
             return TRIVIAL_SPLIT
-        return cls(curve.scale, curve.offset, curve.input_var)
+        kept = min(curve.offset, KEPT)
+        return cls(curve.scale, curve.offset - kept, curve.input_var, kept)
+
+    @property
+    def whole_offset(self) -> float:
+        """The constant that all pairs share, in units of the scale."""
+        return self.offset + self.kept
 
     @property
     def constant(self) -> float:
-        """The part of K that all pairs share."""
+        """The part of K that is kept apart."""
         return self.scale * self.offset
 
     @property
     def prior(self) -> float:
         """K(x, x)."""
-        return self.scale + self.constant
+        return self.scale * (1.0 + self.whole_offset)
 
     @property
     def is_trivial(self) -> bool:
@@ -64,7 +79,7 @@ class KernelSplit:
 
     def profile(self, curve: AngularCurve) -> Profile:
         """M as a function of the cosine."""
-        return curve.profile if self.is_trivial else _scaled(curve, self.scale)
+        return curve.profile if self.is_trivial else _scaled(curve, self.scale, self.kept)
 
     def of_whole(self, K: Any) -> Any:
         """M from K by plain subtraction, which loses `shift_error`."""
@@ -72,7 +87,7 @@ class KernelSplit:
 
     def shift_error(self, depth: int) -> float:
         """Rounding of `of_whole`, for a network whose layers are rounded one by one."""
-        return 8 * EPS * (depth + 1) * (1.0 + self.offset)
+        return 8 * EPS * (depth + 1) * (1.0 + self.whole_offset)
 
     def check_shift(self) -> None:
         """Raise NoLimitError where there is no K: `of_whole` needs a finite offset."""
@@ -84,9 +99,9 @@ class KernelSplit:
 
 
 @lru_cache(maxsize=64)
-def _scaled(curve: AngularCurve, scale: float) -> Profile:
+def _scaled(curve: AngularCurve, scale: float, kept: float) -> Profile:
     """Kept, as the look-up table that is made of it takes a while."""
-    return curve.profile.scaled(scale, 1.0)
+    return curve.profile.scaled(scale, 1.0 + kept)
 
 
 TRIVIAL_SPLIT = KernelSplit(1.0, 0.0, None)

@@ -2,11 +2,20 @@
 
 Variances need B⁻¹ times blocks of test points. Of mᵀB⁻¹m an x near B⁻¹m gives 2mᵀx - xᵀBx, which is
 never more than it: so a variance is never too small, and its error is the square of that of x.
-Where the kernel is split (`constant.py`), the ones are solved as one more target.
+
+Where the kernel is split (`constant.py`), the ones are solved as one more target, and b is the
+solution times a number that makes bᵀBb = 1ᵀb. For any x + tb the variance of K as a whole is at
+most M(x,x) - 2mᵀ(x + tb) + (x + tb)ᵀB(x + tb) + g (1 - 1ᵀ(x + tb))². Its least value over t, with
+r = m - Bx and β = 1ᵀb, is
+
+    M(x,x) - xᵀ(m + r) - (bᵀr)²/β + κ (1 - 1ᵀx - bᵀr)²,
+
+so the formula of `constant.py` holds with 1ᵀx + bᵀr for mᵀb, and the constant's share is never too
+small either.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -94,7 +103,7 @@ class CGProblem(Problem):
         if options.checkpoint is None:
             return None
         how = (options.preconditioner, options.rank, options.seed)
-        apart = split.scale, split.offset, split.input_var
+        apart = astuple(split)
         key = digest(self.inputs, right, self.architecture.values, apart, shift, how)
         return Checkpoint(options.checkpoint, key, options.checkpoint_seconds)
 
@@ -191,10 +200,19 @@ class CGSolution(Solution):
             yield Explained(run.fetch(mean), forms[own], constant)
 
     def _forms(self, run: EngineRun, cross: KernelMatrix, rows: slice) -> tuple[Array, Array]:
-        """mᵀB⁻¹m of some test points, and mᵀb (nothing without a constant)."""
+        """mᵀB⁻¹m of some test points, and mᵀb (nothing without a constant), from below."""
         M = self._rows(run, cross, rows)
-        known = np.zeros(0) if self.constant is None else M @ self.constant.vector
-        return self._solve(run, M).forms(M), known
+        found = self._solve(run, M)
+        if self.constant is None:
+            return found.forms(M), np.zeros(0)
+        moved, known = self._by_constant(found.x, found.missed)
+        return found.forms(M) + moved**2 / self.constant.beta, known
+
+    def _by_constant(self, x: Array, missed: Array) -> tuple[Array, Array]:
+        """bᵀr of some solutions, and 1ᵀx + bᵀr, which is mᵀb."""
+        assert self.constant is not None
+        moved = missed @ self.constant.vector
+        return moved, x.sum(axis=1) + moved
 
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
         M = np.concatenate([self._rows(run, test.cross, part) for part in rows])
@@ -209,8 +227,9 @@ class CGSolution(Solution):
         out -= x @ (M + missed).T
         out = 0.5 * (out + out.T)
         if self.constant is not None:
-            deviation = np.sqrt(self.constant.variance) * (1.0 - M @ self.constant.vector)
-            out += np.outer(deviation, deviation)
+            moved, known = self._by_constant(x, missed)
+            deviation = np.sqrt(self.constant.variance) * (1.0 - known)
+            out += np.outer(deviation, deviation) - np.outer(moved, moved) / self.constant.beta
         return out
 
     def joint_bytes(self, m: int) -> float:
@@ -335,9 +354,7 @@ def solve_by_cg(
     except NotPositiveDefiniteError as error:
         error.noise_var *= noise.unit
         raise _with_cause(error, problem, matrix) from None
-    constant, alpha = _keep_constant_apart(
-        problem.engine, split, plan.edges, solved.x, right, middle
-    )
+    constant, alpha = _keep_constant_apart(problem.engine, split, plan.edges, solved, middle)
     reached = CGConvergence(
         solved.iterations, solved.residual, plan.preconditioner, plan.rank, iteration.product.kept
     )
@@ -367,14 +384,16 @@ def _start(near: CGSolution, shape: tuple[int, ...], middle: Array) -> Array:
 
 
 def _keep_constant_apart(
-    engine: Engine, split: KernelSplit, edges: Edges, x: Array, right: Array, middle: Array
+    engine: Engine, split: KernelSplit, edges: Edges, solved: RowSolutions, middle: Array
 ) -> tuple[Constant | None, list[Tile]]:
     """The constant, and α of Y - μ from that of Y - middle, with ones as the last row."""
     with engine.run() as run:
         if split.is_trivial:
-            return None, run.columns(x, edges)
-        targets, b = x[:-1], x[-1]
-        found, apart = Constant.solve(split, float(b.sum()), right[:-1] @ b, middle)
+            return None, run.columns(solved.x, edges)
+        targets, b = solved.x[:-1], solved.x[-1]
+        b = b * (b.sum() / (b.sum() - b @ solved.missed[-1]))
+        # 1ᵀα is what the constant says it is, whatever b lacks.
+        found, apart = Constant.solve(split, float(b.sum()), targets.sum(axis=1), middle)
         ones = run.columns(b[None], edges)
         alpha = run.columns(targets - np.outer(apart, b), edges)
     return Constant(split, found.beta, found.sums, (), ones), alpha

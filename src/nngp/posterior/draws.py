@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import EPS, Array
+from nngp._machine import single_threaded_blas
 from nngp._numbers import whole_number
 from nngp.architecture import Network
 from nngp.gram import kernel
@@ -14,6 +15,7 @@ from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.noise import as_noise
 
 
+@single_threaded_blas()
 def sample_prior(
     architecture: Network,
     X: ArrayLike,

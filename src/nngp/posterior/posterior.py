@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
+from nngp._machine import single_threaded_blas
 from nngp._numbers import whole_number
 from nngp.architecture import Network
 from nngp.gram import (
@@ -59,9 +60,9 @@ class Posterior:
     Examples
     --------
     >>> import numpy as np, nngp
-    >>> X = np.linspace(-1, 1, 20)
+    >>> X = np.linspace(-1, 1, 20)[:, None]
     >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
-    >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+    >>> posterior = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4)
     >>> posterior.n, round(posterior.log_evidence, 1)
     (20, 18.7)
     >>> posterior.report.solver, posterior.report.residual < 1e-8
@@ -104,16 +105,17 @@ class Posterior:
     def log_evidence(self) -> float:
         return self._solution.factored("the log evidence").log_evidence
 
+    @single_threaded_blas()
     def mean(self, Xs: ArrayLike) -> Array:
         """Posterior mean at test points (eq. 8): (m,) or (m, outputs), as Y was given.
 
         Examples
         --------
         >>> import numpy as np, nngp
-        >>> X = np.linspace(-1, 1, 20)
+        >>> X = np.linspace(-1, 1, 20)[:, None]
         >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
-        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
-        >>> posterior.mean([0.25, 0.5]).round(2).tolist()  # sin(0.75), sin(1.5)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4)
+        >>> posterior.mean([[0.25], [0.5]]).round(2).tolist()  # sin(0.75), sin(1.5)
         [0.68, 1.0]
         """
 
@@ -124,6 +126,7 @@ class Posterior:
         test = self._test_inputs(Xs)
         return self._shaped(self._stream(test, work, 2.0 * self.n * self._inputs.shape[1]))
 
+    @single_threaded_blas()
     def variance(self, Xs: ArrayLike, *, noise: bool | ArrayLike = False) -> Array:
         """Posterior variance at test points (eq. 9), (m,): of the function, or with `noise` of an
         observation of it. All outputs share it.
@@ -135,12 +138,12 @@ class Posterior:
         Examples
         --------
         >>> import numpy as np, nngp
-        >>> X = np.linspace(-1, 1, 20)
+        >>> X = np.linspace(-1, 1, 20)[:, None]
         >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
-        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
-        >>> posterior.variance([0.0, 2.0]).round(4).tolist()
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4)
+        >>> posterior.variance([[0.0], [2.0]]).round(4).tolist()
         [0.0001, 0.0862]
-        >>> posterior.variance([0.0, 2.0], noise=True).round(4).tolist()
+        >>> posterior.variance([[0.0], [2.0]], noise=True).round(4).tolist()
         [0.0002, 0.0863]
         """
         test = self._test_inputs(Xs)
@@ -152,16 +155,17 @@ class Posterior:
 
         return self._stream(test, work, float(self.n) ** 2) + added
 
+    @single_threaded_blas()
     def predict(self, Xs: ArrayLike, *, noise: bool | ArrayLike = False) -> tuple[Array, Array]:
         """`mean` and `variance` in one pass, which is cheaper than both; the same numbers.
 
         Examples
         --------
         >>> import numpy as np, nngp
-        >>> X = np.linspace(-1, 1, 20)
+        >>> X = np.linspace(-1, 1, 20)[:, None]
         >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
-        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
-        >>> mean, variance = posterior.predict([0.5, 2.0])
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4)
+        >>> mean, variance = posterior.predict([[0.5], [2.0]])
         >>> mean.shape, variance.shape
         ((2,), (2,))
         """
@@ -176,6 +180,7 @@ class Posterior:
         both = self._stream(test, work, float(self.n) ** 2)
         return self._shaped(both[:, :-1]), both[:, -1] + added
 
+    @single_threaded_blas()
     def covariance(self, Xs: ArrayLike, *, noise: bool | ArrayLike = False) -> Array:
         """Posterior covariance between test points, (m, m), exactly symmetric; with `noise`, which
         is that of `variance`, on its diagonal.
@@ -186,10 +191,10 @@ class Posterior:
         Examples
         --------
         >>> import numpy as np, nngp
-        >>> X = np.linspace(-1, 1, 20)
+        >>> X = np.linspace(-1, 1, 20)[:, None]
         >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
-        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
-        >>> covariance = posterior.covariance([1.5, 2.5])
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4)
+        >>> covariance = posterior.covariance([[1.5], [2.5]])
         >>> round(float(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])), 2)
         0.87
         """
@@ -215,6 +220,7 @@ class Posterior:
         self._check_norms(matrices.cross)
         return out
 
+    @single_threaded_blas()
     def sample(
         self, Xs: ArrayLike, n: int = 1, seed: Any = None, *, noise: bool | ArrayLike = False
     ) -> Array:
@@ -225,10 +231,10 @@ class Posterior:
         Examples
         --------
         >>> import numpy as np, nngp
-        >>> X = np.linspace(-1, 1, 20)
+        >>> X = np.linspace(-1, 1, 20)[:, None]
         >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
-        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
-        >>> posterior.sample([0.0, 0.5, 2.0], n=4, seed=0).shape
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4)
+        >>> posterior.sample([[0.0], [0.5], [2.0]], n=4, seed=0).shape
         (4, 3)
         """
         count, outputs = whole_number("n", n, least=0), self._targets.shape[1]
@@ -238,12 +244,13 @@ class Posterior:
         if split.is_trivial:
             prior = float(kernel_diag(self.architecture, Xs).max())
         else:
-            prior = split.scale + float(np.diagonal(covariance).max())
+            prior = split.scale * (1.0 + split.kept) + float(np.diagonal(covariance).max())
         draws = gaussian(covariance, count * outputs, seed, prior)
         mean = np.asarray(self.mean(Xs)).reshape(len(covariance), outputs)
         out = mean + draws.reshape(count, outputs, len(covariance)).transpose(0, 2, 1)
         return out[:, :, 0] if self._single else out
 
+    @single_threaded_blas()
     def evidence_gradient(self, *, per_layer: bool = False, per_input: bool = False) -> Gradient:
         """Derivatives of `log_evidence` in weight_var, bias_var and noise_var (one for each of the
         n rows where the noise was given by row), at the noise that was used.
@@ -257,9 +264,9 @@ class Posterior:
         Examples
         --------
         >>> import numpy as np, nngp
-        >>> X = np.linspace(-1, 1, 20)
+        >>> X = np.linspace(-1, 1, 20)[:, None]
         >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
-        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4)
         >>> gradient = posterior.evidence_gradient()
         >>> sorted(gradient), bool(gradient["noise_var"] < 0)  # less noise would be likelier
         (['bias_var', 'noise_var', 'weight_var'], True)
@@ -272,6 +279,7 @@ class Posterior:
                 self._problem, factored, progress, per_layer=per_layer, per_input=per_input
             )
 
+    @single_threaded_blas()
     def leave_one_out(self, *, noise: bool = False) -> LeaveOneOut:
         """Predictions for each training point from all the others, without refitting.
 
@@ -281,11 +289,11 @@ class Posterior:
         Examples
         --------
         >>> import numpy as np, nngp
-        >>> X = np.linspace(-1, 1, 20)
+        >>> X = np.linspace(-1, 1, 20)[:, None]
         >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
-        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4)
         >>> mean, variance = posterior.leave_one_out()
-        >>> bool(np.abs(mean - np.sin(3 * X)).max() < 0.1)
+        >>> bool(np.abs(mean - np.sin(3 * X[:, 0])).max() < 0.1)
         True
         """
         factor = self._solution.factored("leave-one-out").factor
@@ -316,6 +324,7 @@ class Posterior:
             variance = np.clip(variance - self.noise_var, 0.0, prior)
         return LeaveOneOut(self._shaped(mean), variance)
 
+    @single_threaded_blas()
     def leave_one_out_density(
         self, *, per_layer: bool = False, per_input: bool = False
     ) -> tuple[float, Gradient]:
@@ -326,9 +335,9 @@ class Posterior:
         Examples
         --------
         >>> import numpy as np, nngp
-        >>> X = np.linspace(-1, 1, 20)
+        >>> X = np.linspace(-1, 1, 20)[:, None]
         >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
-        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4)
         >>> value, gradient = posterior.leave_one_out_density()
         >>> sorted(gradient)
         ['bias_var', 'noise_var', 'weight_var']
@@ -341,6 +350,7 @@ class Posterior:
                 self._problem, factored, progress, per_layer=per_layer, per_input=per_input
             )
 
+    @single_threaded_blas()
     def update(
         self, X_new: ArrayLike, Y_new: ArrayLike, noise_var: ArrayLike | None = None
     ) -> "Posterior":
@@ -358,12 +368,12 @@ class Posterior:
         Examples
         --------
         >>> import numpy as np, nngp
-        >>> X = np.linspace(-1, 1, 20)
+        >>> X = np.linspace(-1, 1, 20)[:, None]
         >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
-        >>> posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4)
-        >>> posterior.update([2.0], [np.sin(6.0)]).n
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4)
+        >>> posterior.update([[2.0]], [np.sin(6.0)]).n
         21
-        >>> posterior.mean([2.0]).round(2).tolist()
+        >>> posterior.mean([[2.0]]).round(2).tolist()
         [-0.28]
         """
         new = self._test_inputs(X_new, "X_new")
@@ -384,7 +394,7 @@ class Posterior:
         noise.check(matrix.split)
         solution, expected = self._solution.updated(matrix, inputs, Y, noise, problem.resources)
         report = describe(self._engine, matrix, solution, Y, inputs.shape[1], expected)
-        warn(report, self.architecture, stacklevel=3)
+        warn(report, self.architecture, stacklevel=4)
         self._problem, self._targets = problem, Y
         self._solution, self.report = solution, report
         return self

@@ -16,7 +16,7 @@ from nngp.posterior.solution import Solution
 
 CONSTANT = 1e-6  # of the variance: a kernel that differs less is nearly constant
 SAMPLE = 128  # points whose pairs stand for all
-RESIDUAL = 1e-3  # relative to the targets, above which a warning is given
+RESIDUAL = 1e-4  # relative to the targets, above which a factor's solution gets a warning
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Report:
     kernel_error : float
         Largest error of an entry of K, relative to `scale`; to the variance if K was taken whole.
     scale, offset : float
-        K was taken as scale (M + offset), and the constant offset kept apart from M, so that
-        what tells inputs apart is not lost beside it; scale 1 and offset 0 if K was taken whole.
+        K was taken as a constant scale · offset and a remainder of that scale, so that what tells
+        inputs apart is not lost beside the constant; scale 1 and offset 0 if K was taken whole.
     variance, spread : float
         K(x, x), and how much of it tells inputs apart: K(x, x) - K(x, x') of orthogonal inputs if
         norms are equal, the largest in a sample otherwise.
@@ -48,12 +48,13 @@ class Report:
         and all others at least that.
     residual : float
         Largest |(K + noise) α - Y| over some rows of K computed anew, and how far the constant is
-        from what α says it is, relative to the largest |Y|. With solver "cg": the largest length of
-        a column of B α - Y, relative to that of Y, over all rows, computed anew at the end.
+        from what α says it is, relative to the largest |Y|. With solver "cg": the largest residual
+        of a system that was solved (targets, and the constant function), relative to the length of
+        its right side, over all rows, computed anew at the end.
     factor_bytes, forecast_bytes : int
         Held by the factor, or by what CG keeps; forecast for the whole job, beyond the data.
     forecast_seconds : float
-        What was forecast for it from a measured rate (0: too small to ask).
+        What was forecast for it from a measured rate (0: not known, or too small to ask).
     seconds : dict
         By phase: factor (with the kernel), solve; or kernel (tiles that are kept), preconditioner,
         cg.
@@ -129,7 +130,7 @@ def describe(
         method=matrix.plan.method,
         reason=matrix.plan.reason,
         scale=solution.split.scale,
-        offset=solution.split.offset,
+        offset=solution.split.whole_offset,
         variance=variance,
         spread=spread,
         noise_var_asked=float(np.min(noise.stated)),
@@ -142,7 +143,7 @@ def describe(
         kernel_error=matrix.error(),
         factor_bytes=solution.bytes,
         forecast_bytes=expected.bytes,
-        forecast_seconds=expected.seconds,
+        forecast_seconds=expected.seconds or 0.0,
         seconds=solution.seconds,
         cluster=dict(engine.facts()),
         **solution.facts,
@@ -153,7 +154,7 @@ def _spread(engine: Engine, matrix: KernelMatrix) -> tuple[float, float]:
     """K(x, x), and how much of it differs between inputs."""
     split = matrix.split
     if not split.is_trivial:
-        return split.scale * (1 + split.offset), split.scale
+        return split.prior, split.scale
     diagonal = matrix.diagonal[:SAMPLE]
     some = slice(0, len(diagonal))
     with engine.run() as run:
@@ -191,14 +192,15 @@ def warn(report: Report, architecture: Network, stacklevel: int) -> None:
         where = "" if raised == n else f" in {raised} of {n} rows, which had less"
         warnings.warn(
             f"noise_var was raised from {report.noise_var_asked:.1g} to {used:.1g}{of}{where}: "
-            f"with less {fails} (duplicates, or a nearly constant kernel)",
+            f"with less {fails} (duplicates, a nearly constant kernel, or one of low rank)",
             NoiseWarning,
             stacklevel=stacklevel,
         )
-    if not report.residual <= max(RESIDUAL, report.tolerance):
+    if not report.residual <= (report.tolerance or RESIDUAL):
+        asked = "a smaller tolerance or " if report.solver == "cg" else ""
         warnings.warn(
             f"the solution leaves a residual of {report.residual:.1e} of the targets: the kernel "
-            "matrix is too ill-conditioned for this noise; pass a larger noise_var",
+            f"matrix is too ill-conditioned for this noise; pass {asked}a larger noise_var",
             ToleranceWarning,
             stacklevel=stacklevel,
         )

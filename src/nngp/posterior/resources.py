@@ -5,7 +5,7 @@ from typing import Any
 
 from nngp._progress import Callback, Progress, progress_for
 from nngp.architecture import Network
-from nngp.gram import HostBackend, InputSet, KernelBackend
+from nngp.gram import HostBackend, InputSet, KernelBackend, table_bytes
 from nngp.linsolve import (
     CG,
     CpuEngine,
@@ -68,6 +68,8 @@ def find_engine(
     products = 1 if architecture is None else architecture.products(d)
     chosen = pick_engine(engine, n, d * products if once else None).engine
     forecast["products"] = products
+    if architecture is not None and (each := table_bytes(architecture, inputs)):
+        forecast["beside"] = lambda n: each * n
     expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)
     if chosen.has_store and memory is None:  # tiles are files, and there is no limit to them
         expected = replace(expected, available=None)

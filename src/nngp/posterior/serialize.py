@@ -8,7 +8,7 @@ gradients has no factor: its weights are kept.
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from nngp._fields import Fields
 from nngp._progress import Callback
 from nngp.architecture import Network, network_from_dict
 from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
-from nngp.gram import Inputs, KernelMatrix, KernelSplit
+from nngp.gram import TRIVIAL_SPLIT, Inputs, KernelMatrix, KernelSplit
 from nngp.linsolve import Engine, Forecast
 from nngp.linsolve.tiling import flops
 from nngp.posterior.by_cg import read_cg
@@ -95,11 +95,12 @@ def restore(
     solver, split, noise = header.text("solver", SOLVERS), _split(header), _noise(header, read)
     report = _report(header, split, noise)
     inputs = kernels_of(engine).inputs(X)
-    chosen, expected = find_engine(
-        engine, inputs, targets.shape[1], memory, architecture, solver=solver
-    )
+    with _impossible(header):
+        chosen, expected = find_engine(
+            engine, inputs, targets.shape[1], memory, architecture, solver=solver
+        )
     edges = read_edges(header, len(X))
-    rate = 0.0 if solver == "cg" else flops(edges) / max(expected.seconds, 1e-9)
+    rate = 0.0 if solver == "cg" else flops(edges) / max(expected.seconds or 0.0, 1e-9)
     problem = Problem(architecture, inputs, Resources(chosen, memory, progress, rate))
     with _impossible(header):
         own = problem.matrix().split
@@ -148,12 +149,13 @@ def _data(header: Fields, read: ArrayReader) -> tuple[Array, Array]:
 
 def _split(header: Fields) -> KernelSplit:
     values = header.fields("split")
+    values.values.setdefault("kept", 0.0)  # older files keep the whole constant apart
     split = values.record(KernelSplit)
     values.number("scale", 0, above=True)
     if split.is_trivial:
-        whole = split.scale == 1 and split.offset == 0 and header["beta"] is None
+        whole = split == TRIVIAL_SPLIT and header["beta"] is None
     else:
-        whole = split.offset >= 0 and values.number("input_var", 0, above=True) > 0
+        whole = min(split.offset, split.kept) >= 0 and values.number("input_var", 0, above=True) > 0
     if not whole:
         raise header.wrong("split", "scale and offset of the kernel")
     return split
@@ -163,8 +165,8 @@ def _same_split(one: KernelSplit, other: KernelSplit) -> bool:
     """Whether two splits are equal up to rounding."""
     if one.is_trivial or other.is_trivial:
         return one == other
-    pairs = zip(astuple(one), astuple(other), strict=True)
-    return all(math.isclose(a, b, rel_tol=TOLERANCE) for a, b in pairs)
+    pairs = [(s.scale, s.whole_offset, s.input_var) for s in (one, other)]
+    return all(math.isclose(a, b, rel_tol=TOLERANCE) for a, b in zip(*pairs, strict=True))
 
 
 def _noise_values(noise: Noise) -> dict[str, Any]:
@@ -210,7 +212,7 @@ def _report(header: Fields, split: KernelSplit, noise: Noise) -> Report:
         if (getattr(report, name) or 0.0) > 1:
             raise values.wrong(name, "at most 1")
     stated = {name: header[name] for name in ("n", "d", "outputs", "solver")}
-    stated |= {"scale": split.scale, "offset": split.offset}
+    stated |= {"scale": split.scale, "offset": split.whole_offset}
     stated |= {"noise_unit": noise.unit, "noise_var": noise.least}
     stated |= {"noise_var_largest": noise.largest, "rows_raised": noise.rows_raised(header["n"])}
     stated |= {"noise_var_asked": float(np.min(noise.stated))}

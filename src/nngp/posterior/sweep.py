@@ -10,6 +10,7 @@ from itertools import groupby
 
 from numpy.typing import ArrayLike
 
+from nngp._machine import single_threaded_blas
 from nngp.architecture import Network
 from nngp.covariance import LookupTable
 from nngp.gram import Inputs, check_network, common_var
@@ -88,6 +89,7 @@ class Sweep:
     def _in_tiles(self) -> TiledSweep:
         return TiledSweep(self._data)
 
+    @single_threaded_blas()
     def run(
         self, architectures: Iterable[Network], *, table: LookupTable | None = None
     ) -> Iterator[SweepResult]:

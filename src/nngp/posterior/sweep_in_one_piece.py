@@ -184,6 +184,7 @@ def _as_numbers(network: _Network, noise_var: float | None) -> tuple[DeviceArray
     noise_var = network.noise.least if noise_var is None else noise_var
     return (
         profile.deficit.coefs[:, :DEEP],
+        profile.at_one,
         profile.at_one - profile.deficit.ends[1],
         noise_var / network.split.scale,
         network.split.offset,
@@ -193,7 +194,7 @@ def _as_numbers(network: _Network, noise_var: float | None) -> tuple[DeviceArray
 def _bordered(own: DeviceArray, rows: int) -> DeviceArray:
     """Room below the matrix for the targets: what is factored there is L⁻¹Y."""
     more = rows + -(len(own) + rows) % ALIGNED
-    return jnp.pad(own, (0, more), constant_values=1.0)  # a right angle: M is 0
+    return jnp.pad(own, (0, more), constant_values=1.0)  # a right angle: M is small
 
 
 def _gaps(other: Inputs, inputs: Inputs) -> tuple[DeviceArray, DeviceArray]:
@@ -222,8 +223,8 @@ def _scores(
     classes; not finite where there is no factor."""
 
     def score(network: list[DeviceArray]) -> DeviceArray:
-        coefs, at_minus_one, shift, offset = network
-        M = gap_values(coefs, 1.0, at_minus_one, own)
+        coefs, at_one, at_minus_one, shift, offset = network
+        M = gap_values(coefs, at_one, at_minus_one, own)
         log_det, z, alpha = _solved(M, shift, targets)
         one = z[:, -1]
         beta, sums = one @ one, one @ z[:, :-1]
@@ -231,7 +232,7 @@ def _scores(
         apart = shift_from_middle(variance, sums, middle / (1.0 + offset * beta))
         weights = alpha[:, :-1] - alpha[:, -1:] * apart
         rest = z[:, :-1] - one[:, None] * apart
-        mean = gap_values(coefs, 1.0, at_minus_one, cross) @ weights
+        mean = gap_values(coefs, at_one, at_minus_one, cross) @ weights
         mean = mean + variance * uncentred_sums(sums, middle, beta)
         wrong = ((mean - answers) ** 2).sum(axis=1)
         right = (mean.argmax(axis=1) == answers.argmax(axis=1)).astype(wrong.dtype)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array, Mask
+from nngp._machine import single_threaded_blas
 from nngp._numbers import as_real, as_reals, whole_number
 from nngp._progress import Callback
 from nngp.architecture import Network
@@ -31,6 +32,7 @@ SCALE = "the kernel's scale"
 WARN_ABOVE = 1e-6  # rounding of a mean relative to the targets, of a variance to the kernel's scale
 
 
+@single_threaded_blas()
 def trained(
     network: Network,
     X: ArrayLike,
@@ -187,6 +189,7 @@ class Trained:
         ends = np.isinf(self._times).any()
         return self._problem.converged.posterior.report if ends else None
 
+    @single_threaded_blas()
     def at(self, time: ArrayLike) -> "Trained":
         """The same networks at another time, or at several. What was computed is used again.
 
@@ -200,6 +203,7 @@ class Trained:
         """
         return Trained(self._problem, time)
 
+    @single_threaded_blas()
     def mean(self, Xs: ArrayLike) -> Array:
         """Mean of all networks at test points: (m,) or (m, outputs), as Y was given.
 
@@ -214,6 +218,7 @@ class Trained:
         found = self._moments(self._problem.tangent.test_inputs(Xs), variance=False)
         return self._by_time([self._shaped(moments.mean) for moments in found])
 
+    @single_threaded_blas()
     def variance(self, Xs: ArrayLike) -> Array:
         """Variance between networks at test points, (m,). All outputs share it.
 
@@ -227,6 +232,7 @@ class Trained:
         """
         return self.predict(Xs)[1]
 
+    @single_threaded_blas()
     def predict(self, Xs: ArrayLike) -> tuple[Array, Array]:
         """`mean` and `variance` in one pass.
 
@@ -244,6 +250,7 @@ class Trained:
         means = self._by_time([self._shaped(moments.mean) for moments in found])
         return means, self._by_time([np.asarray(moments.variance) for moments in found])
 
+    @single_threaded_blas()
     def covariance(self, Xs: ArrayLike) -> Array:
         """Covariance between test points, (m, m), exactly symmetric.
 
@@ -260,6 +267,7 @@ class Trained:
         _warn_of_rounding(max(rounding for _, rounding in found), "a covariance", SCALE)
         return self._by_time([covariance for covariance, _ in found])
 
+    @single_threaded_blas()
     def sample(self, Xs: ArrayLike, n: int = 1, seed: Any = None) -> Array:
         """Outputs of `n` trained networks at test points: (n, m), or (n, m, outputs) as Y was
         given. `seed` is anything that `numpy.random.default_rng` takes. For one time only.
@@ -286,6 +294,7 @@ class Trained:
         out = mean + draws.reshape(count, outputs, len(covariance)).transpose(0, 2, 1)
         return out[:, :, 0] if self._problem.single else out
 
+    @single_threaded_blas()
     def losses(
         self, times: ArrayLike, Xs: ArrayLike | None = None, Ys: ArrayLike | None = None
     ) -> Losses:
@@ -335,7 +344,7 @@ class Trained:
                 "below rounding, and left untrained; pass a larger noise_var, or drop rows that "
                 "repeat each other",
                 ToleranceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         _warn_of_rounding(descent.mean_rounding(latest), "a mean", "the targets", 4)
 
@@ -400,7 +409,7 @@ def _positive(name: str, value: float) -> float:
     return number
 
 
-def _warn_of_rounding(error: float, what: str, unit: str, stacklevel: int = 3) -> None:
+def _warn_of_rounding(error: float, what: str, unit: str, stacklevel: int = 4) -> None:
     if error > WARN_ABOVE:
         warnings.warn(
             f"rounding may move {what} by {error:.0e} of {unit}: the tangent kernel of these "

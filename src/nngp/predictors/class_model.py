@@ -1,6 +1,7 @@
 """Class probabilities of one fitted network: by regression or a Dirichlet likelihood, whichever
 predicts rows better that were left out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,14 +16,17 @@ from nngp.predictors.dirichlet import (
     DirichletSetting,
     Labels,
     find_setting,
+    left_out_table,
     with_copies,
 )
 from nngp.predictors.expected_softmax import expected_softmax
 from nngp.predictors.fitted_network import LEAVE_OUT, FittedNetwork, Machine
 from nngp.predictors.one_hot_link import LinkSearch, OneHotLink, log_loss
 from nngp.predictors.probability import above_zero
+from nngp.predictors.stacking import stack
 
 LIKELIHOODS = ("auto", "regression", "dirichlet")
+SURPRISES = 0.5  # rows
 COMPARED = 1000  # points on which the two likelihoods are compared
 SEARCHED = 400  # points on which the scale and noise of the Dirichlet likelihood are found
 TEST_NUMBERS = 20_000_000  # of the kernel between test and training points, held at a time
@@ -45,6 +49,22 @@ class LeftOutClasses:
         index = self.labels.index
         out: Array = np.log(self.table[np.arange(len(index)), index])
         return out
+
+
+def shares_of_classes(tables: Sequence[LeftOutClasses]) -> Array:
+    """Shares of networks, and last that of the frequencies of the classes, under which rows left
+    out are most probable.
+
+    No network is certain: that n rows brought no surprise does not say that the next will not. So
+    `SURPRISES` more rows are counted that the frequencies alone explain, as in the rule of
+    succession. Without them one row of an unlikely class would cost more than all others together.
+    """
+    labels = tables[0].labels
+    known = [one.log_truth for one in tables]
+    log_frequencies = np.log(labels.frequencies[labels.index])
+    surprise = np.append(np.full(len(tables), -np.inf), 0.0)
+    rows = np.vstack([np.column_stack([*known, log_frequencies]), surprise])
+    return stack(rows, np.append(labels.weights, SURPRISES))
 
 
 @dataclass(frozen=True)
@@ -141,30 +161,47 @@ class ClassModel:
 
     def _fit_link(self, rows: Index | None, machine: Machine) -> tuple[OneHotLink, LeftOutClasses]:
         """Find the link of the regression on rows left out of all rows or of some."""
-        network = self.network
         labels = self.labels if rows is None else self.labels.some(rows)
-        posterior = network.posterior if rows is None else network.on(rows, machine)
-        mean, variance = posterior.leave_one_out(noise=True)
-        if labels.is_weighted:
-            noise = np.full(len(mean), network.noise_var)
-            latent = np.maximum(variance - noise / labels.weights, 0.0)
-            mean, latent = with_copies(mean, latent, posterior._targets, noise, labels.weights)
-            variance = latent + noise
+        mean, variance = np.empty((len(labels.index), labels.classes)), np.empty(len(labels.index))
+        for part, network in self._parts(rows):
+            posterior = network.posterior if rows is None else network.on(rows, machine)
+            m, v = posterior.leave_one_out(noise=True)
+            if labels.is_weighted:
+                noise = np.full(len(m), network.noise_var)
+                latent = np.maximum(v - noise / labels.weights, 0.0)
+                m, latent = with_copies(m, latent, posterior._targets, noise, labels.weights)
+                v = latent + noise
+            mean[part], variance[part] = m[part], v[part]
         search = LinkSearch(mean, variance, labels.index, labels.weights)
         link = search.best(self.labels.frequencies)
         return link, LeftOutClasses(link(mean, variance), labels)
 
     def _try_dirichlet(self, rows: Index | None) -> tuple[DirichletSetting, LeftOutClasses]:
         """Find the setting of the Dirichlet likelihood, and the rows left out of all or some."""
-        inputs, labels = self._training_inputs(), self.labels
-        if rows is not None:
-            inputs, labels = inputs[rows], labels.some(rows)
-        matrix = kernel(self.network.architecture, inputs)
-        few = _some(len(inputs), SEARCHED)
+        labels = self.labels if rows is None else self.labels.some(rows)
+        kernels = []
+        for part, network in self._parts(rows):
+            inputs = np.asarray(network.posterior._inputs)
+            inputs = inputs if rows is None else inputs[rows]
+            kernels.append((part, kernel(network.architecture, inputs)))
+        n = len(labels.index)
+        few = _some(n, SEARCHED)
+        place = np.full(n, -1)
+        place[few] = np.arange(len(few))
+        some = [
+            (place[part[place[part] >= 0]], matrix[np.ix_(few, few)]) for part, matrix in kernels
+        ]
         with single_threaded_blas():  # for matrices that are too small to share
-            setting = find_setting(matrix[np.ix_(few, few)], labels.some(few))
-        table = DirichletProcess(matrix, labels, setting).left_out_probabilities()
-        return setting, LeftOutClasses(table, labels)
+            setting = find_setting(some, labels.some(few))
+        return setting, LeftOutClasses(left_out_table(kernels, labels, setting), labels)
+
+    def _parts(self, rows: Index | None) -> Sequence[tuple[Index, FittedNetwork]]:
+        """Parts of all rows, or of some, and the network that predicts each when it is left out:
+        one that was chosen without it, if there is one."""
+        network = self.network
+        if rows is None:
+            return network.folds or [(np.arange(network.posterior.n), network)]
+        return [(np.arange(len(rows)), network)]
 
     def _log_parameters(self, process: DirichletProcess, Xs: Array) -> tuple[Array, Array]:
         """Means and variances of the logarithms of the Dirichlet parameters, (m, classes)."""

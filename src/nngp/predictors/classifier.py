@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from nngp._arrays import Array
+from nngp._machine import single_threaded_blas
 from nngp._numbers import check_unmasked
 from nngp._progress import Callback
 from nngp.architecture import Network
@@ -24,7 +25,12 @@ from nngp.predictors.class_balance import (
     warn_if_never_predicted,
     weights_of_classes,
 )
-from nngp.predictors.class_model import LIKELIHOODS, ClassModel, LeftOutClasses
+from nngp.predictors.class_model import (
+    LIKELIHOODS,
+    ClassModel,
+    LeftOutClasses,
+    shares_of_classes,
+)
 from nngp.predictors.columns import TableLike
 from nngp.predictors.dirichlet import Labels
 from nngp.predictors.estimator import NNGPEstimator
@@ -39,7 +45,6 @@ from nngp.predictors.parameters import (
     check_choice,
 )
 from nngp.predictors.saved_fit import read_trees
-from nngp.predictors.stacking import stack
 from nngp.predictors.targets import TargetScaling
 from nngp.predictors.training_rows import TrainingRows, as_copies, as_weights
 from nngp.predictors.trees import MOST_INPUTS, MOST_ROWS, TreeComparison, compare_with_trees
@@ -81,7 +86,12 @@ random_state, progress
     likelihood_ : str
         The likelihood that was chosen: "regression" or "dirichlet".
     left_out_loss_ : dict
-        Leave-one-out log loss of each likelihood that was tried.
+        Leave-one-out log loss of each likelihood that was tried with the first network.
+    loss_estimate_ : float or None
+        Log loss to expect of `predict_proba` on new rows: of training rows, each predicted from all
+        others. Up to 1,000 rows nothing that was learned from a row is used to predict it.
+    frequency_share_ : float
+        Share of the frequencies of the classes in the probabilities.
     output_scale_ : float
         Factor on the variances of the outputs that makes probabilities right on points left out.
     log_evidence_ : float
@@ -167,6 +177,7 @@ network_weights_, selection_, report_, columns_
         self.likelihood = likelihood
         self.class_weight = class_weight
 
+    @single_threaded_blas()
     def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Choose networks, condition them on the data, and choose the likelihood.
 
@@ -202,16 +213,17 @@ network_weights_, selection_, report_, columns_
         with self._one_bar(inputs.shape, labels.classes, classes=True):
             self._fit_networks(rows, (targets,), final, classes=True)
             left_out = self._learn_classes(labels)
-            self.trees_ = self._compare_with_trees(inputs, labels)
+            self.trees_ = self._compare_with_trees(inputs, labels, left_out)
         self._see(inputs)
         self._warn_of_few_data(inputs, rows.Y, classes=True)
         if left_out is not None:
             predicted = left_out.table.argmax(axis=1)
-            warn_if_never_predicted(predicted, left_out.labels.index, self.classes_, stacklevel=2)
+            warn_if_never_predicted(predicted, left_out.labels.index, self.classes_, stacklevel=3)
         if self.trees_ is not None:
-            self.trees_.warn(stacklevel=2)
+            self.trees_.warn(stacklevel=3)
         return self
 
+    @single_threaded_blas()
     def partial_fit(
         self,
         X: TableLike,
@@ -257,6 +269,7 @@ network_weights_, selection_, report_, columns_
             self._seen = self._seen.widened(inputs)
         return self
 
+    @single_threaded_blas()
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict the most probable class.
 
@@ -271,7 +284,7 @@ network_weights_, selection_, report_, columns_
         [0, 1, 2]
         """
         inputs = self._test_inputs(X)
-        if len(self._models) == 1 and self._models[0].keeps_order:
+        if self._keeps_order:
             best = self._mean(inputs).argmax(axis=1)
         else:
             best = self._probabilities(inputs).argmax(axis=1)
@@ -294,6 +307,7 @@ network_weights_, selection_, report_, columns_
         check_unmasked([y, sample_weight], "y")
         return float(super().score(X, y, sample_weight))
 
+    @single_threaded_blas()
     def predict_proba(self, X: TableLike) -> Array:
         """Probability of each class, (m, classes); none is zero.
 
@@ -310,6 +324,7 @@ network_weights_, selection_, report_, columns_
         """
         return self._probabilities(self._test_inputs(X))
 
+    @single_threaded_blas()
     def predict_log_proba(self, X: TableLike) -> Array:
         """Logarithm of the probability of each class, (m, classes).
 
@@ -326,6 +341,7 @@ network_weights_, selection_, report_, columns_
         out: Array = np.log(self.predict_proba(X))
         return out
 
+    @single_threaded_blas()
     def decision_function(self, X: TableLike) -> Array:
         """Log odds of the second class, (m,), for two classes; log probabilities, (m, classes),
         for more.
@@ -343,6 +359,7 @@ network_weights_, selection_, report_, columns_
         table = self.predict_log_proba(X)
         return table[:, 1] - table[:, 0] if table.shape[1] == 2 else table
 
+    @single_threaded_blas()
     def predict_mean(self, X: TableLike) -> Array:
         """Posterior mean of every output of `posterior_`, (m, classes), in units of the centred
         one-hot targets.
@@ -359,6 +376,7 @@ network_weights_, selection_, report_, columns_
         """
         return self._mean(self._test_inputs(X))
 
+    @single_threaded_blas()
     def predict_variance(self, X: TableLike, *, noise: bool = False) -> Array:
         """Variance of every output of `posterior_`, (m,), in units of the one-hot targets, averaged
         over classes; with `noise` that of an observation.
@@ -394,6 +412,7 @@ network_weights_, selection_, report_, columns_
         check_is_fitted(self, "posterior_")
         return dict(self._models[0].losses)
 
+    @single_threaded_blas()
     def left_out(self) -> Array:
         """Posterior mean of every output for training rows, each from all the others, (n, classes),
         in units of the centred one-hot targets; of 4,000 rows at most.
@@ -417,8 +436,14 @@ network_weights_, selection_, report_, columns_
         return best.targets.undo(best.posterior.mean(best.inputs(inputs)))
 
     def _probabilities(self, inputs: Array) -> Array:
-        tables = [one.probabilities(inputs) for one in self._models]
-        return mixed_mean(tables, self.network_weights_)
+        return self._mixed([one.probabilities(inputs) for one in self._models])
+
+    @property
+    def _keeps_order(self) -> bool:
+        """Whether the class of the largest mean is the most probable."""
+        frequencies = self._models[0].labels.frequencies
+        mixed = self.frequency_share_ > 0 and np.ptp(frequencies) > 0
+        return len(self._models) == 1 and self._models[0].keeps_order and not mixed
 
     def _check_parameters(self, d: int) -> None:
         super()._check_parameters(d)
@@ -455,27 +480,44 @@ network_weights_, selection_, report_, columns_
         """Set what makes probabilities, and the networks' shares; return rows left out of the
         best."""
         learned = [self._class_model(one, labels) for one in self.networks_]
-        self._models = tuple(model for model, _ in learned)
-        tables = [left_out for _, left_out in learned if left_out is not None]
-        count = len(learned)
-        self.network_weights_ = np.full(count, 1.0 / count)
-        if len(tables) == count > 1:
-            shares = stack(np.column_stack([one.log_truth for one in tables]))
-            used = np.flatnonzero(shares > 0).tolist()
-            self._models = tuple(self._models[k] for k in used)
-            self._set_networks([one.network for one in self._models])
-            self.network_weights_, tables = shares[used], [tables[k] for k in used]
-        return tables[0] if tables else None
+        models, tables = zip(*learned, strict=True)
+        if any(one is None for one in tables):
+            self._models, count = models, len(models)
+            self.network_weights_, self.loss_estimate_ = np.full(count, 1.0 / count), None
+            self.frequency_share_ = 0.0
+            return None
+        shares = shares_of_classes(tables)
+        order = [k for k in np.argsort(-shares[:-1], kind="stable").tolist() if shares[k] > 0]
+        order = order or [0]  # where nothing is better than the frequencies
+        self._models = tuple(models[k] for k in order)
+        self._set_networks([one.network for one in self._models])
+        total = shares[order].sum()
+        self.network_weights_ = shares[order] / total if total > 0 else np.ones(1)
+        self.frequency_share_ = float(shares[-1])
+        rows, mixed = tables[0].labels, self._mixed([tables[k].table for k in order])
+        left_out = LeftOutClasses(mixed, rows)
+        self.loss_estimate_ = left_out.loss
+        return left_out
 
-    def _compare_with_trees(self, inputs: Array, labels: Labels) -> TreeComparison | None:
-        """Compare the best network with trees on rows left out, unless time is short. With weights
-        of classes shares of wrong labels are not what it was asked to keep small."""
-        if self.effort == "fast" or self.selection is None or labels.classes == 1:
+    def _mixed(self, tables: Sequence[Array]) -> Array:
+        """The probabilities of all networks and the frequencies of the classes, by their shares."""
+        share, frequencies = self.frequency_share_, self._models[0].labels.frequencies
+        return (1.0 - share) * mixed_mean(tables, self.network_weights_) + share * frequencies
+
+    def _compare_with_trees(
+        self, inputs: Array, labels: Labels, left_out: LeftOutClasses | None
+    ) -> TreeComparison | None:
+        """Compare with trees on rows left out, unless time is short. With weights of classes shares
+        of wrong labels are not what it was asked to keep small."""
+        if self.effort == "fast" or self.selection is None or left_out is None:
             return None
         if self.class_weight is not None or inputs.shape[1] > MOST_INPUTS:
             return None
-        left_out = self.networks_[0].left_out(self._machine, MOST_ROWS)
-        which, best = left_out.rows, left_out.mean.argmax(axis=1)
+        if len(left_out.table) == len(inputs) <= MOST_ROWS:
+            which, best = np.arange(len(inputs)), left_out.table.argmax(axis=1)
+        else:
+            some = self.networks_[0].left_out(self._machine, MOST_ROWS)
+            which, best = some.rows, some.mean.argmax(axis=1)
         return compare_with_trees(inputs[which], labels.index[which], best, classes=True)
 
     def _class_model(
@@ -494,6 +536,8 @@ network_weights_, selection_, report_, columns_
             "class_type": stored.dtype.str,
             "models": {str(k): one.as_saved() for k, one in enumerate(self._models)},
             "trees": None if self.trees_ is None else self.trees_.as_saved(),
+            "frequency_share": self.frequency_share_,
+            "loss_estimate": self.loss_estimate_,
         }
         return values, {**arrays, "classes": stored, "network_weights": self.network_weights_}
 
@@ -519,6 +563,9 @@ network_weights_, selection_, report_, columns_
         if (shares < 0).any() or (shares > 2).any() or abs(shares.sum() - 1.0) > 1e-9:
             raise file.damaged("its shares of networks are not probabilities")
         self.network_weights_, self.trees_ = shares, read_trees(fitted)
+        self.frequency_share_ = fitted.number("frequency_share", 0, 1)
+        known = fitted["loss_estimate"] is not None
+        self.loss_estimate_ = fitted.number("loss_estimate", 0) if known else None
 
 
 def _check_one_hot(file: ModelFile, network: FittedNetwork, labels: Labels) -> None:

@@ -1,12 +1,13 @@
 """Common base of both estimators: fit, test inputs, saved state."""
 
+import json
 import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,13 +30,14 @@ from nngp.predictors.columns import (
     InputTable,
     TableLike,
     fill_gaps,
+    is_nothing,
     mixed_table,
     table_of,
 )
 from nngp.predictors.doubts import SeenRange, warn_of_few_data
 from nngp.predictors.fit_forecast import FitForecast
 from nngp.predictors.fitted_network import LEAVE_OUT, FittedNetwork, Machine
-from nngp.predictors.model_file import ModelFile, as_json, write_model
+from nngp.predictors.model_file import ModelFile, as_json, from_json, write_model
 from nngp.predictors.parameters import VARIANCES, NNGPParameters, is_auto
 from nngp.predictors.saved_fit import (
     check_input_scalings,
@@ -66,6 +68,9 @@ NEWER: dict[str, object] = {
 }
 
 
+READ_AGAIN = 2000  # rows up to which a saved model is read completely before it replaces another
+
+
 def check_data(values: Any, name: str) -> None:
     """Raise TypeError for data that scikit-learn would convert silently or with an odd error."""
     check_unmasked(values, name)
@@ -74,10 +79,23 @@ def check_data(values: Any, name: str) -> None:
 
 
 def check_targets_are_there(y: ArrayLike) -> None:
-    """Raise ValueError for NaN among the targets, with the first such row."""
-    values = np.asarray(y)
-    if values.dtype.kind == "f" and values.ndim and np.isnan(values).any():
-        missing = np.isnan(values).reshape(len(values), -1).any(axis=1)
+    """Raise ValueError for missing targets, however they are marked, with the first such row, and
+    TypeError for dates and times."""
+    try:  # NumPy would make text of a list of texts and NaN
+        typed = hasattr(y, "dtype") or hasattr(y, "__array__")
+        values = np.asarray(y) if typed else np.array(y, dtype=object)
+    except Exception as cause:
+        raise TypeError(f"y cannot be converted to an array ({cause}); cast it first") from None
+    if values.size == 0 or values.ndim == 0 or values.dtype.kind not in "fmMO":
+        return
+    if values.dtype.kind == "O":
+        gaps = np.array([is_nothing(value) for value in values.flat], dtype=bool)
+    else:
+        gaps = np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)
+    missing = gaps.reshape(len(values), -1).any(axis=1)
+    if not missing.any() and values.dtype.kind != "f":
+        check_convertible(values, "y")
+    if missing.any():
         raise ValueError(
             f"Input y contains NaN in {missing.sum()} of {len(values)} rows (the first is row "
             f"{missing.argmax()}); leave out rows without a target"
@@ -138,9 +156,12 @@ class NNGPEstimator(NNGPParameters):
         settings = self._search_settings(rows.X.shape, classes=classes)
         given = np.asarray(self.relevance, dtype=float) if self._relevance_is_given else None
         columns = self.columns_
+        # Scalings that have no value for some rows name them.
+        named = settings.scaling in ("unit", "whiten")
+        order = np.arange(len(rows.X)) if named else rows.order()
         problem = SelectionProblem(
             **vars(settings),
-            **vars(rows),
+            **vars(rows.some(order)),
             targets=targets,
             relevance=given,
             groups=None if columns is None else columns.groups,
@@ -150,7 +171,8 @@ class NNGPEstimator(NNGPParameters):
         )
         choice = choose(problem)
         final, machine = final or rows, self._machine
-        self._set_networks([FittedNetwork.condition(h, final, machine) for h in choice.finalists])
+        found = [one.with_rows(order) for one in choice.finalists]
+        self._set_networks([FittedNetwork.condition(one, final, machine) for one in found])
         self.selection_ = choice.table.columns()
 
     def _see(self, X: Array) -> None:
@@ -202,7 +224,9 @@ class NNGPEstimator(NNGPParameters):
         final = forecast(n, d, outputs, network=network, solver=self.solver, engine=self.engine)
         rows, engine = min(n, LEAVE_OUT), self._search_engine
         some = forecast(rows, d, outputs, network=network, engine=engine)
-        return FitForecast(choice_seconds(settings, n), final, some.seconds, int(self.networks))
+        return FitForecast(
+            choice_seconds(settings, n), final, some.seconds or 0.0, int(self.networks)
+        )
 
     def _expected_network(self, settings: SearchSettings) -> Network | None:
         """A network that costs what the final one does, or may: "auto" may choose flips and the
@@ -222,7 +246,7 @@ class NNGPEstimator(NNGPParameters):
         )
         if not given:
             least = 2 if self.selection is None else MIN_POINTS
-            warn_of_few_data(X, Y, least, classes=classes, stacklevel=3)
+            warn_of_few_data(X, Y, least, classes=classes, stacklevel=4)
 
     @contextmanager
     def _one_bar(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> Iterator[None]:
@@ -288,7 +312,7 @@ class NNGPEstimator(NNGPParameters):
         else:
             inputs, names = self._encoded(X, columns), columns.origins
         if self._seen is not None:
-            self._seen.warn_if_far(inputs, names, stacklevel=3)
+            self._seen.warn_if_far(inputs, names, stacklevel=4)
         return inputs
 
     def _encoded(self, X: TableLike, columns: Columns) -> Array:
@@ -346,6 +370,10 @@ class NNGPEstimator(NNGPParameters):
                 f"{type(self).__name__} is a class of your own; only NNGPRegressor and "
                 "NNGPClassifier can be saved"
             )
+        try:
+            json.dumps(dict(notes or {}), allow_nan=False)
+        except (TypeError, ValueError) as cause:
+            raise TypeError(f"notes must be a dict of values that JSON can hold: {cause}") from None
         self._check_saved(len(self.networks_[0].inputs.center))
         values, arrays = self._state()
         networks = {str(k): one.header(factor=factor) for k, one in enumerate(self.networks_)}
@@ -353,11 +381,11 @@ class NNGPEstimator(NNGPParameters):
             "kind": self._kind,
             "params": self._saved_params(),
             "fitted": values,
-            "notes": notes or {},
+            "notes": dict(notes or {}),
             "networks": networks,
         }
         parts = (_within(k, one, factor=factor) for k, one in enumerate(self.networks_))
-        write_model(path, header, chain(arrays.items(), *parts))
+        write_model(path, header, chain(arrays.items(), *parts), self._check_written)
 
     def _saved_params(self) -> dict[str, object]:
         """Return the parameters for a file, without those that `load` takes."""
@@ -393,6 +421,26 @@ class NNGPEstimator(NNGPParameters):
         self._candidates()
         check_random_state(self.random_state)
 
+    @classmethod
+    def _loaded(cls, file: ModelFile, engine: Any = "auto", progress: Any = None) -> Self:
+        """The estimator in a file."""
+        model = cls(**_params(file, cls), engine=engine, progress=progress)
+        file.header.fields("notes")
+        model._restore(file)
+        file.check_complete()
+        return model
+
+    def _check_written(self, file: ModelFile) -> None:
+        """Read what was saved: all of it if that takes no time, else parameters and notes."""
+        if self.posterior_.n <= READ_AGAIN:
+            self._loaded(file)
+        else:
+            file.header.fields("notes")
+            with file.reporting_damage():
+                type(self)(**_params(file, type(self)))._check_saved(
+                    len(self.networks_[0].inputs.center)
+                )
+
     def _restore(self, file: ModelFile) -> None:
         """Set the fitted attributes from what `save` wrote."""
         self._set_networks(read_networks(file, self.engine, self.progress))
@@ -413,6 +461,19 @@ class NNGPEstimator(NNGPParameters):
         check_log_evidence(file, self.log_evidence_ if factored else None)
 
 
+def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
+    """The arguments of the constructor: all of them, and no others."""
+    params = file.header.fields("params")
+    expected = set(kind().get_params(deep=False)) - {"engine", "progress"}
+    if set(params.values) | set(NEWER) != expected:  # which are there only if they were given
+        raise file.damaged("its header has not the parameters of an estimator")
+    with file.reporting_damage():
+        out = {name: from_json(value) for name, value in params.values.items()}
+        if out.get("image_shape") is not None:
+            out["image_shape"] = tuple(out["image_shape"])
+        return out
+
+
 def _within(k: int, network: FittedNetwork, *, factor: bool) -> Iterator[tuple[str, NDArray[Any]]]:
     """Arrays of the network of that number, for a file."""
     for name, array in network.arrays(factor=factor):
@@ -421,4 +482,4 @@ def _within(k: int, network: FittedNetwork, *, factor: bool) -> Iterator[tuple[s
 
 def _warn(remarks: Iterable[str]) -> None:
     for remark in remarks:
-        warnings.warn(remark, ColumnWarning, stacklevel=4)
+        warnings.warn(remark, ColumnWarning, stacklevel=5)

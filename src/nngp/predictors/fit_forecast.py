@@ -26,7 +26,7 @@ class FitForecast:
 
     @property
     def final_seconds(self) -> float:
-        return self.networks * (self.final.seconds + KERNEL_SECONDS * self.final.n**2)
+        return self.networks * ((self.final.seconds or 0.0) + KERNEL_SECONDS * self.final.n**2)
 
     @property
     def seconds(self) -> float:

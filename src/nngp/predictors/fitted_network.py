@@ -1,5 +1,6 @@
 """A network that was chosen and conditioned on data, with all that its predictions need."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -76,6 +77,9 @@ class FittedNetwork:
     noise_var: float
     varying: VaryingNoise | None = None
     weights: Array | None = None
+    # Rows, and the network that was chosen without them, conditioned on all rows: to predict rows
+    # from the others by nothing that has seen them. Not saved: only `fit` needs them.
+    folds: tuple[tuple[Index, "FittedNetwork"], ...] = ()
     # By how many rows: widths of intervals, the noise floor and trees ask for the same ones.
     _left_out: dict[int, LeftOut] = field(default_factory=dict, init=False, repr=False)
 
@@ -95,7 +99,12 @@ class FittedNetwork:
             progress=machine.progress,
         )
         noise_var = max(chosen.noise_var, _common_noise(posterior))
-        return cls(posterior, chosen.inputs, chosen.targets, noise_var, weights=rows.weights)
+        with warnings.catch_warnings():  # this one has told already
+            warnings.simplefilter("ignore")
+            quiet = machine._replace(progress=False)
+            folds = tuple((part, cls.condition(one, rows, quiet)) for part, one in chosen.folds)
+        targets = chosen.targets.reaching(posterior._targets)
+        return cls(posterior, chosen.inputs, targets, noise_var, None, rows.weights, folds)
 
     @property
     def architecture(self) -> Network:
@@ -143,16 +152,33 @@ class FittedNetwork:
         )
         if found is None:
             return self
-        again = condition(
-            posterior.architecture,
-            X,
-            Y,
-            noise_var=rows.noise(chosen, found.row_noise),
-            solver=machine.solver,
-            engine=machine.engine,
-            progress=machine.progress,
+        again = self._conditioned(
+            rows.noise(chosen, found.row_noise), machine.solver, machine.engine, machine.progress
         )
-        return replace(self, posterior=again, varying=found)
+        folds = tuple((part, one._with_noise_of(rows, found, machine)) for part, one in self.folds)
+        return replace(self, posterior=again, varying=found, folds=folds)
+
+    def _with_noise_of(
+        self, rows: TrainingRows, found: VaryingNoise, machine: Machine
+    ) -> "FittedNetwork":
+        """This network with a noise of the rows that another one found."""
+        noise = rows.noise(self._chosen, found.row_noise)
+        return replace(self, posterior=self._conditioned(noise, machine.solver, machine.engine))
+
+    def _conditioned(
+        self, noise: Array | float, solver: str | CG, engine: str | Engine, progress: Any = False
+    ) -> Posterior:
+        """The same network and rows with another noise."""
+        posterior = self.posterior
+        return condition(
+            posterior.architecture,
+            np.asarray(posterior._inputs),
+            posterior._targets,
+            noise_var=noise,
+            solver=solver,
+            engine=engine,
+            progress=progress,
+        )
 
     @property
     def _chosen(self) -> Hyperparameters:
@@ -179,6 +205,12 @@ class FittedNetwork:
     def _leave_out(self, machine: Machine, most: int) -> LeftOut:
         posterior, n = self.posterior, self.posterior.n
         rows = np.arange(n)
+        if self.folds and n <= most:
+            parts = [(part, one._leave_out(machine, most)) for part, one in self.folds]
+            mean, variance = np.empty_like(posterior._targets), np.empty(n)
+            for part, one in parts:
+                mean[part], variance[part] = one.mean[part], one.variance[part]
+            return LeftOut(rows, posterior._targets, mean, variance)
         if n > most or posterior.report.solver != "cholesky":
             rows = np.sort(np.random.default_rng(0).permutation(n)[:most])
             posterior = self.on(rows, machine)
@@ -210,9 +242,18 @@ class FittedNetwork:
         posterior = copy(self.posterior)  # `update` changes the one that it is called on
         posterior.update(Xs, targets(rows.Y), noise_var=noise if by_row else None)
         noise_var = max(self.noise_var, _common_noise(posterior))
-        weights = _joined(self.weights, self.posterior.n, rows.weights, len(rows.X))
+        n, m = self.posterior.n, len(rows.X)
+        weights = _joined(self.weights, n, rows.weights, m)
+        folds = [(part, one.updated(rows)) for part, one in self.folds]
+        if folds:  # nothing was chosen by the new rows, so any of the networks may predict them
+            folds[0] = np.append(folds[0][0], np.arange(n, n + m)), folds[0][1]
         return replace(
-            self, posterior=posterior, targets=targets, noise_var=noise_var, weights=weights
+            self,
+            posterior=posterior,
+            targets=targets.reaching(posterior._targets),
+            noise_var=noise_var,
+            weights=weights,
+            folds=tuple(folds),
         )
 
     def header(self, *, factor: bool) -> dict[str, object]:
@@ -315,4 +356,4 @@ def _read_targets(fields: Fields, read: ArrayReader, posterior: Posterior) -> Ta
         whole = np.isfinite(scaling.undo(posterior._targets)).all()
     if not whole:
         raise fields.fail("its centers and spreads are not those of its targets")
-    return scaling
+    return scaling.reaching(posterior._targets)

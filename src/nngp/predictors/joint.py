@@ -40,6 +40,8 @@ def _of_part(predictive: Predictive, k: int, factor: float, scaled: Array) -> tu
         return part.targets.undo(part.mean), covariance
     nodes, weights, polynomials = _hermite()
     values = predictive.from_process(part.mean + part.std * nodes[:, None, None], k, factor)
+    if part.targets.reach is not None:  # as means and deviations have it
+        values = np.clip(values, *part.targets.reach)
     coefficients = np.einsum("kq,q,qmo->kmo", polynomials, weights, values)
     correlation = _correlation(scaled)
     covariance, power = np.zeros((*correlation.shape, values.shape[2])), np.ones_like(correlation)

@@ -6,9 +6,7 @@ from typing import Any
 from nngp._progress import Callback
 from nngp.linsolve import Engine, choose_engine
 from nngp.predictors.classifier import NNGPClassifier
-from nngp.predictors.estimator import NEWER
-from nngp.predictors.model_file import ModelFile, from_json, open_model
-from nngp.predictors.parameters import NNGPParameters
+from nngp.predictors.model_file import open_model
 from nngp.predictors.regressor import NNGPRegressor
 
 KINDS = {kind._kind: kind for kind in (NNGPRegressor, NNGPClassifier)}
@@ -47,21 +45,4 @@ def load(
     choose_engine(engine, 0)  # raises for a wrong name before the file is blamed
     with open_model(path) as file:
         kind = KINDS[file.header.text("kind", tuple(KINDS))]
-        model = kind(**_params(file, kind), engine=engine, progress=progress)
-        model._restore(file)
-        file.header.fields("notes")
-        file.check_complete()
-        return model
-
-
-def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
-    """The arguments of the constructor: all of them, and no others."""
-    params = file.header.fields("params")
-    expected = set(kind().get_params(deep=False)) - {"engine", "progress"}
-    if set(params.values) | set(NEWER) != expected:  # which are there only if they were given
-        raise file.damaged("its header has not the parameters of an estimator")
-    with file.reporting_damage():
-        out = {name: from_json(value) for name, value in params.values.items()}
-        if out.get("image_shape") is not None:
-            out["image_shape"] = tuple(out["image_shape"])
-        return out
+        return kind._loaded(file, engine, progress)

@@ -30,7 +30,8 @@ def learn_blend(
     return Blend.learn(
         np.column_stack(residuals),
         np.column_stack(log_densities),
-        [one.hyperparameters for one in networks],
+        # Rows of folds were not seen when the numbers were fitted that predict them.
+        [0 if one.folds else one.hyperparameters for one in networks],
         outputs * min(size, len(left_out[0].rows)),
     )
 

@@ -3,16 +3,17 @@
 Each array is an uncompressed `.npy` member; `header.json`, the last member, holds a format version,
 all plain values and the checksum of every array. Every byte that is used is checked: members by
 their checksums, arrays by their shapes and types before they are allocated, values by their ranges.
-A file is written beside its path and then moved there.
+A file is written beside its path, read again, and then moved there.
 """
 
 import json
 import os
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -40,20 +41,29 @@ def write_model(
     path: str | os.PathLike[str],
     header: Mapping[str, object],
     arrays: Iterable[tuple[str, NDArray[Any]]],
+    check: Callable[["ModelFile"], object],
 ) -> None:
-    """Write a model; an older file of that name stays until the new one is complete."""
-    with replaced(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays:
-            _put(archive, name, array)
-        sums = {info.filename.removesuffix(".npy"): info.CRC for info in archive.infolist()}
-        values = {"format": FORMAT, "version": VERSION, **header, "checksums": sums}
-        text = json.dumps(values, indent=1, allow_nan=False).encode()
-        if len(text) > LARGEST_HEADER:
-            raise ValueError(
-                f"the notes and plain values of this model take {len(text) / 1e6:.0f} MB, and "
-                f"{LARGEST_HEADER / 1e6:.0f} MB can be saved; shorten the notes"
-            )
-        archive.writestr(HEADER, text)
+    """Write a model; an older file of that name stays until the new one is complete, and `check`
+    has read it. ValueError if that fails."""
+    with replaced(path) as part:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
+            for name, array in arrays:
+                _put(archive, name, array)
+            sums = {info.filename.removesuffix(".npy"): info.CRC for info in archive.infolist()}
+            values = {"format": FORMAT, "version": VERSION, **header, "checksums": sums}
+            text = json.dumps(values, indent=1, allow_nan=False).encode()
+            if len(text) > LARGEST_HEADER:
+                raise ValueError(
+                    f"the notes and plain values of this model take {len(text) / 1e6:.0f} MB, and "
+                    f"{LARGEST_HEADER / 1e6:.0f} MB can be saved; shorten the notes"
+                )
+            archive.writestr(HEADER, text)
+        try:
+            with open_model(part) as file:
+                check(file)
+        except ModelFileError as error:
+            cause = str(error).removeprefix(f"{part} is damaged ").rpartition("; ")[0]
+            raise ValueError(f"{path} was not written: it could not be loaded {cause}") from None
 
 
 def _put(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
@@ -199,7 +209,7 @@ def as_json(value: object) -> Any:
     if isinstance(value, CG):
         return {"cg": asdict(replace(value, checkpoint=None))}
     if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
+        return as_json(value.tolist())
     if isinstance(value, Mapping):  # JSON has texts for keys only
         return {"pairs": [[as_json(key), as_json(part)] for key, part in value.items()]}
     if isinstance(value, tuple | list):
@@ -208,6 +218,8 @@ def as_json(value: object) -> Any:
         return str(value)
     if value is None or isinstance(value, str | bool | int | float):
         return value
+    if isinstance(value, Real):  # a fraction
+        return float(value)
     kind = "is a Python function, which" if callable(value) else "is no plain value and"
     raise ValueError(f"the parameter {value!r} {kind} cannot be written to a file")
 

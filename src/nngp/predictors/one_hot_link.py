@@ -11,7 +11,9 @@ probable:
     variance of output k   scale · v · (π_k (1 - π_k) / mean)^exponent
     probability            (1 - mixing) · P(k is largest) + mixing · π_k
 
-The last two are used only if they gain more than Akaike's one nat each.
+The last two are used only if they gain more than Akaike's one nat each. The exponent is tried only
+where points compared times classes are at most `UNEQUAL`: variances of their own make the integral
+many times dearer.
 """
 
 from dataclasses import dataclass, replace
@@ -26,6 +28,7 @@ MIN_PROBABILITY = 1e-12  # of a true class, in the loss: so one surprise does no
 EXPONENT = 1.0  # tried beside zero: each output has the variance of its own targets
 LARGEST_MIXING = 0.5
 COMPARED = 1000  # points on which forms of the link are compared
+UNEQUAL = 2**19  # most probabilities at a time for which the exponent is tried
 # Steps of the quadrature while searching, for few classes and for many; errors of some 1e-4.
 FEW_CLASSES, COARSE_STEPS = 8, (0.5, 0.25)
 Interval = tuple[float, float]
@@ -92,7 +95,8 @@ class LinkSearch:
         around = np.log(plain.scale)
         wide = float(around - 2.0), float(around + 1.0)
         forms = [plain, self._scaled(plain, wide, mixed=True)]
-        if len(np.unique(link.frequencies)) > 1 and len(link.frequencies) > 2:
+        differ = len(np.unique(link.frequencies)) > 1 and len(link.frequencies) > 2
+        if differ and self.mean.size <= UNEQUAL:
             unequal = replace(plain, exponent=EXPONENT)
             forms.append(self._scaled(unequal, wide, mixed=False))
             # Both together only where each pays alone.

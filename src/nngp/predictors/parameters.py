@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,9 @@ class NNGPParameters(BaseEstimator):
         whole_number("selection_size", self.selection_size, MIN_POINTS)
         if self.budget is not None:
             whole_number("budget", self.budget, 1)
+        seed = self.random_state
+        if isinstance(seed, Integral) and not 0 <= seed < 2**32:
+            raise ValueError(f"random_state must be from 0 to 2**32 - 1, got {seed}")
         for name in ("depth", *VARIANCES):
             value = getattr(self, name)
             if isinstance(value, str) and value != "auto":
@@ -117,7 +120,7 @@ class NNGPParameters(BaseEstimator):
                 "variances given layer by layer need a depth; pass depth=number of hidden layers"
             )
         if not is_auto(self.noise_var) and not (
-            isinstance(self.noise_var, Real) and np.isfinite(self.noise_var) and self.noise_var >= 0
+            isinstance(self.noise_var, Real) and 0 <= self.noise_var < math.inf
         ):
             raise ValueError(f"noise_var must be a number >= 0 or 'auto', got {self.noise_var!r}")
         if self.network is not None:
@@ -314,4 +317,6 @@ def _fixed(value: Any) -> Any:
     """Convert a variance to what a candidate holds: None if free, a tuple if one per layer."""
     if is_auto(value):
         return None
+    if isinstance(value, Real):
+        return float(value)  # of NumPy's types, too, or a fraction
     return tuple(np.asarray(value).tolist()) if np.ndim(value) else value

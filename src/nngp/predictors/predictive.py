@@ -167,7 +167,8 @@ class Predictive:
         for i, one in enumerate(targets.maps):
             bounded = self._positive and one.kind != "log"
             least = float(one(np.zeros(1))[0]) if bounded else -np.inf
-            columns.append(transformed_moments(one, mean[:, i], std[:, i], least))
+            reach = None if targets.reach is None else (targets.reach[0][i], targets.reach[1][i])
+            columns.append(transformed_moments(one, mean[:, i], std[:, i], least, reach))
         mean, std = np.stack(columns, axis=2)
         return mean, std
 

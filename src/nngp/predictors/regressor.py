@@ -10,6 +10,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import check_is_fitted
 
 from nngp._arrays import Array
+from nngp._machine import single_threaded_blas
 from nngp._numbers import as_real, as_reals, check_unmasked, whole_number
 from nngp._progress import Callback
 from nngp.architecture import Network
@@ -17,7 +18,7 @@ from nngp.linsolve import CG, Engine
 from nngp.predictors.blend import Blend
 from nngp.predictors.columns import TableLike
 from nngp.predictors.doubts import warn_of_duplicates
-from nngp.predictors.estimator import NNGPEstimator, check_data
+from nngp.predictors.estimator import NNGPEstimator, check_data, check_targets_are_there
 from nngp.predictors.joint import joint_covariance
 from nngp.predictors.mixing import drawn_from, learn_blend, left_out_predictive, mixed_mean
 from nngp.predictors.model_file import ModelFile
@@ -38,7 +39,7 @@ from nngp.predictors.targets import (
     candidates as target_candidates,
 )
 from nngp.predictors.training_rows import TrainingRows, as_rows, as_weights
-from nngp.predictors.trees import MOST_ROWS, TreeComparison, compare_with_trees
+from nngp.predictors.trees import TreeComparison, compare_with_trees
 
 NOISES = ("constant", "heteroscedastic")
 MOST_TRANSFORMED = 20_000  # rows: with a transform a mean needs a variance, n² operations a point
@@ -258,6 +259,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         self.target_transform = target_transform
         self.calibrate = calibrate
 
+    @single_threaded_blas()
     def fit(
         self,
         X: TableLike,
@@ -296,7 +298,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         True
         """
         rows, answers = self._rows(X, y, sample_weight, noise_var)
-        targets = self._target_candidates(rows.Y, rows.weights)
+        ordered = rows.some(rows.order())
+        targets = self._target_candidates(ordered.Y, ordered.weights)
         with self._one_bar(rows.X.shape, rows.Y.shape[1], classes=False):
             self._fit_networks(rows, targets, classes=False)
             self._check_floor(rows, targets)
@@ -306,11 +309,12 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         self._see(rows.X)
         self._single = np.ndim(answers) == 1
         self._warn_of_few_data(rows.X, rows.Y, classes=False)
-        warn_of_duplicates(self.duplicate_rows_, len(rows.X), stacklevel=2)
+        warn_of_duplicates(self.duplicate_rows_, len(rows.X), stacklevel=3)
         if self.trees_ is not None:
-            self.trees_.warn(stacklevel=2)
+            self.trees_.warn(stacklevel=3)
         return self
 
+    @single_threaded_blas()
     def partial_fit(
         self,
         X: TableLike,
@@ -386,6 +390,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         check_is_fitted(self, "posterior_")
         return self._blend.network_weights
 
+    @single_threaded_blas()
     def predict(
         self,
         X: TableLike,
@@ -425,6 +430,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             return mean
         return mean, self._shaped(joint_covariance(predictive, self._covariances(inputs, noise)))
 
+    @single_threaded_blas()
     def predict_interval(
         self, X: TableLike, coverage: float = 0.95, *, noise: bool = True
     ) -> tuple[Array, Array]:
@@ -446,6 +452,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         low, high = self._predictive(self._test_inputs(X), noise=noise).interval(coverage)
         return self._shaped(low), self._shaped(high)
 
+    @single_threaded_blas()
     def predict_quantile(self, X: TableLike, q: ArrayLike, *, noise: bool = True) -> Array:
         """The value that an observation stays below with probability q.
 
@@ -472,6 +479,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             else np.stack(found).reshape(*levels.shape, *found[0].shape)
         )
 
+    @single_threaded_blas()
     def log_density(self, X: TableLike, y: ArrayLike) -> Array:
         """Log density of observations y at X in units of y: (m,), or (m, outputs) for several.
 
@@ -498,6 +506,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             raise ValueError("y holds NaN, which has no density; leave out rows without a target")
         return self._shaped(predictive.log_density(Y))
 
+    @single_threaded_blas()
     def sample_y(
         self, X: TableLike, n_samples: int = 1, random_state: Seed = 0, *, noise: bool = True
     ) -> Array:
@@ -527,6 +536,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         out = np.moveaxis(out, 0, -1)
         return out[:, 0] if self._single else out
 
+    @single_threaded_blas()
     def left_out(self) -> Predictive:
         """Predictions for training rows, each from all the others, without refitting.
 
@@ -555,6 +565,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         noise_var: ArrayLike | None,
     ) -> tuple[TrainingRows, NDArray[Any]]:
         """Check training data, learn how a table is encoded, leave out rows without a weight."""
+        check_unmasked(y, "y")
+        check_targets_are_there(y)
         check_data(y, "y")
         inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
         weights = as_weights(sample_weight, len(inputs))
@@ -570,6 +582,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         noise_var: ArrayLike | None,
     ) -> tuple[TrainingRows, NDArray[Any]]:
         """Check more training data and encode them as those of the first call."""
+        check_unmasked(y, "y")
+        check_targets_are_there(y)
         check_data(y, "y")
         inputs = self._test_inputs(X)
         answers = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
@@ -604,14 +618,12 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             self._set_networks([one.with_varying_noise(rows, machine) for one in self.networks_])
 
     def _compare_with_trees(self, rows: TrainingRows) -> TreeComparison | None:
-        """Compare the best network with trees on rows left out, unless time is short."""
+        """Compare the fitted model with trees on rows left out, unless time is short."""
         if self.effort == "fast" or self.selection is None or rows.Y.shape[1] > 1:
             return None
-        best = self.networks_[0]
-        left_out = best.left_out(self._machine, MOST_ROWS)
-        which, plain = left_out.rows, Blend.plain()
-        mean = left_out_predictive([left_out], [best], plain).mean()
-        return compare_with_trees(rows.X[which], rows.Y[which, 0], mean[:, 0], classes=False)
+        which = self.networks_[0].left_out(self._machine).rows
+        mean = self.left_out().mean()[:, 0]
+        return compare_with_trees(rows.X[which], rows.Y[which, 0], mean, classes=False)
 
     def _learn_blend(self) -> None:
         """Find shares of networks and widths of their predictions from rows left out."""

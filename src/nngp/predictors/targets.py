@@ -41,6 +41,10 @@ class TargetScaling:
         Whether predictions are conditioned on positive targets, as all in training were.
     noise_floor : float
         Least variance of the noise in scaled units; zero if the targets lie on no grid.
+    reach : pair of arrays (outputs,) or None
+        The range of the training targets, widened by its length on both sides. Means of transformed
+        targets count what lies beyond as its ends: the inverse of a transform turns the tail of a
+        wide Gaussian into a mean that no target comes near.
     """
 
     center: Array
@@ -48,6 +52,7 @@ class TargetScaling:
     transforms: tuple[TargetMap, ...] = ()
     positive: bool = False
     noise_floor: float = 0.0
+    reach: tuple[Array, Array] | None = None
 
     @classmethod
     def learn(
@@ -115,6 +120,16 @@ class TargetScaling:
                 f"{Y.min():g}, so call fit with all rows"
             )
         return replace(self, positive=False)
+
+    def reaching(self, scaled: Array) -> "TargetScaling":
+        """The same scaling, with the reach of these scaled training targets."""
+        if not self.transforms:
+            return self
+        Y = self.undo(scaled)
+        low, high = Y.min(axis=0), Y.max(axis=0)
+        with np.errstate(over="ignore"):
+            length = np.minimum(high - low, LARGEST_SAVED)
+            return replace(self, reach=(low - length, high + length))
 
     def shrunk(self, factor: float) -> "TargetScaling":
         """The scaling that gives targets divided by a number as well."""

@@ -46,6 +46,14 @@ class TrainingRows:
         found = scaled_known_noise(self.known_noise, self.Y, chosen.targets)
         return found if isinstance(found, np.ndarray) else None
 
+    def order(self) -> Index:
+        """An order of the rows that is their own where they are few: an ascent amplifies rounding,
+        which depends on the order, and copies of rows are to choose what their weights choose."""
+        if len(self.X) > MOST_COPIES:
+            return np.arange(len(self.X))
+        keys = [part for part in (self.weights, self.known_noise) if part is not None]
+        return np.lexsort([*keys, *self.Y.T, *self.X.T])
+
     def some(self, keep: NDArray[Any]) -> "TrainingRows":
         """The rows of a mask or of indices."""
         weights = None if self.weights is None else self.weights[keep]

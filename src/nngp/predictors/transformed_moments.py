@@ -6,7 +6,7 @@ error below 1e-8 for deviations up to 5 in units of ψ (tests/predictors/test_pr
 """
 
 import numpy as np
-from scipy.special import erfcx
+from scipy.special import erfcx, log_ndtr
 
 from nngp._arrays import TINY, Array, Index
 from nngp.predictors.transforms import LARGEST, TargetMap
@@ -19,14 +19,23 @@ CHUNK = 2**20  # values computed at a time
 
 
 def transformed_moments(
-    one: TargetMap, mean: Array, std: Array, least: float = -np.inf
+    one: TargetMap,
+    mean: Array,
+    std: Array,
+    least: float = -np.inf,
+    reach: tuple[float, float] | None = None,
 ) -> tuple[Array, Array]:
-    """Mean and standard deviation of y, for T(y) with these, (m,), given T(y) > `least`.
+    """Mean and standard deviation of y, for T(y) with these, (m,), given T(y) > `least`; with a
+    `reach` those of y limited to it.
 
     What float64 cannot hold is limited to the largest number that it can.
     """
+    ends = (-np.inf, np.inf)
+    if reach is not None and one.kind != "identity":
+        low, high = (float(end) for end in one(np.asarray(reach)))
+        ends = (low if reach[0] > 0 or one.kind != "log" else -np.inf, high)
     if one.kind == "log":
-        return _log_normal(mean, std)
+        return _log_normal(mean, std, ends)
     if one.kind == "identity":
         out_mean, out_std = _truncated(mean, std, least)
         rows = np.flatnonzero(mean + DEEP * std < least)
@@ -34,14 +43,23 @@ def transformed_moments(
         out_mean, out_std = np.empty(len(mean)), np.empty(len(mean))
         rows = np.arange(len(mean))
     for part in _chunks(rows, std):
-        out_mean[part], out_std[part] = _by_quadrature(one, mean[part], std[part], least)
+        out_mean[part], out_std[part] = _by_quadrature(one, mean[part], std[part], least, ends)
     return out_mean, out_std
 
 
-def _log_normal(mean: Array, std: Array) -> tuple[Array, Array]:
+def _log_normal(mean: Array, std: Array, ends: tuple[float, float]) -> tuple[Array, Array]:
+    """The exponential of a Gaussian, in closed form; by quadrature where it passes an end."""
     with np.errstate(over="ignore"):
         middle = np.minimum(np.exp(mean + 0.5 * std**2), LARGEST)
-        return middle, np.minimum(middle * np.sqrt(np.expm1(std**2)), LARGEST)
+        spread = np.minimum(middle * np.sqrt(np.expm1(std**2)), LARGEST)
+    # The density that the variance weighs is that of a Gaussian moved by two variances.
+    far = FAR * std + 2 * std**2
+    rows = np.flatnonzero((mean + far > ends[1]) | (mean - far < ends[0]))
+    for part in _chunks(rows, std):
+        middle[part], spread[part] = _by_quadrature(
+            TargetMap("log"), mean[part], std[part], -np.inf, ends
+        )
+    return middle, spread
 
 
 def _truncated(mean: Array, std: Array, least: float) -> tuple[Array, Array]:
@@ -68,8 +86,11 @@ def _count(widest: float) -> int:
     return NODES * int(np.ceil((2 * FAR + 4 * min(widest, WIDEST)) / (2 * FAR)))
 
 
-def _by_quadrature(one: TargetMap, mean: Array, std: Array, least: float) -> tuple[Array, Array]:
-    """Integrate over z = (t - mean) / std from the bound, on both sides of t = 0."""
+def _by_quadrature(
+    one: TargetMap, mean: Array, std: Array, least: float, ends: tuple[float, float]
+) -> tuple[Array, Array]:
+    """Integrate over z = (t - mean) / std from the bound, on both sides of t = 0. What lies beyond
+    the ends has their value, and the probability that is in closed form."""
     std = np.maximum(std, np.finfo(float).tiny)
     tilt = 2 * np.minimum(std, WIDEST) if one.kind != "identity" else np.zeros(len(std))
     with np.errstate(over="ignore"):
@@ -78,15 +99,30 @@ def _by_quadrature(one: TargetMap, mean: Array, std: Array, least: float) -> tup
     low = np.minimum(low, 1e100)  # all but certain to be below the bound
     start = np.maximum(low, 0.0)
     high = start + (FAR + tilt) ** 2 / (np.hypot(start, FAR + tilt) + start)
-    middle = np.clip(kink, low, high)
+    with np.errstate(over="ignore"):
+        cuts = [np.clip((end - mean) / std, low, high) for end in ends]
+    middle = np.clip(kink, *cuts)
     nodes, weights = np.polynomial.legendre.leggauss(_count(float(std.max())))
-    half = 0.5 * np.stack([middle - low, high - middle], axis=1)[..., None]
-    z = np.stack([low, middle], axis=1)[..., None] + half * (nodes + 1)
+    half = 0.5 * np.stack([middle - cuts[0], cuts[1] - middle], axis=1)[..., None]
+    z = np.stack([cuts[0], middle], axis=1)[..., None] + half * (nodes + 1)
     z, w = z.reshape(len(mean), -1), (half * weights).reshape(len(mean), -1)
     # Relative to the density at the bound, which may be far out.
     w = w * np.exp(-0.5 * (z - start[:, None]) * (z + start[:, None]))
+    beyond = np.stack([_mass(low, cuts[0], start), _mass(cuts[1], high, start)], axis=1)
+    w = np.hstack([w, beyond])
     w /= w.sum(axis=1, keepdims=True)
+    z = np.hstack([z, np.stack(cuts, axis=1)])
     return _weighted(one.inverse(mean[:, None] + std[:, None] * z), w)
+
+
+def _mass(a: Array, b: Array, start: Array) -> Array:
+    """Integral of exp(-z²/2 + start²/2) between a and b, one of which may be equal."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        flip = (a + b) < 0  # the tail on the other side, where nothing cancels
+        a, b = np.where(flip, -b, a), np.where(flip, -a, b)
+        log_scale = 0.5 * start**2 + 0.5 * np.log(2 * np.pi)
+        upper, lower = np.exp(log_ndtr(-a) + log_scale), np.exp(log_ndtr(-b) + log_scale)
+    return np.maximum(upper - lower, 0.0)
 
 
 def _weighted(y: Array, w: Array) -> tuple[Array, Array]:

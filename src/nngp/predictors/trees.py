@@ -20,7 +20,8 @@ from nngp._arrays import Array
 from nngp._fields import Fields
 from nngp.errors import TreesWarning
 
-LEAST_ROWS, MOST_ROWS = 50, 1000  # fewer say nothing; more take too long
+LEAST_ROWS, MOST_ROWS = 50, 1000  # fewer say nothing; more take too long with labels
+MOST_AMOUNTS = 4000  # rows; all that a regression predicts without themselves
 MOST_INPUTS = 200
 TREES, FOLDS = 100, 5
 # Boosting is tried if randomized trees come near: ratio of errors, and standard errors behind.
@@ -129,11 +130,13 @@ def compare_with_trees(
     Returns
     -------
     TreeComparison or None
-        None where there is nothing to compare: fewer than 50 rows, more than 1,000 rows or 200
-        inputs (pass a subset of rows, with predictions from that subset), or equal targets.
+        None where there is nothing to compare: fewer than 50 rows, more than 4,000 (labels: 1,000)
+        rows or 200 inputs (pass a subset of rows, with predictions from that subset), or equal
+        targets.
     """
     n, d = X.shape
-    if not LEAST_ROWS <= n <= MOST_ROWS or d > MOST_INPUTS or (y == y[0]).all():
+    most = MOST_ROWS if classes else MOST_AMOUNTS
+    if not LEAST_ROWS <= n <= most or d > MOST_INPUTS or (y == y[0]).all():
         return None
     ranks = np.column_stack([np.unique(x, return_inverse=True)[1] for x in X.T]).astype(np.float32)
     few = int((ranks.max(axis=0) < FEW_VALUES).sum())

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from nngp._interrupts import raise_interrupts
 from nngp.terminal import options
 from nngp.terminal.output import INTERRUPTED, USAGE, exit_codes, exit_with_usage
 
@@ -70,6 +71,7 @@ def _function(name: str, command: Command) -> Callable[..., None]:
     def call(**values: object) -> None:
         with exit_codes(command.interrupted):
             work = getattr(import_module(f"nngp.terminal.{command.module}"), name)
+            raise_interrupts()
             work(command.options(**values))
 
     call.__doc__ = command.options.__doc__

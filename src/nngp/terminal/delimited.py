@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from nngp.predictors.columns import Column, InputTable, decimal_mark
+from nngp.predictors.columns import Column, InputTable, with_decimal_mark
 from nngp.predictors.columns.amounts import plain_numbers
 from nngp.terminal.output import DataError, UsageError
 
@@ -74,6 +74,12 @@ def decoded(data: bytes, name: str, encoding: str | None) -> str:
         raise DataError(
             f"{name} is not text in {found.removesuffix('-sig').upper()} (line {line}); {hint}"
         ) from None
+    one_line = "\n" not in text and "\r" not in text
+    if one_line and (b"\n" in data or b"\r" in data):
+        raise DataError(
+            f"{name} is not text in {found.upper()}: its lines do not end in that encoding; leave "
+            "--encoding out, or name another"
+        )
     return text.removeprefix("\ufeff")
 
 
@@ -95,8 +101,8 @@ def read_delimited(text: str, name: str, separator: str | None, usual: str = ","
         raise DataError(f"{name} has a line of names and no rows below it")
     columns = zip(names, zip(*cells, strict=True), strict=True)
     table = InputTable(tuple(Column.of_texts(column, texts) for column, texts in columns))
-    decimal = decimal_mark(table, usual="," if chosen == ";" else None)
-    return Delimited(InputTable(table.columns, decimal), chosen, remarks)
+    table = with_decimal_mark(table, usual="," if chosen == ";" else None)
+    return Delimited(table, chosen, remarks)
 
 
 def _rows(text: str, name: str, separator: str) -> Iterator[tuple[int, list[str]]]:

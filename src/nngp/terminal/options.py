@@ -116,6 +116,9 @@ class TableOptions(OutputOptions):
 
     encoding: str | None = option(None, "Of a table of text: utf-8, latin-1, cp1252, utf-16, ...")
     sep: str | None = option(None, "What separates values: a character, tab, ... Found by itself.")
+    decimal: str | None = option(
+        None, "The decimal mark where the table leaves it open, as 1,234 does: . or ,"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

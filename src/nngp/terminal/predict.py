@@ -91,9 +91,10 @@ def evaluate(options: EvaluateOptions) -> None:
             source = "the input" if options.table == STDIN else options.table
             near = suggestion(name, table.names)
             raise DataError(f"{source} has no column '{name}' to compare with{near}")
-        rows = saved.target.known(table)
+        target = saved.target.for_table(table)
+        rows = target.known(table)
         inputs = saved.inputs(rows)
-        scores = table_scores(saved.model, saved.target, inputs, rows.column(name))
+        scores = table_scores(saved.model, target, inputs, rows.column(name))
         title = f"{options.model} on {len(rows)} rows of {options.table}"
         print_result(title, scores, options.as_json)
 

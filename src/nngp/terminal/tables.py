@@ -8,6 +8,7 @@ import gzip
 import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -16,10 +17,11 @@ from typing import Any
 import polars as pl
 from numpy.typing import NDArray
 
-from nngp._files import replaced
+from nngp._files import replaced, writable_file
 from nngp._machine import available_memory
 from nngp.plots import need_matplotlib
 from nngp.predictors.columns import Column, InputTable, table_of
+from nngp.predictors.columns.amounts import MARKS
 from nngp.terminal.delimited import check_encoding, decoded, read_delimited, separator_of
 from nngp.terminal.options import TableOptions
 from nngp.terminal.output import DataError, UsageError, print_message, suggestion
@@ -44,13 +46,23 @@ STEP = 1 << 20
 
 def read_table(path: Path, options: TableOptions | None = None) -> InputTable:
     """Read the table in a file, or from stdin; text is read as it stands."""
-    encoding, sep = (options.encoding, options.sep) if options else (None, None)
-    separator = separator_of(sep)
-    check_encoding(encoding)
+    options = options or TableOptions()
+    separator, decimal = separator_of(options.sep), options.decimal
+    check_encoding(options.encoding)
+    if decimal not in (None, *MARKS):
+        raise UsageError(f"--decimal must be . or ,, got '{decimal}'")
     name = "the input" if path == STDIN else str(path)
     data = _unpacked(_content(path), name)
     if data.startswith(PARQUET) or _ending(path) in (".parquet", ".pq"):
-        return _read_parquet(data, name)
+        table = _read_parquet(data, name)
+    else:
+        table = _read_text(data, name, path, separator, options.encoding)
+    return table if decimal is None else replace(table, decimal=decimal, certain=True)
+
+
+def _read_text(
+    data: bytes, name: str, path: Path, separator: str | None, encoding: str | None
+) -> InputTable:
     for start, what in OTHERS.items():
         if data.startswith(start):
             raise DataError(f"{name} is {what}, not a table; save it as CSV first")
@@ -130,10 +142,10 @@ def write_table(columns: Mapping[str, Sequence[object] | NDArray[Any]], path: Pa
 def check_writable(path: Path, kinds: Iterable[str] = (), create: bool = False) -> None:
     """Raise UsageError where a result could not be written, before any work. With `create`, a
     file is created in the folder: permissions do not say all (to root, or in /proc)."""
-    if not path.parent.is_dir():
-        raise UsageError(f"the folder {path.parent} does not exist; create it first")
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder; give a file name")
+    try:
+        writable_file(path)
+    except OSError as error:
+        raise UsageError(str(error)) from None
     if kinds and path.suffix.lower() not in kinds:
         raise UsageError(f"{path}: the name must end in {', '.join(kinds)}")
     if create:

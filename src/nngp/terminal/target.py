@@ -1,7 +1,7 @@
 """The target column: its known rows, its kind (numbers or classes), its values."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,15 @@ class Target:
 
     name: str
     numbers: NumberEncoding | None
+
+    def for_table(self, table: InputTable) -> "Target":
+        """The target as numbers are written in this table; says so if training wrote others."""
+        if self.numbers is None:
+            return self
+        here = self.numbers.for_table(table)
+        if here != self.numbers:
+            print_message(reading_of_amounts([table.column(self.name)], here.format))
+        return replace(self, numbers=here)
 
     def known(self, table: InputTable) -> InputTable:
         """Rows whose target is not missing; says how many are left out."""

@@ -23,6 +23,7 @@ OTHERS = {  # no options: what to say, or not to say, in their place
     "math.inf": "inf",
     " or nngp.CG(...)": "",
     "points would fit": "rows would fit",
+    "convert the column to numbers": "name it by --decimal . or --decimal ,",
 }
 
 

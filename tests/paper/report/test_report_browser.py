@@ -23,7 +23,7 @@ def test_no_complaints_and_nothing_sought_elsewhere(page, browser, tmp_path):
     assert "Figure 10" in seen.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_it_fits_a_phone(page, browser, tmp_path):
     """Headless windows are not narrower than 500, so the page is put into a frame."""
     copy = tmp_path / "copy.html"
@@ -42,7 +42,7 @@ def test_it_fits_a_phone(page, browser, tmp_path):
     assert wide == 0
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_it_prints(page, browser, tmp_path):
     pdf = tmp_path / "report.pdf"
     browser(tmp_path, f"--print-to-pdf={pdf}", "--no-pdf-header-footer", page=page)

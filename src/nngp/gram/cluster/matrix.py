@@ -4,6 +4,7 @@ A worker computes a block from its own rows by `HostMatrix`, as one machine does
 """
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from functools import cached_property, lru_cache
 from typing import NamedTuple, cast
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._digest import digest
+from nngp._machine import single_threaded_blas
 from nngp.architecture import Headed, Invariant, Network
 from nngp.gram.cluster.inputs import ClusterInputs
 from nngp.gram.cluster.task import BlockWithGap, Task
@@ -55,8 +57,8 @@ class ClusterMatrix:
         # Of inputs the client's transform reads norms only: it transforms no block.
         sides = cast(Inputs, left), cast(Inputs, self._right)
         self._transform = make_transform(self.plan, architecture.base, *sides, self.split)
-        split_values = self.split.scale, self.split.offset, self.split.input_var
-        kernel_id = digest(architecture.values, self.plan.method, self.plan.input_var, split_values)
+        how = self.plan.method, self.plan.input_var, astuple(self.split)
+        kernel_id = digest(architecture.values, *how)
         self._kernel = Kernel(kernel_id, architecture, self.plan, self.split)
 
     @cached_property
@@ -96,6 +98,7 @@ def _cached(kernel_id: str) -> list[Kernel]:
     return []
 
 
+@single_threaded_blas()
 def compute_block(
     kernel: Kernel,
     diagonal: tuple[int, Shift] | None,

@@ -46,7 +46,8 @@ def fill_several(
         for down in _slices(rows)
         for across in _slices(down.stop if symmetric else columns)
     ]
-    with _machine.single_threaded_blas(), ThreadPoolExecutor(_machine.threads()) as pool:
+    workers, limit = _machine.threads(), _machine.limit_this_thread
+    with _machine.single_threaded_blas(), ThreadPoolExecutor(workers, initializer=limit) as pool:
         list(pool.map(job, tiles))
     return matrices
 

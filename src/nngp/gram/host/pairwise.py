@@ -25,10 +25,11 @@ from nngp.architecture.graph import (
     Normalised,
     last_uses,
 )
+from nngp.covariance import expansion_terms
 from nngp.curve import weighted_sum
 from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
 from nngp.gram.host.pair_layer import PairLayer, SlopePairLayer, pair_layer
-from nngp.gram.inputs import Inputs
+from nngp.gram.inputs import Inputs, InputSet, common_var
 from nngp.gram.pair_recursion import SNAP, point_variances
 
 
@@ -58,6 +59,21 @@ class NodeStep(NamedTuple):
     tile: PairTile
     corr: Array | None = None
     slope: Array | None = None
+
+
+def table_bytes(network: Network, inputs: InputSet) -> int:
+    """Bytes a point that layers without a closed form hold where norms differ, and take while the
+    largest is made. The widest distribution needs the most terms."""
+    known = all(phi.closed_form is not None for phi in network.base.activations)
+    if known or network.is_infinite or common_var(inputs) is not None:
+        return 0
+    largest = point_variances(network.base, np.array([inputs.var.max()]))
+    terms = [
+        expansion_terms(node.activation, float(largest[node.source].cov[0]))
+        for node in network.base.graph
+        if isinstance(node, Nonlinearity) and node.activation.closed_form is None
+    ]
+    return int(8 * (2 * sum(terms) + 3 * max(terms, default=0)))
 
 
 class PairwiseTransform:
@@ -168,8 +184,8 @@ class PairwiseTransform:
         return out
 
     def error(self) -> float:
-        near = pairwise_error(self.architecture, self.left.var, self.nearest)
-        return self.noise + near
+        both = np.concatenate([self.left.var, self.right.var])
+        return self.noise + pairwise_error(self.architecture, both, self.nearest)
 
     @property
     def nearest(self) -> float:

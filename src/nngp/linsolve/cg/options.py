@@ -37,9 +37,9 @@ class CG:
     Examples
     --------
     >>> import numpy as np, nngp
-    >>> X = np.linspace(-1, 1, 50)
+    >>> X = np.linspace(-1, 1, 50)[:, None]
     >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
-    >>> found = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4, solver=nngp.CG(rank=20))
+    >>> found = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4, solver=nngp.CG(rank=20))
     >>> found.report.solver, found.report.residual <= 1e-8
     ('cg', True)
     """
@@ -73,3 +73,7 @@ class CG:
         if not isinstance(self.checkpoint, str | os.PathLike | None) or self.checkpoint == "":
             raise ValueError(f"checkpoint must be the path of a folder, got {self.checkpoint!r}")
         whole_number("seed", self.seed, least=0)
+        for name, kind in (("tolerance", float), ("checkpoint_seconds", float), ("rank", int),
+                           ("max_iterations", int), ("seed", int)):  # fmt: skip
+            if getattr(self, name) is not None:  # Python's own numbers, whatever was passed
+                object.__setattr__(self, name, kind(getattr(self, name)))

@@ -55,7 +55,7 @@ class CgPlan:
 
     def seconds(self, operations: float) -> float:
         """Seconds for so many operations, as far as the rate is known."""
-        return self.forecast.seconds * operations / self.work
+        return (self.forecast.seconds or 0.0) * operations / self.work
 
 
 def plan_cg(

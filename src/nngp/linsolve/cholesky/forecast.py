@@ -17,13 +17,14 @@ OVERHEAD = 64 * 2**20  # bytes of tables, buffers and the like
 
 @dataclass(frozen=True)
 class Forecast:
-    """Bytes beyond the data and seconds; `largest` is the n that would just fit. `engine` and
-    `reason` say where it would be computed and why there; `first_call` is what that takes in this
-    process before anything is computed, beside `seconds`."""
+    """Bytes beyond the data, and seconds (None where they are not known); `largest` is the n
+    that would just fit. `engine` and `reason` say where it would be computed and why there;
+    `first_call` is what that takes in this process before anything is computed, beside `seconds`.
+    """
 
     n: int
     bytes: int
-    seconds: float
+    seconds: float | None
     available: int | None
     largest: int | None
     solver: str = "cholesky"
@@ -50,7 +51,8 @@ class Forecast:
         return f"at most {self.largest} points would fit"
 
     def __str__(self) -> str:
-        return f"{self.bytes / 1e9:.1f} GB, about {self.seconds:.0f} s"
+        time = "no forecast of the time" if not self.seconds else f"about {self.seconds:.0f} s"
+        return f"{self.bytes / 1e9:.1f} GB, {time}"
 
 
 def forecast_factor(

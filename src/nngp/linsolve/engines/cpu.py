@@ -110,9 +110,7 @@ class CpuRun(EngineRun):
 
     def __init__(self, dtype: TileType) -> None:
         self._dtype = dtype
-        # From another thread than the main one BLAS keeps its own threads: one chain at a time.
-        main = threading.current_thread() is threading.main_thread()
-        self.width = _machine.threads() if main else 1
+        self.width = _machine.threads()
         self._stop = threading.Event()
         self._stack = ExitStack()
         self._threads: list[threading.Thread] = []
@@ -134,6 +132,7 @@ class CpuRun(EngineRun):
 
     def _register(self) -> None:
         self._threads.append(threading.current_thread())
+        _machine.limit_this_thread()
 
     def _join_threads(self) -> None:
         """Wait for the threads, even if the user presses Ctrl-C repeatedly.

@@ -9,11 +9,11 @@ checks values from a model file. Nothing here imports pandas or polars.
 """
 
 from nngp.predictors.columns.encoder import Columns, reading_of_amounts
-from nngp.predictors.columns.frames import TableLike, mixed_table, table_of
+from nngp.predictors.columns.frames import TableLike, is_nothing, mixed_table, table_of
 from nngp.predictors.columns.missing import missing_texts
 from nngp.predictors.columns.number import NumberEncoding, fill_gaps, learn_numbers
 from nngp.predictors.columns.table import Column, InputTable
-from nngp.predictors.columns.texts import TextKind, decimal_mark, kind_of_text
+from nngp.predictors.columns.texts import TextKind, kind_of_text, with_decimal_mark
 
 __all__ = [
     "Column",
@@ -22,12 +22,13 @@ __all__ = [
     "NumberEncoding",
     "TableLike",
     "TextKind",
-    "decimal_mark",
     "fill_gaps",
+    "is_nothing",
     "kind_of_text",
     "learn_numbers",
     "missing_texts",
     "mixed_table",
     "reading_of_amounts",
     "table_of",
+    "with_decimal_mark",
 ]

@@ -18,7 +18,7 @@ from nngp.predictors.columns.date import DateEncoding
 from nngp.predictors.columns.missing import missing_texts
 from nngp.predictors.columns.number import NumberEncoding
 from nngp.predictors.columns.table import IN_WORDS, Column, InputTable, Mask
-from nngp.predictors.columns.texts import TextKind, decimal_mark, kind_of_text
+from nngp.predictors.columns.texts import TextKind, kind_of_text, with_decimal_mark
 
 Encoding = NumberEncoding | DateEncoding | CategoryEncoding
 KINDS: dict[str, type[Encoding]] = {
@@ -52,7 +52,7 @@ class Columns:
     def learn(cls, table: InputTable) -> "Columns":
         """Learn the encoding of a training table; ValueError if no column can be used."""
         _check_rows(table)
-        decimal = table.decimal or decimal_mark(table)
+        decimal = with_decimal_mark(table).decimal
         encodings: list[Encoding] = []
         left_out: list[str] = []
         merged: list[str] = []
@@ -90,8 +90,15 @@ class Columns:
         """
         self._check_names(table.names)
         _check_rows(table)
-        parts = [encoding.encode(table.column(encoding.name)) for encoding in self.encodings]
+        table = with_decimal_mark(table)
+        here = [e.for_table(table) if isinstance(e, NumberEncoding) else e for e in self.encodings]
+        parts = [encoding.encode(table.column(encoding.name)) for encoding in here]
         remarks = [remark for _, more in parts for remark in more]
+        others: dict[AmountFormat, list[Column]] = {}  # formats that training did not have
+        for old, new in zip(self.encodings, here, strict=True):
+            if isinstance(new, NumberEncoding) and new != old:
+                others.setdefault(new.format, []).append(table.column(new.name))
+        remarks += [reading_of_amounts(columns, format) for format, columns in others.items()]
         known = set(self.names)
         extra = [name for name in table.names if name not in known]
         if extra:

@@ -49,12 +49,27 @@ def mixed_table(X: object) -> InputTable | None:
     if not _has_columns(X):
         return None
     columns = _columns(X)
-    if all(c.kind in ("number", "boolean") and not c.missing.any() for c in columns):
+    plain = not any(_is_time(data) or _is_wide(data) for _, data in _named(X))
+    if plain and all(c.kind in ("number", "boolean") and not c.missing.any() for c in columns):
         return None
     return InputTable(columns)
 
 
+def _is_time(data: Any) -> bool:
+    """Whether a column holds times of day or lengths of time, which only the encoder can read."""
+    values = _array(data)
+    first = values[0] if values.dtype == object and values.ndim == 1 and len(values) else None
+    return values.dtype.kind == "m" or isinstance(first, datetime.time | datetime.timedelta)
+
+
+def _is_wide(data: Any) -> bool:
+    """Whether a column of polars holds integers of 128 bits, which NumPy does not have."""
+    return str(getattr(data, "dtype", "")) in ("Int128", "UInt128")
+
+
 def _has_columns(X: object) -> bool:
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a LazyFrame, which holds no values yet; pass X.collect()")
     return _is_mapping(X) or (hasattr(X, "columns") and hasattr(X, "dtypes"))
 
 
@@ -94,7 +109,7 @@ def _array(data: Any) -> NDArray[Any]:
         out = np.empty(len(data), dtype=object)
         out[:] = list(data)
         return out
-    return np.asarray(data)
+    return np.asarray(data.cast(float) if _is_wide(data) else data)
 
 
 def _missing(data: Any, length: int) -> Mask:
@@ -131,7 +146,7 @@ def _narrow(name: str, values: NDArray[Any], missing: Mask) -> Column:
 
 
 def _narrow_objects(name: str, values: NDArray[Any], missing: Mask) -> Column:
-    missing = missing | np.array([_is_nothing(value) for value in values.tolist()], dtype=bool)
+    missing = missing | np.array([is_nothing(value) for value in values.tolist()], dtype=bool)
     known = [] if missing.all() else values[~missing].tolist()
     for kind, types, dtype, convert in _OBJECTS:
         if known and all(isinstance(value, types) for value in known):
@@ -145,7 +160,7 @@ def _narrow_objects(name: str, values: NDArray[Any], missing: Mask) -> Column:
     return Column(name, "text", out, missing)
 
 
-def _is_nothing(value: object) -> bool:
+def is_nothing(value: object) -> bool:
     """Whether a value is None, NaN, masked, or a mark of pandas, which equals nothing."""
     if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
         return True

@@ -1,16 +1,16 @@
 """Columns of numbers, true and false included."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from nngp._arrays import Array
 from nngp.predictors.columns import saved
-from nngp.predictors.columns.amounts import MARKS, PLAIN, AmountFormat, is_unit
+from nngp.predictors.columns.amounts import MARKS, PLAIN, AmountFormat, is_unit, possible_marks
 from nngp.predictors.columns.missing import missing_texts
-from nngp.predictors.columns.table import IN_WORDS, Column, Mask
+from nngp.predictors.columns.table import IN_WORDS, Column, InputTable, Mask
 from nngp.predictors.columns.texts import FALSE, TRUE, TextKind, kind_of_text
 
 MANY_MISSING = 5  # rows from which it is an input of its own that a value is missing
@@ -39,6 +39,35 @@ class NumberEncoding:
         missing = np.isnan(values)
         fill = float(np.median(values[~missing]))
         return cls(column.name, fill, int(missing.sum()) >= MANY_MISSING, boolean, format)
+
+    def for_table(self, table: InputTable) -> "NumberEncoding":
+        """The encoding with the decimal mark that this table's numbers have, whatever training had.
+
+        Raises ValueError where the table leaves the mark open, the numbers depend on it, and that
+        of training is not the one that they would be read with by themselves.
+        """
+        column = table.column(self.name)
+        if not column.is_text:
+            return self
+        texts = np.unique(column.texts[~missing_texts(column, among_values=True)])
+        marks = possible_marks(texts.tolist())
+        found = marks[0] if len(marks) == 1 else table.decimal or MARKS[0]
+        if not marks or found == self.format.decimal:
+            return self
+        other = replace(self.format, decimal=found)
+        (ours, read), (theirs, _) = self.format.parse(texts), other.parse(texts)
+        differ = np.flatnonzero(read & (ours != theirs))
+        if len(marks) == 2 and len(differ) == 0:
+            return self
+        if len(marks) == 2 and not table.certain:
+            i = differ[0]
+            raise ValueError(
+                f"column '{self.name}' holds '{texts[i]}', which is {ours[i]:.15g} with the "
+                f"decimal mark of training ('{self.format.decimal}') and {theirs[i]:.15g} with "
+                f"'{found}', and nothing else in the table shows which is meant; convert the "
+                "column to numbers"
+            )
+        return replace(self, format=other)
 
     def read(self, column: Column) -> Array:
         """The numbers of a column, NaN where missing; ValueError if there is anything else."""

@@ -79,13 +79,15 @@ class Column:
 class InputTable:
     """Columns of equal length and different names.
 
-    `decimal` is the decimal mark of numbers in text where the text alone leaves it open, as
-    "1,234" does; None if nothing is known of it. An array's columns are not `named`: they are
-    called x0, x1, ... as scikit-learn does.
+    `decimal` is the decimal mark of numbers in text where a column alone leaves it open, as
+    "1,234" does; None if nothing is known of it. It is `certain` if other numbers show it, or the
+    user named it, and a guess otherwise. An array's columns are not `named`: they are called x0,
+    x1, ... as scikit-learn does.
     """
 
     columns: tuple[Column, ...]
     decimal: str | None = None
+    certain: bool = False
     named: bool = True
 
     @classmethod

@@ -1,6 +1,6 @@
 """What a column of text holds: numbers, true and false, dates, or words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,13 @@ def kind_of_text(column: Column, decimal: str | None = None) -> TextKind:
     return TextKind("text")
 
 
-def decimal_mark(table: InputTable, usual: str | None = None) -> str | None:
-    """The decimal mark that the numbers in a table's texts have, where any of them says so.
+def with_decimal_mark(table: InputTable, usual: str | None = None) -> InputTable:
+    """The table with the decimal mark of the numbers in its texts, unless it has one already.
 
-    Where none does it is `usual`, unless that would make groups of digits of 1.234.
+    Where no number shows it, it is `usual`, unless that would make groups of digits of 1.234.
     """
+    if table.decimal is not None:
+        return table
     marks, has_points = set(), False
     for column in table.columns:
         if column.kind == "text":
@@ -72,9 +74,9 @@ def decimal_mark(table: InputTable, usual: str | None = None) -> str | None:
             possible = possible_marks(values) if values else ()
             marks |= set(possible) if len(possible) == 1 else set()
             has_points |= len(possible) == 2 and any("." in value for value in values)
-    if marks:
-        return marks.pop() if len(marks) == 1 else None
-    return None if has_points else usual
+    if len(marks) == 1:
+        return replace(table, decimal=marks.pop(), certain=True)
+    return replace(table, decimal=None if marks or has_points else usual)
 
 
 def _check_one_format(name: str, texts: list[str]) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from nngp._arrays import Array
+from nngp._arrays import Array, Index
 from nngp._progress import Progress
 from nngp.predictors.selection.inputs import Setting
 from nngp.predictors.selection.objective import Objective
@@ -73,6 +73,7 @@ class Climb(NamedTuple):
     evaluations: int
     seconds: float
     failure: str
+    folds: tuple[tuple[Index, Setting], ...] = ()  # rows, and what is chosen without them
 
 
 def climb(objective: Objective, space: Space, start: Setting, steps: int, budget: Budget) -> Climb:

@@ -12,6 +12,9 @@ from nngp.predictors.selection.problem import STARTS, Candidate, SearchSettings,
 from nngp.predictors.whitening import whitening_seconds
 
 SLOW_BUDGET = 20  # networks tried where the activation has kinks and no closed form
+FOLDS = 5  # parts of the rows, each judged by what was learned from the others
+FEW_AMOUNTS = 400  # rows up to which a regression is cross-fitted; a climb with more takes long
+VARIANCE_STEPS = 5  # of L-BFGS, for the variances of a fold: they begin at those of all rows
 NOISE_STEPS = 8  # evaluations of the last stage
 WHITENING_STEPS = 6  # of an ascent with each strength of whitening
 PRODUCT_SECONDS = 3e-11  # of a multiplication, where kernels are averaged
@@ -49,6 +52,8 @@ def staged_seconds(problem: SearchSettings, n: int) -> float:
     if len(problem.strengths) > 1:
         ascents.append((len(problem.strengths), WHITENING_STEPS, large))
     ascents.append((min(problem.networks, len(problem.candidates)), effort.last, large))
+    if problem.learn_relevance and n <= large:
+        ascents += _fold_ascents(problem, n, small)
     left = most_networks(problem) or math.inf
     for count, steps, points in ascents:
         networks = min(count * steps, left)
@@ -58,6 +63,15 @@ def staged_seconds(problem: SearchSettings, n: int) -> float:
         found = min(problem.networks, len(problem.candidates))
         total += found * noise_seconds(problem, problem.invariance or (), n, NOISE_STEPS)
     return total
+
+
+def _fold_ascents(problem: SearchSettings, n: int, small: int) -> list[tuple[int, int, int]]:
+    """Ascents without each fold of the rows: how many, steps, points."""
+    effort, others = EFFORT[problem.effort], n - n // FOLDS
+    if problem.classes:
+        few = small - small // FOLDS
+        return [(FOLDS, effort.relevance, few), (FOLDS, VARIANCE_STEPS, others)]
+    return [(FOLDS, effort.relevance + effort.last, others)] if n <= FEW_AMOUNTS else []
 
 
 def scaling_seconds(problem: SearchSettings, n: int) -> float:

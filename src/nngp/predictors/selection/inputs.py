@@ -5,6 +5,7 @@ or a power that moves (Yeo-Johnson). A moving column is standardized anew at eac
 reference rows: its mean and deviation move with the power, and are part of the derivative.
 """
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -83,6 +84,12 @@ class SearchInputs:
         self._reference = order[:REFERENCE]
         self._position = np.full(len(self.X), -1)
         self._position[self._reference] = np.arange(len(self._reference))
+
+    def on(self, order: Index) -> "SearchInputs":
+        """The same scalings for subsets of some rows only, in that order."""
+        out = copy(self)
+        out.order, out._rows = order, {}
+        return out
 
     @property
     def default_kinds(self) -> tuple[str, ...]:

@@ -95,5 +95,5 @@ class InvarianceStage:
         if tracker.report is not None:
             (n, d), outputs = problem.X.shape, problem.Y.shape[1]
             expected = forecast(n, d, outputs, network=at.network, engine=problem.engine)
-            seconds = time_in_words(expected.seconds)
+            seconds = time_in_words(expected.seconds or 0.0)
             tracker.advance(0.0, f"{name_of(at.invariance)}: the fit to all points, {seconds}")

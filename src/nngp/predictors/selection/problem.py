@@ -1,12 +1,12 @@
 """The question of model selection: data, candidate networks, limits; and its answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp._arrays import Array, Mask
+from nngp._arrays import Array, Index, Mask
 from nngp._progress import Callback
 from nngp.architecture import Activation, Architecture, Invariant, Network
 from nngp.architecture.invariances import Family
@@ -43,6 +43,12 @@ class Hyperparameters:
     noise_var: float
     inputs: InputScaling
     targets: TargetScaling
+    # Rows, and what is chosen without them: calibration must not use rows that the choice has seen.
+    folds: tuple[tuple[Index, "Hyperparameters"], ...] = ()
+
+    def with_rows(self, order: Index) -> "Hyperparameters":
+        """The same, with the numbers that rows had before they were put into an order."""
+        return replace(self, folds=tuple((order[rows], one) for rows, one in self.folds))
 
 
 @dataclass(frozen=True)

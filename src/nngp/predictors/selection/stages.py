@@ -7,21 +7,22 @@
 4. `maps`: the maps of columns, with the best of these; then the others with these maps.
 5. `more data`, `last`: the best two, then the finalists, on a larger subset; between them, where
    inputs are whitened, `whitening`: the best with every strength.
-6. `invariance`: where rows are images and it is asked for, families of transformations.
-7. `noise`: the noise variance alone, on a still larger subset.
+6. `folds`: with few rows, everything that rows were fitted by is fitted again without each fifth.
+7. `invariance`: where rows are images and it is asked for, families of transformations.
+8. `noise`: the noise variance alone, on a still larger subset.
 """
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from nngp._arrays import Array
-from nngp._machine import blas_threads
+from nngp._arrays import Array, Index
 from nngp._progress import Progress, progress_for
 from nngp.architecture import Activation
 from nngp.errors import VarianceError
@@ -29,7 +30,10 @@ from nngp.posterior.dense_evidence import DenseEvidence, is_supported
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Budget, Climb, climb
 from nngp.predictors.selection.cost import (
+    FEW_AMOUNTS,
+    FOLDS,
     NOISE_STEPS,
+    VARIANCE_STEPS,
     WHITENING_STEPS,
     invariance_seconds,
     large_subset,
@@ -70,7 +74,6 @@ from nngp.predictors.selection.tree_start import MANY, relevances_of_trees
 from nngp.predictors.targets import TargetScaling
 
 THREADS, THREADED = 2, 800  # threads of an evaluation, from so many points on
-POINTS_OF_THREAD = 250  # more threads of BLAS wait for each other longer than they compute
 TRANSFORM_GAIN = 2.0  # of the log evidence, that a transform of the targets must bring
 CLOSE = 5.0  # gain of the maps on few points below which more points decide
 
@@ -149,13 +152,15 @@ class _StagedSearch:
         found = self._finish(best, small, relevance)
         if self._targets is not default:
             found = self._confirmed(found, plain, small, relevance)
+        if relevance and n <= min(FEW_AMOUNTS, self._large):
+            found = [self._cross_fitted(one) for one in found]
         if problem.invariance != ():
             found = self._with_invariance(found)
         count = noise_subset(problem, found[0].setting.invariance, n)
         if found[0].candidate.noise_var is None and count > self._large:
             found = [self._refit_noise(one, Stage("noise", count, NOISE_STEPS)) for one in found]
         self.table.chosen = found[0].setting
-        return [self._as_hyperparameters(one.setting) for one in found]
+        return [self._as_hyperparameters(one) for one in found]
 
     def _with_start_of_trees(self, kind: Climb, best: list[Climb], stage: Stage) -> list[Climb]:
         """Climb from the relevances that trees find, too, where there are many inputs."""
@@ -177,8 +182,10 @@ class _StagedSearch:
         effort, problem, large = self._effort, self.problem, self._large
         if self._tries_maps(best[0]):
             best = self._choose_maps(best, Stage("maps", small, effort.maps, relevance))
-        if problem.classes and problem.learn_relevance:
+        cross_fitted = problem.classes and len(problem.X) <= large
+        if problem.classes and problem.learn_relevance and not cross_fitted:
             best = self._relevances_of_classes(best, small)
+        leader = best[0]
         if large > small and effort.more:  # the order of the best may change with more data
             stage = Stage("more data", large, effort.more, relevance)
             best = self._climb_on(self._for_more_data(best), stage) or best
@@ -187,7 +194,10 @@ class _StagedSearch:
             stage = Stage("whitening", large, WHITENING_STEPS)
             best = finalists = self._choose_strength(finalists, stage)
         last = self._climb_on(finalists, Stage("last", large, effort.last, relevance))
-        return distinct(last or best)[: problem.networks]
+        found = distinct(last or best)[: problem.networks]
+        if cross_fitted and problem.learn_relevance:
+            return self._cross_fitted_classes(leader, found, small)
+        return found
 
     def _confirmed(
         self, found: list[Climb], plain: list[Climb], small: int, relevance: bool
@@ -356,17 +366,67 @@ class _StagedSearch:
         """Find relevances by leave-one-out: the evidence of one-hot targets counts each point once
         for every class. They are kept if more points, left out one by one, confirm them."""
         leader = best[0]
-        if not is_supported(leader.setting.architecture) or self.inputs.base.unit:
-            return best
-        stage = Stage("relevance", small, self._effort.relevance, True, "loo")
-        start = leader.setting
-        if start.relevance is None:
-            start = replace(start, relevance=np.ones(self.problem.X.shape[1]))
-        found = self._climb(leader.candidate, start, stage)
-        if found is None or not np.isfinite(found.score):
+        if (found := self._relevant(leader, small)) is None:
             return best
         judge = self._objective(Stage("", self._large, 0, criterion="loo"))
         return [found] if more_are_right(judge, found.setting, leader.setting) else best
+
+    def _relevant(self, leader: Climb, points: int) -> Climb | None:
+        """Climb a network of classes in its relevances, by leave-one-out on so many points."""
+        if not is_supported(leader.setting.architecture) or self.inputs.base.unit:
+            return None
+        stage = Stage("relevance", points, self._effort.relevance, True, "loo")
+        start = leader.setting
+        if start.relevance is None:
+            start = replace(start, relevance=np.ones(self.problem.X.shape[1]))
+        return _computed(self._climb(leader.candidate, start, stage))
+
+    def _cross_fitted_classes(self, leader: Climb, plain: list[Climb], small: int) -> list[Climb]:
+        """The finalists, and the leader with relevances. All are judged by rows that they were not
+        learned from, so that shares and likelihoods can be chosen on these rows."""
+        large, steps = self._large, self._effort.last
+        found = self._relevant(leader, small)
+        last = found and self._climb_on([found], Stage("last", large, steps))
+        finalists = [*(last or []), *plain]
+        parts: list[list[tuple[Index, Setting]]] = [[] for _ in finalists]
+        for rows, fold, others in self._folds():
+            few = len(others) * small // large
+            kinds = Stage("kind", few, self._effort.kind)
+            variances = Stage("last", len(others), VARIANCE_STEPS)
+            for one, part in zip(finalists, parts, strict=True):
+                start = self._start(one.candidate, 0, self._relevance)
+                at = _computed(fold._climb(one.candidate, start, kinds))
+                if at is not None and last and one is last[0]:
+                    at = fold._relevant(at, few)
+                end = at and _computed(fold._climb(one.candidate, at.setting, variances))
+                if not end:
+                    return plain
+                part.append((rows, end.setting))
+        pairs = zip(finalists, parts, strict=True)
+        return [one._replace(folds=tuple(part)) for one, part in pairs]
+
+    def _cross_fitted(self, found: Climb) -> Climb:
+        """Learn relevances, powers and variances anew without each fifth of the rows. The network,
+        the kinds of the maps and the transform of the targets stay."""
+        steps = self._effort.relevance + self._effort.last
+        start = replace(found.setting, relevance=np.ones(self.problem.X.shape[1]))
+        folds = []
+        for rows, fold, others in self._folds():
+            stage = Stage("last", len(others), steps, True)
+            climbed = _computed(fold._climb(found.candidate, start, stage))
+            if climbed is None:
+                return found
+            folds.append((rows, climbed.setting))
+        return found._replace(folds=tuple(folds))
+
+    def _folds(self) -> Iterator[tuple[Index, "_StagedSearch", Index]]:
+        """Each part of the rows, a search on the other rows, and these."""
+        order = self.inputs.order
+        for k in range(FOLDS):
+            left = np.arange(len(order)) % FOLDS == k
+            fold = copy(self)
+            fold.inputs, fold.table = self.inputs.on(order[~left]), SelectionTable()
+            yield np.sort(order[left]), fold, order[~left]
 
     def _climb_on(self, climbs: Sequence[Climb], stage: Stage) -> list[Climb]:
         """Continue each from where it is; best first, empty if the budget is spent."""
@@ -400,8 +460,7 @@ class _StagedSearch:
             return None
         space = self._space(candidate, start, stage)
         self.budget.begin_ascent(stage.steps, network_seconds([candidate], stage.points))
-        with blas_threads(stage.points // POINTS_OF_THREAD):
-            found = climb(self._objective(stage), space, start, stage.steps, self.budget)
+        found = climb(self._objective(stage), space, start, stage.steps, self.budget)
         self.budget.end_ascent()
         self._failure = found.failure or self._failure
         self._note(stage, found)
@@ -451,6 +510,18 @@ class _StagedSearch:
             return float(slopes.sum())
         return float((slopes * weights[rows][:, None]).sum())
 
-    def _as_hyperparameters(self, at: Setting) -> Hyperparameters:
-        inputs = self.inputs.scaling(at)
-        return Hyperparameters(at.network, at.noise_var, inputs, self._targets)
+    def _as_hyperparameters(self, found: Climb) -> Hyperparameters:
+        families = found.setting.invariance
+        folds = tuple(
+            (rows, self._hyperparameters_at(replace(at, invariance=families)))
+            for rows, at in found.folds
+        )
+        return replace(self._hyperparameters_at(found.setting), folds=folds)
+
+    def _hyperparameters_at(self, at: Setting) -> Hyperparameters:
+        return Hyperparameters(at.network, at.noise_var, self.inputs.scaling(at), self._targets)
+
+
+def _computed(found: Climb | None) -> Climb | None:
+    """The ascent, if it found a network that can be computed."""
+    return found if found is not None and np.isfinite(found.score) else None

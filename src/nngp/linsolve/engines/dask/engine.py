@@ -92,11 +92,11 @@ class DaskEngine(Engine):
     --------
     >>> import numpy as np, nngp
     >>> from distributed import Client
-    >>> X, net = np.linspace(-1, 1, 50), nngp.Architecture(2, "erf")
+    >>> X, net = np.linspace(-1, 1, 50)[:, None], nngp.Architecture(2, "erf")
     >>> with Client(processes=False, dashboard_address=":0") as client:  # threads
     ...     engine = nngp.DaskEngine(client, tile=16)
-    ...     posterior = nngp.condition(net, X, np.sin(3 * X), noise_var=1e-4, engine=engine)
-    ...     mean = posterior.mean([0.5])
+    ...     posterior = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4, engine=engine)
+    ...     mean = posterior.mean([[0.5]])
     >>> mean.round(1).tolist(), posterior.report.cluster["workers"]
     ([1.0], 1)
     """

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nngp._machine import single_threaded_blas
 from nngp.gram.cluster.task import BlockWithGap, notify_client
 from nngp.linsolve.engines import blas
 from nngp.linsolve.engines.dask.tile_store import Token, find_tile, write_tile
@@ -27,6 +28,7 @@ class Link(NamedTuple):
     store: str = ""  # the folder where its tile goes
 
 
+@single_threaded_blas()
 def link(
     how: Link,
     first: Callable[..., Any],
