@@ -60,15 +60,17 @@ def walk(part, state):
             moved = [b + w * entry for entry in k]
             return moved + [a + w * t for a, t in zip(moved, theta, strict=True)]
         case nngp.Act(activation=phi):
-            both = [LAYERS[phi.name](k[i], k[j], entry) for (i, j), entry in zip(PAIRS, k)]
+            both = [
+                LAYERS[phi.name](k[i], k[j], entry) for (i, j), entry in zip(PAIRS, k, strict=True)
+            ]
             return [f for f, _ in both] + [
-                slope * t if t else t for (_, slope), t in zip(both, theta)
+                slope * t if t else t for (_, slope), t in zip(both, theta, strict=False)
             ]
         case nngp.LayerNorm():
             sizes = [mp.sqrt(k[i] * k[j]) for i, j in PAIRS]
-            return [entry / size for entry, size in zip(state, sizes * 2)]
+            return [entry / size for entry, size in zip(state, sizes * 2, strict=False)]
         case nngp.Dropout(keep=keep):
-            return [entry / d for entry, d in zip(state, (keep, keep, 1) * 2)]
+            return [entry / d for entry, d in zip(state, (keep, keep, 1) * 2, strict=False)]
         case nngp.Chain(parts=parts):
             for one in parts:
                 state = walk(one, state)
@@ -82,7 +84,8 @@ def walk(part, state):
         case nngp.Concat(branches=branches):
             ends = [walk(one, state) for one in branches]
             return [
-                sum(w * x for w, x in zip(part.shares, entry)) for entry in zip(*ends, strict=True)
+                sum(w * x for w, x in zip(part.shares, entry, strict=True))
+                for entry in zip(*ends, strict=True)
             ]
         case nngp.Product(branches=branches):
             first, *others = (walk(one, state) for one in branches)
