@@ -2,7 +2,7 @@
 interpreter's lock."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -11,11 +11,22 @@ from numpy.typing import NDArray
 from nngp import _machine
 
 PART = 2**20  # numbers of one part
+WAITING = 0.1  # seconds
 Found = TypeVar("Found")
 
 
-def in_threads(function: Callable[[Any], Found], parts: Sequence[Any]) -> list[Found]:
-    """The function of each part. What NumPy does about overflow, say, is as it is here."""
+def in_threads(
+    function: Callable[[Any], Found],
+    parts: Sequence[Any],
+    *,
+    meanwhile: Callable[[], None] = lambda: None,
+    stop: Callable[[], None] = lambda: None,
+) -> list[Found]:
+    """The function of each part. What NumPy does about overflow, say, is as it is here.
+
+    The calling thread waits, and calls `meanwhile` now and then. After an error or an interruption
+    `stop` is called, and parts that have not begun never do.
+    """
     if len(parts) < 2:
         return [function(part) for part in parts]
     workers = min(_machine.threads(), len(parts))
@@ -25,8 +36,13 @@ def in_threads(function: Callable[[Any], Found], parts: Sequence[Any]) -> list[F
     ):
         begun = [pool.submit(copy_context().run, function, part) for part in parts]
         try:
+            for one in begun:
+                while not wait([one], timeout=WAITING).done:
+                    meanwhile()
+                one.result()
             return [one.result() for one in begun]
-        except BaseException:  # an error or an interruption: parts that wait are not begun
+        except BaseException:
+            stop()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 

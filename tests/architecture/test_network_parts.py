@@ -232,3 +232,8 @@ def test_leaky_relus_of_one_slope_are_equal_however_many_there_were_between():
 def test_one_number_is_no_shares():
     with pytest.raises(TypeError, match=r"shares must be a sequence .* got 0\.5"):
         Concat(Dense(1.0), Dense(2.0), shares=0.5)
+
+
+def test_a_width_in_place_of_a_variance():
+    with pytest.warns(UserWarning, match=r"not a width.*W_std²"):
+        nngp.Dense(512)

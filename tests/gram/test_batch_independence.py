@@ -49,3 +49,17 @@ def test_tangent_kernel_of_a_line_with_equal_norms():
     X = nngp.normalize(np.random.default_rng(0).normal(size=(5, 3)))
     K = nngp.kernel(nngp.NTK(_network(lambda x: 1 - x)), X)
     np.testing.assert_allclose(K, 1 + 2 * X @ X.T / 3, rtol=1e-11)
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_moments_that_are_finite_below_the_next_level(equal):
+    """E[exp(-u)] at variance 18² is e^162; at the next power of four it is past float64."""
+    X = np.array([[18.0, 0.0], [0.0, 18.0]]) if equal else np.array([[1.0, 0.5], [18.0, 17.0]])
+    k = X @ X.T / 2
+    q = np.diag(k)
+    value = np.exp((q[:, None] + q + 2 * k) / 8)
+    units = np.sqrt(np.outer(np.diag(value), np.diag(value)))
+    K = nngp.kernel(_network(_decaying), X)
+    np.testing.assert_allclose(K / units, value / units, atol=1e-12)
+    T = nngp.kernel(nngp.NTK(_network(_decaying)), X)
+    np.testing.assert_allclose(T / units, (value + value * k / 4) / units, atol=1e-10)

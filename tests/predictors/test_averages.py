@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal
 import nngp
 from nngp import images
 from nngp.errors import NotPositiveDefiniteError
+from nngp.posterior.dense_evidence import DenseEvidence
 from nngp.predictors.maps.family import MapFamily
 from nngp.predictors.selection import SearchSettings, averages, choice_seconds
 from nngp.predictors.selection.cost import noise_seconds, noise_subset
@@ -52,7 +53,7 @@ def test_evidence_by_noise_on_a_device_and_here(network):
     normal = multivariate_normal(np.zeros(120), K + np.diag(noise))
     expected = normal.logpdf(Y.T).sum(), np.vdot(Y, np.linalg.solve(K + np.diag(noise), Y))
     for engine in ("cpu", GpuEngine(jax.devices()[0], tile=64)):
-        found = noise_evidence(engine, network, X)(Y, noise)
+        found = noise_evidence(engine, DenseEvidence(), network, X)(Y, noise)
         np.testing.assert_allclose(found, expected, rtol=1e-11)
     posterior = nngp.condition(network, X, Y, noise_var=noise, engine="cpu")
     assert posterior.log_evidence == pytest.approx(expected[0], rel=1e-10)
@@ -64,7 +65,7 @@ def test_a_device_says_when_a_matrix_is_not_positive():
 
     engine = GpuEngine(jax.devices()[0], tile=64)
     X = nngp.normalize(np.random.default_rng(2).standard_normal((70, 3)))
-    evidence, Y = noise_evidence(engine, NET, X), np.ones((70, 1))
+    evidence, Y = noise_evidence(engine, DenseEvidence(), NET, X), np.ones((70, 1))
     assert np.isfinite(evidence(Y, np.full(70, 0.1))).all()
     with pytest.raises(NotPositiveDefiniteError):
         evidence(Y, np.full(70, -0.1))

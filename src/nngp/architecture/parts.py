@@ -5,6 +5,7 @@ A part maps units to units. `Chain` puts parts behind each other; `Sum`, `Residu
 be the whole network, if it ends in affine maps (`graph.check_graph`).
 """
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ from nngp.architecture.graph import (
 )
 from nngp.architecture.network import Network, depth_of
 from nngp.architecture.outline import Outline, OutlineStep, repeated
+
+LARGEST_USUAL_WEIGHT_VAR = 100.0  # above that, a width was probably meant
 
 
 class NetworkPart(Network):
@@ -75,6 +78,12 @@ class Dense(NetworkPart):
             object.__setattr__(self, name, value)
         if self.weight_var == 0:
             raise ValueError("weight_var must be positive: without weights no input is seen")
+        if self.weight_var > LARGEST_USUAL_WEIGHT_VAR:
+            warnings.warn(
+                f"nngp.Dense takes the variance of the weights, here {self.weight_var:g}, not a "
+                "width: layers are infinitely wide; pass W_std² of a layer of neural-tangents",
+                stacklevel=3,
+            )
 
     def append_to(self, graph: GraphBuilder, source: int) -> int:
         return graph.add(Affine(source, self.weight_var, self.bias_var))

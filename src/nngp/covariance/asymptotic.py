@@ -111,7 +111,7 @@ class Straightened:
 
 def straighten(activation: Activation, var: Array) -> Straightened:
     """phi as p + r at each variance."""
-    level = np.array([level_of(float(q)) for q in var])
+    level = np.array([level_of(activation, float(q)) for q in var])
     columns, is_straight = np.zeros((4, len(var))), np.zeros(len(var), bool)
     length, moments = np.ones(len(var)), np.zeros((len(var), MOMENTS))
     for one in np.unique(level):
@@ -136,7 +136,7 @@ def straighten_pairs(
 
 def excess_at_one(activation: Activation, var: float) -> tuple[float, float]:
     """E[phi² - p²] and q d/dq of it, for functions that `straighten` calls straight."""
-    split = _split(activation, level_of(var))
+    split = _split(activation, level_of(activation, var))
     if split is None:
         return 0.0, 0.0
     x, p = split.x, Asymptote(*map(np.asarray, split.p))(split.x)
@@ -179,7 +179,7 @@ class Growth:
 
 def growth_of(activation: Activation, var: float) -> Growth | None:
     """The part of phi that grows on either side; None if there is none or it is not straight."""
-    split = _split(activation, level_of(var))
+    split = _split(activation, level_of(activation, var))
     if split is None or (split.p[1] == 0 and split.p[3] == 0):
         return None
     mean, slope, half, fold = split.p
@@ -200,7 +200,7 @@ def useful_terms(activation: Activation, var: float) -> int:
     Where phi has straight limits and a short remainder, the series would not converge in any
     number of terms, and is only needed where this form is not: for few digits.
     """
-    split = _split(activation, level_of(var))
+    split = _split(activation, level_of(activation, var))
     short = split is not None and split.length < SERIES_ENDS * np.sqrt(var)
     return KINKED_TERMS if short else MOST_TERMS
 

@@ -40,13 +40,13 @@ class FittedLayer:
         z, w = hermite.nodes(self.resolved, var)
         u = np.sqrt(var) * z
         phi, mirrored = self.resolved.activation(u), self.resolved.activation(-u)
-        self.second_moment = float(w @ phi**2)
+        self.second_moment = float(np.sum((np.sqrt(w) * phi) ** 2))  # phi² may be past float64
         self.parity: Parity = _parity(phi, mirrored)
         # Where phi jumps the deficit starts like sqrt(m), otherwise like m.
         self._order = 1 if any(self.resolved.jumps) else 2
         self._quadrature_error = 0.0
         # The spread of a nearly constant phi has few correct digits.
-        self._spread = float(w @ (phi - w @ phi) ** 2)
+        self._spread = float(np.sum((np.sqrt(w) * (phi - w @ phi)) ** 2))
         spread = max(self._spread, EPS**2 * self.second_moment, TINY)
         self._noise = (EPS + self.resolved.error) * np.sqrt(self.second_moment / spread)
 

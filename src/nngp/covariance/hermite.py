@@ -89,7 +89,8 @@ def _expand_at(resolved: Resolved, var: Array, terms: int, tol: float) -> Series
     values = resolved.activation(np.sqrt(var)[:, None] * z)
     weighted = values * weight
     coefs = [weighted @ block.T for block in hermite_blocks(z, terms)]
-    series = Series(np.concatenate(coefs, axis=1), values**2 @ weight, False)
+    moments = np.sum((values * np.sqrt(weight)) ** 2, axis=1)  # phi² alone may be past float64
+    series = Series(np.concatenate(coefs, axis=1), moments, False)
     total, _, last = _slope_sums(series)
     noise = EPS**2 * terms * series.second_moment
     if tol > COMPLETE:
@@ -130,7 +131,7 @@ def _is_within_reach(series: Series, tol: float) -> bool:
 
 def second_moments(activation: Activation, var: Array) -> Array:
     """E[phi(u)²] at positive variances; those of one level share nodes on the panels of phi."""
-    out, level = np.empty(len(var)), np.array([level_of(float(q)) for q in var])
+    out, level = np.empty(len(var)), np.array([level_of(activation, float(q)) for q in var])
     for one in np.unique(level):
         here = level == one
         resolved = resolve(activation, float(one))
@@ -138,9 +139,10 @@ def second_moments(activation: Activation, var: Array) -> Array:
         bound = resolved.piecewise.edges[-1]
         regular = np.linspace(-bound, bound, 1 + int(np.ceil(2 * bound / least)))
         x, weight = plain_gauss(np.union1d(resolved.piecewise.edges, regular))
-        squares = weight * resolved.activation(x) ** 2
-        density = np.exp(-0.5 * x**2 / var[here, None]) / np.sqrt(2 * np.pi * var[here, None])
-        out[here] = density @ squares
+        # Roots of the density, since phi² alone may be past float64 where phi grows.
+        roots = np.exp(-0.25 * x**2 / var[here, None])
+        squares = (roots * resolved.activation(x)) ** 2
+        out[here] = squares @ weight / np.sqrt(2 * np.pi * var[here])
     return out
 
 

@@ -100,10 +100,11 @@ def power_form(power: int, rectified: bool) -> ClosedForm:
 
     def deficit(q: float, m: Array) -> Array:
         polynomial = {1: m, 2: 2 * m * (2 - m), 3: 9 * m + 6 * m * (3 - 3 * m + m**2)}[power]
+        scale = np.float64(q) ** power  # infinite where a Python float would raise OverflowError
         if not rectified:
-            return q**power * polynomial
+            return scale * polynomial
         gap = {2: _safe.gap2, 3: _safe.gap3}[power](_safe.angle(m))
-        return q**power * (0.5 * polynomial - gap / (2 * np.pi))
+        return scale * (0.5 * polynomial - gap / (2 * np.pi))
 
     def deficit_in_var(q: float, m: Array) -> Array:
         return power / q * deficit(q, m)

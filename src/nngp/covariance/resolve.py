@@ -28,6 +28,7 @@ from nngp.errors import ActivationError
 ORDER = 16  # points a panel
 RESOLVED = 4e-15  # of the root mean square of phi, far panels weighted by the Gaussian
 MOST_KINKS, MOST_PANELS = 32, 600  # with more the function is taken for noise
+LEVELS_IN_OCTAVE = 8  # of the variance, where phi grows too fast for the next power of four
 MOST_LEVELS = 40  # of the variance that are tried for phi'
 MOST_ROUNDS = 40  # of finding kinks and missed features
 COARSEST = 1e-5  # of the root mean square: a noisier activation is an error
@@ -75,12 +76,31 @@ class Resolved:
 
 def resolve(activation: Activation, var: float) -> Resolved:
     """The panels of `activation` for pre-activations of variance `var`."""
-    return _resolve(activation, level_of(var))
+    return _resolve(activation, level_of(activation, var))
 
 
-def level_of(var: float) -> float:
-    """The power of four whose panels serve a variance."""
-    return float(4.0 ** np.ceil(np.log2(var) / 2))
+def level_of(activation: Activation, var: float) -> float:
+    """The variance whose panels serve `var`: a power of four, unless phi grows too fast for it.
+
+    Levels are fixed beforehand, so that no value depends on the other variances of a batch.
+    """
+    level = float(4.0 ** np.ceil(np.log2(var) / 2))
+    if _is_finite_at(activation, level):
+        return level
+    steps = np.ceil(LEVELS_IN_OCTAVE * np.log2(var) - 1e-9)  # a level has itself as its level
+    return min(level, float(2.0 ** (steps / LEVELS_IN_OCTAVE)))
+
+
+@lru_cache(maxsize=512)
+def _is_finite_at(activation: Activation, level: float) -> bool:
+    """Whether E[phi²] is within float64 at the largest variance of a level."""
+    if isinstance(activation.fn, SlopeFunction):
+        activation = activation.fn.activation
+    try:
+        survey(activation, float(np.sqrt(level)))
+    except ActivationError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -14,24 +14,27 @@ those in the variances; relevances and maps of columns follow by the chain rule.
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
+from nngp import _machine
 from nngp._arrays import EPS, Array
 from nngp.architecture import Architecture, Network
 from nngp.covariance import closed_form
 from nngp.errors import NotPositiveDefiniteError, VarianceError
 from nngp.gram.inputs import input_vars
 from nngp.gram.pair_recursion import layer_variances
+from nngp.linsolve import dense
+from nngp.linsolve.engines import blas
 
 DEEPEST = 10  # layers up to which float64 keeps what tells inputs apart
 JUMPS = ("sign", "step")  # their slope is infinite where inputs coincide
-STRIP, TALLEST = 2**14, 64  # pairs of a strip, whose arrays stay in the cache, and its rows
+STRIP, TALLEST = 2**17, 128  # pairs of a strip: few enough for the cache, enough for threads; rows
 KEPT = 1500  # points up to which layers are kept for the way back; beyond they are computed anew
+THREADED, MOST_THREADS = 800, 8  # points from which threads pay, and how many do
 TWO_OVER_PI = 2.0 / np.pi
 
 
@@ -91,13 +94,30 @@ class EvaluationArrays:
         return found[: shape[0] * shape[1]].reshape(shape)
 
 
-@dataclass(frozen=True)
-class DenseEvidence:
-    """The evidence of networks on small data. `pool` computes strips of large ones in threads; one
-    evaluation at a time, as all use the same memory."""
+@contextmanager
+def threaded_evidence(points: int) -> Iterator["DenseEvidence"]:
+    """An evaluator for up to so many points, whose threads end with the block."""
+    workers = min(_machine.threads(), MOST_THREADS)
+    if points < THREADED or workers < 2:
+        yield DenseEvidence()
+        return
+    with ThreadPoolExecutor(workers, initializer=_machine.limit_this_thread) as pool:
+        yield DenseEvidence(pool)
 
-    pool: Executor | None = None
-    workspace: EvaluationArrays = field(default_factory=EvaluationArrays)
+
+class DenseEvidence:
+    """The evidence of networks on small data. `pool` computes strips of large ones in threads."""
+
+    def __init__(self, pool: Executor | None = None) -> None:
+        self.pool, self._of_thread = pool, threading.local()
+
+    @property
+    def workspace(self) -> EvaluationArrays:
+        """Memory of the calling thread, which has one evaluation under way at a time."""
+        if not hasattr(self._of_thread, "workspace"):
+            self._of_thread.workspace = EvaluationArrays()
+        found: EvaluationArrays = self._of_thread.workspace
+        return found
 
     def evaluate(
         self,
@@ -118,10 +138,10 @@ class DenseEvidence:
         net = _Recursion(architecture, X, self.pool, self.workspace)
         K = net.matrix()
         K.flat[:: len(K) + 1] = net.variances[-1] + noise
-        factor, alpha, log_evidence = _solve(K, Y)
+        factor, alpha, log_evidence = self._solve(K, Y)
         if criterion == "evidence" and not gradient:
             return DenseValue(log_evidence, log_evidence)
-        precision = _inverse(factor)
+        precision = self._inverse(factor)
         if criterion == "evidence":
             outputs, value, left_out = Y.shape[1], log_evidence, None
 
@@ -130,8 +150,8 @@ class DenseEvidence:
                 G -= outputs * precision[rows, : rows.stop]
                 return G
         else:
-            _mirror(precision)
-            value, left_out, whole = _left_out(alpha, precision, weights, gradient)
+            dense.mirror(precision)
+            value, left_out, whole = _left_out(alpha, precision, weights, gradient, self.pool)
             if whole is None:
                 return DenseValue(value, log_evidence, left_out=left_out)
             matrix = whole
@@ -141,23 +161,42 @@ class DenseEvidence:
 
         return net.backward(slope, value, log_evidence)._replace(left_out=left_out)
 
+    def log_evidence_of(self, K: Array, Y: Array, noise: Array) -> float:
+        """The log evidence, given the lower triangle of a kernel matrix, which is left as it is."""
+        return self._solve(_noisy(K, noise), Y)[2]
 
-def log_evidence_of(K: Array, Y: Array, noise: Array) -> float:
-    """The log evidence, given the lower triangle of a kernel matrix, which is left as it is."""
-    return _solve(_noisy(K, noise), Y)[2]
+    def log_evidence_and_misfit(self, K: Array, Y: Array, noise: Array) -> tuple[float, float]:
+        """The same, and Y·(K + noise)⁻¹Y, summed over outputs."""
+        _, alpha, log_evidence = self._solve(_noisy(K, noise), Y)
+        return log_evidence, float(np.vdot(Y, alpha))
+
+    def left_out_of(self, K: Array, Y: Array, noise: Array) -> tuple[Array, Array]:
+        """Leave-one-out residuals and variances of noisy targets, given the lower triangle of a
+        kernel matrix, which is left as it is."""
+        factor, alpha, _ = self._solve(_noisy(K, noise), Y)
+        return _left_out(alpha, self._inverse(factor), None, False, None)[1]
+
+    def _solve(self, K: Array, Y: Array) -> tuple[Array, Array, float]:
+        """The lower factor in place, K⁻¹Y and the log evidence."""
+        factor = dense.factor(K, self.pool)
+        rows = np.array(Y.T, order="C")
+        alpha = blas.trsm(factor, blas.trsm(factor, rows), transposed=False).T.copy()
+        n, outputs = Y.shape
+        log_det = 2.0 * float(np.log(factor.diagonal()).sum())
+        value = float(np.vdot(Y, alpha)) + outputs * (log_det + n * np.log(2 * np.pi))
+        return factor, alpha, -0.5 * value
+
+    def _inverse(self, factor: Array) -> Array:
+        """Its lower triangle, in place or in memory of its own."""
+        out = None
+        if self.pool is not None:
+            out = self.workspace.array(factor.shape, "inverse")
+        return dense.inverse(factor, self.pool, out)
 
 
-def log_evidence_and_misfit(K: Array, Y: Array, noise: Array) -> tuple[float, float]:
-    """The same, and Y·(K + noise)⁻¹Y, summed over outputs."""
-    _, alpha, log_evidence = _solve(_noisy(K, noise), Y)
-    return log_evidence, float(np.vdot(Y, alpha))
-
-
-def left_out_of(K: Array, Y: Array, noise: Array) -> tuple[Array, Array]:
-    """Leave-one-out residuals and variances of noisy targets, given the lower triangle of a kernel
-    matrix, which is left as it is."""
-    factor, alpha, _ = _solve(_noisy(K, noise), Y)
-    return _left_out(alpha, _inverse(factor), None, False)[1]
+def inverse_of(K: Array) -> Array:
+    """The inverse of a positive definite matrix, in place of it; symmetric to the bit."""
+    return dense.mirror(dense.inverse(dense.factor(K)))
 
 
 def _noisy(K: Array, noise: Array) -> Array:
@@ -166,37 +205,8 @@ def _noisy(K: Array, noise: Array) -> Array:
     return system
 
 
-def _solve(K: Array, Y: Array) -> tuple[Array, Array, float]:
-    """The factor in place, K⁻¹Y and the log evidence; LAPACK sees the transpose."""
-    factor, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
-    diagonal = factor.diagonal()
-    if info != 0 or not np.isfinite(diagonal).all():
-        raise NotPositiveDefiniteError("the kernel matrix with its noise is not positive definite")
-    alpha, _ = lapack.dpotrs(factor, np.asfortranarray(Y), lower=0)
-    alpha = np.ascontiguousarray(alpha)
-    log_det = 2.0 * float(np.log(diagonal).sum())
-    value = -0.5 * (float(np.vdot(Y, alpha)) + Y.shape[1] * (log_det + len(Y) * np.log(2 * np.pi)))
-    return factor, alpha, value
-
-
-def _inverse(factor: Array) -> Array:
-    """The lower triangle of the inverse, in place."""
-    inverse, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
-    if info != 0:
-        raise NotPositiveDefiniteError("the kernel matrix with its noise is singular")
-    out: Array = inverse.T
-    return out
-
-
-def _mirror(lower: Array) -> None:
-    """Copy the lower triangle to the upper one."""
-    for rows in strips(len(lower)):
-        lower[rows, rows] = np.tril(lower[rows, rows]) + np.tril(lower[rows, rows], -1).T
-        lower[: rows.start, rows] = lower[rows, : rows.start].T
-
-
 def _left_out(
-    alpha: Array, P: Array, weights: Array | None, gradient: bool
+    alpha: Array, P: Array, weights: Array | None, gradient: bool, pool: Executor | None
 ) -> tuple[float, tuple[Array, Array], Array | None]:
     """The leave-one-out density, residuals and variances, and its derivative in K (see
     `leave_one_out`)."""
@@ -212,7 +222,7 @@ def _left_out(
     c = 0.5 * w * (outputs / p + squares / p**2)
     d = -(w / p)[:, None] * alpha
     u = P @ d
-    G = -(P * c) @ P
+    G = dense.product(P * -c, P, pool)
     G -= 0.5 * (u @ alpha.T + alpha @ u.T)
     return value, left_out, G
 

@@ -20,10 +20,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import minimize
 
 from nngp._arrays import Array, Index
+from nngp.posterior.dense_evidence import inverse_of
 from nngp.predictors.expected_softmax import expected_softmax
 from nngp.predictors.one_hot_link import log_loss
 from nngp.predictors.probability import above_zero
@@ -107,7 +108,7 @@ class DirichletProcess:
         (other, own), weights = setting.noise, labels.weights
         matrix = np.multiply(kernel, setting.scale, out=kernel if overwrite else None)
         matrix[np.diag_indices_from(matrix)] += other / weights
-        self._inverse = _inverse(matrix)
+        self._inverse = inverse_of(matrix)
         self._less = (other - own) / weights  # noise that a class's own rows lack
         log_share = np.log(labels.frequencies * weights.sum() + 1.0)
         low, high = setting.targets
@@ -225,19 +226,6 @@ def with_copies(
     kept = noise / (noise + np.maximum(weights - 1.0, 0.0) * variance)
     of_mean = kept if mean.ndim == 1 else kept[:, None]
     return targets + of_mean * (mean - targets), kept * variance
-
-
-def _inverse(matrix: Array) -> Array:
-    """Inverse of a positive definite matrix, which is overwritten; symmetric to the bit."""
-    factor, failed = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
-    if failed:
-        raise np.linalg.LinAlgError("the kernel matrix with Dirichlet noise is not positive")
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    for part in _blocks(len(inverse), len(inverse)):
-        inverse[part, part.stop :] = inverse[part.stop :, part].T
-        corner = inverse[part, part]
-        corner[:] = np.tril(corner) + np.tril(corner, -1).T
-    return inverse
 
 
 def _squares(factor: Array, rows: Array) -> Array:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp import _machine
 from nngp._arrays import Array
 from nngp._fields import Fields
 from nngp.errors import TreesWarning
@@ -156,7 +157,9 @@ def _amounts(ranks: NDArray[np.float32], y: Array, left_out: Array) -> Verdict:
     own = ((left_out - middle) / size - target) ** 2
     from sklearn.ensemble import ExtraTreesRegressor  # slow to import, as are the others below
 
-    forest = ExtraTreesRegressor(TREES, bootstrap=True, oob_score=True, random_state=0)
+    forest = ExtraTreesRegressor(
+        TREES, bootstrap=True, oob_score=True, n_jobs=_machine.threads(), random_state=0
+    )
     method, theirs = METHODS[0], (forest.fit(ranks, target).oob_prediction_ - target) ** 2
     is_near = theirs.mean() < NEAR**2 * own.mean()
     if is_near and -BEHIND < _deviations(own, theirs) < CLEARLY:
@@ -190,7 +193,9 @@ def _labels(ranks: NDArray[np.float32], y: NDArray[Any], left_out: NDArray[Any])
     kinds = {METHODS[0]: ExtraTreesClassifier, METHODS[2]: RandomForestClassifier}
     wrong = {}
     for method, kind in kinds.items():
-        forest = kind(TREES, bootstrap=True, oob_score=True, random_state=0).fit(ranks, y)
+        forest = kind(
+            TREES, bootstrap=True, oob_score=True, n_jobs=_machine.threads(), random_state=0
+        ).fit(ranks, y)
         best = forest.oob_decision_function_.argmax(axis=1)
         wrong[method] = (forest.classes_[best] != y).astype(float)
     method = min(wrong, key=lambda name: float(wrong[name].mean()))

@@ -29,7 +29,7 @@ PRECISIONS = {"float64": ("d", ctypes.c_double), "float32": ("s", ctypes.c_float
 
 @cache
 def _routine(name: str, precision: str, arguments: int) -> Callable[..., None]:
-    module = cython_lapack if name == "potrf" else cython_blas
+    module = cython_lapack if name in ("potrf", "potri") else cython_blas
     capsule = LowLevelCallable.from_cython(module, PRECISIONS[precision][0] + name).function
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = (
@@ -138,16 +138,28 @@ def trsm(L: Array, C: Array, *, transposed: bool = True) -> Array:
     return C
 
 
-def potrf(C: Array) -> Array:
-    """The lower Cholesky factor of C, in place, zeros above the diagonal."""
+def potrf(C: Array, *, clean: bool = True) -> Array:
+    """The lower Cholesky factor of C, in place; with `clean`, zeros above the diagonal."""
     info, (size, _) = ctypes.c_int(0), _shape(C)
     _routine("potrf", _precision(C), 5)(
         _letter(b"U"), _int(size), *_matrix(C, (size, size), written=True), ctypes.byref(info)
     )
     if info.value != 0 or not np.isfinite(np.diagonal(C)).all():
         raise NotPositiveDefiniteError("a pivot of the Cholesky factorisation is not positive")
-    np.copyto(C, 0.0, where=_above(len(C)))
+    if clean:
+        np.copyto(C, 0.0, where=_above(len(C)))
     return C
+
+
+def potri(L: Array) -> Array:
+    """The lower triangle of (L Lᵀ)⁻¹, in place of that of L."""
+    info, (size, _) = ctypes.c_int(0), _shape(L)
+    _routine("potri", _precision(L), 5)(
+        _letter(b"U"), _int(size), *_matrix(L, (size, size), written=True), ctypes.byref(info)
+    )
+    if info.value != 0:
+        raise NotPositiveDefiniteError("a pivot of the Cholesky factorisation is zero")
+    return L
 
 
 @lru_cache(maxsize=8)

@@ -1,7 +1,7 @@
 """One ascent of the objective by L-BFGS, within a budget of evaluations."""
 
+import threading
 import time
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,44 +22,68 @@ class _OutOfBudgetError(Exception):
     """Raised inside the optimiser to end it."""
 
 
-@dataclass
 class Budget:
-    """Number of networks that may be computed (None: no limit), and that were. Progress is in the
-    seconds that an ascent is expected to take, however many networks it computes."""
+    """Number of networks that may be computed (None: no limit), and that were.
 
-    limit: int | None
-    tracker: Progress
-    spent: int = 0
-    _each: float = 0.0  # seconds expected of a network
-    _left: float = 0.0  # seconds expected of the ascent, not reported yet
+    Ascents may run in several threads. Progress is in the seconds that an ascent is expected to
+    take, however many networks it computes, and is told by the thread that began the search.
+    """
+
+    def __init__(self, limit: int | None, tracker: Progress) -> None:
+        self.limit, self.tracker, self.spent = limit, tracker, 0
+        self._lock, self._stopped, self._unreported = threading.Lock(), False, 0.0
+        self._owner = threading.get_ident()
 
     @property
     def is_spent(self) -> bool:
-        return self.limit is not None and self.spent >= self.limit
-
-    def begin_ascent(self, steps: int, each: float) -> None:
-        """Expect so many networks, of so many seconds each."""
-        self._each, self._left = each, steps * each
-
-    def spend(self) -> None:
-        if self.is_spent:
-            raise _OutOfBudgetError
-        self.spent += 1
-        self._report(min(self._each, self._left))
+        return self._stopped or (self.limit is not None and self.spent >= self.limit)
 
     def may_spend(self) -> bool:
-        """Spend one network outside an ascent, if any is left."""
-        if self.is_spent:
-            return False
-        self.spent += 1
-        return True
+        """Spend one network, if any is left."""
+        with self._lock:
+            if self.is_spent:
+                return False
+            self.spent += 1
+            return True
 
-    def end_ascent(self) -> None:
-        self._report(self._left)
+    def stop(self) -> None:
+        """Let all ascents end at their next network."""
+        self._stopped = True
 
-    def _report(self, work: float) -> None:
-        self._left -= work
-        self.tracker.advance(work)
+    def count(self, seconds: float) -> None:
+        """Count work as done."""
+        with self._lock:
+            self._unreported += seconds
+        if threading.get_ident() == self._owner:
+            self.report()
+
+    def report(self) -> None:
+        """Tell of the work that was done since the last time."""
+        with self._lock:
+            work, self._unreported = self._unreported, 0.0
+        if work > 0:
+            self.tracker.advance(work)
+
+
+class Ascent:
+    """The networks of one ascent, of a budget that others share."""
+
+    def __init__(self, budget: Budget, steps: int, each: float) -> None:
+        self.budget, self.evaluations = budget, 0
+        self._each, self._left = each, steps * each  # seconds expected, and not counted yet
+
+    def spend(self) -> None:
+        if not self.budget.may_spend():
+            raise _OutOfBudgetError
+        self.evaluations += 1
+        self._count(min(self._each, self._left))
+
+    def end(self) -> None:
+        self._count(self._left)
+
+    def _count(self, seconds: float) -> None:
+        self._left -= seconds
+        self.budget.count(seconds)
 
 
 class Climb(NamedTuple):
@@ -76,14 +100,14 @@ class Climb(NamedTuple):
     folds: tuple[tuple[Index, Setting], ...] = ()  # rows, and what is chosen without them
 
 
-def climb(objective: Objective, space: Space, start: Setting, steps: int, budget: Budget) -> Climb:
+def climb(objective: Objective, space: Space, start: Setting, steps: int, ascent: Ascent) -> Climb:
     """Maximise the objective from `start` and return the best point seen."""
     best, failure = (-np.inf, -np.inf, start), ""
-    before, clock = budget.spent, time.perf_counter()
+    clock = time.perf_counter()
 
     def loss(theta: Array) -> tuple[float, Array]:
         nonlocal best, failure
-        budget.spend()
+        ascent.spend()
         at = space.unpack(theta, start)
         found = objective.evaluate(space, theta, at)
         failure = found.failure or failure
@@ -100,5 +124,6 @@ def climb(objective: Objective, space: Space, start: Setting, steps: int, budget
             minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=space.bounds, options=options)
     except _OutOfBudgetError:
         pass
-    cost = budget.spent - before, time.perf_counter() - clock
+    ascent.end()
+    cost = ascent.evaluations, time.perf_counter() - clock
     return Climb(*best, space.candidate, *cost, failure)

@@ -10,6 +10,7 @@ from nngp._arrays import Index
 from nngp.architecture import Network
 from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import kernel_diag
+from nngp.posterior.dense_evidence import DenseEvidence, threaded_evidence
 from nngp.predictors.scaling import InputScaling
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.cost import noise_seconds, noise_subset
@@ -86,11 +87,19 @@ class _Fitted(NamedTuple):
 
 
 def _best_noise(problem: SelectionProblem, scaling: InputScaling, rows: Index) -> _Fitted:
-    """The noise of the highest evidence, with its scale. What was given keeps the scale at one:
-    noise in units of the targets, of all rows or known for each."""
+    """The noise of the highest evidence, with its scale."""
+    with threaded_evidence(len(rows)) as dense:
+        return _best_noise_by(dense, problem, scaling, rows)
+
+
+def _best_noise_by(
+    dense: DenseEvidence, problem: SelectionProblem, scaling: InputScaling, rows: Index
+) -> _Fitted:
+    """The same by one evaluator. What was given keeps the scale at one: noise in units of the
+    targets, of all rows or known for each."""
     targets, given = problem.targets[0], problem.candidates[0].noise_var
     X, network = scaling(problem.X[rows]), _network_of(problem)
-    evidence = noise_evidence(problem.engine, network, X)
+    evidence = noise_evidence(problem.engine, dense, network, X)
     Y = targets(problem.Y[rows])
     weights = None if problem.weights is None else problem.weights[rows]
     known = None if problem.known_noise is None else problem.known_noise[rows]

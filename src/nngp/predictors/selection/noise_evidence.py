@@ -10,20 +10,22 @@ from nngp.architecture import Network
 from nngp.gram import kernel
 from nngp.linsolve import Engine
 from nngp.linsolve.engines.engine import WholeMatrix
-from nngp.posterior.dense_evidence import log_evidence_and_misfit
+from nngp.posterior.dense_evidence import DenseEvidence
 from nngp.predictors.selection.averages import matrix_on_gpu
 
 # Log evidence and Y·(K + noise)⁻¹Y, summed over outputs, of Y and a noise for each row.
 NoiseEvidence = Callable[[Array, Array], tuple[float, float]]
 
 
-def noise_evidence(engine: str | Engine, network: Network, X: Array) -> NoiseEvidence:
+def noise_evidence(
+    engine: str | Engine, dense: DenseEvidence, network: Network, X: Array
+) -> NoiseEvidence:
     """That of a network, on a GPU where that pays."""
     found = matrix_on_gpu(engine, network, X)
     whole = None if found is None else found[0].whole_matrix(found[1])
     if whole is not None:
         return partial(_of_whole, whole)
-    return partial(log_evidence_and_misfit, kernel(network, X))
+    return partial(dense.log_evidence_and_misfit, kernel(network, X))
 
 
 def _of_whole(matrix: WholeMatrix, Y: Array, noise: Array) -> tuple[float, float]:

@@ -14,9 +14,6 @@ from nngp.posterior.dense_evidence import (
     DenseEvidence,
     DenseValue,
     is_supported,
-    left_out_of,
-    log_evidence_and_misfit,
-    log_evidence_of,
 )
 from nngp.predictors.selection.inputs import Scaled, SearchInputs, Setting
 from nngp.predictors.selection.noise_evidence import NoiseEvidence
@@ -81,7 +78,7 @@ class Objective:
     def evidence_of(self, K: Array, noise_var: float) -> float:
         """The log evidence, given the kernel; -inf if it has none."""
         try:
-            value = log_evidence_of(K, self.Y, self._noise_of_rows(noise_var))
+            value = self.dense.log_evidence_of(K, self.Y, self._noise_of_rows(noise_var))
         except NotPositiveDefiniteError:
             return -np.inf
         return value + self._weights_term(noise_var)[0]
@@ -90,7 +87,9 @@ class Objective:
         """The largest log evidence of a factor times the kernel and the noise, and that factor. It
         is one where the noise of rows is known, which is not multiplied."""
         try:
-            value, misfit = log_evidence_and_misfit(K, self.Y, self._noise_of_rows(noise_var))
+            value, misfit = self.dense.log_evidence_and_misfit(
+                K, self.Y, self._noise_of_rows(noise_var)
+            )
         except NotPositiveDefiniteError:
             return -np.inf, 1.0
         value += self._weights_term(noise_var)[0]
@@ -103,7 +102,7 @@ class Objective:
 
     def left_out_of(self, K: Array, noise_var: float) -> tuple[Array, Array]:
         """Leave-one-out residuals and variances, given the kernel."""
-        return left_out_of(K, self.Y, self._noise_of_rows(noise_var))
+        return self.dense.left_out_of(K, self.Y, self._noise_of_rows(noise_var))
 
     def left_out(self, at: Setting) -> DenseValue:
         """Leave-one-out residuals and variances, of networks that `dense_evidence` supports."""

@@ -12,23 +12,22 @@
 8. `noise`: the noise variance alone, on a still larger subset.
 """
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from nngp._arrays import Array, Index
 from nngp._progress import Progress, progress_for
+from nngp._threads import in_threads
 from nngp.architecture import Activation
 from nngp.errors import VarianceError
-from nngp.posterior.dense_evidence import DenseEvidence, is_supported
+from nngp.posterior.dense_evidence import DenseEvidence, is_supported, threaded_evidence
 from nngp.predictors.selection.choice import Choice
-from nngp.predictors.selection.climb import Budget, Climb, climb
+from nngp.predictors.selection.climb import Ascent, Budget, Climb, climb
 from nngp.predictors.selection.cost import (
     FEW_AMOUNTS,
     FOLDS,
@@ -73,9 +72,10 @@ from nngp.predictors.selection.table import SelectionRow, SelectionTable
 from nngp.predictors.selection.tree_start import MANY, relevances_of_trees
 from nngp.predictors.targets import TargetScaling
 
-THREADS, THREADED = 2, 800  # threads of an evaluation, from so many points on
 TRANSFORM_GAIN = 2.0  # of the log evidence, that a transform of the targets must bring
 CLOSE = 5.0  # gain of the maps on few points below which more points decide
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 
 class Stage(NamedTuple):
@@ -88,13 +88,21 @@ class Stage(NamedTuple):
     criterion: str = ""  # that of the problem if empty
 
 
+class Fold(NamedTuple):
+    """Rows that are left out, and the others in the order of the search."""
+
+    rows: Index
+    others: Index
+
+
 def staged_search(problem: SelectionProblem) -> Choice:
     """Return the best hyper-parameters found, the finalists and the table of all ascents."""
     learning = scaling_seconds(problem, len(problem.X))
     seconds = learning + staged_seconds(problem, len(problem.X))
     seconds += invariance_seconds(problem, len(problem.X))
     bar = progress_for(problem.progress, seconds)
-    with Progress(CHOOSE, seconds, bar, seconds) as tracker, _dense(problem) as dense:
+    points = min(len(problem.X), problem.size)
+    with Progress(CHOOSE, seconds, bar, seconds) as tracker, threaded_evidence(points) as dense:
         order = problem.rng.permutation(len(problem.X))
         inputs = SearchInputs(problem, order)
         tracker.advance(learning)
@@ -102,16 +110,6 @@ def staged_search(problem: SelectionProblem) -> Choice:
         found = search.run()
         tracker.finish()
         return Choice(found[0], found, search.table)
-
-
-@contextmanager
-def _dense(problem: SelectionProblem) -> Iterator[DenseEvidence]:
-    """The evaluator of a whole search; its threads end with it."""
-    if min(len(problem.X), problem.size) < THREADED:
-        yield DenseEvidence()
-        return
-    with ThreadPoolExecutor(THREADS) as pool:
-        yield DenseEvidence(pool)
 
 
 @dataclass
@@ -161,6 +159,37 @@ class _StagedSearch:
             found = [self._refit_noise(one, Stage("noise", count, NOISE_STEPS)) for one in found]
         self.table.chosen = found[0].setting
         return [self._as_hyperparameters(one) for one in found]
+
+    def _each(
+        self, function: Callable[["_StagedSearch", Item], Found], items: Sequence[Item]
+    ) -> list[Found]:
+        """The function of each item, by a search with a table of its own for each, in threads."""
+        if len(items) < 2 or not self._in_any_order:
+            return [function(self, item) for item in items]
+        beside = [copy(self) for _ in items]
+        for one in beside:
+            one.table, one.dense = SelectionTable(), DenseEvidence()
+        out = in_threads(
+            lambda pair: function(*pair),
+            list(zip(beside, items, strict=True)),
+            meanwhile=self.budget.report,
+            stop=self.budget.stop,
+        )
+        self.budget.report()
+        for one in beside:
+            self.table.rows += one.table.rows
+            self._failure = one._failure or self._failure
+        return out
+
+    @cached_property
+    def _in_any_order(self) -> bool:
+        """Whether ascents may run at the same time: they share no limit, and need no `condition`,
+        whose warnings are silenced one at a time."""
+        candidates = self.problem.candidates
+        return self.budget.limit is None and all(
+            one.noise_var is None and is_supported(one.starting_at(STARTS[0])[0])
+            for one in candidates
+        )
 
     def _with_start_of_trees(self, kind: Climb, best: list[Climb], stage: Stage) -> list[Climb]:
         """Climb from the relevances that trees find, too, where there are many inputs."""
@@ -218,21 +247,16 @@ class _StagedSearch:
         The first of each activation is climbed from all starts, the others from the start that was
         best for it. The very first also decides whether columns keep their own spread.
         """
-        out: list[Climb | None] = []
-        best_start: dict[Activation, int] = {}
+        by_activation: dict[Activation, list[Candidate]] = {}
         for candidate in self.problem.candidates:
-            phi = candidate.activation
-            which = [best_start[phi]] if phi in best_start else range(len(STARTS))
-            starts = [self._start(candidate, k, self._relevance) for k in which]
-            climbed = [self._climb(candidate, start, stage) for start in starts]
-            if not any(climbed):
-                break
-            scores = [-np.inf if one is None else one.score for one in climbed]
-            best_start.setdefault(phi, which[int(np.argmax(scores))])
-            if self._may_keep_spread and not ranked(out):
-                start = self._start(candidate, best_start[phi], self.inputs.base.own_spread)
-                climbed.append(self._climb_unscaled(candidate, start, max(scores), stage))
-            out += climbed
+            by_activation.setdefault(candidate.activation, []).append(candidate)
+        first, *others = by_activation.values()
+
+        def climb_all(search: "_StagedSearch", candidates: list[Candidate]) -> list[Climb | None]:
+            return search._climb_activation(candidates, stage)
+
+        out = self._climb_activation(first, stage, decides=self._may_keep_spread)
+        out += [one for found in self._each(climb_all, others) for one in found]
         if not ranked(out):
             reason = f" ({self._failure})" if self._failure else ""
             raise VarianceError(
@@ -240,6 +264,22 @@ class _StagedSearch:
                 "weight_var, bias_var and noise_var otherwise, or rescale the inputs"
             )
         return ranked(out)
+
+    def _climb_activation(
+        self, candidates: Sequence[Candidate], stage: Stage, *, decides: bool = False
+    ) -> list[Climb | None]:
+        """Climb the candidates of one activation. With `decides`, the first is also climbed with
+        the columns' own spreads, which the search keeps if they are better."""
+        first, *others = candidates
+        starts = [self._start(first, k, self._relevance) for k in range(len(STARTS))]
+        out = self._climb_from([(first, start) for start in starts], stage)
+        scores = [-np.inf if one is None else one.score for one in out]
+        best = int(np.argmax(scores))
+        if decides and any(out):
+            start = self._start(first, best, self.inputs.base.own_spread)
+            out.append(self._climb_unscaled(first, start, max(scores), stage))
+        starts = [self._start(one, best, self._relevance) for one in others]
+        return out + self._climb_from(list(zip(others, starts, strict=True)), stage)
 
     @property
     def _may_keep_spread(self) -> bool:
@@ -269,11 +309,16 @@ class _StagedSearch:
         size = points * self.problem.Y.shape[1]
         chosen, value = default, leader.score * size + self._log_jacobian(default, points)
         judged = self._verdict(leader) if len(self.problem.targets) > 1 else None
-        for targets in self.problem.targets[1:]:
-            self._targets = targets
-            found = self._climb(leader.candidate, leader.setting, stage)
+        others = self.problem.targets[1:]
+
+        def climb_with(search: "_StagedSearch", targets: TargetScaling) -> Climb | None:
+            search._targets = targets
+            return search._climb(leader.candidate, leader.setting, stage)
+
+        for targets, found in zip(others, self._each(climb_with, others), strict=True):
             if found is None:
                 break
+            self._targets = targets
             reached = found.score * size + self._log_jacobian(targets, points)
             if reached > value + (TRANSFORM_GAIN if chosen is default else 0.0):
                 now = self._verdict(found)
@@ -307,7 +352,8 @@ class _StagedSearch:
         the best where few points hardly prefer them."""
         leader, size = best[0], stage.points * self.problem.Y.shape[1]
         starts = power_starts(self.inputs, leader.setting)
-        mapped = ranked([leader, *(self._climb(leader.candidate, s, stage) for s in starts)])[0]
+        climbed = self._climb_from([(leader.candidate, start) for start in starts], stage)
+        mapped = ranked([leader, *climbed])[0]
         setting = self._screen(mapped, stage)
         if setting is not mapped.setting:
             stage = stage._replace(steps=max(stage.steps // 2, 1))
@@ -320,16 +366,18 @@ class _StagedSearch:
             return best
         kept = [leader] if gain < CLOSE else []
         maps = mapped.setting
-        others = [replace(one.setting, kinds=maps.kinds, powers=maps.powers) for one in best[1:]]
-        pairs = zip(best[1:], others, strict=True)
-        climbed = [self._climb(one.candidate, start, stage) for one, start in pairs]
-        return ranked([mapped, *climbed, *kept])
+        others = [
+            (one.candidate, replace(one.setting, kinds=maps.kinds, powers=maps.powers))
+            for one in best[1:]
+        ]
+        return ranked([mapped, *self._climb_from(others, stage), *kept])
 
     def _choose_strength(self, finalists: list[Climb], stage: Stage) -> list[Climb]:
         """Climb the leader with every strength of whitening; the others take its best."""
         leader, *others = finalists
-        starts = [replace(leader.setting, whitening=one) for one in self.problem.strengths]
-        found = ranked([self._climb(leader.candidate, start, stage) for start in starts])
+        strengths = self.problem.strengths
+        starts = [(leader.candidate, replace(leader.setting, whitening=s)) for s in strengths]
+        found = ranked(self._climb_from(starts, stage))
         if not found:
             return finalists
         strength = found[0].setting.whitening
@@ -388,49 +436,71 @@ class _StagedSearch:
         found = self._relevant(leader, small)
         last = found and self._climb_on([found], Stage("last", large, steps))
         finalists = [*(last or []), *plain]
-        parts: list[list[tuple[Index, Setting]]] = [[] for _ in finalists]
-        for rows, fold, others in self._folds():
-            few = len(others) * small // large
-            kinds = Stage("kind", few, self._effort.kind)
-            variances = Stage("last", len(others), VARIANCE_STEPS)
-            for one, part in zip(finalists, parts, strict=True):
-                start = self._start(one.candidate, 0, self._relevance)
-                at = _computed(fold._climb(one.candidate, start, kinds))
-                if at is not None and last and one is last[0]:
-                    at = fold._relevant(at, few)
-                end = at and _computed(fold._climb(one.candidate, at.setting, variances))
-                if not end:
-                    return plain
-                part.append((rows, end.setting))
-        pairs = zip(finalists, parts, strict=True)
-        return [one._replace(folds=tuple(part)) for one, part in pairs]
+        relevant = last[0] if last else None
+
+        def chosen(search: "_StagedSearch", part: Fold) -> list[Setting | None]:
+            fold, few = search._on(part.others), len(part.others) * small // large
+            return [fold._climb_again(one, few, one is relevant) for one in finalists]
+
+        folds = self._folds()
+        found_in = self._each(chosen, folds)
+        if any(setting is None for settings in found_in for setting in settings):
+            return plain
+        rows = [fold.rows for fold in folds]
+        by_finalist = zip(*found_in, strict=True)
+        return [
+            one._replace(folds=tuple(zip(rows, settings, strict=True)))
+            for one, settings in zip(finalists, by_finalist, strict=True)
+        ]
+
+    def _climb_again(self, finalist: Climb, few: int, relevant: bool) -> Setting | None:
+        """Choose the variances, and relevances, of a finalist anew, from the start."""
+        start = self._start(finalist.candidate, 0, self._relevance)
+        kinds = Stage("kind", few, self._effort.kind)
+        at = _computed(self._climb(finalist.candidate, start, kinds))
+        if at is not None and relevant:
+            at = self._relevant(at, few)
+        variances = Stage("last", len(self.inputs.order), VARIANCE_STEPS)
+        end = at and _computed(self._climb(finalist.candidate, at.setting, variances))
+        return end.setting if end else None
 
     def _cross_fitted(self, found: Climb) -> Climb:
         """Learn relevances, powers and variances anew without each fifth of the rows. The network,
         the kinds of the maps and the transform of the targets stay."""
         steps = self._effort.relevance + self._effort.last
         start = replace(found.setting, relevance=np.ones(self.problem.X.shape[1]))
-        folds = []
-        for rows, fold, others in self._folds():
-            stage = Stage("last", len(others), steps, True)
-            climbed = _computed(fold._climb(found.candidate, start, stage))
-            if climbed is None:
-                return found
-            folds.append((rows, climbed.setting))
-        return found._replace(folds=tuple(folds))
 
-    def _folds(self) -> Iterator[tuple[Index, "_StagedSearch", Index]]:
-        """Each part of the rows, a search on the other rows, and these."""
+        def climbed(search: "_StagedSearch", part: Fold) -> Climb | None:
+            stage = Stage("last", len(part.others), steps, True)
+            return _computed(search._on(part.others)._climb(found.candidate, start, stage))
+
+        folds = self._folds()
+        ends = [one for one in self._each(climbed, folds) if one is not None]
+        if len(ends) < len(folds):
+            return found
+        pairs = zip(folds, ends, strict=True)
+        return found._replace(folds=tuple((fold.rows, end.setting) for fold, end in pairs))
+
+    def _folds(self) -> list[Fold]:
         order = self.inputs.order
-        for k in range(FOLDS):
-            left = np.arange(len(order)) % FOLDS == k
-            fold = copy(self)
-            fold.inputs, fold.table = self.inputs.on(order[~left]), SelectionTable()
-            yield np.sort(order[left]), fold, order[~left]
+        left = [np.arange(len(order)) % FOLDS == k for k in range(FOLDS)]
+        return [Fold(np.sort(order[rows]), order[~rows]) for rows in left]
+
+    def _on(self, order: Index) -> "_StagedSearch":
+        """A search on some rows, which adds nothing to the table."""
+        out = copy(self)
+        out.inputs, out.table = self.inputs.on(order), SelectionTable()
+        return out
 
     def _climb_on(self, climbs: Sequence[Climb], stage: Stage) -> list[Climb]:
         """Continue each from where it is; best first, empty if the budget is spent."""
-        return ranked([self._climb(one.candidate, one.setting, stage) for one in climbs])
+        return ranked(self._climb_from([(one.candidate, one.setting) for one in climbs], stage))
+
+    def _climb_from(
+        self, starts: Sequence[tuple[Candidate, Setting]], stage: Stage
+    ) -> list[Climb | None]:
+        """Run an ascent from each start."""
+        return self._each(lambda search, start: search._climb(*start, stage), starts)
 
     def _refit_noise(self, found: Climb, stage: Stage) -> Climb:
         """Find the noise variance alone, with more points."""
@@ -444,10 +514,12 @@ class _StagedSearch:
             return found
         X = self.inputs.scaled(found.setting, stage.points).X
         space = self._space(candidate, found.setting, stage)
-        evidence = partial(noise_evidence, self.problem.engine, found.setting.network, X)
+        evidence = partial(
+            noise_evidence, self.problem.engine, self.dense, found.setting.network, X
+        )
         down = CLASSES_DOWN if self.problem.classes else NOISE_DOWN
         out = refitted(found, self._objective(stage), space, evidence, down, stage.steps)
-        self.budget.spent += 1  # one network, whatever its noise
+        self.budget.may_spend()  # one network, whatever its noise
         n, families = len(self.problem.X), found.setting.invariance
         self.budget.tracker.advance(noise_seconds(self.problem, families, n, stage.steps))
         if out is not found:
@@ -459,9 +531,8 @@ class _StagedSearch:
         if self.budget.is_spent:
             return None
         space = self._space(candidate, start, stage)
-        self.budget.begin_ascent(stage.steps, network_seconds([candidate], stage.points))
-        found = climb(self._objective(stage), space, start, stage.steps, self.budget)
-        self.budget.end_ascent()
+        ascent = Ascent(self.budget, stage.steps, network_seconds([candidate], stage.points))
+        found = climb(self._objective(stage), space, start, stage.steps, ascent)
         self._failure = found.failure or self._failure
         self._note(stage, found)
         return found

@@ -7,6 +7,7 @@ decides between the two starts.
 
 import numpy as np
 
+from nngp import _machine
 from nngp._arrays import Array, Index
 
 MANY = 12  # relevances, from which this start is tried
@@ -20,7 +21,9 @@ def relevances_of_trees(X: Array, Y: Array, groups: Index, weights: Array | None
     from sklearn.ensemble import ExtraTreesRegressor  # slow to import, and used here only
 
     ranks = np.column_stack([np.unique(x, return_inverse=True)[1] for x in X.T])
-    forest = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, random_state=0)
+    forest = ExtraTreesRegressor(
+        TREES, min_samples_leaf=LEAF, n_jobs=_machine.threads(), random_state=0
+    )
     target = Y[:, 0] if Y.shape[1] == 1 else Y
     forest.fit(ranks.astype(np.float32), target, sample_weight=weights)
     found = np.bincount(groups, forest.feature_importances_)[groups]
