@@ -2,14 +2,21 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Two processes, each with one thread for BLAS: more would wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+REPRODUCTION := reproduction/tests reproduction/src
 
 # Empty is unset: processes that tests start would otherwise compile the whole package, each again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all test-deep check format benchmark bench-peers docs docs-serve dist test-dist test-bounds clean
+.PHONY: demo paper test test-all test-deep check format benchmark bench-peers docs docs-serve dist test-dist test-bounds clean
 
 demo: .venv/.demo
 	$(BIN)/nngp demo
+
+# The paper's tables and figures on scikit-learn's digits, and a report of them, in the folder
+# reproduced; PAPER="all --dataset mnist" takes another data set, and days.
+PAPER ?= all --dataset digits --budget 20m
+paper: .venv/.paper
+	$(BIN)/nngp-paper reproduce $(PAPER) --store reproduced/runs.db -o reproduced
 
 # Most of what JAX compiles for tests runs once, so little is done to make it fast; the slow tests
 # have it as users do.
@@ -18,6 +25,8 @@ test: check
 
 test-all: test docs
 	$(PYTEST) -m "slow and not deep"
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST) $(REPRODUCTION)
+	$(PYTEST) -m "slow and not deep" $(REPRODUCTION)
 
 # Long tests of a single subject, not part of continuous integration. Whoever changes a subject runs
 # its deep tests: make test-deep ONLY="tests/covariance"
@@ -72,9 +81,13 @@ test-bounds: .venv/.dev
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cli,plots]"
 	@touch $@
 
-.venv/.dev: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev]"
-	@touch $@ .venv/.demo
+.venv/.paper: .venv/bin/python pyproject.toml reproduction/pyproject.toml
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cli,finite,plots,progress]" -e reproduction
+	@touch $@
+
+.venv/.dev: .venv/bin/python pyproject.toml reproduction/pyproject.toml
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev]" -e reproduction
+	@touch $@ .venv/.demo .venv/.paper
 
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis docs/_build dist .bounds
+	rm -rf .venv demo reproduced .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis docs/_build dist .bounds

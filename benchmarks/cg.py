@@ -41,6 +41,7 @@ from nngp.linsolve import choose_engine, forecast_cg, forecast_factor
 from nngp.posterior.by_cg import CGProblem
 from nngp.posterior.noise import Noise
 from nngp.posterior.resources import Resources
+from nngp_paper import datasets
 
 TEST, PIECE = 1000, 10_000
 SIDE = 28
@@ -48,8 +49,8 @@ SIDE = 28
 
 def data(folder: Path, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Inputs, one-hot targets, and test inputs."""
-    found = nngp.datasets.load("mnist", folder)
-    assert isinstance(found, nngp.datasets.Images)
+    found = datasets.load("mnist", folder)
+    assert isinstance(found, datasets.Images)
     images = np.concatenate([found.train_images, found.test_images]).reshape(-1, SIDE, SIDE)
     labels = np.concatenate([found.train_labels, found.test_labels])
     X, which = np.empty((n, SIDE * SIDE)), np.arange(n) % len(images)

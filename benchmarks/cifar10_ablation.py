@@ -5,11 +5,11 @@
         --variants "reference;middle 24" --out part.json
     python benchmarks/cifar10_ablation.py --merge part.json     # into the record, without runs
 
-DIR holds CIFAR-10 in any of the forms that nngp.datasets reads; without it NNGP_DATA names it. In
-the folder `ablation`, `ablation_variants.py` lists the variants. Every (variant, size, activation)
-is done once and kept in the record, so an interrupted run goes on where it was. The network of a
-row is the one that the paper prints for it, so nothing is chosen here. The committed record has all
-variants to 2,000 images and some of them to 45,000.
+DIR holds CIFAR-10 in any of the forms that nngp_paper.datasets reads; without it NNGP_DATA names
+it. In the folder `ablation`, `ablation_variants.py` lists the variants. Every (variant, size,
+activation) is done once and kept in the record, so an interrupted run goes on where it was. The
+network of a row is the one that the paper prints for it, so nothing is chosen here. The committed
+record has all variants to 2,000 images and some of them to 45,000.
 """
 
 import argparse
@@ -19,14 +19,14 @@ import sys
 import time
 from pathlib import Path
 
+from nngp_paper import datasets
+
 sys.path.append(str(Path(__file__).parent / "ablation"))
 
 import ablation_summary
 from ablation_runs import Record, Task, do
 from ablation_variants import VARIANTS
 from large import command
-
-import nngp
 
 OUT = Path(__file__).parent / "results" / "cifar10_ablation.json"
 
@@ -48,8 +48,8 @@ def _run(options: argparse.Namespace, record: Record) -> None:
     tasks = [task for task in wanted if any(task.key(row) not in record for row in task.rows())]
     seconds = sum(_forecast(task, options.engine) for task in tasks)
     print(f"{len(tasks)} tasks, about {seconds / 60:.1f} minutes.", flush=True)
-    images = nngp.datasets.load("cifar10", options.data or os.environ.get("NNGP_DATA"))
-    assert isinstance(images, nngp.datasets.Images)
+    images = datasets.load("cifar10", options.data or os.environ.get("NNGP_DATA"))
+    assert isinstance(images, datasets.Images)
     for i, task in enumerate(tasks, start=1):
         start = time.perf_counter()
         record.add(do(task, images, options.engine), [command()])

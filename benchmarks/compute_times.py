@@ -6,7 +6,7 @@ The network is the paper's best on all of MNIST with relu. Each part is timed af
 that compiles what is compiled once. One entry for each machine and number of points is kept in
 results/compute_times.json; an entry of the same machine, engine and size is replaced.
 
-    python benchmarks/compute_times.py --publish paper/measured/grid.db.gz
+    python benchmarks/compute_times.py --publish reproduction/measured/grid.db.gz
 
 puts the entries into a packed store, as runs that `nngp report` shows beside the paper's times.
 """
@@ -26,8 +26,9 @@ import nngp
 from nngp.curve import compile_curve
 from nngp.linsolve import Engine, choose_engine
 from nngp.linsolve.tiling import cut, spans
-from nngp.paper.report.times import EXPERIMENT
-from nngp.runs import RunStore, pack
+from nngp_paper import datasets
+from nngp_paper.report.times import EXPERIMENT
+from nngp_paper.runs import RunStore, pack
 
 RESULTS = Path(__file__).parent / "results" / "compute_times.json"
 NETWORK = nngp.Architecture(1, "relu", 0.10, 0.48)
@@ -60,7 +61,7 @@ def kernel_seconds(engine: Engine, X: Any, depth: int) -> float:
 
 def measured(engine_name: str, train: int, data_folder: Path | None) -> dict[str, Any]:
     engine = choose_engine(engine_name, train)
-    data = nngp.datasets.split("mnist", train, data=data_folder)
+    data = datasets.split("mnist", train, data=data_folder)
     Y, test = data.targets(data.labels), data.X_test[:TEST]
     small = min(train, 2 * engine.tile_size(train))
     nngp.condition(NETWORK, data.X[:small], Y[:small], engine=engine).predict(test)  # compiles

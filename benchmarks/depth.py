@@ -2,10 +2,10 @@
 
     python benchmarks/depth.py [--data DIR] [--out FILE] [--picture FILE]
 
-DIR holds MNIST in any of the forms that nngp.datasets reads; without it the digits of scikit-learn
-are used. As in the trial that the method comes from: 1,000 images (the first 100 of each class
-beyond the validation images), 3,000 test images, a relu network with weight_var 1.0 and bias_var
-0.1.
+DIR holds MNIST in any of the forms that nngp_paper.datasets reads; without it the digits of
+scikit-learn are used. As in the trial that the method comes from: 1,000 images (the first 100 of
+each class beyond the validation images), 3,000 test images, a relu network with weight_var 1.0 and
+bias_var 0.1.
 """
 
 import argparse
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from nngp import datasets
 from nngp.plots.depth import depth_study, digits, draw_depth
+from nngp_paper import datasets
 
 TRAIN, TEST = 1000, 3000
 

@@ -2,7 +2,7 @@
 
     python benchmarks/finite.py --data DIR --store runs.db --dataset mnist cifar10 --minutes 9
     python benchmarks/finite.py --data DIR --store runs.db --stage gap --dataset cifar10
-    python benchmarks/finite.py --store runs.db --publish paper/measured
+    python benchmarks/finite.py --store runs.db --publish reproduction/measured
     python benchmarks/finite.py --pictures docs/pictures
 
 Every training size of the paper's table, both of its activations. `screen` trains all trials for
@@ -24,19 +24,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from nngp import datasets
-from nngp.finite import gap
-from nngp.finite.cells import EXPERIMENT, Cell, Found, best_of, cell_of
-from nngp.finite.random_search import search
-from nngp.finite.recipe import Plan, Recipe, random_recipes
-from nngp.finite.screening import finalists, longest
-from nngp.finite.width_comparison import INFINITE_EXPERIMENT
-from nngp.paper.part import read_parts
-from nngp.paper.parts import parts_named
-from nngp.paper.published import published_row
-from nngp.paper.report import scopes_of
-from nngp.paper.scope import ACTIVATIONS, default_sizes
-from nngp.runs import Run, RunStore, merged, pack, unpacked
+from nngp_paper import datasets
+from nngp_paper.finite import gap
+from nngp_paper.finite.cells import EXPERIMENT, Cell, Found, best_of, cell_of
+from nngp_paper.finite.random_search import search
+from nngp_paper.finite.recipe import Plan, Recipe, random_recipes
+from nngp_paper.finite.screening import finalists, longest
+from nngp_paper.finite.width_comparison import INFINITE_EXPERIMENT
+from nngp_paper.part import read_parts
+from nngp_paper.parts import parts_named
+from nngp_paper.published import published_row
+from nngp_paper.report import scopes_of
+from nngp_paper.runs import Run, RunStore, merged, pack, unpacked
+from nngp_paper.scope import ACTIVATIONS, default_sizes
 
 # Depth and width, the cheap ones first as time may run out; trials that are screened of each shape
 # (252 a row), and finalists of each width by accuracy and by error.
@@ -45,7 +45,7 @@ TRIALS = {100: 24, 500: 24, 2000: 12, 5000: 6}
 FINALISTS = {100: 2, 500: 2, 2000: 1, 5000: 1}
 SCREEN, LONG = Plan(steps=400, patience=4), Plan(steps=20_000, interval=200, patience=10)
 
-MEASURED = Path(__file__).parents[1] / "paper" / "measured"
+MEASURED = Path(__file__).parents[1] / "reproduction" / "measured"
 GAP_SIZE = 10_000
 GAP_TRIALS = {100: 30, 200: 30, 500: 30, 1000: 30, 2000: 20, 5000: 8}
 GAP_FINALISTS: dict[Literal["adam", "sgd"], dict[int, int]] = {

@@ -41,6 +41,8 @@ from typing import Any
 
 import numpy as np
 
+from nngp_paper import datasets
+
 SIZES = {"n50000": 50_000, "n2000": 2000, "n2000_auto": 2000, "classifier": 60_000}
 SIZES |= {"n100000": 100_000, "growing": 50_000, "autotuned": 50_000}  # important ones first
 CASES = tuple(SIZES)
@@ -51,10 +53,9 @@ LIMIT = 150.0  # seconds of one process
 
 def images(folder: Path, n: int, test: int) -> tuple[np.ndarray, ...]:
     """Inputs, labels, test inputs and test labels."""
-    import nngp
 
-    found = nngp.datasets.load("mnist", folder)
-    assert isinstance(found, nngp.datasets.Images)
+    found = datasets.load("mnist", folder)
+    assert isinstance(found, datasets.Images)
     x, x_test = (a.reshape(len(a), -1) for a in (found.train_images, found.test_images))
     y = found.train_labels
     if n <= 50_000:

@@ -8,14 +8,14 @@
     python benchmarks/invariance.py summary
 
 `worth`: test accuracy, log loss, calibration error and seconds of `NNGPClassifier` with one network
-and each of some invariances, by name (`nngp.paper.shared.invariances`). `choose`: evidence and
+and each of some invariances, by name (`nngp_paper.shared.invariances`). `choose`: evidence and
 validation accuracy of invariances and strengths of whitening, with `--candidates` of several
 networks too, for the choice of what is tested. Both go on where the record ends:
 results/invariance.json, or `--record FILE`, which `merge` adds to it. `publish` writes the record
 as runs for the report, whose versions are those of the machine that publishes, and the pictures.
 Images are centred and scaled as in the paper; whitening is learned on the training images of a row.
 More images than the paper trained on are those and its validation images. DIR holds the data in any
-of the forms that nngp.datasets reads.
+of the forms that nngp_paper.datasets reads.
 """
 
 import argparse
@@ -30,18 +30,19 @@ import numpy as np
 from large import command, machine
 
 import nngp
-from nngp.datasets.catalogue import IMAGE_SETS
-from nngp.paper.experiment import network_of
-from nngp.paper.part import DATASETS, read_parts
-from nngp.paper.parts import parts_named
-from nngp.paper.parts.invariance import EXPERIMENT, VARIANTS, network_for
-from nngp.paper.scope import Scope
-from nngp.paper.shared.invariances import ScaledImages, Variant, scores
-from nngp.runs import RunStore
-from nngp.runs.packed import pack
+from nngp_paper import datasets
+from nngp_paper.datasets.catalogue import IMAGE_SETS
+from nngp_paper.experiment import network_of
+from nngp_paper.part import DATASETS, read_parts
+from nngp_paper.parts import parts_named
+from nngp_paper.parts.invariance import EXPERIMENT, VARIANTS, network_for
+from nngp_paper.runs import RunStore
+from nngp_paper.runs.packed import pack
+from nngp_paper.scope import Scope
+from nngp_paper.shared.invariances import ScaledImages, Variant, scores
 
 RECORD = Path(__file__).parent / "results" / "invariance.json"
-MEASURED = Path(__file__).parents[1] / "paper" / "measured" / "invariance.db.gz"
+MEASURED = Path(__file__).parents[1] / "reproduction" / "measured" / "invariance.db.gz"
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 CANDIDATES = {
     "mnist": [nngp.Architecture(L, "relu", 1.6, bias) for L in (1, 3, 5) for bias in (0.0, 0.1)],
@@ -62,7 +63,7 @@ Row = dict[str, Any]
 
 def images(dataset: str, n: int, test: int | None, data: Path | None) -> ScaledImages:
     """Training images, with validation and test images."""
-    found = nngp.datasets.split(dataset, min(n, ALL[dataset]), data=data, test=test)
+    found = datasets.split(dataset, min(n, ALL[dataset]), data=data, test=test)
     more = n - len(found.X)
     if more > 0:
         X = np.concatenate([found.X, found.X_val[:more]])

@@ -2,10 +2,10 @@
 
     python benchmarks/large.py --data DIR [--n 50000] [--engine cpu] [--out FILE]
 
-DIR holds MNIST (and, for n beyond 50,000, Fashion-MNIST) in any of the forms that nngp.datasets
-reads. Up to 50,000 points it is the paper's experiment: the first 10,000 training images
-are left out for validation, the rest are trained on. Beyond, both sets together, and then copies
-with pixel noise. On a GPU the first pass compiles; the second is the one to read.
+DIR holds MNIST (and, for n beyond 50,000, Fashion-MNIST) in any of the forms that
+nngp_paper.datasets reads. Up to 50,000 points it is the paper's experiment: the first 10,000
+training images are left out for validation, the rest are trained on. Beyond, both sets together,
+and then copies with pixel noise. On a GPU the first pass compiles; the second is the one to read.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import nngp
+from nngp_paper import datasets
 
 NETS = {  # the paper's best for MNIST 50k
     "relu": nngp.Architecture(1, "relu", 0.10, 0.48),
@@ -31,8 +32,8 @@ TEST = 10_000
 
 def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Rows of pixels and labels, to train on and to test on."""
-    found = nngp.datasets.load(name, folder)
-    assert isinstance(found, nngp.datasets.Images)
+    found = datasets.load(name, folder)
+    assert isinstance(found, datasets.Images)
     x, x_test = (part.reshape(len(part), -1) for part in (found.train_images, found.test_images))
     return x, found.train_labels, x_test, found.test_labels
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nngp import NNGPClassifier, datasets
+from nngp import NNGPClassifier
 from nngp.plots.uncertainty import calibrations, draw_reliability
+from nngp_paper import datasets
 
 
 def main() -> None:

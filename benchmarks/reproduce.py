@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from nngp.architecture.ranges import GRID_SIZE
-from nngp.paper.experiment import Experiment
-from nngp.paper.part import Results
-from nngp.paper.parts import table2
-from nngp.paper.scope import ACTIVATIONS, DEPTHS, Scope, default_sizes
-from nngp.paper.shared.tables import write_csv
-from nngp.paper.workloads import EXPERIMENTS, study_of
-from nngp.runs import RunStore, merged, pack
-from nngp.runs.study import Outcome, Study, carry_out
+from nngp_paper.experiment import Experiment
+from nngp_paper.part import Results
+from nngp_paper.parts import table2
+from nngp_paper.runs import RunStore, merged, pack
+from nngp_paper.runs.study import Outcome, Study, carry_out
+from nngp_paper.scope import ACTIVATIONS, DEPTHS, Scope, default_sizes
+from nngp_paper.shared.tables import write_csv
+from nngp_paper.workloads import EXPERIMENTS, study_of
 
 
 def numbers(text: str) -> tuple[int, ...]:

@@ -55,11 +55,13 @@ import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
 import nngp  # noqa: E402
-from nngp import datasets, regimes  # noqa: E402
+from nngp import regimes  # noqa: E402
+from nngp_paper import datasets  # noqa: E402
+from nngp_paper.runs import RunStore  # noqa: E402
 
 Array = NDArray[np.float64]
 Work = Callable[[], Any]
-MEASURED = HERE.parent / "paper" / "measured"
+MEASURED = HERE.parent / "reproduction" / "measured"
 # Of reports and saved models: what a clock or the machine decides, and what is prose
 PASSING = {"seconds", "forecast_seconds", "forecast_bytes", "reason", "remarks"}
 CLOSED = "identity square cube relu relu2 relu3 abs step sign erf gelu sin cos gaussian leaky_relu"
@@ -205,13 +207,17 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def command(*words: Any) -> str:
-    """What `nngp` prints, called in a process of its own."""
-    call = [sys.executable, "-m", "nngp", *map(str, words)]
+def command(*words: Any, package: str = "nngp") -> str:
+    """What `nngp` prints, or another command, called in a process of its own."""
+    call = [sys.executable, "-m", package, *map(str, words)]
     done = subprocess.run(call, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"nngp {words[0]} ended with {done.returncode}: {done.stderr[-500:]}")
+        said = done.stderr[-500:]
+        raise RuntimeError(f"{package} {words[0]} ended with {done.returncode}: {said}")
     return done.stdout
+
+
+paper_command = partial(command, package="nngp_paper")
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -829,9 +835,9 @@ def finite_networks() -> Any:
 @cache
 def trained() -> Any:
     """Networks trained on digits, one by one and side by side."""
-    from nngp import finite
+    from nngp_paper import finite
 
-    net = finite.FiniteNetwork(network(2), width=32, n_out=10)
+    net = nngp.FiniteNetwork(network(2), width=32, n_out=10)
     recipes = [finite.Recipe(seed=1), finite.Recipe(1e-2, 1e-4, 2.0, 0.0, 32, 2)]
     plan = finite.Plan(steps=60, interval=20)
     digits = datasets.split("digits", 200, test=100)
@@ -841,7 +847,7 @@ def trained() -> Any:
 @result
 def finite_training() -> Any:
     """Scores, curves and weights of trained networks, and recipes from the paper's ranges."""
-    from nngp import finite
+    from nngp_paper import finite
 
     recipes = finite.random_recipes(0, 2, 64)
     return [(one.result(), one.weights) for one in trained()], [
@@ -853,12 +859,12 @@ def finite_training() -> Any:
 def finite_search() -> Any:
     """A random search in a store: names of runs, what they reached, which was best; and the
     infinitely wide network beside them."""
-    from nngp import finite
+    from nngp_paper import finite
 
     digits = datasets.split("digits", 100, test=100)
     cells = [finite.Cell("digits", 100, "relu", 1, 8)]
     plan = finite.Plan("cross_entropy", steps=20, interval=10)
-    with folder() as place, nngp.RunStore(place / "runs.db") as store:
+    with folder() as place, RunStore(place / "runs.db") as store:
         found = finite.search(store, cells, digits, plan, trials=3, lanes=3, progress=False)
         finite.infinite(store, digits, "relu", 1, engine="cpu")
         runs = [(run.key, run.config, run.result, run.jitter) for run in store.runs()]
@@ -871,9 +877,9 @@ def finite_search() -> Any:
 def finite_convergence() -> Any:
     """Networks of growing width beside the infinite one, and an ensemble trained in its last
     layer."""
-    from nngp import finite
+    from nngp_paper import finite
 
-    found = finite.convergence(network(2, "erf"), points(3, 2), (4, 8, 16), 40, progress=False)
+    found = nngp.finite.convergence(network(2, "erf"), points(3, 2), (4, 8, 16), 40, progress=False)
     names = "exact mean spread error error_of_error outputs statistic p_value slope slope_error"
     names += " kurtosis expected_kurtosis"
     wide = nngp.FiniteNetwork(network(1, "erf"), width=50)
@@ -927,7 +933,7 @@ def names_of_runs() -> Any:
         {"rate": 1e-3, "of": {"a": [1, 2.5, None], "b": "ä"}, "end": math.inf},
         {"array": np.arange(3), "single": np.float32(0.1), "zero": -0.0},
     ]
-    with folder() as place, nngp.RunStore(place / "runs.db") as store:
+    with folder() as place, RunStore(place / "runs.db") as store:
         keys = store.declare("width", configs)
         run = store.claim(keys)
         assert run is not None
@@ -940,7 +946,7 @@ def names_of_runs() -> Any:
 @contextmanager
 def measured() -> Iterator[Path]:
     """The committed stores as one, in a place where nothing is lost if it is written to."""
-    with folder() as place, nngp.RunStore(place / "runs.db") as store:
+    with folder() as place, RunStore(place / "runs.db") as store:
         for packed in sorted(MEASURED.glob("*.db.gz")):
             with gzip.open(packed) as source, (place / packed.stem).open("wb") as target:
                 shutil.copyfileobj(source, target)
@@ -951,7 +957,7 @@ def measured() -> Iterator[Path]:
 @result
 def measured_runs() -> Any:
     """All runs of the committed stores, as a store gives them."""
-    with measured() as path, nngp.RunStore(path, create=False) as store:
+    with measured() as path, RunStore(path, create=False) as store:
         runs = [[run.key, run.config, run.result, run.jitter] for run in store.runs()]
     return json.dumps(runs, sort_keys=True)  # in one piece: there are millions of numbers
 
@@ -959,9 +965,9 @@ def measured_runs() -> Any:
 @result
 def measured_finite_networks() -> Any:
     """Figures 1 and 2 as the committed stores have them."""
-    from nngp import finite, plots
+    from nngp_paper import finite, plots
 
-    with measured() as path, nngp.RunStore(path, create=False) as store:
+    with measured() as path, RunStore(path, create=False) as store:
         of_width = [
             drawn(plots.accuracy_by_width(store, *where))
             for where in (("cifar10", 1000, "relu"), ("mnist", 10_000, "tanh"))
@@ -982,7 +988,7 @@ def paper_tables(dataset: str) -> Any:
         place = path.parent / "tables"
         shape = ("--dataset", dataset, "--activations", "relu,tanh", "--engine", "cpu", *sizes)
         where = ("--store", path, "--out", place, "--budget", "1s", "--json")
-        left = json.loads(command("reproduce", "table1", "table2", *shape, *where))["left"]
+        left = json.loads(paper_command("reproduce", "table1", "table2", *shape, *where))["left"]
         names = [f"{name}-{dataset}.csv" for name in ("table1", "table2")]
         return left, [rows_of((place / name).read_text("utf-8")) for name in names]
 
@@ -994,10 +1000,10 @@ def paper_in_small() -> Any:
     with folder() as place:
         shape = ("--sizes", "20,40", "--depths", "1,2", "--grid", 2, "--activations", "relu")
         where = ("--engine", "cpu", "--store", place / "runs.db", "--out", place, "--json")
-        command("reproduce", "table2", "fig3", "fig5", "--dataset", "digits", *shape, *where)
+        paper_command("reproduce", "table2", "fig3", "fig5", "--dataset", "digits", *shape, *where)
         lines = rows_of((place / "table2-digits.csv").read_text("utf-8"))
         last = lines[0].index("seconds")
-        with nngp.RunStore(place / "runs.db", create=False) as store:
+        with RunStore(place / "runs.db", create=False) as store:
             runs = [fields(run, "key config result jitter status") for run in store.runs()]
     return runs, [cells[:last] + cells[last + 1 :] for cells in lines]
 
@@ -1029,7 +1035,7 @@ def paper_report() -> Any:
     """The cells without letters in the tables of the report on the committed stores."""
     with folder() as place:
         stores = sorted(MEASURED.glob("*.db.gz"))
-        said = json.loads(command("report", *stores, "-o", place / "page.html", "--json"))
+        said = json.loads(paper_command("report", *stores, "-o", place / "page.html", "--json"))
         cells = Cells()
         cells.feed((place / "page.html").read_text("utf-8"))
     numeric = [
@@ -1136,8 +1142,8 @@ def command_line_runs() -> Any:
     asked = ("--experiment", "finite", "--where", "dataset=mnist", "--sort", "val_accuracy")
     with folder() as place:
         words = ("runs", MEASURED / "finite.db.gz", *asked, "--limit", 200)
-        said = json.loads(command(*words, "--columns", ",".join(columns), "--json"))
-        command(*words, "--export", place / "runs.csv")
+        said = json.loads(paper_command(*words, "--columns", ",".join(columns), "--json"))
+        paper_command(*words, "--export", place / "runs.csv")
         return (
             said["counts"],
             said["matched"],

@@ -2,8 +2,8 @@
 
     python benchmarks/sweep.py --data DIR [--n 10000] [--grid 30] [--engine gpu] [--out FILE]
 
-DIR holds MNIST in any of the forms that nngp.datasets reads. Training points are the first n after
-the 10,000 validation images.
+DIR holds MNIST in any of the forms that nngp_paper.datasets reads. Training points are the first n
+after the 10,000 validation images.
 """
 
 import argparse

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 import nngp
+from nngp_paper import datasets
 
 sys.path.append(str(Path(__file__).parent / "tables"))
 
@@ -82,7 +83,7 @@ def _save(record: dict[str, Any]) -> None:
 
 def on_images(name: str, n: int, data: Path | None) -> Rows:
     """The best network of either kernel, by validation."""
-    split = nngp.datasets.split(name, n, data=data)
+    split = datasets.split(name, n, data=data)
     sets = (split.X, split.targets(split.labels)), (split.X_val, split.targets(split.labels_val))
     test = split.X_test, split.targets(split.labels_test)
     sweep = nngp.Sweep(*sets[0], *sets[1], *test, engine="cpu")

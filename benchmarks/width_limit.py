@@ -12,11 +12,11 @@ import argparse
 import time
 from pathlib import Path
 
-from nngp.paper.part import Results
-from nngp.paper.parts import width_limit
-from nngp.paper.scope import ACTIVATIONS, Scope
-from nngp.runs import RunStore, unpacked
-from nngp.runs.study import carry_out
+from nngp_paper.part import Results
+from nngp_paper.parts import width_limit
+from nngp_paper.runs import RunStore, unpacked
+from nngp_paper.runs.study import carry_out
+from nngp_paper.scope import ACTIVATIONS, Scope
 
 WIDTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384)
 

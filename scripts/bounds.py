@@ -43,7 +43,7 @@ AT_END = {"lowest": ("-W", "ignore::DeprecationWarning"), "highest": ()}
 QUICK = (
     "tests/architecture",
     "tests/cluster/test_sources.py",
-    "tests/finite/test_training.py",
+    "tests/finite/test_network.py",
     "tests/laws/test_npy.py",
     "tests/laws/test_package.py",
     "tests/laws/test_readme.py",
@@ -52,7 +52,6 @@ QUICK = (
     "tests/plots/test_style.py",
     "tests/predictors/test_columns.py",
     "tests/predictors/test_saved.py",
-    "tests/runs/test_store_export.py",
     "tests/terminal/test_command.py",
 )
 

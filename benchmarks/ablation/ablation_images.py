@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import nngp
-from nngp.datasets.split import balanced
+from nngp_paper.datasets.split import balanced
 
 Pixels = NDArray[Any]  # bytes, or floats after a step
 Step = Callable[[Pixels, Pixels], tuple[Pixels, Pixels]]

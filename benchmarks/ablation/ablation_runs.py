@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 import nngp
 from nngp._files import replaced
-from nngp.paper.published import Published, published_row
+from nngp_paper import datasets
+from nngp_paper.published import Published, published_row
 
 FIRST = 1000  # test images that are also judged by themselves
 
@@ -89,7 +90,7 @@ class Problem:
     labels_test: NDArray[np.int64]
 
     @classmethod
-    def of(cls, variant: Variant, images: nngp.datasets.Images, size: int) -> "Problem":
+    def of(cls, variant: Variant, images: datasets.Images, size: int) -> "Problem":
         rows = variant.choose(images.train_labels, size)
         train, test = images.train_images[rows], images.test_images
         for step in variant.steps:
@@ -102,7 +103,7 @@ class Problem:
         return off + (on - off) * np.eye(10)[labels]
 
 
-def do(task: Task, images: nngp.datasets.Images, engine: str) -> list[dict[str, Any]]:
+def do(task: Task, images: datasets.Images, engine: str) -> list[dict[str, Any]]:
     """The rows of a task: accuracy on all test images, and on the first of them."""
     start, problem = time.perf_counter(), Problem.of(task.variant, images, task.size)
     score = _dense if task.variant.dense else _swept

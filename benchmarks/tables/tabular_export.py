@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from nngp.runs import Run, RunStore, flat
+from nngp_paper.runs import Run, RunStore, flat
 
 TASKS = ("regression", "classification")
 CONFIG = ("collection", "set", "split", "rows", "method")

@@ -20,8 +20,8 @@ import tabular_scores
 import tabular_sets
 from tabular_sets import Config
 
-from nngp.runs import RunStore
-from nngp.runs.study import Outcome, Study, carry_out
+from nngp_paper.runs import RunStore
+from nngp_paper.runs.study import Outcome, Study, carry_out
 
 EXPERIMENT = "tabular"
 GRACE = 5.0  # seconds

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp import datasets
+from nngp_paper import datasets
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -1,14 +1,16 @@
-"""The directive `commands`: every command of `nngp`, from the program itself.
+"""The directive `commands`: every command of `nngp`, or of the package that it names, from the
+program itself.
 
 Each becomes a section with its help, its usage, its arguments and its options with their defaults.
 Names and help are those of the command tree that typer makes, kinds of values those of the fields
-in `nngp.terminal.options`.
+in the module `options` beside the program.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import fields
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,8 +21,6 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import nested_parse_with_titles
 
-from nngp.terminal.app import COMMANDS, app as program
-
 INDENT = " " * 3
 KINDS = {bool: "", int: "N", float: "NUMBER", str: "TEXT", Path: "PATH"}
 SPECIAL = re.compile(r"[\\*`|_]")
@@ -28,24 +28,30 @@ CODE = re.compile(r"(--[a-z][\w-]*|\w+://[\w:]+|NNGP_\w+)")  # as they are, not 
 
 
 class Commands(SphinxDirective):
+    optional_arguments = 1
+
     def run(self) -> list[nodes.Node]:
+        package = self.arguments[0] if self.arguments else "nngp"
         place = nodes.section(document=self.state.document)
-        source = StringList(list(text()), source="nngp.terminal.app")
+        mark = "-" if package == "nngp" else "~"
+        source = StringList(list(text(package, mark)), source=f"{package}.terminal.app")
         nested_parse_with_titles(self.state, source, place)
         return place.children
 
 
-def text() -> Iterator[str]:
-    """All commands, in the order of the program's help."""
-    for name, command in typer.main.get_command(program).commands.items():  # type: ignore[attr-defined]
-        kinds = {field.name: field.type for field in fields(COMMANDS[name].options)}
-        yield from section(f"nngp {name}", command, kinds)
+def text(package: str = "nngp", mark: str = "-") -> Iterator[str]:
+    """All commands of a package, in the order of the program's help; `mark` underlines titles."""
+    program = import_module(f"{package}.terminal.app")
+    commands = typer.main.get_command(program.app).commands  # type: ignore[attr-defined]
+    for name, command in commands.items():
+        kinds = {field.name: field.type for field in fields(program.COMMANDS[name].options)}
+        yield from section(f"{package.replace('_', '-')} {name}", command, kinds, mark)
 
 
-def section(words: str, command: Any, kinds: dict[str, Any]) -> Iterator[str]:
+def section(words: str, command: Any, kinds: dict[str, Any], mark: str) -> Iterator[str]:
     own = [one for one in command.params if one.name in kinds]
     arguments = [one for one in own if one.param_type_name == "argument"]
-    yield from (words, "-" * len(words), "")
+    yield from (words, mark * len(words), "")
     yield from (prose(line.strip()) for line in (command.help or "").splitlines())
     usage = [argument_name(one) for one in arguments]
     usage = [

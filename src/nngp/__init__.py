@@ -12,10 +12,9 @@ ICLR 2018):
     mean, std = model.predict(X_test, return_std=True)
 
 Modules beside these names: `nngp.images` and `nngp.symmetries` (transformations for
-`nngp.Invariant`), `nngp.regimes` (phases and critical lines), `nngp.datasets`,
-`nngp.finite` (networks of finite width), `nngp.runs` (experiments in one file), `nngp.plots`,
-`nngp.paper` (the paper's tables and figures), `nngp.errors` (all errors and warnings). Names that
-need scikit-learn, JAX or Dask are imported on first use.
+`nngp.Invariant`), `nngp.regimes` (phases and critical lines), `nngp.finite` (networks of finite
+width), `nngp.plots`, `nngp.errors` (all errors and warnings). Names that need scikit-learn, JAX or
+Dask are imported on first use.
 """
 
 from typing import TYPE_CHECKING
@@ -61,10 +60,7 @@ from nngp.errors import (
     NoiseWarning,
     NoLimitError,
     NotConvergedError,
-    NothingMeasuredError,
     NotPositiveDefiniteError,
-    RunStoreError,
-    RunStoreWarning,
     TileStoreError,
     ToleranceWarning,
     TreesWarning,
@@ -92,18 +88,10 @@ from nngp.posterior import (
 )
 
 if TYPE_CHECKING:
-    from nngp import (
-        datasets,
-        finite,
-        paper,
-        plots,
-        regimes,
-        runs,
-    )
+    from nngp import finite, plots, regimes
     from nngp.finite.network import FiniteNetwork
     from nngp.linsolve.engines.dask.engine import DaskEngine
     from nngp.predictors import NNGPClassifier, NNGPKernel, NNGPRegressor, load
-    from nngp.runs import RunStore
 
 __version__ = "0.2.0.dev0"
 
@@ -147,14 +135,10 @@ __all__ = [
     "NoiseWarning",
     "NotConvergedError",
     "NotPositiveDefiniteError",
-    "NothingMeasuredError",
     "Posterior",
     "Product",
     "Repeat",
     "Residual",
-    "RunStore",
-    "RunStoreError",
-    "RunStoreWarning",
     "StoreError",
     "Sum",
     "Sweep",
@@ -168,7 +152,6 @@ __all__ = [
     "compile_curve",
     "compile_curves",
     "condition",
-    "datasets",
     "errors",
     "finite",
     "forecast",
@@ -184,11 +167,9 @@ __all__ = [
     "max_learning_rate",
     "network_from_dict",
     "normalize",
-    "paper",
     "plan_kernel",
     "plots",
     "regimes",
-    "runs",
     "sample_prior",
     "symmetries",
     "trained",
@@ -198,9 +179,6 @@ _LAZY = {
     **dict.fromkeys(("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "load"), "nngp.predictors"),
     "DaskEngine": "nngp.linsolve.engines.dask.engine",
     "FiniteNetwork": "nngp.finite.network",
-    "RunStore": "nngp.runs",
-    **{
-        name: f"nngp.{name}" for name in ("datasets", "finite", "paper", "plots", "regimes", "runs")
-    },
+    **{name: f"nngp.{name}" for name in ("finite", "plots", "regimes")},
 }
 __getattr__, __dir__ = lazy_attributes(__name__, _LAZY, public=__all__)

@@ -93,15 +93,3 @@ class TreesWarning(UserWarning):
 
 class ModelFileError(ValueError):
     """A file is no saved nngp model, is damaged, or was written by a later version."""
-
-
-class RunStoreError(ValueError):
-    """A file is no store of runs, is damaged, or was written by a later version."""
-
-
-class RunStoreWarning(UserWarning):
-    """A store of runs is damaged: what can be read of it was taken, and something was left out."""
-
-
-class NothingMeasuredError(LookupError):
-    """The store has no finished runs for a figure or table."""

@@ -149,12 +149,6 @@ def test_masks_are_of_each_network_row_and_unit():
             lambda: nngp.FiniteNetwork(NET, 8).empirical_ntk(np.ones((60_000, 2)), 100),
             "GB are free; take fewer networks",
         ),
-        (
-            lambda: nngp.finite.last_layer_ensemble(
-                nngp.FiniteNetwork(Sum(Dense(1.0), Dense(1.0)), 8), X, X[:, :1], X
-            ),
-            "does not end in one affine map",
-        ),
     ],
 )
 def test_what_cannot_be_is_said(use, sentence):

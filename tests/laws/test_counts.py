@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import nngp
-from nngp import datasets, finite
 
 RNG = np.random.default_rng(0)
 NET = nngp.Architecture(2, "relu", 1.6, 0.1)
@@ -20,7 +19,6 @@ COUNTS = {
     "networks": lambda n: nngp.FiniteNetwork(NET, 4).sample(X, n),
     "empirical kernels": lambda n: nngp.FiniteNetwork(NET, 4).empirical_kernels(X, n),
     "drawn": lambda n: nngp.FiniteNetwork(NET, 4).draw(2, n),
-    "ensemble": lambda n: finite.last_layer_ensemble(nngp.FiniteNetwork(NET, 4), X, Y, X, n),
     "width": lambda n: nngp.FiniteNetwork(NET, n),
     "outputs": lambda n: nngp.FiniteNetwork(NET, 4, n),
     "rank": lambda n: nngp.CG(rank=n),
@@ -30,8 +28,6 @@ COUNTS = {
     "selection_size": lambda n: nngp.NNGPRegressor(selection_size=n).fit(X, Y),
     "budget": lambda n: nngp.NNGPRegressor(budget=n).fit(X, Y),
     "table": lambda n: nngp.LookupTable("relu", n_v=n),
-    "images": lambda n: datasets.split("digits", n),
-    "first images": lambda n: datasets.split("digits", 100).first(n),
 }
 
 

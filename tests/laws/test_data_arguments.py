@@ -52,8 +52,6 @@ INPUTS = {  # functions of X
     "plot of intervals": lambda bad: plots.intervals(REGRESSOR, bad, Y),
     "plot of depth": lambda bad: depth_study((bad, LABELS, X, LABELS), depths=(1,)),
     "width convergence": lambda bad: finite.convergence(NET, bad, widths=(4,), networks=20),
-    "ensemble": lambda bad: finite.last_layer_ensemble(WIDE, bad, Y, X, networks=1),
-    "ensemble, test": lambda bad: finite.last_layer_ensemble(WIDE, X, Y, bad, networks=1),
     "finite sample": lambda bad: WIDE.sample(bad, 1),
 }
 TARGETS = {  # functions of Y, a vector
@@ -62,7 +60,6 @@ TARGETS = {  # functions of Y, a vector
     "sweep": lambda bad: nngp.Sweep(X, bad, X, Y),
     "sweep, validation": lambda bad: nngp.Sweep(X, Y, X, bad),
     "fit a regressor": lambda bad: nngp.NNGPRegressor().fit(X, bad),
-    "ensemble": lambda bad: finite.last_layer_ensemble(WIDE, X, bad, X, networks=1),
     "layer_covariance": lambda bad: nngp.layer_covariance("relu", bad, 1.0, 0.5),
     "layer_derivatives": lambda bad: nngp.layer_derivatives("relu", 1.0, 1.0, bad),
     "curve": lambda bad: nngp.compile_curve(NET)(bad),

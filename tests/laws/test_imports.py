@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
+PAPER = Path(__file__).parents[2] / "reproduction" / "src"
 
 # Rings that are still to be removed, each the set of its modules. It only ever shrinks.
 KNOWN: set[frozenset[str]] = set()
@@ -101,7 +102,7 @@ def written(root: Path, files: dict[str, str]) -> Path:
 
 
 def test_no_ring_of_imports():
-    found = rings(import_graph(SOURCE))
+    found = rings(import_graph(SOURCE)) | rings(import_graph(PAPER))
     new = [sorted(ring) for ring in found - KNOWN]
     assert not new, f"modules that import each other: {new}"
     gone = [sorted(ring) for ring in KNOWN - found]

@@ -33,8 +33,7 @@ def test_work_for_a_cluster_loads_no_dask_before_there_is_one():
     pytest.importorskip("typer")
     pytest.importorskip("polars")
     code = (
-        "import sys, nngp.terminal.app, nngp.terminal.fit, nngp.terminal.reproduce\n"
-        "import nngp.paper.on_dask\n"
+        "import sys, nngp.terminal.app, nngp.terminal.fit\n"
         "nngp.DaskEngine, nngp.ClusterError\n"
         "print({'dask', 'distributed', 'zarr'} & set(sys.modules))"
     )

@@ -15,6 +15,7 @@ import nngp
 pytest.importorskip("jax")  # for nngp.finite
 pytest.importorskip("matplotlib")
 pytest.importorskip("distributed")
+pytest.importorskip("nngp_paper")  # the site documents both packages
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = {path.name: path.read_text() for path in sorted(FOLDER.glob("*.*"))}
@@ -23,10 +24,12 @@ MODULES = (
     "nngp.images",
     "nngp.symmetries",
     "nngp.regimes",
-    "nngp.datasets",
     "nngp.finite",
-    "nngp.runs",
     "nngp.plots",
+    "nngp_paper.datasets",
+    "nngp_paper.finite",
+    "nngp_paper.plots",
+    "nngp_paper.runs",
 )
 ENTRY = re.compile(
     r"^\.\. (?:auto(?:class|function|exception)|py:data):: (?P<name>[\w.]+)(?:\(\))?\n"
@@ -50,10 +53,10 @@ METHODS = [
     "NNGPKernel",
     "NNGPRegressor",
     "Posterior",
-    "RunStore",
     "Sweep",
     "Trained",
 ]
+KINDS = [*(f"nngp.{name}" for name in METHODS), "nngp_paper.runs.RunStore"]
 
 
 def named(path):
@@ -105,7 +108,9 @@ def own_methods(kind):
     return {
         name
         for name, value in inspect.getmembers(kind)
-        if name[0] != "_" and callable(value) and value.__module__.startswith("nngp.")
+        if name[0] != "_"
+        and callable(value)
+        and value.__module__.startswith(("nngp.", "nngp_paper."))
     }
 
 
@@ -128,9 +133,10 @@ def test_every_function_and_class_has_an_example():
 
 def test_every_method_is_shown_with_an_example():
     members_of = {value.__name__: shown for _, value, shown in entries() if callable(value)}
-    for name in METHODS:
-        kind, shown = getattr(nngp, name), members_of[name]
-        assert own_methods(kind) - shown - INTERNAL.get(name, set()) == set(), name
+    for name in KINDS:
+        kind, own = named(name), name.rpartition(".")[2]
+        shown = members_of[own]
+        assert own_methods(kind) - shown - INTERNAL.get(own, set()) == set(), name
         without = [m for m in shown & own_methods(kind) if ">>>" not in getattr(kind, m).__doc__]
         assert without == [], name
 
@@ -158,18 +164,21 @@ def test_every_page_is_in_the_index():
     assert sorted(listed.split()) == sorted({name.split(".")[0] for name in PAGES} - {"index"})
 
 
-def test_the_page_of_commands_has_every_option_that_help_shows(monkeypatch):
+@pytest.mark.parametrize("package", ["nngp", "nngp_paper"])
+def test_the_page_of_commands_has_every_option_that_help_shows(monkeypatch, package):
     pytest.importorskip("sphinx")
     testing = pytest.importorskip("typer.testing")
     monkeypatch.syspath_prepend(str(FOLDER.parent / "_ext"))
     monkeypatch.setenv("COLUMNS", "200")
-    from nngp.terminal.app import COMMANDS, app
+    program = import_module(f"{package}.terminal.app")
 
-    text = "\n".join(import_module("commands").text())
-    sections = dict(re.findall(r"^nngp (\w+)\n-+\n(.*?)(?=^nngp \w+\n-+\n|\Z)", text, re.M | re.S))
+    text = "\n".join(import_module("commands").text(package))
+    title, end = rf"^{package.replace('_', '-')} ", r"\n-+\n"
+    found = re.findall(rf"{title}(\w+){end}(.*?)(?={title}\w+{end}|\Z)", text, re.M | re.S)
+    sections = dict(found)
     sys.modules.pop("commands")
-    assert list(sections) == list(COMMANDS)
+    assert list(sections) == list(program.COMMANDS)
     for name, section in sections.items():
-        shown = testing.CliRunner().invoke(app, [name, "--help"]).stdout
+        shown = testing.CliRunner().invoke(program.app, [name, "--help"]).stdout
         options = set(re.findall(r"--[a-z][a-z-]*[a-z]", shown)) - {"--help"}
         assert set(re.findall(r"--[a-z][a-z-]*[a-z]", section)) == options, name

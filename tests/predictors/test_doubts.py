@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import nngp
-from nngp import datasets
 from nngp.predictors.blend import Blend
 from nngp.predictors.doubts import SeenRange
 from nngp.predictors.maps import ColumnMap
@@ -128,6 +127,7 @@ def test_nothing_is_said_of_held_out_rows():
 def test_how_often_real_tables_have_rows_far_outside(data_folder):
     """Tables of the UCI repository, a tenth of the rows held out at random."""
     folder = data_folder("uci_regression/boston.npz")
+    datasets = pytest.importorskip("nngp_paper.datasets")
     names = [name for name in datasets.names() if name.startswith("uci/")]
     fired = 0
     for name in names:

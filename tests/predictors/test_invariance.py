@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 import nngp
-from nngp import datasets, images
+from nngp import images
 from nngp.predictors.selection.families import image_size, name_of
 
 SHAPE = (4, 5)
@@ -407,6 +407,7 @@ def test_what_cannot_be_is_said(case):
 
 
 def training_images(name, folder, n):
+    datasets = pytest.importorskip("nngp_paper.datasets")
     found = datasets.load(name, folder, download=False)
     return found.train_images[:n].reshape(n, -1) / 255.0, found.train_labels[:n]
 

@@ -261,7 +261,7 @@ WRONG = {
     "fit": "missing argument 'train'",
     "nope": "no such command 'nope'",
     "phase relu tanh": "unexpected extra argument",
-    "runs --limit 0": "invalid value for '--limit'",
+    "fit t.csv -t y --tile 0": "invalid value for '--tile'",
 }
 
 
@@ -278,7 +278,7 @@ def test_a_wrong_command_line_gives_one_sentence(run, words):
 def test_without_a_command_there_is_help(run):
     code, out, said = run("")
     assert (code, said) == (2, "")
-    assert "reproduce" in out
+    assert "evaluate" in out
 
 
 @pytest.mark.parametrize("option", ["--table no/t.csv", "-o no/p.svg", "--weight-var -1"])
@@ -475,8 +475,9 @@ def test_a_target_of_any_name(files):
     assert out.splitlines()[0] == "std,std_std,std_lower,std_upper"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error():
-    words = [sys.executable, "-u", "-m", "nngp", "datasets", "--json"]
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n2,3\n")
+    words = [sys.executable, "-u", "-m", "nngp", "kernel", str(tmp_path / "t.csv")]
     told = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     told.stdout.close()
     said = told.stderr.read()

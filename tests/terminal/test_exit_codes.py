@@ -4,7 +4,6 @@ docs/guides/command-line.md has them, in the command's words, and no line wider 
 import json
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +19,6 @@ from nngp.terminal.app import COMMANDS  # noqa: E402
 from nngp.terminal.words import in_command_words  # noqa: E402
 
 DONE, USAGE, DATA, RESOURCES, INTERRUPTED = 0, 2, 3, 4, 130
-FINITE = "--trials 1 --width 4 --steps 10 --train 20"
 FAULTS = {  # the exit code of a fault, and each command that can meet it
     "missing file": (
         DATA,
@@ -32,8 +30,6 @@ FAULTS = {  # the exit code of a fault, and each command that can meet it
             "evaluate good.nngp no.csv",
             "inspect no.nngp",
             "kernel no.csv",
-            "runs no.db",
-            "report no.db",
         ],
     ),
     "a folder in place of a file": (
@@ -44,8 +40,6 @@ FAULTS = {  # the exit code of a fault, and each command that can meet it
             "evaluate folder.nngp good.csv",
             "inspect folder.nngp",
             "kernel folder.csv",
-            "runs folder.db",
-            "report folder.db",
         ],
     ),
     "unreadable file": (
@@ -61,16 +55,6 @@ FAULTS = {  # the exit code of a fault, and each command that can meet it
         DATA,
         ["predict cut.nngp good.csv", "evaluate cut.nngp good.csv", "inspect cut.nngp"],
     ),
-    "damaged store": (
-        DATA,
-        [
-            "runs damaged.db",
-            "report damaged.db",
-            f"finite --store damaged.db {FINITE}",
-            f"gap --store damaged.db {FINITE}",
-            "reproduce fig7 --store damaged.db",
-        ],
-    ),
     "unknown value": (
         USAGE,
         [
@@ -83,14 +67,6 @@ FAULTS = {  # the exit code of a fault, and each command that can meet it
             "evaluate good.nngp good.csv --engine tpu",
             "kernel good.csv --activation rleu",
             "phase rleu",
-            "runs runs.db --status lost",
-            "finite --activation rleu",
-            "finite --engine tpu",
-            "gap --activation rleu",
-            "reproduce fig7 --engine tpu",
-            "reproduce fig77",
-            "reproduce fig7 --dataset mnits",
-            "datasets --unknown",
         ],
     ),
     "output that cannot be written": (
@@ -105,14 +81,6 @@ FAULTS = {  # the exit code of a fault, and each command that can meet it
             "kernel good.csv -o /proc/K.npy",
             "phase -o no/phase.svg",
             "phase -o /proc/phase.svg",
-            "runs runs.db --export no/runs.csv",
-            "runs runs.db --export /proc/runs.csv",
-            f"finite -o no/finite.png {FINITE}",
-            f"finite -o /proc/finite.png {FINITE}",
-            f"gap -o /proc/gap.png {FINITE}",
-            "reproduce fig7 -o /proc/reproduction",
-            "report runs.db -o no/report.html",
-            "report runs.db -o /proc/report.html",
             "demo --folder /proc/demo",
             "demo --folder good.csv",
         ],
@@ -123,8 +91,6 @@ FAULTS = {  # the exit code of a fault, and each command that can meet it
             "fit good.csv -t y --engine gpu",
             "predict good.nngp good.csv --engine gpu",
             "evaluate good.nngp good.csv --engine gpu",
-            "finite --engine gpu",
-            "reproduce fig7 --engine gpu",
         ],
     ),
 }
@@ -136,12 +102,6 @@ WORK = {  # a function that every command calls, to fail in
     "inspect": ("nngp.terminal.predict.read_header", "inspect good.nngp"),
     "kernel": ("nngp.terminal.kernel.read_table", "kernel good.csv"),
     "phase": ("nngp.terminal.phase.phases", "phase"),
-    "runs": ("nngp.terminal.runs.unpacked", "runs runs.db"),
-    "finite": ("nngp.terminal.finite.split", "finite"),
-    "gap": ("nngp.terminal.finite.split", "gap"),
-    "reproduce": ("nngp.terminal.reproduce.RunStore", "reproduce fig7"),
-    "report": ("nngp.terminal.report.merged", "report runs.db"),
-    "datasets": ("nngp.terminal.datasets.where", "datasets"),
     "demo": ("nngp.terminal.demo.load_diabetes", "demo"),
 }
 FAILURES = {
@@ -149,7 +109,6 @@ FAILURES = {
     "out of memory": (MemoryError(), RESOURCES),
     "missing package": (ImportError("install it with: pip install 'nngp[plots]'"), RESOURCES),
     "unreadable": (PermissionError(13, "Permission denied"), DATA),
-    "of the database": (sqlite3.DatabaseError("file is not a database"), DATA),
 }
 
 
@@ -163,14 +122,8 @@ def place(tmp_path_factory):
     table = pl.DataFrame({"a_column_with_a_long_name": X[:, 0], "b": X[:, 1], "y": y})
     table.write_csv(folder / "good.csv")
     (folder / "broken.parquet").write_text("hello")
-    (folder / "damaged.db").write_bytes(b"SQLite format 3\0" + b"x" * 4000)
-    for name in ("folder.csv", "folder.nngp", "folder.db"):
+    for name in ("folder.csv", "folder.nngp"):
         (folder / name).mkdir()
-    with nngp.RunStore(folder / "runs.db") as store:
-        configs = [{"width": w, "a_long_name_of_a_setting": "text " * 9} for w in (1, 2)]
-        for key in store.declare("e", configs):
-            store.claim([key])
-            store.finish(key, {f"a_result_{i}": i / 7 for i in range(9)}, seconds=1.0)
     before = os.getcwd()
     try:
         os.chdir(folder)
@@ -236,8 +189,6 @@ def test_failures_on_the_way(said, monkeypatch, command, failure):
         raise error
 
     monkeypatch.setattr(place, fail)
-    if command == "datasets" and isinstance(error, OSError):
-        pytest.skip("a set that cannot be read is one of its results")
     code, out, err = said(words)
     assert code == expected
     check_message(out, err)
@@ -259,9 +210,6 @@ RESULTS = [
     "inspect good.nngp",
     "kernel good.csv -o K.csv",
     "phase relu -o phase.svg",
-    "runs runs.db",
-    "runs runs.db --columns width,a_result_1,a_result_2,a_result_3,a_long_name_of_a_setting",
-    "datasets",
     *(f"{name} --help" for name in COMMANDS),
     "--help",
 ]
@@ -273,22 +221,6 @@ def test_results_fit_the_terminal(said, words):
     assert code == DONE
     assert out
     assert max(map(len, [*out.splitlines(), *err.splitlines()])) <= 80
-
-
-def test_tables_that_are_too_wide_go_on_below(monkeypatch, capsys):
-    from nngp.terminal.output import print_rows
-
-    names = [f"a_column_{i}" for i in range(12)]
-    rows = [{name: 10.0**i for i, name in enumerate(names)} for _ in range(3)]
-    for columns, blocks in (("60", 3), ("", 1)):
-        monkeypatch.setenv("COLUMNS", columns)
-        print_rows("a title", rows, names, 3)
-        title, *lines = capsys.readouterr().out.splitlines()
-        assert title == "a title"
-        assert len(lines) == 4 * blocks
-        assert columns == "" or max(map(len, lines)) <= 60
-        assert " ".join(lines).split().count("1e+11") == 3
-        assert [head for line in lines[::4] for head in line.split()] == names
 
 
 def test_json_is_one_line(said):

@@ -19,7 +19,7 @@ from nngp.architecture import Network
 from nngp.covariance import derivative_at_zero
 from nngp.errors import ToleranceWarning
 from nngp.finite.layout import UnitLayout, hidden_layers, lay_out
-from nngp.finite.requirements import need_packages
+from nngp.finite.requirements import need_jax
 from nngp.gram import check_network
 from nngp.gram.inputs import as_inputs
 
@@ -77,7 +77,7 @@ class FiniteNetwork:
     n_out: int = 1
 
     def __post_init__(self) -> None:
-        need_packages("jax")
+        need_jax()
         from nngp.finite.weights import check_traceable
 
         _check_network(self.architecture)

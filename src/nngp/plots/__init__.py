@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from nngp.plots.angular import angular_structure as angular_structure
     from nngp.plots.block_depth import blocks as blocks
     from nngp.plots.depth import accuracy_by_depth as accuracy_by_depth
-    from nngp.plots.finite_networks import (
-        accuracy_by_width as accuracy_by_width,
-        generalisation_gap as generalisation_gap,
-        learning_curve as learning_curve,
-    )
     from nngp.plots.network_picture import network as network
     from nngp.plots.phases_figure import phase_diagram as phase_diagram
     from nngp.plots.training_loss import training as training
@@ -28,13 +23,10 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "accuracy_by_depth": "nngp.plots.depth",
-    "accuracy_by_width": "nngp.plots.finite_networks",
     "angular_structure": "nngp.plots.angular",
     "blocks": "nngp.plots.block_depth",
     "convergence": "nngp.plots.width_convergence",
-    "generalisation_gap": "nngp.plots.finite_networks",
     "intervals": "nngp.plots.uncertainty",
-    "learning_curve": "nngp.plots.finite_networks",
     "network": "nngp.plots.network_picture",
     "phase_diagram": "nngp.plots.phases_figure",
     "reliability": "nngp.plots.uncertainty",

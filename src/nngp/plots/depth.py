@@ -18,7 +18,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from nngp._arrays import Array
 from nngp._numbers import check_unmasked
 from nngp.architecture import Architecture
-from nngp.datasets.load import load_images
 from nngp.gram import kernel, normalize
 from nngp.linsolve.cholesky.ladder import LIMIT, next_noise
 from nngp.plots import style
@@ -103,10 +102,9 @@ def depth_study(
 
 def digits(train: int = 1000) -> tuple[Array, Labels, Array, Labels]:
     """The 8 x 8 digits that come with scikit-learn; all that are not trained on are tested on."""
-    stored = load_images("digits")
-    images = np.concatenate([stored.train_images, stored.test_images])
-    labels = np.concatenate([stored.train_labels, stored.test_labels])
-    X = images.reshape(len(images), -1).astype(np.float64)
+    from sklearn.datasets import load_digits
+
+    X, labels = load_digits(return_X_y=True)
     return X[:train], labels[:train], X[train:], labels[train:]
 
 

@@ -1,12 +1,11 @@
 """The command `nngp`: tables in, predictions with their uncertainty out, no Python needed.
 
 `app` declares the commands and `options` their command lines. The work of a command is in a module
-named like it (`evaluate` and `inspect` are in `predict`, `gap` is in `finite`). These share
-`output` (messages, tables, JSON, exit codes), `words` (of messages), `forecast` (of a fit),
-`tables` and `delimited` (files, and text with separators), `target` and `scores` (answers, and
-predictions compared with them), `rows` (their weights and noise), `summary` (what a fit found),
-`parsing`, `engines` and `handover` (options as values, engines and parameters of an estimator), and
-`request` (what `reproduce` is to do).
+named like it (`evaluate` and `inspect` are in `predict`). These share `output` (messages, tables,
+JSON, exit codes), `words` (of messages), `forecast` (of a fit), `tables` and `delimited` (files,
+and text with separators), `target` and `scores` (answers, and predictions compared with them),
+`rows` (their weights and noise), `summary` (what a fit found), `parsing`, `engines` and `handover`
+(options as values, engines and parameters of an estimator).
 """
 
 import sys

@@ -16,19 +16,16 @@ from nngp.terminal import options
 from nngp.terminal.output import INTERRUPTED, USAGE, exit_codes, exit_with_usage
 
 NOTHING_WRITTEN = "interrupted; nothing was written"
-TRIALS_KEPT = "interrupted; finished trials are in the store, and the next call goes on"
-RUNS_KEPT = "interrupted; finished runs are in the store, and the next call goes on"
 
 
 @dataclass(frozen=True)
 class Command:
     """A command: its options, the module of `nngp.terminal` that does its work in a function of
-    its name, its words in an example, and its message when it is interrupted."""
+    its name, and its words in an example."""
 
     options: type
     module: str
     example: str
-    interrupted: str = NOTHING_WRITTEN
 
 
 COMMANDS = {
@@ -40,26 +37,6 @@ COMMANDS = {
         options.KernelOptions, "kernel", "points.csv --depth 3 --activation relu -o K.npy"
     ),
     "phase": Command(options.PhaseOptions, "phase", "tanh --out phase.svg"),
-    "runs": Command(
-        options.RunsOptions, "runs", "runs.db --where activation=relu --sort val_accuracy"
-    ),
-    "finite": Command(
-        options.FiniteOptions,
-        "finite",
-        "--dataset digits --width 64,512 --depth 2 --trials 20",
-        TRIALS_KEPT,
-    ),
-    "gap": Command(
-        options.GapOptions,
-        "finite",
-        "--dataset digits --width 16,64,256 --trials 20",
-        TRIALS_KEPT,
-    ),
-    "reproduce": Command(
-        options.ReproduceOptions, "reproduce", "all --dataset digits --budget 20m", RUNS_KEPT
-    ),
-    "report": Command(options.ReportOptions, "report", "runs.db -o report.html"),
-    "datasets": Command(options.DatasetsOptions, "datasets", "--data DIR"),
     "demo": Command(options.DemoOptions, "demo", "--folder demo"),
 }
 
@@ -69,7 +46,7 @@ def _function(name: str, command: Command) -> Callable[..., None]:
     its docstring is theirs."""
 
     def call(**values: object) -> None:
-        with exit_codes(command.interrupted):
+        with exit_codes(NOTHING_WRITTEN):
             work = getattr(import_module(f"nngp.terminal.{command.module}"), name)
             raise_interrupts()
             work(command.options(**values))

@@ -5,16 +5,13 @@ import json
 import math
 import os
 import shutil
-import sqlite3
 import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Literal, NoReturn, TextIO
+from typing import NoReturn, TextIO
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -23,9 +20,6 @@ from nngp import errors
 from nngp.terminal.words import in_command_words
 
 USAGE, DATA, RESOURCES, INTERRUPTED = 2, 3, 4, 130
-SHOWN = 20  # rows of a table, unless there is a limit
-LONGEST = 40  # characters in a cell
-GAP = 2  # columns of characters between those of a table
 Row = Mapping[str, object]
 WARNINGS = [kind for name, kind in vars(errors).items() if name.endswith("Warning")]
 
@@ -50,7 +44,7 @@ def exit_codes(interrupted: str) -> Iterator[None]:
             warnings.simplefilter("always", kind)
         try:
             yield
-        except BrokenPipeError:  # whoever reads has seen enough, as in: nngp runs | head
+        except BrokenPipeError:  # whoever reads has seen enough, as in: nngp inspect | head
             with suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
@@ -67,7 +61,7 @@ def exit_codes(interrupted: str) -> Iterator[None]:
             _exit(in_command_words(str(error)), RESOURCES)
         except OSError as error:
             _exit(_about_file(error), DATA)
-        except (ValueError, TypeError, ArithmeticError, sqlite3.Error) as error:
+        except (ValueError, TypeError, ArithmeticError) as error:
             _exit(in_command_words(str(error)), DATA)
 
 
@@ -195,96 +189,3 @@ def _text(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
     return str(value)
-
-
-def print_rows(
-    title: str, rows: Sequence[Row], names: Sequence[str], limit: int | None, cut: bool = False
-) -> None:
-    """Print the columns `names` of the first rows: side by side as far as a terminal has room. The
-    others follow below, or with `cut` they are only named."""
-    out.print(escape(wrapped(title, sys.stdout)), highlight=False)
-    if not rows:
-        print_message("no run matches")
-        return
-    shown, heads = rows[: limit or SHOWN], _headings(names)
-    columns = [_Column.of(name, heads[name], shown) for name in names]
-    first, *others = _blocks(columns, width_of(sys.stdout))
-    for block in [first, *([] if cut else others)]:
-        _print_block(block)
-    if len(shown) < len(rows):
-        print_message(f"{len(shown)} of {len(rows)} runs; more with --limit")
-    if others and cut:
-        hidden = ", ".join(column.head for block in others for column in block)
-        print_message(f"no room for {hidden}; choose with --columns, or --export")
-
-
-@dataclass(frozen=True)
-class _Column:
-    """Heading and cells of a column of a table; numbers are on the right."""
-
-    head: str
-    cells: list[str]
-    right: bool
-
-    @classmethod
-    def of(cls, name: str, head: str, rows: Sequence[Row]) -> "_Column":
-        right = any(isinstance(row.get(name), int | float) for row in rows)
-        return cls(head, [_cell(name, row.get(name)) for row in rows], right)
-
-    @property
-    def width(self) -> int:
-        return max(map(cell_len, (self.head, *self.cells)))
-
-
-def _blocks(columns: Sequence[_Column], room: int | None) -> list[list[_Column]]:
-    """Columns in blocks that fit beside each other; all in one where there is no limit."""
-    left, out = list(columns), []
-    while left:
-        count = len(left) if room is None else _fitting([one.width for one in left], room)
-        out.append(left[:count])
-        left = left[count:]
-    return out or [[]]
-
-
-def _print_block(columns: Sequence[_Column]) -> None:
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
-    for column in columns:
-        justify: Literal["right", "left"] = "right" if column.right else "left"
-        table.add_column(escape(column.head), justify=justify, no_wrap=True)
-    for line in zip(*(column.cells for column in columns), strict=True):
-        table.add_row(*map(escape, line))
-    width = sum(column.width + GAP for column in columns)
-    text = Console(width=max(width, 1), emoji=False)
-    with text.capture() as captured:
-        text.print(table, highlight=False)
-    for row in captured.get().splitlines():  # without the gap after the last column
-        print(row.rstrip())
-
-
-def _headings(names: Sequence[str]) -> dict[str, str]:
-    """Names of columns without their prefix, where that leaves them different."""
-    short = {name: name.removeprefix("config.").removeprefix("result.") for name in names}
-    often = list(short.values())
-    return {name: text if often.count(text) == 1 else name for name, text in short.items()}
-
-
-def _cell(name: str, value: object) -> str:
-    if value is None:
-        return ""
-    if name == "key":
-        return str(value)[:8]
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    text = value if isinstance(value, str) else json.dumps(value)
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
-
-
-def _fitting(widths: Sequence[int], room: int) -> int:
-    """The number of columns that fit beside each other; at least one."""
-    total = 0
-    for count, width in enumerate(widths):
-        total += width + GAP
-        if total - GAP > room:
-            return max(count, 1)
-    return len(widths)

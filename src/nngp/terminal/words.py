@@ -12,7 +12,6 @@ GIVEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(?:'([^']*)'|([\w.+-]+))")  # solv
 # noise_var anywhere; words such as depth where a sentence says what their values must be
 LONG = "|".join(name for name in OPTIONS if "_" in name)
 NAMED = re.compile(rf"\b({LONG}|(?:{'|'.join(OPTIONS)})(?= must be))\b")
-SALVAGE = re.compile(r"nngp\.RunStore\('(.*?)'\)\.merge\('(.*?)', salvage=True\)")
 OTHERS = {  # no options: what to say, or not to say, in their place
     "pass a file from save()": "pass a file that nngp fit wrote",
     "was the model saved there?": "nngp fit writes one",
@@ -35,7 +34,6 @@ def in_command_words(sentence: str) -> str:
     """
     for python, ours in OTHERS.items():
         sentence = sentence.replace(python, ours)
-    sentence = SALVAGE.sub(r"nngp runs \1 --merge \2 --salvage", sentence)
     sentence = GIVEN.sub(lambda found: f"{_option(found[1])} {found[2] or found[3]}", sentence)
     return NAMED.sub(lambda found: _option(found[0]), sentence)
 

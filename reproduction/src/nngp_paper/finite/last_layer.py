@@ -1,0 +1,62 @@
+"""The posterior of the last layer given the hidden layers, in closed form.
+
+Takes networks of finite width and data; gives for each network drawn from the prior the mean that
+an ensemble which shares its hidden layers has (`ensemble.py` samples that ensemble by descent):
+
+    f(x) = ψ(x)·Ψᵀ (Ψ Ψᵀ + noise_var)⁻¹ Y = ψ(x)·(Ψᵀ Ψ + noise_var)⁻¹ Ψᵀ Y
+
+with ψ the features and Ψ those of the training inputs: ridge regression on random features. The
+smaller of the two matrices is factored.
+"""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import cho_solve
+from numpy.typing import ArrayLike
+
+from nngp._arrays import Array, DeviceArray
+from nngp.finite.batched_networks import DrawnNetwork, evaluate_drawn
+from nngp.finite.network import FiniteNetwork
+from nngp.posterior.noise import as_noise
+from nngp_paper.finite.ensemble import checked_data, features
+
+
+def last_layer_means(
+    network: FiniteNetwork,
+    X: ArrayLike,
+    Y: ArrayLike,
+    X_test: ArrayLike,
+    networks: int,
+    noise_vars: Sequence[float],
+    seed: int = 0,
+) -> Array:
+    """Posterior means at test inputs given the hidden layers of each network, for each noise
+    variance: (networks, noises, n_test, n_out). Networks are those of `network.sample`."""
+    inputs, tests, targets = checked_data(network, X, Y, X_test)
+    noises = np.array([as_noise(one) for one in noise_vars])
+    data = inputs, targets, tests, noises
+    prior = network.prior(inputs.shape[1])
+    return np.asarray(evaluate_drawn(_posterior_means, prior, data, networks, seed))
+
+
+def _posterior_means(
+    net: DrawnNetwork,
+    X: DeviceArray,
+    Y: DeviceArray,
+    X_test: DeviceArray,
+    noise_vars: DeviceArray,
+) -> DeviceArray:
+    """Means of one network, (noises, n_test, n_out)."""
+    own, tests = jnp.split(features(net, jnp.concatenate([X, X_test])), [len(X)])
+    wide = own.shape[1] > len(X)
+    gram, right = (own @ own.T, Y) if wide else (own.T @ own, own.T @ Y)
+
+    def mean(noise_var: DeviceArray) -> DeviceArray:
+        factor = jnp.linalg.cholesky(gram + noise_var * jnp.eye(len(gram)))
+        solved = cho_solve((factor, True), right)
+        return tests @ (own.T @ solved if wide else solved)
+
+    return jax.vmap(mean)(noise_vars)

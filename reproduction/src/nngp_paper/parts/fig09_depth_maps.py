@@ -1,0 +1,107 @@
+"""Figure 9: test accuracy over the two variances, at several depths, with two kinds of noise."""
+
+from pathlib import Path
+
+from nngp_paper.grids.arrays import no_grids
+from nngp_paper.grids.study import GRID_RUNS, RELATIVE_RUNS, shown_depths
+from nngp_paper.part import Claim, Figure, Part, Results
+from nngp_paper.shared import heat_maps
+from nngp_paper.shared.critical import CRITICAL_RUNS
+from nngp_paper.shared.heat_maps import POINTS, HeatMaps, Maps, map_panels, read_heat_maps
+from nngp_paper.shared.propagation import (
+    chances,
+    combined,
+    correlations,
+    no_line,
+    noise_sentence,
+    strength,
+)
+from nngp_paper.shared.words import percent
+from nngp_paper.verdict import ClaimVerdict, Word
+
+CLAIM = Claim(
+    title="accuracy over the two variances at many depths",
+    paper="Accuracy drops more quickly away from the critical line the deeper the network is.",
+    look="From left to right networks become deeper; the thin line is critical. Rows with noise "
+    "1e-10 are as in the paper: where a deep kernel has shrunk below that noise, the noise hides "
+    "what the network knows. Rows with noise relative to the kernel's scale show what the network "
+    "itself has lost; our kernels keep their digits at any depth.",
+)
+
+
+def read(results: Results) -> HeatMaps:
+    """The paper's activations at depths 1, 3, 10 and 50, or at those that there are."""
+    names = results.scope.paper_activations
+    known = {depth for _, name, depth in results.grids.by_name if name in names}
+    if not known:
+        raise no_grids(results.scope)
+    return read_heat_maps(results, names, shown_depths(known))
+
+
+def finding(data: HeatMaps) -> str:
+    """The test accuracy of the best network of each map."""
+    parts = []
+    for name in data.activations:
+        known = [data.maps[name, depth].best for depth in data.depths if (name, depth) in data.maps]
+        parts.append(f"{name} {', '.join(percent(best.test_accuracy) for best in known if best)}")
+    return heat_maps.best_sentence(data, " and ", parts)
+
+
+def verdict(data: HeatMaps) -> ClaimVerdict:
+    """Whether accuracy follows the line the more the deeper, with both kinds of noise."""
+    if not data.theories:
+        return no_line()
+    rows = [(name, kind, maps) for name in data.activations for kind, maps in data.kinds]
+    words = [_word(data, name, maps) for name, _, maps in rows]
+    parts = [
+        f"{name}{', ' * bool(kind)}{kind} {correlations(data.followings(name, maps))}"
+        for name, kind, maps in rows
+    ]
+    lost = [_lost(data, maps) for _, maps in data.kinds]
+    depths = ", ".join(map(str, data.depths))
+    return ClaimVerdict(
+        combined(words),
+        f"Rank correlation of accuracy and distance from the critical line at {depths} layers: "
+        f"{'; '.join(parts)} (chance: {chances(lost)}). At {data.depths[-1]} layers "
+        f"{noise_sentence(*lost, *[[]] * (2 - len(lost)))}.",
+    )
+
+
+def _word(data: HeatMaps, name: str, maps: Maps) -> Word:
+    """Supported if the deepest networks follow the line, and more than the shallowest."""
+    known = [one for one in data.followings(name, maps) if one.correlation is not None]
+    if len(known) < 2:
+        return "not measured"
+    first, last = (one.correlation or 0.0 for one in (known[0], known[-1]))
+    return strength(known[-1]) if last < first else "not supported"
+
+
+def _lost(data: HeatMaps, maps: Maps) -> list[heat_maps.Following]:
+    """How the deepest networks of each activation do."""
+    return [found[-1] for name in data.activations if (found := data.followings(name, maps))]
+
+
+def draw(data: HeatMaps, path: str | Path | None = None, *, narrow: bool = False) -> Figure:
+    """Rows are activations and kinds of noise, columns depths; one scale of colours for all."""
+    import matplotlib.pyplot as plt
+
+    from nngp.plots.style import save
+
+    rows = [(name, kind, maps) for name in data.activations for kind, maps in data.kinds]
+    labels = [f"{name}\n{kind}" if kind else name for name, kind, _ in rows]
+    with plt.rc_context({"font.size": POINTS}):
+        titles = [f"depth {depth}" for depth in data.depths]
+        figure, axes = map_panels(labels, titles, 1.6, narrow)
+        norm = heat_maps.error_scale(data)
+        for panels, (name, _, maps) in zip(axes, rows, strict=True):
+            for panel, depth in zip(panels, data.depths, strict=False):
+                heat_maps.draw_map(panel, data, maps, name, depth, norm)
+        heat_maps.draw_colour_bar(figure, [panel for row in axes for panel in row], norm)
+        heat_maps.name_figure(figure, f"test accuracy: {heat_maps.data_words(data)}")
+        heat_maps.draw_legend(figure, data)
+        save(figure, path)
+    return figure
+
+
+RUNS = (CRITICAL_RUNS, RELATIVE_RUNS, GRID_RUNS)
+PART = Part("fig9", CLAIM, RUNS, read, finding, verdict, draw)
