@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nngp.architecture import Architecture
+from nngp import Architecture
 from nngp_paper.runs import Run, RunStore
 from nngp_paper.runs.study import Study
 from nngp_paper.scope import Scope

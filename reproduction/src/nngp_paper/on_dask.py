@@ -16,7 +16,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from nngp.errors import ClusterError
+from nngp import ClusterError
 from nngp.linsolve.engines.dask.client import Watch, Words, connected, known_workers, result
 from nngp_paper.experiment import Config
 from nngp_paper.runs import POLL, Run

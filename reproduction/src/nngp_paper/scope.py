@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from nngp.architecture.ranges import BIAS_VAR_RANGE, GRID_SIZE, WEIGHT_VAR_RANGE, evenly_spaced
 from nngp_paper.datasets.catalogue import IMAGE_SETS, ImageSet
+from nngp_paper.ranges import BIAS_VAR_RANGE, GRID_SIZE, WEIGHT_VAR_RANGE, evenly_spaced
 
 QUICK = "digits"  # the data set for a first look: less of everything by default
 DEPTHS = (1, 2, 3, 5, 7, 10, 20, 50, 100)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nngp._progress import Callback
 from nngp.linsolve import choose_engine
 from nngp_paper.experiment import Config, Experiment
 from nngp_paper.finite.requirements import need_packages
@@ -18,6 +17,7 @@ from nngp_paper.parts.fig06_angular import ANGULAR_RUNS
 from nngp_paper.parts.fig07_graphical_model import SPREAD_RUNS
 from nngp_paper.parts.invariance import INVARIANCE_RUNS
 from nngp_paper.parts.width_limit import WIDTH_RUNS
+from nngp_paper.progress import Callback
 from nngp_paper.runs import RunStore
 from nngp_paper.runs.study import Executor, LocalExecutor, Study, carry_out
 from nngp_paper.scope import Scope

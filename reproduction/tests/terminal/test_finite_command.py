@@ -68,9 +68,9 @@ def test_the_answer_is_about_what_was_asked(run):
 
 
 def test_steps_are_a_whole_number_of_looks(capsys):
-    from nngp.terminal.options import SearchOptions
     from nngp_paper.finite.recipe import Plan
     from nngp_paper.terminal.finite import _plan
+    from nngp_paper.terminal.options import SearchOptions
 
     plan = _plan(SearchOptions(steps=150, patience=3), Plan(), "cross_entropy")
     assert (plan.steps, plan.interval, plan.patience, plan.loss) == (200, 100, 3, "cross_entropy")

@@ -177,7 +177,7 @@ def test_all_without_time_has_nothing_to_report(run, monkeypatch):
 )
 def test_budgets_are_times(text, seconds):
     pytest.importorskip("typer")
-    from nngp.terminal import parsing
+    from nngp_paper.terminal import parsing
 
     assert parsing.seconds(text) == seconds
     assert parsing.seconds(None) == math.inf
@@ -215,8 +215,8 @@ def test_what_cannot_be_is_said_and_nothing_is_left_behind(run, words, said):
 
 def test_digits_are_a_quick_look_and_others_the_papers_grid():
     pytest.importorskip("typer")
-    from nngp.terminal.options import ReproduceOptions
     from nngp_paper.shared.searches import SearchSize
+    from nngp_paper.terminal.options import ReproduceOptions
     from nngp_paper.terminal.request import request_of
 
     def request(dataset, **more):

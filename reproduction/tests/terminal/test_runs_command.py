@@ -3,14 +3,15 @@
 import json
 import math
 import sqlite3
+from pathlib import Path
 
 import pytest
 
 pl = pytest.importorskip("polars")
 pytest.importorskip("typer")
 
-from nngp.terminal.app import app  # noqa: E402
 from nngp_paper.runs import RunStore  # noqa: E402
+from nngp_paper.terminal.app import app  # noqa: E402
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def test_runs_of_several_experiments_have_the_columns_that_all_have(filled, word
 @pytest.mark.parametrize("name", ["grid", "finite"])
 @pytest.mark.parametrize("words", ["", "--limit 3", "--experiment {first}"])
 def test_the_committed_stores_fit_a_terminal(request, monkeypatch, capsys, name, words):
-    packed = request.config.rootpath / "paper" / "measured" / f"{name}.db.gz"
+    packed = Path(__file__).parents[2] / "measured" / f"{name}.db.gz"
     monkeypatch.chdir(packed.parent)  # the name of a file is not broken
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as left:

@@ -17,12 +17,18 @@ from nngp._lazy import lazy_attributes
 from nngp.finite.requirements import need_jax
 
 if TYPE_CHECKING:
+    from nngp.finite.functions import NetworkFunctions as NetworkFunctions
     from nngp.finite.network import FiniteNetwork as FiniteNetwork
-    from nngp.finite.width_convergence import Convergence as Convergence, convergence as convergence
+    from nngp.finite.width_convergence import (
+        Convergence as Convergence,
+        Decay as Decay,
+        convergence as convergence,
+    )
 
 _HOMES = {
-    **dict.fromkeys(("Convergence", "convergence"), "nngp.finite.width_convergence"),
+    **dict.fromkeys(("Convergence", "Decay", "convergence"), "nngp.finite.width_convergence"),
     "FiniteNetwork": "nngp.finite.network",
+    "NetworkFunctions": "nngp.finite.functions",
 }
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_attributes("nngp.finite", _HOMES, check=need_jax)

@@ -25,6 +25,7 @@ from nngp.gram.inputs import as_inputs
 
 if TYPE_CHECKING:
     from nngp.finite.batched_networks import NetworkFunction, NetworkPrior
+    from nngp.finite.functions import NetworkFunctions
 
 Array = NDArray[np.float32 | np.float64]
 NumpyLayer = dict[str, Array]
@@ -104,6 +105,20 @@ class FiniteNetwork:
     def layout(self, d: int) -> UnitLayout:
         """Units of every node for inputs of `d` features."""
         return lay_out(self.architecture.graph, self.width, d, self.n_out)
+
+    def functions(self, d: int) -> "NetworkFunctions":
+        """Weights and outputs for inputs of `d` features as functions that JAX can trace, for
+        programs that train the network.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> nngp.FiniteNetwork(nngp.Architecture(2, "tanh"), width=50).functions(d=3).n_weights
+        2801
+        """
+        from nngp.finite.functions import NetworkFunctions
+
+        return NetworkFunctions(self.layout(whole_number("d", d)))
 
     def draw(
         self, d: int, networks: int | None = None, seed: int = 0, *, dtype: str = "float64"

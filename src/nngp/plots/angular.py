@@ -28,7 +28,16 @@ LEADER = 0.18  # of the angle: lines from numbers to curves
 
 @dataclass(frozen=True)
 class AngularStructure:
-    """K^l(theta), one row per depth."""
+    """K^l(theta), one row per depth.
+
+    Examples
+    --------
+    >>> import numpy as np, nngp
+    >>> from nngp.plots.angular import AngularStructure
+    >>> theta, rows = np.linspace(0, np.pi, 5), np.ones((2, 5))
+    >>> AngularStructure(nngp.Architecture(1, "relu"), theta, rows, theta, rows).exact.shape
+    (2, 5)
+    """
 
     architecture: Architecture
     theta: Array
@@ -60,7 +69,17 @@ def angular_structure(architecture: Architecture, path: OutputPath = None) -> "F
 def compute_angular_structure(
     architecture: Architecture, table: LookupTable | None = None
 ) -> AngularStructure:
-    """Compute K^l over the angle; the paper's network is Architecture(9, "relu", 1.6, 0.1)."""
+    """Compute K^l over the angle; the paper's network is Architecture(9, "relu", 1.6, 0.1).
+
+    Examples
+    --------
+    >>> import nngp
+    >>> from nngp.plots.angular import compute_angular_structure
+    >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=10.0, fill="exact")
+    >>> net = nngp.Architecture(3, "relu", 1.6, 0.1)
+    >>> compute_angular_structure(net, table).lookup.shape  # depths 0 .. 3 at 25 angles
+    (4, 25)
+    """
     theta, sparse = np.linspace(0, np.pi, 400), np.linspace(0, np.pi, 25)
     one_minus = 2 * np.sin(theta / 2) ** 2
     exact = np.array([curve(one_minus=one_minus) for curve in compile_curves(architecture)])
@@ -83,7 +102,19 @@ def draw_angular_structure(
     data: AngularStructure, path: OutputPath = None, /, *, narrow: bool = False
 ) -> "Figure":
     """Draw K^l against the angle, the look-up table starred over the exact curve; `narrow` for the
-    width of a phone."""
+    width of a phone.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt, numpy as np, nngp
+    >>> from nngp.plots.angular import AngularStructure, draw_angular_structure
+    >>> theta, rows = np.linspace(0, np.pi, 5), np.array([np.ones(5), np.full(5, 2.0)])
+    >>> data = AngularStructure(nngp.Architecture(1, "relu"), theta, rows, theta, rows)
+    >>> figure = draw_angular_structure(data)
+    >>> figure.axes[0].get_ylabel()
+    'kernel K(θ) of layer l'
+    >>> plt.close(figure)
+    """
     size, points = ((style.NARROW, 4.4), style.POINTS) if narrow else ((6.4, 4.6), None)
     with new_figure(size, path, points=points, dpi=style.SCREEN_DPI) as figure:
         axes = figure.subplots()

@@ -3,7 +3,6 @@
 matplotlib is imported when a figure is drawn, so that the numbers of a figure need none.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -21,11 +20,6 @@ DPI, SCREEN_DPI = 220, 160
 POINTS = 9  # font size of figures for print
 NARROW = 3.8  # inches: the width of a figure that a phone shows at its full size
 LINE_SPACING, POINTS_AN_INCH = 1.15, 72
-MOST_TICKS = 11
-ROUND_ERRORS = (  # the roundest first
-    *(0.1, 0.9, 0.01, 0.001, 0.5, 0.05, 0.005, 0.2, 0.02, 0.002, 0.7, 0.3, 0.03, 0.8, 0.6, 0.4),
-    *(0.04, 0.07, 0.15, 0.015, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85),
-)
 
 
 @contextmanager
@@ -93,41 +87,3 @@ def spread_apart(values: Sequence[float], apart: float) -> list[float]:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def width_axis(axes: "Axes", widths: Sequence[int]) -> None:
-    """Put the widths of hidden layers on a logarithmic x axis, with a tick for each."""
-    axes.set(xscale="log", xlabel="width of the hidden layers", xticks=widths)
-    axes.set_xlim(widths[0] / 1.3, widths[-1] * 1.3)
-    axes.xaxis.set_major_formatter(lambda width, _: f"{width:g}")
-    axes.minorticks_off()
-    plain(axes)
-
-
-def accuracy_ticks(lowest: float, highest: float) -> list[float]:
-    """Round accuracies for an axis that is spaced by the logarithm of the error, which goes from
-    `lowest` to `highest`."""
-    apart = (math.log(highest) - math.log(lowest)) / MOST_TICKS
-    chosen: list[float] = []
-    for error in ROUND_ERRORS:
-        free = all(abs(math.log(error / other)) >= apart for other in chosen)
-        if lowest <= error <= highest and free:
-            chosen.append(error)
-    return sorted(round(1 - error, 4) for error in chosen)
-
-
-def variance_panels(
-    activations: Sequence[str], titles: Sequence[str], size: tuple[float, float]
-) -> tuple["Figure", Any]:
-    """Panels over the two variances: a row for each activation, a column for each title."""
-    import matplotlib.pyplot as plt
-
-    shape = len(activations), len(titles)
-    shared: Options = {"sharex": True, "sharey": True, "squeeze": False}
-    figure, axes = plt.subplots(*shape, figsize=size, layout="constrained", **shared)
-    for row, name in zip(axes, activations, strict=True):
-        row[0].set_ylabel(f"{name}\nbias variance")
-    for above, below, title in zip(axes[0], axes[-1], titles, strict=True):
-        above.set_title(title, fontsize=plt.rcParams["font.size"])
-        below.set_xlabel("weight variance")
-    return figure, axes

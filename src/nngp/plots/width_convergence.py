@@ -98,7 +98,19 @@ def _draw_entry(place: "SubplotSpec", data: Convergence) -> None:
 
 
 def draw_decay(axes: "Axes", data: Decay) -> None:
-    """Draw errors of the first, the middle and the last layer, each with its fitted line."""
+    """Draw errors of the first, the middle and the last layer, each with its fitted line.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt, numpy as np, nngp
+    >>> from nngp.plots.width_convergence import draw_decay
+    >>> error = np.array([[0.4], [0.2], [0.1]])
+    >>> figure, axes = plt.subplots()
+    >>> draw_decay(axes, nngp.finite.Decay((4, 16, 64), error, 0.01 * error))
+    >>> axes.get_xlabel()
+    'width'
+    >>> plt.close(figure)
+    """
     from matplotlib.ticker import NullFormatter
 
     for (colour, mark), layer in zip(LAYERS, shown_layers(data.error.shape[1]), strict=False):

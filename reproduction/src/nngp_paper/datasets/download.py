@@ -16,10 +16,10 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from nngp._files import CACHE
-from nngp._progress import Callback, Progress, progress_for
 from nngp_paper.datasets.catalogue import ImageSet
 from nngp_paper.datasets.files import md5_of
+from nngp_paper.files import CACHE
+from nngp_paper.progress import Callback, Progress, progress_for
 
 TRIES = 5  # of one file on one server
 PAUSE = 1.0  # seconds before the second try; twice as long before each later one

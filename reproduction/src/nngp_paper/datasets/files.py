@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from numpy.typing import NDArray
 
-from nngp._npy import names_in, read_member
+from nngp_paper.datasets.npz import names_in, read_member
 
 AnyPath = str | os.PathLike[str]
 DATA = "NNGP_DATA"

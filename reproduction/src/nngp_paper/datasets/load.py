@@ -9,14 +9,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp._files import cache_folder
-from nngp._progress import Callback
 from nngp_paper.datasets.catalogue import IMAGE_SETS, SKLEARN_DIGITS, ImageSet
 from nngp_paper.datasets.download import fetch
 from nngp_paper.datasets.files import DATA, AnyPath, data_folder
 from nngp_paper.datasets.folder import ImageFiles, find
 from nngp_paper.datasets.readers import Parts
 from nngp_paper.datasets.tables import COLLECTIONS, Table, collection_of, read_table
+from nngp_paper.files import cache_folder
+from nngp_paper.progress import Callback
 
 
 @dataclass(frozen=True)

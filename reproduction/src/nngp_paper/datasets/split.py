@@ -6,13 +6,13 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nngp._arrays import Array, Index
-from nngp._numbers import check_unmasked
-from nngp._progress import Callback
-from nngp.gram import normalize
+from nngp import normalize
+from nngp_paper.arrays import Array, Index
 from nngp_paper.datasets.catalogue import IMAGE_SETS, ImageSet
 from nngp_paper.datasets.files import AnyPath
 from nngp_paper.datasets.load import checked_name, load_images
+from nngp_paper.numbers import check_unmasked
+from nngp_paper.progress import Callback
 
 Labels = NDArray[np.int64]
 

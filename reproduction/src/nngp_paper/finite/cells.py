@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
-from nngp._numbers import whole_number
-from nngp.architecture import Architecture, as_activation
+from nngp import Architecture
 from nngp_paper.finite.recipe import Plan, Recipe
 from nngp_paper.finite.training_state import LEAST_LOSS
+from nngp_paper.numbers import whole_number
 from nngp_paper.runs import Run
 
 EXPERIMENT = "finite"
@@ -43,7 +43,7 @@ class Cell:
             whole_number(name, getattr(self, name), least)
         if not isinstance(self.activation, str):
             raise TypeError("a search needs an activation by name, so that runs can be told apart")
-        as_activation(self.activation)
+        Architecture(1, self.activation)
 
     @property
     def architecture(self) -> Architecture:

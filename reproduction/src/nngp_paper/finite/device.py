@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from statistics import mean
 
 import jax
+from joblib import cpu_count
 
-from nngp._machine import threads
-from nngp.finite.network import FiniteNetwork
+from nngp import FiniteNetwork
 from nngp.linsolve import CpuEngine
 from nngp_paper.datasets import Split
 from nngp_paper.finite.cells import Cell
@@ -38,7 +38,7 @@ def most_lanes() -> int:
 
 def compiled_ahead() -> int:
     """How many programs to compile while one runs: none on a CPU, whose cores are busy."""
-    return 0 if _is_cpu() else min(MOST_AHEAD, threads())
+    return 0 if _is_cpu() else min(MOST_AHEAD, int(cpu_count()))
 
 
 def lanes_that_fit(shape: ProgramShape) -> int:

@@ -25,15 +25,15 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nngp._arrays import Array, DeviceArray
-from nngp._numbers import whole_number
-from nngp._progress import Callback, Progress, progress_for
+from nngp import FiniteNetwork
 from nngp.architecture.graph import Affine
 from nngp.finite.batched_networks import NOISE_STREAM, DrawnNetwork, evaluate_drawn, hidden
-from nngp.finite.network import FiniteNetwork
 from nngp.gram.inputs import as_inputs
 from nngp.posterior.noise import as_noise
 from nngp.posterior.targets import as_targets
+from nngp_paper.arrays import Array, DeviceArray
+from nngp_paper.numbers import whole_number
+from nngp_paper.progress import Callback, Progress, progress_for
 
 SECONDS = 1e-6  # on two cores, for a weight and a training input: some hundred steps of descent
 

@@ -19,7 +19,7 @@ rounding only. Precision is float32, on a GPU with JAX's default for products.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,16 +27,16 @@ import numpy as np
 import optax
 from jax import lax
 
-from nngp._arrays import DeviceArray
-from nngp.finite.batched_networks import MASK_STREAM
-from nngp.finite.layout import UnitLayout
-from nngp.finite.network import FiniteNetwork
-from nngp.finite.weights import ArrayTree, Layer, draw_masks, forward, layers_from
+from nngp import FiniteNetwork
+from nngp.finite import NetworkFunctions
+from nngp_paper.arrays import DeviceArray
 from nngp_paper.datasets import Split
 from nngp_paper.finite.recipe import Plan, Recipe
 from nngp_paper.finite.training_data import DataPart
 
-Layers = list[Layer]
+ArrayTree = Any  # arrays of JAX in lists, tuples and dictionaries
+Layers = list[dict[str, DeviceArray]]  # w and b of each affine map
+MASK_STREAM = 2  # folded into a key, for random numbers of its own
 Parts = tuple[DataPart, DataPart, DataPart]  # training, validation, test
 ROWS = 2000  # evaluated in one go: activations of all lanes at once would be large
 COPIES = 9  # arrays of a network's size that a lane holds: weights, two best, two moments, ...
@@ -102,7 +102,7 @@ class Advanced(NamedTuple):
 class ProgramShape:
     """The constants of a compiled program; `batch` is the number of rows of a padded batch."""
 
-    layout: UnitLayout
+    functions: NetworkFunctions
     loss: str
     optimiser: str
     monitor: str
@@ -112,11 +112,11 @@ class ProgramShape:
     @property
     def weights(self) -> int:
         """Weights and biases of one network."""
-        return self.layout.n_weights
+        return self.functions.n_weights
 
     def lane_bytes(self) -> int:
         """Memory of one lane."""
-        sizes = self.layout.sizes
+        sizes = self.functions.sizes
         return 4 * (COPIES * self.weights + (ROWS + 4 * self.batch) * max(sizes) * len(sizes))
 
 
@@ -131,7 +131,7 @@ def program_shape(
         )
     batch = min(largest_batch, len(data.X))
     rules = plan.loss, plan.optimiser, plan.monitor, plan.interval
-    return ProgramShape(network.layout(data.X.shape[1]), *rules, batch)
+    return ProgramShape(network.functions(data.X.shape[1]), *rules, batch)
 
 
 def settings_of(recipes: Sequence[Recipe], points: Sequence[int]) -> LaneSettings:
@@ -203,10 +203,10 @@ def final_scores(
 
 def _start(shape: ProgramShape, settings: LaneSettings) -> Lane:
     weights_key, batches_key = jax.random.split(jax.random.key(settings.seed))
-    maps = len(shape.layout.shapes)
+    maps = len(shape.functions.sizes) - 1
     variances = jnp.full(maps, settings.weight_var), jnp.full(maps, settings.bias_var)
     normals = jax.random.normal(weights_key, (shape.weights,), jnp.float32)
-    layers = layers_from(shape.layout.shapes, normals, *variances)
+    layers = shape.functions.weights(normals, *variances)
     best = BestWeights(layers, Score(jnp.int32(-1), jnp.float32(jnp.inf)))
     moments = _optimiser(shape, settings).init(layers)
     return Lane(layers, moments, best, best, jax.random.key_data(batches_key))
@@ -296,8 +296,7 @@ def _batch_loss(
     weight: DeviceArray,
     masks_key: DeviceArray,
 ) -> DeviceArray:
-    masks = draw_masks(shape.layout, masks_key, len(X)) if shape.layout.has_masks else None
-    return weight @ _losses(shape.loss, forward(shape.layout, layers, X, masks), Y)
+    return weight @ _losses(shape.loss, shape.functions.forward(layers, X, masks_key), Y)
 
 
 def _losses(loss: str, outputs: DeviceArray, Y: DeviceArray) -> DeviceArray:
@@ -333,7 +332,7 @@ def _evaluate(
 
 
 def _sums(shape: ProgramShape, layers: Layers, rows: DataPart, counted: DeviceArray) -> Sums:
-    outputs = forward(shape.layout, layers, rows.X)  # without dropout
+    outputs = shape.functions.forward(layers, rows.X)  # without dropout
     error = jnp.mean((outputs - rows.Y) ** 2, axis=-1)
     overflows = ~jnp.isfinite(outputs).all(axis=-1)
 

@@ -17,10 +17,10 @@ import numpy as np
 from jax.scipy.linalg import cho_solve
 from numpy.typing import ArrayLike
 
-from nngp._arrays import Array, DeviceArray
+from nngp import FiniteNetwork
 from nngp.finite.batched_networks import DrawnNetwork, evaluate_drawn
-from nngp.finite.network import FiniteNetwork
 from nngp.posterior.noise import as_noise
+from nngp_paper.arrays import Array, DeviceArray
 from nngp_paper.finite.ensemble import checked_data, features
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nngp._arrays import Array
+from nngp_paper.arrays import Array
 
 FEWEST = 3  # networks, of which one can be left out
 

@@ -12,15 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from itertools import groupby, islice
 
-from nngp._numbers import whole_number
-from nngp._progress import Callback, Progress, progress_for
-from nngp.finite.network import FiniteNetwork
+from nngp import FiniteNetwork
 from nngp_paper.datasets import Split
 from nngp_paper.finite.cells import EXPERIMENT, Cell, Found, best_of, config_of
 from nngp_paper.finite.device import compiled_ahead, device_name, most_lanes
 from nngp_paper.finite.recipe import Plan, Recipe, random_recipes
 from nngp_paper.finite.training import Trainer, Trial
 from nngp_paper.finite.training_data import TrainingData
+from nngp_paper.numbers import whole_number
+from nngp_paper.progress import Callback, Progress, progress_for
 from nngp_paper.runs import POLL, Run, RunStore
 
 

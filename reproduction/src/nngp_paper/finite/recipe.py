@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nngp._numbers import whole_number
-from nngp.architecture import Network
+from nngp import Network
+from nngp_paper.numbers import whole_number
 
 # The random search over finite networks:
 LEARNING_RATE = 1e-4, 0.2  # log-uniform

@@ -15,9 +15,7 @@ from typing import NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp._numbers import whole_number
-from nngp._progress import Callback, Progress, progress_for
-from nngp.finite.network import FiniteNetwork
+from nngp import FiniteNetwork
 from nngp_paper.datasets import Split
 from nngp_paper.finite.device import MOST_LANES, explained_memory_error, lanes_for
 from nngp_paper.finite.lanes import (
@@ -34,6 +32,8 @@ from nngp_paper.finite.lanes import (
 from nngp_paper.finite.recipe import Plan, Recipe
 from nngp_paper.finite.training_data import DataPart, TrainingData
 from nngp_paper.finite.training_state import Evaluation, Scores, Training, TrainingState
+from nngp_paper.numbers import whole_number
+from nngp_paper.progress import Callback, Progress, progress_for
 
 States = list[TrainingState | None]  # one entry a lane, None for an empty one
 EMPTY = Recipe(weight_var=1.0, bias_var=0.0)  # for an empty lane

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp._arrays import DeviceArray
+from nngp_paper.arrays import DeviceArray
 from nngp_paper.datasets import Split
 from nngp_paper.datasets.split import in_turns
 

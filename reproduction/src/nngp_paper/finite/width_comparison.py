@@ -12,14 +12,13 @@ from itertools import product
 
 import numpy as np
 
-from nngp.architecture import Architecture
-from nngp.architecture.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE, evenly_spaced
+from nngp import Architecture, Sweep, condition
 from nngp.linsolve import choose_engine
-from nngp.posterior import Sweep, condition
 from nngp_paper.datasets import Split
 from nngp_paper.finite.cells import EXPERIMENT, Found, best_of, shared_values
 from nngp_paper.finite.recipe import Plan
 from nngp_paper.finite.screening import longest
+from nngp_paper.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE, evenly_spaced
 from nngp_paper.runs import Run, RunStore
 from nngp_paper.runs.study import Outcome, Study, carry_out
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp._arrays import Array
+from nngp_paper.arrays import Array
 from nngp_paper.finite.mean_estimates import (
     Estimate,
     mean_over_networks,

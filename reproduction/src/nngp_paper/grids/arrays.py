@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nngp._arrays import Array, Mask
+from nngp_paper.arrays import Array, Mask
 from nngp_paper.errors import NothingMeasuredError
 from nngp_paper.experiment import Config, result_of
 from nngp_paper.runs import Run, RunStore

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nngp._arrays import Array, Index, Mask
+from nngp_paper.arrays import Array, Index, Mask
 from nngp_paper.grids.arrays import SCORES, Grid
 
 

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 
+from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
-from nngp._machine import threads
-from nngp.architecture import Architecture
-from nngp.curve import AngularCurve, cache_curve, curve_at, is_cached
-from nngp.errors import ActivationError, VarianceError
+from nngp import ActivationError, AngularCurve, Architecture, VarianceError
+from nngp.curve import cache_curve, curve_at, is_cached
 
 SPARE = 2  # cores for this process and the device's driver
 FEWEST = 4  # others: with fewer they would only take from this one
@@ -66,7 +65,7 @@ class Curves:
 def _spare() -> int:
     """Number of processes to start. None from another thread than the main one: a worker of a
     cluster, say, needs its cores itself and must not have children."""
-    others = threads() - SPARE
+    others = cpu_count() - SPARE
     main = threading.current_thread() is threading.main_thread()
     return others if main and others >= FEWEST else 0
 

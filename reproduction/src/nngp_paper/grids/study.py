@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import groupby, product
 from typing import Any
 
-from nngp.architecture import Architecture
+from nngp import Architecture
 from nngp.posterior import SweepResult
 from nngp_paper.experiment import Config, Experiment, rounded
 from nngp_paper.grids.arrays import EXPERIMENT, RELATIVE, SCORES, Grid, read_grids

@@ -3,8 +3,8 @@
 from functools import cache
 from importlib.util import find_spec
 
+from nngp import Sweep
 from nngp.linsolve import Engine, choose_engine
-from nngp.posterior import Sweep
 from nngp_paper.datasets import Split, split
 from nngp_paper.scope import Scope
 

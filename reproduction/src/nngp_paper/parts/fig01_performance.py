@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nngp._arrays import Array
+from nngp_paper.arrays import Array
 from nngp_paper.errors import NothingMeasuredError
 from nngp_paper.experiment import result_of
 from nngp_paper.finite.cells import least_error, most_accurate, scores_of
@@ -329,7 +329,7 @@ def draw(data: Performance, path: str | Path | None = None, /, *, narrow: bool =
     training size. Narrow, panels stand below each other."""
     import matplotlib.pyplot as plt
 
-    from nngp.plots.style import COLOURS, save
+    from nngp_paper.plots.style import COLOURS, save
 
     looks = {
         curve.activation: {"color": COLOURS[i % len(COLOURS)], "marker": MARKS[i % len(MARKS)]}
@@ -368,7 +368,7 @@ def _draw_sizes(figure: "SubFigure", data: Performance, looks: Looks, rows: int)
 
 
 def _draw_score(axes: Axes, data: Performance, score: str, looks: Looks) -> None:
-    from nngp.plots.style import plain
+    from nngp_paper.plots.style import plain
 
     for i, curve in enumerate(data.curves):
         beside = ASIDE ** (i - (len(data.curves) - 1) / 2)
@@ -387,7 +387,7 @@ def _draw_score(axes: Axes, data: Performance, score: str, looks: Looks) -> None
 def _draw_widths(figure: "SubFigure", name: str, lines: Sequence[WidthLine], rows: int) -> None:
     from matplotlib import colormaps
 
-    from nngp.plots.style import width_axis
+    from nngp_paper.plots.style import width_axis
 
     panels = figure.subplots(rows, len(SCORES) // rows, squeeze=False).ravel()
     colours = colormaps[SIZES](np.linspace(0.1, 1, len(lines)))
@@ -443,7 +443,7 @@ def _line(axes: Axes, points: Points, score: str, look: Style, beside: float = 1
 
 def _space_by_error(axes: Axes) -> None:
     """Space accuracies by the logarithm of the error: 0.97 and 0.98 differ as 0.7 and 0.8 do."""
-    from nngp.plots.style import accuracy_ticks
+    from nngp_paper.plots.style import accuracy_ticks
 
     low, high = _height((axes.dataLim.y0, axes.dataLim.y1))
     room = MARGIN * max(high - low, 0.1)

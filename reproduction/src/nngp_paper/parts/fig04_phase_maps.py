@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nngp._arrays import Mask
+from nngp_paper.arrays import Mask
 from nngp_paper.grids.arrays import no_grids
 from nngp_paper.grids.study import GRID_RUNS, RELATIVE_RUNS, deep_one
 from nngp_paper.part import Axes, Claim, Figure, Part, Results
@@ -78,7 +78,7 @@ def draw(data: HeatMaps, path: str | Path | None = None, *, narrow: bool = False
     """A row for each activation: its heat maps, by kind of noise, and its phases on the right."""
     import matplotlib.pyplot as plt
 
-    from nngp.plots.style import save
+    from nngp_paper.plots.style import save
 
     (depth,) = data.depths
     with plt.rc_context({"font.size": POINTS}):
@@ -114,12 +114,14 @@ def _panels(activations: int, kinds: int, narrow: bool) -> tuple[Figure, list[li
     return figure, [flat[i * each : (i + 1) * each] for i in range(activations)]
 
 
+TINTS = {
+    **{"chaotic": "#FAE3D3", "unbounded": "#F5E4ED", "ordered": "#D9E8F3", "bounded": "#D9E8F3"},
+    "critical": "#FFFFFF",
+}
 LABEL_WIDTH = 0.25  # part of a panel's width that the name of a phase takes
 
 
 def _draw_phases(axes: Axes, theory: Theory | None) -> None:
-    from nngp.plots.phases_figure import STYLES
-
     if theory is None:
         heat_maps.write_note(axes, "not computed")
         return
@@ -127,7 +129,7 @@ def _draw_phases(axes: Axes, theory: Theory | None) -> None:
     phase = theory.phase[np.maximum(np.arange(len(theory.bias_vars)), 1)]
     for name in np.unique(phase):
         area = phase == name
-        colour = STYLES[name].tint
+        colour = TINTS[name]
         axes.contourf(theory.weight_vars, theory.bias_vars, area, levels=(0.5, 1), colors=colour)
         _name_area(axes, theory, area, name)
     axes.plot(*theory.line_within(theory.weight_vars), **heat_maps.line_look())

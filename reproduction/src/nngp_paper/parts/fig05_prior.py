@@ -10,10 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nngp._arrays import Array
-from nngp.architecture import Architecture
-from nngp.gram import kernel_diag
-from nngp.posterior import sample_prior
+from nngp import Architecture, kernel_diag, sample_prior
+from nngp_paper.arrays import Array
 from nngp_paper.experiment import Config, Experiment, network_of, rounded
 from nngp_paper.part import Claim, Figure, Part, Results
 from nngp_paper.runs.study import Outcome, Study
@@ -94,7 +92,7 @@ def draw(data: Prior, path: str | Path | None = None, *, narrow: bool = False) -
     """One line for each draw; colours only tell them apart."""
     import matplotlib.pyplot as plt
 
-    from nngp.plots.style import COLOURS, plain, save
+    from nngp_paper.plots.style import COLOURS, plain, save
 
     looks = cycle((colour, dash) for dash in DASHES for colour in COLOURS)
     net, apart = data.architecture, "\n" if narrow else " "

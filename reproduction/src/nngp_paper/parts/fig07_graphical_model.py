@@ -12,8 +12,9 @@ from textwrap import fill
 
 import numpy as np
 
-from nngp.architecture import Architecture
-from nngp.finite.width_convergence import Decay, convergence, three_inputs
+from nngp import Architecture
+from nngp.finite import Decay, convergence
+from nngp_paper.arrays import Array
 from nngp_paper.experiment import Config, Experiment, network_of, rounded
 from nngp_paper.part import Axes, Claim, Figure, Part, Results, Style
 from nngp_paper.runs.study import Outcome, Study
@@ -46,7 +47,7 @@ SPREAD_RUNS = Experiment("spread", study, seconds=20.0, extra=True)
 def _work(config: Config) -> Outcome:
     found = convergence(
         network_of(config),
-        three_inputs()[: config["inputs"]],
+        _three_inputs()[: config["inputs"]],
         config["widths"],
         config["networks"],
         config["seed"],
@@ -56,6 +57,12 @@ def _work(config: Config) -> Outcome:
     from nngp_paper.finite.device import device_name  # needs JAX, which `convergence` has checked
 
     return Outcome({"widths": list(found.widths), **result}, device_name())
+
+
+def _three_inputs() -> Array:
+    """Inputs at 0, 45 and 135 degrees, with x·x/d = 1."""
+    angles = np.radians([0.0, 45.0, 135.0])
+    return np.sqrt(2.0) * np.column_stack([np.cos(angles), np.sin(angles)])
 
 
 @dataclass(frozen=True)
@@ -101,8 +108,8 @@ def draw(data: Spread, path: str | Path | None = None, *, narrow: bool = False) 
     """Left the graphical model, right the measured error of G(K) against width."""
     import matplotlib.pyplot as plt
 
-    from nngp.plots.style import save
-    from nngp.plots.width_convergence import draw_decay, network_words
+    from nngp.plots.width_convergence import draw_decay
+    from nngp_paper.plots.style import save
 
     with plt.rc_context(
         {"font.size": POINTS, "axes.titlesize": POINTS, "mathtext.fontset": "dejavuserif"}
@@ -115,10 +122,17 @@ def draw(data: Spread, path: str | Path | None = None, *, narrow: bool = False) 
         left.set_title("graphical model of a network", loc="left")
         draw_decay(right, data.decay)
         right.set_title("measured: relative error of $G(K^l)$", loc="left")
-        words = network_words(data.architecture, data.networks)
+        words = _network_words(data.architecture, data.networks)
         figure.suptitle(fill(words, 45 if narrow else 120), fontsize=POINTS)
         save(figure, path)
     return figure
+
+
+def _network_words(net: Architecture, networks: int) -> str:
+    """The network, and the number of networks drawn."""
+    shape = f"{net.activation.name}, depth {net.depth}"
+    variances = f"weight_var {net.weight_var:g}, bias_var {net.bias_var:g}"
+    return f"{shape}, {variances}; {networks} networks of each width"
 
 
 Point = tuple[float, float]

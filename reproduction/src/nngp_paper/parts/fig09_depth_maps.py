@@ -85,7 +85,7 @@ def draw(data: HeatMaps, path: str | Path | None = None, *, narrow: bool = False
     """Rows are activations and kinds of noise, columns depths; one scale of colours for all."""
     import matplotlib.pyplot as plt
 
-    from nngp.plots.style import save
+    from nngp_paper.plots.style import save
 
     rows = [(name, kind, maps) for name in data.activations for kind, maps in data.kinds]
     labels = [f"{name}\n{kind}" if kind else name for name, kind, _ in rows]

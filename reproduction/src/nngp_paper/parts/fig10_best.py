@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import hypergeom
 
-from nngp._arrays import Array
-from nngp.architecture.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE
+from nngp_paper.arrays import Array
 from nngp_paper.grids.arrays import no_grids
 from nngp_paper.grids.choice import Chosen, by_validation
 from nngp_paper.grids.study import GRID_RUNS
 from nngp_paper.part import Axes, Claim, Figure, Part, Results, Style
+from nngp_paper.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE
 from nngp_paper.scope import ACTIVATIONS, Scope
 from nngp_paper.shared.critical import (
     CRITICAL_RUNS,
@@ -176,7 +176,7 @@ def draw(data: Best, path: str | Path | None = None, *, narrow: bool = False) ->
     and deeper ones are larger and lie below."""
     import matplotlib.pyplot as plt
 
-    from nngp.plots.style import save
+    from nngp_paper.plots.style import save
 
     with plt.rc_context({"font.size": POINTS}):
         titles = [f"{train:,} points" for train in data.sizes]

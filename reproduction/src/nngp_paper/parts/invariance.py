@@ -13,12 +13,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from nngp.plots import style
 from nngp_paper.datasets import Split, split
 from nngp_paper.datasets.catalogue import IMAGE_SETS
 from nngp_paper.errors import NothingMeasuredError
 from nngp_paper.experiment import Config, Experiment, Result, network_of, result_of, rounded
 from nngp_paper.part import Axes, Claim, Figure, Part, Results
+from nngp_paper.plots import style
 from nngp_paper.runs.study import Outcome, Study
 from nngp_paper.scope import Scope
 from nngp_paper.shared.invariances import ScaledImages, Variant, scores

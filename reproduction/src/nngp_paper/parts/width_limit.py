@@ -21,7 +21,7 @@ from dataclasses import fields
 from functools import lru_cache, partial
 from pathlib import Path
 
-from nngp.posterior import condition
+from nngp import condition
 from nngp_paper.datasets import Split, split
 from nngp_paper.errors import NothingMeasuredError
 from nngp_paper.experiment import Config, Experiment, Result, network_of, result_of, rounded
@@ -89,7 +89,7 @@ WIDTH_RUNS = Experiment(EXPERIMENT, study, extra=True, estimate=_seconds)
 
 
 def _work(load: Callable[[int], Split], engine: str, config: Config) -> Outcome:
-    from nngp.finite import FiniteNetwork
+    from nngp import FiniteNetwork
     from nngp_paper.finite.device import device_name
     from nngp_paper.finite.last_layer import last_layer_means
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nngp.plots import style
-from nngp.plots.style import Options, OutputPath, new_figure, plain, width_axis
 from nngp_paper.finite.gap import EXPERIMENT, Gaps, gaps
 from nngp_paper.finite.recipe import Plan
 from nngp_paper.finite.training_state import LearningCurve
 from nngp_paper.finite.width_comparison import WidthCurve, Widths, widths
+from nngp_paper.plots import style
+from nngp_paper.plots.style import Options, OutputPath, new_figure, plain, width_axis
 from nngp_paper.runs import RunStore
 
 if TYPE_CHECKING:

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nngp.plots import style
-from nngp.plots.style import Options, OutputPath, new_figure, plain
-from nngp.plots.width_convergence import name_widths
 from nngp_paper.finite.mean_estimates import Estimate
 from nngp_paper.finite.width_limit import LimitCurve, WidthLimit, WidthPoint
+from nngp_paper.plots import style
+from nngp_paper.plots.style import Options, OutputPath, name_widths, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nngp.architecture.ranges import GRID_SIZE
 from nngp_paper.datasets.catalogue import IMAGE_SETS
 from nngp_paper.grids.arrays import EXPERIMENT, RELATIVE
+from nngp_paper.ranges import GRID_SIZE
 from nngp_paper.runs import Run, RunStore
 from nngp_paper.scope import ACTIVATIONS, MORE_ACTIVATIONS, Scope
 

@@ -6,8 +6,8 @@ from datetime import date
 from importlib.resources import files
 
 import nngp
-from nngp._files import replaced
 from nngp_paper.errors import NothingMeasuredError
+from nngp_paper.files import replaced
 from nngp_paper.part import PartResult, read_parts
 from nngp_paper.parts import PARTS
 from nngp_paper.report.facts import scopes_of, short_title
@@ -31,15 +31,15 @@ def write_report(
 
     Examples
     --------
-    >>> import os, tempfile, nngp
+    >>> import os, tempfile
     >>> from nngp_paper.report import write_report
     >>> from nngp_paper.runs import RunStore
     >>> folder = tempfile.mkdtemp()
     >>> with RunStore(os.path.join(folder, "runs.db")) as store:
     ...     write_report(store, os.path.join(folder, "report.html"))
     Traceback (most recent call last):
-    nngp.errors.NothingMeasuredError: the store has no finished runs on any data set; run nngp
-    reproduce first
+    nngp_paper.errors.NothingMeasuredError: the store has no finished runs on any data set; run
+    nngp-paper reproduce first
     """
     own = scopes_of(store) if scopes is None else list(scopes)
     if not own:

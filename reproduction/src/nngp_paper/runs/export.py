@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from nngp._files import replaced
+from nngp_paper.files import replaced
 from nngp_paper.runs.key import Json
 from nngp_paper.runs.run import Run, flat
 

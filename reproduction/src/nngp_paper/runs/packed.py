@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-from nngp._files import replaced
 from nngp_paper.errors import RunStoreError
+from nngp_paper.files import replaced
 from nngp_paper.runs.store import RunStore
 
 BLOCK = 1 << 20  # bytes

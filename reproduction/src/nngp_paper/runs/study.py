@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
-from nngp._progress import Callback, Progress, progress_for
+from nngp_paper.progress import Callback, Progress, progress_for
 from nngp_paper.runs.key import Config
 from nngp_paper.runs.run import Run
 from nngp_paper.runs.store import POLL, RunStore

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp._arrays import Array
-from nngp.architecture.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE, evenly_spaced
-from nngp.plots.phases import limiting_depth_scale
-from nngp.regimes import phase_diagram
-from nngp.regimes.criticality import spaced_for_line
+from nngp.regimes import PhaseDiagram, phase_diagram
+from nngp_paper.arrays import Array
 from nngp_paper.experiment import Config, Experiment, result_of, rounded
+from nngp_paper.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE, evenly_spaced
 from nngp_paper.runs import RunStore
 from nngp_paper.runs.study import Outcome, Study
 from nngp_paper.scope import Scope
@@ -41,7 +39,8 @@ CRITICAL_RUNS = Experiment(EXPERIMENT, critical_study, seconds=5.0)
 def _work(config: Config) -> Outcome:
     activation, biases = config["activation"], config["bias_vars"]
     diagram = phase_diagram(activation, config["weight_vars"], biases)
-    along = spaced_for_line(biases[0], biases[-1], LINE_POINTS)
+    # The line may leave bias_var = 0 like a cube root, so points are close to each other there.
+    along = biases[0] + (biases[-1] - biases[0]) * np.linspace(0.0, 1.0, LINE_POINTS) ** 2
     line = phase_diagram(activation, [1.0], along).critical_weight_vars
     there = (line > 0) & np.isfinite(line)
     return Outcome(
@@ -49,7 +48,7 @@ def _work(config: Config) -> Outcome:
             "line_bias_vars": rounded(along[there]),
             "line_weight_vars": rounded(line[there]),
             "phase": diagram.phase.tolist(),
-            "depth_scale": rounded(limiting_depth_scale(diagram)),
+            "depth_scale": rounded(_limiting_depth_scale(diagram)),
         }
     )
 
@@ -102,3 +101,10 @@ def critical_weight_var(theory: Theory | None, bias_var: float) -> float | None:
     order = np.argsort(theory.line_bias_vars)
     line = theory.line_bias_vars[order], theory.line_weight_vars[order]
     return float(np.interp(bias_var, *line))
+
+
+def _limiting_depth_scale(diagram: PhaseDiagram) -> Array:
+    """Layers in which a network forgets its inputs: the depth scale of the correlation, or of a
+    variance that vanishes or grows for ever, if that is smaller."""
+    rests = (diagram.variance > 0) & np.isfinite(diagram.variance)
+    return np.where(rests, diagram.xi_c, np.minimum(diagram.xi_c, diagram.xi_q))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nngp._arrays import Array, Mask
+from nngp_paper.arrays import Array, Mask
 from nngp_paper.grids.arrays import Grid, Grids
 from nngp_paper.grids.choice import Chosen, by_validation
 from nngp_paper.part import Axes, Figure, Results, Style
@@ -214,7 +214,7 @@ def draw_colour_bar(figure: Figure, axes: list[Axes], norm: "LogNorm") -> None:
     """A bar whose colours go by the logarithm of the error, and its ticks by accuracy."""
     from matplotlib.cm import ScalarMappable
 
-    from nngp.plots.style import accuracy_ticks
+    from nngp_paper.plots.style import accuracy_ticks
 
     thin = 30 if figure.get_figwidth() > NARROW else 100
     bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, pad=0.02, aspect=thin)

@@ -9,21 +9,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
-from nngp import images
-from nngp._arrays import Array
-from nngp.architecture import Architecture, Family, Headed, Invariant, Network
+from nngp import Architecture, Headed, Invariant, Network, images, normalize
+from nngp_paper.arrays import Array, Index, Mask
 from nngp_paper.datasets import Split
 from nngp_paper.datasets.catalogue import IMAGE_SETS
 
-if TYPE_CHECKING:  # estimators import scikit-learn
-    from nngp.predictors.whitening import InputSpectrum
-
 HEAD, DEGREES = 8, 10  # where a name has no number
 STRENGTH = 0.1  # of whitening
+CONSTANT = 16 * np.finfo(float).eps  # deviation of a pixel that is constant, over its values
+LEAST = 1e-12  # probability of a true class, in the loss: so one surprise does not decide
+BINS = 15  # of confidence
 WORD = re.compile(r"(plain|whitened|flips)|(shifts) ([1-9]\d*)|(rotations|head)(?: ([1-9]\d*))?")
 Scores = dict[str, Any]
 
@@ -33,7 +33,7 @@ class Variant:
     """Transformations to average over, a strength of whitening, and layers on top of the
     average."""
 
-    families: tuple[Family, ...] = ()
+    families: tuple[Any, ...] = ()  # of transformations, from `nngp.images`
     strength: float | None = None
     head: int = 0
 
@@ -97,26 +97,49 @@ class ScaledImages:
     split: Split
 
     @cached_property
-    def _spectrum(self) -> "InputSpectrum":
-        from nngp.predictors.whitening import InputSpectrum
-
-        return InputSpectrum.learn(self.split.X)
+    def _spectrum(self) -> "Spectrum":
+        return Spectrum.learn(self.split.X)
 
     def scaling(self, strength: float | None) -> Callable[[Array], Array]:
         """What is done with images before a network sees them."""
-        from nngp.predictors.scaling import InputScaling
-
         if strength is None:
             return lambda X: X
-        return InputScaling.whitened(self._spectrum, strength)
+        return self._spectrum.whitened(strength)
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues and eigenvectors of the covariance of training images, in units of the root mean
+    variance of a pixel. It is what `NNGPClassifier(input_scaling="whiten")` learns; here variants
+    share it."""
+
+    center: Array
+    factor: Array  # one over that root; 0 for pixels that are constant
+    values: Array
+    vectors: Array
+
+    @classmethod
+    def learn(cls, X: Array) -> "Spectrum":
+        """Decompose the covariance of the rows."""
+        center, spread = X.mean(axis=0), X.std(axis=0)
+        unit = np.sqrt(np.mean(spread**2))
+        rounding = CONSTANT * len(X) ** 0.5 * np.abs(X).max(axis=0)
+        factor = np.where(spread > rounding, 1.0 / unit, 0.0)
+        Z = (X - center) * factor
+        values, vectors = eigh(Z.T @ Z / len(Z), driver="evd")
+        return cls(center, factor, np.maximum(values, 0.0), vectors)
+
+    def whitened(self, strength: float) -> Callable[[Array], Array]:
+        """Multiplication by (covariance + strength)^(-1/2), then rows of one norm."""
+        half = self.vectors * (self.values + strength) ** -0.25
+        W = half @ half.T
+        return lambda X: normalize(((X - self.center) * self.factor) @ W)
 
 
 def scores(data: ScaledImages, variant: Variant, base: Architecture, engine: str) -> Scores:
     """Test scores of a network with an invariance, and the engine that was taken. The noise is
     chosen by evidence on training images, nothing else is chosen."""
-    from nngp.predictors import NNGPClassifier
-    from nngp.predictors.calibration import expected_calibration_error
-    from nngp.predictors.one_hot_link import log_loss
+    from nngp import NNGPClassifier
 
     scale, split, network = data.scaling(variant.strength), data.split, variant.network(base)
     start = time.perf_counter()
@@ -137,10 +160,23 @@ def scores(data: ScaledImages, variant: Variant, base: Architecture, engine: str
         "products": network.products(split.X.shape[1]),
         "test": len(right),
         "accuracy": float(right.mean()),
-        "log_loss": log_loss(table, labels, np.ones(len(labels))),
-        "calibration_error": float(expected_calibration_error(table.max(axis=1), right)),
+        "log_loss": log_loss(table, labels),
+        "calibration_error": calibration_error(table.max(axis=1), right),
         "log_evidence": model.log_evidence_,
         "noise_var": model.noise_var_,
         "fit_seconds": round(fitted - start, 2),
         "predict_seconds": round(end - fitted, 2),
     }
+
+
+def log_loss(table: Array, labels: Index) -> float:
+    """Mean negative log probability of the true classes, of which none counts as impossible."""
+    truth = np.maximum(table[np.arange(len(labels)), labels], LEAST)
+    return -float(np.log(truth).mean())
+
+
+def calibration_error(confidence: Array, right: Mask) -> float:
+    """Mean gap between confidence and accuracy over bins of equal confidence."""
+    index = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(index, weights=confidence - right, minlength=BINS)
+    return float(np.abs(gaps).sum() / len(index))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nngp.posterior import condition
+from nngp import condition
 from nngp_paper.datasets import Split
 from nngp_paper.experiment import Config, Experiment, network_of, result_of, rounded
 from nngp_paper.part import Results

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import spearmanr
 
-from nngp._arrays import Array
+from nngp_paper.arrays import Array
 from nngp_paper.grids.arrays import Grid
 from nngp_paper.shared.critical import Theory, critical_weight_var
 from nngp_paper.verdict import ClaimVerdict, Word

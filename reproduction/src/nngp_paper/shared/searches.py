@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
-from nngp._progress import Callback
 from nngp_paper.datasets import Split, split
 from nngp_paper.experiment import Config, Experiment
 from nngp_paper.finite.cells import EXPERIMENT, Cell, Found, Rank, best_of, most_accurate
 from nngp_paper.finite.gap import DEPTH as GAP_DEPTH, EXPERIMENT as GAP, PLAN as GAP_PLAN
 from nngp_paper.finite.recipe import Plan
 from nngp_paper.finite.screening import longest
+from nngp_paper.progress import Callback
 from nngp_paper.runs import Run, RunStore
 from nngp_paper.scope import Scope
 

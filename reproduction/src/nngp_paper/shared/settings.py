@@ -6,7 +6,7 @@ the exact kernel.
 
 from functools import cache
 
-from nngp.covariance import LookupTable
+from nngp import LookupTable
 from nngp_paper.experiment import Config, Experiment, network_of, rounded
 from nngp_paper.grids.sweeps import Sweeps
 from nngp_paper.published import Published, published

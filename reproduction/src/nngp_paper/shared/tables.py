@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from nngp._files import replaced
 from nngp_paper.errors import NothingMeasuredError
 from nngp_paper.experiment import Config
+from nngp_paper.files import replaced
 from nngp_paper.finite.cells import Found
 from nngp_paper.grids.candidates import Candidates, candidates
 from nngp_paper.grids.choice import Chosen, by_evidence, by_validation, highest

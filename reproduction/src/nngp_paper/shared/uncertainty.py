@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nngp._arrays import Array
-from nngp.posterior import condition
+from nngp import condition
+from nngp_paper.arrays import Array
 from nngp_paper.datasets import Split
 from nngp_paper.experiment import Config, Experiment, Result, network_of, rounded
 from nngp_paper.part import Axes, Figure, Results, Style
@@ -177,7 +177,7 @@ def draw(data: Uncertainty, path: str | Path | None = None, *, narrow: bool = Fa
     same with the scale of leave-one-out. On the dashed line errors are as large as predicted."""
     import matplotlib.pyplot as plt
 
-    from nngp.plots.style import save
+    from nngp_paper.plots.style import save
 
     columns = min(len(data.sizes), 1 if narrow else MOST)
     rows = -(-len(data.sizes) // columns)
@@ -199,7 +199,7 @@ def draw(data: Uncertainty, path: str | Path | None = None, *, narrow: bool = Fa
 
 
 def _draw_panel(axes: Axes, data: Uncertainty, curves: Sequence[UncertaintyCurve]) -> None:
-    from nngp.plots.style import plain
+    from nngp_paper.plots.style import plain
 
     for curve in curves:
         colour, mark = _look(curve.activation)
@@ -244,7 +244,7 @@ def _limits(values: Sequence[Array]) -> tuple[float, float]:
 
 def _look(activation: str) -> tuple[str, str]:
     """Colour and mark of an activation."""
-    from nngp.plots.style import COLOURS
+    from nngp_paper.plots.style import COLOURS
 
     place = ACTIVATIONS.index(activation)
     return COLOURS[place], MARKS[place]

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from nngp._files import cache_folder
 from nngp_paper.datasets import Place, where
 from nngp_paper.datasets.catalogue import IMAGE_SETS
 from nngp_paper.datasets.files import data_folder
 from nngp_paper.datasets.tables import COLLECTIONS, Collection
+from nngp_paper.files import cache_folder
 from nngp_paper.terminal.options import DatasetsOptions
 from nngp_paper.terminal.output import print_result
 

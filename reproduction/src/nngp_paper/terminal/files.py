@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from nngp._files import writable_file
-from nngp.plots import need_matplotlib
+from nngp_paper.files import writable_file
+from nngp_paper.plots.style import need_matplotlib
 from nngp_paper.terminal.output import UsageError, print_message
 
 PICTURES = (".svg", ".png", ".pdf")

@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from nngp.architecture import as_activation
+from nngp import Architecture
 from nngp.linsolve import choose_engine
 from nngp_paper.datasets import Split, split
 from nngp_paper.finite.cells import Cell, Found
@@ -92,7 +92,7 @@ def _check(options: Options, activations: Sequence[str]) -> Path | None:
     need_packages()
     with usage_errors():
         for name in activations:
-            as_activation(name)
+            Architecture(1, name)
     what = "finite" if isinstance(options, FiniteOptions) else "gap"
     name = "-".join([what, options.dataset, *activations]) + ".png"
     return picture_file(options.output, name, options.as_json)

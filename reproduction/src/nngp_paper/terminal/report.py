@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from nngp.plots import need_matplotlib
 from nngp_paper.errors import NothingMeasuredError
+from nngp_paper.plots.style import need_matplotlib
 from nngp_paper.report import scopes_of, write_report
 from nngp_paper.runs import merged
 from nngp_paper.scope import Scope

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from nngp._files import replaced
 from nngp.linsolve import Forecast
-from nngp.plots import need_matplotlib
 from nngp_paper.cost import WorkloadCost, cost_of, memory, shares
 from nngp_paper.errors import NothingMeasuredError
+from nngp_paper.files import replaced
 from nngp_paper.grids.study import LARGEST_FULL_GRID
 from nngp_paper.on_dask import Workers
 from nngp_paper.part import PartResult, read_parts
 from nngp_paper.parts import PARTS
+from nngp_paper.plots.style import need_matplotlib
 from nngp_paper.report import write_report
 from nngp_paper.runs import RunStore
 from nngp_paper.scope import Scope

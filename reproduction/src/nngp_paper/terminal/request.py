@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from nngp.architecture import as_activation
-from nngp.architecture.ranges import GRID_SIZE
+from nngp import Architecture
 from nngp.linsolve import choose_engine
 from nngp_paper.datasets.catalogue import IMAGE_SETS
 from nngp_paper.part import AnyPart
 from nngp_paper.parts import parts_named
+from nngp_paper.ranges import GRID_SIZE
 from nngp_paper.scope import DEPTHS, QUICK, Scope, default_sizes
 from nngp_paper.shared.searches import TRIALS, WIDTHS, SearchSize
 from nngp_paper.terminal.options import ReproduceOptions
@@ -40,7 +40,7 @@ def request_of(options: ReproduceOptions) -> Request:
     names = tuple(dict.fromkeys(name.strip() for name in options.activations.split(",")))
     with usage_errors():
         for name in names:
-            as_activation(name)
+            Architecture(1, name)
         choose_engine(engine, 0)
         parts = parts_named(options.parts)
     quick = dataset == QUICK
