@@ -15,10 +15,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from nngp.architecture.ranges import GRID_SIZE
 from nngp_paper.experiment import Experiment
 from nngp_paper.part import Results
 from nngp_paper.parts import table2
+from nngp_paper.ranges import GRID_SIZE
 from nngp_paper.runs import RunStore, merged, pack
 from nngp_paper.runs.study import Outcome, Study, carry_out
 from nngp_paper.scope import ACTIVATIONS, DEPTHS, Scope, default_sizes

@@ -16,7 +16,7 @@ import numpy as np
 from large import command, load, machine
 
 import nngp
-from nngp.architecture.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE
+from nngp_paper.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE
 
 
 def grid(size: int, depth: int, activation: str) -> list[nngp.Architecture]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nngp.linsolve import choose_engine
+from nngp_paper.engines import engine_name
 from nngp_paper.experiment import Config, Experiment
 from nngp_paper.finite.requirements import need_packages
 from nngp_paper.grids.study import GRID_RUNS, RELATIVE_RUNS
@@ -125,7 +125,7 @@ class StudyWorkload:
         return networks * (NETWORK + look_up + points**3 * CUBE[device])
 
     def device(self, config: Config) -> str:
-        return choose_engine(self.scope.engine, config.get("train", 0)).name
+        return engine_name(self.scope.engine, config.get("train", 0))
 
     def _studies(self, store: RunStore) -> Iterable[Study]:
         if self.kind.stages is not None:

@@ -8,27 +8,24 @@ network.empirical_kernels(X)
 nngp.finite.convergence(network.architecture, X)
 
 Takes networks of any shape and a width; gives weights and outputs drawn from the prior, empirical
-kernels, and how fast these converge as the width grows. JAX is imported when a name is first used.
+kernels, and how fast these converge as the width grows. JAX is imported when it is needed.
 """
 
 from typing import TYPE_CHECKING
 
 from nngp._lazy import lazy_attributes
 from nngp.finite.requirements import need_jax
+from nngp.finite.width_convergence import Decay as Decay
 
 if TYPE_CHECKING:
     from nngp.finite.functions import NetworkFunctions as NetworkFunctions
     from nngp.finite.network import FiniteNetwork as FiniteNetwork
-    from nngp.finite.width_convergence import (
-        Convergence as Convergence,
-        Decay as Decay,
-        convergence as convergence,
-    )
+    from nngp.finite.width_convergence import Convergence as Convergence, convergence as convergence
 
 _HOMES = {
-    **dict.fromkeys(("Convergence", "Decay", "convergence"), "nngp.finite.width_convergence"),
+    **dict.fromkeys(("Convergence", "convergence"), "nngp.finite.width_convergence"),
     "FiniteNetwork": "nngp.finite.network",
     "NetworkFunctions": "nngp.finite.functions",
 }
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_attributes("nngp.finite", _HOMES, check=need_jax)
+__all__ = sorted([*_HOMES, "Decay"])
+__getattr__, __dir__ = lazy_attributes("nngp.finite", _HOMES, public=__all__, check=need_jax)

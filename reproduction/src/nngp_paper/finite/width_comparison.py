@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 
 from nngp import Architecture, Sweep, condition
-from nngp.linsolve import choose_engine
 from nngp_paper.datasets import Split
+from nngp_paper.engines import engine_name
 from nngp_paper.finite.cells import EXPERIMENT, Found, best_of, shared_values
 from nngp_paper.finite.recipe import Plan
 from nngp_paper.finite.screening import longest
@@ -173,4 +173,4 @@ def _best(data: Split, activation: str, depth: int, engine: str) -> Outcome:
         "test_accuracy": float(np.mean(mean.argmax(axis=1) == data.labels_test)),
         "test_mse": float(error),
     }
-    return Outcome(result, choose_engine(engine, len(data.X)).name, best.noise_var)
+    return Outcome(result, engine_name(engine, len(data.X)), best.noise_var)

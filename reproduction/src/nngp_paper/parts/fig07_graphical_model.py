@@ -13,7 +13,7 @@ from textwrap import fill
 import numpy as np
 
 from nngp import Architecture
-from nngp.finite import Decay, convergence
+from nngp.finite import Decay
 from nngp_paper.arrays import Array
 from nngp_paper.experiment import Config, Experiment, network_of, rounded
 from nngp_paper.part import Axes, Claim, Figure, Part, Results, Style
@@ -45,6 +45,8 @@ SPREAD_RUNS = Experiment("spread", study, seconds=20.0, extra=True)
 
 
 def _work(config: Config) -> Outcome:
+    from nngp.finite import convergence  # needs JAX
+
     found = convergence(
         network_of(config),
         _three_inputs()[: config["inputs"]],

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from nngp import Architecture
-from nngp.linsolve import choose_engine
 from nngp_paper.datasets import Split, split
+from nngp_paper.engines import engine_name
 from nngp_paper.finite.cells import Cell, Found
 from nngp_paper.finite.gap import EXPERIMENT, PLAN, gaps
 from nngp_paper.finite.recipe import Plan
@@ -37,7 +37,7 @@ def finite(options: FiniteOptions) -> None:
     units = whole_numbers("--width", options.width)
     picture = _check(options, [options.activation])
     with usage_errors():
-        choose_engine(options.engine, 0)
+        engine_name(options.engine)
     plan = _plan(options, Plan(), options.loss)
     data = _data(options)
     shapes = product([options.activation], depths, units)
