@@ -32,6 +32,9 @@ test-all: test docs
 # its deep tests: make test-deep ONLY="tests/covariance"
 test-deep: .venv/.dev
 	$(PYTEST) -m deep $(ONLY)
+ifndef ONLY
+	$(PYTEST) -m deep $(REPRODUCTION)
+endif
 
 check: .venv/.dev
 	$(BIN)/ruff check .

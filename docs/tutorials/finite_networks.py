@@ -25,6 +25,7 @@ from scipy import stats
 
 import nngp
 from nngp import finite
+from nngp_paper.finite import last_layer_ensemble
 
 net = nngp.Architecture(3, "relu", weight_var=2.0, bias_var=0.1)
 angle = np.linspace(0, 2 * np.pi, 73)
@@ -109,7 +110,8 @@ for width, p_value in zip(found.widths, found.p_value, strict=True):
 # The posterior, too, is a limit of networks. Draw many, freeze their hidden layers, and train the
 # last layer of each by gradient descent, from its random start towards targets with a little noise
 # added. Then the ensemble samples the posterior (sample-then-optimise). The mean of
-# `nngp.condition` is the mean over all such networks, and its deviation is their spread.
+# `nngp.condition` is the mean over all such networks, and its deviation is their spread. Training
+# is part of the package that reproduces the paper, `nngp_paper` (`pip install ./reproduction`).
 
 # %%
 train = np.radians([20, 70, 110, 200, 250, 330])
@@ -119,7 +121,7 @@ Y = np.array([0.8, 1.5, -0.4, -1.2, 0.3, 1.0])
 posterior = nngp.condition(net, X, Y, noise_var=0.01)
 mean, variance = posterior.predict(circle)
 network = nngp.FiniteNetwork(net, width=256)
-ensemble = finite.last_layer_ensemble(
+ensemble = last_layer_ensemble(
     network, X, Y, circle, networks=60, noise_var=0.01, tolerance=1e-4, progress=False
 )[:, :, 0]
 

@@ -49,7 +49,7 @@ FAULTS = {  # the exit code of a fault, and each command that can meet it
             f"finite -o no/finite.png {FINITE}",
             f"finite -o /proc/finite.png {FINITE}",
             f"gap -o /proc/gap.png {FINITE}",
-            "reproduce fig7 -o /proc/reproduction",
+            "reproduce fig7 -o /proc/reproduced",
             "report runs.db -o no/report.html",
             "report runs.db -o /proc/report.html",
         ],

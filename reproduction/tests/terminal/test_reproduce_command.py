@@ -22,13 +22,13 @@ def test_a_part_is_done_drawn_and_resumed(run):
     assert f"fig3: {judged['word']}. {judged['reason']}" in " ".join(err.split())
     assert told["parts"] == {
         "fig3": {
-            "files": ["reproduction/fig3-digits.png", "reproduction/fig3-digits.svg"],
+            "files": ["reproduced/fig3-digits.png", "reproduced/fig3-digits.svg"],
             "problem": "",
         }
     }
     assert (told["left"], told["report"], told["store"]) == ({}, None, "runs.db")
-    assert Path("reproduction/fig3-digits.png").read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in Path("reproduction/fig3-digits.svg").read_text("utf-8")
+    assert Path("reproduced/fig3-digits.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in Path("reproduced/fig3-digits.svg").read_text("utf-8")
     assert "4 runs in runs.db, 0 of them done" in err
     assert "doubt: 2 left, about" in err
     assert "(a guess)" in err
@@ -156,11 +156,11 @@ def test_all_ends_in_a_report(run, monkeypatch):
     code, out, err = run(f"reproduce all {SMALL}")
     assert code == 0
     told = json.loads(out)
-    assert told["report"] == "reproduction/report.html"
+    assert told["report"] == "reproduced/report.html"
     shown = [name for name, part in told["parts"].items() if part["files"]]
     assert shown == ["fig3", "fig5", "fig8"]
     assert "left out: a" in err
-    assert "<h1>" in Path("reproduction/report.html").read_text("utf-8")
+    assert "<h1>" in Path("reproduced/report.html").read_text("utf-8")
 
 
 def test_all_without_time_has_nothing_to_report(run, monkeypatch):
@@ -168,7 +168,7 @@ def test_all_without_time_has_nothing_to_report(run, monkeypatch):
     code, out, err = run(f"reproduce all {SMALL}")
     assert (code, json.loads(out)["report"]) == (0, None)
     assert "the store has no finished runs on any data set" in err
-    assert list(Path("reproduction").iterdir()) == []
+    assert list(Path("reproduced").iterdir()) == []
 
 
 @pytest.mark.parametrize(

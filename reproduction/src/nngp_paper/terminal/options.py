@@ -144,7 +144,7 @@ class ReproduceOptions(OutputOptions):
     data: Path | None = option(None, DATA_FOLDER)
     budget: str | None = option(None, "Stop after about so long: 90s, 20m, 1h30m.")
     store: Path = option(Path("runs.db"), STORE)
-    output: Path = option(Path("reproduction"), "The folder for figures and tables.", *OUT)
+    output: Path = option(Path("reproduced"), "The folder for figures and tables.", *OUT)
     trials: int | None = option(None, "Random settings for each finite network.", min=1)
     widths: str | None = option(
         None, "Units of finite networks, with commas; 16,64,256, or 16,32,64 for digits."
