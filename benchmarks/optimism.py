@@ -10,7 +10,8 @@ accuracy, beside the loss of predicting the frequencies of the classes. Regressi
 rows of the tables of DIR/uci_regression_more that have at least 100 more; R² and the coverage of
 95% intervals, with at most 2,000 new rows. Results are added to results/optimism.json under a
 label: that of the code before a change is measured by running this file with PYTHONPATH set to the
-older sources. `--only` measures one kind, and keeps the other of that label. `table` prints the averages of each label.
+older sources. `--only` measures one kind, and keeps the other of that label. `table` prints the
+averages of each label.
 """
 
 import argparse
@@ -139,7 +140,7 @@ def main() -> None:
     record: Row = json.loads(args.record.read_text()) if args.record.exists() else {}
     if args.what == "run":
         todo = jobs(args.data, args.splits, json.loads(args.options))
-        wanted = {"classification": [classify], "regression": [regress]}
+        wanted: dict[str, list[Any]] = {"classification": [classify], "regression": [regress]}
         functions = wanted.get(args.only, [classify, regress])
         with ProcessPoolExecutor(args.processes) as pool:
             rows = list(pool.map(carry_out, [job for job in todo if job.func in functions]))
