@@ -10,7 +10,8 @@ accuracy, beside the loss of predicting the frequencies of the classes. Regressi
 rows of the tables of DIR/uci_regression_more that have at least 100 more; R² and the coverage of
 95% intervals, with at most 2,000 new rows. Results are added to results/optimism.json under a
 label: that of the code before a change is measured by running this file with PYTHONPATH set to the
-older sources. `table` prints the averages of each label.
+older sources. `--only` measures one kind, and keeps the other of that label. `table` prints the
+averages of each label.
 """
 
 import argparse
@@ -131,6 +132,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--label", default="after")
     parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--only", choices=("classification", "regression"))
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--options", default="{}", help="parameters of the estimators, as JSON")
     parser.add_argument("--record", type=Path, default=RECORD)
@@ -138,8 +140,13 @@ def main() -> None:
     record: Row = json.loads(args.record.read_text()) if args.record.exists() else {}
     if args.what == "run":
         todo = jobs(args.data, args.splits, json.loads(args.options))
+        wanted: dict[str, list[Any]] = {"classification": [classify], "regression": [regress]}
+        functions = wanted.get(args.only, [classify, regress])
         with ProcessPoolExecutor(args.processes) as pool:
-            rows = list(pool.map(carry_out, todo))
+            rows = list(pool.map(carry_out, [job for job in todo if job.func in functions]))
+        if args.only:  # what was measured of the other kind stays
+            measured = "accuracy" if args.only == "classification" else "covered"
+            rows += [row for row in record[args.label]["rows"] if measured not in row]
         kinds = {"classification": [row for row in rows if "accuracy" in row]}
         for count in ROWS:
             mine = [row for row in rows if "covered" in row and row["rows"] == count]

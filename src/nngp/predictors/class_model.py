@@ -112,6 +112,11 @@ class ClassModel:
         return "regression" if self.dirichlet is None else "dirichlet"
 
     @property
+    def fitted_numbers(self) -> int:
+        """Numbers of the likelihood that were chosen on rows left out."""
+        return self.link.fitted_numbers if self.dirichlet is None else 2  # its scale and alpha
+
+    @property
     def keeps_order(self) -> bool:
         """Whether the class of the largest mean is the most probable."""
         return self.dirichlet is None and self.link.keeps_order

@@ -496,8 +496,15 @@ network_weights_, selection_, report_, columns_
         self.frequency_share_ = float(shares[-1])
         rows, mixed = tables[0].labels, self._mixed([tables[k].table for k in order])
         left_out = LeftOutClasses(mixed, rows)
-        self.loss_estimate_ = left_out.loss
+        self.loss_estimate_ = left_out.loss + self._optimism(rows)
         return left_out
+
+    def _optimism(self, rows: Labels) -> float:
+        """What the numbers that were chosen on rows left out gain on these rows, over new ones: one
+        nat each, shared by all rows (Akaike 1974)."""
+        shares = len(self._models) - (self.frequency_share_ == 0)
+        fitted = self.network_weights_ @ [one.fitted_numbers for one in self._models]
+        return float(shares + fitted) / float(rows.weights.sum())
 
     def _mixed(self, tables: Sequence[Array]) -> Array:
         """The probabilities of all networks and the frequencies of the classes, by their shares."""

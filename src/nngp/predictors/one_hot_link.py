@@ -55,6 +55,11 @@ class OneHotLink:
         """Whether the largest mean is the most probable class."""
         return self.mixing == 0 and self.exponent == 0
 
+    @property
+    def fitted_numbers(self) -> int:
+        """Numbers that a search chose: the scale always, the others where they differ from 0."""
+        return 1 + (self.exponent > 0) + (self.mixing > 0)
+
     def largest(self, mean: Array, variance: Array, step: float = STEP) -> Array:
         """Probability that an output is the largest, before anything is mixed in."""
         variance = variance * self.scale
@@ -105,8 +110,8 @@ class LinkSearch:
         return min(forms, key=self._criterion)
 
     def _criterion(self, link: OneHotLink) -> float:
-        """Akaike's: the loss, and one nat for each number beside the scale."""
-        return self._loss(link, self._truth(link)) + (link.exponent > 0) + (link.mixing > 0)
+        """Akaike's: the loss, and one nat for each number."""
+        return self._loss(link, self._truth(link)) + link.fitted_numbers
 
     def _scaled(self, link: OneHotLink, log_scales: Interval, *, mixed: bool) -> OneHotLink:
         """Find the scale, and the mixing if it is asked for, with the exponent as it is."""
