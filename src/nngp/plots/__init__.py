@@ -12,20 +12,33 @@ from typing import TYPE_CHECKING
 from nngp._lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from nngp.plots.angular import angular_structure as angular_structure
+    from nngp.plots.angular import (
+        AngularStructure as AngularStructure,
+        angular_structure as angular_structure,
+        compute_angular_structure as compute_angular_structure,
+        draw_angular_structure as draw_angular_structure,
+    )
     from nngp.plots.block_depth import blocks as blocks
     from nngp.plots.depth import accuracy_by_depth as accuracy_by_depth
     from nngp.plots.network_picture import network as network
     from nngp.plots.phases_figure import phase_diagram as phase_diagram
     from nngp.plots.training_loss import training as training
     from nngp.plots.uncertainty import intervals as intervals, reliability as reliability
-    from nngp.plots.width_convergence import convergence as convergence
+    from nngp.plots.width_convergence import convergence as convergence, draw_decay as draw_decay
 
 _HOMES = {
     "accuracy_by_depth": "nngp.plots.depth",
-    "angular_structure": "nngp.plots.angular",
+    **dict.fromkeys(
+        (
+            "AngularStructure",
+            "angular_structure",
+            "compute_angular_structure",
+            "draw_angular_structure",
+        ),
+        "nngp.plots.angular",
+    ),
     "blocks": "nngp.plots.block_depth",
-    "convergence": "nngp.plots.width_convergence",
+    **dict.fromkeys(("convergence", "draw_decay"), "nngp.plots.width_convergence"),
     "intervals": "nngp.plots.uncertainty",
     "network": "nngp.plots.network_picture",
     "phase_diagram": "nngp.plots.phases_figure",

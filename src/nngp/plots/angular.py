@@ -33,7 +33,7 @@ class AngularStructure:
     Examples
     --------
     >>> import numpy as np, nngp
-    >>> from nngp.plots.angular import AngularStructure
+    >>> from nngp.plots import AngularStructure
     >>> theta, rows = np.linspace(0, np.pi, 5), np.ones((2, 5))
     >>> AngularStructure(nngp.Architecture(1, "relu"), theta, rows, theta, rows).exact.shape
     (2, 5)
@@ -54,7 +54,7 @@ def angular_structure(architecture: Architecture, path: OutputPath = None) -> "F
     The same in two steps, with a table that is coarser than the paper's and filled at once:
 
     >>> import nngp, os, tempfile
-    >>> from nngp.plots.angular import compute_angular_structure, draw_angular_structure
+    >>> from nngp.plots import compute_angular_structure, draw_angular_structure
     >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=10.0, fill="exact")
     >>> structure = compute_angular_structure(nngp.Architecture(3, "relu", 1.6, 0.1), table)
     >>> structure.exact.shape  # depths 0 .. 3 at 400 angles
@@ -74,7 +74,7 @@ def compute_angular_structure(
     Examples
     --------
     >>> import nngp
-    >>> from nngp.plots.angular import compute_angular_structure
+    >>> from nngp.plots import compute_angular_structure
     >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=10.0, fill="exact")
     >>> net = nngp.Architecture(3, "relu", 1.6, 0.1)
     >>> compute_angular_structure(net, table).lookup.shape  # depths 0 .. 3 at 25 angles
@@ -107,7 +107,7 @@ def draw_angular_structure(
     Examples
     --------
     >>> import matplotlib.pyplot as plt, numpy as np, nngp
-    >>> from nngp.plots.angular import AngularStructure, draw_angular_structure
+    >>> from nngp.plots import AngularStructure, draw_angular_structure
     >>> theta, rows = np.linspace(0, np.pi, 5), np.array([np.ones(5), np.full(5, 2.0)])
     >>> data = AngularStructure(nngp.Architecture(1, "relu"), theta, rows, theta, rows)
     >>> figure = draw_angular_structure(data)

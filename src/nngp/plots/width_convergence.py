@@ -103,7 +103,7 @@ def draw_decay(axes: "Axes", data: Decay) -> None:
     Examples
     --------
     >>> import matplotlib.pyplot as plt, numpy as np, nngp
-    >>> from nngp.plots.width_convergence import draw_decay
+    >>> from nngp.plots import draw_decay
     >>> error = np.array([[0.4], [0.2], [0.1]])
     >>> figure, axes = plt.subplots()
     >>> draw_decay(axes, nngp.finite.Decay((4, 16, 64), error, 0.01 * error))
