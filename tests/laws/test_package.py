@@ -150,9 +150,8 @@ def test_a_bar_on_a_terminal(monkeypatch):
     from nngp._progress import Progress, progress_for
 
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    assert progress_for(None, expected=1.0) is None
-    assert progress_for(False, expected=100.0) is None
-    with Progress("factor", 10.0, progress_for(None, expected=100.0), 100.0) as progress:
+    assert progress_for(False) is None
+    with Progress("factor", 10.0, progress_for(True)) as progress:
         progress.begin("noise 1e-10")
         progress.advance(5.0)
         progress.advance(5.0)

@@ -79,16 +79,6 @@ def test_predictions_compile_nothing_that_was_not_prepared(monkeypatch):
     assert {one.name for one in programs.made[known:]} <= set(seen)
 
 
-def test_an_early_start_changes_nothing():
-    rng = np.random.default_rng(1)
-    X, y = rng.standard_normal((90, 4)), rng.standard_normal(90)
-    one = engine(64)
-    one.start_early(90)
-    net = nngp.Architecture(2)
-    found = nngp.condition(net, X, y, engine=one).log_evidence
-    assert found == pytest.approx(nngp.condition(net, X, y, engine="cpu").log_evidence, rel=1e-12)
-
-
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     before = jax.config.jax_enable_compilation_cache
@@ -128,35 +118,3 @@ def test_versions_name_the_packages_of_jax():
     names = programs._versions()
     for package in ("jax", "jaxlib"):
         assert any(one.startswith(f"{package}-{metadata.version(package)}") for one in names)
-
-
-@pytest.mark.parametrize("has_gpu", [False, True])
-def test_whether_work_goes_to_a_gpu_is_found_without_starting_one(monkeypatch, has_gpu):
-    """JAX may be imported on a machine that has none."""
-    from nngp.linsolve.engines import choose
-
-    monkeypatch.setattr(choose, "_gpu", lambda: pytest.fail("it was started"))
-    monkeypatch.setattr(choose, "_has_gpu_node", lambda: has_gpu)
-    monkeypatch.setattr(choose, "first_call_seconds", lambda: 0.0)
-    assert choose.goes_to_gpu("auto", 50_000, 10) == has_gpu
-    assert not choose.goes_to_gpu("auto", 100, 10)
-    assert choose.goes_to_gpu("gpu", 100, 10)
-    assert choose.goes_to_gpu(engine(), 100, 10)
-    assert not choose.goes_to_gpu("cpu", 50_000, 10)
-
-
-def test_the_engine_that_was_given_is_started_early(monkeypatch):
-    """And not the first GPU that there is; nothing for conjugate gradients."""
-    import threading
-
-    from nngp.linsolve.engines import choose
-
-    one, started = engine(), threading.Event()
-    monkeypatch.setattr(choose, "_gpu", lambda: pytest.fail("another one was started"))
-    monkeypatch.setattr(choose, "first_call_seconds", lambda: 1.0)
-    monkeypatch.setattr(one, "start_early", lambda n: started.set())
-    choose.start_early(one, 100, 3, solver="cg")
-    choose.start_early(one, 100, 3, solver=nngp.CG())
-    assert not started.is_set()
-    choose.start_early(one, 100, 3)
-    assert started.wait(30)

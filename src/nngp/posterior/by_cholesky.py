@@ -88,11 +88,6 @@ class CholeskySolution(Factored):
         return self.factor.bytes
 
     @property
-    def rate(self) -> float:
-        """Kernel tiles included."""
-        return flops(self.factor.edges) / max(self.seconds["factor"], 1e-9)
-
-    @property
     def facts(self) -> Mapping[str, Any]:
         return {"solver": self.solver}
 

@@ -99,9 +99,7 @@ def restore(
         chosen, expected = find_engine(
             engine, inputs, targets.shape[1], memory, architecture, solver=solver
         )
-    edges = read_edges(header, len(X))
-    rate = 0.0 if solver == "cg" else flops(edges) / max(expected.seconds or 0.0, 1e-9)
-    problem = Problem(architecture, inputs, Resources(chosen, memory, progress, rate))
+    problem = Problem(architecture, inputs, Resources(chosen, memory, progress))
     with _impossible(header):
         own = problem.matrix().split
     if not _same_split(split, own):

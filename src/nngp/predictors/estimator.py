@@ -21,7 +21,6 @@ from nngp._threads import by_rows
 from nngp.architecture import Architecture, Invariant, Network, average_of
 from nngp.architecture.invariances import Family
 from nngp.errors import ColumnWarning
-from nngp.linsolve import start_early
 from nngp.posterior import forecast
 from nngp.posterior.serialize import DEEPEST
 from nngp.predictors.column_moments import medians
@@ -48,7 +47,7 @@ from nngp.predictors.saved_fit import (
     read_seen_range,
     read_selection,
 )
-from nngp.predictors.selection import SearchSettings, SelectionProblem, choice_seconds, choose
+from nngp.predictors.selection import SearchSettings, SelectionProblem, choice_work, choose
 from nngp.predictors.selection.families import expected_families
 from nngp.predictors.selection.problem import MIN_POINTS, averaged
 from nngp.predictors.targets import TargetScaling
@@ -117,10 +116,6 @@ class NNGPEstimator(NNGPParameters):
     def _validated(self, X: TableLike, y: ArrayLike, **checks: bool) -> tuple[Array, NDArray[Any]]:
         """Check training inputs and targets; learn the encoding of a table that is not all
         numbers, or lacks some."""
-        # A GPU can start while data are looked at and networks are compared.
-        array = X if isinstance(X, np.ndarray) and X.ndim == 2 else None
-        if array is not None:
-            start_early(self.engine, len(array), array.shape[1], solver=self.solver)
         table, columns = mixed_table(X), None
         if table is not None:
             columns = Columns.learn(table)
@@ -139,8 +134,6 @@ class NNGPEstimator(NNGPParameters):
             if columns.named:
                 self.feature_names_in_ = np.array(columns.names, dtype=object)
         self.columns_ = columns
-        if array is None:
-            start_early(self.engine, *inputs.shape, solver=self.solver)
         self._medians = None if columns else medians(inputs)
         return inputs, answers
 
@@ -217,16 +210,14 @@ class NNGPEstimator(NNGPParameters):
         return self.column_maps if self.input_scaling == "auto" and not given else "identity"
 
     def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
-        """Seconds and bytes that `fit` will take for inputs of that shape."""
+        """Work and bytes that `fit` will take for inputs of that shape."""
         n, d = shape
         settings = self._search_settings(shape, classes=classes)
         network = self._expected_network(settings)
         final = forecast(n, d, outputs, network=network, solver=self.solver, engine=self.engine)
-        rows, engine = min(n, LEAVE_OUT), self._search_engine
-        some = forecast(rows, d, outputs, network=network, engine=engine)
-        return FitForecast(
-            choice_seconds(settings, n), final, some.seconds or 0.0, int(self.networks)
-        )
+        products = 1 if network is None else network.products(d)
+        choice, rows = choice_work(settings, n), min(n, LEAVE_OUT)
+        return FitForecast(choice, final, rows, d, products, int(self.networks))
 
     def _expected_network(self, settings: SearchSettings) -> Network | None:
         """A network that costs what the final one does, or may: "auto" may choose flips and the

@@ -93,7 +93,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         rises clearly and rows left out are predicted better. Columns that change places share one
         scale, so `input_scaling="auto"` is "unit", and there are neither relevances nor maps.
         Whitened rows are transformed after they were whitened. Each transformation multiplies the
-        cost of the kernel: `nngp.forecast(n, d, network=...)` knows it.
+        cost of the kernel: `nngp.Invariant(...).products(d)` says how often.
     image_shape : tuple of int, optional
         Of a row as an image: (height, width), (height, width, channels) or (channels, height,
         width). Without it a row is a square image of one channel.

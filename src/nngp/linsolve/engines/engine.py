@@ -220,10 +220,6 @@ class Engine(ABC):
         """Rows of a factor of n points, with those that it is filled up with."""
         return n
 
-    def start_early(self, n: int) -> None:
-        """Begin what the first factorisation of n points would wait for, in other threads."""
-        return
-
     def whole_matrix(self, matrix: KernelMatrix) -> WholeMatrix | None:
         """A kernel matrix in one piece; None where LAPACK does as well, or it does not fit."""
         return None
@@ -249,10 +245,6 @@ class Engine(ABC):
     def task_room(self) -> float:
         """Bytes that one task may take, where that is less than all there are."""
         return np.inf
-
-    @abstractmethod
-    def rate(self) -> float:
-        """Multiply-adds a second, measured now, times two."""
 
     @abstractmethod
     def single(self) -> "Engine":

@@ -5,9 +5,7 @@ from link to link, and memory is the lower tiles and a few in flight. Runs on JA
 which is how it is tested without a GPU.
 """
 
-import threading
-import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from copy import copy
 from functools import cache, partial
 from typing import Any
@@ -22,7 +20,6 @@ from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile, shift_of
 from nngp.gram.device.arrays import filled_rows, put, put_as
 from nngp.gram.device.backend import DeviceBackend
-from nngp.gram.device.measured import kept_number
 from nngp.gram.device.programs import DeviceProgram, donating, program, shaped
 from nngp.linsolve.engines.engine import (
     Engine,
@@ -43,7 +40,6 @@ DOUBLE = np.dtype(np.float64)
 SMALL_TILES = (64, 128, 256, 512, 1024, 1536)  # of a matrix that is a single one
 TILES = range(2048, 3585, 128)
 LOST = 1000  # a product of tiles of s rows takes 1 + LOST / s times as long as one of endless ones
-RATED = 2048  # rows of the tiles that the rate is measured with
 COPIES = 4  # of a whole matrix that its factorisation takes memory for
 TEST_ROWS = 512  # blocks of test points have a multiple of this
 FEWEST, FEW = 64, 512  # test points that are filled up to a power of two
@@ -160,18 +156,6 @@ class GpuEngine(Engine):
             _prepare_functions([(pivots, [tile.shape]), *upcoming.functions], self.dtype)
         return True
 
-    def start_early(self, n: int) -> None:
-        """JAX takes all of its memory with the first array, for seconds. Programs that depend on
-        nothing but the number of points are made ready meanwhile."""
-        size = self.tile_size(n)
-        threading.Thread(target=self._take_memory, name="nngp-memory").start()
-        with self.run():
-            _prepare_factor(-(-n // size), shaped(size, size, dtype=self.dtype))
-
-    def _take_memory(self) -> None:
-        with suppress(Exception), self.run():  # whoever needs it gets the same error
-            put(0.0)
-
     def whole_matrix(self, matrix: KernelMatrix) -> "WholeOnDevice | None":
         free, edges = self.free_memory(), self.edges(matrix)
         fits = free is None or COPIES * 8 * edges[-1] ** 2 < free
@@ -215,9 +199,6 @@ class GpuEngine(Engine):
             return None
         return int(stats["bytes_limit"] - stats["bytes_in_use"])
 
-    def rate(self) -> float:
-        return _rate(self.device)
-
     def run(self) -> "GpuRun":
         return GpuRun(self.device, self.dtype)
 
@@ -250,25 +231,6 @@ def _prepare_factor(count: int, tile: jax.ShapeDtypeStruct) -> None:
 def _prepare_functions(functions: ShapedFunctions, dtype: TileType) -> None:
     for function, shapes in functions:
         _program(function).prepare(*(shaped(*shape, dtype=dtype) for shape in shapes))
-
-
-@cache
-def _rate(device: jax.Device) -> float:
-    """Of a few products of tiles; measured by the first process that asks."""
-    return kept_number(f"rate {RATED}", device, partial(_measured_rate, device))
-
-
-def _measured_rate(device: jax.Device) -> float:
-    with GpuRun(device) as run:
-        A, C = run.put(np.ones((RATED, RATED))), run.put(np.zeros((RATED, RATED)))
-        C, rates = run.wait(_update(C, A, A, transposed=True)), []
-        for _ in range(3):  # other threads may be busy meanwhile
-            start = time.perf_counter()
-            for _ in range(8):
-                C = _update(C, A, A, transposed=True)
-            run.wait(C)
-            rates.append(8 * 2.0 * RATED**3 / (time.perf_counter() - start))
-        return max(rates)
 
 
 @program
