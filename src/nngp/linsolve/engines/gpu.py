@@ -17,21 +17,17 @@ from jax import lax
 
 from nngp._arrays import Array, DeviceArray
 from nngp.errors import NotPositiveDefiniteError
-from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile, shift_of
+from nngp.gram import KernelBackend, KernelMatrix, Tile
 from nngp.gram.device.arrays import filled_rows, put, put_as
 from nngp.gram.device.backend import DeviceBackend
-from nngp.gram.device.programs import DeviceProgram, donating, program, shaped
+from nngp.gram.device.programs import DeviceProgram, donating, program
 from nngp.linsolve.engines.engine import (
     Engine,
     EngineRun,
     Handle,
-    ShapedFunctions,
     TileChain,
     TileFunction,
     TileType,
-    Upcoming,
-    UpcomingRows,
-    pivots,
 )
 from nngp.linsolve.tiling import Edges, cut, even_size, spans
 
@@ -138,24 +134,6 @@ class GpuEngine(Engine):
         size = self.tile_size(n)
         return -(-n // size) * size
 
-    def prepare(self, matrix: KernelMatrix, upcoming: Upcoming) -> bool:
-        """All programs at once, side by side: XLA takes longer to compile one after the other than
-        the device to use them."""
-        count, size = len(upcoming.edges) - 1, upcoming.edges[1]
-        tile, rows = (shaped(r, size, dtype=self.dtype) for r in (size, upcoming.rows))
-        with self.run():
-            _prepare_block(matrix, size, size, upcoming.shift)
-            _prepare_factor(count, tile)
-            for transposed in (True, False):
-                _trsm.prepare(tile, (rows,), transposed=transposed)
-                if count > 1:
-                    _update.prepare(rows, rows, tile, transposed=transposed)
-            _copy.prepare(rows)
-            for height, width in upcoming.blocks:
-                _prepare_block(matrix, height, width, upcoming.shift)
-            _prepare_functions([(pivots, [tile.shape]), *upcoming.functions], self.dtype)
-        return True
-
     def whole_matrix(self, matrix: KernelMatrix) -> "WholeOnDevice | None":
         free, edges = self.free_memory(), self.edges(matrix)
         fits = free is None or COPIES * 8 * edges[-1] ** 2 < free
@@ -211,28 +189,6 @@ def _height(m: int, most: int) -> int:
     return min(fitting, key=lambda size: (-(-m // size) * size, -size), default=most)
 
 
-def _prepare_block(matrix: KernelMatrix, rows: int, columns: int, shift: Shift) -> None:
-    prepare = getattr(matrix, "prepare", None)  # of matrices that are computed by programs
-    if prepare is not None:
-        some = slice(0, rows)
-        prepare(some, slice(0, columns), shift_of(shift, some))
-
-
-def _prepare_factor(count: int, tile: jax.ShapeDtypeStruct) -> None:
-    """What a factor of so many tiles in a column needs beside the kernel."""
-    _potrf.prepare(tile)
-    for stack in STACKS:
-        if stack < count:
-            _trsm.prepare(tile, (tile,) * stack, transposed=True)
-    if count > 1:
-        _update.prepare(tile, tile, tile, transposed=True)
-
-
-def _prepare_functions(functions: ShapedFunctions, dtype: TileType) -> None:
-    for function, shapes in functions:
-        _program(function).prepare(*(shaped(*shape, dtype=dtype) for shape in shapes))
-
-
 @program
 def _log_det_and_misfit(
     K: DeviceArray, noise: DeviceArray, Y: DeviceArray
@@ -281,7 +237,6 @@ class GpuRun(EngineRun):
     """Double precision and the device, for the length of one job."""
 
     width = ahead = 1
-    compiles = True
 
     def __init__(self, device: jax.Device, dtype: TileType = DOUBLE) -> None:
         self._device, self._dtype, self._stack = device, dtype, ExitStack()
@@ -302,18 +257,6 @@ class GpuRun(EngineRun):
                 "the GPU ran out of memory; use fewer points or engine='cpu', or give JAX more of "
                 "the GPU with XLA_PYTHON_CLIENT_MEM_FRACTION=0.95"
             ) from error
-
-    def prepare_rows(self, matrix: KernelMatrix, edges: Edges, upcoming: UpcomingRows) -> None:
-        size, height, dtype = edges[1], upcoming.height, self._dtype
-        tile, block = (shaped(rows, size, dtype=dtype) for rows in (size, height))
-        _prepare_block(matrix, height, size, 0.0)
-        for stack in STACKS:
-            if stack <= upcoming.count:
-                _trsm.prepare(tile, (block,) * stack, transposed=True)
-        if len(edges) > 2:
-            _update.prepare(block, block, tile, transposed=True)
-        _copy.prepare(block)
-        _prepare_functions(upcoming.functions, dtype)
 
     def begin(self, chain: TileChain) -> Handle:
         C = chain.first()
