@@ -107,8 +107,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0.dev0"
 
-StoreError = TileStoreError  # its name before errors of run stores had a class of their own
-
 __all__ = [
     "CG",
     "NTK",
@@ -155,7 +153,6 @@ __all__ = [
     "RunStore",
     "RunStoreError",
     "RunStoreWarning",
-    "StoreError",
     "Sum",
     "Sweep",
     "TileStoreError",

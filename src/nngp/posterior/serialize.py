@@ -147,7 +147,6 @@ def _data(header: Fields, read: ArrayReader) -> tuple[Array, Array]:
 
 def _split(header: Fields) -> KernelSplit:
     values = header.fields("split")
-    values.values.setdefault("kept", 0.0)  # older files keep the whole constant apart
     split = values.record(KernelSplit)
     values.number("scale", 0, above=True)
     if split.is_trivial:

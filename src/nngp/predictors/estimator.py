@@ -58,15 +58,6 @@ FINITE_OR_MISSING: dict[str, Any] = {
     "order": "C",
     "ensure_all_finite": "allow-nan",
 }
-# Parameters that files of this format did not always have, and what stands for them there.
-NEWER: dict[str, object] = {
-    "network": None,
-    "whitening": "auto",
-    "invariance": None,
-    "image_shape": None,
-}
-
-
 READ_AGAIN = 2000  # rows up to which a saved model is read completely before it replaces another
 
 
@@ -107,6 +98,11 @@ class NNGPEstimator(NNGPParameters):
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
     _medians: Array | None  # of the inputs, unless an encoder has them
     _seen: SeenRange | None = None  # unknown with few points
+
+    @property
+    def _keeps_units(self) -> bool:
+        """Whether targets are taken in their own units."""
+        return False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -194,7 +190,7 @@ class NNGPEstimator(NNGPParameters):
             networks=int(self.networks),
             classes=classes,
             network=self.network,
-            scale_is_free=classes or self.target_scaling != "none",
+            scale_is_free=not self._keeps_units,
             whitening=None if isinstance(self.whitening, str) else float(self.whitening),
             columns=shape[1],
             invariance=None if is_auto(self.invariance) else self._families(shape[1]),
@@ -232,7 +228,7 @@ class NNGPEstimator(NNGPParameters):
 
     def _warn_of_few_data(self, X: Array, Y: Array, *, classes: bool) -> None:
         """Warn where noise and scale would have to be learned and cannot be."""
-        given = self.target_scaling == "none" and not any(
+        given = self._keeps_units and not any(
             isinstance(getattr(self, name), str) for name in VARIANCES
         )
         if not given:
@@ -383,8 +379,7 @@ class NNGPEstimator(NNGPParameters):
         params = self.get_params(deep=False)
         if isinstance(params["random_state"], np.random.RandomState):
             params["random_state"] = None  # its state has changed since
-        left_out = {"engine", "progress"} | {k for k, v in NEWER.items() if params[k] is v}
-        return {k: as_json(v) for k, v in params.items() if k not in left_out}
+        return {k: as_json(v) for k, v in params.items() if k not in ("engine", "progress")}
 
     def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         """Return the plain values and the arrays of the fit, without its networks, for a file."""
@@ -456,7 +451,7 @@ def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
     """The arguments of the constructor: all of them, and no others."""
     params = file.header.fields("params")
     expected = set(kind().get_params(deep=False)) - {"engine", "progress"}
-    if set(params.values) | set(NEWER) != expected:  # which are there only if they were given
+    if set(params.values) != expected:
         raise file.damaged("its header has not the parameters of an estimator")
     with file.reporting_damage():
         out = {name: from_json(value) for name, value in params.values.items()}

@@ -34,6 +34,7 @@ from nngp.predictors.resolution import duplicate_rows, floor_is_refuted, has_twi
 from nngp.predictors.saved_fit import read_blend, read_trees
 from nngp.predictors.selection import MIN_POINTS
 from nngp.predictors.targets import (
+    TARGET_SCALINGS,
     TARGET_TRANSFORMS,
     TargetScaling,
     candidates as target_candidates,
@@ -244,7 +245,6 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             invariance=invariance,
             image_shape=image_shape,
             column_maps=column_maps,
-            target_scaling=target_scaling,
             networks=networks,
             effort=effort,
             selection=selection,
@@ -256,6 +256,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             progress=progress,
         )
         self.noise = noise
+        self.target_scaling = target_scaling
         self.target_transform = target_transform
         self.calibrate = calibrate
 
@@ -590,6 +591,10 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         check_consistent_length(inputs, answers)
         return as_rows(inputs, answers, sample_weight, noise_var), answers
 
+    @property
+    def _keeps_units(self) -> bool:
+        return self.target_scaling == "none"
+
     def _target_candidates(self, Y: Array, weights: Array | None) -> tuple[TargetScaling, ...]:
         """Scalings of the targets to choose from."""
         kind = self.target_transform
@@ -665,6 +670,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     def _check_parameters(self, d: int) -> None:
         super()._check_parameters(d)
+        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         check_choice("target_transform", self.target_transform, TARGET_TRANSFORMS)
         check_choice("noise", self.noise, NOISES)
         check_choice("calibrate", self.calibrate, ("auto", True, False))
