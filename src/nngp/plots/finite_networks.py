@@ -50,15 +50,14 @@ def accuracy_by_width(
 
     Examples
     --------
-    >>> import os, tempfile, nngp
+    >>> import nngp
     >>> from nngp import finite
     >>> digits = nngp.datasets.split("digits", 100)
     >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
-    >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = nngp.RunStore("runs.db")
     >>> plan = finite.Plan(steps=20, interval=10)
     >>> found = finite.search(store, [cell], digits, plan, trials=2, seed=9, progress=False)
-    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
-    >>> figure = nngp.plots.accuracy_by_width(store, "digits", 100, path=path)
+    >>> figure = nngp.plots.accuracy_by_width(store, "digits", 100, path="figure.svg")
     >>> figure.axes[0].get_xlabel()
     'width of the hidden layers'
     >>> store.close()
@@ -168,15 +167,14 @@ def generalisation_gap(
 
     Examples
     --------
-    >>> import os, tempfile, nngp
+    >>> import nngp
     >>> from nngp import finite
-    >>> store = nngp.RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = nngp.RunStore("runs.db")
     >>> data, network = {"dataset": "digits", "train": 100}, {"activation": "relu", "depth": 5}
     >>> config = {**data, **network, "width": 64, **finite.Plan("cross_entropy").as_dict()}
     >>> (key,) = store.declare("gap", [config])
     >>> done = store.finish(key, {"train_accuracy": 1.0, "test_accuracy": 0.85}, seconds=1.0)
-    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
-    >>> figure = nngp.plots.generalisation_gap(store, "digits", 100, path=path)
+    >>> figure = nngp.plots.generalisation_gap(store, "digits", 100, path="figure.svg")
     >>> figure.axes[0].get_xlabel()
     'width of the hidden layers'
     >>> store.close()
@@ -240,9 +238,7 @@ def learning_curve(training: "Training", path: OutputPath = None) -> "Figure":
     >>> network = nngp.FiniteNetwork(nngp.Architecture(1, "relu"), width=16, n_out=10)
     >>> recipe, plan = finite.Recipe(batch_size=16), finite.Plan(steps=20, interval=10)
     >>> trained = finite.train(network, digits, recipe, plan, progress=False)
-    >>> import os, tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
-    >>> figure = nngp.plots.learning_curve(trained, path)
+    >>> figure = nngp.plots.learning_curve(trained, "figure.svg")
     >>> figure.axes[0].get_xlabel()
     'step'
     """

@@ -343,12 +343,11 @@ class NNGPEstimator(NNGPParameters):
 
         Examples
         --------
-        >>> import nngp, os, tempfile
+        >>> import nngp
         >>> model = nngp.NNGPRegressor(selection=None)
         >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
-        >>> path = os.path.join(tempfile.mkdtemp(), "model.nngp")
-        >>> model.save(path, notes={"unit": "kg"})
-        >>> type(nngp.load(path)).__name__
+        >>> model.save("model.nngp", notes={"unit": "kg"})
+        >>> type(nngp.load("model.nngp")).__name__
         'NNGPRegressor'
         """
         check_is_fitted(self, "posterior_")
