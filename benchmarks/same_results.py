@@ -493,9 +493,9 @@ def posterior_at_infinite_depth() -> Any:
 @result
 def posterior_of_other_shapes() -> Any:
     """One output, one input, few points, single precision and lists, data in a file."""
-    line, X = np.linspace(-1, 1, 20), sphere(40)
+    line, X = np.linspace(-1, 1, 20)[:, None], sphere(40)
     net, Y = network(2, "erf", 4.0, 0.5), answers(X)
-    first = nngp.condition(net, line, np.sin(3 * line), engine="cpu")
+    first = nngp.condition(net, line, np.sin(3 * line[:, 0]), engine="cpu")
     single = nngp.condition(net, X.astype(np.float32), Y.tolist(), noise_var=0.1, engine="cpu")
     alone = nngp.condition(net, X[:1], Y[:1], noise_var=0.1, engine="cpu")
     with folder() as place:
