@@ -1,11 +1,11 @@
-"""The first call in a fresh process: with no compiled programs, with those of an earlier process,
-and once more in the same process.
+"""The first call in a fresh process: with no compiled programs, with those that JAX kept of an
+earlier process, and once more in the same process.
 
     python benchmarks/first_call.py --data DIR [--engine gpu] [--cases n50000 classifier ...]
         [--profile CASE ...] [--quick] [--seconds S] [--out FILE]
 
-DIR holds mnist.npz. Each case runs in processes of its own: the first with an empty folder of
-programs ("empty"), the second with the folder that the first left ("filled"). In each process the
+DIR holds mnist.npz. Each case runs in processes of its own: the first with an empty folder for
+JAX's cache of programs ("empty"), the second with what the first left there ("filled"). In each the
 call is made twice, and the second is "warm". Seconds of a first call include the import of JAX and
 the start of the device ("start"), which is timed on its own before it; reading the data is not
 included. A case that fails leaves its error in the record, and the next one runs; after `--seconds`
@@ -151,11 +151,15 @@ def child(arguments: argparse.Namespace) -> dict[str, Any]:
             profile.enable()
         seconds, facts = call()
         profile.disable()
-        record["calls"].append(
-            {**seconds, **counted(programs_made()[known:], listened[heard:]), **facts}
-        )
+        heard_now = listened[heard:]
+        counts: dict[str, float] = {
+            "programs": len(programs_made()) - known,
+            "compiled": len(heard_now),
+            "compile_seconds": round(sum(heard_now), 3),  # or the seconds to read them
+        }
+        record["calls"].append({**seconds, **counts, **facts})
         if number == 0:
-            record["programs"] = [[*p[:3], *(round(s, 3) for s in p[3:])] for p in programs_made()]
+            record["programs"] = programs_made()
     if arguments.profile:
         text = io.StringIO()
         pstats.Stats(profile, stream=text).sort_stats("cumulative").print_stats(70)
@@ -184,23 +188,9 @@ def start_device(case: str, arguments: argparse.Namespace, listened: list[float]
     return "gpu" if arguments.engine == "gpu" else gpu.GpuEngine(device, tile=tile)
 
 
-def programs_made() -> list[Any]:
+def programs_made() -> list[str]:
     module = sys.modules.get("nngp.gram.device.programs")
     return [] if module is None else list(module.made)
-
-
-def counted(programs: list[Any], listened: list[float]) -> dict[str, Any]:
-    """How many programs a call compiled and loaded, and the seconds, which overlap."""
-    compiled = [p for p in programs if not p.loaded]
-    loaded = [p for p in programs if p.loaded]
-    return {
-        "compiled": len(compiled),
-        "compile_seconds": round(sum(p.compiling for p in compiled), 3),
-        "loaded": len(loaded),
-        "load_seconds": round(sum(p.compiling for p in loaded), 3),
-        "trace_seconds": round(sum(p.tracing for p in programs), 3),
-        "compiled_in_all": len(listened),
-    }
 
 
 def machine() -> dict[str, Any]:
@@ -223,7 +213,8 @@ def run_child(case: str, folder: Path, arguments: argparse.Namespace, **more: An
     words = [sys.executable, __file__, "--child", case, "--data", str(arguments.data)]
     words += ["--engine", arguments.engine, "--calls", str(more.get("calls", 2))]
     words += ["--quick"] * arguments.quick + ["--profile", case] * more.get("profile", False)
-    environment = {**os.environ, "NNGP_PROGRAMS": str(folder)}
+    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(folder)}
+    environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     if case == "growing":
         environment["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     start = time.perf_counter()
@@ -251,7 +242,6 @@ def show(case: str, state: str, record: dict[str, Any]) -> None:
             f"{case:12s} {state if number == 0 else 'warm':7s} {call['engine']:4s} "
             f"{start:6.2f} {call['condition']:8.2f} {call['predict']:8.2f} {total:8.2f}   "
             f"{call['compiled']:3d} in {call['compile_seconds']:6.2f} s  "
-            f"{call['loaded']:3d} in {call['load_seconds']:6.2f} s  "
             f"{call['accuracy']:.4f}",
             flush=True,
         )
@@ -279,7 +269,7 @@ def main() -> None:
         print(json.dumps(child(arguments)))
         return
     arguments.until = time.monotonic() + arguments.seconds
-    print("case         state   on    start condition  predict    total   compiled        loaded")
+    print("case         state   on    start condition  predict    total   compiled")
     record: dict[str, Any] = {"command": command(), "cases": {}}
     for case in arguments.cases:
         with tempfile.TemporaryDirectory() as folder:

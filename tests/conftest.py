@@ -9,8 +9,6 @@ import pytest
 from engines import SmallTiles, jax_engine
 from limits import Limits
 
-# What tests compile belongs in pytest's cache, below, and not in the user's.
-os.environ.setdefault("NNGP_PROGRAMS", "off")
 DATA = Path(os.environ.get("NNGP_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
 

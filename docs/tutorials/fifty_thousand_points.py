@@ -20,9 +20,9 @@
 # factor side by side, $16 n^2$.
 #
 # ## Ask first
-# `nngp.forecast` says what `condition` would take. Bytes come from the sizes of tiles; seconds
-# come from a rate that is measured now, on this machine, while you wait for a moment. These are
-# the numbers of the machine that built this page, for images of 784 pixels and ten classes.
+# `nngp.forecast` says how much memory `condition` would take; the bytes come from the sizes of
+# tiles. These are the numbers of the machine that built this page, for images of 784 pixels and ten
+# classes.
 
 # %%
 import json
@@ -34,10 +34,10 @@ from sklearn.datasets import load_digits
 
 import nngp
 
-print("      n      GB   minutes  fits")
+print("      n      GB  fits")
 for n in (10_000, 50_000, 100_000, 180_000):
     cost = nngp.forecast(n, 784, 10, engine="cpu")
-    print(f"{n:7,} {cost.bytes / 1e9:7.1f} {cost.seconds / 60:9.1f}  {cost.fits}")
+    print(f"{n:7,} {cost.bytes / 1e9:7.1f}  {cost.fits}")
 print(f"largest n that fits here: {cost.largest:,}")
 
 # %% [markdown]
@@ -181,8 +181,8 @@ plt.show()
 # XLA_PYTHON_CLIENT_MEM_FRACTION=0.95          JAX takes 75% of the device's memory otherwise
 # ```
 #
-# With `engine="auto"` a GPU is used where JAX sees one and the data are worth it; `engine="gpu"`
-# insists:
+# With `engine="auto"` a GPU is used where JAX sees one and there are 4,000 points or more;
+# `engine="gpu"` insists:
 
 # %%
 try:

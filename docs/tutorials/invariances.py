@@ -179,8 +179,8 @@ for families in ([], [images.flips((32, 32, 3))], [images.shifts(1, (32, 32, 3))
     print(f"{names or 'none':7} {one.products(3072):3} products for an image of 32 x 32 x 3")
 
 # %% [markdown]
-# `nngp.forecast(n, d, network=...)` says what a fit takes, before it starts. For colour images give
-# the shape: `NNGPClassifier(invariance="auto", image_shape=(32, 32, 3))`.
+# A kernel takes so many times as long. For colour images give the shape:
+# `NNGPClassifier(invariance="auto", image_shape=(32, 32, 3))`.
 #
 # **Advice.** If you know what does not matter, say it: `invariance=nngp.images.shifts(1)`. If you
 # do not, ask: "auto" is as honest as the evidence, and looks at no test image. An invariance cannot

@@ -95,8 +95,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0.dev0"
 
-StoreError = TileStoreError  # its name before errors of run stores had a class of their own
-
 __all__ = [
     "CG",
     "NTK",
@@ -139,7 +137,6 @@ __all__ = [
     "Product",
     "Repeat",
     "Residual",
-    "StoreError",
     "Sum",
     "Sweep",
     "TileStoreError",

@@ -72,12 +72,6 @@ def test_the_tables_of_the_architecture_page_list_every_folder():
     assert sorted(rooms_of_the_page()) == ROOMS
 
 
-def test_stages_are_listed_in_the_order_of_the_alphabet():
-    stages = rooms_of_the_page()[:8]
-    assert stages == sorted(stages)
-    assert stages[-1] == "regimes"
-
-
 def test_the_import_contract_has_the_order_of_the_page():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     layers = contracts["contracts"][0]["layers"]
@@ -116,10 +110,9 @@ def test_the_front_door_shows_public_names_and_no_others():
     assert "intervals" in dir(nngp.plots)
 
 
-def test_all_errors_are_in_one_module_and_under_their_old_names():
+def test_all_errors_are_in_one_module():
     ours = [e for e in vars(nngp.errors).values() if isinstance(e, type)]
     assert all(issubclass(e, Exception) and getattr(nngp, e.__name__) is e for e in ours)
-    assert nngp.StoreError is nngp.errors.TileStoreError
     elsewhere = [
         f"{path.name}: {name}"
         for path in PACKAGE.rglob("*.py")
@@ -127,15 +120,6 @@ def test_all_errors_are_in_one_module_and_under_their_old_names():
         if path.name != "errors.py" and "terminal" not in path.parts
     ]
     assert elsewhere == []
-
-
-def test_no_two_classes_have_one_name():
-    names = [
-        name
-        for path in PACKAGE.rglob("*.py")
-        for name in re.findall(r"^class (\w+)", path.read_text(), re.M)
-    ]
-    assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
 def test_missing_jax_is_said(monkeypatch):
@@ -149,9 +133,8 @@ def test_a_bar_on_a_terminal(monkeypatch):
     from nngp._progress import Progress, progress_for
 
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    assert progress_for(None, expected=1.0) is None
-    assert progress_for(False, expected=100.0) is None
-    with Progress("factor", 10.0, progress_for(None, expected=100.0), 100.0) as progress:
+    assert progress_for(False) is None
+    with Progress("factor", 10.0, progress_for(True)) as progress:
         progress.begin("noise 1e-10")
         progress.advance(5.0)
         progress.advance(5.0)

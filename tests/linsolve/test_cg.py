@@ -72,7 +72,7 @@ def landmarks_for(engine, K, which):
     return Landmarks(blocks_for(engine, K[:, which], symmetric=False), own)
 
 
-def no_progress(phase, work, expected):
+def no_progress(phase, work):
     return Progress(phase, work, None)
 
 
@@ -309,7 +309,7 @@ def stopping(at):
             if len(seen) == at:
                 raise StopError
 
-    return lambda phase, work, expected: Progress(phase, work, report)
+    return lambda phase, work: Progress(phase, work, report)
 
 
 def solved(folder, progress=no_progress, key="a", noise=1e-4, every=60.0):
@@ -329,7 +329,7 @@ def test_an_interrupted_solve_goes_on_where_it_was(tmp_path):
     counted = []
     rest = solved(
         tmp_path,
-        lambda phase, work, expected: Progress(phase, work, lambda s: counted.append(s.message)),
+        lambda phase, work: Progress(phase, work, lambda s: counted.append(s.message)),
     )
     assert np.array_equal(rest.x, whole.x)
     assert rest.iterations == whole.iterations

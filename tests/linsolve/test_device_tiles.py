@@ -1,4 +1,4 @@
-"""Sizes of tiles and of blocks of test points on a device, and what is made ready for them."""
+"""Sizes of tiles and of blocks of test points on a device."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ import nngp
 
 jax = pytest.importorskip("jax")
 
-from nngp.gram.device import measured, programs  # noqa: E402
 from nngp.linsolve.engines import gpu  # noqa: E402
 
 
@@ -57,106 +56,3 @@ def test_new_rows_come_in_the_tiles_that_are_there(monkeypatch):
     assert set(np.diff(posterior._solution.factor.edges)) == {first}
     whole = nngp.condition(net, X, y, noise_var=0.1, engine="cpu")
     assert posterior.log_evidence == pytest.approx(whole.log_evidence, rel=1e-10)
-
-
-def test_predictions_compile_nothing_that_was_not_prepared(monkeypatch):
-    """What `prepare_rows` begins is all that predictions use."""
-    rng = np.random.default_rng(0)
-    X, Y = nngp.normalize(rng.standard_normal((200, 5))), rng.standard_normal((200, 2))
-    posterior = nngp.condition(nngp.Architecture(2, "tanh"), X, Y, engine=engine(64))
-    seen, late = [], []
-    ahead = programs.DeviceProgram.prepare
-
-    def prepare(self, *args, **fixed):
-        seen.append(self.__name__)
-        ahead(self, *args, **fixed)
-
-    monkeypatch.setattr(programs.DeviceProgram, "prepare", prepare)
-    known = len(programs.made)
-    monkeypatch.setattr(programs, "_here", lambda function, *a: late.append(a) or function(*a))
-    posterior.predict(nngp.normalize(rng.standard_normal((700, 5))))
-    assert not late
-    assert {one.name for one in programs.made[known:]} <= set(seen)
-
-
-def test_an_early_start_changes_nothing():
-    rng = np.random.default_rng(1)
-    X, y = rng.standard_normal((90, 4)), rng.standard_normal(90)
-    one = engine(64)
-    one.start_early(90)
-    net = nngp.Architecture(2)
-    found = nngp.condition(net, X, y, engine=one).log_evidence
-    assert found == pytest.approx(nngp.condition(net, X, y, engine="cpu").log_evidence, rel=1e-12)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    before = jax.config.jax_enable_compilation_cache
-    jax.config.update("jax_enable_compilation_cache", False)
-    monkeypatch.setenv("NNGP_PROGRAMS", str(tmp_path / "programs"))
-    yield tmp_path / "programs"
-    jax.config.update("jax_enable_compilation_cache", before)
-
-
-def test_a_number_is_measured_once(folder):
-    device, asked = jax.devices()[0], []
-
-    def measure():
-        asked.append(1)
-        return 2.5e12
-
-    for _ in range(2):
-        assert measured.kept_number("rate", device, measure) == 2.5e12
-    assert len(asked) == 1
-    assert measured.kept_number("another", device, lambda: 3.0) == 3.0
-    (path, _) = sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime)
-    path.write_bytes(b"not a number")
-    assert measured.kept_number("rate", device, lambda: 4.0) == 4.0
-
-
-def test_a_number_is_measured_each_time_where_nothing_is_kept(monkeypatch):
-    monkeypatch.setenv("NNGP_PROGRAMS", "off")
-    values = iter([1.0, 2.0])
-    found = [measured.kept_number("rate", jax.devices()[0], lambda: next(values)) for _ in "ab"]
-    assert found == [1.0, 2.0]
-
-
-def test_versions_name_the_packages_of_jax():
-    """Those that importlib finds, from the names of folders alone."""
-    from importlib import metadata
-
-    names = programs._versions()
-    for package in ("jax", "jaxlib"):
-        assert any(one.startswith(f"{package}-{metadata.version(package)}") for one in names)
-
-
-@pytest.mark.parametrize("has_gpu", [False, True])
-def test_whether_work_goes_to_a_gpu_is_found_without_starting_one(monkeypatch, has_gpu):
-    """JAX may be imported on a machine that has none."""
-    from nngp.linsolve.engines import choose
-
-    monkeypatch.setattr(choose, "_gpu", lambda: pytest.fail("it was started"))
-    monkeypatch.setattr(choose, "_has_gpu_node", lambda: has_gpu)
-    monkeypatch.setattr(choose, "first_call_seconds", lambda: 0.0)
-    assert choose.goes_to_gpu("auto", 50_000, 10) == has_gpu
-    assert not choose.goes_to_gpu("auto", 100, 10)
-    assert choose.goes_to_gpu("gpu", 100, 10)
-    assert choose.goes_to_gpu(engine(), 100, 10)
-    assert not choose.goes_to_gpu("cpu", 50_000, 10)
-
-
-def test_the_engine_that_was_given_is_started_early(monkeypatch):
-    """And not the first GPU that there is; nothing for conjugate gradients."""
-    import threading
-
-    from nngp.linsolve.engines import choose
-
-    one, started = engine(), threading.Event()
-    monkeypatch.setattr(choose, "_gpu", lambda: pytest.fail("another one was started"))
-    monkeypatch.setattr(choose, "first_call_seconds", lambda: 1.0)
-    monkeypatch.setattr(one, "start_early", lambda n: started.set())
-    choose.start_early(one, 100, 3, solver="cg")
-    choose.start_early(one, 100, 3, solver=nngp.CG())
-    assert not started.is_set()
-    choose.start_early(one, 100, 3)
-    assert started.wait(30)

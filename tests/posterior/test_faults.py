@@ -248,7 +248,6 @@ def pretended_gpu(monkeypatch):
     jax = pytest.importorskip("jax")
     monkeypatch.setattr("nngp.linsolve.engines.choose._gpu_in_sight", lambda: True)
     monkeypatch.setattr("nngp.linsolve.engines.choose.GPU_FROM", 10)
-    monkeypatch.setattr("nngp.linsolve.engines.choose.first_call_seconds", lambda: 0.0)
     monkeypatch.setattr("nngp.linsolve.engines.gpu.gpu_device", lambda: jax.devices()[0])
 
 
@@ -264,58 +263,18 @@ def test_auto_takes_a_gpu_where_it_suits(monkeypatch):
         nngp.condition(NET, X, Y, noise_var=0.01, engine="gpu")
 
 
-def test_auto_counts_the_first_call(monkeypatch):
-    """Small problems stay here in a fresh process, and the forecast says why."""
+def test_auto_goes_by_the_number_of_points(monkeypatch):
+    """Small problems stay here, and the forecast says why."""
     choose = "nngp.linsolve.engines.choose"
     monkeypatch.setattr(f"{choose}._gpu_in_sight", lambda: True)
-    monkeypatch.setattr("nngp.linsolve.CpuEngine.rate", lambda self: 1e11)
     monkeypatch.setattr(f"{choose}._gpu", lambda: nngp.linsolve.CpuEngine())  # it need not be one
-    taken = "there is a GPU, and the work is worth it"
-    for first, n, expected in ((3.0, 2000, "about 0.1 s on the CPU"), (3.0, 20_000, taken)):
-        monkeypatch.setattr(f"{choose}.first_call_seconds", lambda first=first: first)
-        found = nngp.forecast(n, 784)
-        assert found.reason.startswith(expected)
-        assert found.first_call == (first if expected == taken else 0.0)
-    assert nngp.forecast(1000, 784).reason == "fewer than 1,500 points are not worth a GPU"
-    monkeypatch.setattr(f"{choose}.first_call_seconds", lambda: 0.0)
-    assert nngp.forecast(2000, 784).reason == taken
+    assert nngp.forecast(3999, 784).reason == "fewer than 4,000 points are not worth a GPU"
+    taken = "there is a GPU, and 4,000 points are worth it"
+    assert nngp.forecast(4000, 784).reason == taken
+    assert nngp.forecast(20_000, 3).reason == taken
     monkeypatch.setattr(f"{choose}._gpu_in_sight", lambda: False)
     assert nngp.forecast(20_000, 784).reason == "no GPU that JAX could use is in sight"
     assert nngp.forecast(20_000, 784, engine="cpu").reason == "as asked for"
-
-
-def test_seconds_of_a_first_call(tmp_path, monkeypatch):
-    """Those with compiled programs, those without, and none where a call has been."""
-    import sys
-
-    from nngp.linsolve.engines import choose
-
-    monkeypatch.setenv("NNGP_PROGRAMS", str(tmp_path))
-    monkeypatch.delitem(sys.modules, "nngp.gram.device.programs", raising=False)
-    assert choose.first_call_seconds() == choose.COMPILED
-    (tmp_path / "one.program").touch()
-    assert choose.first_call_seconds() == choose.KEPT
-    monkeypatch.setenv("NNGP_PROGRAMS", "off")
-    assert choose.first_call_seconds() == choose.COMPILED
-    done = type("programs", (), {"made": [1]})
-    monkeypatch.setitem(sys.modules, "nngp.gram.device.programs", done)
-    assert choose.first_call_seconds() == 0.0
-
-
-def test_a_gpu_starts_while_something_else_is_done(monkeypatch):
-    import threading
-
-    from nngp.linsolve.engines import choose
-
-    started = threading.Event()
-    monkeypatch.setattr(choose, "_gpu", started.set)
-    monkeypatch.setattr(choose, "_has_gpu_node", lambda: True)
-    monkeypatch.setattr(choose, "first_call_seconds", lambda: 1e-9)
-    choose.start_early("cpu", 60_000, 3)
-    choose.start_early("auto", 100, 3)
-    assert not started.is_set()
-    choose.start_early("auto", 2000, 3)
-    assert started.wait(30)
 
 
 def test_the_report_is_a_plain_record():
@@ -336,7 +295,7 @@ def test_progress_is_told():
     assert done[0] == 0
     assert done == sorted(done)
     assert done[-1] == pytest.approx(1.0)
-    assert all("factor" in step.phase and step.seconds_left >= 0 for step in steps)
+    assert all("factor" in step.phase and step.seconds >= 0 for step in steps)
 
 
 def workers():

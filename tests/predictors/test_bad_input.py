@@ -103,13 +103,6 @@ FIT = {
         y,
         "row 11 is zero",
     ),
-    "scaling of classes": (
-        Classifier,
-        {"target_scaling": "unit"},
-        X,
-        y > 5,
-        "target_scaling must be one of 'standardize', 'none', got 'unit'",
-    ),
     "unknown engine": (Regressor, {"engine": "tpu"}, X, y, "engine must be"),
     "squares overflow": (
         Regressor,

@@ -318,8 +318,7 @@ def test_shapes_of_images():
     assert {"rotations", "shifts(1)"} <= set(square.selection_["invariance"])
 
 
-def test_the_forecast_counts_products(monkeypatch):
-    monkeypatch.setattr("nngp.linsolve.CpuEngine.rate", lambda engine: 1e10)
+def test_the_counted_work_has_all_products():
     n, shape = 50_000, (28, 28)
     plain, chosen, given = (
         nngp.NNGPClassifier(input_scaling="unit", invariance=one)._forecast(
@@ -328,19 +327,19 @@ def test_the_forecast_counts_products(monkeypatch):
         for one in (None, "auto", images.shifts(2, shape))
     )
     assert chosen.choice > given.choice > plain.choice
-    assert chosen.final.seconds > given.final.seconds > 5 * plain.final.seconds
+    factors = [one.phases["factor"] for one in (plain, given, chosen)]
+    assert factors[2] > factors[1] > 2 * factors[0]
 
 
-def test_the_cost_of_the_fit_is_told():
+def test_progress_of_a_fit_with_an_invariance():
     X = scenes(80)
     steps = []
     nngp.NNGPRegressor(
         invariance=images.flips(SHAPE), progress=steps.append, budget=20, **FAST
     ).fit(X, symmetric_targets(X))
-    assert any(step.message.startswith("flips: the fit to all points") for step in steps)
-    seconds = [step.done for step in steps if step.phase == "choose the network"]
-    assert seconds == sorted(seconds)
-    assert seconds[-1] == 1.0
+    done = [step.done for step in steps if step.phase == "choose the network"]
+    assert done == sorted(done)
+    assert done[-1] == 1.0
 
 
 WRONG = {

@@ -12,7 +12,8 @@ LABELS = np.array(["a", "b", "c"])[np.digitize(Y, [-0.5, 0.5])]
 XS = RNG.normal(size=(9, 2))
 GIVEN = {"depth": 1, "activation": "erf", "weight_var": 1.5, "bias_var": 0.1, "noise_var": 0.04}
 # Scalings that do not depend on the rows: those of the first call stay.
-OPTIONS = {**GIVEN, "selection": None, "input_scaling": "none", "target_scaling": "none"}
+OPTIONS = {**GIVEN, "selection": None, "input_scaling": "none"}
+AMOUNTS = {**OPTIONS, "target_scaling": "none"}
 
 
 def in_two_calls(model, answers, first=40, **more):
@@ -35,7 +36,7 @@ def in_two_calls(model, answers, first=40, **more):
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_a_regressor(more, outputs):
     answers = Y if outputs == 1 else np.column_stack([Y, X[:, 0]])
-    whole = nngp.NNGPRegressor(**OPTIONS, target_transform="identity").fit(X, answers, **more)
+    whole = nngp.NNGPRegressor(**AMOUNTS, target_transform="identity").fit(X, answers, **more)
     model = in_two_calls(clone_of(whole), answers, **more)
     assert model.posterior_.n == 60
     for a, b in zip(
@@ -83,7 +84,7 @@ def test_saved_in_between(tmp_path):
 
 def test_the_first_model_is_not_changed():
     """A network that was taken out of the model before stays as it was."""
-    model = nngp.NNGPRegressor(**OPTIONS).fit(X[:40], Y[:40])
+    model = nngp.NNGPRegressor(**AMOUNTS).fit(X[:40], Y[:40])
     before, mean = model.networks_[0], model.posterior_.mean(XS)
     model.partial_fit(X[40:], Y[40:])
     assert before.posterior.n == 40
@@ -91,7 +92,7 @@ def test_the_first_model_is_not_changed():
 
 
 def test_what_cannot_be_added():
-    model = nngp.NNGPRegressor(**OPTIONS).fit(X, Y)
+    model = nngp.NNGPRegressor(**AMOUNTS).fit(X, Y)
     with pytest.raises(ValueError, match="y has the shape") as caught:
         model.partial_fit(X, np.column_stack([Y, Y]))
     assert "\n" not in str(caught.value)
@@ -112,7 +113,7 @@ def test_what_cannot_be_added():
 def test_the_range_seen_grows():
     """A row beyond the first ones is warned of before it was added, and not afterwards."""
     far = np.array([[40.0, 0.0]])
-    model = nngp.NNGPRegressor(**OPTIONS).fit(X, Y)
+    model = nngp.NNGPRegressor(**AMOUNTS).fit(X, Y)
     with pytest.warns(nngp.ExtrapolationWarning):
         model.predict(far)
     with pytest.warns(nngp.ExtrapolationWarning):
@@ -160,6 +161,6 @@ def test_targets_that_are_not_positive_after_positive_ones():
 
 
 def test_another_shape_of_targets_is_refused():
-    model = nngp.NNGPRegressor(**OPTIONS).fit(X, Y)
+    model = nngp.NNGPRegressor(**AMOUNTS).fit(X, Y)
     with pytest.raises(ValueError, match=r"first call was \(n,\); pass y in the same shape"):
         model.partial_fit(XS, np.ones((9, 1)))

@@ -3,6 +3,7 @@ elsewhere; a callback is told of each phase, as before."""
 
 import pickle
 import re
+import time
 
 import numpy as np
 import pytest
@@ -34,13 +35,16 @@ def bars(monkeypatch):
     begun = []
 
     class Bar(_progress._Bar):
-        def __init__(self):
-            super().__init__()
-            begun.append([])
+        def _show(self, step):
+            if self._bar is None:
+                self._bar = []
+                begun.append(self._bar)
+            self._bar.append(step.done)
+            assert step.seconds >= 0
+            assert step.seconds_left is None or step.seconds_left >= 0
 
-        def __call__(self, step):
-            begun[-1].append(step.done)
-            assert step.seconds_left >= 0
+        def close(self):
+            self._bar = None
 
     monkeypatch.setattr(_progress, "_Bar", Bar)
     monkeypatch.setattr(_progress, "on_terminal", lambda: True)
@@ -94,7 +98,7 @@ def test_lines_where_there_is_no_terminal(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
     model.set_params(progress=True).fit(X, Y)
     lines = capsys.readouterr().err.splitlines()
-    form = r"[a-z ]+: (\d+)%, (done|about .* left)"
+    form = r"[a-z ]+: (\d+)%, (done|[0-9.e-]+ s so far(, about .* left)?)"
     shown = [int(re.fullmatch(form, line)[1]) for line in lines]
     assert shown == sorted(shown)
     assert shown[-1] == 100
@@ -109,7 +113,7 @@ def test_the_bar_fits_a_narrow_terminal(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("FORCE_COLOR", "1")
     bar = _progress._Bar()
-    step = _progress.Step("factor (123.4 GB, about 5000 s)", 0.4, 5000.0, "noise 1e-10")
+    step = _progress.Step("factor (123.4 GB)", 0.4, 5000.0, "noise 1e-10")
     bar(step)
     bar.close()
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "\n", capsys.readouterr().err)
@@ -117,12 +121,31 @@ def test_the_bar_fits_a_narrow_terminal(monkeypatch, capsys):
     assert max(map(len, re.split(r"[\r\n]", plain))) <= 80
 
 
-def test_the_expected_time_of_a_search():
+def test_a_bar_appears_where_a_job_takes_some_seconds(bars, monkeypatch):
+    monkeypatch.setattr(_progress, "SHOW_FROM", 0.05)
+    with _progress.Progress("factor", 4.0, _progress.progress_for(None)) as progress:
+        progress.begin()
+        progress.advance(1.0)
+        time.sleep(0.06)
+        progress.advance(1.0)
+        progress.advance(2.0)
+    assert bars == [[0.5, 1.0]]
+
+
+def test_time_is_told_as_measured():
+    begun, going = (_progress.Step("factor", done, 30.0) for done in (0.0, 0.25))
+    assert begun.seconds_left is None
+    assert begun.time == "30 s so far"
+    assert going.seconds_left == 90.0
+    assert going.time == "30 s so far, about 2 min left"
+
+
+def test_the_counted_work_of_a_search():
     """It grows with points, and a budget limits it."""
-    seconds = [REGRESSOR._forecast((n, 3), 1, classes=False).choice for n in (100, 1000, 10_000)]
-    assert seconds == sorted(seconds)
-    assert seconds[0] > 0
+    work = [REGRESSOR._forecast((n, 3), 1, classes=False).choice for n in (100, 1000, 10_000)]
+    assert work == sorted(work)
+    assert work[0] > 0
     few = nngp.NNGPRegressor(budget=2)._forecast((10_000, 3), 1, classes=False)
-    assert few.choice < seconds[0]
+    assert few.choice < work[1]
     grid = nngp.NNGPRegressor(selection="grid")._forecast((10_000, 3), 1, classes=False)
-    assert grid.choice > 60
+    assert grid.choice > work[2]

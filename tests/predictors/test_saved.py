@@ -190,7 +190,7 @@ def test_other_files(tmp_path):
     rewritten(path, lambda header: header.update(version=99))
     with pytest.raises(nngp.ModelFileError, match=r"format 99 .* upgrade nngp"):
         nngp.load(path)
-    rewritten(path, lambda header: header.update(version=5, kind="Cuckoo"))
+    rewritten(path, lambda header: header.update(version=6, kind="Cuckoo"))
     with pytest.raises(nngp.ModelFileError, match="damaged"):
         nngp.load(path)
     (tmp_path / "text.nngp").write_text("hello")
@@ -206,7 +206,7 @@ def test_other_files(tmp_path):
         nngp.load(tmp_path / "nothing.nngp")
 
 
-@pytest.mark.parametrize("version", [1, 3, 4])
+@pytest.mark.parametrize("version", [1, 3, 4, 5])
 def test_models_of_an_older_format_are_refused(tmp_path, version):
     model, _ = fitted(n=10)
     path = tmp_path / "model.nngp"

@@ -1,5 +1,4 @@
-"""Forecasts of `nngp fit`: time and memory are said before it starts, and more than an hour is
-asked about at a terminal."""
+"""Forecasts of `nngp fit`: memory is said before it starts."""
 
 import numpy as np
 import pytest
@@ -20,33 +19,15 @@ def table(run):
     return run
 
 
-def test_a_short_fit_says_nothing(table):
+def test_a_small_fit_says_nothing(table):
     assert "this will take" not in table(FIT)[2]
 
 
-def test_a_long_fit_says_how_long(table, monkeypatch):
+def test_a_large_fit_says_how_much_memory_it_takes(table, monkeypatch):
     monkeypatch.setattr(forecast, "SAY_FROM", 0.0)
     code, _, said = table(FIT)
     assert code == 0
-    assert "this will take about" in said
-    assert "GB of memory" in said
-    assert "to choose a network" in said
-
-
-def test_more_than_an_hour_is_asked_about_at_a_terminal(table, monkeypatch, tmp_path):
-    monkeypatch.setattr(forecast, "SAY_FROM", 0.0)
-    monkeypatch.setattr(forecast, "ASK_FROM", 0.0)
-    code, _, said = table(FIT)
-    assert code == 0  # nobody is there to ask
-    (tmp_path / "model.nngp").unlink()
-    monkeypatch.setattr(forecast, "on_terminal", lambda: True)
-    code, _, said = table(FIT)
-    assert code == 2
-    assert "add --yes to start it" in said
-    assert not (tmp_path / "model.nngp").exists()
-    code, _, said = table(f"{FIT} --yes")
-    assert code == 0
-    assert "this will take about" in said
+    assert "this will take 0.067 GB of memory" in said
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "cg", "auto"])

@@ -1,4 +1,8 @@
-"""Progress of long jobs: a bar on a terminal, a line now and then elsewhere, or a callback."""
+"""Progress of long jobs: a bar on a terminal, a line now and then elsewhere, or a callback.
+
+Time is measured, not predicted: what has passed, and, once some of the work is done, what the rest
+takes at that pace.
+"""
 
 import sys
 import time
@@ -7,17 +11,31 @@ from dataclasses import dataclass
 from typing import Any
 
 SHOW_FROM = 3.0  # seconds: shorter jobs show no bar
+MEASURED = 0.02  # of the work, after which the pace is known
 EVERY = 10.0  # seconds between lines
 
 
 @dataclass(frozen=True)
 class Step:
-    """The argument of a progress callback: phase, fraction done, estimated time, and a message."""
+    """The argument of a progress callback: phase, fraction done, seconds since it began, and a
+    message."""
 
     phase: str
     done: float  # in [0, 1]
-    seconds_left: float
+    seconds: float
     message: str = ""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """What the rest takes at the pace so far; None before some work is done."""
+        return self.seconds * (1 - self.done) / self.done if self.done >= MEASURED else None
+
+    @property
+    def time(self) -> str:
+        """Both in words."""
+        left = self.seconds_left
+        so_far = f"{time_in_words(self.seconds)} so far"
+        return so_far if left is None else f"{so_far}, about {time_in_words(left)} left"
 
 
 Callback = Callable[[Step], None]
@@ -26,11 +44,9 @@ Callback = Callable[[Step], None]
 class Progress:
     """One phase of a job; call `advance` with the work done, in the units of `total`."""
 
-    def __init__(
-        self, phase: str, total: float, report: Callback | None, expected: float = 0.0
-    ) -> None:
+    def __init__(self, phase: str, total: float, report: Callback | None) -> None:
         self.phase, self.total, self.report = phase, total if total > 0 else 1.0, report
-        self._expected, self._done, self._start = expected, 0.0, time.perf_counter()
+        self._done, self._start = 0.0, time.perf_counter()
 
     def __enter__(self) -> "Progress":
         return self
@@ -52,12 +68,10 @@ class Progress:
         if self.report is None:
             return
         done = min(self._done / self.total, 1.0)
-        spent = time.perf_counter() - self._start
-        left = self._expected * (1 - done) if done < 0.02 else spent * (1 - done) / done
-        self.report(Step(self.phase, done, left, message))
+        self.report(Step(self.phase, done, time.perf_counter() - self._start, message))
 
 
-def progress_for(progress: Callback | bool | None, expected: float) -> Callback | None:
+def progress_for(progress: Callback | bool | None) -> Callback | None:
     """Choose the callback: the caller's, a bar on a terminal, lines elsewhere if they are asked
     for, or None."""
     if callable(progress):
@@ -67,17 +81,23 @@ def progress_for(progress: Callback | bool | None, expected: float) -> Callback 
     if progress is False:
         return None
     if sys.stderr.isatty():
-        return _Bar() if progress or expected > SHOW_FROM else None
+        return _Bar(0.0 if progress else SHOW_FROM)
     return _Lines() if progress else None
 
 
 class _Bar:
-    """A progress bar of rich on stderr, removed when the phase is done."""
+    """A progress bar of rich on stderr, which appears after some seconds and is removed when the
+    phase is done."""
 
-    def __init__(self) -> None:
+    def __init__(self, after: float = 0.0) -> None:
         self._bar: Any = None
+        self._from = time.perf_counter() + after
 
     def __call__(self, step: Step) -> None:
+        if self._bar is not None or time.perf_counter() >= self._from:
+            self._show(step)
+
+    def _show(self, step: Step) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress as Bar, TextColumn
 
@@ -86,14 +106,13 @@ class _Bar:
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=None),
                 TextColumn("{task.percentage:>3.0f}%"),
-                TextColumn("{task.fields[left]}"),
+                TextColumn("{task.fields[time]}"),
             )
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True, expand=True)
-            self._task = self._bar.add_task("", total=1.0, left="")
+            self._task = self._bar.add_task("", total=1.0, time="")
             self._bar.start()
         text = " · ".join(part for part in (step.phase, step.message) if part)
-        left = f"{time_in_words(step.seconds_left)} left"
-        self._bar.update(self._task, completed=step.done, description=text, left=left)
+        self._bar.update(self._task, completed=step.done, description=text, time=step.time)
         if step.done >= 1:
             self.close()
 
@@ -114,8 +133,8 @@ class _Lines:
         if self._ended or not (ends or now - self._last >= EVERY):
             return
         self._last, self._ended = now, ends
-        left = "done" if ends else f"{time_in_words(step.seconds_left)} left"
-        print(f"{step.phase}: {int(100 * step.done)}%, {left}", file=sys.stderr, flush=True)
+        said = "done" if ends else step.time
+        print(f"{step.phase}: {int(100 * step.done)}%, {said}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Nothing is left behind."""
@@ -124,5 +143,5 @@ class _Lines:
 def time_in_words(seconds: float) -> str:
     """Seconds, minutes or hours, with about two digits."""
     if seconds < 90:
-        return f"about {seconds:.2g} s" if seconds < 10 else f"about {seconds:.0f} s"
-    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -112,7 +112,7 @@ def test_what_needs_no_data_needs_no_memory_for_them(run, monkeypatch):
 def test_too_little_memory_is_said_with_what_would_fit(run, monkeypatch):
     from nngp.linsolve import Forecast
 
-    scarce = Forecast(40, 8_000_000_000, 1.0, 2_000_000_000, 20)
+    scarce = Forecast(40, 8_000_000_000, 2_000_000_000, 20)
     monkeypatch.setattr("nngp_paper.terminal.reproduce.memory", lambda scope, points: scarce)
     code, _, err = run(f"reproduce fig3 {SMALL}")
     assert code == 4

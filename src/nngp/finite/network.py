@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float32 | np.float64]
 NumpyLayer = dict[str, Array]
-SECONDS = 1.5e-8, 2e-10  # on two cores: to draw a weight, and to use it for one input
 
 
 @dataclass(frozen=True)
@@ -279,19 +278,6 @@ class FiniteNetwork:
         net = self.architecture
         return NetworkPrior(self.layout(d), net.weight_vars, net.bias_vars)
 
-    def seconds(self, X: Array) -> float:
-        """About how long one network and its outputs take on two cores.
-
-        Examples
-        --------
-        >>> import nngp
-        >>> network = nngp.FiniteNetwork(nngp.Architecture(2, "relu"), width=50, n_out=3)
-        >>> import numpy as np
-        >>> network.seconds(np.ones((100, 10))) < 1
-        True
-        """
-        return self.layout(X.shape[1]).n_weights * (SECONDS[0] + len(X) * SECONDS[1])
-
     def _evaluate_at(
         self,
         function: "NetworkFunction",
@@ -306,8 +292,7 @@ class FiniteNetwork:
         from nngp.finite.batched_networks import evaluate_drawn
 
         inputs, count = as_inputs(X), whole_number("networks", networks)
-        expected = count * self.seconds(inputs)
-        with Progress("networks", count, progress_for(progress, expected), expected) as bar:
+        with Progress("networks", count, progress_for(progress)) as bar:
             prior, advance = self.prior(inputs.shape[1]), bar.advance
             out: Array = evaluate_drawn(
                 function, prior, (inputs,), count, seed, dtype, advance, held

@@ -185,13 +185,9 @@ def convergence(
     drawn = architecture.network if isinstance(architecture, NTK) else architecture
     nets = [FiniteNetwork(drawn, width) for width in sizes]
     exact = _exact(drawn, inputs, tangent=drawn is not architecture)
-    expected = count * sum(net.seconds(inputs) for net in nets)
-    with Progress("networks", 1.0, progress_for(progress, expected), expected) as bar:
-
-        def advance(seconds: float) -> None:
-            bar.advance(seconds / expected)
-
-        rows = [_at_width(net, exact, count, seed, advance) for net in nets]
+    weights = count * sum(net.layout(inputs.shape[1]).n_weights for net in nets)
+    with Progress("networks", weights, progress_for(progress)) as bar:
+        rows = [_at_width(net, exact, count, seed, bar.advance) for net in nets]
     columns = (np.array(column) for column in zip(*rows, strict=True))
     return Convergence(architecture, inputs, sizes, count, exact.correlations, *columns)
 
@@ -269,14 +265,14 @@ def _drawn(
 
     if exact.tangent:
         network.check_differentiable()
-    X, seconds, prior = exact.X, network.seconds(exact.X), network.prior(exact.X.shape[1])
+    X, prior = exact.X, network.prior(exact.X.shape[1])
     outputs, kernels, *tangents = evaluate_drawn(
         outputs_and_tangents if exact.tangent else outputs_and_kernels,
         prior,
         (X,),
         networks,
         seed,
-        advance=lambda done: advance(done * seconds),
+        advance=lambda done: advance(done * prior.layout.n_weights),
         held=numbers_held(prior.layout, len(X)) if exact.tangent else None,
     )
     return outputs, kernels, tangents[0][:, None] if exact.tangent else kernels[:, exact.places]

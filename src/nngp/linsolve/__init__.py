@@ -12,7 +12,7 @@ L⁻¹K*, that is the variance; the targets as rows give L⁻¹Y; rows of the id
 rows of new data extend the factor (`cholesky/factor.py`). An engine stores tiles and computes
 chains (`engines/`): threads with BLAS in place (`cpu.py`), JAX (`gpu.py`), the workers of a cluster
 (`dask/`). `cholesky/ladder.py` raises the noise when a factor fails, `cholesky/forecast.py`
-forecasts memory and time. Nothing here knows what a network is: a matrix is a `KernelMatrix`.
+forecasts memory. Nothing here knows what a network is: a matrix is a `KernelMatrix`.
 
 Where no factor fits, `cg/iteration.py` solves by preconditioned conjugate gradients
 (`cg/gradients.py`): `cg/product.py` multiplies a matrix by vectors from lower tiles, kept or
@@ -36,7 +36,7 @@ from nngp.linsolve.cholesky.factor import (
 )
 from nngp.linsolve.cholesky.forecast import Forecast, forecast_factor
 from nngp.linsolve.cholesky.ladder import LIMIT, climb, next_noise
-from nngp.linsolve.engines.choose import choose_engine, goes_to_gpu, pick_engine, start_early
+from nngp.linsolve.engines.choose import choose_engine, pick_engine
 from nngp.linsolve.engines.cpu import CpuEngine
 from nngp.linsolve.engines.engine import Engine, EngineRun
 
@@ -61,12 +61,10 @@ __all__ = [
     "forecast_cg",
     "forecast_factor",
     "forward",
-    "goes_to_gpu",
     "inverse_rows",
     "merge_last",
     "next_noise",
     "pick_engine",
     "plan_cg",
     "progress_for",
-    "start_early",
 ]

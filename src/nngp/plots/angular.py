@@ -53,14 +53,13 @@ def angular_structure(architecture: Architecture, path: OutputPath = None) -> "F
     --------
     The same in two steps, with a table that is coarser than the paper's and filled at once:
 
-    >>> import nngp, os, tempfile
+    >>> import nngp
     >>> from nngp.plots import compute_angular_structure, draw_angular_structure
     >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=10.0, fill="exact")
     >>> structure = compute_angular_structure(nngp.Architecture(3, "relu", 1.6, 0.1), table)
     >>> structure.exact.shape  # depths 0 .. 3 at 400 angles
     (4, 400)
-    >>> path = os.path.join(tempfile.mkdtemp(), "angular.svg")
-    >>> draw_angular_structure(structure, path).axes[0].get_xlabel()
+    >>> draw_angular_structure(structure, "angular.svg").axes[0].get_xlabel()
     'angle θ between the inputs'
     """
     return draw_angular_structure(compute_angular_structure(architecture), path)

@@ -53,11 +53,11 @@ def blocks(
     --------
     The same in two steps:
 
-    >>> import os, tempfile, nngp
+    >>> import nngp
     >>> from nngp.plots.block_depth import block_study, draw_blocks
     >>> layer = [nngp.Act("relu"), nngp.Dense(2.0)]
     >>> study = block_study({"chain": nngp.Chain(*layer), "skip": nngp.Residual(*layer)}, 100)
-    >>> figure = draw_blocks(study, os.path.join(tempfile.mkdtemp(), "blocks.svg"))
+    >>> figure = draw_blocks(study, "blocks.svg")
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['variance', '1 - correlation']
     """

@@ -65,13 +65,12 @@ def accuracy_by_depth(
     The same in two steps, with fewer depths and fewer images:
 
     >>> from nngp.plots.depth import depth_study, digits, draw_depth
-    >>> import os, tempfile
     >>> X, labels, X_test, labels_test = digits()
     >>> data = X[:200], labels[:200], X_test[:100], labels_test[:100]
     >>> study = depth_study(data, depths=(1, 10, 100))
     >>> bool(study.plain[-1] < 0.5), bool(study.kept[-1] > 0.8)  # at depth 100
     (True, True)
-    >>> figure = draw_depth(study, os.path.join(tempfile.mkdtemp(), "depth.svg"))
+    >>> figure = draw_depth(study, "depth.svg")
     >>> figure.axes[0].get_ylabel()
     'test accuracy'
     """

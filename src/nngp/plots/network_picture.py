@@ -86,14 +86,14 @@ def network(network: Network, path: OutputPath = None) -> "Figure":
     --------
     The same in two steps:
 
-    >>> import os, tempfile, nngp
+    >>> import nngp
     >>> from nngp.plots.network_picture import draw_network, network_layout
     >>> block = nngp.Residual(nngp.Act("relu"), nngp.Dense(1.0))
     >>> net = nngp.Chain(nngp.Dense(2.0, 0.1), nngp.Repeat(block, 50))
     >>> layout = network_layout(net)
     >>> [frame.words for frame in layout.frames], len(layout.boxes)
     (['50 times'], 6)
-    >>> figure = draw_network(layout, os.path.join(tempfile.mkdtemp(), "network.svg"))
+    >>> figure = draw_network(layout, "network.svg")
     """
     return draw_network(network_layout(network), path)
 

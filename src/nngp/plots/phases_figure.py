@@ -59,9 +59,8 @@ def phase_diagram(
 
     Examples
     --------
-    >>> import nngp, os, tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
-    >>> figure = nngp.plots.phase_diagram("relu", path, weight_var=1.6)
+    >>> import nngp
+    >>> figure = nngp.plots.phase_diagram("relu", "figure.svg", weight_var=1.6)
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
     ('weight variance', 'bias variance')
     """

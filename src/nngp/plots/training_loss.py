@@ -42,12 +42,11 @@ def training(
 
     Examples
     --------
-    >>> import numpy as np, nngp, os, tempfile
+    >>> import numpy as np, nngp
     >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(60, 3)))
     >>> networks = nngp.trained(nngp.Architecture(2, "erf", 2.0, 0.1), X[:40], X[:40, 0])
-    >>> path = os.path.join(tempfile.mkdtemp(), "training.svg")
     >>> times = np.geomspace(1.0, 1e6, 50)
-    >>> figure = nngp.plots.training(networks, times, X[40:], X[40:, 0], path)
+    >>> figure = nngp.plots.training(networks, times, X[40:], X[40:, 0], "training.svg")
     >>> figure.axes[0].get_xlabel()
     'time of training (learning rate 1)'
     """

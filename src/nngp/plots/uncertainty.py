@@ -73,12 +73,11 @@ def intervals(
 
     Examples
     --------
-    >>> import numpy as np, nngp, os, tempfile
+    >>> import numpy as np, nngp
     >>> X = np.linspace(-3, 3, 40)[:, None]
     >>> y = np.sin(X[:, 0])
     >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X[::2], y[::2])
-    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
-    >>> figure = nngp.plots.intervals(model, X[1::2], y[1::2], path)
+    >>> figure = nngp.plots.intervals(model, X[1::2], y[1::2], "figure.svg")
     >>> figure.axes[0].get_xlabel()
     'held-out points, in the order of their predicted mean'
     """
@@ -93,13 +92,12 @@ def reliability(
 
     Examples
     --------
-    >>> import nngp, os, tempfile
+    >>> import nngp
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> model = nngp.NNGPClassifier(selection=None, likelihood="regression")
     >>> model = model.fit(X[::2], y[::2])
-    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
-    >>> figure = nngp.plots.reliability(model, X[1::2], y[1::2], path)
+    >>> figure = nngp.plots.reliability(model, X[1::2], y[1::2], "figure.svg")
     >>> figure.axes[0].get_xlabel()
     'confidence in the predicted class'
     """

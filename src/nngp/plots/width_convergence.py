@@ -52,10 +52,9 @@ def convergence(
 
     Examples
     --------
-    >>> import nngp, os, tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
+    >>> import nngp
     >>> net, X = nngp.Architecture(1, "relu"), [[1.0, 1.0], [1.0, -1.0]]
-    >>> figure = nngp.plots.convergence(net, path, X, widths=(16, 256), networks=50)
+    >>> figure = nngp.plots.convergence(net, "figure.svg", X, widths=(16, 256), networks=50)
     >>> figure.get_suptitle()
     'relu, depth 1, weight_var 1.6, bias_var 0.1; 50 networks of each width'
     """

@@ -90,12 +90,12 @@ class CGProblem(Problem):
         products = self.architecture.products(d)
         return plan_cg(self.engine, n, d, outputs, self.options, relative, memory, products)
 
-    def track(self, phase: str, work: float, expected: float, *, quiet: bool = False) -> Progress:
+    def track(self, phase: str, work: float, *, quiet: bool = False) -> Progress:
         """Progress of a phase; `quiet` where a bar is being shown already."""
         wanted = self.resources.progress
         if quiet and not callable(wanted):
             wanted = False
-        return Progress(phase, work, progress_for(wanted, expected), expected)
+        return Progress(phase, work, progress_for(wanted))
 
     def checkpoint(self, split: KernelSplit, shift: Shift, right: Array) -> Checkpoint | None:
         """The file of this very system, named by a digest of everything that it depends on."""
@@ -139,7 +139,6 @@ class CGSolution(Solution):
 
     solver = "cg"
     covariance_on_host = True
-    rate = 0.0  # an iteration's arithmetic is not a factorisation's
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_iteration": None}  # it is made again when it is needed

@@ -33,10 +33,7 @@ from nngp.linsolve import (
 from nngp.linsolve.engines.engine import (
     FactorMemory,
     Handle,
-    ShapedFunctions,
     TileFunction,
-    Upcoming,
-    UpcomingRows,
     compiled,
 )
 from nngp.linsolve.tiling import Edges, flops, spans
@@ -45,7 +42,6 @@ from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
 from nngp.posterior.resources import Resources
 from nngp.posterior.solution import (
-    CHECKED_ROWS,
     Advance,
     Explained,
     Factored,
@@ -54,7 +50,6 @@ from nngp.posterior.solution import (
     mean_from,
     residual,
     tiles_on_host,
-    times_transposed,
     total,
 )
 from nngp.posterior.targets import middle_of, with_ones
@@ -88,11 +83,6 @@ class CholeskySolution(Factored):
         return self.factor.bytes
 
     @property
-    def rate(self) -> float:
-        """Kernel tiles included."""
-        return flops(self.factor.edges) / max(self.seconds["factor"], 1e-9)
-
-    @property
     def facts(self) -> Mapping[str, Any]:
         return {"solver": self.solver}
 
@@ -110,8 +100,6 @@ class CholeskySolution(Factored):
         return engine.rows_at_a_time(self.factor.n)
 
     def explained(self, run: EngineRun, cross: KernelMatrix, rows: Rows) -> Iterator[Explained]:
-        if run.compiles:
-            run.prepare_rows(cross, self.factor.edges, self._upcoming(rows))
         blocks = [
             [run.chain(partial(cross.block, part, columns)) for columns in self.slices]
             for part in rows
@@ -131,20 +119,6 @@ class CholeskySolution(Factored):
         if self.constant is None:
             return None
         return _sum_over_tiles(run, times_vector, solved, self.constant.z)
-
-    def _upcoming(self, rows: Rows) -> UpcomingRows:
-        """What `explained` will compute of such blocks."""
-        height, (outputs, size) = rows[0].stop - rows[0].start, self.alpha[0].shape
-        mean, parts = np.shape(self.mean), [(height, outputs)] * len(self.alpha)
-        functions: list[tuple[TileFunction, Sequence[tuple[int, ...]]]] = [
-            (times_transposed, [(height, size), (outputs, size)]),
-            (total, [mean, *parts]),
-            (row_squares, [(height, size)]),
-            (total, [(), *[(height,)] * len(self.alpha)]),
-        ]
-        if self.constant is not None:
-            functions.append((times_vector, [(height, size), (1, size)]))
-        return UpcomingRows(height, len(rows), functions)
 
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
         """Holds L⁻¹M* of all test points."""
@@ -232,7 +206,6 @@ def solve_by_cholesky(
     noise.check(matrix.split)
     filled = edges[-1] - len(Y)
     targets = np.pad(targets, ((0, filled), (0, 0)))
-    _prepare(engine, matrix, edges, Y.shape[1], targets.shape[1], noise.shift(matrix.split))
 
     def attempt(level: float) -> tuple[Factor, list[Tile]]:
         progress.begin(f"noise {level:.0e}")
@@ -254,20 +227,6 @@ def solve_by_cholesky(
     with engine.run() as run:
         used = noise.raised_to(level) if failed else noise
         return _finish(run, factor, matrix.split, used, z, middle, failed, seconds)
-
-
-def _prepare(
-    engine: Engine, matrix: KernelMatrix, edges: Edges, outputs: int, rows: int, shift: Shift
-) -> None:
-    """Begin to compile what the factor and its solution will need, so that it happens while the
-    device computes."""
-    size, checked = edges[1], min(CHECKED_ROWS, len(matrix.left))
-    weights = outputs, size
-    functions: ShapedFunctions = [
-        (sum_of_squares, [weights]),
-        (times_transposed, [(checked, size), weights]),
-    ]
-    engine.prepare(matrix, Upcoming(edges, rows, shift, [(checked, size)], functions))
 
 
 def _extended_or_anew(

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._machine import single_threaded_blas
@@ -17,9 +16,8 @@ from nngp.linsolve import (
     forecast_cg,
     forecast_factor,
     pick_engine,
-    start_early,
 )
-from nngp.linsolve.tiling import cut, flops
+from nngp.linsolve.tiling import flops
 from nngp.posterior.by_cg import CGProblem, solve_by_cg
 from nngp.posterior.by_cholesky import solve_by_cholesky
 from nngp.posterior.noise import Noise
@@ -74,15 +72,15 @@ def condition(
         which need neither that memory nor n³ operations; `nngp.CG` has its options. "auto" takes
         the factor while it fits. Without a factor there is no evidence and no leave-one-out.
     engine : {"auto", "cpu", "gpu"} or engine
-        "auto" takes a GPU if JAX sees one and the data are worth it, the first call in this
-        process counted (`forecast` says why). A `DaskEngine` computes on the workers of a cluster.
+        "auto" takes a GPU if JAX sees one and there are 4,000 points or more (`forecast` says
+        where a problem goes). A `DaskEngine` computes on the workers of a cluster.
     memory : int, optional
         The most bytes to use beyond the data; what is free by default.
     progress : callable or bool, optional
-        Called with a `Step` (phase, done, seconds_left) as work proceeds, here and in the
-        posterior's own methods. By default a bar appears on a terminal when a phase takes
-        longer than a few seconds (and `rich` is installed); False for none. True shows it for
-        short ones too, and prints a line now and then where there is no terminal.
+        Called with a `Step` (phase, done, seconds) as work proceeds, here and in the
+        posterior's own methods. By default a bar appears on a terminal once a phase has taken
+        a few seconds (and `rich` is installed); False for none. True shows it at once, and
+        prints a line now and then where there is no terminal.
 
     Returns
     -------
@@ -119,16 +117,12 @@ def condition(
     """
     check_network(architecture)
     check_solver(solver)
-    if isinstance(X, np.ndarray) and X.ndim == 2:
-        start_early(engine, *X.shape, solver=solver)  # while the data are looked at
     inputs = kernels_of(engine).inputs(X)
     targets, single = as_targets(Y, len(inputs))
     noise = Noise.of(noise_var, relative_noise, architecture, inputs)
     outputs = targets.shape[1]
     chosen, expected = find_engine(engine, inputs, outputs, memory, architecture, solver=solver)
-    operations = flops(cut(len(inputs), chosen.tile_size(len(inputs))))
-    rate = operations / max(expected.seconds or 0.0, 1e-9)
-    problem = Problem(architecture, inputs, Resources(chosen, memory, progress, rate))
+    problem = Problem(architecture, inputs, Resources(chosen, memory, progress))
     matrix = problem.matrix()
     options = choose_solver(solver, expected)
     solution: Solution
@@ -141,7 +135,6 @@ def condition(
             solution = solve_by_cholesky(chosen, matrix, edges, targets, noise, tracker)
     report = describe(chosen, matrix, solution, targets, inputs.shape[1], expected)
     warn(report, architecture, stacklevel=4)
-    problem = replace(problem, resources=replace(problem.resources, rate=solution.rate))
     return Posterior(problem, targets, single, solution, report)
 
 
@@ -155,17 +148,15 @@ def forecast(
     engine: str | Engine = "auto",
     memory: int | None = None,
 ) -> Forecast:
-    """Bytes and seconds that `condition` would take for n points, and the largest n that fits.
+    """Bytes that `condition` would take for n points, and the largest n that fits.
 
-    All networks cost the same, but for an `nngp.Invariant`: it takes a matrix of inner products for
-    each of its transformations. Activations without a closed form take more where inputs differ in
-    norm: their tables, which `condition` counts in, are not part of this forecast, and `seconds` is
-    None. So it is for work too small to be measured.
-
-    The seconds are from a rate measured now; those of conjugate gradients (`solver="cg"`) from a
-    guess of how many iterations there will be as well. "auto" takes them where a factor does not
-    fit. `engine` and `reason` say where it would be computed and why; a GPU's first call in a
-    process takes `first_call` seconds more, which engine="auto" counts.
+    A factor takes the same memory for all networks. Activations without a closed form take more
+    where inputs differ in norm: their tables, which `condition` counts in, are not part of this
+    forecast. Conjugate gradients (`solver="cg"`; "auto" takes them where a factor does not fit)
+    keep as much as fits; how large their preconditioner is depends on the `network` where that is
+    an `nngp.Invariant`, whose kernel takes a matrix of inner products for each transformation.
+    `engine` and `reason` say where it would be computed and why. How long it takes is shown by
+    `progress` once a part of the work is done, and not forecast.
 
     Examples
     --------
@@ -178,13 +169,11 @@ def forecast(
     if network is not None:
         check_network(network)
         products = network.products(whole_number("d", d))
-    picked = pick_engine(engine, whole_number("n", n), whole_number("d", d) * products)
+    picked = pick_engine(engine, whole_number("n", n))
     chosen = picked.engine
-    direct = forecast_factor(chosen, n, d, outputs, memory, products=products)
+    direct = forecast_factor(chosen, n, d, outputs, memory)
     options, found = choose_solver(solver, direct), direct
     if options is not None:
         expected = forecast_cg(chosen, n, d, outputs, options, memory, products)
         found = replace(expected, solver="cg")
-    known = network is None or all(phi.closed_form for phi in network.base.activations)
-    found = replace(found, seconds=(found.seconds or None) if known else None)
-    return replace(found, engine=chosen.name, reason=picked.reason, first_call=picked.first_call)
+    return replace(found, engine=chosen.name, reason=picked.reason)

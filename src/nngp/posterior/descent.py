@@ -29,7 +29,7 @@ from nngp._arrays import EPS, TINY, Array
 from nngp.gram import Inputs, KernelMatrix, KernelSplit
 from nngp.gram.host.fill import fill
 from nngp.linsolve import CpuEngine, Forecast
-from nngp.linsolve.cholesky.forecast import OVERHEAD, available_memory, largest_fitting, seconds_for
+from nngp.linsolve.cholesky.forecast import OVERHEAD, available_memory, largest_fitting
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.problem import Problem
 from nngp.posterior.solution import check_shifted_mean, check_shifted_variance
@@ -38,7 +38,6 @@ from nngp.posterior.spectrum import Spectrum, decompose
 MOST_POINTS = 15_000  # of one matrix: LAPACK in the NumPy and SciPy wheels crashes above
 ROWS = 512  # of a kernel, or test points, at a time
 COPIES = 3  # of the matrix: LAPACK's work space; later eigenvectors, H and a product
-EIGH_OPERATIONS = 30.0  # times n³, in products of matrices that take as long as the decomposition
 UNRESOLVED = 1e-6  # training of a direction, relative, that rounding of its rate may change
 
 
@@ -239,7 +238,7 @@ def rows_of(matrix: KernelMatrix, rows: slice, n: int, *, symmetric: bool = Fals
 
 
 def forecast_descent(n: int, d: int, outputs: int, memory: int | None = None) -> Forecast:
-    """Bytes and seconds of the decomposition; raises if it cannot be done."""
+    """Bytes of the decomposition; raises if it cannot be done."""
     if n > MOST_POINTS:
         raise ValueError(
             f"training for a finite time needs the eigenvectors of a {n} x {n} matrix, and at most "
@@ -252,7 +251,6 @@ def forecast_descent(n: int, d: int, outputs: int, memory: int | None = None) ->
         return 8 * n * (COPIES * n + 6 * ROWS + 4 * outputs) + OVERHEAD
 
     largest = None if available is None else largest_fitting(needed, available, MOST_POINTS)
-    seconds = seconds_for(engine, EIGH_OPERATIONS * float(n) ** 3)
-    out = Forecast(n, needed(n), seconds, available, largest, "eigh")
+    out = Forecast(n, needed(n), available, largest, "eigh")
     out.check()
     return out

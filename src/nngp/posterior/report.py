@@ -53,8 +53,6 @@ class Report:
         its right side, over all rows, computed anew at the end.
     factor_bytes, forecast_bytes : int
         Held by the factor, or by what CG keeps; forecast for the whole job, beyond the data.
-    forecast_seconds : float
-        What was forecast for it from a measured rate (0: not known, or too small to ask).
     seconds : dict
         By phase: factor (with the kernel), solve; or kernel (tiles that are kept), preconditioner,
         cg.
@@ -93,7 +91,6 @@ class Report:
     residual: float
     factor_bytes: int
     forecast_bytes: int
-    forecast_seconds: float
     noise_var_largest: float
     rows_raised: int
     seconds: dict[str, float] = field(default_factory=dict)
@@ -143,7 +140,6 @@ def describe(
         kernel_error=matrix.error(),
         factor_bytes=solution.bytes,
         forecast_bytes=expected.bytes,
-        forecast_seconds=expected.seconds or 0.0,
         seconds=solution.seconds,
         cluster=dict(engine.facts()),
         **solution.facts,

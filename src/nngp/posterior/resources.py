@@ -11,8 +11,8 @@ from nngp.linsolve import (
     CpuEngine,
     Engine,
     Forecast,
+    choose_engine,
     forecast_factor,
-    pick_engine,
 )
 
 
@@ -23,7 +23,6 @@ class Resources:
     engine: Engine
     memory: int | None = None
     progress: Callback | bool | None = None
-    rate: float = 0.0  # operations a second, as the factorisation had them; 0 if unknown
 
     def check(self, needed: float, held: int, what: str, *, on_host: bool = False) -> None:
         """Raise MemoryError if `needed` bytes do not fit beside the `held` ones, on the engine or
@@ -39,8 +38,7 @@ class Resources:
 
     def track(self, phase: str, operations: float) -> Progress:
         """Progress of a phase of so many operations."""
-        expected = operations / self.rate if self.rate > 0 else 0.0
-        return Progress(phase, operations, progress_for(self.progress, expected), expected)
+        return Progress(phase, operations, progress_for(self.progress))
 
 
 def kernels_of(engine: str | Engine) -> KernelBackend:
@@ -56,18 +54,15 @@ def find_engine(
     architecture: Network | None = None,
     *,
     solver: str | CG = "cholesky",
-    once: bool = True,
     **forecast: Any,
 ) -> tuple[Engine, Forecast]:
-    """The engine and its forecast for a factor; unless `once`, for many.
+    """The engine and its forecast for a factor.
 
     "auto" goes back to the CPU from a GPU that cannot compute the kernel itself, or whose memory
     does not hold a factor that fits the CPU's.
     """
     n, d = inputs.shape
-    products = 1 if architecture is None else architecture.products(d)
-    chosen = pick_engine(engine, n, d * products if once else None).engine
-    forecast["products"] = products
+    chosen = choose_engine(engine, n)
     if architecture is not None and (each := table_bytes(architecture, inputs)):
         forecast["beside"] = lambda n: each * n
     expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)

@@ -99,9 +99,7 @@ def restore(
         chosen, expected = find_engine(
             engine, inputs, targets.shape[1], memory, architecture, solver=solver
         )
-    edges = read_edges(header, len(X))
-    rate = 0.0 if solver == "cg" else flops(edges) / max(expected.seconds or 0.0, 1e-9)
-    problem = Problem(architecture, inputs, Resources(chosen, memory, progress, rate))
+    problem = Problem(architecture, inputs, Resources(chosen, memory, progress))
     with _impossible(header):
         own = problem.matrix().split
     if not _same_split(split, own):
@@ -149,7 +147,6 @@ def _data(header: Fields, read: ArrayReader) -> tuple[Array, Array]:
 
 def _split(header: Fields) -> KernelSplit:
     values = header.fields("split")
-    values.values.setdefault("kept", 0.0)  # older files keep the whole constant apart
     split = values.record(KernelSplit)
     values.number("scale", 0, above=True)
     if split.is_trivial:

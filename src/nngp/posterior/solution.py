@@ -82,11 +82,6 @@ class Solution(ABC):
 
     @property
     @abstractmethod
-    def rate(self) -> float:
-        """Operations a second that the factorisation had; 0 if there was none."""
-
-    @property
-    @abstractmethod
     def facts(self) -> Mapping[str, Any]:
         """Fields of the report that this solver fills."""
 

@@ -79,7 +79,6 @@ class Sweep:
             inputs,
             train.targets.shape[1],
             memory,
-            once=False,
             beside=lambda n: tiled_bytes(n, others),
         )
         data = SweepData(chosen, train, scored, as_noise(noise_var), relative_noise)

@@ -67,8 +67,6 @@ random_state, progress
     relevance : "auto", bool or array of d floats
         As in `NNGPRegressor`, but "auto" learns them by leave-one-out and keeps them only if they
         predict rows left out better: one-hot targets make the evidence too sure of itself.
-    target_scaling : {"standardize", "none"}
-        Has no effect: one-hot targets share one scale.
     likelihood : {"auto", "regression", "dirichlet"}
         "regression" regresses on one-hot targets, and a class has the probability that its output
         is the largest. "dirichlet" regresses each class on logarithms of Dirichlet parameters with
@@ -137,7 +135,6 @@ network_weights_, selection_, report_, columns_
         invariance: InvarianceLike = None,
         image_shape: Sequence[int] | None = None,
         column_maps: str = "auto",
-        target_scaling: str = "standardize",
         likelihood: str = "auto",
         class_weight: ClassWeight = None,
         networks: int = 1,
@@ -163,7 +160,6 @@ network_weights_, selection_, report_, columns_
             invariance=invariance,
             image_shape=image_shape,
             column_maps=column_maps,
-            target_scaling=target_scaling,
             networks=networks,
             effort=effort,
             selection=selection,

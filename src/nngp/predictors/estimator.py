@@ -21,7 +21,6 @@ from nngp._threads import by_rows
 from nngp.architecture import Architecture, Invariant, Network, average_of
 from nngp.architecture.invariances import Family
 from nngp.errors import ColumnWarning
-from nngp.linsolve import start_early
 from nngp.posterior import forecast
 from nngp.posterior.serialize import DEEPEST
 from nngp.predictors.column_moments import medians
@@ -48,7 +47,7 @@ from nngp.predictors.saved_fit import (
     read_seen_range,
     read_selection,
 )
-from nngp.predictors.selection import SearchSettings, SelectionProblem, choice_seconds, choose
+from nngp.predictors.selection import SearchSettings, SelectionProblem, choice_work, choose
 from nngp.predictors.selection.families import expected_families
 from nngp.predictors.selection.problem import MIN_POINTS, averaged
 from nngp.predictors.targets import TargetScaling
@@ -59,15 +58,6 @@ FINITE_OR_MISSING: dict[str, Any] = {
     "order": "C",
     "ensure_all_finite": "allow-nan",
 }
-# Parameters that files of this format did not always have, and what stands for them there.
-NEWER: dict[str, object] = {
-    "network": None,
-    "whitening": "auto",
-    "invariance": None,
-    "image_shape": None,
-}
-
-
 READ_AGAIN = 2000  # rows up to which a saved model is read completely before it replaces another
 
 
@@ -109,6 +99,11 @@ class NNGPEstimator(NNGPParameters):
     _medians: Array | None  # of the inputs, unless an encoder has them
     _seen: SeenRange | None = None  # unknown with few points
 
+    @property
+    def _keeps_units(self) -> bool:
+        """Whether targets are taken in their own units."""
+        return False
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -117,10 +112,6 @@ class NNGPEstimator(NNGPParameters):
     def _validated(self, X: TableLike, y: ArrayLike, **checks: bool) -> tuple[Array, NDArray[Any]]:
         """Check training inputs and targets; learn the encoding of a table that is not all
         numbers, or lacks some."""
-        # A GPU can start while data are looked at and networks are compared.
-        array = X if isinstance(X, np.ndarray) and X.ndim == 2 else None
-        if array is not None:
-            start_early(self.engine, len(array), array.shape[1], solver=self.solver)
         table, columns = mixed_table(X), None
         if table is not None:
             columns = Columns.learn(table)
@@ -139,8 +130,6 @@ class NNGPEstimator(NNGPParameters):
             if columns.named:
                 self.feature_names_in_ = np.array(columns.names, dtype=object)
         self.columns_ = columns
-        if array is None:
-            start_early(self.engine, *inputs.shape, solver=self.solver)
         self._medians = None if columns else medians(inputs)
         return inputs, answers
 
@@ -201,7 +190,7 @@ class NNGPEstimator(NNGPParameters):
             networks=int(self.networks),
             classes=classes,
             network=self.network,
-            scale_is_free=classes or self.target_scaling != "none",
+            scale_is_free=not self._keeps_units,
             whitening=None if isinstance(self.whitening, str) else float(self.whitening),
             columns=shape[1],
             invariance=None if is_auto(self.invariance) else self._families(shape[1]),
@@ -217,16 +206,14 @@ class NNGPEstimator(NNGPParameters):
         return self.column_maps if self.input_scaling == "auto" and not given else "identity"
 
     def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
-        """Seconds and bytes that `fit` will take for inputs of that shape."""
+        """Work and bytes that `fit` will take for inputs of that shape."""
         n, d = shape
         settings = self._search_settings(shape, classes=classes)
         network = self._expected_network(settings)
         final = forecast(n, d, outputs, network=network, solver=self.solver, engine=self.engine)
-        rows, engine = min(n, LEAVE_OUT), self._search_engine
-        some = forecast(rows, d, outputs, network=network, engine=engine)
-        return FitForecast(
-            choice_seconds(settings, n), final, some.seconds or 0.0, int(self.networks)
-        )
+        products = 1 if network is None else network.products(d)
+        choice, rows = choice_work(settings, n), min(n, LEAVE_OUT)
+        return FitForecast(choice, final, rows, d, products, int(self.networks))
 
     def _expected_network(self, settings: SearchSettings) -> Network | None:
         """A network that costs what the final one does, or may: "auto" may choose flips and the
@@ -241,7 +228,7 @@ class NNGPEstimator(NNGPParameters):
 
     def _warn_of_few_data(self, X: Array, Y: Array, *, classes: bool) -> None:
         """Warn where noise and scale would have to be learned and cannot be."""
-        given = self.target_scaling == "none" and not any(
+        given = self._keeps_units and not any(
             isinstance(getattr(self, name), str) for name in VARIANCES
         )
         if not given:
@@ -356,12 +343,11 @@ class NNGPEstimator(NNGPParameters):
 
         Examples
         --------
-        >>> import nngp, os, tempfile
+        >>> import nngp
         >>> model = nngp.NNGPRegressor(selection=None)
         >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
-        >>> path = os.path.join(tempfile.mkdtemp(), "model.nngp")
-        >>> model.save(path, notes={"unit": "kg"})
-        >>> type(nngp.load(path)).__name__
+        >>> model.save("model.nngp", notes={"unit": "kg"})
+        >>> type(nngp.load("model.nngp")).__name__
         'NNGPRegressor'
         """
         check_is_fitted(self, "posterior_")
@@ -392,8 +378,7 @@ class NNGPEstimator(NNGPParameters):
         params = self.get_params(deep=False)
         if isinstance(params["random_state"], np.random.RandomState):
             params["random_state"] = None  # its state has changed since
-        left_out = {"engine", "progress"} | {k for k, v in NEWER.items() if params[k] is v}
-        return {k: as_json(v) for k, v in params.items() if k not in left_out}
+        return {k: as_json(v) for k, v in params.items() if k not in ("engine", "progress")}
 
     def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
         """Return the plain values and the arrays of the fit, without its networks, for a file."""
@@ -465,7 +450,7 @@ def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
     """The arguments of the constructor: all of them, and no others."""
     params = file.header.fields("params")
     expected = set(kind().get_params(deep=False)) - {"engine", "progress"}
-    if set(params.values) | set(NEWER) != expected:  # which are there only if they were given
+    if set(params.values) != expected:
         raise file.damaged("its header has not the parameters of an estimator")
     with file.reporting_damage():
         out = {name: from_json(value) for name, value in params.values.items()}

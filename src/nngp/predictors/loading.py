@@ -35,11 +35,10 @@ def load(
 
     Examples
     --------
-    >>> import nngp, numpy as np, tempfile, os
+    >>> import nngp, numpy as np
     >>> model = nngp.NNGPRegressor(selection=None).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
-    >>> path = os.path.join(tempfile.mkdtemp(), "model.nngp")
-    >>> model.save(path)
-    >>> bool(np.all(nngp.load(path).predict([[1.5]]) == model.predict([[1.5]])))
+    >>> model.save("model.nngp")
+    >>> bool(np.all(nngp.load("model.nngp").predict([[1.5]]) == model.predict([[1.5]])))
     True
     """
     choose_engine(engine, 0)  # raises for a wrong name before the file is blamed

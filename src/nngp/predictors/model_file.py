@@ -30,7 +30,7 @@ from nngp.architecture.invariances.saved import family_from_dict
 from nngp.errors import ModelFileError
 from nngp.linsolve import CG
 
-FORMAT, VERSION = "nngp-model", 5
+FORMAT, VERSION = "nngp-model", 6
 HEADER = "header.json"
 LARGEST_HEADER = 16_000_000  # bytes
 NOT_FINITE = ("inf", "-inf", "nan")  # JSON has no such numbers

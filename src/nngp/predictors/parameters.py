@@ -31,7 +31,6 @@ from nngp.predictors.selection.problem import (
     Candidate,
     averaged,
 )
-from nngp.predictors.targets import TARGET_SCALINGS
 from nngp.predictors.whitening import LARGEST_STRENGTH, LEAST_STRENGTH
 
 ActivationLike = str | Activation | Callable[[Array], Array]
@@ -62,7 +61,6 @@ class NNGPParameters(BaseEstimator):
         invariance: InvarianceLike = None,
         image_shape: Sequence[int] | None = None,
         column_maps: str = "auto",
-        target_scaling: str = "standardize",
         networks: int = 1,
         effort: str = "normal",
         selection: str | None = "evidence",
@@ -85,7 +83,6 @@ class NNGPParameters(BaseEstimator):
         self.invariance = invariance
         self.image_shape = image_shape
         self.column_maps = column_maps
-        self.target_scaling = target_scaling
         self.networks = networks
         self.effort = effort
         self.selection = selection
@@ -101,7 +98,6 @@ class NNGPParameters(BaseEstimator):
         check_choice("input_scaling", self.input_scaling, INPUT_SCALINGS)
         check_choice("selection", self.selection, SELECTIONS)
         check_choice("column_maps", self.column_maps, MAPS)
-        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         check_choice("effort", self.effort, EFFORTS)
         whole_number("networks", self.networks, 1)
         check_solver(self.solver)

@@ -7,7 +7,7 @@ were positive it is conditioned on that. Rows and outputs are taken one by one: 
 of correlations between them is nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -16,12 +16,12 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from nngp._arrays import EPS, Array
+from nngp._roots import find_roots
 from nngp.predictors.targets import TargetScaling
 from nngp.predictors.transformed_moments import transformed_moments
 from nngp.predictors.transforms import LARGEST, SMALLEST
 
 THINNEST = 1e-150  # a deviation, in scaled units: its square is a number
-STEPS = 60  # of the search for a quantile; some six are needed
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class Predictive:
                 excess = sign * (self._log_tail(scale.undo(t), sign) - tail)
                 return np.asarray(np.clip(excess, -1e100, 1e100))
 
-            out = scale.undo(_root(too_high, low, high))
+            out = scale.undo(find_roots(too_high, low, high))
         return np.maximum(out, SMALLEST) if self._positive else out
 
     def sample(self, n: int = 1, seed: object = None) -> Array:
@@ -300,7 +300,7 @@ def _quantile_of_factors(p: float, part: PredictivePart) -> float:
         def excess(x: Array) -> Array:
             return np.asarray(np.log(ndtr(x[:, None] / factors) @ weights) - np.log(tail))
 
-        z = float(_root(excess, *ends)[0])
+        z = float(find_roots(excess, *ends)[0])
     else:
         z *= float(factors[0])
     return z if p <= 0.5 else -z
@@ -310,22 +310,3 @@ def _log_sum(terms: Array) -> Array:
     """Log of the sum of exponentials over the first axis."""
     most = np.maximum(terms.max(axis=0), -LARGEST)
     return np.asarray(most + np.log(np.exp(terms - most).sum(axis=0)))
-
-
-def _root(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Roots of increasing functions by Ridders' method: each step halves every bracket at least,
-    and the digits double once they are few."""
-    x, f_low, f_high = 0.5 * (low + high), function(low), function(high)
-    for _ in range(STEPS):
-        middle, before = low + 0.5 * (high - low), x
-        f = function(middle)
-        size = np.sqrt(f * f - np.minimum(f_low, 0.0) * np.maximum(f_high, 0.0))
-        x = middle - 0.5 * (high - low) * np.divide(f, size, out=np.zeros_like(f), where=size > 0)
-        for point, value in ((middle, f), (x, function(x))):
-            under, over = (value <= 0) & (point >= low), (value > 0) & (point <= high)
-            low, f_low = np.where(under, point, low), np.where(under, value, f_low)
-            high, f_high = np.where(over, point, high), np.where(over, value, f_high)
-        near = 4 * EPS * (np.abs(x) + 1.0)
-        if ((np.abs(x - before) <= near) | (high - low <= near)).all():
-            break
-    return np.asarray(np.clip(x, low, high))

@@ -34,6 +34,7 @@ from nngp.predictors.resolution import duplicate_rows, floor_is_refuted, has_twi
 from nngp.predictors.saved_fit import read_blend, read_trees
 from nngp.predictors.selection import MIN_POINTS
 from nngp.predictors.targets import (
+    TARGET_SCALINGS,
     TARGET_TRANSFORMS,
     TargetScaling,
     candidates as target_candidates,
@@ -93,7 +94,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         rises clearly and rows left out are predicted better. Columns that change places share one
         scale, so `input_scaling="auto"` is "unit", and there are neither relevances nor maps.
         Whitened rows are transformed after they were whitened. Each transformation multiplies the
-        cost of the kernel: `nngp.forecast(n, d, network=...)` knows it.
+        cost of the kernel: `nngp.Invariant(...).products(d)` says how often.
     image_shape : tuple of int, optional
         Of a row as an image: (height, width), (height, width, channels) or (channels, height,
         width). Without it a row is a square image of one channel.
@@ -244,7 +245,6 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             invariance=invariance,
             image_shape=image_shape,
             column_maps=column_maps,
-            target_scaling=target_scaling,
             networks=networks,
             effort=effort,
             selection=selection,
@@ -256,6 +256,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
             progress=progress,
         )
         self.noise = noise
+        self.target_scaling = target_scaling
         self.target_transform = target_transform
         self.calibrate = calibrate
 
@@ -590,6 +591,10 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         check_consistent_length(inputs, answers)
         return as_rows(inputs, answers, sample_weight, noise_var), answers
 
+    @property
+    def _keeps_units(self) -> bool:
+        return self.target_scaling == "none"
+
     def _target_candidates(self, Y: Array, weights: Array | None) -> tuple[TargetScaling, ...]:
         """Scalings of the targets to choose from."""
         kind = self.target_transform
@@ -665,6 +670,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     def _check_parameters(self, d: int) -> None:
         super()._check_parameters(d)
+        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
         check_choice("target_transform", self.target_transform, TARGET_TRANSFORMS)
         check_choice("noise", self.noise, NOISES)
         check_choice("calibrate", self.calibrate, ("auto", True, False))

@@ -25,8 +25,7 @@ LEAST_STRENGTH, LARGEST_STRENGTH = 1e-8, 1e8  # less would whiten the rounding o
 MOST_COLUMNS = 10_000  # of a matrix of d² numbers, and d³ operations
 ROWS = 4096  # that are centred at once
 VANISHED = 16 * EPS  # of a row beside the mean: what rounding leaves of their difference
-DECOMPOSITION_SECONDS = 5e-10  # for d³ operations, on two cores
-PRODUCT_SECONDS = 5e-11  # for each row and pair of columns
+DECOMPOSITION = 12  # times d³ multiplications
 WHITENING = "whitening"  # the array in a saved model
 
 
@@ -143,7 +142,6 @@ def check_directions(Z: Array, center: Array, factor: Array, first: int = 0) -> 
         )
 
 
-def whitening_seconds(n: int, d: int, strengths: int) -> float:
-    """About how long it takes to decompose the covariance and to try some strengths."""
-    matrices = DECOMPOSITION_SECONDS + strengths * PRODUCT_SECONDS
-    return matrices * d**3 + 2 * PRODUCT_SECONDS * n * d**2
+def whitening_work(n: int, d: int, strengths: int) -> float:
+    """Multiplications to decompose the covariance and to try some strengths."""
+    return (DECOMPOSITION + strengths) * float(d) ** 3 + 2.0 * n * d**2

@@ -7,9 +7,9 @@ concave with D(0) = 0, so gain · D(e)/e falls from chi_1 > 1 through 1 once.
 import numpy as np
 
 from nngp._arrays import Array
+from nngp._roots import find_roots
 from nngp.architecture import Activation
 from nngp.regimes.deficits import CLOSE, FAR, Deficits, far_deficits, near_deficits
-from nngp.regimes.root_finding import find_roots
 
 SMALLEST = 1e-30  # of e*
 ROUNDING = 1e-13

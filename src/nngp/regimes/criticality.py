@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import TINY, Array, Mask
+from nngp._roots import find_roots
 from nngp.architecture import ActivationLike, as_activation
 from nngp.regimes.moments import Moments, moments_of
 from nngp.regimes.propagation_state import PropagationState
-from nngp.regimes.root_finding import find_roots
 from nngp.regimes.validation import LARGEST, ScalarOrArray, as_grid, as_variances
 from nngp.regimes.variance import FLAT, GRID, limit_variance, sign_changes
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nngp._arrays import TINY, Array, Index, Mask
+from nngp._roots import find_roots
 from nngp.regimes.moments import HIGHEST, LOWEST, Moments
-from nngp.regimes.root_finding import find_roots
 
 GRID = np.linspace(np.log(LOWEST), np.log(HIGHEST), 1601)
 STEP = float(GRID[1] - GRID[0])

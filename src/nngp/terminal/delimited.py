@@ -1,5 +1,10 @@
 """Text with separators as columns of text: encodings, separators, headers, and every fault with the
-line it is in."""
+line it is in.
+
+Rows are read by the standard library's csv. polars would fill up a short row without a word, names
+no line for the other faults, takes blanks beside a separator for part of a value, and knows neither
+encodings but UTF-8 nor lines that end in a carriage return; it finds no separator either.
+"""
 
 import codecs
 import csv

@@ -43,7 +43,7 @@ def fit(options: FitOptions) -> None:
         answers = target.labels(column) if classes else target.amounts(column)
         columns, repeated = _learn_columns(inputs), _repeated(rows)
         shape, outputs = (len(rows), len(columns.features)), len(np.unique(answers))
-        announce(model, shape, outputs if classes else 1, agreed=options.yes)
+        announce(model, shape, outputs if classes else 1)
         model.fit(inputs, answers, **known.told)
         facts = {**summary_of(model), "repeated rows": repeated}
         facts |= leave_one_out_scores(model, answers[known.fitted])

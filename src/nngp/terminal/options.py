@@ -157,7 +157,6 @@ class FitOptions(ComputeOptions, TableOptions):
     seed: int = parameter(0, "Which rows the choice looks at.", "random_state")
     factor: bool = option(True, "Keep the Cholesky factor in the file (4 n² bytes).")
     solver: str = parameter("auto", "cholesky, cg, or auto: cg where no factor fits.")
-    yes: bool = option(False, "Start a fit that takes more than an hour.", "--yes", "-y")
     progress: bool = option(False, PROGRESS, "--progress")
 
 

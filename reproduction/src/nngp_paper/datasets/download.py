@@ -25,7 +25,6 @@ TRIES = 5  # of one file on one server
 PAUSE = 1.0  # seconds before the second try; twice as long before each later one
 TIMEOUT = 30.0  # seconds without a byte
 BLOCK = 1 << 18
-RATE = 2e6  # bytes a second, to guess whether to show a bar
 TRANSIENT = (408, 429, 500, 502, 503, 504)
 
 Advance = Callable[[float], None]
@@ -45,9 +44,8 @@ def fetch(entry: ImageSet, folder: Path, progress: Callback | bool | None = None
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
             sizes = {n: s for n, s in entry.downloads.items() if not (folder / n).exists()}
-            expected = sum(sizes.values()) / RATE
-            report = progress_for(progress, expected)
-            with Progress(f"download {entry.name}", sum(sizes.values()), report, expected) as bar:
+            report = progress_for(progress)
+            with Progress(f"download {entry.name}", sum(sizes.values()), report) as bar:
                 for name in sizes:
                     _download_file(entry, name, folder / name, bar.advance)
 

@@ -35,8 +35,6 @@ from nngp_paper.arrays import Array, DeviceArray
 from nngp_paper.numbers import whole_number
 from nngp_paper.progress import Callback, Progress, progress_for
 
-SECONDS = 1e-6  # on two cores, for a weight and a training input: some hundred steps of descent
-
 
 def last_layer_ensemble(
     network: FiniteNetwork,
@@ -80,9 +78,7 @@ def last_layer_ensemble(
     limits = _as_tolerance(tolerance), whole_number("steps", steps)
     numbers = np.array([as_noise(noise_var), *limits])
     count = whole_number("networks", networks)
-    units, _ = network.layout(inputs.shape[1]).shapes[-1]
-    expected = count * (network.seconds(inputs) + SECONDS * len(inputs) * units)
-    with Progress("networks", count, progress_for(progress, expected), expected) as bar:
+    with Progress("networks", count, progress_for(progress)) as bar:
         prior, data = network.prior(inputs.shape[1]), (inputs, targets, tests, numbers)
         out, left = evaluate_drawn(_train_last_layer, prior, data, count, seed, advance=bar.advance)
     _check_trained(left, *limits)

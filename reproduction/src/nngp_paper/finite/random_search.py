@@ -70,7 +70,7 @@ def search(
         own = declare(store, cell, data, plan, wanted, seed, experiment=experiment)
         tasks.setdefault(replace(cell, train=len(data.X)), []).extend(own)
     keys = [key for of_shape in tasks.values() for key in of_shape]
-    with Progress("training", len(keys), progress_for(progress, math.inf)) as bar:
+    with Progress("training", len(keys), progress_for(progress)) as bar:
         left = store.pending(keys)
         bar.advance(len(keys) - left)
         while left and time.monotonic() < until:

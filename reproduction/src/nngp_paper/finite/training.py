@@ -6,7 +6,6 @@ Many networks of one shape are trained at once, in lanes (`lanes`). `Trainer` ta
 from an iterator, which may claim them from a store of runs (`random_search`), and yields results.
 """
 
-import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -116,7 +115,7 @@ def train(
     on_device = TrainingData.of(data)
     trainer = Trainer(network, on_device, plan or Plan(), largest, lanes, count, keep_weights=True)
     trials = [Trial(str(i), recipe, len(data.X)) for i, recipe in enumerate(wanted)]
-    with Progress("training", count, progress_for(progress, math.inf)) as bar:
+    with Progress("training", count, progress_for(progress)) as bar:
         trained = dict(trainer.run(trials, bar))
     return [trained[trial.name] for trial in trials]
 

@@ -50,16 +50,14 @@ def accuracy_by_width(
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper import datasets, finite, plots
     >>> from nngp_paper.runs import RunStore
     >>> digits = datasets.split("digits", 100)
     >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
-    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = RunStore("runs.db")
     >>> plan = finite.Plan(steps=20, interval=10)
     >>> found = finite.search(store, [cell], digits, plan, trials=2, seed=9, progress=False)
-    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
-    >>> figure = plots.accuracy_by_width(store, "digits", 100, path=path)
+    >>> figure = plots.accuracy_by_width(store, "digits", 100, path="figure.svg")
     >>> figure.axes[0].get_xlabel()
     'width of the hidden layers'
     >>> store.close()
@@ -169,16 +167,14 @@ def generalisation_gap(
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper import finite, plots
     >>> from nngp_paper.runs import RunStore
-    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = RunStore("runs.db")
     >>> data, network = {"dataset": "digits", "train": 100}, {"activation": "relu", "depth": 5}
     >>> config = {**data, **network, "width": 64, **finite.Plan("cross_entropy").as_dict()}
     >>> (key,) = store.declare("gap", [config])
     >>> done = store.finish(key, {"train_accuracy": 1.0, "test_accuracy": 0.85}, seconds=1.0)
-    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
-    >>> figure = plots.generalisation_gap(store, "digits", 100, path=path)
+    >>> figure = plots.generalisation_gap(store, "digits", 100, path="figure.svg")
     >>> figure.axes[0].get_xlabel()
     'width of the hidden layers'
     >>> store.close()
@@ -242,9 +238,7 @@ def learning_curve(training: "Training", path: OutputPath = None) -> "Figure":
     >>> network = nngp.FiniteNetwork(nngp.Architecture(1, "relu"), width=16, n_out=10)
     >>> recipe, plan = finite.Recipe(batch_size=16), finite.Plan(steps=20, interval=10)
     >>> trained = finite.train(network, digits, recipe, plan, progress=False)
-    >>> import os, tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "figure.svg")
-    >>> figure = plots.learning_curve(trained, path)
+    >>> figure = plots.learning_curve(trained, "figure.svg")
     >>> figure.axes[0].get_xlabel()
     'step'
     """

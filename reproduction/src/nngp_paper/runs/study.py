@@ -119,7 +119,7 @@ def carry_out(
     """
     keys = store.declare(study.experiment, study.configs)
     by = executor or LocalExecutor()
-    report = progress_for(progress, math.inf)
+    report = progress_for(progress)
     with closing(study), Progress(study.experiment, len(keys), report) as bar:
         bar.advance(len(keys) - store.pending(keys))
         while True:

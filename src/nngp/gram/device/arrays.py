@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array, DeviceArray
-from nngp.gram.device.programs import donating, shaped
+from nngp.gram.device.programs import donating
 from nngp.gram.inputs import Inputs
 
 SPARE = 20_480  # rows that are held beside one copy of all
@@ -57,11 +57,6 @@ def unit_block(inputs: Inputs, rows: slice) -> DeviceArray:
         with jax.enable_x64(True):
             blocks[key] = _scale_in_place(put(X), put(factor))
     return blocks[key]
-
-
-def prepare_unit_block(rows: int, d: int) -> None:
-    """Begin to compile what blocks of so many rows need."""
-    _scale_in_place.prepare(shaped(rows, d), shaped(rows))
 
 
 def _no_blocks(inputs: Inputs) -> dict[tuple[int, int], DeviceArray]:

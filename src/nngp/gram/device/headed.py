@@ -23,7 +23,7 @@ from nngp.gram.device.profiles import (
     shift_on_device,
     with_diagonal,
 )
-from nngp.gram.device.programs import program, shaped
+from nngp.gram.device.programs import program
 from nngp.gram.head import AverageNorms, HeadCurve
 from nngp.gram.host.backend import in_memory
 from nngp.gram.kernel_matrix import MatrixRequest, Shift
@@ -71,14 +71,6 @@ class DeviceHeadedMatrix:
                 filled_rows(right[columns], count_of(columns)),
             )
             return _head_block(value, *both, *self._rest(rows, columns, shift))
-
-    def prepare(self, rows: slice, columns: slice, shift: Shift = 0.0) -> None:
-        """Begin to compile the programs for blocks of this size."""
-        self._average.prepare(rows, columns)
-        height, width = count_of(rows), count_of(columns)
-        with jax.enable_x64(True):
-            arrays = shaped(height, width), shaped(height), shaped(width)
-            _head_block.prepare(*arrays, *self._rest(rows, columns, shift))
 
     def _rest(
         self, rows: slice, columns: slice, shift: Shift

@@ -19,7 +19,7 @@ from nngp._arrays import Array, DeviceArray
 from nngp.architecture import Invariant
 from nngp.architecture.invariances import Orbit
 from nngp.curve.octaves import evaluate
-from nngp.gram.device.arrays import count_of, prepare_unit_block, put, put_as, unit_block
+from nngp.gram.device.arrays import count_of, put, put_as, unit_block
 from nngp.gram.device.curve import device_curve
 from nngp.gram.device.profiles import (
     BlockOrigin,
@@ -32,7 +32,7 @@ from nngp.gram.device.profiles import (
     shift_on_device,
     with_diagonal,
 )
-from nngp.gram.device.programs import program, shaped
+from nngp.gram.device.programs import program
 from nngp.gram.host.backend import in_memory
 from nngp.gram.host.invariant_gradient import check_request, finished
 from nngp.gram.inputs import Inputs
@@ -138,20 +138,6 @@ class DeviceInvariantMatrix:
             own = self.diagonal[rows] + shift if self._symmetric else 0.0
             origin = origin_of(rows, columns, self._shape, self._symmetric)
             return _with_diagonal(value, shift_on_device(own, count_of(rows)), origin)
-
-    def prepare(self, rows: slice, columns: slice, shift: Shift = 0.0) -> None:
-        """Begin to compile the program for blocks of this size."""
-        d, pair = self.left.shape[1], self._pairs[0]
-        with jax.enable_x64(True):
-            for side in (rows, columns):
-                prepare_unit_block(count_of(side), d)
-            x, y = (shaped(count_of(side), d) for side in (rows, columns))
-            _orbit_block.prepare(
-                None, x, y, *self._rest(rows, columns, pair), careful=self._curve.careful
-            )
-            own = shift_on_device(np.zeros(0) if self._symmetric else 0.0, count_of(rows))
-            block = shaped(count_of(rows), count_of(columns))
-            _with_diagonal.prepare(block, own, origin_of(rows, columns, self._shape))
 
     def _rest(self, rows: slice, columns: slice, pair: FunctionPair) -> tuple[Any, ...]:
         """The arguments of the program for a block, beside its inputs."""

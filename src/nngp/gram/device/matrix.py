@@ -18,7 +18,6 @@ from nngp.covariance import closed_form
 from nngp.gram.device.arrays import (
     count_of,
     filled_rows,
-    prepare_unit_block,
     put,
     unit_block,
 )
@@ -34,7 +33,7 @@ from nngp.gram.device.profiles import (
     shift_on_device,
     with_diagonal,
 )
-from nngp.gram.device.programs import program, shaped
+from nngp.gram.device.programs import program
 from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
 from nngp.gram.host.backend import in_memory
 from nngp.gram.host.matrices import AnyHostMatrix
@@ -120,17 +119,6 @@ class DeviceMatrix:
                 cosines, x, y, *self._rest(rows, columns, shift), **self._fixed
             )
             return self._shifted(value)
-
-    def prepare(self, rows: slice, columns: slice, shift: Shift = 0.0) -> None:
-        """Begin to compile the program for blocks of this size, from the inputs."""
-        if self._stored is not None:
-            return
-        d = self.left.shape[1]
-        with jax.enable_x64(True):
-            for side in (rows, columns):
-                prepare_unit_block(count_of(side), d)
-            x, y = (shaped(count_of(side), d) for side in (rows, columns))
-            self._program.prepare(None, x, y, *self._rest(rows, columns, shift), **self._fixed)
 
     def _rest(self, rows: slice, columns: slice, shift: Shift) -> tuple[Any, ...]:
         """The arguments of the program for a block, beside its inputs."""

@@ -27,7 +27,7 @@ from nngp.linsolve.cg.single import SingleFactor
 from nngp.linsolve.engines.engine import Engine, EngineRun
 from nngp.linsolve.tiling import flops
 
-Tracker = Callable[[str, float, float], Progress]  # of a phase: its work, the seconds expected
+Tracker = Callable[[str, float], Progress]  # of a phase, by its work
 
 
 @dataclass
@@ -63,12 +63,11 @@ class Iteration:
         """Keep tiles, and make a preconditioner for this noise; what can be is used again."""
         start, self.noise = time.perf_counter(), noise
         self._preconditioner = None  # there is room for one
-        work = self.plan.operations
-        with self.track("preconditioner", work, self.plan.seconds(work)) as progress:
+        with self.track("preconditioner", self.plan.operations) as progress:
             self._preconditioner = self._made(run, noise, landmarks, progress)
         self._spent("preconditioner", start)
         start = time.perf_counter()
-        with self.track("kernel", 1.0, 0.0) as progress:
+        with self.track("kernel", 1.0) as progress:
             self.product.keep(run, progress.advance)
         self._spent("kernel", start)
 
@@ -105,8 +104,8 @@ class Iteration:
     ) -> RowSolutions:
         """Rows of B⁻¹ times the rows of `right`, to the tolerance or not at all."""
         state = None if checkpoint is None else checkpoint.read(right.shape)
-        began, plan = time.perf_counter(), self.plan
-        with self.track("cg", 1.0, plan.seconds(plan.iterations * plan.iteration)) as progress:
+        began = time.perf_counter()
+        with self.track("cg", 1.0) as progress:
             try:
                 found = conjugate_gradients(
                     partial(self._times, run),

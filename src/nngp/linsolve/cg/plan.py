@@ -19,7 +19,6 @@ from nngp.linsolve.cholesky.forecast import (
     Forecast,
     available_memory,
     largest_fitting,
-    seconds_for,
 )
 from nngp.linsolve.engines.engine import Engine
 from nngp.linsolve.tiling import Edges, cut, lower_size
@@ -52,10 +51,6 @@ class CgPlan:
     def work(self) -> float:
         """Operations in all."""
         return self.operations + self.iterations * self.iteration
-
-    def seconds(self, operations: float) -> float:
-        """Seconds for so many operations, as far as the rate is known."""
-        return (self.forecast.seconds or 0.0) * operations / self.work
 
 
 def plan_cg(
@@ -91,8 +86,7 @@ def plan_cg(
     best = min(found, key=lambda plan: plan.work)
     kept = min(best.room, 8.0 * lower_size(job.edges))
     needed = int(job.least + best.held + kept)
-    seconds = seconds_for(engine, best.work)
-    return replace(best, forecast=Forecast(n, needed, seconds, available, None))
+    return replace(best, forecast=Forecast(n, needed, available, None))
 
 
 def forecast_cg(
@@ -156,7 +150,7 @@ class _Job:
         if available is not None:
             most = int(available / (8 * VECTORS * self.vectors)) + 1
             largest = largest_fitting(needed, available, most)
-        return Forecast(self.n, int(self.smallest), 0.0, available, largest)
+        return Forecast(self.n, int(self.smallest), available, largest)
 
     @property
     def smallest(self) -> float:
@@ -229,7 +223,7 @@ class _Job:
         kept = min(left / (8.0 * lower_size(self.edges)), 1.0)
         iteration = each + READ * kept * self.n**2 + (1 - kept) * self._kernel
         build += kept * self._kernel
-        nothing = Forecast(self.n, 0, 0.0, None, None)
+        nothing = Forecast(self.n, 0, None, None)
         return CgPlan(
             name, rank, single_rows, held, left, build, iteration, count, nothing, self.edges
         )

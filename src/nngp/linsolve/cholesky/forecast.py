@@ -1,4 +1,4 @@
-"""Forecast of the memory and time of a factorisation."""
+"""Forecast of the memory of a factorisation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,31 +6,25 @@ from numbers import Real
 
 from nngp._numbers import whole_number
 from nngp.linsolve.engines.engine import Engine
-from nngp.linsolve.tiling import cut, flops, lower_size
+from nngp.linsolve.tiling import cut, lower_size
 
-MEASURE_FROM = 2e11  # operations: below, it is done before a measurement would be
 ROWS = 384  # test points that predictions have in flight on each thread: solved, and not
 MOST_POINTS = 10**9  # beyond, the list of tiles alone would fill the memory
-LOOK_UP = 100  # operations of a product that take as long as one look-up in a curve
 OVERHEAD = 64 * 2**20  # bytes of tables, buffers and the like
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Bytes beyond the data, and seconds (None where they are not known); `largest` is the n
-    that would just fit. `engine` and `reason` say where it would be computed and why there;
-    `first_call` is what that takes in this process before anything is computed, beside `seconds`.
-    """
+    """Bytes beyond the data; `largest` is the n that would just fit. `engine` and `reason` say
+    where it would be computed and why there."""
 
     n: int
     bytes: int
-    seconds: float | None
     available: int | None
     largest: int | None
     solver: str = "cholesky"
     engine: str = ""
     reason: str = ""
-    first_call: float = 0.0
 
     @property
     def fits(self) -> bool:
@@ -51,8 +45,7 @@ class Forecast:
         return f"at most {self.largest} points would fit"
 
     def __str__(self) -> str:
-        time = "no forecast of the time" if not self.seconds else f"about {self.seconds:.0f} s"
-        return f"{self.bytes / 1e9:.1f} GB, {time}"
+        return f"{self.bytes / 1e9:.1f} GB"
 
 
 def forecast_factor(
@@ -62,16 +55,12 @@ def forecast_factor(
     outputs: int,
     memory: int | None = None,
     beside: Callable[[int], int] = lambda n: 0,
-    products: int = 1,
 ) -> Forecast:
     """For the factor of an n x n kernel matrix of d features, and predictions with it.
 
-    `memory` is the most bytes that may be used; `beside` what else will be held for n points;
-    `products` how many matrices of inner products a kernel takes.
+    `memory` is the most bytes that may be used; `beside` what else will be held for n points.
     """
     available = available_memory(engine, n, d, outputs, memory)
-    edges = cut(engine.filled(n), engine.tile_size(n))
-    work = flops(edges) + kernel_work(n, d, products)
 
     def needed(n: int) -> int:
         return factor_bytes(engine, n, d, outputs) + beside(n)
@@ -79,19 +68,7 @@ def forecast_factor(
     largest = None
     if available is not None:
         largest = largest_fitting(needed, available, int((available / 4) ** 0.5) + 1)
-    return Forecast(n, needed(n), seconds_for(engine, work), available, largest)
-
-
-def kernel_work(n: int, d: int, products: int) -> float:
-    """Operations of half a kernel matrix. Beside one factorisation look-ups do not count, where
-    there are many products they do."""
-    return float(n) * n * (d + LOOK_UP * (products > 1)) * products
-
-
-def seconds_for(engine: Engine, work: float) -> float:
-    """Seconds for so many operations; 0 if they are few, or no rate can be measured."""
-    rate = engine.rate() if work > MEASURE_FROM else 0.0
-    return work / rate if rate > 0 else 0.0
+    return Forecast(n, needed(n), available, largest)
 
 
 def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:

@@ -60,7 +60,7 @@ class CpuEngine(Engine):
         return _machine.available_memory()
 
     def rate(self) -> float:
-        """From one product of tiles on every thread."""
+        """Multiply-adds a second, times two, from one product of tiles on every thread."""
         A = np.ones((TILE, TILE))
 
         def product() -> None:

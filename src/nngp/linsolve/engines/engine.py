@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile
+from nngp.gram import KernelBackend, KernelMatrix, Tile
 from nngp.linsolve.tiling import Edges, cut, even_size
 
 Handle = Any  # a Tile, or the promise of one
@@ -56,37 +56,11 @@ class TileChain:
         return isinstance(self.last, str)
 
 
-ShapedFunctions = Sequence[tuple[TileFunction, Sequence[tuple[int, ...]]]]  # with those of tiles
-
-
-@dataclass(frozen=True)
-class Upcoming:
-    """What will be computed: a factor in tiles, a block of `rows` rows solved with it, further
-    `blocks` of the matrix, and functions of tiles by the shapes of these."""
-
-    edges: Edges
-    rows: int
-    shift: Shift
-    blocks: Sequence[tuple[int, int]]
-    functions: ShapedFunctions
-
-
-@dataclass(frozen=True)
-class UpcomingRows:
-    """Blocks of rows that will be solved with a factor, `count` at a time, and functions of
-    their tiles."""
-
-    height: int
-    count: int
-    functions: ShapedFunctions
-
-
 class EngineRun(ABC):
     """One job on an engine: a context manager that leaves nothing running behind."""
 
     width: int  # chains computed side by side
     ahead: int  # columns of chains begun before one is waited for
-    compiles = False  # programs for tiles of each shape
 
     @abstractmethod
     def __enter__(self) -> Self: ...
@@ -118,10 +92,6 @@ class EngineRun(ABC):
         """Begin a `TileChain`. Chains may only depend on earlier ones."""
         pairs = list(zip(left, right, strict=True))
         return self.begin(TileChain(first, pairs, last, transposed, then, beside, keep))
-
-    def prepare_rows(self, matrix: KernelMatrix, edges: Edges, upcoming: UpcomingRows) -> None:
-        """Begin to compile what rows solved with a factor will need."""
-        return
 
     @abstractmethod
     def begin(self, chain: TileChain) -> Handle:
@@ -220,17 +190,9 @@ class Engine(ABC):
         """Rows of a factor of n points, with those that it is filled up with."""
         return n
 
-    def start_early(self, n: int) -> None:
-        """Begin what the first factorisation of n points would wait for, in other threads."""
-        return
-
     def whole_matrix(self, matrix: KernelMatrix) -> WholeMatrix | None:
         """A kernel matrix in one piece; None where LAPACK does as well, or it does not fit."""
         return None
-
-    def prepare(self, matrix: KernelMatrix, upcoming: Upcoming) -> bool:
-        """Begin to compile what a factorisation will need; whether anything must be."""
-        return False
 
     def test_blocks(self, m: int, n: int) -> tuple[int, int, int]:
         """Rows to fill up m test points to, rows of one block of them, and blocks at a time, for a
@@ -249,10 +211,6 @@ class Engine(ABC):
     def task_room(self) -> float:
         """Bytes that one task may take, where that is less than all there are."""
         return np.inf
-
-    @abstractmethod
-    def rate(self) -> float:
-        """Multiply-adds a second, measured now, times two."""
 
     @abstractmethod
     def single(self) -> "Engine":

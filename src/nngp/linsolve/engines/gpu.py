@@ -5,9 +5,7 @@ from link to link, and memory is the lower tiles and a few in flight. Runs on JA
 which is how it is tested without a GPU.
 """
 
-import threading
-import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from copy import copy
 from functools import cache, partial
 from typing import Any
@@ -19,22 +17,17 @@ from jax import lax
 
 from nngp._arrays import Array, DeviceArray
 from nngp.errors import NotPositiveDefiniteError
-from nngp.gram import KernelBackend, KernelMatrix, Shift, Tile, shift_of
+from nngp.gram import KernelBackend, KernelMatrix, Tile
 from nngp.gram.device.arrays import filled_rows, put, put_as
 from nngp.gram.device.backend import DeviceBackend
-from nngp.gram.device.measured import kept_number
-from nngp.gram.device.programs import DeviceProgram, donating, program, shaped
+from nngp.gram.device.programs import DeviceProgram, donating, program
 from nngp.linsolve.engines.engine import (
     Engine,
     EngineRun,
     Handle,
-    ShapedFunctions,
     TileChain,
     TileFunction,
     TileType,
-    Upcoming,
-    UpcomingRows,
-    pivots,
 )
 from nngp.linsolve.tiling import Edges, cut, even_size, spans
 
@@ -43,7 +36,6 @@ DOUBLE = np.dtype(np.float64)
 SMALL_TILES = (64, 128, 256, 512, 1024, 1536)  # of a matrix that is a single one
 TILES = range(2048, 3585, 128)
 LOST = 1000  # a product of tiles of s rows takes 1 + LOST / s times as long as one of endless ones
-RATED = 2048  # rows of the tiles that the rate is measured with
 COPIES = 4  # of a whole matrix that its factorisation takes memory for
 TEST_ROWS = 512  # blocks of test points have a multiple of this
 FEWEST, FEW = 64, 512  # test points that are filled up to a power of two
@@ -142,36 +134,6 @@ class GpuEngine(Engine):
         size = self.tile_size(n)
         return -(-n // size) * size
 
-    def prepare(self, matrix: KernelMatrix, upcoming: Upcoming) -> bool:
-        """All programs at once, side by side: XLA takes longer to compile one after the other than
-        the device to use them."""
-        count, size = len(upcoming.edges) - 1, upcoming.edges[1]
-        tile, rows = (shaped(r, size, dtype=self.dtype) for r in (size, upcoming.rows))
-        with self.run():
-            _prepare_block(matrix, size, size, upcoming.shift)
-            _prepare_factor(count, tile)
-            for transposed in (True, False):
-                _trsm.prepare(tile, (rows,), transposed=transposed)
-                if count > 1:
-                    _update.prepare(rows, rows, tile, transposed=transposed)
-            _copy.prepare(rows)
-            for height, width in upcoming.blocks:
-                _prepare_block(matrix, height, width, upcoming.shift)
-            _prepare_functions([(pivots, [tile.shape]), *upcoming.functions], self.dtype)
-        return True
-
-    def start_early(self, n: int) -> None:
-        """JAX takes all of its memory with the first array, for seconds. Programs that depend on
-        nothing but the number of points are made ready meanwhile."""
-        size = self.tile_size(n)
-        threading.Thread(target=self._take_memory, name="nngp-memory").start()
-        with self.run():
-            _prepare_factor(-(-n // size), shaped(size, size, dtype=self.dtype))
-
-    def _take_memory(self) -> None:
-        with suppress(Exception), self.run():  # whoever needs it gets the same error
-            put(0.0)
-
     def whole_matrix(self, matrix: KernelMatrix) -> "WholeOnDevice | None":
         free, edges = self.free_memory(), self.edges(matrix)
         fits = free is None or COPIES * 8 * edges[-1] ** 2 < free
@@ -215,9 +177,6 @@ class GpuEngine(Engine):
             return None
         return int(stats["bytes_limit"] - stats["bytes_in_use"])
 
-    def rate(self) -> float:
-        return _rate(self.device)
-
     def run(self) -> "GpuRun":
         return GpuRun(self.device, self.dtype)
 
@@ -228,47 +187,6 @@ def _height(m: int, most: int) -> int:
     sizes = {-(-m // count // TEST_ROWS) * TEST_ROWS for count in range(fewest, fewest + 4)}
     fitting = [size for size in sizes if size <= most]
     return min(fitting, key=lambda size: (-(-m // size) * size, -size), default=most)
-
-
-def _prepare_block(matrix: KernelMatrix, rows: int, columns: int, shift: Shift) -> None:
-    prepare = getattr(matrix, "prepare", None)  # of matrices that are computed by programs
-    if prepare is not None:
-        some = slice(0, rows)
-        prepare(some, slice(0, columns), shift_of(shift, some))
-
-
-def _prepare_factor(count: int, tile: jax.ShapeDtypeStruct) -> None:
-    """What a factor of so many tiles in a column needs beside the kernel."""
-    _potrf.prepare(tile)
-    for stack in STACKS:
-        if stack < count:
-            _trsm.prepare(tile, (tile,) * stack, transposed=True)
-    if count > 1:
-        _update.prepare(tile, tile, tile, transposed=True)
-
-
-def _prepare_functions(functions: ShapedFunctions, dtype: TileType) -> None:
-    for function, shapes in functions:
-        _program(function).prepare(*(shaped(*shape, dtype=dtype) for shape in shapes))
-
-
-@cache
-def _rate(device: jax.Device) -> float:
-    """Of a few products of tiles; measured by the first process that asks."""
-    return kept_number(f"rate {RATED}", device, partial(_measured_rate, device))
-
-
-def _measured_rate(device: jax.Device) -> float:
-    with GpuRun(device) as run:
-        A, C = run.put(np.ones((RATED, RATED))), run.put(np.zeros((RATED, RATED)))
-        C, rates = run.wait(_update(C, A, A, transposed=True)), []
-        for _ in range(3):  # other threads may be busy meanwhile
-            start = time.perf_counter()
-            for _ in range(8):
-                C = _update(C, A, A, transposed=True)
-            run.wait(C)
-            rates.append(8 * 2.0 * RATED**3 / (time.perf_counter() - start))
-        return max(rates)
 
 
 @program
@@ -319,7 +237,6 @@ class GpuRun(EngineRun):
     """Double precision and the device, for the length of one job."""
 
     width = ahead = 1
-    compiles = True
 
     def __init__(self, device: jax.Device, dtype: TileType = DOUBLE) -> None:
         self._device, self._dtype, self._stack = device, dtype, ExitStack()
@@ -340,18 +257,6 @@ class GpuRun(EngineRun):
                 "the GPU ran out of memory; use fewer points or engine='cpu', or give JAX more of "
                 "the GPU with XLA_PYTHON_CLIENT_MEM_FRACTION=0.95"
             ) from error
-
-    def prepare_rows(self, matrix: KernelMatrix, edges: Edges, upcoming: UpcomingRows) -> None:
-        size, height, dtype = edges[1], upcoming.height, self._dtype
-        tile, block = (shaped(rows, size, dtype=dtype) for rows in (size, height))
-        _prepare_block(matrix, height, size, 0.0)
-        for stack in STACKS:
-            if stack <= upcoming.count:
-                _trsm.prepare(tile, (block,) * stack, transposed=True)
-        if len(edges) > 2:
-            _update.prepare(block, block, tile, transposed=True)
-        _copy.prepare(block)
-        _prepare_functions(upcoming.functions, dtype)
 
     def begin(self, chain: TileChain) -> Handle:
         C = chain.first()

@@ -15,12 +15,12 @@ import numpy as np
 
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.cost import (
-    invariance_seconds,
-    scaling_seconds,
-    staged_seconds,
+    invariance_work,
+    scaling_work,
+    staged_work,
 )
-from nngp.predictors.selection.fixed import fixed_network, fixed_seconds
-from nngp.predictors.selection.grid import grid_search, grid_seconds
+from nngp.predictors.selection.fixed import fixed_network, fixed_work
+from nngp.predictors.selection.grid import grid_search, grid_work
 from nngp.predictors.selection.inputs import SearchInputs
 from nngp.predictors.selection.problem import (
     EFFORTS,
@@ -46,22 +46,22 @@ __all__ = [
     "SearchSettings",
     "SelectionProblem",
     "SelectionTable",
-    "choice_seconds",
+    "choice_work",
     "choose",
     "row_noise",
     "scaled_known_noise",
 ]
 
 
-def choice_seconds(problem: SearchSettings, n: int) -> float:
-    """About how long `choose` takes for n points."""
-    scaling = scaling_seconds(problem, n)
+def choice_work(problem: SearchSettings, n: int) -> float:
+    """What `choose` takes for n points, in multiplications."""
+    scaling = scaling_work(problem, n)
     if problem.criterion is None or n < MIN_POINTS:
         return scaling
     if problem.network is not None:
-        return scaling + fixed_seconds(problem, n)
-    searched = (grid_seconds if problem.criterion == "grid" else staged_seconds)(problem, n)
-    return scaling + searched + invariance_seconds(problem, n)
+        return scaling + fixed_work(problem, n)
+    searched = (grid_work if problem.criterion == "grid" else staged_work)(problem, n)
+    return scaling + searched + invariance_work(problem, n)
 
 
 def choose(problem: SelectionProblem) -> Choice:

@@ -6,7 +6,7 @@ import numpy as np
 from nngp._arrays import Array
 from nngp.architecture import Network
 from nngp.gram import TRIVIAL_SPLIT, KernelMatrix, kernel
-from nngp.linsolve import Engine, pick_engine
+from nngp.linsolve import Engine, choose_engine
 from nngp.linsolve.tiling import spans
 
 
@@ -20,8 +20,7 @@ def matrix_on_gpu(
     engine: str | Engine, network: Network, X: Array
 ) -> tuple[Engine, KernelMatrix] | None:
     """A GPU and the kernel matrix that it would compute; None where it does not pay, or cannot."""
-    n, d = X.shape
-    chosen = pick_engine(engine, n, d * network.products(d)).engine
+    chosen = choose_engine(engine, len(X))
     if chosen.name != "gpu":
         return None
     inputs = chosen.kernels.inputs(X)

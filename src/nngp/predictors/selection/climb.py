@@ -25,8 +25,8 @@ class _OutOfBudgetError(Exception):
 class Budget:
     """Number of networks that may be computed (None: no limit), and that were.
 
-    Ascents may run in several threads. Progress is in the seconds that an ascent is expected to
-    take, however many networks it computes, and is told by the thread that began the search.
+    Ascents may run in several threads. An ascent counts as all its steps, however many networks it
+    computes, and progress is told by the thread that began the search.
     """
 
     def __init__(self, limit: int | None, tracker: Progress) -> None:
@@ -50,10 +50,10 @@ class Budget:
         """Let all ascents end at their next network."""
         self._stopped = True
 
-    def count(self, seconds: float) -> None:
+    def count(self, work: float) -> None:
         """Count work as done."""
         with self._lock:
-            self._unreported += seconds
+            self._unreported += work
         if threading.get_ident() == self._owner:
             self.report()
 
@@ -70,7 +70,7 @@ class Ascent:
 
     def __init__(self, budget: Budget, steps: int, each: float) -> None:
         self.budget, self.evaluations = budget, 0
-        self._each, self._left = each, steps * each  # seconds expected, and not counted yet
+        self._each, self._left = each, steps * each  # work that is not counted yet
 
     def spend(self) -> None:
         if not self.budget.may_spend():
@@ -81,9 +81,9 @@ class Ascent:
     def end(self) -> None:
         self._count(self._left)
 
-    def _count(self, seconds: float) -> None:
-        self._left -= seconds
-        self.budget.count(seconds)
+    def _count(self, work: float) -> None:
+        self._left -= work
+        self.budget.count(work)
 
 
 class Climb(NamedTuple):

@@ -1,15 +1,15 @@
-"""What the staged search costs: seconds, before it starts, and how many networks it may compute."""
+"""What the staged search takes: points of its stages, how many networks it may compute, and the
+work of both, counted in multiplications, which is what a progress bar shows."""
 
 import math
 from collections.abc import Sequence
 
 from nngp._machine import available_memory
 from nngp.architecture import Architecture
-from nngp.linsolve import goes_to_gpu
 from nngp.predictors.selection.effort import EFFORT
 from nngp.predictors.selection.families import Families, expected_families
 from nngp.predictors.selection.problem import STARTS, Candidate, SearchSettings, averaged
-from nngp.predictors.whitening import whitening_seconds
+from nngp.predictors.whitening import whitening_work
 
 SLOW_BUDGET = 20  # networks tried where the activation has kinks and no closed form
 FOLDS = 5  # parts of the rows, each judged by what was learned from the others
@@ -17,8 +17,8 @@ FEW_AMOUNTS = 400  # rows up to which a regression is cross-fitted; a climb with
 VARIANCE_STEPS = 5  # of L-BFGS, for the variances of a fold: they begin at those of all rows
 NOISE_STEPS = 8  # evaluations of the last stage
 WHITENING_STEPS = 6  # of an ascent with each strength of whitening
-PRODUCT_SECONDS = 3e-11  # of a multiplication, where kernels are averaged
 LOOK_UP = 100  # multiplications that take as long as a look-up
+PAIR, NUMERIC_PAIR = 1000, 10_000  # of a pair with its gradient, by a closed form and without one
 MOST_WORK = 3e12  # multiplications of the noise stage, unless more points are many
 # Of all points, those that the noise is found with: a dozen factors of so many take a quarter of
 # the time of the final one. The more points there are, the less noise explains them, so few points
@@ -26,17 +26,10 @@ MOST_WORK = 3e12  # multiplications of the noise stage, unless more points are m
 # and the kernel of half of the points is a quarter. At most MOST_POINTS, which take 4 GB.
 NOISE_SHARE, AVERAGE_SHARE, MOST_POINTS, STEP = 0.275, 0.5, 16_000, 500
 FIXED_FACTOR = 2  # points of the noise of a network that was given, over `size`
-FACTOR_SECONDS = 7e-12  # of a factor, for each triple of points
-GPU_SPEED = 300.0  # of one GPU over two cores, whose seconds stand here
-# Seconds of a network and its gradient on two cores: for any, for each pair of points, for each
-# triple; for a pair where the activation has no closed form, and to compile such an activation,
-# without kinks and with them.
-SECONDS, PAIR_SECONDS, TRIPLE_SECONDS = 0.001, 3e-8, 4e-11
-GENERAL_PAIR_SECONDS, NUMERIC_SECONDS, KINKED_SECONDS = 3e-7, 0.2, 1.0
 
 
-def staged_seconds(problem: SearchSettings, n: int) -> float:
-    """About how long the search on n points takes."""
+def staged_work(problem: SearchSettings, n: int) -> float:
+    """Work of the search on n points."""
     effort = EFFORT[problem.effort]
     small, large = min(effort.points, problem.size, n), large_subset(problem, n)
     activations = {candidate.activation for candidate in problem.candidates}
@@ -58,10 +51,10 @@ def staged_seconds(problem: SearchSettings, n: int) -> float:
     for count, steps, points in ascents:
         networks = min(count * steps, left)
         left -= networks
-        total += networks * network_seconds(problem.candidates, points)
+        total += networks * network_work(problem.candidates, points)
     if problem.candidates[0].noise_var is None and n > large and left > 0:
         found = min(problem.networks, len(problem.candidates))
-        total += found * noise_seconds(problem, problem.invariance or (), n, NOISE_STEPS)
+        total += found * noise_work(problem, problem.invariance or (), n, NOISE_STEPS)
     return total
 
 
@@ -74,15 +67,15 @@ def _fold_ascents(problem: SearchSettings, n: int, small: int) -> list[tuple[int
     return [(FOLDS, effort.relevance + effort.last, others)] if n <= FEW_AMOUNTS else []
 
 
-def scaling_seconds(problem: SearchSettings, n: int) -> float:
-    """About how long it takes to learn the scaling of n rows."""
+def scaling_work(problem: SearchSettings, n: int) -> float:
+    """Work to learn the scaling of n rows."""
     if problem.scaling != "whiten":
         return 0.0
-    return whitening_seconds(n, problem.columns, len(problem.strengths))
+    return whitening_work(n, problem.columns, len(problem.strengths))
 
 
-def invariance_seconds(problem: SearchSettings, n: int) -> float:
-    """About how long it takes to choose an invariance, or to find the noise with the given one."""
+def invariance_work(problem: SearchSettings, n: int) -> float:
+    """Work to choose an invariance, or to find the noise with the given one."""
     if problem.invariance == ():
         return 0.0
     large = large_subset(problem, n)
@@ -94,8 +87,8 @@ def invariance_seconds(problem: SearchSettings, n: int) -> float:
     kernels = [averaged_work(problem, families, large) for families in tried]
     noise = 0.0
     if problem.invariance is None and problem.candidates[0].noise_var is None:
-        noise = noise_seconds(problem, tried[-1], n, 0)
-    return PRODUCT_SECONDS * sum(kernels) + noise
+        noise = noise_work(problem, tried[-1], n, 0)
+    return sum(kernels) + noise
 
 
 def averaged_work(problem: SearchSettings, families: Families, points: int) -> float:
@@ -136,26 +129,18 @@ def _most_in_memory() -> int:
     return MOST_POINTS if free is None else int((free / (4 * 16)) ** 0.5)
 
 
-def noise_seconds(problem: SearchSettings, families: Families, n: int, steps: int) -> float:
-    """About how long it takes to find the noise by so many evaluations."""
-    points = float(noise_subset(problem, families, n))
-    seconds = steps * (PAIR_SECONDS * points**2 + FACTOR_SECONDS * points**3)
-    products = _products(problem, families)
-    if products > 1:
-        seconds += PRODUCT_SECONDS * averaged_work(problem, families, int(points))
-    if goes_to_gpu(problem.engine, int(points), problem.columns * products):
-        seconds /= GPU_SPEED
-    return seconds
+def noise_work(problem: SearchSettings, families: Families, n: int, steps: int) -> float:
+    """Work to find the noise by so many evaluations, each a factor."""
+    points = noise_subset(problem, families, n)
+    work = steps * (PAIR + points / 6) * float(points) ** 2
+    averages = _products(problem, families) > 1
+    return work + averaged_work(problem, families, points) if averages else work
 
 
-def network_seconds(candidates: Sequence[Candidate], points: int) -> float:
-    """About how long a network and its gradient take."""
-    numeric = [c.activation for c in candidates if c.activation.closed_form is None]
-    if any(phi.kinks for phi in numeric):
-        return KINKED_SECONDS + GENERAL_PAIR_SECONDS * points**2
-    if numeric:
-        return NUMERIC_SECONDS + GENERAL_PAIR_SECONDS * points**2
-    return SECONDS + PAIR_SECONDS * points**2 + TRIPLE_SECONDS * points**3
+def network_work(candidates: Sequence[Candidate], points: int) -> float:
+    """Work of a network and its gradient."""
+    numeric = any(c.activation.closed_form is None for c in candidates)
+    return ((NUMERIC_PAIR if numeric else PAIR) + points) * float(points) ** 2
 
 
 def most_networks(problem: SearchSettings) -> int | None:

@@ -13,7 +13,7 @@ from nngp.gram import kernel_diag
 from nngp.posterior.dense_evidence import DenseEvidence, threaded_evidence
 from nngp.predictors.scaling import InputScaling
 from nngp.predictors.selection.choice import Choice
-from nngp.predictors.selection.cost import noise_seconds, noise_subset
+from nngp.predictors.selection.cost import noise_subset, noise_work
 from nngp.predictors.selection.inputs import SearchInputs
 from nngp.predictors.selection.noise_evidence import noise_evidence
 from nngp.predictors.selection.objective import LEAST_NOISE
@@ -136,12 +136,12 @@ def _best_noise_by(
     return fitted(float(found.x))
 
 
-def fixed_seconds(problem: SearchSettings, n: int) -> float:
-    """About how long that takes."""
+def fixed_work(problem: SearchSettings, n: int) -> float:
+    """What that takes, in multiplications."""
     families, several = problem.invariance or (), len(problem.strengths)
-    seconds = 0.0
+    work = 0.0
     if several > 1:
-        seconds = several * noise_seconds(problem, families, min(n, problem.size), EVALUATIONS)
+        work = several * noise_work(problem, families, min(n, problem.size), EVALUATIONS)
     if problem.candidates[0].noise_var is None:
-        seconds += noise_seconds(problem, families, n, EVALUATIONS)
-    return seconds
+        work += noise_work(problem, families, n, EVALUATIONS)
+    return work

@@ -10,6 +10,7 @@ from nngp.architecture.ranges import BIAS_VAR_RANGE, GRID_SIZE, WEIGHT_VAR_RANGE
 from nngp.errors import VarianceError
 from nngp.posterior import Sweep
 from nngp.predictors.selection.choice import Choice
+from nngp.predictors.selection.cost import network_work
 from nngp.predictors.selection.inputs import SearchInputs, Setting
 from nngp.predictors.selection.problem import (
     CHOOSE,
@@ -23,7 +24,6 @@ from nngp.predictors.selection.table import SelectionRow, SelectionTable
 GRID_DEPTHS = (1, 2, 3, 5, 7, 10, 20, 50, 100)
 GRID_WEIGHTS = np.linspace(*WEIGHT_VAR_RANGE, GRID_SIZE)
 GRID_BIASES = np.linspace(*BIAS_VAR_RANGE, GRID_SIZE)
-SECONDS, PAIR_SECONDS = 0.002, 3e-8  # of a network on two cores: any, and for a pair of points
 GRID_NOISE = 1e-10  # the paper's, unless one is given
 
 
@@ -44,9 +44,8 @@ def grid_search(problem: SelectionProblem) -> Choice:
     sweep = Sweep(X[train], Y[train], X[held], Y[held], noise_var=noise, engine=problem.engine)
     networks = _networks(problem)
     table, ranked = SelectionTable(), []
-    expected = grid_seconds(problem, len(X))
-    bar = progress_for(problem.progress, expected)
-    with Progress(f"{CHOOSE} (validation grid)", len(networks), bar, expected) as tracker:
+    bar = progress_for(problem.progress)
+    with Progress(f"{CHOOSE} (validation grid)", len(networks), bar) as tracker:
         for result in sweep.run(networks):
             assert isinstance(result.architecture, Architecture)
             at = Setting(
@@ -74,9 +73,9 @@ def grid_search(problem: SelectionProblem) -> Choice:
     return Choice(found[0], found, table)
 
 
-def grid_seconds(problem: SearchSettings, n: int) -> float:
-    """About how long the search on n points takes."""
-    return len(_networks(problem)) * (SECONDS + PAIR_SECONDS * min(n, problem.size) ** 2)
+def grid_work(problem: SearchSettings, n: int) -> float:
+    """Work of the search on n points."""
+    return len(_networks(problem)) * network_work(problem.candidates, min(n, problem.size))
 
 
 def _networks(problem: SearchSettings) -> list[Architecture]:

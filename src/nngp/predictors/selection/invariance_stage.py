@@ -4,12 +4,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from nngp._progress import time_in_words
-from nngp.posterior import forecast
 from nngp.predictors.selection.averages import kernel_on
 from nngp.predictors.selection.climb import Budget, Climb
-from nngp.predictors.selection.cost import PRODUCT_SECONDS, averaged_work
-from nngp.predictors.selection.families import Families, name_of
+from nngp.predictors.selection.cost import averaged_work
+from nngp.predictors.selection.families import Families
 from nngp.predictors.selection.inputs import Setting
 from nngp.predictors.selection.invariance_search import InvarianceSearch, Judged, rescaled
 from nngp.predictors.selection.objective import Objective
@@ -44,8 +42,6 @@ class InvarianceStage:
             elif families:
                 search.judged(families)
             out.append(tried[families])
-        if families:
-            self._tell_cost(out[0].setting)
         return out
 
     def _search(self, one: Climb, tried: dict[Families, Climb]) -> InvarianceSearch:
@@ -63,8 +59,7 @@ class InvarianceStage:
             self.note(climb)
             if found.families:
                 tried[found.families] = climb
-            work = averaged_work(self.problem, found.families, points)
-            self.budget.tracker.advance(PRODUCT_SECONDS * work)
+            self.budget.tracker.advance(averaged_work(self.problem, found.families, points))
 
         return InvarianceSearch(
             self.objective,
@@ -88,12 +83,3 @@ class InvarianceStage:
             noise_var=max(found.noise_var, self.targets.noise_floor),
             invariance=found.families,
         )
-
-    def _tell_cost(self, at: Setting) -> None:
-        """Say how long the network with its invariance will take on all points."""
-        problem, tracker = self.problem, self.budget.tracker
-        if tracker.report is not None:
-            (n, d), outputs = problem.X.shape, problem.Y.shape[1]
-            expected = forecast(n, d, outputs, network=at.network, engine=problem.engine)
-            seconds = time_in_words(expected.seconds or 0.0)
-            tracker.advance(0.0, f"{name_of(at.invariance)}: the fit to all points, {seconds}")

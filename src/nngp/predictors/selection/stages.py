@@ -34,14 +34,14 @@ from nngp.predictors.selection.cost import (
     NOISE_STEPS,
     VARIANCE_STEPS,
     WHITENING_STEPS,
-    invariance_seconds,
+    invariance_work,
     large_subset,
     most_networks,
-    network_seconds,
-    noise_seconds,
+    network_work,
     noise_subset,
-    scaling_seconds,
-    staged_seconds,
+    noise_work,
+    scaling_work,
+    staged_work,
 )
 from nngp.predictors.selection.effort import EFFORT, SearchEffort
 from nngp.predictors.selection.inputs import SearchInputs, Setting
@@ -97,12 +97,12 @@ class Fold(NamedTuple):
 
 def staged_search(problem: SelectionProblem) -> Choice:
     """Return the best hyper-parameters found, the finalists and the table of all ascents."""
-    learning = scaling_seconds(problem, len(problem.X))
-    seconds = learning + staged_seconds(problem, len(problem.X))
-    seconds += invariance_seconds(problem, len(problem.X))
-    bar = progress_for(problem.progress, seconds)
+    learning = scaling_work(problem, len(problem.X))
+    work = learning + staged_work(problem, len(problem.X))
+    work += invariance_work(problem, len(problem.X))
+    bar = progress_for(problem.progress)
     points = min(len(problem.X), problem.size)
-    with Progress(CHOOSE, seconds, bar, seconds) as tracker, threaded_evidence(points) as dense:
+    with Progress(CHOOSE, work, bar) as tracker, threaded_evidence(points) as dense:
         order = problem.rng.permutation(len(problem.X))
         inputs = SearchInputs(problem, order)
         tracker.advance(learning)
@@ -521,7 +521,7 @@ class _StagedSearch:
         out = refitted(found, self._objective(stage), space, evidence, down, stage.steps)
         self.budget.may_spend()  # one network, whatever its noise
         n, families = len(self.problem.X), found.setting.invariance
-        self.budget.tracker.advance(noise_seconds(self.problem, families, n, stage.steps))
+        self.budget.tracker.advance(noise_work(self.problem, families, n, stage.steps))
         if out is not found:
             self._note(stage, out)
         return out
@@ -531,7 +531,7 @@ class _StagedSearch:
         if self.budget.is_spent:
             return None
         space = self._space(candidate, start, stage)
-        ascent = Ascent(self.budget, stage.steps, network_seconds([candidate], stage.points))
+        ascent = Ascent(self.budget, stage.steps, network_work([candidate], stage.points))
         found = climb(self._objective(stage), space, start, stage.steps, ascent)
         self._failure = found.failure or self._failure
         self._note(stage, found)

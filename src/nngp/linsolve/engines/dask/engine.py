@@ -11,7 +11,6 @@ nothing is held in memory, and a job that died altogether goes on where it was.
 
 import os
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
@@ -27,7 +26,6 @@ from nngp._files import usable_folder
 from nngp.gram import Tile
 from nngp.gram.cluster.backend import ClusterBackend
 from nngp.gram.cluster.task import Task, own_copy
-from nngp.linsolve.engines import blas
 from nngp.linsolve.engines.dask.client import (
     Listener,
     check_open,
@@ -216,19 +214,6 @@ class DaskEngine(Engine):
         """Of one task: its tiles, the kernel's workspace, two blocks of inputs."""
         tiles = 3 if self.store is not None else 2 * GROUP + 2
         return tiles * rows * rows * self.dtype.itemsize + 8.0 * rows * (rows + 2 * d)
-
-    def rate(self) -> float:
-        """From one product on every worker."""
-        known = known_workers(self.client)
-        futures = [
-            self.client.submit(
-                _product_seconds, workers=[address], allow_other_workers=True, pure=False
-            )
-            for address in known
-        ]
-        seconds = [result(self.client, future, self.patience) for future in futures]
-        threads = [worker["nthreads"] for worker in known.values()]
-        return sum(2.0 * PRODUCT**3 / s * t for s, t in zip(seconds, threads, strict=True))
 
     def facts(self) -> dict[str, int]:
         heard, workers = self.listener, self.workers()
@@ -434,12 +419,3 @@ def _rebuilt(
     address: str, tile: int, store: str | None, dtype: str, patience: float
 ) -> "DaskEngine":
     return DaskEngine(address, tile, store, dtype=dtype, patience=patience)
-
-
-def _product_seconds() -> float:
-    A = np.ones((PRODUCT, PRODUCT))
-    for _ in range(2):
-        start = time.perf_counter()
-        blas.update(np.zeros_like(A), A, A)
-        spent = time.perf_counter() - start
-    return spent
