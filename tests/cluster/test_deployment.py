@@ -187,9 +187,7 @@ def test_what_cannot_be(run, tmp_path, monkeypatch, options, code, sentence):
     assert sentence in err
 
 
-@pytest.mark.parametrize(
-    "command", ["predict m.nngp t.csv", "evaluate m.nngp t.csv", "reproduce fig3"]
-)
+@pytest.mark.parametrize("command", ["predict m.nngp t.csv", "evaluate m.nngp t.csv"])
 def test_no_scheduler_no_dask(run, monkeypatch, command):
     from nngp.linsolve.engines.dask import client as cluster_client
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 import time
 from pathlib import Path
 
@@ -276,3 +277,14 @@ def test_a_budget_is_shared_as_it_goes(monkeypatch, runs, guesses, budget, momen
     assert log[:3] == list(enumerate(moments))
     assert [task.runs for task in tasks] == left
     assert Clock.now <= budget
+
+
+def test_a_cluster_that_is_not_there(run, monkeypatch):
+    from nngp.linsolve.engines.dask import client as cluster_client
+
+    monkeypatch.setattr(cluster_client, "CONNECT", 0.5)
+    code, _, err = run("reproduce fig3 --cluster tcp://127.0.0.1:9")
+    assert (code, "start one with 'dask scheduler'" in err) == (4, True)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    code, _, err = run("reproduce fig3 --cluster tcp://127.0.0.1:9")
+    assert (code, "pip install 'nngp[distributed]'" in err) == (4, True)
