@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from limits import Limits
 
-# What tests compile belongs in pytest's cache, below, and not in the user's.
-os.environ.setdefault("NNGP_PROGRAMS", "off")
 DATA = Path(os.environ.get("NNGP_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
 

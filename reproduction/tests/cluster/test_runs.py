@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -211,3 +212,14 @@ def test_a_study_is_made_once_for_the_runs_of_a_thread(monkeypatch):
     assert (made, closed) == (["a", "b"], ["a"])
     on_dask.do_run("b", replace(SCOPE, grid=3), {})
     assert made == ["a", "b", "b"]
+
+
+@pytest.mark.slow
+def test_the_command_of_the_guide(client, run, tmp_path):
+    guide = Path(__file__).parents[3] / "docs" / "guides" / "cluster.md"
+    lines = [one for one in guide.read_text().splitlines() if one.startswith("nngp-paper ")]
+    (line,) = lines
+    here = line.removeprefix("nngp-paper ").replace("tcp://head:8786", client.scheduler.address)
+    code, _, err = run(here)
+    assert code == 0, err
+    assert (tmp_path / "reproduced" / "fig3-digits.png").exists()

@@ -141,8 +141,10 @@ def second_moments(activation: Activation, var: Array) -> Array:
         x, weight = plain_gauss(np.union1d(resolved.piecewise.edges, regular))
         # Roots of the density, since phi² alone may be past float64 where phi grows.
         roots = np.exp(-0.25 * x**2 / var[here, None])
-        squares = (roots * resolved.activation(x)) ** 2
-        out[here] = squares @ weight / np.sqrt(2 * np.pi * var[here])
+        terms = weight * (roots * resolved.activation(x)) ** 2
+        # A sum of each row by itself: rows of a product are added in an order that depends on how
+        # many there are.
+        out[here] = terms.sum(axis=1) / np.sqrt(2 * np.pi * var[here])
     return out
 
 
