@@ -17,7 +17,8 @@ Relative errors are below 1e-6, and some 1e-12 where no deviation is below 0.5.
 
 import numpy as np
 
-from nngp._arrays import Array
+from nngp._arrays import Array, Index
+from nngp._threads import in_threads
 
 STEP, OUTER_STEP = 0.25, 0.5  # of the lattices of f and of u
 NARROWEST, ORDER = 0.3, 5  # deviation, and terms of the series for those below
@@ -45,15 +46,21 @@ def expected_softmax(mean: Array, variance: Array) -> Array:
     below = (mean - mean.max(axis=1, keepdims=True)) * (WIDEST / largest)
     below = np.maximum(below, -TAIL - REACH * deviation)
     out = np.empty_like(mean)
-    order, start = np.argsort(deviation.max(axis=1), kind="stable"), 0
+    order, start, parts = np.argsort(deviation.max(axis=1), kind="stable"), 0, []
     while start < len(order):
         rows = order[start : start + ROWS]
         widest = deviation[rows].max(axis=1)
         rows = rows[widest <= max(2.0, 2.0 * widest[0])]
         lattice = _lattice(below[rows], deviation[rows])
         rows = rows[: max(1, CHUNK // (mean.shape[1] * len(lattice)))]
-        out[rows] = _on_lattice(below[rows], deviation[rows], lattice)
+        parts.append((rows, lattice))
         start += len(rows)
+
+    def fill(part: tuple[Index, Array]) -> None:
+        rows, lattice = part
+        out[rows] = _on_lattice(below[rows], deviation[rows], lattice)
+
+    in_threads(fill, parts)
     return out
 
 
