@@ -97,12 +97,13 @@ def timed_old(checkout: Path, X: Array, y: NDArray[Any], kind: str, folder: Path
 
 
 def where_it_goes(model: Any, total: float) -> dict[str, float]:
-    """Seconds of each stage of the search, of the final solve, and of the rest."""
+    """Seconds of each stage of the search, of the final solve, and of the rest. Ascents of a stage
+    run side by side, and the seconds of all are added, so that nothing may be left for the rest."""
     out: dict[str, float] = {}
     for stage, seconds in zip(model.selection_["stage"], model.selection_["seconds"], strict=True):
         out[str(stage)] = out.get(str(stage), 0.0) + float(seconds)
     out["final solve"] = float(sum(model.report_.seconds.values()))
-    out["rest"] = total - sum(out.values())
+    out["rest"] = max(total - sum(out.values()), 0.0)
     return {name: round(value, 4) for name, value in out.items()}
 
 
