@@ -32,7 +32,9 @@ from nngp.linsolve.engines import blas
 
 DEEPEST = 10  # layers up to which float64 keeps what tells inputs apart
 JUMPS = ("sign", "step")  # their slope is infinite where inputs coincide
-STRIP, TALLEST = 2**17, 128  # pairs of a strip: few enough for the cache, enough for threads; rows
+# Pairs of a strip, and its rows: few enough for the cache, and so many that threads seldom wait for
+# the interpreter's lock.
+STRIP, TALLEST = 2**17, 128
 KEPT = 1500  # points up to which layers are kept for the way back; beyond they are computed anew
 THREADED, MOST_THREADS = 800, 8  # points from which threads pay, and how many do
 TWO_OVER_PI = 2.0 / np.pi
