@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -173,6 +173,7 @@ class Suite:
     """Copies of the library and its tests, one for each test run at the same time."""
 
     def __init__(self, scratch: Path, jobs: int) -> None:
+        self.jobs = jobs
         self.copies = SimpleQueue[Path]()
         for i in range(jobs):
             copy = scratch / str(i)
@@ -187,8 +188,9 @@ class Suite:
     def run_unchanged(self, tests: tuple[str, ...]) -> None:
         """Find the tests that fail anyway (for want of a package, say), and how long all take."""
         begun = time.perf_counter()
-        printed = self._pytest(tests, ["-rfE", "--continue-on-collection-errors"])[1]
-        self.seconds[tests] = time.perf_counter() - begun
+        words = ["-rfE", "--continue-on-collection-errors", "-n", str(self.jobs)]
+        printed = self._pytest(tests, words)[1]
+        self.seconds[tests] = self.jobs * (time.perf_counter() - begun)
         self.failing[tests] = re.findall(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)
 
     def notices(self, mutant: Mutant) -> bool:
@@ -254,27 +256,26 @@ def main() -> None:
         earlier = {Mutant(**row["mutant"]): row["killed"] for row in rows}
     drawn = list(earlier) or draw(options.count, options.seed)
     mutants = [mutant for mutant in drawn if mutant.is_there]
+    rows = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         suite = Suite(Path(folder), options.jobs)
-        list(pool.map(suite.run_unchanged, sorted({mutant.tests for mutant in mutants})))
-        killed = []
-        for mutant, noticed in zip(mutants, pool.map(suite.notices, mutants), strict=True):
+        for tests in sorted({mutant.tests for mutant in mutants}):
+            suite.run_unchanged(tests)
+            failing = suite.failing[tests]
+            print(f"{tests}: {len(failing)} fail without a mutant {failing[:4]}", flush=True)
+        mutants.sort(key=lambda mutant: -suite.seconds[mutant.tests])  # no long one at the end
+        runs = {pool.submit(suite.notices, mutant): mutant for mutant in mutants}
+        for run in as_completed(runs):
+            mutant, noticed = runs[run], run.result()
             report(mutant, noticed)
-            killed.append(noticed)
-    failing = sorted(name for names in suite.failing.values() for name in names)
-    print(f"{len(failing)} tests fail without a mutant and were not run: {failing[:8]}")
-    print(f"{sum(killed)} of {len(killed)} mutants killed")
+            rows.append({"mutant": asdict(mutant), "killed": noticed})
+            if options.out:
+                options.out.write_text(json.dumps({"mutants": rows}, indent=1) + "\n")
+    print(f"{sum(row['killed'] for row in rows)} of {len(rows)} mutants killed")
     if earlier:
         gone = len(earlier) - len(mutants)
         before = sum(earlier[mutant] for mutant in mutants)
         print(f"{before} of these by the earlier tests; the lines of {gone} others have changed")
-    if options.out:
-        rows = [
-            {"mutant": asdict(mutant), "killed": noticed}
-            for mutant, noticed in zip(mutants, killed, strict=True)
-        ]
-        record = {"failing_unchanged": failing, "mutants": rows}
-        options.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":
