@@ -61,20 +61,20 @@ def test_moments_are_those_of_dense_formulas(net):
         np.testing.assert_array_equal(networks.mean(XS), mean)
 
 
-def test_norms_may_differ(monkeypatch):
-    for which in ("training", "test", "both"):
-        train = RNG.normal(size=X.shape) if which != "test" else X
-        test = RNG.normal(size=XS.shape) if which != "training" else XS
-        monkeypatch.setitem(globals(), "X", train)
-        monkeypatch.setitem(globals(), "XS", test)
-        networks = nngp.trained(NETS["relu"], train, Y, time=TIMES)
-        mean, variance = networks.predict(test)
-        covariance = networks.covariance(test)
-        for i, time in enumerate(TIMES):
-            wanted, wanted_covariance = dense(NETS["relu"], time, 0.0)
-            np.testing.assert_allclose(mean[i], wanted, atol=1e-10)
-            np.testing.assert_allclose(covariance[i], wanted_covariance, atol=1e-11)
-            np.testing.assert_allclose(variance[i], np.diag(wanted_covariance), atol=1e-11)
+@pytest.mark.parametrize("which", ["training", "test", "both"])
+def test_norms_may_differ(monkeypatch, which):
+    train = RNG.normal(size=X.shape) if which != "test" else X
+    test = RNG.normal(size=XS.shape) if which != "training" else XS
+    monkeypatch.setitem(globals(), "X", train)
+    monkeypatch.setitem(globals(), "XS", test)
+    networks = nngp.trained(NETS["relu"], train, Y, time=TIMES)
+    mean, variance = networks.predict(test)
+    covariance = networks.covariance(test)
+    for i, time in enumerate(TIMES):
+        wanted, wanted_covariance = dense(NETS["relu"], time, 0.0)
+        np.testing.assert_allclose(mean[i], wanted, atol=1e-10)
+        np.testing.assert_allclose(covariance[i], wanted_covariance, atol=1e-11)
+        np.testing.assert_allclose(variance[i], np.diag(wanted_covariance), atol=1e-11)
 
 
 def test_another_norm_under_a_deep_network_is_refused():
