@@ -124,7 +124,7 @@ def test_the_limit_is_that_of_deep_networks():
 
 
 @pytest.mark.slow_on_jax
-@pytest.mark.parametrize("net", [("relu", 1.0, 0.1), ("tanh", 0.8, 0.3), ("silu", 1.5, 0.0)])
+@pytest.mark.parametrize("net", [("relu", 1.0, 0.1), ("silu", 1.5, 0.0)])
 def test_the_gradient_of_the_limit(net, engine):
     activation, *start = net
 

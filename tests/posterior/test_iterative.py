@@ -380,7 +380,9 @@ def test_a_checkpoint_serves_the_same_call_only(tmp_path):
 # Estimators and files
 
 
-@pytest.mark.parametrize("kind", [nngp.NNGPRegressor, nngp.NNGPClassifier])
+@pytest.mark.parametrize(
+    "kind", [nngp.NNGPRegressor, pytest.param(nngp.NNGPClassifier, marks=pytest.mark.slow)]
+)
 def test_an_estimator_and_its_file(tmp_path, kind):
     images, targets = digits(300)
     labels = targets.argmax(axis=1)

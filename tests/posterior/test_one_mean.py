@@ -51,9 +51,9 @@ def test_the_mean_is_the_same_without_a_factor():
             posterior = nngp.condition(
                 NETS[net], train, Y, noise_var=1e-2, relative_noise=True, engine=engine, solver="cg"
             )
-            mean, variance = posterior.predict(test)
-            np.testing.assert_array_equal(mean, posterior.mean(test))
-            np.testing.assert_array_equal(variance, posterior.variance(test))
+            mean, variance = posterior.predict(test[:60])
+            np.testing.assert_array_equal(mean, posterior.mean(test[:60]))
+            np.testing.assert_array_equal(variance, posterior.variance(test[:60]))
 
 
 def test_variances_without_a_factor_are_those_with_one(monkeypatch):

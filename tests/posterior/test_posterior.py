@@ -374,15 +374,15 @@ def test_any_shape_and_degenerate_input(n, m, d, outputs, depth, activation, kin
 
 def test_tables_of_an_activation_without_closed_form_are_in_the_forecast():
     rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(600, 5)), rng.normal(size=600)
+    X, Y = rng.normal(size=(400, 5)), rng.normal(size=400)
     net = nngp.Architecture(1, "tanh", 1.5, 0.1)
     nngp.condition(net, X[:9], Y[:9], noise_var=1e-2, engine="cpu")  # what is made once
     tracemalloc.start()
     posterior = nngp.condition(net, X, Y, noise_var=1e-2, engine="cpu")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    tables = posterior.report.forecast_bytes - nngp.forecast(600, 5, engine="cpu").bytes
+    tables = posterior.report.forecast_bytes - nngp.forecast(400, 5, engine="cpu").bytes
     assert 0.5 * peak < tables < 2 * peak
     with pytest.raises(MemoryError):
         nngp.condition(net, X, Y, solver="cholesky", memory=peak, engine="cpu")
-    assert re.fullmatch(r"0\.\d GB", str(nngp.forecast(600, 5, network=net)))
+    assert re.fullmatch(r"0\.\d GB", str(nngp.forecast(400, 5, network=net)))
