@@ -1,7 +1,6 @@
 """The fast table agrees with the octaves that it is computed from, at every edge of its index."""
 
 import numpy as np
-import pytest
 
 import nngp
 from nngp.curve import NEAR, Workspace
