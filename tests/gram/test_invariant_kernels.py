@@ -49,7 +49,7 @@ def brute_force(net, families, left, right):
     return total
 
 
-# Of each family once at equal norms and once at any, and with either network.
+# Every family, both networks, and both kinds of norms; not every combination.
 QUICK = [
     ("chain", "flips", True),
     ("tangent", "flips", False),
