@@ -62,11 +62,11 @@ def test_inputs_of_any_norm_and_an_activation_of_ones_own(client, problem):
 
 
 def test_a_deep_network_keeps_its_constant_apart(client, problem):
-    deep = nngp.Architecture(200, "tanh", 1.2, 0.1)
+    deep = nngp.Architecture(60, "relu", 1.2, 0.1)
     options = {"noise_var": 1e-3, "relative_noise": True}
-    local = nngp.condition(deep, problem.X[:500], problem.Y[:500], engine="cpu", **options)
+    local = nngp.condition(deep, problem.X[:300], problem.Y[:300], engine="cpu", **options)
     engine = nngp.DaskEngine(client)
-    ours = nngp.condition(deep, problem.X[:500], problem.Y[:500], engine=engine, **options)
+    ours = nngp.condition(deep, problem.X[:300], problem.Y[:300], engine=engine, **options)
     check_same(ours, local, problem.Xs)
 
 
@@ -175,7 +175,9 @@ def test_the_error_of_other_data_stays_with_them(client):
     assert errors[0] == errors[2] != errors[1]
 
 
-@pytest.mark.parametrize("rows", [2, pytest.param(32, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "rows", [pytest.param(2, marks=pytest.mark.slow), pytest.param(32, marks=pytest.mark.deep)]
+)
 def test_activations_that_differ_far_out_are_told_apart(client, rows):
     X = nngp.normalize(np.random.default_rng(3).normal(size=(rows, 3)))
     X[::2] *= 60.0  # two norms: with one the scale of the kernel would tell them apart

@@ -40,6 +40,7 @@ def test_a_regressor_is_chosen_here_and_conditioned_there(client, engine, table)
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_classifier(engine, table):
     X, y, Xs = table
     labels = np.where(y > 0, "up", "down")

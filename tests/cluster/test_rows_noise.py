@@ -15,7 +15,7 @@ Y = np.column_stack([np.sin(X[:, 0]), X[:, 1]])
 NOISE = 10.0 ** RNG.uniform(-5, 5, 120)
 
 
-@pytest.fixture(params=["whole", "split"])
+@pytest.fixture(params=["whole", pytest.param("split", marks=pytest.mark.slow)])
 def problem(request):
     inputs = nngp.normalize if request.param == "split" else np.asarray
     return Problem(NET, inputs(X), Y, inputs(XS), NOISE)
@@ -42,9 +42,8 @@ def test_the_factor(problem, engine):
     check_same(first, local, problem.Xs)
 
 
-@pytest.mark.parametrize(
-    "preconditioner", ["nystrom", pytest.param("single", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("preconditioner", ["nystrom", "single"])
 def test_conjugate_gradients(engine, preconditioner):
     rank = 80 if preconditioner == "nystrom" else None
     solver = nngp.CG(tolerance=1e-9, preconditioner=preconditioner, rank=rank)

@@ -34,45 +34,45 @@ def by_hand():
     return (q, k), (q + 1.1 * theta_q, k + 1.1 * theta_k)
 
 
-@pytest.mark.parametrize(("net", "exact"), list(zip((NET, NTK(NET)), by_hand(), strict=True)))
-def test_twins_are_two_draws(net, exact):
-    variance, twins = exact
-    K = nngp.kernel(net, TWINS)
-    np.testing.assert_allclose(np.diagonal(K), variance, rtol=1e-13)
-    np.testing.assert_allclose([K[0, 1], K[1, 0]], twins, rtol=1e-13)
-    np.testing.assert_allclose(nngp.kernel_diag(net, TWINS), variance, rtol=1e-13)
-    curve = nngp.compile_curve(net)
-    assert curve.variance == pytest.approx(variance, rel=1e-13)
-    assert float(curve(1.0)) == pytest.approx(twins, rel=1e-13)
-    assert curve.jump == pytest.approx(variance - twins, rel=1e-13)
-    assert curve.jump > 0.01 * variance
+def test_twins_are_two_draws():
+    for net, exact in list(zip((NET, NTK(NET)), by_hand(), strict=True)):
+        variance, twins = exact
+        K = nngp.kernel(net, TWINS)
+        np.testing.assert_allclose(np.diagonal(K), variance, rtol=1e-13)
+        np.testing.assert_allclose([K[0, 1], K[1, 0]], twins, rtol=1e-13)
+        np.testing.assert_allclose(nngp.kernel_diag(net, TWINS), variance, rtol=1e-13)
+        curve = nngp.compile_curve(net)
+        assert curve.variance == pytest.approx(variance, rel=1e-13)
+        assert float(curve(1.0)) == pytest.approx(twins, rel=1e-13)
+        assert curve.jump == pytest.approx(variance - twins, rel=1e-13)
+        assert curve.jump > 0.01 * variance
 
 
-@pytest.mark.parametrize("net", [NET, NTK(NET)])
-def test_two_sets_of_inputs_have_no_mask_in_common(net):
+def test_two_sets_of_inputs_have_no_mask_in_common():
     """Even the same array, given twice: its rows then are other draws."""
-    square, rectangle = nngp.kernel(net, TWINS), nngp.kernel(net, TWINS, TWINS)
-    off = ~np.eye(4, dtype=bool)
-    np.testing.assert_allclose(rectangle[off], square[off], rtol=1e-14)
-    np.testing.assert_allclose(np.diagonal(rectangle), square[0, 1], rtol=1e-14)
+    for net in [NET, NTK(NET)]:
+        square, rectangle = nngp.kernel(net, TWINS), nngp.kernel(net, TWINS, TWINS)
+        off = ~np.eye(4, dtype=bool)
+        np.testing.assert_allclose(rectangle[off], square[off], rtol=1e-14)
+        np.testing.assert_allclose(np.diagonal(rectangle), square[0, 1], rtol=1e-14)
 
 
-@pytest.mark.parametrize("net", [NET, NTK(NET)])
-def test_the_same_for_inputs_of_other_norms(net):
-    rows = TWINS * np.array([2.0, 2.0, 1.0, 0.5])[:, None]
-    K, rectangle = nngp.kernel(net, rows), nngp.kernel(net, rows, rows)
-    curve = nngp.compile_curve(net, 4.0)
-    np.testing.assert_allclose(K[[0, 1], [0, 1]], curve.variance, rtol=1e-13)
-    np.testing.assert_allclose([K[0, 1], rectangle[0, 0]], curve(1.0), rtol=1e-13)
-    np.testing.assert_allclose(np.diagonal(K), nngp.kernel_diag(net, rows), rtol=1e-13)
+def test_the_same_for_inputs_of_other_norms():
+    for net in [NET, NTK(NET)]:
+        rows = TWINS * np.array([2.0, 2.0, 1.0, 0.5])[:, None]
+        K, rectangle = nngp.kernel(net, rows), nngp.kernel(net, rows, rows)
+        curve = nngp.compile_curve(net, 4.0)
+        np.testing.assert_allclose(K[[0, 1], [0, 1]], curve.variance, rtol=1e-13)
+        np.testing.assert_allclose([K[0, 1], rectangle[0, 0]], curve(1.0), rtol=1e-13)
+        np.testing.assert_allclose(np.diagonal(K), nngp.kernel_diag(net, rows), rtol=1e-13)
 
 
-@pytest.mark.parametrize("net", [NET, NTK(NET)])
-def test_nearly_equal_inputs_come_near_to_twins(net):
-    curve = nngp.compile_curve(net)
-    near = curve.deficit(one_minus=np.array([1e-4, 1e-8, 1e-12, 1e-300]))
-    assert np.all(np.diff(near) <= 0)
-    assert near[-1] == pytest.approx(curve.jump, rel=1e-12)
+def test_nearly_equal_inputs_come_near_to_twins():
+    for net in [NET, NTK(NET)]:
+        curve = nngp.compile_curve(net)
+        near = curve.deficit(one_minus=np.array([1e-4, 1e-8, 1e-12, 1e-300]))
+        assert np.all(np.diff(near) <= 0)
+        assert near[-1] == pytest.approx(curve.jump, rel=1e-12)
 
 
 def test_a_mask_that_keeps_all_changes_nothing():

@@ -18,7 +18,9 @@ def relu(q, k):
     return value, (np.pi - angle) / (2 * np.pi)
 
 
-@pytest.mark.parametrize(("weight", "bias"), [(1.0, 0.1), (3.0, 0.0)])
+@pytest.mark.parametrize(
+    ("weight", "bias"), [(1.0, 0.1), pytest.param(3.0, 0.0, marks=pytest.mark.slow)]
+)
 def test_kernel_and_tangent_kernel_solve_their_equations(weight, bias):
     def slope(_, state):
         q, k, theta = np.split(state, 3)

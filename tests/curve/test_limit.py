@@ -95,21 +95,19 @@ def test_sensitivities_of_the_limit():
         np.testing.assert_allclose(found[name], slope, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("net", "message"),
-    [
+def test_where_there_is_no_limit():
+    cases = [
         (("erf", 3.0, 0.1), "chaotic phase"),
         (("step", 1.0, 0.1), "chaotic phase"),
         (("relu", 2.0, 0.0), "too near criticality"),
         (("erf", math.pi / 4, 0.0), "too near criticality"),
         (("relu", 3.0, 0.1), "past the range of float64"),
         (("relu", 1.5, 0.0), "past the range of float64"),
-    ],
-)
-def test_where_there_is_no_limit(net, message):
-    with pytest.raises(nngp.NoLimitError, match=message) as told:
-        nngp.compile_curve(nngp.Architecture(math.inf, *net))
-    assert "limit kernel" in str(told.value)
+    ]
+    for net, message in cases:
+        with pytest.raises(nngp.NoLimitError, match=message) as told:
+            nngp.compile_curve(nngp.Architecture(math.inf, *net))
+        assert "limit kernel" in str(told.value)
 
 
 def test_an_infinite_architecture():
@@ -139,13 +137,13 @@ def test_the_kernel_of_an_infinite_network():
         nngp.kernel_diag(net, np.arange(6.0)[:, None] * X)
 
 
-@pytest.mark.parametrize("bias_var", [0.0, 1e-6, 0.3])
-def test_a_linear_network_is_its_own_limit(bias_var):
+def test_a_linear_network_is_its_own_limit():
     """Every layer is exact, so there is nothing to wait for; a bias makes the offset infinite."""
-    curve = nngp.compile_curve(nngp.Architecture(math.inf, "identity", 0.5, bias_var))
-    np.testing.assert_allclose(curve.deficit([0.3, -0.5, 1.0]), [0.7, 1.5, 0.0], rtol=1e-14)
-    assert curve.offset == (math.inf if bias_var else 0.0)
-    assert curve.deficit_error < 1e-12
+    for bias_var in (0.0, 1e-6, 0.3):
+        curve = nngp.compile_curve(nngp.Architecture(math.inf, "identity", 0.5, bias_var))
+        np.testing.assert_allclose(curve.deficit([0.3, -0.5, 1.0]), [0.7, 1.5, 0.0], rtol=1e-14)
+        assert curve.offset == (math.inf if bias_var else 0.0)
+        assert curve.deficit_error < 1e-12
 
 
 def test_lists_of_layers_raise_at_infinite_depth():
@@ -158,38 +156,38 @@ def test_lists_of_layers_raise_at_infinite_depth():
             call()
 
 
-@pytest.mark.parametrize("name", ["sin", "cos", "erf", "gelu", "gaussian"])
-def test_derivatives_of_deficits_keep_their_digits(name):
+def test_derivatives_of_deficits_keep_their_digits():
     """d/dq of F(1) - F(c), by differences in mpmath of E[phi(u) phi(v)] in closed form."""
-    layers = {
-        "sin": lambda q, c: mp.exp(-q) * mp.sinh(q * c),
-        "cos": lambda q, c: mp.exp(-q) * mp.cosh(q * c),
-        "erf": lambda q, c: 2 / mp.pi * mp.asin(2 * q * c / (1 + 2 * q)),
-        "gaussian": lambda q, c: 1 / mp.sqrt((1 + 2 * q) ** 2 - (2 * q * c) ** 2),
-        "gelu": lambda q, c: (
-            q * c / 4
-            + q * c / (2 * mp.pi) * mp.asin(q * c / (1 + q))
-            + q**2
-            / (2 * mp.pi * mp.sqrt((1 + q) ** 2 - (q * c) ** 2))
-            * (1 + c * c - 2 * q * c * c / (1 + q))
-        ),
-    }
-    from nngp.architecture import as_activation
-    from nngp.covariance import layer_at
+    for name in ["sin", "cos", "erf", "gelu", "gaussian"]:
+        layers = {
+            "sin": lambda q, c: mp.exp(-q) * mp.sinh(q * c),
+            "cos": lambda q, c: mp.exp(-q) * mp.cosh(q * c),
+            "erf": lambda q, c: 2 / mp.pi * mp.asin(2 * q * c / (1 + 2 * q)),
+            "gaussian": lambda q, c: 1 / mp.sqrt((1 + 2 * q) ** 2 - (2 * q * c) ** 2),
+            "gelu": lambda q, c: (
+                q * c / 4
+                + q * c / (2 * mp.pi) * mp.asin(q * c / (1 + q))
+                + q**2
+                / (2 * mp.pi * mp.sqrt((1 + q) ** 2 - (q * c) ** 2))
+                * (1 + c * c - 2 * q * c * c / (1 + q))
+            ),
+        }
+        from nngp.architecture import as_activation
+        from nngp.covariance import layer_at
 
-    layer = layers[name]
-    for q in (1e-8, 0.3, 20.0):
-        for m in (1e-100, 1e-9, 0.2, 1.0):
-            at = layer_at(as_activation(name), q)
-            found = at.deficit_in_var(np.zeros(1, bool), np.array([m]))
-            with mp.workdps(260):
-                h, c = mp.mpf(10) ** -60, 1 - mp.mpf(m)
-                up, here, down = (
-                    layer(x, mp.mpf(1)) - layer(x, c) for x in (q + h * q, mp.mpf(q), q - h * q)
-                )
-                exact = (up - down) / (2 * h * mp.mpf(q))
-            error = (mp.mpf(float(found[0])) - exact) / (here / mp.mpf(q))
-            assert abs(float(error)) < 1e-13
+        layer = layers[name]
+        for q in (1e-8, 0.3, 20.0):
+            for m in (1e-100, 1e-9, 0.2, 1.0):
+                at = layer_at(as_activation(name), q)
+                found = at.deficit_in_var(np.zeros(1, bool), np.array([m]))
+                with mp.workdps(260):
+                    h, c = mp.mpf(10) ** -60, 1 - mp.mpf(m)
+                    up, here, down = (
+                        layer(x, mp.mpf(1)) - layer(x, c) for x in (q + h * q, mp.mpf(q), q - h * q)
+                    )
+                    exact = (up - down) / (2 * h * mp.mpf(q))
+                error = (mp.mpf(float(found[0])) - exact) / (here / mp.mpf(q))
+                assert abs(float(error)) < 1e-13
 
 
 def test_any_bias_makes_a_finite_offset_infinite():

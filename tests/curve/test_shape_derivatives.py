@@ -105,8 +105,15 @@ def assert_close(found, wanted, rtol):
     np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * size)
 
 
+QUICK = "relu", "erf"  # every part with each; the other activations in a chain and a product
+
+
+def marks(shape, name):
+    return () if name in QUICK or shape in ("chain", "product") else pytest.mark.slow
+
+
 CASES = [
-    (shape, name)
+    pytest.param(shape, name, marks=marks(shape, name))
     for name in FORMULAS
     for shape in networks(name)
     if name != "tanh" or shape in ("chain", "residual")

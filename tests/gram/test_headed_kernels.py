@@ -42,8 +42,7 @@ def by_hand(net, X, Z):
     return out
 
 
-@pytest.mark.parametrize("unit", [True, False])
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize(("head", "unit"), [("relu", True), ("erf", False), ("linear", False)])
 def test_by_hand(head, unit):
     net, X, Z = headed(head), rows(12, unit), rows(7, unit)
     np.testing.assert_allclose(nngp.kernel(net, X, Z), by_hand(net, X, Z), rtol=1e-10)
@@ -85,8 +84,7 @@ def test_it_has_the_invariances_of_its_average():
     assert net.products(9) == 2
 
 
-@pytest.mark.parametrize("unit", [True, False])
-@pytest.mark.parametrize("head", ["relu", "erf"])
+@pytest.mark.parametrize(("head", "unit"), [("relu", True), ("erf", False)])
 def test_posteriors_are_those_of_the_kernel(head, unit):
     """On the CPU and on JAX, against NumPy with the kernel matrix."""
     jax = pytest.importorskip("jax")
@@ -126,7 +124,7 @@ def exact_relu(c, depth, weight_var, bias_var):
     return cov
 
 
-@pytest.mark.parametrize("distance", [1e-2, 1e-5, 1e-8])
+@pytest.mark.parametrize("distance", [1e-2, 1e-8])
 def test_near_pairs_are_as_exact_as_the_report_says(distance):
     """Against mpmath with 40 digits, on the CPU and on JAX."""
     jax = pytest.importorskip("jax")
@@ -174,7 +172,7 @@ def test_near_pairs_are_as_exact_as_the_report_says(distance):
         assert error <= matrix.error() < 1e-9
 
 
-@pytest.mark.parametrize("bias", [1e-2, 1e-6, 1e-9])
+@pytest.mark.parametrize("bias", [1e-2, 1e-9])
 def test_little_that_an_average_leaves_has_the_error_of_all(bias):
     """An odd network, averaged over signs, keeps its bias alone."""
     jax = pytest.importorskip("jax")
@@ -265,9 +263,8 @@ def test_zero_norms_and_sweeps():
     assert found.log_evidence == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
+def test_what_is_not_available_says_so():
+    cases = [
         (lambda: nngp.Headed(BASE, BASE), TypeError, "takes an nngp.Invariant"),
         (lambda: nngp.Headed(average(), average()), TypeError, "without transformations"),
         (lambda: nngp.Headed(average(), "relu"), TypeError, "got str"),
@@ -294,8 +291,7 @@ def test_zero_norms_and_sweeps():
             ValueError,
             "average",
         ),
-    ],
-)
-def test_what_is_not_available_says_so(make, error, words):
-    with pytest.raises(error, match=words):
-        make()
+    ]
+    for make, error, words in cases:
+        with pytest.raises(error, match=words):
+            make()

@@ -31,21 +31,20 @@ def plain_relu(X1, X2, depth, w, b):
     return cov
 
 
-@pytest.mark.parametrize("X", [EQUAL, UNEQUAL], ids=["equal norms", "unequal norms"])
-@pytest.mark.parametrize("depth", [0, 1, 3, 10])
-def test_against_the_papers_recursion(X, depth):
-    net = nngp.Architecture(depth, "relu", 1.6, 0.1)
-    exact = plain_relu(X, X, depth, 1.6, 0.1)
-    np.testing.assert_allclose(nngp.kernel(net, X), exact, rtol=0, atol=2e-14 * exact.max())
-    np.testing.assert_allclose(
-        nngp.kernel(net, X[:9], X[20:]), exact[:9, 20:], rtol=0, atol=2e-14 * exact.max()
-    )
+def test_against_the_papers_recursion():
+    for X in [EQUAL, UNEQUAL]:
+        for depth in [0, 1, 3, 10]:
+            net = nngp.Architecture(depth, "relu", 1.6, 0.1)
+            exact = plain_relu(X, X, depth, 1.6, 0.1)
+            np.testing.assert_allclose(nngp.kernel(net, X), exact, rtol=0, atol=2e-14 * exact.max())
+            np.testing.assert_allclose(
+                nngp.kernel(net, X[:9], X[20:]), exact[:9, 20:], rtol=0, atol=2e-14 * exact.max()
+            )
 
 
 @pytest.mark.parametrize("name", ["relu", "erf", "gelu", "tanh", "sin", "step"])
-@pytest.mark.parametrize("depth", [0, 1, 4])
-def test_curve_and_pairwise_agree(name, depth):
-    net = nngp.Architecture(depth, name, 1.3, 0.2)
+def test_curve_and_pairwise_agree(name):
+    net = nngp.Architecture(4, name, 1.3, 0.2)
     curve, pairwise = (nngp.kernel(net, EQUAL, method=m) for m in ("curve", "pairwise"))
     np.testing.assert_allclose(curve, pairwise, rtol=0, atol=2e-13 * curve.max())
 
@@ -73,14 +72,14 @@ def test_symmetric_with_the_exact_diagonal(X, name):
     assert np.array_equal(np.diag(K), nngp.kernel_diag(net, X))
 
 
-@pytest.mark.parametrize("X", [EQUAL, UNEQUAL], ids=["equal norms", "unequal norms"])
-@pytest.mark.parametrize(("name", "weight_var"), [("sign", 1.5), ("erf", 8.0), ("relu", 1.6)])
-def test_duplicates_have_the_value_of_the_diagonal(X, name, weight_var):
-    net = nngp.Architecture(30, name, weight_var, 0.0)
-    twice = np.concatenate([X[:5], X[:5]])
-    K = nngp.kernel(net, twice)
-    assert np.array_equal(np.diag(K, 5), np.diag(K)[:5])
-    assert np.array_equal(np.diag(nngp.kernel(net, X[:5], X[:5])), np.diag(K)[:5])
+def test_duplicates_have_the_value_of_the_diagonal():
+    for X in [EQUAL, UNEQUAL]:
+        for name, weight_var in [("sign", 1.5), ("erf", 8.0), ("relu", 1.6)]:
+            net = nngp.Architecture(30, name, weight_var, 0.0)
+            twice = np.concatenate([X[:5], X[:5]])
+            K = nngp.kernel(net, twice)
+            assert np.array_equal(np.diag(K, 5), np.diag(K)[:5])
+            assert np.array_equal(np.diag(nngp.kernel(net, X[:5], X[:5])), np.diag(K)[:5])
 
 
 def test_near_neighbours_are_told_apart_in_the_chaotic_phase():
@@ -105,18 +104,18 @@ def test_a_pairwise_kernel_says_when_rounding_was_amplified():
     nngp.kernel(nngp.Architecture(38, "erf", 1.0, 0.1), X)  # ordered: nothing to say
 
 
-@pytest.mark.parametrize("gap", [1e-1, 1e-2, 6e-3])
-def test_the_planned_error_holds_for_the_matrix(gap):
+def test_the_planned_error_holds_for_the_matrix():
     """Against the curve at cosines computed in 80-bit floats, in a chaotic network."""
-    net = nngp.Architecture(20, "erf", 20.0, 0.0)
-    x = RNG.standard_normal((1, 50))
-    X = nngp.normalize(np.concatenate([x, x + gap * RNG.standard_normal((30, 50))]))
-    unit = X.astype(np.longdouble)
-    unit /= np.sqrt((unit**2).sum(axis=1, keepdims=True))
-    e = (0.5 * (unit[:1] - unit[1:]) ** 2).sum(axis=1).astype(float)
-    curve = nngp.compile_curve(net)
-    difference = nngp.kernel(net, X)[0, 1:] - curve(one_minus=e)
-    assert np.abs(difference).max() <= nngp.plan_kernel(net, X).error * curve.variance
+    for gap in [1e-1, 1e-2, 6e-3]:
+        net = nngp.Architecture(20, "erf", 20.0, 0.0)
+        x = RNG.standard_normal((1, 50))
+        X = nngp.normalize(np.concatenate([x, x + gap * RNG.standard_normal((30, 50))]))
+        unit = X.astype(np.longdouble)
+        unit /= np.sqrt((unit**2).sum(axis=1, keepdims=True))
+        e = (0.5 * (unit[:1] - unit[1:]) ** 2).sum(axis=1).astype(float)
+        curve = nngp.compile_curve(net)
+        difference = nngp.kernel(net, X)[0, 1:] - curve(one_minus=e)
+        assert np.abs(difference).max() <= nngp.plan_kernel(net, X).error * curve.variance
 
 
 def test_concurrent_calls_leave_the_thread_count_of_blas_alone():
@@ -150,16 +149,16 @@ def test_inputs_of_every_kind():
     assert nngp.kernel(net, np.asfortranarray(UNEQUAL)[:, ::2]).shape == (60, 60)
 
 
-@pytest.mark.parametrize("bias_var", [0.0, 0.3])
-def test_zero_rows(bias_var):
-    net = nngp.Architecture(3, "relu", 1.6, bias_var)
-    X = np.vstack([np.zeros((2, 7)), UNEQUAL[:3]])
-    K = nngp.kernel(net, X)
-    np.testing.assert_allclose(K, plain_relu_with_zeros(X, 3, 1.6, bias_var), atol=1e-14)
-    only_zeros = nngp.kernel(net, np.zeros((3, 7)))
-    assert np.ptp(only_zeros) == 0
-    assert only_zeros[0, 0] == pytest.approx(K[0, 0], abs=1e-15)
-    assert nngp.kernel(net, np.zeros((3, 7)), np.zeros((2, 7))).shape == (3, 2)
+def test_zero_rows():
+    for bias_var in [0.0, 0.3]:
+        net = nngp.Architecture(3, "relu", 1.6, bias_var)
+        X = np.vstack([np.zeros((2, 7)), UNEQUAL[:3]])
+        K = nngp.kernel(net, X)
+        np.testing.assert_allclose(K, plain_relu_with_zeros(X, 3, 1.6, bias_var), atol=1e-14)
+        only_zeros = nngp.kernel(net, np.zeros((3, 7)))
+        assert np.ptp(only_zeros) == 0
+        assert only_zeros[0, 0] == pytest.approx(K[0, 0], abs=1e-15)
+        assert nngp.kernel(net, np.zeros((3, 7)), np.zeros((2, 7))).shape == (3, 2)
 
 
 def plain_relu_with_zeros(X, depth, w, b):
@@ -168,9 +167,8 @@ def plain_relu_with_zeros(X, depth, w, b):
     return np.where(np.isnan(K), 0.0, K)  # only with b = 0, where a zero row stays zero
 
 
-@pytest.mark.parametrize(
-    ("X", "error", "message"),
-    [
+def test_bad_inputs_get_a_sentence():
+    cases = [
         ([[1.0, np.nan]], ValueError, r"holds nan \(row 0, column 1\)"),
         ([[1.0], [np.inf]], ValueError, r"holds inf \(row 1, column 0\)"),
         (np.empty((0, 3)), ValueError, "is empty"),
@@ -181,11 +179,10 @@ def plain_relu_with_zeros(X, depth, w, b):
         ([[1j]], TypeError, "complex"),
         ([[1.0], [2.0, 3.0]], TypeError, "must hold real numbers"),
         ([[1e200, 1.0]], ValueError, "overflows"),
-    ],
-)
-def test_bad_inputs_get_a_sentence(X, error, message):
-    with pytest.raises(error, match=message):
-        nngp.kernel(nngp.Architecture(1), X)
+    ]
+    for X, error, message in cases:
+        with pytest.raises(error, match=message):
+            nngp.kernel(nngp.Architecture(1), X)
 
 
 def test_sparse_and_mismatched_inputs():
@@ -231,13 +228,13 @@ def test_a_noisy_activation_is_said_whatever_the_norms(X):
 
 # a jump cannot tell parallel inputs from very near ones by their cosine, so the kernel warns
 @pytest.mark.filterwarnings("ignore::nngp.ToleranceWarning")
-@pytest.mark.parametrize("name", ["step", "sign", "relu"])
-def test_parallel_inputs_of_different_norms_are_one_direction(name):
+def test_parallel_inputs_of_different_norms_are_one_direction():
     """Without bias their correlation is 1: a jump sees no difference between them."""
-    X = np.array([[1.0], [2.0], [1.875], [0.3]])
-    K = nngp.kernel(nngp.Architecture(2, name, 0.109375, 0.0), X)
-    diagonal = np.sqrt(np.diag(K))
-    np.testing.assert_allclose(K, np.outer(diagonal, diagonal), rtol=1e-14)
+    for name in ["step", "sign", "relu"]:
+        X = np.array([[1.0], [2.0], [1.875], [0.3]])
+        K = nngp.kernel(nngp.Architecture(2, name, 0.109375, 0.0), X)
+        diagonal = np.sqrt(np.diag(K))
+        np.testing.assert_allclose(K, np.outer(diagonal, diagonal), rtol=1e-14)
 
 
 def test_a_table_without_its_method():
@@ -325,13 +322,13 @@ def test_normalized_inputs_of_many_features_have_equal_norms():
     assert nngp.plan_kernel(nngp.Architecture(2, "tanh"), X[:200], X[200:]).method == "curve"
 
 
-@pytest.mark.parametrize("depth", [0, 2])
-@pytest.mark.parametrize("equal", [True, False])
-def test_a_variance_past_float64_in_the_first_layer(depth, equal):
-    X = np.random.default_rng(0).normal(size=(4, 3))
-    X = 1e10 * (nngp.normalize(X) if equal else X)
-    with pytest.raises(nngp.VarianceError, match="the variance of layer 0 is inf"):
-        nngp.kernel(nngp.Architecture(depth, "relu", 1e308, 0.0), X)
+def test_a_variance_past_float64_in_the_first_layer():
+    for depth in [0, 2]:
+        for equal in [True, False]:
+            X = np.random.default_rng(0).normal(size=(4, 3))
+            X = 1e10 * (nngp.normalize(X) if equal else X)
+            with pytest.raises(nngp.VarianceError, match="the variance of layer 0 is inf"):
+                nngp.kernel(nngp.Architecture(depth, "relu", 1e308, 0.0), X)
 
 
 def several():

@@ -40,33 +40,36 @@ NETWORKS = {
 }
 
 
-def both(names=NETWORKS):
+def both(names=NETWORKS, slow=()):
     return [
-        pytest.param(wrap(NETWORKS[name]), id=f"{name}, {kind}")
+        pytest.param(
+            wrap(NETWORKS[name]),
+            id=f"{name}, {kind}",
+            marks=pytest.mark.slow if name in slow else (),
+        )
         for name in names
         for kind, wrap in (("K", lambda net: net), ("NTK", nngp.NTK))
     ]
 
 
 @pytest.mark.parametrize("net", both())
-def test_pairs_agree_with_the_curve(net):
+def test_pairs_agree_with_the_curve_and_matrices_are_positive_definite(net):
     curve = nngp.kernel(net, ON_SPHERE)
     pairs = nngp.kernel(net, ON_SPHERE, method="pairwise")
     np.testing.assert_allclose(pairs, curve, rtol=0, atol=2e-12 * curve.max())
     for inputs in (X, ON_SPHERE):
         diagonal = np.diagonal(nngp.kernel(net, inputs))
         np.testing.assert_allclose(diagonal, nngp.kernel_diag(net, inputs), rtol=2e-14)
-
-
-@pytest.mark.parametrize("net", both())
-def test_matrices_are_positive_definite(net):
-    points = np.random.default_rng(1).standard_normal((40, 4))
+    points = np.random.default_rng(1).standard_normal((20, 4))
     for inputs in (points, nngp.normalize(points)):
         values = np.linalg.eigvalsh(nngp.kernel(net, inputs))
         assert values.min() > -1e-12 * values.max()
 
 
-@pytest.mark.parametrize("net", both([n for n in NETWORKS if n not in ("user", "numeric")]))
+CLOSED = [name for name in NETWORKS if name not in ("user", "numeric")]
+
+
+@pytest.mark.parametrize("net", both(CLOSED, slow={*CLOSED} - {"residual", "composed"}))
 def test_the_jax_function_is_the_kernel(net):
     jax = pytest.importorskip("jax")
     with jax.enable_x64(True):
@@ -136,12 +139,12 @@ def test_equal_rows_behind_dropout_are_two_draws():
     assert nngp.kernel(plain, X)[0, 5] == nngp.kernel(plain, X)[0, 0]
 
 
-@pytest.mark.parametrize("name", ["sign", "step"])
-def test_the_tangent_kernel_of_a_jump_is_refused(name):
-    net = nngp.NTK(nngp.Architecture(2, name))
-    for inputs in (X, ON_SPHERE):
-        with pytest.raises(nngp.ActivationError, match="jumps, so its gradient"):
-            nngp.kernel(net, inputs)
+def test_the_tangent_kernel_of_a_jump_is_refused():
+    for name in ["sign", "step"]:
+        net = nngp.NTK(nngp.Architecture(2, name))
+        for inputs in (X, ON_SPHERE):
+            with pytest.raises(nngp.ActivationError, match="jumps, so its gradient"):
+                nngp.kernel(net, inputs)
 
 
 def test_layer_norm_of_nothing_is_refused():

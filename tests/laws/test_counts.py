@@ -31,15 +31,15 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.5, True, "3", float("nan"), np.array([2])])
-@pytest.mark.parametrize("name", COUNTS)
-def test_no_count(name, value):
-    if value == 0 and type(value) is int and name.startswith("sample"):
-        pytest.skip("no draws are draws, too")
-    with pytest.raises(
-        (ValueError, TypeError), match=r"must be (a whole number|from 1)|width has 1 values"
-    ):
-        COUNTS[name](value)
+def test_no_count():
+    for value in (0, -1, 1.5, True, "3", float("nan"), np.array([2])):
+        for name in COUNTS:
+            if value == 0 and type(value) is int and name.startswith("sample"):
+                continue  # no draws are draws, too
+            with pytest.raises(
+                (ValueError, TypeError), match=r"must be (a whole number|from 1)|width has 1 values"
+            ):
+                COUNTS[name](value)
 
 
 def test_depth_zero_is_a_count():
@@ -56,37 +56,37 @@ def test_more_points_than_there_can_be():
         nngp.forecast(10**18, 3)
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_draws_have_their_shape(count):
-    two = nngp.condition(NET, X, np.column_stack([Y, Y]), noise_var=0.1)
-    both = nngp.NNGPRegressor(selection=None).fit(X, np.column_stack([Y, Y]))
-    assert two.sample(X[:5], count, noise=True).shape == (count, 5, 2)
-    assert both.sample_y(X[:5], count).shape == (5, 2, count)
-    assert POSTERIOR.sample(X[:1], count).shape == (count, 1)
-    assert POSTERIOR.sample(X[:5], np.int64(count), 0).shape == (count, 5)
-    assert nngp.sample_prior(NET, X[:5], count, 0).shape == (count, 5)
-    assert REGRESSOR.sample_y(X[:5], count).shape == (5, count)
+def test_draws_have_their_shape():
+    for count in (0, 1, 3):
+        two = nngp.condition(NET, X, np.column_stack([Y, Y]), noise_var=0.1)
+        both = nngp.NNGPRegressor(selection=None).fit(X, np.column_stack([Y, Y]))
+        assert two.sample(X[:5], count, noise=True).shape == (count, 5, 2)
+        assert both.sample_y(X[:5], count).shape == (5, 2, count)
+        assert POSTERIOR.sample(X[:1], count).shape == (count, 1)
+        assert POSTERIOR.sample(X[:5], np.int64(count), 0).shape == (count, 5)
+        assert nngp.sample_prior(NET, X[:5], count, 0).shape == (count, 5)
+        assert REGRESSOR.sample_y(X[:5], count).shape == (5, count)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        POSTERIOR.mean,
-        POSTERIOR.variance,
-        POSTERIOR.predict,
-        POSTERIOR.covariance,
-        POSTERIOR.sample,
-        lambda none: POSTERIOR.update(none, []),
-        lambda none: nngp.sample_prior(NET, none),
-        lambda none: nngp.kernel(NET, X, none),
-        REGRESSOR.predict,
-        REGRESSOR.sample_y,
-        lambda none: REGRESSOR.score(none, []),
-        CLASSIFIER.predict,
-        CLASSIFIER.predict_proba,
-        lambda none: nngp.FiniteNetwork(NET, 4).sample(none, 1),
-    ],
-)
-def test_no_points_are_refused_everywhere(function):
-    with pytest.raises(ValueError, match=r"is empty: its shape is \(0, 2\)|0 sample\(s\)"):
-        function(X[:0])
+OF_POINTS = [
+    POSTERIOR.mean,
+    POSTERIOR.variance,
+    POSTERIOR.predict,
+    POSTERIOR.covariance,
+    POSTERIOR.sample,
+    lambda none: POSTERIOR.update(none, []),
+    lambda none: nngp.sample_prior(NET, none),
+    lambda none: nngp.kernel(NET, X, none),
+    REGRESSOR.predict,
+    REGRESSOR.sample_y,
+    lambda none: REGRESSOR.score(none, []),
+    CLASSIFIER.predict,
+    CLASSIFIER.predict_proba,
+    lambda none: nngp.FiniteNetwork(NET, 4).sample(none, 1),
+]
+
+
+def test_no_points_are_refused_everywhere():
+    for function in OF_POINTS:
+        with pytest.raises(ValueError, match=r"is empty: its shape is \(0, 2\)|0 sample\(s\)"):
+            function(X[:0])

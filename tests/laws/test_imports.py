@@ -9,6 +9,7 @@ imported by a name that is computed (`import_module`) are not seen.
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,7 @@ def _re_exports(tree: ast.Module) -> dict[str, tuple[str, str]]:
     return out
 
 
+@cache
 def import_graph(root: Path) -> Graph:
     """Which module imports which."""
     modules = modules_in(root)

@@ -2,6 +2,7 @@
 
 import gc
 import io
+import itertools
 import re
 import sys
 import threading
@@ -54,11 +55,11 @@ def assert_same(read, expected):
     assert np.array_equal(read, expected)
 
 
-@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", [*DTYPES, *OTHERS])
-def test_it_agrees_with_numpy(tmp_path, dtype, order, version):
-    for shape in SHAPES:
+def test_it_agrees_with_numpy(tmp_path):
+    """Every type in every shape, and each in one of the orders and versions of the format."""
+    layouts = itertools.cycle(itertools.product("CF", [(1, 0), (2, 0), (3, 0)]))
+    for dtype, shape in itertools.product([*DTYPES, *OTHERS], SHAPES):
+        order, version = next(layouts)
         data = npy_bytes(sample(dtype, shape, order), version)
         expected = np.load(io.BytesIO(data), allow_pickle=False)
         assert_same(_npy.read_array(io.BytesIO(data)), expected)
@@ -90,73 +91,77 @@ def test_arrays_one_after_the_other():
     assert_same(_npy.read_array(file), np.ones((2, 2)))
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        HEAD.replace(", }", "}"),
-        HEAD.replace(": ", ":").replace(", ", ","),
-        HEAD.replace("'<f8'", "'=f8'"),
-        HEAD + 30 * " " + "\n",
-        HEAD.replace("(3, 4)", "(12,)"),
-    ],
-)
-def test_headers_of_other_writers(header):
-    data = with_header(header, np.arange(12.0).tobytes())
-    assert_same(_npy.read_array(io.BytesIO(data)), np.load(io.BytesIO(data)))
+OTHER_HEADERS = [
+    HEAD.replace(", }", "}"),
+    HEAD.replace(": ", ":").replace(", ", ","),
+    HEAD.replace("'<f8'", "'=f8'"),
+    HEAD + 30 * " " + "\n",
+    HEAD.replace("(3, 4)", "(12,)"),
+]
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        HEAD.replace("'<f8'", "'|O'"),
-        HEAD.replace("'<f8'", "[('a', '<f8')]"),
-        HEAD.replace("'<f8'", "'<c16'"),
-        HEAD.replace("'<f8'", "'<M4[ns]'"),
-        HEAD.replace("'<f8'", "'|V8'"),
-        HEAD.replace("'<f8'", "'<U0'"),
-        HEAD.replace("(3, 4)", "(-3, 4)"),
-        HEAD.replace("(3, 4)", "(3L, 4L)"),
-        HEAD.replace("(3, 4)", "(12)"),
-        HEAD.replace("(3, 4)", "(3, 4"),
-        HEAD.replace("(3, 4)", f"({'9' * 5000},)"),
-        HEAD.replace("False", "0"),
-        HEAD.replace("'shape'", "'size'"),
-        "{" + HEAD,
-        HEAD + "; import os",
-        "",
-    ],
-)
-def test_other_headers_are_refused(header):
-    with pytest.raises(ValueError, match=r"^its .npy header .* does not describe an array of real"):
-        _npy.read_array(io.BytesIO(with_header(header, bytes(96))))
+def test_headers_of_other_writers():
+    for header in OTHER_HEADERS:
+        data = with_header(header, np.arange(12.0).tobytes())
+        assert_same(_npy.read_array(io.BytesIO(data)), np.load(io.BytesIO(data)))
 
 
-@pytest.mark.parametrize("descr", ["<f3", "<i16", "<b7", "<U999999999", "<M8[x]"])
-def test_types_that_numpy_does_not_have_are_refused(descr):
-    with pytest.raises(ValueError, match=f"^NumPy has no data type '{re.escape(descr)}'$"):
-        _npy.read_array(io.BytesIO(with_header(HEAD.replace("<f8", descr), bytes(96))))
+BAD_HEADERS = [
+    HEAD.replace("'<f8'", "'|O'"),
+    HEAD.replace("'<f8'", "[('a', '<f8')]"),
+    HEAD.replace("'<f8'", "'<c16'"),
+    HEAD.replace("'<f8'", "'<M4[ns]'"),
+    HEAD.replace("'<f8'", "'|V8'"),
+    HEAD.replace("'<f8'", "'<U0'"),
+    HEAD.replace("(3, 4)", "(-3, 4)"),
+    HEAD.replace("(3, 4)", "(3L, 4L)"),
+    HEAD.replace("(3, 4)", "(12)"),
+    HEAD.replace("(3, 4)", "(3, 4"),
+    HEAD.replace("(3, 4)", f"({'9' * 5000},)"),
+    HEAD.replace("False", "0"),
+    HEAD.replace("'shape'", "'size'"),
+    "{" + HEAD,
+    HEAD + "; import os",
+    "",
+]
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_file_that_is_cut_short_is_refused_wherever_it_ends(tmp_path, version):
-    whole = npy_bytes(sample("<f8", (3, 4)), (version, 0))
-    for length in range(len(whole)):
-        with pytest.raises(ValueError, match="cut short"):
-            _npy.read_array(io.BytesIO(whole[:length]))
-        with pytest.raises(ValueError, match="cut short"):
-            _npy.read_npz(zipped(whole[:length]), ["a"], MOST)
-    (tmp_path / "a.npy").write_bytes(whole[:-1])
-    with pytest.raises(ValueError, match=r"float64 \(3, 4\) has 96 bytes, but 95 are there"):
-        _npy.open_memmap(tmp_path / "a.npy")
+def test_other_headers_are_refused():
+    for header in BAD_HEADERS:
+        with pytest.raises(
+            ValueError, match=r"^its .npy header .* does not describe an array of real"
+        ):
+            _npy.read_array(io.BytesIO(with_header(header, bytes(96))))
 
 
-@pytest.mark.parametrize("shape", ["(4000000000000000000,)", "(3000000000, 3000000000, 3)"])
-def test_nothing_is_allocated_for_a_shape_that_the_file_cannot_have(shape):
-    data = with_header(HEAD.replace("(3, 4)", shape), bytes(96))
-    with pytest.raises(ValueError, match=r"it is cut short: an array float64 .* but 96 are there"):
-        _npy.read_array(io.BytesIO(data))
-    with pytest.raises(ValueError, match="it is cut short"):
-        _npy.read_npz(zipped(data), ["a"], MOST)
+def test_types_that_numpy_does_not_have_are_refused():
+    for descr in ("<f3", "<i16", "<b7", "<U999999999", "<M8[x]"):
+        with pytest.raises(ValueError, match=f"^NumPy has no data type '{re.escape(descr)}'$"):
+            _npy.read_array(io.BytesIO(with_header(HEAD.replace("<f8", descr), bytes(96))))
+
+
+def test_a_file_that_is_cut_short_is_refused_wherever_it_ends(tmp_path):
+    for version in (1, 2, 3):
+        whole = npy_bytes(sample("<f8", (3, 4)), (version, 0))
+        for length in range(len(whole)):
+            with pytest.raises(ValueError, match="cut short"):
+                _npy.read_array(io.BytesIO(whole[:length]))
+            with pytest.raises(ValueError, match="cut short"):
+                _npy.read_npz(zipped(whole[:length]), ["a"], MOST)
+        (tmp_path / "a.npy").write_bytes(whole[:-1])
+        with pytest.raises(ValueError, match=r"float64 \(3, 4\) has 96 bytes, but 95 are there"):
+            _npy.open_memmap(tmp_path / "a.npy")
+
+
+def test_nothing_is_allocated_for_a_shape_that_the_file_cannot_have():
+    for shape in ("(4000000000000000000,)", "(3000000000, 3000000000, 3)"):
+        data = with_header(HEAD.replace("(3, 4)", shape), bytes(96))
+        with pytest.raises(
+            ValueError, match=r"it is cut short: an array float64 .* but 96 are there"
+        ):
+            _npy.read_array(io.BytesIO(data))
+        with pytest.raises(ValueError, match="it is cut short"):
+            _npy.read_npz(zipped(data), ["a"], MOST)
 
 
 def test_other_files_are_refused():
@@ -243,9 +248,9 @@ def reads(tmp_path):
     }
 
 
-@pytest.mark.parametrize("way", ["array", "memmap", "npz", "stored"])
-def test_many_threads_at_once(tmp_path, way):
-    assert errors_of_threads(reads(tmp_path)[way], rounds=150) == []
+def test_many_threads_at_once(tmp_path):
+    for way in ("array", "memmap", "npz", "stored"):
+        assert errors_of_threads(reads(tmp_path)[way], rounds=150) == []
 
 
 @pytest.mark.slow

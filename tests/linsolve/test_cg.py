@@ -2,7 +2,6 @@
 what is kept and what is computed anew, checkpoints, and what happens when it cannot be done."""
 
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from nngp.linsolve import (
     CG,
     Checkpoint,
     CpuEngine,
-    Engine,
     Iteration,
     Landmarks,
     Progress,
@@ -87,20 +85,21 @@ def iteration_for(engine, K, noise, room=np.inf, progress=no_progress, **options
     return iteration
 
 
-@pytest.mark.parametrize("room", [0, 8 * 7 * 7 * 20, np.inf])
-def test_a_product_is_that_of_the_whole_matrix(engine, room):
-    K, V = smooth(), vectors(3)
-    product = KernelProduct(blocks_for(engine, K), cut(N, 7), room)
-    with engine.run() as run:
-        product.keep(run)
-        computed = product.blocks.asked
-        np.testing.assert_allclose(product(run, V), V @ K, atol=1e-13)
-    lower = 9 * 10 // 2
-    assert product.kept == pytest.approx(computed / lower)
-    assert product.blocks.asked == lower  # the kept ones once before, the others now
-    assert {0: computed == 0, np.inf: computed == lower}.get(room, computed == 20)
+def test_a_product_is_that_of_the_whole_matrix(engine):
+    for room in (0, 8 * 7 * 7 * 20, np.inf):
+        K, V = smooth(), vectors(3)
+        product = KernelProduct(blocks_for(engine, K), cut(N, 7), room)
+        with engine.run() as run:
+            product.keep(run)
+            computed = product.blocks.asked
+            np.testing.assert_allclose(product(run, V), V @ K, atol=1e-13)
+        lower = 9 * 10 // 2
+        assert product.kept == pytest.approx(computed / lower)
+        assert product.blocks.asked == lower  # the kept ones once before, the others now
+        assert {0: computed == 0, np.inf: computed == lower}.get(room, computed == 20)
 
 
+@pytest.mark.slow_on_jax(single=True)
 @pytest.mark.parametrize("single", [False, True])
 def test_the_low_rank_preconditioner_is_its_formula(engine, single):
     K, noise, which = smooth(), 1e-3, np.arange(0, N, 4)
@@ -117,6 +116,7 @@ def test_the_low_rank_preconditioner_is_its_formula(engine, single):
         np.testing.assert_allclose(found(run, V), np.linalg.solve(P, V.T).T, rtol=tolerance)
 
 
+@pytest.mark.slow_on_jax
 def test_the_low_rank_preconditioner_with_noise_by_row(engine):
     K, noise, which = smooth(), np.geomspace(1e-6, 1e6, N), np.arange(0, N, 4)
     F = K[:, which] @ np.linalg.inv(np.linalg.cholesky(K[np.ix_(which, which)])).T
@@ -193,8 +193,12 @@ def test_a_float32_factor_that_breaks_down_gets_more_on_its_diagonal(monkeypatch
     assert 1e-9 < single.shift < 0.1
 
 
-@pytest.mark.parametrize("options", [{"preconditioner": "nystrom", "rank": 20}, {}])
-@pytest.mark.parametrize("room", [0, np.inf])
+@pytest.mark.slow_on_jax("nystrom")
+@pytest.mark.parametrize(
+    ("options", "room"),
+    [({"preconditioner": "nystrom", "rank": 20}, 0), ({}, np.inf)],
+    ids=["nystrom", "single"],
+)
 def test_solves(engine, options, room):
     K, Y = smooth(), np.vstack([vectors(2), np.zeros(N), np.ones(N)])
     found = iteration_for(engine, K, 1e-4, room, tolerance=1e-12, **options)
@@ -364,11 +368,9 @@ def test_a_checkpoint_of_another_problem_is_not_used(tmp_path):
     "damage",
     [
         lambda data: data[: len(data) // 2],
-        lambda data: b"",
-        lambda data: b"hello",
         lambda data: data[:900] + bytes([data[900] ^ 255]) + data[901:],
     ],
-    ids=["truncated", "empty", "foreign", "a byte"],
+    ids=["truncated", "a byte"],
 )
 def test_a_damaged_checkpoint_is_noticed(tmp_path, damage):
     with pytest.raises(StopError):
@@ -397,12 +399,6 @@ def test_a_checkpoint_needs_a_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="is no folder that can be used"):
         Checkpoint(tmp_path / "file", "key", 1.0)
-
-
-def test_no_checkpoint_no_warning(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        solved(tmp_path)
 
 
 def test_keys_tell_problems_apart():
@@ -458,16 +454,16 @@ def test_one_float32_factor_at_a_time(monkeypatch):
     assert iteration.is_ready
 
 
-@pytest.mark.parametrize("options", [CG(), CG(preconditioner="single")])
-def test_what_cannot_fit_is_refused(options):
-    memory = 100e6
-    with pytest.raises(MemoryError, match="conjugate gradients for 90000 points need") as error:
-        plan_cg(CpuEngine(), 90_000, 100, 1, options, 1e-2, memory)
-    fitting = int(re.search(r"at most (\d+) points would fit", str(error.value))[1])
-    assert 0 < fitting < 90_000
-    assert plan_cg(CpuEngine(), fitting, 100, 1, options, 1e-2, memory).forecast.bytes <= memory
-    with pytest.raises(MemoryError, match="too little for any number of points"):
-        plan_cg(CpuEngine(), 90_000, 100, 1, options, 1e-2, 1e6)
+def test_what_cannot_fit_is_refused():
+    for options in (CG(), CG(preconditioner="single")):
+        memory = 100e6
+        with pytest.raises(MemoryError, match="conjugate gradients for 90000 points need") as error:
+            plan_cg(CpuEngine(), 90_000, 100, 1, options, 1e-2, memory)
+        fitting = int(re.search(r"at most (\d+) points would fit", str(error.value))[1])
+        assert 0 < fitting < 90_000
+        assert plan_cg(CpuEngine(), fitting, 100, 1, options, 1e-2, memory).forecast.bytes <= memory
+        with pytest.raises(MemoryError, match="too little for any number of points"):
+            plan_cg(CpuEngine(), 90_000, 100, 1, options, 1e-2, 1e6)
 
 
 def test_a_rank_means_landmarks():
@@ -484,21 +480,22 @@ def test_a_forecast_says_how_many_points_fit():
     assert 10_000 < small.largest == large.largest < 10_000_000
 
 
-def test_an_engine_without_float32_tiles_is_incomplete():
-    class Plain(Engine):
-        pass
+WRONG_OPTIONS = [
+    {"tolerance": 0},
+    {"tolerance": 2.0},
+    {"rank": 0},
+    {"max_iterations": 1.5},
+    {"preconditioner": "jacobi"},
+    {"checkpoint_seconds": -1},
+    {"checkpoint": 5},
+    {"checkpoint": ""},
+    {"seed": -1},
+    {"seed": "a"},
+    {"rank": 5, "preconditioner": "single"},
+]
 
-    with pytest.raises(TypeError, match="abstract"):
-        Plain()
-    assert "single" in Plain.__abstractmethods__
 
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"tolerance": 0}, {"tolerance": 2.0}, {"rank": 0}, {"max_iterations": 1.5},
-     {"preconditioner": "jacobi"}, {"checkpoint_seconds": -1}, {"checkpoint": 5},
-     {"checkpoint": ""}, {"seed": -1}, {"seed": "a"}, {"rank": 5, "preconditioner": "single"}],
-)  # fmt: skip
-def test_options_are_checked(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        CG(**wrong)
+def test_options_are_checked():
+    for wrong in WRONG_OPTIONS:
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            CG(**wrong)

@@ -27,28 +27,29 @@ NETWORKS = [
 ]
 
 
-@pytest.mark.parametrize("net", NETWORKS, ids=lambda net: f"{net.activation.name}{net.depth}")
-def test_against_the_posterior(net):
-    X, Y = data()
-    posterior = nngp.condition(net, X, Y, noise_var=0.05, engine="cpu")
-    options = {"per_layer": True, "per_input": True}
-    loo, of_loo = posterior.leave_one_out_density(**options)
-    expected = {
-        "evidence": (posterior.log_evidence, posterior.evidence_gradient(**options)),
-        "loo": (loo, of_loo),
-    }
-    for criterion, (value, gradient) in expected.items():
-        found = DenseEvidence().evaluate(net, X, Y, np.full(len(X), 0.05), criterion=criterion)
-        assert found.value == pytest.approx(value, rel=1e-10)
-        np.testing.assert_allclose(found.weight_vars, gradient["weight_var"], rtol=1e-8)
-        np.testing.assert_allclose(found.bias_vars, gradient["bias_var"], rtol=1e-8)
-        assert found.noise.sum() == pytest.approx(gradient["noise_var"], rel=1e-8)
-        relevance = 0.5 * (found.inputs * X).sum(axis=0)
-        np.testing.assert_allclose(relevance, gradient["relevance"], rtol=1e-7, atol=1e-8)
+def test_against_the_posterior():
+    for net in NETWORKS:
+        X, Y = data()
+        posterior = nngp.condition(net, X, Y, noise_var=0.05, engine="cpu")
+        options = {"per_layer": True, "per_input": True}
+        loo, of_loo = posterior.leave_one_out_density(**options)
+        expected = {
+            "evidence": (posterior.log_evidence, posterior.evidence_gradient(**options)),
+            "loo": (loo, of_loo),
+        }
+        for criterion, (value, gradient) in expected.items():
+            found = DenseEvidence().evaluate(net, X, Y, np.full(len(X), 0.05), criterion=criterion)
+            assert found.value == pytest.approx(value, rel=1e-10)
+            np.testing.assert_allclose(found.weight_vars, gradient["weight_var"], rtol=1e-8)
+            np.testing.assert_allclose(found.bias_vars, gradient["bias_var"], rtol=1e-8)
+            assert found.noise.sum() == pytest.approx(gradient["noise_var"], rel=1e-8)
+            relevance = 0.5 * (found.inputs * X).sum(axis=0)
+            np.testing.assert_allclose(relevance, gradient["relevance"], rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("criterion", ["evidence", "loo"])
-@pytest.mark.parametrize("activation", ["relu", "erf", "sin"])
+@pytest.mark.parametrize(
+    ("activation", "criterion"), [("relu", "evidence"), ("erf", "loo"), ("sin", "evidence")]
+)
 def test_inputs_and_row_noise_against_differences(activation, criterion):
     X, Y = data()
     net = nngp.Architecture(2, activation, 1.5, 0.3)

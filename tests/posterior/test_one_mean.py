@@ -27,27 +27,33 @@ def data_of(net):
 
 @pytest.mark.filterwarnings("ignore::nngp.errors.ToleranceWarning")
 @pytest.mark.slow_on_jax
-@pytest.mark.parametrize("noise", [1e-14, 1e-10, 1e-2])
-@pytest.mark.parametrize("net", NETS)
-def test_the_mean_is_the_same_with_and_without_a_variance(engine, net, noise):
-    train, test = data_of(net)
-    posterior = nngp.condition(
-        NETS[net], train, Y, noise_var=noise, relative_noise=True, engine=engine, solver="cholesky"
-    )
-    for some in (test, test[:1], test[:70]):
-        np.testing.assert_array_equal(posterior.predict(some)[0], posterior.mean(some))
+def test_the_mean_is_the_same_with_and_without_a_variance(engine):
+    for noise in (1e-14, 1e-2):
+        for net in NETS:
+            train, test = data_of(net)
+            posterior = nngp.condition(
+                NETS[net],
+                train,
+                Y,
+                noise_var=noise,
+                relative_noise=True,
+                engine=engine,
+                solver="cholesky",
+            )
+            for some in (test, test[:1], test[:70]):
+                np.testing.assert_array_equal(posterior.predict(some)[0], posterior.mean(some))
 
 
-@pytest.mark.parametrize("net", NETS)
-def test_the_mean_is_the_same_without_a_factor(net):
-    train, test = data_of(net)
-    for engine in (SmallTiles(), "cpu"):
-        posterior = nngp.condition(
-            NETS[net], train, Y, noise_var=1e-2, relative_noise=True, engine=engine, solver="cg"
-        )
-        mean, variance = posterior.predict(test)
-        np.testing.assert_array_equal(mean, posterior.mean(test))
-        np.testing.assert_array_equal(variance, posterior.variance(test))
+def test_the_mean_is_the_same_without_a_factor():
+    for net in NETS:
+        train, test = data_of(net)
+        for engine in (SmallTiles(), "cpu"):
+            posterior = nngp.condition(
+                NETS[net], train, Y, noise_var=1e-2, relative_noise=True, engine=engine, solver="cg"
+            )
+            mean, variance = posterior.predict(test[:60])
+            np.testing.assert_array_equal(mean, posterior.mean(test[:60]))
+            np.testing.assert_array_equal(variance, posterior.variance(test[:60]))
 
 
 def test_variances_without_a_factor_are_those_with_one(monkeypatch):
@@ -75,7 +81,7 @@ def test_estimators_predict_one_mean():
     np.testing.assert_array_equal(classifier.predict(XS), classifier.classes_[probable])
 
 
-@pytest.mark.parametrize("noise", [1e-10, 1e-4])
+@pytest.mark.parametrize("noise", [1e-10, pytest.param(1e-4, marks=pytest.mark.slow)])
 def test_the_mean_is_as_exact_as_the_conditioning_allows(noise):
     net = NETS["shallow"]
     posterior = nngp.condition(net, X, Y, noise_var=noise)

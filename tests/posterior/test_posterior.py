@@ -100,9 +100,9 @@ TAKE_LONG = [pytest.param(n, marks=pytest.mark.slow) for n in ("relu", "gelu", "
 
 
 @pytest.mark.parametrize("name", ["erf", *TAKE_LONG])
-def test_gradient_against_automatic_differentiation(name, data):
+def test_gradient_against_automatic_differentiation(name):
     jax = pytest.importorskip("jax")
-    X = data[0][:12]
+    X = UNEQUAL[:12]
     net = nngp.Architecture(1 if name == "hard_tanh" else 2, name, 1.3, 0.2)  # JAX is slow there
     pair = nngp.jax_kernel(net)
 
@@ -199,24 +199,23 @@ def test_leave_one_out_by_leaving_out(data, engine):
 
 
 @pytest.mark.deep_on_jax(data="equal norms")
-@pytest.mark.deep_on_jax(steps=(20,))
 @pytest.mark.slow_on_jax
-@pytest.mark.parametrize("steps", [(20,), (13, 1, 6)])
-def test_update_equals_a_fresh_fit(data, engine, steps):
-    X, Xs = data
-    start = N - sum(steps)
-    posterior = nngp.condition(NET, X[:start], Y[:start], noise_var=NOISE, engine=engine)
-    for step in steps:
-        new = slice(start, start + step)
-        assert posterior.update(X[new], Y[new]) is posterior
-        start += step
-    fresh = nngp.condition(NET, X, Y, noise_var=NOISE, engine=engine)
-    close(posterior.mean(Xs), fresh.mean(Xs))
-    close(posterior.variance(Xs), fresh.variance(Xs))
-    assert posterior.log_evidence == pytest.approx(fresh.log_evidence, rel=1e-9)
-    assert posterior.n == posterior.report.n == N
-    close(posterior.leave_one_out().mean, fresh.leave_one_out().mean)
-    assert posterior.evidence_gradient() == pytest.approx(fresh.evidence_gradient(), rel=1e-8)
+def test_update_equals_a_fresh_fit(data, engine):
+    for steps in ((20,), (13, 1, 6)):
+        X, Xs = data
+        start = N - sum(steps)
+        posterior = nngp.condition(NET, X[:start], Y[:start], noise_var=NOISE, engine=engine)
+        for step in steps:
+            new = slice(start, start + step)
+            assert posterior.update(X[new], Y[new]) is posterior
+            start += step
+        fresh = nngp.condition(NET, X, Y, noise_var=NOISE, engine=engine)
+        close(posterior.mean(Xs), fresh.mean(Xs))
+        close(posterior.variance(Xs), fresh.variance(Xs))
+        assert posterior.log_evidence == pytest.approx(fresh.log_evidence, rel=1e-9)
+        assert posterior.n == posterior.report.n == N
+        close(posterior.leave_one_out().mean, fresh.leave_one_out().mean)
+        assert posterior.evidence_gradient() == pytest.approx(fresh.evidence_gradient(), rel=1e-8)
 
 
 def test_the_report_follows_an_update():
@@ -300,15 +299,15 @@ def test_prior_draws_have_the_kernel_as_covariance():
     assert np.abs(np.cov(noisy.T) - K - 0.5 * np.eye(6)).max() < 0.05
 
 
-@pytest.mark.parametrize("name", ["erf", "tanh", "relu"])
-def test_draws_where_the_data_leave_no_doubt(name):
+def test_draws_where_the_data_leave_no_doubt():
     """Rounding of the covariance is relative to the prior variance, of which nothing is left."""
-    x = np.linspace(-1, 1, 60)
-    posterior = nngp.condition(nngp.Architecture(2, name, 2.0, 0.1), x[:, None], np.sin(3 * x))
-    between = np.linspace(-1, 1, 100)
-    draws = posterior.sample(between[:, None], 3, seed=0)
-    assert np.abs(draws - np.sin(3 * between)).max() < 0.01
-    assert posterior.sample(between[:, None], 0).shape == (0, 100)
+    for name in ("erf", "tanh", "relu"):
+        x = np.linspace(-1, 1, 60)
+        posterior = nngp.condition(nngp.Architecture(2, name, 2.0, 0.1), x[:, None], np.sin(3 * x))
+        between = np.linspace(-1, 1, 100)
+        draws = posterior.sample(between[:, None], 3, seed=0)
+        assert np.abs(draws - np.sin(3 * between)).max() < 0.01
+        assert posterior.sample(between[:, None], 0).shape == (0, 100)
 
 
 def test_draws_at_coincident_points_coincide():
@@ -329,7 +328,7 @@ def test_predictions_do_not_depend_on_the_blocks(monkeypatch, data):
 
 @pytest.mark.filterwarnings("ignore::nngp.ToleranceWarning")  # step on parallel inputs
 @pytest.mark.filterwarnings("ignore::nngp.NoiseWarning", "ignore::nngp.ConstantKernelWarning")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     n=st.integers(1, 30),
     m=st.integers(1, 12),
@@ -375,15 +374,15 @@ def test_any_shape_and_degenerate_input(n, m, d, outputs, depth, activation, kin
 
 def test_tables_of_an_activation_without_closed_form_are_in_the_forecast():
     rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(600, 5)), rng.normal(size=600)
+    X, Y = rng.normal(size=(400, 5)), rng.normal(size=400)
     net = nngp.Architecture(1, "tanh", 1.5, 0.1)
     nngp.condition(net, X[:9], Y[:9], noise_var=1e-2, engine="cpu")  # what is made once
     tracemalloc.start()
     posterior = nngp.condition(net, X, Y, noise_var=1e-2, engine="cpu")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    tables = posterior.report.forecast_bytes - nngp.forecast(600, 5, engine="cpu").bytes
+    tables = posterior.report.forecast_bytes - nngp.forecast(400, 5, engine="cpu").bytes
     assert 0.5 * peak < tables < 2 * peak
     with pytest.raises(MemoryError):
         nngp.condition(net, X, Y, solver="cholesky", memory=peak, engine="cpu")
-    assert re.fullmatch(r"0\.\d GB", str(nngp.forecast(600, 5, network=net)))
+    assert re.fullmatch(r"0\.\d GB", str(nngp.forecast(400, 5, network=net)))

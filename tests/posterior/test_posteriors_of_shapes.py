@@ -4,6 +4,7 @@ draws work, and what is saved comes back."""
 
 import numpy as np
 import pytest
+from engines import SmallTiles, jax_engine
 
 import nngp
 from nngp import Act, Chain, Concat, Dense, Dropout, LayerNorm, Product, Residual, Sum
@@ -21,12 +22,10 @@ NETWORKS = {
     "product": Chain(Product(Dense(1.0, 0.2), Chain(Dense(2.0, 0.1), Act("gelu"))), Dense(1, 0.1)),
     "concat": Chain(Concat(Dense(1.0, 0.1), Chain(Dense(1.0, 0.1), Act("relu"))), Dense(1.3, 0.1)),
 }
-BOTH = [
-    pytest.param(wrap(net), id=f"{name}, {kind}")
-    for name, net in NETWORKS.items()
-    for kind, wrap in (("K", lambda net: net), ("NTK", nngp.NTK))
-]
-NORMS = pytest.mark.parametrize("prepare", [np.asarray, nngp.normalize], ids=["any", "one norm"])
+BOTH = [wrap(net) for net in NETWORKS.values() for wrap in (lambda net: net, nngp.NTK)]
+# Each part once: the kernel of every other network, the tangent kernel of those between them.
+EACH_PART = BOTH[0::4] + BOTH[3::4]
+NORMS = (np.asarray, nngp.normalize)  # inputs of any norms, and of one
 
 
 def dense(net, X, XS):
@@ -40,9 +39,7 @@ def dense(net, X, XS):
     return cross @ inverse @ Y, variance, evidence
 
 
-@NORMS
-@pytest.mark.parametrize("net", BOTH)
-def test_conditioning_on_every_engine(net, prepare, engine):
+def check_conditioning(net, prepare, engine):
     inputs, test = prepare(X), prepare(XS)
     mean, variance, evidence = dense(net, inputs, test)
     posterior = nngp.condition(net, inputs, Y, noise_var=NOISE, engine=engine)
@@ -52,12 +49,27 @@ def test_conditioning_on_every_engine(net, prepare, engine):
     assert posterior.log_evidence == pytest.approx(evidence, abs=1e-7)
 
 
-@pytest.mark.parametrize("net", BOTH)
-def test_conjugate_gradients(net):
+@pytest.mark.parametrize("name", NETWORKS)
+def test_conditioning(name):
+    for net in (NETWORKS[name], nngp.NTK(NETWORKS[name])):
+        for prepare in NORMS:
+            check_conditioning(net, prepare, SmallTiles())
+
+
+@pytest.mark.parametrize(
+    "nets", [EACH_PART, pytest.param(BOTH, marks=pytest.mark.slow)], ids=["each part", "all"]
+)
+def test_conditioning_on_jax(nets):
+    for k, net in enumerate(nets):
+        check_conditioning(net, NORMS[k % 2], jax_engine())
+
+
+def test_conjugate_gradients():
     inputs, test = nngp.normalize(X), nngp.normalize(XS)
     solver = nngp.CG(tolerance=1e-10)
-    posterior = nngp.condition(net, inputs, Y, noise_var=NOISE, solver=solver)
-    np.testing.assert_allclose(posterior.mean(test), dense(net, inputs, test)[0], atol=1e-7)
+    for net in EACH_PART:
+        posterior = nngp.condition(net, inputs, Y, noise_var=NOISE, solver=solver)
+        np.testing.assert_allclose(posterior.mean(test), dense(net, inputs, test)[0], atol=1e-7)
 
 
 def moved(net, index, name, step):
@@ -79,16 +91,26 @@ def moved(net, index, name, step):
     return nngp.network_from_dict(change(net.as_dict()))
 
 
-@NORMS
-@pytest.mark.parametrize("net", BOTH)
+GRADIENTS = [
+    pytest.param(
+        net,
+        prepare,
+        marks=[] if (net in EACH_PART) == (prepare is np.asarray) else pytest.mark.slow,
+    )
+    for net in BOTH
+    for prepare in NORMS
+]
+
+
+@pytest.mark.parametrize(("net", "prepare"), GRADIENTS)
 def test_evidence_gradients_are_those_of_differences(net, prepare):
-    inputs, step = prepare(X[:12]), 1e-4
+    inputs, step = prepare(X[:6]), 1e-4
 
     def evidence(index, name, step):
         other = moved(net, index, name, step)
-        return nngp.condition(other, inputs, Y[:12], noise_var=NOISE).log_evidence
+        return nngp.condition(other, inputs, Y[:6], noise_var=NOISE).log_evidence
 
-    posterior = nngp.condition(net, inputs, Y[:12], noise_var=NOISE)
+    posterior = nngp.condition(net, inputs, Y[:6], noise_var=NOISE)
     each, whole = posterior.evidence_gradient(per_layer=True), posterior.evidence_gradient()
     for name in ("weight_var", "bias_var"):
         differences = [
@@ -99,7 +121,7 @@ def test_evidence_gradients_are_those_of_differences(net, prepare):
         assert whole[name] == pytest.approx(each[name].sum(), rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("net", BOTH)
+@pytest.mark.parametrize("net", EACH_PART)
 def test_derivatives_in_the_inputs(net):
     inputs, step = X[:10].copy(), 1e-5
     posterior = nngp.condition(net, inputs, Y[:10], noise_var=NOISE)
@@ -116,7 +138,7 @@ def test_derivatives_in_the_inputs(net):
 @pytest.mark.parametrize("engine", ["cpu", "jax"], indirect=True)
 def test_sweeps_take_every_network(engine):
     inputs, test = nngp.normalize(X), nngp.normalize(XS)
-    nets = [param.values[0] for param in BOTH]
+    nets = BOTH
     sweep = nngp.Sweep(inputs, Y, test, Y[:5], noise_var=NOISE, engine=engine)
     for net, result in zip(nets, sweep.run(nets), strict=True):
         mean, _, evidence = dense(net, inputs, test)
@@ -125,7 +147,7 @@ def test_sweeps_take_every_network(engine):
         assert result.mse == pytest.approx(np.mean((mean - Y[:5]) ** 2), rel=1e-8)
 
 
-@pytest.mark.parametrize("net", BOTH)
+@pytest.mark.parametrize("net", EACH_PART)
 def test_leave_one_out_update_and_draws(net):
     posterior = nngp.condition(net, X, Y, noise_var=NOISE)
     mean, variance = posterior.leave_one_out()

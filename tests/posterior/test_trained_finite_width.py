@@ -47,7 +47,7 @@ def trained_networks(noise_var):
     return tuple(np.asarray(part, dtype=np.float64) for part in found)
 
 
-@pytest.mark.parametrize("noise_var", [0.0, 0.5])
+@pytest.mark.parametrize("noise_var", [0.5, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_wide_networks_have_the_ensembles_mean_variance_and_loss(noise_var):
     outputs, losses = trained_networks(noise_var)
     networks = nngp.trained(NET, X, Y, time=STEPS, learning_rate=RATE, noise_var=noise_var)

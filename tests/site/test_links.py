@@ -53,12 +53,12 @@ def test_a_whole_site(site):
     assert (report.pages, report.checked) == (5, 13)
 
 
-@pytest.mark.parametrize("code", BROKEN)
-def test_a_dead_link(site, code):
-    (site / "new.html").write_text(f"<p>\n{code}", encoding="utf-8")
-    (dead,) = check(site).dead
-    assert dead.startswith("new.html:2: ")
-    assert BROKEN[code] in dead
+def test_a_dead_link(site):
+    for code in BROKEN:
+        (site / "new.html").write_text(f"<p>\n{code}", encoding="utf-8")
+        (dead,) = check(site).dead
+        assert dead.startswith("new.html:2: ")
+        assert BROKEN[code] in dead
 
 
 def test_a_dead_link_in_a_style_sheet(site):
