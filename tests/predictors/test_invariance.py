@@ -53,6 +53,7 @@ def test_symmetric_targets_make_flips():
     np.testing.assert_allclose(model.predict(mirrored(new)), model.predict(new), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_digits_are_shifted_and_not_mirrored():
     X, y = load_digits(return_X_y=True)
     options = {"effort": "fast", "likelihood": "regression", "selection_size": 600}

@@ -93,7 +93,7 @@ def test_a_callback_is_told_of_each_phase(bars):
 
 def test_lines_where_there_is_no_terminal(capsys, monkeypatch):
     monkeypatch.setattr(_progress, "EVERY", 0.0)
-    model = nngp.NNGPRegressor(depth=1, activation="erf", effort="fast")
+    model = nngp.NNGPRegressor(depth=1, activation="erf", effort="fast", budget=10)
     model.fit(X, Y)
     assert capsys.readouterr().err == ""
     model.set_params(progress=True).fit(X, Y)

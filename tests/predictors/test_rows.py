@@ -212,6 +212,7 @@ def test_weights_without_noise():
     np.testing.assert_allclose(model.predict(X), y, atol=1e-6)  # through every row, of any weight
 
 
+@pytest.mark.slow
 def test_weights_that_count_no_copies_leave_the_noise():
     """Copies agree, which the evidence takes for freedom from noise; a row that is merely more
     certain has no copy."""

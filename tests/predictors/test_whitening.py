@@ -195,6 +195,7 @@ def test_the_same_bits_after_loading(tmp_path, kind):
     assert again.selection_["whitening"].tolist() == model.selection_["whitening"].tolist()
 
 
+@pytest.mark.slow
 def test_images_gain_by_whitening():
     """Of digits with a gradient of light across them, which is what unit rows mostly see."""
     X, y = load_digits(return_X_y=True)
