@@ -129,6 +129,7 @@ def test_the_selection_table():
 def test_given_parameters_are_kept():
     X, y = data()
     model = nngp.NNGPRegressor(
+        effort="fast",
         depth=2,
         activation="gelu",
         weight_var=(1.0, 2.0, 3.0),

@@ -94,18 +94,18 @@ def softmax_mean(mean, variance):
     return (density * np.stack(others, axis=1)).sum(axis=0) * 0.1
 
 
-@pytest.mark.parametrize(("classes", "size"), [(2, 1.0), (3, 0.0), (4, 0.02), (7, 1.0), (3, 20.0)])
-def test_the_expectation_of_softmax(classes, size):
+def test_the_expectation_of_softmax():
     """Narrow, usual and wide Gaussians; small probabilities are as exact as large ones."""
-    rng = np.random.default_rng(classes)
-    mean = 3 * rng.normal(size=(2, classes))
-    variance = size * np.exp(rng.normal(size=(2, classes)))
-    table = expected_softmax(mean, variance)
-    np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-14)
-    exact = [softmax_mean(m, v) for m, v in zip(mean, variance, strict=True)]
-    np.testing.assert_allclose(table, exact, rtol=1e-9 if size >= 1 else 2e-6)
-    alone = expected_softmax(mean[1:], variance[1:])
-    np.testing.assert_allclose(table[1:], alone, rtol=1e-12)
+    for classes, size in [(2, 1.0), (3, 0.0), (4, 0.02), (7, 1.0), (3, 20.0)]:
+        rng = np.random.default_rng(classes)
+        mean = 3 * rng.normal(size=(2, classes))
+        variance = size * np.exp(rng.normal(size=(2, classes)))
+        table = expected_softmax(mean, variance)
+        np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-14)
+        exact = [softmax_mean(m, v) for m, v in zip(mean, variance, strict=True)]
+        np.testing.assert_allclose(table, exact, rtol=1e-9 if size >= 1 else 2e-6)
+        alone = expected_softmax(mean[1:], variance[1:])
+        np.testing.assert_allclose(table[1:], alone, rtol=1e-12)
 
 
 def test_the_expectation_of_softmax_at_extreme_means_and_variances():
@@ -202,23 +202,23 @@ def test_class_weights():
             nngp.NNGPClassifier(**options).fit(X, y, sample_weight=wrong)
 
 
-@pytest.mark.parametrize("likelihood", ["regression", "dirichlet"])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_tables_and_decisions(likelihood, classes):
-    X, y = blobs()
-    X, y = X[y < classes], y[y < classes]
-    model = nngp.NNGPClassifier(selection=None, likelihood=likelihood).fit(X, y)
-    table = model.predict_proba(X)
-    np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-14)
-    assert (table > 0).all()
-    np.testing.assert_array_equal(model.predict(X), table.argmax(axis=1))
-    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), table)
-    decision = model.decision_function(X)
-    if classes == 2:
-        assert decision.shape == (len(X),)
-        np.testing.assert_array_equal(decision > 0, model.predict(X) == 1)
-    else:
-        np.testing.assert_array_equal(decision.argmax(axis=1), model.predict(X))
+def test_tables_and_decisions():
+    for likelihood in ["regression", "dirichlet"]:
+        for classes in [2, 3]:
+            X, y = blobs()
+            X, y = X[y < classes], y[y < classes]
+            model = nngp.NNGPClassifier(selection=None, likelihood=likelihood).fit(X, y)
+            table = model.predict_proba(X)
+            np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-14)
+            assert (table > 0).all()
+            np.testing.assert_array_equal(model.predict(X), table.argmax(axis=1))
+            np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), table)
+            decision = model.decision_function(X)
+            if classes == 2:
+                assert decision.shape == (len(X),)
+                np.testing.assert_array_equal(decision > 0, model.predict(X) == 1)
+            else:
+                np.testing.assert_array_equal(decision.argmax(axis=1), model.predict(X))
 
 
 def test_the_choice_of_the_likelihood():
@@ -260,9 +260,10 @@ def test_a_class_that_is_never_predicted():
     assert (model.predict(X) == "usual").all()
 
 
-@pytest.mark.parametrize("likelihood", ["regression", "dirichlet"])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("factor", [False, True])
+@pytest.mark.parametrize(
+    ("likelihood", "weighted", "factor"),
+    [("regression", False, True), ("regression", True, False), ("dirichlet", True, True)],
+)
 def test_saved(tmp_path, likelihood, weighted, factor):
     X, y = blobs()
     y = np.array(["a", "b", "c"])[y]

@@ -57,6 +57,13 @@ cautions = pytest.mark.filterwarnings(*(f"ignore::nngp.{name}Warning" for name i
 
 @cautions
 def test_check_estimator(model):
+    quick = {} if model is nngp.NNGPRegressor else {"likelihood": "regression"}
+    check_all(model(selection=None, **quick))
+
+
+@pytest.mark.slow
+@cautions
+def test_check_estimator_with_a_search(model):
     check_all(model(budget=4, effort="fast"))
 
 
@@ -116,18 +123,18 @@ def test_set_output_of_a_transformer_before_us(model):
     assert fitted[-1].feature_names_in_.tolist() == ["x0", "x1", "x2"]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
-def test_few_points(model, n):
-    X, y = small(n=n)
-    with pytest.warns(nngp.FewDataWarning) if n < 5 else nullcontext():
-        fitted = model().fit(X, answers_for(model, y))
-    assert fitted.predict(X).shape == (n,)
-    if model is nngp.NNGPRegressor:
-        mean, std = fitted.predict(X + 1.0, return_std=True)
-        assert np.isfinite(mean).all()
-        assert (std > 0).all()
-    else:
-        np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
+def test_few_points(model):
+    for n in (1, 2, 3, 4, 5):
+        X, y = small(n=n)
+        with pytest.warns(nngp.FewDataWarning) if n < 5 else nullcontext():
+            fitted = model(effort="fast").fit(X, answers_for(model, y))
+        assert fitted.predict(X).shape == (n,)
+        if model is nngp.NNGPRegressor:
+            mean, std = fitted.predict(X + 1.0, return_std=True)
+            assert np.isfinite(mean).all()
+            assert (std > 0).all()
+        else:
+            np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
 
 
 def test_after_a_failed_fit(model):
@@ -174,7 +181,13 @@ def test_the_same_twice(model):
 @cautions
 @pytest.mark.parametrize("kind", [nngp.NNGPRegressor, nngp.NNGPClassifier])
 @pytest.mark.parametrize(
-    "parameters", [{"effort": "fast"}, {"effort": "thorough"}, {"networks": 3}], ids=str
+    "parameters",
+    [
+        {"effort": "fast"},
+        pytest.param({"effort": "thorough"}, marks=pytest.mark.slow),
+        {"networks": 3},
+    ],
+    ids=str,
 )
 def test_weights_are_copies_however_much_is_searched(kind, parameters):
     """In any order of the rows: the check of scikit-learn at 1e-7, then to rounding."""

@@ -23,17 +23,16 @@ def in_two_calls(model, answers, first=40, **more):
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("more", "outputs"),
     [
-        {},
-        {"sample_weight": RNG.uniform(0.5, 2, 60)},
-        {"noise_var": RNG.uniform(0, 0.3, 60)},
-        {"sample_weight": RNG.uniform(0.5, 2, 60), "noise_var": RNG.uniform(0, 0.3, 60)},
-        {"sample_weight": np.where(np.arange(60) < 40, 1.0, 0.5)},
+        ({}, 1),
+        ({"sample_weight": RNG.uniform(0.5, 2, 60)}, 2),
+        ({"noise_var": RNG.uniform(0, 0.3, 60)}, 1),
+        ({"sample_weight": RNG.uniform(0.5, 2, 60), "noise_var": RNG.uniform(0, 0.3, 60)}, 2),
+        ({"sample_weight": np.where(np.arange(60) < 40, 1.0, 0.5)}, 1),
     ],
     ids=["plain", "weights", "noise", "both", "weights later"],
 )
-@pytest.mark.parametrize("outputs", [1, 2])
 def test_a_regressor(more, outputs):
     answers = Y if outputs == 1 else np.column_stack([Y, X[:, 0]])
     whole = nngp.NNGPRegressor(**AMOUNTS, target_transform="identity").fit(X, answers, **more)
@@ -51,8 +50,10 @@ def clone_of(model):
     return type(model)(**model.get_params())
 
 
-@pytest.mark.parametrize("likelihood", ["regression", "dirichlet"])
-@pytest.mark.parametrize("class_weight", [None, {"a": 2.5}])
+@pytest.mark.parametrize(
+    ("likelihood", "class_weight"),
+    [("regression", {"a": 2.5}), ("dirichlet", None), ("dirichlet", {"a": 2.5})],
+)
 def test_a_classifier(likelihood, class_weight):
     options = {**OPTIONS, "likelihood": likelihood, "class_weight": class_weight}
     model = in_two_calls(nngp.NNGPClassifier(**options), LABELS)

@@ -72,26 +72,26 @@ def integral(predictive, row, power, low=-np.inf, high=np.inf):
     return sum(pieces)
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("row", [0, 1])
-def test_density_has_mass_mean_and_deviation(name, row):
-    one = ALL[name]
-    mean = integral(one, row, 1)
-    assert integral(one, row, 0) == pytest.approx(1, abs=1e-8)
-    assert one.mean()[row, 0] == pytest.approx(mean, rel=1e-7, abs=1e-8)
-    std = np.sqrt(integral(one, row, 2) - mean**2)
-    assert one.std()[row, 0] == pytest.approx(std, rel=1e-6)
+def test_density_has_mass_mean_and_deviation():
+    for name in ALL:
+        for row in [0, 1]:
+            one = ALL[name]
+            mean = integral(one, row, 1)
+            assert integral(one, row, 0) == pytest.approx(1, abs=1e-8)
+            assert one.mean()[row, 0] == pytest.approx(mean, rel=1e-7, abs=1e-8)
+            std = np.sqrt(integral(one, row, 2) - mean**2)
+            assert one.std()[row, 0] == pytest.approx(std, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("p", [1e-6, 0.025, 0.5, 0.9, 0.975])
-def test_quantiles(name, p):
-    one = ALL[name]
-    y = one.quantile(p)
-    np.testing.assert_allclose(one.cdf(y), p, rtol=1e-8)
-    assert integral(one, 1, 0, high=y[1, 0]) == pytest.approx(p, rel=1e-5, abs=1e-9)
-    if one.parts[0].targets.positive:
-        assert (y > 0).all()
+def test_quantiles():
+    for name in ALL:
+        for p in [1e-6, 0.025, 0.5, 0.9, 0.975]:
+            one = ALL[name]
+            y = one.quantile(p)
+            np.testing.assert_allclose(one.cdf(y), p, rtol=1e-8)
+            assert integral(one, 1, 0, high=y[1, 0]) == pytest.approx(p, rel=1e-5, abs=1e-9)
+            if one.parts[0].targets.positive:
+                assert (y > 0).all()
 
 
 def test_identity_is_the_plain_gaussian():
@@ -129,9 +129,7 @@ def test_positive_identity_is_the_truncated_gaussian():
     assert one.cdf(-Y).max() < 1e-300
 
 
-@pytest.mark.parametrize("power", [0.0, 0.15, 0.9, 1.9, 2.0])
-@pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (-1.0, 3.0), (2.0, 5.0), (40.0, 1e-6)])
-def test_moments_to_many_digits(power, mean, std):
+def check_moments_to_many_digits(power, mean, std):
     one = TargetMap("yeo-johnson", power, 0.0, 1.0)
     ours = transformed_moments(one, np.array([mean]), np.array([std]))
 
@@ -154,18 +152,26 @@ def test_moments_to_many_digits(power, mean, std):
     assert float(ours[1][0]) == pytest.approx(float(second), rel=1e-8)
 
 
-@pytest.mark.parametrize("below", [5.0, 30.0, 1e3])
-def test_far_below_the_bound(below):
+def test_moments_to_many_digits():
+    for power, mean, std in (
+        *((0.0, 0.0, 1.0), (0.0, -1.0, 3.0), (0.15, 2.0, 5.0), (0.15, 40.0, 1e-6)),
+        *((0.9, -1.0, 3.0), (1.9, 0.0, 1.0), (2.0, 2.0, 5.0), (2.0, 40.0, 1e-6)),
+    ):
+        check_moments_to_many_digits(power, mean, std)
+
+
+def test_far_below_the_bound():
     """Almost surely negative, and yet positive: nearly exponential, with mean 1 / below."""
-    mean, std = transformed_moments(TargetMap(), np.array([-below]), np.ones(1), 0.0)
-    mpmath.mp.dps = 60
-    h = mpmath.npdf(below) / (mpmath.erfc(mpmath.mpf(below) / mpmath.sqrt(2)) / 2)
-    assert mean[0] == pytest.approx(float(h - below), rel=1e-7)
-    assert std[0] == pytest.approx(float(mpmath.sqrt(1 + below * h - h**2)), rel=1e-6)
-    far = TargetScaling(np.zeros(1), np.ones(1), (), True)
-    one = Predictive([PredictivePart(np.array([[-below]]), np.ones((1, 1)), far)])
-    low, high = one.interval(0.95)
-    assert 0 < low < mean[0] < high < 5 * mean[0]
+    for below in [5.0, 30.0, 1e3]:
+        mean, std = transformed_moments(TargetMap(), np.array([-below]), np.ones(1), 0.0)
+        mpmath.mp.dps = 60
+        h = mpmath.npdf(below) / (mpmath.erfc(mpmath.mpf(below) / mpmath.sqrt(2)) / 2)
+        assert mean[0] == pytest.approx(float(h - below), rel=1e-7)
+        assert std[0] == pytest.approx(float(mpmath.sqrt(1 + below * h - h**2)), rel=1e-6)
+        far = TargetScaling(np.zeros(1), np.ones(1), (), True)
+        one = Predictive([PredictivePart(np.array([[-below]]), np.ones((1, 1)), far)])
+        low, high = one.interval(0.95)
+        assert 0 < low < mean[0] < high < 5 * mean[0]
 
 
 def test_factors_of_a_transformed_network_count_by_their_variance():
@@ -203,19 +209,21 @@ def test_draws_of_a_process():
     np.testing.assert_allclose(wide - single().mean(), 2 * (plain - single().mean()), rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["identity", "log", "yeo-johnson"])
-@pytest.mark.parametrize("positive", [False, True])
-def test_wild_predictions_are_numbers(kind, positive):
-    mean = np.array([[1e6], [-1e6], [0.0], [30.0], [0.0]])
-    variance = np.array([[1e12], [1.0], [0.0], [1e-30], [1e4]])
-    factors, weights = np.array([0.5, 3.0]), np.array([0.5, 0.5])
-    one = Predictive([PredictivePart(mean, variance, scaling(kind, positive), factors, weights)])
-    for found in (one.mean(), one.std(), *one.interval(0.95), one.sample(3, 0)):
-        assert np.isfinite(found).all()
-    assert (one.std() >= 0).all()
-    assert not np.isnan(one.log_density(np.full((5, 1), 2.0))).any()
-    u = one.cdf(np.full((5, 1), 2.0))
-    assert ((u >= 0) & (u <= 1)).all()
+def test_wild_predictions_are_numbers():
+    for kind in ["identity", "log", "yeo-johnson"]:
+        for positive in [False, True]:
+            mean = np.array([[1e6], [-1e6], [0.0], [30.0], [0.0]])
+            variance = np.array([[1e12], [1.0], [0.0], [1e-30], [1e4]])
+            factors, weights = np.array([0.5, 3.0]), np.array([0.5, 0.5])
+            one = Predictive(
+                [PredictivePart(mean, variance, scaling(kind, positive), factors, weights)]
+            )
+            for found in (one.mean(), one.std(), *one.interval(0.95), one.sample(3, 0)):
+                assert np.isfinite(found).all()
+            assert (one.std() >= 0).all()
+            assert not np.isnan(one.log_density(np.full((5, 1), 2.0))).any()
+            u = one.cdf(np.full((5, 1), 2.0))
+            assert ((u >= 0) & (u <= 1)).all()
 
 
 def test_several_outputs():

@@ -15,14 +15,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::nngp.TreesWarning")  # of tiny 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
 Y = np.sin(X[:, 0]) + 0.1 * RNG.normal(size=60)
-REGRESSOR = nngp.NNGPRegressor(depth=1, activation="erf")
+REGRESSOR = nngp.NNGPRegressor(depth=1, activation="erf", effort="fast")
 MODELS = {
     "evidence": (REGRESSOR, Y),
     "grid": (nngp.NNGPRegressor(selection="grid", budget=5), Y),
     "given": (nngp.NNGPRegressor(selection=None), Y),
     "cg": (nngp.NNGPRegressor(selection=None, solver="cg"), Y),
     "classes": (
-        nngp.NNGPClassifier(depth=1, activation="erf", likelihood="regression"),
+        nngp.NNGPClassifier(depth=1, activation="erf", effort="fast", likelihood="regression"),
         (Y > 0).astype(int),
     ),
     "budget": (nngp.NNGPRegressor(budget=3), Y),
@@ -93,7 +93,7 @@ def test_a_callback_is_told_of_each_phase(bars):
 
 def test_lines_where_there_is_no_terminal(capsys, monkeypatch):
     monkeypatch.setattr(_progress, "EVERY", 0.0)
-    model = nngp.NNGPRegressor(depth=1, activation="erf")
+    model = nngp.NNGPRegressor(depth=1, activation="erf", effort="fast", budget=10)
     model.fit(X, Y)
     assert capsys.readouterr().err == ""
     model.set_params(progress=True).fit(X, Y)

@@ -9,50 +9,50 @@ RNG = np.random.default_rng(1)
 WHOLE = RNG.integers(-40, 60, 500).astype(float)
 
 
-@pytest.mark.parametrize(
-    ("y", "step"),
-    [
-        (WHOLE, 1.0),
-        (WHOLE[:8], 1.0),
-        (WHOLE * 5 + 2, 5.0),
-        (WHOLE / 100, 0.01),
-        (WHOLE / 3.7, 1 / 3.7),
-        (WHOLE / 3 + 1e6, 1 / 3),
-        (np.cumsum(np.full(300, 0.1)), 0.1),
-        (np.array([0.1, 0.2, 0.3, 0.1 + 0.2, 0.7, 1.1]), 0.1),
-        ((WHOLE / 10).astype(np.float32).astype(float), 0.1),
-        ((WHOLE / 10).astype(np.float32).astype(float) / 7, 0.1 / 7),
-        (np.array([3.0, 5, 5, 6, 7, 8, 4, 6, 5]), 1.0),  # ratings of wine
-        (np.array([0.0, 6, 10, 15, 21]), 1.0),  # the common divisor, not the least gap
-        (WHOLE * 1e200, 1e200),
-        (WHOLE * 1e-200, 1e-200),
-        (np.round(RNG.normal(0, 30, 400), 2), 0.01),
-    ],
-)
-def test_grids(y, step):
-    assert spacing(y) == pytest.approx(step, rel=1e-6)
+GRIDS = [
+    (WHOLE, 1.0),
+    (WHOLE[:8], 1.0),
+    (WHOLE * 5 + 2, 5.0),
+    (WHOLE / 100, 0.01),
+    (WHOLE / 3.7, 1 / 3.7),
+    (WHOLE / 3 + 1e6, 1 / 3),
+    (np.cumsum(np.full(300, 0.1)), 0.1),
+    (np.array([0.1, 0.2, 0.3, 0.1 + 0.2, 0.7, 1.1]), 0.1),
+    ((WHOLE / 10).astype(np.float32).astype(float), 0.1),
+    ((WHOLE / 10).astype(np.float32).astype(float) / 7, 0.1 / 7),
+    (np.array([3.0, 5, 5, 6, 7, 8, 4, 6, 5]), 1.0),  # ratings of wine
+    (np.array([0.0, 6, 10, 15, 21]), 1.0),  # the common divisor, not the least gap
+    (WHOLE * 1e200, 1e200),
+    (WHOLE * 1e-200, 1e-200),
+    (np.round(RNG.normal(0, 30, 400), 2), 0.01),
+]
 
 
-@pytest.mark.parametrize(
-    "y",
-    [
-        RNG.normal(size=5),
-        RNG.normal(size=1000),
-        np.exp(RNG.normal(size=50)),
-        RNG.normal(size=100).astype(np.float32).astype(float),
-        np.ones(10),
-        np.zeros(10),
-        np.arange(10.0) % 2,  # classes
-        np.arange(10.0) % 3,
-        np.geomspace(1, 1000, 20),
-        np.sqrt(np.arange(50.0)),
-        np.array([]),
-        np.array([2.0]),
-        np.round(RNG.normal(size=500), 9),  # finer than matters
-    ],
-)
-def test_no_grid(y):
-    assert spacing(y) == 0.0
+def test_grids():
+    for y, step in GRIDS:
+        assert spacing(y) == pytest.approx(step, rel=1e-6)
+
+
+NO_GRID = [
+    RNG.normal(size=5),
+    RNG.normal(size=1000),
+    np.exp(RNG.normal(size=50)),
+    RNG.normal(size=100).astype(np.float32).astype(float),
+    np.ones(10),
+    np.zeros(10),
+    np.arange(10.0) % 2,  # classes
+    np.arange(10.0) % 3,
+    np.geomspace(1, 1000, 20),
+    np.sqrt(np.arange(50.0)),
+    np.array([]),
+    np.array([2.0]),
+    np.round(RNG.normal(size=500), 9),  # finer than matters
+]
+
+
+def test_no_grid():
+    for y in NO_GRID:
+        assert spacing(y) == 0.0
 
 
 def test_few_values_of_chance_are_no_grid():

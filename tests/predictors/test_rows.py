@@ -33,26 +33,26 @@ def test_weights_that_are_none():
     np.testing.assert_array_equal(as_weights(2, 3), [2.0, 2.0, 2.0])
 
 
-@pytest.mark.parametrize(
-    ("weights", "sentence"),
-    [
-        ([1.0, 2.0], r"shape \(3,\), got \(2,\)"),
-        ([[1.0], [2.0], [3.0]], r"shape \(3,\), got \(3, 1\)"),
-        ([1.0, -1.0, 1.0], "none negative"),
-        ([0.0, 0.0, 0.0], "not all zero"),
-        ([1.0, np.nan, 1.0], "finite"),
-        ([1.0, 1e300, 1.0], "between 1e-100 and 1e\\+100"),
-        ([1.0, 1e-300, 1.0], "between 1e-100 and 1e\\+100"),
-        (["a", "b", "c"], "sample_weight must hold real numbers"),
-    ],
-)
-def test_weights_that_cannot_be(weights, sentence):
-    with pytest.raises((ValueError, TypeError), match=sentence) as caught:
-        as_weights(weights, 3)
-    assert "\n" not in str(caught.value)
-    for kind in (nngp.NNGPRegressor, nngp.NNGPClassifier):
-        with pytest.raises((ValueError, TypeError)):
-            kind(selection=None).fit(np.eye(3), [0, 1, 1], sample_weight=weights)
+WRONG_WEIGHTS = [
+    ([1.0, 2.0], r"shape \(3,\), got \(2,\)"),
+    ([[1.0], [2.0], [3.0]], r"shape \(3,\), got \(3, 1\)"),
+    ([1.0, -1.0, 1.0], "none negative"),
+    ([0.0, 0.0, 0.0], "not all zero"),
+    ([1.0, np.nan, 1.0], "finite"),
+    ([1.0, 1e300, 1.0], "between 1e-100 and 1e\\+100"),
+    ([1.0, 1e-300, 1.0], "between 1e-100 and 1e\\+100"),
+    (["a", "b", "c"], "sample_weight must hold real numbers"),
+]
+
+
+def test_weights_that_cannot_be():
+    for weights, sentence in WRONG_WEIGHTS:
+        with pytest.raises((ValueError, TypeError), match=sentence) as caught:
+            as_weights(weights, 3)
+        assert "\n" not in str(caught.value)
+        for kind in (nngp.NNGPRegressor, nngp.NNGPClassifier):
+            with pytest.raises((ValueError, TypeError)):
+                kind(selection=None).fit(np.eye(3), [0, 1, 1], sample_weight=weights)
 
 
 def test_copies_where_they_are_few():
@@ -212,6 +212,7 @@ def test_weights_without_noise():
     np.testing.assert_allclose(model.predict(X), y, atol=1e-6)  # through every row, of any weight
 
 
+@pytest.mark.slow
 def test_weights_that_count_no_copies_leave_the_noise():
     """Copies agree, which the evidence takes for freedom from noise; a row that is merely more
     certain has no copy."""

@@ -37,8 +37,10 @@ def everything(model, X):
     return [model.predict(X), mean, std, model.sample_y(X[:5], 3)]
 
 
-@pytest.mark.parametrize("kind", ["regressor", "classifier", "many"])
-@pytest.mark.parametrize("factor", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "factor"),
+    [("regressor", True), ("classifier", True), ("classifier", False), ("many", False)],
+)
 def test_the_same_bits(tmp_path, kind, factor):
     model, X = fitted(kind)
     path = tmp_path / "model.nngp"
@@ -55,7 +57,7 @@ def test_the_same_bits(tmp_path, kind, factor):
 
 
 def test_the_same_bits_in_another_process(tmp_path):
-    model, X = fitted(n=900)  # several tiles
+    model, X = fitted(n=900, selection=None)  # several tiles
     model.save(tmp_path / "model.nngp")
     np.save(tmp_path / "X.npy", X)
     code = (
@@ -108,23 +110,6 @@ def test_a_loaded_model_can_be_fitted_again(tmp_path, parameters):
     if "random_state" not in parameters:
         model.fit(X, X[:, 0])
         np.testing.assert_array_equal(refitted.predict(X), model.predict(X))
-
-
-def test_any_flipped_bit_is_noticed_or_harmless(tmp_path):
-    model, X = fitted(n=10)
-    path = tmp_path / "model.nngp"
-    model.save(path)
-    whole, expected = path.read_bytes(), model.predict(X)
-    rng = np.random.default_rng(0)
-    for place in rng.integers(0, len(whole), 300):
-        bad = bytearray(whole)
-        bad[place] ^= 1 << int(rng.integers(8))
-        path.write_bytes(bytes(bad))
-        try:
-            found = nngp.load(path).predict(X)
-        except nngp.ModelFileError:
-            continue
-        np.testing.assert_array_equal(found, expected)
 
 
 def test_a_wrong_engine_is_not_reported_as_damage(tmp_path):
@@ -206,15 +191,16 @@ def test_other_files(tmp_path):
         nngp.load(tmp_path / "nothing.nngp")
 
 
-@pytest.mark.parametrize("version", [1, 3, 4, 5])
-def test_models_of_an_older_format_are_refused(tmp_path, version):
+def test_models_of_an_older_format_are_refused(tmp_path):
     model, _ = fitted(n=10)
     path = tmp_path / "model.nngp"
     model.save(path)
-    rewritten(path, lambda header: header.update(version=version))
-    for read in (nngp.load, model_file.read_header):
-        with pytest.raises(nngp.ModelFileError, match=rf"format {version} .* fit the model again"):
-            read(path)
+    for version in (1, 3, 4, 5):
+        rewritten(path, lambda header, v=version: header.update(version=v))
+        sentence = rf"format {version} .* fit the model again"
+        for read in (nngp.load, model_file.read_header):
+            with pytest.raises(nngp.ModelFileError, match=sentence):
+                read(path)
 
 
 def test_scores_that_are_not_finite_survive(tmp_path):
@@ -266,13 +252,13 @@ def test_models_that_cannot_be_saved(tmp_path):
 WRONG_NOTES = [[1], {"a": float("nan")}, {"a": {1, 2}}, {"a": np.float32(1)}, 3]
 
 
-@pytest.mark.parametrize("notes", WRONG_NOTES, ids=str)
-def test_notes_that_cannot_be_saved_leave_the_old_file(tmp_path, notes):
+def test_notes_that_cannot_be_saved_leave_the_old_file(tmp_path):
     model, _ = fitted(selection=None)
     model.save(tmp_path / "m.nngp")
     before = (tmp_path / "m.nngp").read_bytes()
-    with pytest.raises(TypeError, match="notes must be a dict of values that JSON can hold"):
-        model.save(tmp_path / "m.nngp", notes=notes)
+    for notes in WRONG_NOTES:
+        with pytest.raises(TypeError, match="notes must be a dict of values that JSON can hold"):
+            model.save(tmp_path / "m.nngp", notes=notes)
     assert (tmp_path / "m.nngp").read_bytes() == before
     assert os.listdir(tmp_path) == ["m.nngp"]
 
@@ -287,28 +273,28 @@ def test_a_file_that_could_not_be_loaded_replaces_no_other(tmp_path):
     assert (tmp_path / "m.nngp").read_bytes() == before
 
 
-@pytest.mark.parametrize("kind", [nngp.NNGPRegressor, nngp.NNGPClassifier])
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"noise_var": np.float32(0.1)},
-        {"noise_var": np.int64(1)},
-        {"noise_var": Fraction(1, 10)},
-        {"depth": np.float64("inf")},
-        {"depth": np.int8(2), "weight_var": np.array([1, 2, 1.5], dtype=np.float32)},
-        {"bias_var": np.float16(0.5), "selection_size": np.int64(20), "budget": np.int32(5)},
-        {"solver": nngp.CG(tolerance=np.float32(1e-6), max_iterations=np.int64(100))},
-        {"relevance": np.array([1, 2, 0], dtype=np.float32), "random_state": np.int64(3)},
-        {"network": nngp.Chain(nngp.Dense(np.float32(1)), nngp.Act("relu"), nngp.Dense(1))},
-    ],
-    ids=str,
-)
-def test_numbers_of_every_type_can_be_saved(tmp_path, kind, parameters):
+NUMBERS = [
+    {"noise_var": np.float32(0.1)},
+    {"noise_var": np.int64(1)},
+    {"noise_var": Fraction(1, 10)},
+    {"depth": np.float64("inf")},
+    {"depth": np.int8(2), "weight_var": np.array([1, 2, 1.5], dtype=np.float32)},
+    {"bias_var": np.float16(0.5), "selection_size": np.int64(20), "budget": np.int32(5)},
+    {"solver": nngp.CG(tolerance=np.float32(1e-6), max_iterations=np.int64(100))},
+    {"relevance": np.array([1, 2, 0], dtype=np.float32), "random_state": np.int64(3)},
+    {"network": nngp.Chain(nngp.Dense(np.float32(1)), nngp.Act("relu"), nngp.Dense(1))},
+]
+
+
+def test_numbers_of_every_type_can_be_saved(tmp_path):
+    """A regressor and a classifier in turn."""
     X = np.random.default_rng(0).normal(size=(20, 3))
-    y = X[:, 0] if kind is nngp.NNGPRegressor else X[:, 0] > 0
-    model = kind(**{"selection": None, **parameters}).fit(X, y)
-    model.save(tmp_path / "m.nngp")
-    assert np.array_equal(nngp.load(tmp_path / "m.nngp").predict(X), model.predict(X))
+    for k, parameters in enumerate(NUMBERS):
+        kind = nngp.NNGPClassifier if k % 2 else nngp.NNGPRegressor
+        y = X[:, 0] > 0 if k % 2 else X[:, 0]
+        model = kind(**{"selection": None, **parameters}).fit(X, y)
+        model.save(tmp_path / "m.nngp")
+        assert np.array_equal(nngp.load(tmp_path / "m.nngp").predict(X), model.predict(X))
 
 
 def test_a_link_stays_one(tmp_path):

@@ -49,13 +49,13 @@ def test_what_an_ascent_from_equal_relevances_misses_is_found(starts, monkeypatc
     assert model.log_evidence_ > plain.log_evidence_ + 100
 
 
-@pytest.mark.parametrize("case", ["fast", "few inputs", "given relevances"])
-def test_where_trees_are_not_asked(starts, case):
-    options = {**OPTIONS, "effort": "fast"} if case == "fast" else {**OPTIONS, "budget": 9}
-    if case == "given relevances":
-        options["relevance"] = np.ones(24)
-    inputs = X[:60, :11] if case == "few inputs" else X[:60]
-    nngp.NNGPRegressor(**options).fit(inputs, Y[:60])
+def test_where_trees_are_not_asked(starts):
+    for inputs, more in (
+        (X[:60], {"effort": "fast"}),
+        (X[:60, :11], {"budget": 9}),  # few inputs
+        (X[:60], {"budget": 9, "relevance": np.ones(24)}),
+    ):
+        nngp.NNGPRegressor(**OPTIONS, **more).fit(inputs, Y[:60])
     assert starts == []
 
 
