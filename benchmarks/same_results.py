@@ -653,7 +653,6 @@ def regressor_by_evidence() -> Any:
 WAYS: dict[str, dict[str, dict[str, Any]]] = {
     "choice": {
         "loo": {"selection": "loo", "budget": 25},
-        "grid": {"selection": "grid", "budget": 40},
         "none": {"selection": None},
         "cg": {"budget": 15, "solver": nngp.CG(rank=50)},
     },
@@ -701,7 +700,7 @@ def classifier(**options: Any) -> Any:
     return nngp.NNGPClassifier(budget=40, **options).fit(X[::2], y[::2])
 
 
-@result_of("evidence", "grid")
+@result_of("evidence")
 def classifier_by(selection: str) -> Any:
     """Classes, probabilities and variances."""
     from sklearn.datasets import load_iris

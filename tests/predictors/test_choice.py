@@ -167,7 +167,7 @@ def test_columns_that_share_a_unit_keep_their_spread():
 
 def test_the_budget_is_kept():
     X, y = data()
-    for selection, budget in (("evidence", 7), ("evidence", 30), ("loo", 9), ("grid", 12)):
+    for selection, budget in (("evidence", 7), ("evidence", 30), ("loo", 9)):
         model = nngp.NNGPRegressor(selection=selection, budget=budget).fit(X, y)
         assert model.selection_["evaluations"].sum() <= budget
 
@@ -194,7 +194,7 @@ def test_the_prior_has_one_center_in_all_stages():
     assert table["score"][-1] == pytest.approx((evidence + prior) / 400, rel=1e-6)
 
 
-@pytest.mark.parametrize("selection", ["evidence", "loo", "grid"])
+@pytest.mark.parametrize("selection", ["evidence", "loo"])
 def test_one_log_evidence_in_the_units_of_the_data(selection):
     """The density of the targets as they are given, against SciPy; the same in the table, where a
     stage saw all points. In other units it moves by n log of the unit, and nothing else does."""
@@ -213,8 +213,7 @@ def test_one_log_evidence_in_the_units_of_the_data(selection):
     assert fitted[1.0].log_evidence_ - model.log_evidence_ == pytest.approx(60 * np.log(1000.0))
     moved = fitted[1.0].selection_["log_evidence"] - table["log_evidence"]
     np.testing.assert_allclose(moved, table["n"] * np.log(1000.0), rtol=1e-6)
-    if selection != "grid":  # there the chosen network saw some points only
-        assert table["log_evidence"][table["chosen"]] == pytest.approx([exact], rel=1e-6)
+    assert table["log_evidence"][table["chosen"]] == pytest.approx([exact], rel=1e-6)
 
 
 def test_the_log_evidence_of_classes_is_that_of_one_hot_targets():
@@ -235,20 +234,6 @@ def test_a_zero_row_without_bias():
     with pytest.raises(nngp.VarianceError, match="none of the networks"):
         nngp.NNGPRegressor(bias_var=0.0, input_scaling="none").fit(X, y)
     assert np.isfinite(model.fit(X, y).predict(X)).all()
-
-
-@pytest.mark.slow  # 900 networks
-def test_the_grid_is_the_papers():
-    X, y = load_digits(return_X_y=True)
-    model = nngp.NNGPClassifier(
-        selection="grid", input_scaling="unit", depth=1, activation="relu", selection_size=150
-    ).fit(X[:300], y[:300])
-    table = model.selection_
-    assert len(table["score"]) == 900
-    assert (min(table["weight_var"]), max(table["weight_var"])) == (0.1, 5.0)
-    assert (min(table["bias_var"]), max(table["bias_var"])) == (0.0, 2.0)
-    assert table["score"][table["chosen"]].max() == table["score"].max()
-    assert model.score(X[300:], y[300:]) > 0.85
 
 
 @pytest.mark.slow

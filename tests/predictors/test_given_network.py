@@ -85,7 +85,6 @@ CONTRADICTIONS = [
     ({"network": "relu"}, TypeError, "network must be an nngp.Architecture"),
     ({"network": NET, "depth": 2}, ValueError, "depth is part of the network"),
     ({"network": NET, "weight_var": 1.0}, ValueError, "weight_var is part of the network"),
-    ({"network": NET, "selection": "grid"}, ValueError, "selection='grid' chooses a network"),
     ({"network": NET, "relevance": True}, ValueError, "and no network="),
     ({"network": Chain(Act("relu"))}, ValueError, "needs Gaussian units"),
 ]

@@ -151,7 +151,7 @@ def test_given_families_are_used_as_they_are():
     np.testing.assert_allclose(model.predict(new), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("selection", ["evidence", "loo", "grid"])
+@pytest.mark.parametrize("selection", ["evidence", "loo"])
 def test_given_families_with_a_chosen_network(selection):
     X = scenes(80)
     y = symmetric_targets(X)

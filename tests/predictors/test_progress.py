@@ -18,7 +18,6 @@ Y = np.sin(X[:, 0]) + 0.1 * RNG.normal(size=60)
 REGRESSOR = nngp.NNGPRegressor(depth=1, activation="erf", effort="fast")
 MODELS = {
     "evidence": (REGRESSOR, Y),
-    "grid": (nngp.NNGPRegressor(selection="grid", budget=5), Y),
     "given": (nngp.NNGPRegressor(selection=None), Y),
     "cg": (nngp.NNGPRegressor(selection=None, solver="cg"), Y),
     "classes": (
@@ -147,5 +146,3 @@ def test_the_counted_work_of_a_search():
     assert work[0] > 0
     few = nngp.NNGPRegressor(budget=2)._forecast((10_000, 3), 1, classes=False)
     assert few.choice < work[1]
-    grid = nngp.NNGPRegressor(selection="grid")._forecast((10_000, 3), 1, classes=False)
-    assert grid.choice > work[2]

@@ -7,7 +7,7 @@ One `fit`, file by file:
 2. `estimator`, `_fit_networks`: take the steps 3 to 5.
 3. `parameters`, `_check_parameters` and `_candidates`: the networks to choose from.
 4. `selection`, `choose`: call `selection.stages`, which calls `selection.climb` for each network,
-   which maximises `selection.objective` over a `selection.space`; or `selection.grid`. The inputs'
+   which maximises `selection.objective` over a `selection.space`. The inputs'
    `scaling`, `whitening` and `maps` and the targets' transform are chosen with the network.
 5. `fitted_network`, `FittedNetwork.condition`: `posterior.condition` on all rows.
 6. Rows left out decide the rest. `regressor`: `resolution` and `varying_noise` of the noise,

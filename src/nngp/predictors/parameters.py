@@ -22,7 +22,6 @@ from nngp.linsolve import CG, Engine
 from nngp.posterior.resources import check_solver, kernels_of
 from nngp.predictors.scaling import INPUT_SCALINGS
 from nngp.predictors.selection.families import with_shape
-from nngp.predictors.selection.grid import GRID_DEPTHS
 from nngp.predictors.selection.problem import (
     EFFORTS,
     MAPS,
@@ -37,7 +36,7 @@ ActivationLike = str | Activation | Callable[[Array], Array]
 VarianceLike = float | str | Sequence[float]
 InvarianceLike = str | Family | Callable[[Array], Array] | Sequence[Any] | None
 Seed = int | np.random.RandomState | None
-SELECTIONS = ("evidence", "loo", "grid", None)
+SELECTIONS = ("evidence", "loo", None)
 VARIANCES = ("weight_var", "bias_var", "noise_var")
 DEPTHS, ACTIVATIONS = (1, 2, 3), ("relu", "erf")  # tried for "auto"
 DEFAULT_DEPTH = 2  # where nothing is chosen: selection=None, or too few points
@@ -137,8 +136,6 @@ class NNGPParameters(BaseEstimator):
         for name in ("depth", "activation", "weight_var", "bias_var"):
             if not is_auto(getattr(self, name)):
                 raise ValueError(f"{name} is part of the network; leave it at 'auto'")
-        if self.selection == "grid":
-            raise ValueError("selection='grid' chooses a network; use 'evidence' with network=")
 
     def _check_whitening(self) -> None:
         if self.input_scaling == "whiten" and self._relevance_is_given:
@@ -240,8 +237,7 @@ class NNGPParameters(BaseEstimator):
         """Networks that may be chosen; the first is the default."""
         depths: list[Any] = [self.depth]
         if is_auto(self.depth):
-            tried = GRID_DEPTHS if self.selection == "grid" else DEPTHS
-            depths = sorted(tried, key=lambda depth: depth != DEFAULT_DEPTH)
+            depths = sorted(DEPTHS, key=lambda depth: depth != DEFAULT_DEPTH)
         names = ACTIVATIONS if is_auto(self.activation) else [self.activation]
         given = {name: _fixed(getattr(self, name)) for name in VARIANCES}
         out = [Candidate(as_activation(name), depth, **given) for name in names for depth in depths]

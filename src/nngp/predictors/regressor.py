@@ -85,7 +85,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     whitening : float or "auto"
         Strength of the regularisation with `input_scaling="whiten"`: what is added to the
         eigenvalues of the covariance of the training inputs, over their mean. "auto" takes the
-        best of 1, 0.3, 0.1, 0.03 and 0.01 by evidence, and 0.1 with selection "grid" or None. A row
+        best of 1, 0.3, 0.1, 0.03 and 0.01 by evidence, and 0.1 with selection None. A row
         that equals the mean of the training inputs has no direction, and is an error.
     invariance : None, "auto", family of transformations, or a sequence of them
         Average the network over transformations of images (`nngp.images`) or of columns
@@ -107,7 +107,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     target_transform : {"auto", "identity", "log", "yeo-johnson"}
         Monotone transform of the targets. "auto" compares them by evidence up to 20,000 rows, and
         conditions predictions on positive targets where all were positive; it is "identity" with
-        more rows, solver "cg", or selection "grid" or None, which compare nothing. Means,
+        more rows, solver "cg", or selection None, which compares nothing. Means,
         deviations, intervals, densities and samples are of the targets in their own units.
     calibrate : "auto" or bool
         Whether rows left out decide how wide predictions are, as a mixture of widths. "auto" does
@@ -117,11 +117,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         out best (stacking).
     effort : {"fast", "normal", "thorough"}
         How long to search.
-    selection : {"evidence", "loo", "grid", None}
-        Criterion for what is "auto": marginal likelihood; leave-one-out density; the paper's grid
-        of depths and variances on held-out points (8,100 networks for each activation unless
-        `budget` is smaller), with the paper's noise of 1e-10 unless one is given; or none (a ReLU
-        network of depth 2, noise 0.1).
+    selection : {"evidence", "loo", None}
+        Criterion for what is "auto": marginal likelihood; leave-one-out density; or none (a
+        ReLU network of depth 2, noise 0.1).
     selection_size : int
         Largest number of points used for the choice; the final fit uses all points. The noise alone
         is found with four times as many (twice with a `network`), or with 27.5% of all where that

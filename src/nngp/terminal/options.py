@@ -149,7 +149,7 @@ class FitOptions(ComputeOptions, TableOptions):
         "none", "none, or balanced: rare classes count more.", Handed("class_weight", words=NONE)
     )
     selection: str = parameter(
-        "evidence", "evidence, loo, grid or none.", Handed("selection", words=NONE)
+        "evidence", "evidence, loo or none.", Handed("selection", words=NONE)
     )
     effort: str = parameter("normal", "fast, normal or thorough.")
     networks: int = parameter(1, "At most so many networks are kept, and weighted.")

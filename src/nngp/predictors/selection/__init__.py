@@ -7,8 +7,7 @@ an `objective` over a `space` of hyper-parameters, which say how `inputs` are ma
 `tree_start` has relevances to begin with, `map_search` tries maps column by column, and `judge` has
 points left out confirm transforms and maps. `invariance_stage` averages over transformations of
 images, of which `invariance_search` adds one of the `families` after the other, and `noise_stage`
-finds the noise with more points. The paper's validation grid is in `grid`, the noise of a network
-that was given in `fixed`.
+finds the noise with more points. The noise of a network that was given is in `fixed`.
 """
 
 import numpy as np
@@ -20,7 +19,6 @@ from nngp.predictors.selection.cost import (
     staged_work,
 )
 from nngp.predictors.selection.fixed import fixed_network, fixed_work
-from nngp.predictors.selection.grid import grid_search, grid_work
 from nngp.predictors.selection.inputs import SearchInputs
 from nngp.predictors.selection.problem import (
     EFFORTS,
@@ -60,8 +58,7 @@ def choice_work(problem: SearchSettings, n: int) -> float:
         return scaling
     if problem.network is not None:
         return scaling + fixed_work(problem, n)
-    searched = (grid_work if problem.criterion == "grid" else staged_work)(problem, n)
-    return scaling + searched + invariance_work(problem, n)
+    return scaling + staged_work(problem, n) + invariance_work(problem, n)
 
 
 def choose(problem: SelectionProblem) -> Choice:
@@ -76,4 +73,4 @@ def choose(problem: SelectionProblem) -> Choice:
         network = averaged(architecture, problem.invariance or ())
         default = Hyperparameters(network, noise_var, inputs, targets)
         return Choice(default, [default], SelectionTable())
-    return grid_search(problem) if problem.criterion == "grid" else staged_search(problem)
+    return staged_search(problem)

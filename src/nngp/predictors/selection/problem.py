@@ -85,7 +85,7 @@ class SearchSettings:
     """The networks to choose from, and what the choice may cost."""
 
     candidates: list[Candidate]  # the first is the default
-    criterion: str | None  # "evidence", "loo", "grid" or None
+    criterion: str | None  # "evidence", "loo" or None
     size: int  # points used at most
     budget: int | None  # networks computed at most
     learn_relevance: bool = False

@@ -12,7 +12,7 @@ from nngp.predictors.selection.inputs import Setting
 
 
 class SelectionRow(NamedTuple):
-    """One ascent, or one network of the grid."""
+    """One ascent."""
 
     stage: str
     n: int  # points it was computed on
