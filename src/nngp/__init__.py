@@ -78,7 +78,6 @@ from nngp.gram import (
 from nngp.linsolve import CG
 from nngp.posterior import (
     Posterior,
-    Sweep,
     Trained,
     condition,
     forecast,
@@ -138,7 +137,6 @@ __all__ = [
     "Repeat",
     "Residual",
     "Sum",
-    "Sweep",
     "TileStoreError",
     "ToleranceWarning",
     "Trained",

@@ -122,12 +122,10 @@ def test_no_factor_at_all(client):
     assert caught.value.failed_attempts > 5
 
 
-def test_derivatives_and_sweeps_say_where_they_are_computed(client, problem):
+def test_derivatives_say_where_they_are_computed(client, problem):
     engine = nngp.DaskEngine(client)
     with pytest.raises(ValueError, match="one machine"):
         fit(problem, engine).evidence_gradient()
-    with pytest.raises(TypeError, match="one machine"):
-        nngp.Sweep(problem.X, problem.Y, problem.Xs, problem.Y[:60], engine=engine)
 
 
 def test_a_cluster_or_an_address_is_connected_to(client, problem, local):

@@ -56,12 +56,58 @@ def test_the_authors_table_is_cut_as_theirs_is():
 def test_kernel_by_table_is_near_the_exact_one():
     rng = np.random.default_rng(0)
     X = nngp.normalize(rng.standard_normal((20, 8)))
-    net = nngp.Architecture(3, "relu", 1.6, 0.1)
+    numbers = {"depth": 3, "weight_var": 1.6, "bias_var": [0.1, 0.2, 0.3, 0.4]}
     table = nngp.LookupTable("relu", n_v=101, n_c=201, s_max=4.0)
-    K = nngp.kernel(net, X, method="lookup", table=table)
-    np.testing.assert_allclose(K, nngp.kernel(net, X), atol=2e-3)
-    assert np.array_equal(K, K.T)
+    for scale in (1.0, 1.1):
+        K, exact = table.kernel(scale * X, **numbers), kernel_of(table, scale * X, **numbers)
+        np.testing.assert_allclose(K, exact, atol=2e-3)
+        assert np.array_equal(K, K.T)
+        cross = table.kernel(scale * X[:5], scale * X, **numbers)
+        np.testing.assert_allclose(cross, K[:5], rtol=1e-12)
     assert table.error < 2e-3
+
+
+def kernel_of(table, X, **numbers):
+    return nngp.kernel(nngp.Architecture(activation=table.activation, **numbers), X)
+
+
+def test_a_kernel_is_the_recursion_with_the_tables_values(monkeypatch):
+    """Eq. 5 written out, in strips of a few rows too."""
+    table = nngp.LookupTable("relu", n_g=101, n_v=41, n_c=40, s_max=6.0)
+    X = 1.2 * nngp.normalize(np.random.default_rng(1).standard_normal((9, 4)))
+    weights, biases, cosines = (1.5, 1.1, 1.9), (0.1, 0.0, 0.3), np.clip(X @ X.T / 5.76, -1, 1)
+    layers, q = [biases[0] + weights[0] * 1.44 * cosines], biases[0] + weights[0] * 1.44
+    for weight, bias in zip(weights[1:], biases[1:], strict=True):
+        layers.append(bias + weight * table(q, layers[-1] / q))
+        q = bias + weight * float(table(q, 1.0))
+    numbers = {"depth": 2, "weight_var": weights, "bias_var": biases}
+    whole = table.kernel(X, **numbers)
+    np.testing.assert_allclose(whole, layers[-1], rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(whole.diagonal(), [q] * 9)
+    found = list(table.recursion(cosines, input_var=1.44, **numbers))
+    np.testing.assert_allclose(found, layers, rtol=0, atol=1e-12)
+    monkeypatch.setattr("nngp.covariance.lookup.STRIP", 20)
+    np.testing.assert_array_equal(table.kernel(X, **numbers), whole)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda table: table.kernel([[1.0, 0.0], [2.0, 0.0]], depth=1), "inputs of equal norm"),
+        (lambda table: table.kernel([[1.0]], [[2.0]], depth=1), "inputs of equal norm"),
+        (lambda table: table.kernel([[1e200], [1.0]], depth=1), "x·x overflows"),
+        (lambda table: table.kernel([[1.0]], [[1.0, 0.0]], depth=1), "1 features and Y has 2"),
+        (lambda table: table.kernel([1.0], depth=1), "X must be two-dimensional"),
+        (lambda table: table.kernel([[np.nan]], depth=1), "X holds NaN"),
+        (lambda table: table.kernel([[1.0]], depth=np.inf), "finite depth"),
+        (lambda table: table.kernel([[1.0]], depth=1, weight_var=9.0), "past the table's s_max"),
+        (lambda table: table.recursion(1.1, depth=1), "correlations in"),
+        (lambda table: table.recursion(0.5, depth=1, input_var=-1.0), "input_var must be finite"),
+    ],
+)
+def test_what_a_table_has_no_kernel_of(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(nngp.LookupTable("relu", **SMALL))
 
 
 def test_save_and_load(tmp_path):
@@ -109,7 +155,7 @@ def test_a_row_is_the_table_at_one_variance():
     table = nngp.LookupTable("relu", n_g=51, n_v=21, n_c=20, s_max=4.0, max_corr=0.9)
     corr = np.concatenate([np.linspace(-1, 1, 41), [-0.97, -0.93, 0.91, 0.99]])
     for var in (0.0, 0.13, 2.0, 4.0):
-        found = along_row(np, table.row(var), 0.9, corr)
+        found = along_row(table.row(var), 0.9, corr)
         np.testing.assert_allclose(found, table(var, corr), rtol=0, atol=1e-13)
     with pytest.raises(ValueError, match="past the table's s_max"):
         table.row(4.1)
@@ -118,12 +164,13 @@ def test_a_row_is_the_table_at_one_variance():
 @pytest.mark.slow
 def test_the_authors_table_makes_near_inputs_equal_in_a_deep_network():
     """The paper's row for MNIST with 200 images: what the report says of differences."""
-    net, table = nngp.Architecture(100, "tanh", 3.99, 2.0), nngp.LookupTable.authors("tanh")
+    table = nngp.LookupTable.authors("tanh")
+    numbers = {"depth": 100, "weight_var": 3.99, "bias_var": 2.0}
     angle = np.arccos([1.0, 0.95, 0.9, 0.5])
     X = np.sqrt(2) * np.column_stack([np.cos(angle), np.sin(angle)])
     by_table, exact = (
         1 - row / row[0]
-        for row in (nngp.kernel(net, X, method="lookup", table=table)[0], nngp.kernel(net, X)[0])
+        for row in (table.kernel(X, **numbers)[0], kernel_of(table, X, **numbers)[0])
     )
     np.testing.assert_allclose(by_table[1:3], 0.0, atol=1e-6)
     assert by_table[3] > 5e-5

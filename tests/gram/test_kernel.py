@@ -237,12 +237,6 @@ def test_parallel_inputs_of_different_norms_are_one_direction():
         np.testing.assert_allclose(K, np.outer(diagonal, diagonal), rtol=1e-14)
 
 
-def test_a_table_without_its_method():
-    table = nngp.LookupTable("relu", n_g=51, n_v=5, n_c=5)
-    with pytest.raises(ValueError, match="only with method='lookup'"):
-        nngp.kernel(nngp.Architecture(1), EQUAL, table=table)
-
-
 def test_the_choice_is_visible_and_can_be_forced():
     net = nngp.Architecture(2)
     assert nngp.plan_kernel(net, EQUAL).method == "curve"
@@ -251,8 +245,6 @@ def test_the_choice_is_visible_and_can_be_forced():
     assert nngp.plan_kernel(net, EQUAL, 2 * EQUAL).method == "pairwise"
     with pytest.raises(ValueError, match="needs inputs of equal norm"):
         nngp.kernel(net, UNEQUAL, method="curve")
-    with pytest.raises(ValueError, match="needs inputs of equal norm"):
-        nngp.kernel(net, UNEQUAL, method="lookup")
     with pytest.raises(ValueError, match="method must be one of"):
         nngp.kernel(net, EQUAL, method="best")
 

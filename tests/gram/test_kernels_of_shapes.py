@@ -152,8 +152,3 @@ def test_layer_norm_of_nothing_is_refused():
     for inputs in (np.zeros((2, 3)), [[0.0, 0.0], [1.0, 2.0]]):
         with pytest.raises(nngp.VarianceError, match="layer norm divides by the variance"):
             nngp.kernel(net, inputs)
-
-
-def test_the_papers_table_is_for_its_chain_only():
-    with pytest.raises(ValueError, match="method='lookup' is the paper's"):
-        nngp.kernel(NETWORKS["residual"], ON_SPHERE, method="lookup")

@@ -18,6 +18,7 @@ NET = nngp.Architecture(1, "relu", 1.6, 0.1)
 X, Y = RNG.normal(size=(12, 2)), RNG.normal(size=12)
 LABELS = np.arange(12) % 2
 POSTERIOR = nngp.condition(NET, X, Y, noise_var=0.1)
+TABLE = nngp.LookupTable("relu", n_v=5, n_c=5, fill="exact")
 REGRESSOR = nngp.NNGPRegressor(selection=None).fit(X, Y)
 CLASSIFIER = nngp.NNGPClassifier(selection=None).fit(X, LABELS)
 
@@ -36,9 +37,8 @@ INPUTS = {  # functions of X
     "NNGPKernel": lambda bad: nngp.NNGPKernel()(bad),
     "normalize": nngp.normalize,
     "sample_prior": lambda bad: nngp.sample_prior(NET, bad),
-    "sweep": lambda bad: nngp.Sweep(bad, Y, X, Y),
-    "sweep, validation": lambda bad: nngp.Sweep(X, Y, bad, Y),
-    "sweep, test": lambda bad: nngp.Sweep(X, Y, X, Y, bad, Y),
+    "kernel by table": lambda bad: TABLE.kernel(bad, depth=1),
+    "second of kernel by table": lambda bad: TABLE.kernel(X, bad, depth=1),
     "diagnose": lambda bad: regimes.diagnose(NET, bad),
     "fit a regressor": lambda bad: nngp.NNGPRegressor().fit(bad, Y),
     "fit a classifier": lambda bad: nngp.NNGPClassifier().fit(bad, LABELS),
@@ -57,8 +57,7 @@ INPUTS = {  # functions of X
 TARGETS = {  # functions of Y, a vector
     "condition": lambda bad: nngp.condition(NET, X, bad),
     "update": lambda bad: POSTERIOR.update(X, bad),
-    "sweep": lambda bad: nngp.Sweep(X, bad, X, Y),
-    "sweep, validation": lambda bad: nngp.Sweep(X, Y, X, bad),
+    "recursion by table": lambda bad: TABLE.recursion(bad, depth=1),
     "fit a regressor": lambda bad: nngp.NNGPRegressor().fit(X, bad),
     "layer_covariance": lambda bad: nngp.layer_covariance("relu", bad, 1.0, 0.5),
     "layer_derivatives": lambda bad: nngp.layer_derivatives("relu", 1.0, 1.0, bad),

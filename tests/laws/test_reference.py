@@ -53,7 +53,6 @@ METHODS = [
     "NNGPKernel",
     "NNGPRegressor",
     "Posterior",
-    "Sweep",
     "Trained",
 ]
 KINDS = [*(f"nngp.{name}" for name in METHODS), "nngp_paper.runs.RunStore"]

@@ -244,13 +244,13 @@ def test_draws_of_a_deep_network_have_its_scale():
     np.testing.assert_allclose(draws.var(axis=0), posterior.variance(XS), rtol=0.1)
 
 
-def test_a_sweep_over_depth_keeps_its_accuracy():
+def test_predictions_of_deep_networks_converge_to_those_of_infinite_depth():
     targets = np.eye(3)[np.argmax(X, axis=1)] - 1 / 3
-    sweep = nngp.Sweep(X, targets, XS, np.eye(3), noise_var=1e-6, relative_noise=True)
-    nets = [nngp.Architecture(depth, "relu", 1.0, 0.1) for depth in (100, 500, math.inf)]
-    results = list(sweep.run(nets))
-    assert not any(result.error for result in results)
-    np.testing.assert_allclose([r.mse for r in results], results[-1].mse, rtol=1e-8)
+    means = [
+        nngp.condition(net, X, targets, noise_var=1e-6, relative_noise=True).mean(XS)
+        for net in (nngp.Architecture(depth, "relu", 1.0, 0.1) for depth in (100, 500, math.inf))
+    ]
+    np.testing.assert_allclose(means[:2], [means[2]] * 2, rtol=1e-8, atol=1e-8)
 
 
 def test_too_deep_for_relative_noise_points_to_the_limit():
@@ -359,12 +359,6 @@ def test_the_residual_sees_a_wrong_constant():
     arguments = posterior._engine, blocks
     assert residual(*arguments, system, posterior._targets) < 1e-13
     assert residual(*arguments, wrong, posterior._targets) > 1e-3
-
-
-def test_a_network_without_a_limit_is_an_error_in_its_row():
-    sweep = nngp.Sweep(X * np.linspace(1, 2, 7)[:, None], Y, XS, np.zeros(3))
-    (result,) = sweep.run([nngp.Architecture(math.inf, "relu", 1.0, 0.1)])
-    assert "one norm" in result.error
 
 
 @pytest.mark.slow_on_jax

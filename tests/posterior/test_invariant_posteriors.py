@@ -1,5 +1,5 @@
 """Posteriors of networks averaged over transformations: dense algebra and differences, on the CPU
-and with JAX; noise, evidence, leave-one-out, updates, sweeps, training."""
+and with JAX; noise, evidence, leave-one-out, updates, training."""
 
 import numpy as np
 import pytest
@@ -118,17 +118,11 @@ def test_a_weight_of_zero_has_a_slope():
 
 @pytest.mark.parametrize("unit", [True, False], ids=["one norm", "any norms"])
 @pytest.mark.slow_on_jax
-def test_updates_and_sweeps(engine, unit):
+def test_updates(engine, unit):
     net, (X, Y, Xs) = network(), data(unit, 60)
     mean, _, _ = dense(net, X, Y, Xs)
     posterior = nngp.condition(net, X[:40], Y[:40], noise_var=NOISE, engine=engine)
     np.testing.assert_allclose(posterior.update(X[40:], Y[40:]).mean(Xs), mean, atol=1e-10)
-    nets = [net, net.network, net]
-    results = list(nngp.Sweep(X, Y, Xs, mean, noise_var=NOISE, engine=engine).run(nets))
-    assert results[0].mse == results[2].mse < 1e-18
-    for result, one in zip(results, nets, strict=True):
-        alone = nngp.condition(one, X, Y, noise_var=NOISE)
-        assert result.log_evidence == pytest.approx(alone.log_evidence, rel=1e-10)
 
 
 @pytest.mark.slow_on_jax

@@ -1,5 +1,5 @@
 """Networks of any shape and tangent kernels behind the kernel matrix: every engine and solver gives
-what dense linear algebra gives, derivatives of the evidence are those of differences, sweeps and
+what dense linear algebra gives, derivatives of the evidence are those of differences,
 draws work, and what is saved comes back."""
 
 import numpy as np
@@ -133,18 +133,6 @@ def test_derivatives_in_the_inputs(net):
             scaled[:, j] *= np.sqrt(1 + sign * step)
             values.append(nngp.condition(net, scaled, Y[:10], noise_var=NOISE).log_evidence)
         assert found[j] == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-4, abs=1e-4)
-
-
-@pytest.mark.parametrize("engine", ["cpu", "jax"], indirect=True)
-def test_sweeps_take_every_network(engine):
-    inputs, test = nngp.normalize(X), nngp.normalize(XS)
-    nets = BOTH
-    sweep = nngp.Sweep(inputs, Y, test, Y[:5], noise_var=NOISE, engine=engine)
-    for net, result in zip(nets, sweep.run(nets), strict=True):
-        mean, _, evidence = dense(net, inputs, test)
-        assert result.architecture == net
-        assert result.log_evidence == pytest.approx(evidence, abs=1e-6)
-        assert result.mse == pytest.approx(np.mean((mean - Y[:5]) ** 2), rel=1e-8)
 
 
 @pytest.mark.parametrize("net", EACH_PART)

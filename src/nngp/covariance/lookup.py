@@ -10,8 +10,13 @@ fill it:
 "exact"  the integral itself.
 
 Correlation 1 has a separate table (the paper's footnote 3), and so has -1.
+
+A kernel is the recursion of eq. 5 with F read from the table (steps 3 and 4). As inputs share one
+norm, a layer has one variance, and the table one row for it.
 """
 
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -21,14 +26,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nngp import _npy
-from nngp._arrays import Array, Floats, Index, Namespace
+from nngp._arrays import EPS, TINY, Array, Index
 from nngp._numbers import as_reals, whole_number
-from nngp.architecture import Activation, ActivationLike, activation_names, as_activation
+from nngp.architecture import (
+    Activation,
+    ActivationLike,
+    Architecture,
+    activation_names,
+    as_activation,
+)
 from nngp.covariance import numeric
 from nngp.covariance.closed_form import closed_form
 
 LARGEST = 400_000_000  # bytes of an array in a file; the authors' largest has 2 MB
 FORMAT = 1
+STRIP = 2**18  # pairs whose covariances are taken through the layers at a time
+EQUAL = 256 * EPS  # relative spread of norms that rounding explains
 _FINGERPRINT = np.linspace(-3.0, 3.0, 25)  # points at which a loaded table checks its activation
 _Fill = Literal["sum", "exact"]
 # Index sets a + b and a - b, and products of phi over them (`_rotated`)
@@ -159,6 +172,118 @@ class LookupTable:
         parts = self.at_minus_one[:, None], self.values, self.at_one[:, None]
         return np.concatenate([_lerp(part[cell], part[cell + 1], fraction) for part in parts])
 
+    def recursion(
+        self,
+        corr: ArrayLike,
+        *,
+        depth: int,
+        weight_var: float | Sequence[float] = 1.6,
+        bias_var: float | Sequence[float] = 0.1,
+        input_var: float = 1.0,
+    ) -> Iterator[Array]:
+        """Iterate over K^0, K^1, ..., K^depth at cosines of inputs that share one norm.
+
+        This is the recursion of eq. 5 with the table's F.
+
+        Parameters
+        ----------
+        corr : array_like
+            Cosines between inputs.
+        depth, weight_var, bias_var
+            As in `nngp.Architecture`.
+        input_var : float
+            x·x/d of every input; 1 after `nngp.normalize`.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
+        >>> layers = table.recursion(1.0, depth=2, weight_var=2.0, bias_var=0.0)
+        >>> [round(float(layer), 6) for layer in layers]
+        [2.0, 2.0, 2.0]
+        """
+        cosines = as_reals(corr, "corr")
+        self._check_range(np.zeros(1), cosines)
+        if not 0 <= input_var < np.inf:
+            raise ValueError(f"input_var must be finite and not negative, got {input_var}")
+        network = Architecture(depth, self.activation, weight_var, bias_var)
+        maps = list(zip(network.weight_vars, network.bias_vars, strict=True))
+        return self._layers(maps, input_var, cosines)
+
+    def _layers(
+        self, maps: Sequence[tuple[float, float]], input_var: float, corr: Array
+    ) -> Iterator[Array]:
+        """`recursion` with weight_var and bias_var of each affine map."""
+        weight, bias = maps[0]
+        cov = bias + weight * input_var * corr
+        variance = bias + weight * input_var
+        yield cov
+        for weight, bias in maps[1:]:
+            row = self.row(variance)
+            layer_corr = np.clip(cov / max(variance, TINY), -1.0, 1.0)
+            cov = bias + weight * along_row(row, self.grid.max_corr, layer_corr)
+            variance = bias + weight * float(row[-1])
+            yield cov
+
+    def kernel(
+        self,
+        X: ArrayLike,
+        Y: ArrayLike | None = None,
+        *,
+        depth: int,
+        weight_var: float | Sequence[float] = 1.6,
+        bias_var: float | Sequence[float] = 0.1,
+    ) -> Array:
+        """Compute a network's kernel matrix by the paper's method.
+
+        `nngp.kernel` gives the exact one. The error of a layer is the table's `error`; the paper
+        states none for the matrix.
+
+        Parameters
+        ----------
+        X : array_like, (n, d)
+            Inputs that share one norm.
+        Y : array_like, (m, d), optional
+            Inputs of the same norm; X by default.
+        depth, weight_var, bias_var
+            As in `nngp.Architecture`.
+
+        Returns
+        -------
+        ndarray of float64, (n, n) or (n, m)
+
+        Examples
+        --------
+        >>> import nngp
+        >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
+        >>> K = table.kernel([[1.0, 1.0], [1.0, -1.0]], depth=2, weight_var=2.0, bias_var=0.0)
+        >>> K.round(2).tolist()
+        [[2.0, 0.99], [0.99, 2.0]]
+        """
+        left = _rows(X, "X")
+        right = left if Y is None else _rows(Y, "Y")
+        if left.shape[1] != right.shape[1]:
+            raise ValueError(
+                f"X has {left.shape[1]} features and Y has {right.shape[1]}; they must agree"
+            )
+        input_var = _common_var(left, right)
+        norm2 = input_var * left.shape[1]
+        K = left @ right.T
+        K *= 1 / norm2 if norm2 > 0 else 0.0
+
+        def last_layer(corr: Array) -> Array:
+            layers = self.recursion(
+                corr, depth=depth, weight_var=weight_var, bias_var=bias_var, input_var=input_var
+            )
+            return deque(layers, maxlen=1).pop()
+
+        strip = max(1, STRIP // len(right))
+        for start in range(0, len(K), strip):
+            K[start : start + strip] = last_layer(K[start : start + strip])
+        if Y is None:
+            np.fill_diagonal(K, last_layer(np.ones(1)))
+        return K
+
     @cached_property
     def error(self) -> float:
         """Largest absolute difference to the exact integral, sampled between the nodes.
@@ -231,7 +356,7 @@ class LookupTable:
         if top > self.grid.s_max * (1 + 1e-12):
             raise ValueError(
                 f"variance {top:.6g} is past the table's s_max = {self.grid.s_max:g}; build a "
-                "table with a larger s_max, or use method='auto'"
+                "table with a larger s_max, or use nngp.kernel, which needs no table"
             )
 
     def __repr__(self) -> str:
@@ -256,7 +381,7 @@ def _read(path: str | Path) -> tuple[str, str, dict[str, Array]]:
 
 @lru_cache(maxsize=8)
 def default_table(activation: Activation) -> LookupTable:
-    """The table of `method="lookup"`, with the paper's sizes and sum."""
+    """The table of `layer_covariance(method="lookup")`, with the paper's sizes and sum."""
     return LookupTable(activation)
 
 
@@ -332,15 +457,44 @@ def _exact(activation: Activation, var: Array, corr: Array) -> Array:
     return numeric.covariance_grid(activation, var, corr, 1e-10)
 
 
-def along_row(xp: Namespace, row: Floats, max_corr: float, corr: Floats) -> Floats:
-    """Interpolate linearly in a `LookupTable.row`, for NumPy and JAX."""
-    count = row.shape[-1] - 2
+def along_row(row: Array, max_corr: float, corr: Array) -> Array:
+    """Interpolate linearly in a `LookupTable.row`."""
+    count = len(row) - 2
     position = (corr + max_corr) * ((count - 1) / (2 * max_corr))
-    cell = xp.clip(xp.floor(position), -1, count - 1)
-    beyond = (xp.abs(corr) - max_corr) / (1 - max_corr)  # of the way from max_corr to 1
-    fraction = xp.where(cell < 0, 1 - beyond, xp.where(cell < count - 1, position - cell, beyond))
+    cell = np.clip(np.floor(position), -1, count - 1)
+    beyond = (np.abs(corr) - max_corr) / (1 - max_corr)  # of the way from max_corr to 1
+    fraction = np.where(cell < 0, 1 - beyond, np.where(cell < count - 1, position - cell, beyond))
     left = cell.astype(int) + 1
-    return row[left] + (row[left + 1] - row[left]) * xp.clip(fraction, 0.0, 1.0)
+    out: Array = row[left] + (row[left + 1] - row[left]) * np.clip(fraction, 0.0, 1.0)
+    return out
+
+
+def _rows(X: ArrayLike, name: str) -> Array:
+    """Inputs as a finite matrix."""
+    rows = as_reals(X, name)
+    if rows.ndim != 2 or not rows.size:
+        raise ValueError(
+            f"{name} must be two-dimensional (points, features) and not empty, got shape "
+            f"{rows.shape}"
+        )
+    if not np.isfinite(rows).all():
+        raise ValueError(f"{name} holds NaN or infinity; drop or impute such values first")
+    return rows
+
+
+def _common_var(*sides: Array) -> float:
+    """x·x/d of all rows; exactly 1 if it is 1 up to rounding, as after `nngp.normalize`."""
+    with np.errstate(over="ignore"):
+        found = np.concatenate([np.square(rows).sum(axis=1) / rows.shape[1] for rows in sides])
+    low, high = float(found.min()), float(found.max())
+    if high == np.inf:
+        raise ValueError("X holds numbers so large that x·x overflows; rescale it first")
+    if high - low > EQUAL * high:
+        raise ValueError(
+            "the look-up table needs inputs of equal norm; use nngp.normalize first, or "
+            "nngp.kernel, which takes any"
+        )
+    return 1.0 if max(high - 1, 1 - low) <= EQUAL else float(np.median(found))
 
 
 def _cell(position: Array, count: int) -> tuple[Index, Array]:

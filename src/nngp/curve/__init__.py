@@ -6,13 +6,7 @@ and then interpolated for every pair: any depth at the cost of one layer.
 """
 
 from nngp.curve.angular_curve import AngularCurve
-from nngp.curve.compile import (
-    cache_curve,
-    compile_curve,
-    compile_curves,
-    curve_at,
-    is_cached,
-)
+from nngp.curve.compile import compile_curve, compile_curves, curve_at
 from nngp.curve.octaves import NEAR, FastTable, Profile, Workspace
 from nngp.curve.recursion import SMALLEST, node_states
 from nngp.curve.variances import NodeVariance, node_variances, output_variance, weighted_sum
@@ -25,11 +19,9 @@ __all__ = [
     "NodeVariance",
     "Profile",
     "Workspace",
-    "cache_curve",
     "compile_curve",
     "compile_curves",
     "curve_at",
-    "is_cached",
     "node_states",
     "node_variances",
     "output_variance",

@@ -5,7 +5,6 @@ recursion runs once, at the nodes of the octaves and at test points between them
 measure the error of the interpolation; the recursion propagates a bound on its rounding.
 """
 
-import threading
 import warnings
 from dataclasses import replace
 from functools import lru_cache
@@ -22,7 +21,6 @@ from nngp.curve.recursion import SMALLEST, LayerState, after, output_state, prop
 from nngp.errors import ToleranceWarning
 
 OCTAVES = (56, 112, 224, 448, octaves.DEEPEST)  # tried in turn
-MOST_CACHED = 512  # curves given to `cache_curve`
 FAST_ERROR = 2.3e-13  # of the cubics in FastTable: 4 rho^-4 with rho = 2^11, a bound
 
 
@@ -102,11 +100,9 @@ def compile_curves(
 
 
 def curve_at(architecture: Network, input_var: float) -> AngularCurve:
-    """`compile_curve` without its warning, from the cache if `cache_curve` was given the curve; of
-    an average over transformations the curve of its network."""
-    architecture, input_var = architecture.base, _check_input_var(input_var)
-    cached = _cached.get((architecture, input_var))
-    return cached or _compile(architecture, input_var, every=False)[-1]
+    """`compile_curve` without its warning; of an average over transformations the curve of its
+    network."""
+    return _compile(architecture.base, _check_input_var(input_var), every=False)[-1]
 
 
 def _check_input_var(input_var: float) -> float:
@@ -124,23 +120,6 @@ def _report(curve: AngularCurve, tol: float) -> None:
             ToleranceWarning,
             stacklevel=3,
         )
-
-
-def cache_curve(curve: AngularCurve) -> None:
-    """Make `curve_at` return this curve, compiled by another process, instead of compiling it."""
-    with _lock:
-        _cached[curve.architecture, curve.input_var] = curve
-        while len(_cached) > MOST_CACHED:
-            _cached.pop(next(iter(_cached)))
-
-
-def is_cached(architecture: Network, input_var: float) -> bool:
-    """Whether the curve is among the last 512 given to `cache_curve`."""
-    return (architecture, input_var) in _cached
-
-
-_cached: dict[tuple[Network, float], AngularCurve] = {}
-_lock = threading.Lock()
 
 
 @lru_cache(maxsize=64)

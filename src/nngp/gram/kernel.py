@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from nngp._arrays import Array
 from nngp._machine import single_threaded_blas
 from nngp.architecture import Headed, Invariant, Network
-from nngp.covariance import LookupTable
 from nngp.curve import curve_at, output_variance
 from nngp.errors import ToleranceWarning, VarianceError
 from nngp.gram.head import HeadCurve
@@ -48,12 +47,7 @@ def plan_kernel(
 
 @single_threaded_blas()
 def kernel(
-    architecture: Network,
-    X1: ArrayLike,
-    X2: ArrayLike | None = None,
-    *,
-    method: str = "auto",
-    table: LookupTable | None = None,
+    architecture: Network, X1: ArrayLike, X2: ArrayLike | None = None, *, method: str = "auto"
 ) -> Array:
     """The kernel matrix of a network: K^L(x, x') of eq. 5, or the tangent kernel of an `NTK`.
 
@@ -68,11 +62,9 @@ def kernel(
     X1 : array_like, (n, d)
     X2 : array_like, (m, d), optional
         X1 against itself by default: exactly symmetric, with the exact diagonal.
-    method : {"auto", "curve", "pairwise", "lookup"}
+    method : {"auto", "curve", "pairwise"}
         "auto" reads the compiled curve when all inputs share one norm (up to rounding), and
-        runs the recursion pair by pair otherwise. "lookup" is the paper's table.
-    table : LookupTable, optional
-        The table for method="lookup".
+        runs the recursion pair by pair otherwise. (`LookupTable.kernel` is the paper's method.)
 
     Warns
     -----
@@ -93,10 +85,9 @@ def kernel(
     check_network(architecture)
     first, second = _inputs(X1, X2)
     plan = make_plan(architecture, first, second or first, method)
-    blocks = host_matrix_of(architecture, first, second, plan=plan, table=table)
+    blocks = host_matrix_of(architecture, first, second, plan=plan)
     out = fill(*blocks.shape, blocks.block, symmetric=blocks.symmetric)
-    if blocks.plan.method != "lookup":
-        warn_if_inexact(blocks.error(), stacklevel=4)
+    warn_if_inexact(blocks.error(), stacklevel=4)
     return out
 
 

@@ -6,7 +6,6 @@ for one kind of engine; there are three: in host memory, on a device, on a clust
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,13 +14,11 @@ from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
 from nngp.architecture import Network
-from nngp.covariance import LookupTable
 from nngp.gram.inputs import Inputs, InputSet
 from nngp.gram.plan import KernelPlan, make_plan
 from nngp.gram.split import KernelSplit
 
 Tile = Any  # an array of an engine's kind: NumPy, JAX, or the description of a task
-StoredBlocks = Mapping[tuple[int, int], Tile]  # by the indices of their first row and column
 Gradient = dict[str, Any]  # by parameter: a number, or an entry for each layer, input or row
 Shift = float | Array  # what is added to a diagonal: one number, or one for each row
 
@@ -29,13 +26,6 @@ Shift = float | Array  # what is added to a diagonal: one number, or one for eac
 def shift_of(shift: Shift, rows: slice) -> Shift:
     """The shift of some rows."""
     return shift[rows] if isinstance(shift, np.ndarray) else shift
-
-
-def stored_block(stored: StoredBlocks, rows: slice, columns: slice) -> Tile:
-    """A block that was stored, or its first rows and columns."""
-    block = stored[rows.start, columns.start]
-    wanted = rows.stop - rows.start, columns.stop - columns.start
-    return block if block.shape == wanted else block[: wanted[0], : wanted[1]]
 
 
 class KernelMatrix(Protocol):
@@ -71,13 +61,6 @@ class KernelMatrix(Protocol):
         """Largest error of the entries computed so far, relative to the diagonal."""
 
 
-class CosineMatrix(Protocol):
-    """Cosines between two sets of inputs."""
-
-    def block(self, rows: slice, columns: slice) -> Tile:
-        """The cosines of these rows with these columns."""
-
-
 class GradientSums(Protocol):
     """Sums Σ G dK/dθ over blocks of a matrix G."""
 
@@ -96,14 +79,11 @@ class MatrixRequest:
     left: InputSet
     right: InputSet | None
     split: KernelSplit | None
-    stored: StoredBlocks | None
-    table: LookupTable | None
 
     def plan(self) -> KernelPlan:
         """The method for this matrix."""
         right = self.left if self.right is None else self.right
-        method = "auto" if self.table is None else "lookup"
-        return make_plan(self.architecture, self.left, right, method)
+        return make_plan(self.architecture, self.left, right)
 
 
 @dataclass(frozen=True)
@@ -141,23 +121,14 @@ class KernelBackend(ABC):
         right: InputSet | None = None,
         *,
         split: KernelSplit | None = None,
-        stored: StoredBlocks | None = None,
-        table: LookupTable | None = None,
     ) -> KernelMatrix:
-        """K(left, right); `right` None means left.
-
-        `split` is by default the one that suits the inputs. `stored` are blocks of cosines that
-        were computed before. With `table` K is read from the paper's look-up table, and not split.
-        """
-        return self.make_matrix(MatrixRequest(architecture, left, right, split, stored, table))
+        """K(left, right); `right` None means left. `split` is by default the one that suits the
+        inputs."""
+        return self.make_matrix(MatrixRequest(architecture, left, right, split))
 
     @abstractmethod
     def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
         """The matrix of a request; the plan is made once, here."""
-
-    @abstractmethod
-    def cosines(self, left: InputSet, right: InputSet) -> CosineMatrix:
-        """Cosines between two sets of inputs."""
 
     def gradient(
         self,

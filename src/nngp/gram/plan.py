@@ -1,4 +1,4 @@
-"""The choice of a method for a kernel matrix: by the curve, pair by pair, or by the table."""
+"""The choice of a method for a kernel matrix: by the curve or pair by pair."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from nngp.gram.inputs import EQUAL, InputSet, common_var
 from nngp.gram.orbit_inputs import transformed_inputs
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
-METHODS = ("auto", "curve", "pairwise", "lookup")
+METHODS = ("auto", "curve", "pairwise")
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ def make_plan(
         method, reason = _automatic(shared, left, right)
     else:
         reason = "asked for"
-    if method in ("curve", "lookup") and shared is None:
+    if method == "curve" and shared is None:
         raise ValueError(
-            f"method='{method}' needs inputs of equal norm; use nngp.normalize first, or "
+            "method='curve' needs inputs of equal norm; use nngp.normalize first, or "
             "method='pairwise'"
         )
     if architecture.is_infinite and method != "curve":

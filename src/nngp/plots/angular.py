@@ -13,7 +13,6 @@ from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.covariance import LookupTable
 from nngp.curve import compile_curves
-from nngp.gram.host.lookup import LookupTransform
 from nngp.plots import style
 from nngp.plots.style import Options, OutputPath, new_figure, plain
 
@@ -83,18 +82,18 @@ def compute_angular_structure(
     one_minus = 2 * np.sin(theta / 2) ** 2
     exact = np.array([curve(one_minus=one_minus) for curve in compile_curves(architecture)])
     table = LookupTable(architecture.activation, s_max=10.0) if table is None else table
-    lookup = [
-        _table_kernel(architecture.truncated(depth), table, np.cos(sparse))
-        for depth in range(len(architecture.weight_vars))
-    ]
-    return AngularStructure(architecture, theta, exact, sparse, np.array(lookup))
-
-
-def _table_kernel(architecture: Architecture, table: LookupTable, corr: Array) -> Array:
-    """The last layer's kernel at the given cosines, from the look-up table."""
-    block = corr[None, :].copy()
-    LookupTransform(architecture, 1.0, table)(block, slice(0, 1), slice(0, len(corr)))
-    return block[0]
+    if table.activation != architecture.activation:
+        raise ValueError(
+            f"the table is for '{table.activation.name}', the network has "
+            f"'{architecture.activation.name}'"
+        )
+    lookup = table.recursion(
+        np.cos(sparse),
+        depth=len(architecture.weight_vars) - 1,
+        weight_var=architecture.weight_var,
+        bias_var=architecture.bias_var,
+    )
+    return AngularStructure(architecture, theta, exact, sparse, np.array(list(lookup)))
 
 
 def draw_angular_structure(

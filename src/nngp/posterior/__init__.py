@@ -2,10 +2,9 @@
 
 One factorisation of K + noise serves everything: mean and variance, covariance and draws, the
 evidence and its gradient, leave-one-out, and new rows appended later (`Posterior`). Where no
-factor fits, conjugate gradients give means, variances, covariance and draws (`by_cg`). `Sweep`
-runs many networks over one data set and computes its inner products once. How depth is kept from
-spoiling it is derived in `constant`. `trained` is the ensemble of networks that gradient descent
-trains instead: `converged` for ever, `descent` for a time.
+factor fits, conjugate gradients give means, variances, covariance and draws (`by_cg`). How depth is
+kept from spoiling it is derived in `constant`. `trained` is the ensemble of networks that gradient
+descent trains instead: `converged` for ever, `descent` for a time.
 """
 
 from nngp.posterior.condition import condition, forecast
@@ -14,8 +13,6 @@ from nngp.posterior.learning_rate import max_learning_rate
 from nngp.posterior.losses import Losses
 from nngp.posterior.posterior import LeaveOneOut, Posterior
 from nngp.posterior.report import Report
-from nngp.posterior.sweep import Sweep, sweep_bytes
-from nngp.posterior.sweep_scores import SweepResult
 from nngp.posterior.trained import Trained, trained
 
 __all__ = [
@@ -23,13 +20,10 @@ __all__ = [
     "Losses",
     "Posterior",
     "Report",
-    "Sweep",
-    "SweepResult",
     "Trained",
     "condition",
     "forecast",
     "max_learning_rate",
     "sample_prior",
-    "sweep_bytes",
     "trained",
 ]

@@ -1,7 +1,6 @@
 """(K + noise) α = Y by Cholesky: the factor, and α.
 
-Takes a kernel matrix, targets and noise; gives `CholeskySolution`, which `Posterior` reads and
-`Sweep` computes for every network.
+Takes a kernel matrix, targets and noise; gives `CholeskySolution`, which `Posterior` reads.
 """
 
 import time
@@ -193,14 +192,10 @@ def solve_by_cholesky(
     Y: Array,
     noise: Noise,
     progress: Progress | None = None,
-    memory: FactorMemory | None = None,
 ) -> CholeskySolution:
-    """Factor K + noise, up the noise ladder if need be, and solve for the targets.
-
-    With `memory` the tiles go where those of an earlier factor were.
-    """
+    """Factor K + noise, up the noise ladder if need be, and solve for the targets."""
     progress = progress or Progress("factor", 1.0, None)
-    memory = memory or engine.factor_memory()
+    memory = engine.factor_memory()
     middle = middle_of(Y)
     targets = with_ones(Y, middle, matrix.split)
     noise.check(matrix.split)
@@ -221,7 +216,7 @@ def solve_by_cholesky(
         (factor, z), level, failed = climb(attempt, noise.level)
     except NotPositiveDefiniteError as error:
         error.noise_var *= noise.unit
-        error.args = (no_factor(engine, matrix, error.noise_var, edges[1]),)
+        error.args = (no_factor(engine, matrix, error.noise_var),)
         raise
     seconds = {"factor": time.perf_counter() - start}
     with engine.run() as run:

@@ -21,15 +21,12 @@ flat prior for the constant; the evidence is then that of everything else (log g
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from nngp._arrays import Array
 from nngp.errors import VarianceError
 from nngp.gram import KernelSplit, Tile
-
-Number = Any  # a float, or an array of NumPy or JAX
 
 
 @dataclass(frozen=True)
@@ -52,9 +49,8 @@ class Constant:
         The latter without subtracting: κ bᵀ(Y - middle) - middle / (1 + gβ). So targets that are
         all the same leave nothing but what the prior of the constant resists.
         """
-        out = cls(split, beta, uncentred_sums(sums, middle, beta))
-        resisted = middle * (split.scale / out.weight)
-        return out, shift_from_middle(out.variance, sums, resisted)
+        out = cls(split, beta, sums + middle * beta)
+        return out, out.variance * sums - middle * (split.scale / out.weight)
 
     @cached_property
     def vector(self) -> Array:
@@ -64,7 +60,7 @@ class Constant:
     @property
     def variance(self) -> float:
         """κ, the posterior variance."""
-        return posterior_variance(self.split.offset, self.beta) if self.split.offset > 0 else 0.0
+        return 1.0 / (1.0 / self.split.offset + self.beta) if self.split.offset > 0 else 0.0
 
     @property
     def mean(self) -> Array:
@@ -118,21 +114,6 @@ class Constant:
             return 0.0
         apart = weights.sum(axis=0) - self.mean / self.split.offset
         return float(np.abs(apart).max()) / self.beta
-
-
-def posterior_variance(offset: Number, beta: Number) -> Number:
-    """κ, for a positive prior variance g; of floats, NumPy or JAX arrays, like what follows."""
-    return 1.0 / (1.0 / offset + beta)
-
-
-def uncentred_sums(sums: Number, middle: Number, beta: Number) -> Number:
-    """bᵀY from bᵀ(Y - middle)."""
-    return sums + middle * beta
-
-
-def shift_from_middle(variance: Number, sums: Number, resisted: Number) -> Number:
-    """μ - middle = κ bᵀ(Y - middle) - middle / (1 + gβ), the last term being `resisted`."""
-    return variance * sums - resisted
 
 
 def log_evidence(

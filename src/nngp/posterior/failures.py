@@ -10,12 +10,11 @@ from nngp.linsolve import Engine
 LOOKED_AT = 200  # rows in which the cause is sought
 
 
-def no_factor(engine: Engine, matrix: KernelMatrix, noise_var: float, tile: int = LOOKED_AT) -> str:
-    """One sentence: the largest noise tried, the likely cause, the remedy. A matrix whose blocks
-    are stored has none larger than its first `tile` rows."""
+def no_factor(engine: Engine, matrix: KernelMatrix, noise_var: float) -> str:
+    """One sentence: the largest noise tried, the likely cause, the remedy."""
     head = f"the kernel matrix is not positive definite even with noise_var {noise_var:.1g}: "
     inputs, architecture = matrix.left, matrix.architecture
-    sample = slice(0, min(len(inputs), LOOKED_AT, tile))
+    sample = slice(0, min(len(inputs), LOOKED_AT))
     with engine.run() as run:
         M, split = run.fetch(run.chain(partial(matrix.block, sample, sample))), matrix.split
     spread, size = float(M.max() - M.min()), float(np.abs(M).max())

@@ -1,7 +1,6 @@
 """The resources of inference: an engine, the memory it may use, and progress reports."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from nngp._progress import Callback, Progress, progress_for
 from nngp.architecture import Network
@@ -54,7 +53,6 @@ def find_engine(
     architecture: Network | None = None,
     *,
     solver: str | CG = "cholesky",
-    **forecast: Any,
 ) -> tuple[Engine, Forecast]:
     """The engine and its forecast for a factor.
 
@@ -63,16 +61,16 @@ def find_engine(
     """
     n, d = inputs.shape
     chosen = choose_engine(engine, n)
-    if architecture is not None and (each := table_bytes(architecture, inputs)):
-        forecast["beside"] = lambda n: each * n
-    expected = forecast_factor(chosen, n, d, outputs, memory, **forecast)
+    each = 0 if architecture is None else table_bytes(architecture, inputs)
+    sizes = n, d, outputs, memory, lambda n: each * n
+    expected = forecast_factor(chosen, *sizes)
     if chosen.has_store and memory is None:  # tiles are files, and there is no limit to them
         expected = replace(expected, available=None)
     if engine == "auto" and chosen.name == "gpu":
         suits = architecture is None or chosen.kernels.supports(architecture, inputs)
         if not suits or not (expected.fits or _is_cg(solver)):
             other = CpuEngine()
-            there = forecast_factor(other, n, d, outputs, memory, **forecast)
+            there = forecast_factor(other, *sizes)
             if not suits or there.fits or solver == "cholesky":
                 chosen, expected = other, there
     if solver == "cholesky" and not chosen.spills:

@@ -25,22 +25,14 @@ class ClusterBackend(KernelBackend):
         return upload_rows(self._cluster, inputs)
 
     def make_matrix(self, request: MatrixRequest) -> ClusterMatrix:
-        if request.stored is not None or request.table is not None:
-            self._refuse()
         right = None if request.right is None else _on_cluster(request.right)
         left = _on_cluster(request.left)
         return ClusterMatrix(request.architecture, left, right, split=request.split)
-
-    def cosines(self, left: InputSet, right: InputSet) -> NoReturn:
-        self._refuse()
 
     def make_gradient(self, request: GradientRequest) -> NoReturn:
         raise ValueError(
             "derivatives are computed on one machine; use engine='cpu' or 'gpu', with fewer points"
         )
-
-    def _refuse(self) -> NoReturn:
-        raise TypeError("cosines and look-up tables are computed on one machine")
 
 
 def _on_cluster(inputs: InputSet) -> ClusterInputs:

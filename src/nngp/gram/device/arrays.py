@@ -30,16 +30,6 @@ def default_device() -> object:
     return device
 
 
-def unit_rows(inputs: Inputs) -> DeviceArray:
-    """The inputs as unit vectors on the device, uploaded once."""
-    return inputs.derived("unit rows on a device", _upload)
-
-
-def _upload(inputs: Inputs) -> DeviceArray:
-    with jax.enable_x64(True):  # a copy of X, which is scaled in place
-        return _scale_in_place(put(inputs.X), put(inputs.inverse_norm))
-
-
 def unit_block(inputs: Inputs, rows: slice) -> DeviceArray:
     """Some rows as unit vectors, zeros beyond the last, uploaded once.
 

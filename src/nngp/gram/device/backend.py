@@ -6,8 +6,7 @@ from nngp.architecture import Architecture, Headed, Invariant, Network
 from nngp.gram.device.gradient import DeviceGradient, HostGradient
 from nngp.gram.device.headed import DeviceHeadedMatrix
 from nngp.gram.device.invariant import DeviceInvariantGradient, DeviceInvariantMatrix
-from nngp.gram.device.lookup import DeviceLookupMatrix
-from nngp.gram.device.matrix import DeviceCosines, DeviceMatrix, UploadedMatrix
+from nngp.gram.device.matrix import DeviceMatrix, UploadedMatrix
 from nngp.gram.host.backend import (
     HostBackend,
     check_has_gradient,
@@ -42,18 +41,12 @@ class DeviceBackend(KernelBackend):
         plan = request.plan()
         if isinstance(request.architecture, Headed) and plan.method == "curve":
             return DeviceHeadedMatrix(request, plan)
-        averaged = isinstance(request.architecture, Invariant | Headed)
-        if averaged and plan.method == "curve":
+        if isinstance(request.architecture, Invariant) and plan.method == "curve":
             return DeviceInvariantMatrix(request, plan)
-        if request.table is not None and not averaged:
-            return DeviceLookupMatrix(request, plan)
         if plan.method == "curve" or _has_closed_form(request.architecture):
             return DeviceMatrix(request, plan)
         shape = len(request.left), len(request.left if request.right is None else request.right)
         return UploadedMatrix(host_matrix(request, plan), shape)
-
-    def cosines(self, left: InputSet, right: InputSet) -> DeviceCosines:
-        return DeviceCosines(in_memory(left), in_memory(right))
 
     def make_gradient(self, request: GradientRequest) -> GradientSums:
         check_has_gradient(request.architecture)

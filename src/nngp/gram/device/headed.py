@@ -39,7 +39,7 @@ class DeviceHeadedMatrix:
 
     def __init__(self, request: MatrixRequest, plan: KernelPlan) -> None:
         network = cast(Headed, request.architecture)
-        below = replace(request, architecture=network.average, split=TRIVIAL_SPLIT, stored=None)
+        below = replace(request, architecture=network.average, split=TRIVIAL_SPLIT)
         self._average, self._below = DeviceInvariantMatrix(below, plan), below
         self.architecture, self.plan, self.left = network, plan, self._average.left
         self._symmetric = request.right is None

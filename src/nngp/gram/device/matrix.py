@@ -38,26 +38,10 @@ from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
 from nngp.gram.host.backend import in_memory
 from nngp.gram.host.matrices import AnyHostMatrix
 from nngp.gram.inputs import Inputs
-from nngp.gram.kernel_matrix import MatrixRequest, Shift, stored_block
+from nngp.gram.kernel_matrix import MatrixRequest, Shift
 from nngp.gram.pair_recursion import layer_variances, snapped_correlation
 from nngp.gram.plan import KernelPlan, own_split, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT
-
-
-class DeviceCosines:
-    """`CosineMatrix` on a device."""
-
-    def __init__(self, left: Inputs, right: Inputs) -> None:
-        self._left, self._right = left, right
-
-    def block(self, rows: slice, columns: slice) -> DeviceArray:
-        return _cosine_block(unit_block(self._left, rows), unit_block(self._right, columns))
-
-
-def both_sides(request: MatrixRequest) -> tuple[Inputs, Inputs]:
-    """The rows of both sides of a request, in this machine's memory."""
-    left = in_memory(request.left)
-    return left, left if request.right is None else in_memory(request.right)
 
 
 class DeviceMatrix:
@@ -67,8 +51,8 @@ class DeviceMatrix:
 
     def __init__(self, request: MatrixRequest, plan: KernelPlan) -> None:
         self.architecture, self.plan = request.architecture, plan
-        self.left, self._right = both_sides(request)
-        self._symmetric, self._stored = request.right is None, request.stored
+        self.left, self._symmetric = in_memory(request.left), request.right is None
+        self._right = self.left if request.right is None else in_memory(request.right)
         self.split = request.split or own_split(self.architecture, plan)
         self.is_exact = split_fits(self.split, plan)
         self._noise = 0.0
@@ -87,7 +71,6 @@ class DeviceMatrix:
         self.diagonal = self._shifted(np.full(len(self.left), curve.at_one))
         self._program = _curve_block
         self._fixed: dict[str, Any] = {"careful": curve.careful}
-        self._uses_rows = curve.careful or self._stored is None
         self._arguments: Callable[[slice, slice], tuple[Any, ...]] = lambda rows, columns: (
             curve.table,
         )
@@ -100,7 +83,6 @@ class DeviceMatrix:
         sides = [_Side(s, q) for s, q in zip((self.left, self._right), both, strict=True)]
         layers = put(net.weight_vars), put(net.bias_vars)
         self._program, self._fixed = _pairwise_block, {"form": net.activation.closed_form}
-        self._uses_rows = True
         self._arguments = lambda rows, columns: (
             sides[0].block(rows),
             sides[1].block(columns),
@@ -111,12 +93,10 @@ class DeviceMatrix:
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> DeviceArray:
-        cosines = None if self._stored is None else stored_block(self._stored, rows, columns)
         with jax.enable_x64(True):
-            x = unit_block(self.left, rows) if self._uses_rows else None
-            y = unit_block(self._right, columns) if self._uses_rows else None
+            sides = unit_block(self.left, rows), unit_block(self._right, columns)
             value, self._nearest = self._program(
-                cosines, x, y, *self._rest(rows, columns, shift), **self._fixed
+                *sides, *self._rest(rows, columns, shift), **self._fixed
             )
             return self._shifted(value)
 
@@ -193,13 +173,7 @@ class UploadedMatrix:
 
 
 @program
-def _cosine_block(x: DeviceArray, y: DeviceArray) -> DeviceArray:
-    return x @ y.T
-
-
-@program
 def _curve_block(
-    c: DeviceArray,
     x: DeviceArray,
     y: DeviceArray,
     origin: BlockOrigin,
@@ -209,7 +183,7 @@ def _curve_block(
     *,
     careful: bool,
 ) -> tuple[DeviceArray, DeviceArray]:
-    c = x @ y.T if c is None else c
+    c = x @ y.T
     if careful:
         value, gap = profile_values(table, c, x, y, origin, shift)
         return value, jnp.minimum(nearest, gap)
@@ -218,7 +192,6 @@ def _curve_block(
 
 @program
 def _pairwise_block(
-    c: DeviceArray,
     x: DeviceArray,
     y: DeviceArray,
     origin: BlockOrigin,
@@ -231,7 +204,7 @@ def _pairwise_block(
     *,
     form: tuple[str, float],
 ) -> tuple[DeviceArray, DeviceArray]:
-    c = x @ y.T if c is None else c
+    c = x @ y.T
     value = closed_form(form).value
     (scale1, q1s), (scale2, q2s) = left, right
 

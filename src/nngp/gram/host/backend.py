@@ -9,7 +9,6 @@ from nngp.architecture import Headed, Invariant, Network
 from nngp.gram.host.gradient import CurveGradient
 from nngp.gram.host.invariant_gradient import InvariantGradient
 from nngp.gram.host.matrices import AnyHostMatrix, host_matrix_of
-from nngp.gram.host.matrix import Cosines, StoredCosines
 from nngp.gram.host.pair_gradient import PairwiseGradient
 from nngp.gram.inputs import Inputs, InputSet
 from nngp.gram.kernel_matrix import (
@@ -32,9 +31,6 @@ class HostBackend(KernelBackend):
 
     def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
         return host_matrix(request, request.plan())
-
-    def cosines(self, left: InputSet, right: InputSet) -> Cosines:
-        return Cosines(in_memory(left), in_memory(right))
 
     def make_gradient(self, request: GradientRequest) -> GradientSums:
         check_has_gradient(request.architecture)
@@ -63,8 +59,6 @@ def host_matrix(request: MatrixRequest, plan: KernelPlan) -> AnyHostMatrix:
         in_memory(request.left),
         None if request.right is None else in_memory(request.right),
         plan=plan,
-        table=request.table,
-        cosines=None if request.stored is None else StoredCosines(request.stored),
         split=request.split,
     )
 

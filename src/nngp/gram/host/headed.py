@@ -6,7 +6,6 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp.architecture import Headed
-from nngp.covariance import LookupTable
 from nngp.curve import NEAR, Profile, Workspace
 from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
 from nngp.gram.head import AverageNorms, HeadCurve
@@ -30,12 +29,10 @@ class HeadedMatrix:
         right: Inputs | None = None,
         *,
         plan: KernelPlan | None = None,
-        table: LookupTable | None = None,
         split: KernelSplit | None = TRIVIAL_SPLIT,
     ) -> None:
-        self._average = InvariantMatrix(network.average, left, right, plan=plan, table=table)
-        self._right, self._table = right, table
-        self.architecture, self.left = network, left
+        self._average = InvariantMatrix(network.average, left, right, plan=plan)
+        self.architecture, self.left, self._right = network, left, right
         self.plan, self.shape = self._average.plan, self._average.shape
         self.symmetric = self._average.symmetric
         self._head = HeadCurve(network.head, split)
@@ -44,11 +41,11 @@ class HeadedMatrix:
 
     @cached_property
     def _norms(self) -> AverageNorms:
-        network, plan, table, other = self.architecture.average, self.plan, self._table, None
+        network, plan, other = self.architecture.average, self.plan, None
         if self._right is not None:
-            other = InvariantMatrix(network, self._right, plan=plan, table=table).diagonal
+            other = InvariantMatrix(network, self._right, plan=plan).diagonal
         sides = [self.left] if self._right is None else [self.left, self._right]
-        plain = [HostMatrix(network.base, one, plan=plan, table=table) for one in sides]
+        plain = [HostMatrix(network.base, one, plan=plan) for one in sides]
         variance = max(float(one.diagonal.max()) for one in plain)
         terms = self._average.orbit.products
         return AverageNorms(self._average.diagonal, other, variance, terms)

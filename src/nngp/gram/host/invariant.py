@@ -13,7 +13,6 @@ import numpy as np
 from nngp._arrays import Array
 from nngp.architecture import Invariant
 from nngp.architecture.invariances.orbit import OrbitTerm
-from nngp.covariance import LookupTable
 from nngp.curve import NEAR, Profile, curve_at
 from nngp.gram.host.matrix import HostMatrix, make_transform, set_diagonal
 from nngp.gram.inputs import Inputs
@@ -36,7 +35,6 @@ class InvariantMatrix:
         right: Inputs | None = None,
         *,
         plan: KernelPlan | None = None,
-        table: LookupTable | None = None,
         split: KernelSplit | None = TRIVIAL_SPLIT,
     ) -> None:
         self.symmetric, other = right is None, left if right is None else right
@@ -49,9 +47,9 @@ class InvariantMatrix:
         self.lefts, self.rights = (
             cast(list[Inputs], transformed_inputs(network, side)) for side in (left, other)
         )
-        self._terms, self._table = self.orbit.terms(), table
+        self._terms = self.orbit.terms()
         # It transforms no block: it knows the error, given the nearest pair of all blocks.
-        self._errors = make_transform(self.plan, network.base, left, other, self.split, table)
+        self._errors = make_transform(self.plan, network.base, left, other, self.split)
 
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
@@ -86,14 +84,7 @@ class InvariantMatrix:
         return block
 
     def _matrix(self, left: Inputs, right: Inputs | None) -> HostMatrix:
-        return HostMatrix(
-            self.architecture.base,
-            left,
-            right,
-            plan=self.plan,
-            table=self._table,
-            split=self.split,
-        )
+        return HostMatrix(self.architecture.base, left, right, plan=self.plan, split=self.split)
 
     @cached_property
     def diagonal(self) -> Array:

@@ -1,10 +1,9 @@
 """The kernel matrix of any network in host memory."""
 
 from nngp.architecture import Headed, Invariant, Network
-from nngp.covariance import LookupTable
 from nngp.gram.host.headed import HeadedMatrix
 from nngp.gram.host.invariant import InvariantMatrix
-from nngp.gram.host.matrix import Cosines, HostMatrix, StoredCosines
+from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.inputs import Inputs
 from nngp.gram.plan import KernelPlan
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
@@ -18,13 +17,11 @@ def host_matrix_of(
     right: Inputs | None = None,
     *,
     plan: KernelPlan | None = None,
-    table: LookupTable | None = None,
-    cosines: Cosines | StoredCosines | None = None,
     split: KernelSplit | None = TRIVIAL_SPLIT,
 ) -> AnyHostMatrix:
-    """The matrix of any network; stored cosines are of use only where nothing is transformed."""
+    """The matrix of any network."""
     if isinstance(network, Headed):
-        return HeadedMatrix(network, left, right, plan=plan, table=table, split=split)
+        return HeadedMatrix(network, left, right, plan=plan, split=split)
     if isinstance(network, Invariant):
-        return InvariantMatrix(network, left, right, plan=plan, table=table, split=split)
-    return HostMatrix(network, left, right, plan=plan, table=table, cosines=cosines, split=split)
+        return InvariantMatrix(network, left, right, plan=plan, split=split)
+    return HostMatrix(network, left, right, plan=plan, split=split)

@@ -12,14 +12,12 @@ import numpy as np
 
 from nngp._arrays import EPS, Array
 from nngp.architecture import Network
-from nngp.covariance import LookupTable, default_table
 from nngp.curve import curve_at
 from nngp.gram.host.equal_norm import CurveTransform
 from nngp.gram.host.fill import TILE, strips
-from nngp.gram.host.lookup import LookupTransform, checked_chain
 from nngp.gram.host.pairwise import PairwiseTransform
 from nngp.gram.inputs import Inputs
-from nngp.gram.kernel_matrix import Shift, StoredBlocks, stored_block
+from nngp.gram.kernel_matrix import Shift
 from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
@@ -60,29 +58,8 @@ def in_strips(block: Array, rows: slice, columns: slice) -> Iterator[tuple[Array
         yield block[strip.start - rows.start : strip.stop - rows.start], strip
 
 
-class StoredCosines:
-    """Blocks of cosines that were computed before, by where they begin."""
-
-    def __init__(self, stored: StoredBlocks) -> None:
-        self.stored = stored
-
-    def products(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
-        """A copy of a stored block."""
-        block: Array = stored_block(self.stored, rows, columns)
-        if out is None:
-            return block.copy()
-        np.copyto(out, block)
-        return out
-
-    def scale(self, part: Array, rows: slice, columns: slice) -> None:
-        """Stored cosines are cosines already."""
-
-
 class HostMatrix:
-    """`KernelMatrix` in host memory.
-
-    `cosines` may be a store of them. A `plan` is that of inputs of which these are a part.
-    """
+    """`KernelMatrix` in host memory. A `plan` is that of inputs of which these are a part."""
 
     def __init__(
         self,
@@ -91,20 +68,16 @@ class HostMatrix:
         right: Inputs | None = None,
         *,
         plan: KernelPlan | None = None,
-        table: LookupTable | None = None,
-        cosines: Cosines | StoredCosines | None = None,
         split: KernelSplit | None = TRIVIAL_SPLIT,
     ) -> None:
         self.symmetric, other = right is None, left if right is None else right
         self.architecture, self.left = architecture, left
         self.shape = len(left), len(other)
         self.plan = make_plan(architecture, left, other) if plan is None else plan
-        if table is not None and self.plan.method != "lookup":
-            raise ValueError("a table is used only with method='lookup'")
         self.split = own_split(architecture, self.plan) if split is None else split
         self.is_exact = split_fits(self.split, self.plan)
-        self._transform = make_transform(self.plan, architecture, left, other, self.split, table)
-        self._cosines = Cosines(left, other) if cosines is None else cosines
+        self._transform = make_transform(self.plan, architecture, left, other, self.split)
+        self._cosines = Cosines(left, other)
 
     @property
     def diagonal(self) -> Array:
@@ -195,12 +168,7 @@ class Transform(Protocol):
 
 
 def make_transform(
-    plan: KernelPlan,
-    architecture: Network,
-    left: Inputs,
-    right: Inputs,
-    split: KernelSplit,
-    table: LookupTable | None = None,
+    plan: KernelPlan, architecture: Network, left: Inputs, right: Inputs, split: KernelSplit
 ) -> Transform:
     """The transform that a plan asks for."""
     if plan.method == "curve" and plan.input_var is not None:
@@ -208,12 +176,8 @@ def make_transform(
         if split_fits(split, plan):
             return CurveTransform(curve, left, right, split)
         return ShiftedTransform(architecture, CurveTransform(curve, left, right), split)
-    if plan.method == "pairwise" or plan.input_var is None:
-        pairwise = PairwiseTransform(architecture, left, right)
-        return pairwise if split.is_trivial else ShiftedTransform(architecture, pairwise, split)
-    chain = checked_chain(architecture)
-    chosen = default_table(chain.activation) if table is None else table
-    return LookupTransform(chain, plan.input_var, chosen, len(left))
+    pairwise = PairwiseTransform(architecture, left, right)
+    return pairwise if split.is_trivial else ShiftedTransform(architecture, pairwise, split)
 
 
 class ShiftedTransform:

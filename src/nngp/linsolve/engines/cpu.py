@@ -82,8 +82,7 @@ class CpuEngine(Engine):
 
 
 class Arena:
-    """Memory for lower tiles, one array for each row of tiles: large enough for huge pages, and
-    used again by the next factor of the same shape."""
+    """Memory for lower tiles, one array for each row of tiles: large enough for huge pages."""
 
     def __init__(self) -> None:
         self._rows: dict[int, Array] = {}

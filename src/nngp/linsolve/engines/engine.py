@@ -137,7 +137,7 @@ class WholeMatrix(Protocol):
 
 
 class FactorMemory(Protocol):
-    """Memory for the tiles of one factor, which the next factor of that shape may use again."""
+    """Memory for the tiles of one factor; an attempt with more noise uses it again."""
 
     def tile(self, rows: slice, columns: slice) -> Array:
         """The memory of tile (rows, columns)."""
@@ -152,7 +152,6 @@ class Engine(ABC):
     copies_inputs = False  # the data take memory beside the tiles
     largest_rank = 2048  # of a Nyström preconditioner
     single_cost = 0.5  # of an operation in float32, relative to float64
-    largest_whole_matrix = 0  # rows of a matrix that is better not cut into tiles
 
     dtype: TileType
 

@@ -39,7 +39,6 @@ LOST = 1000  # a product of tiles of s rows takes 1 + LOST / s times as long as 
 COPIES = 4  # of a whole matrix that its factorisation takes memory for
 TEST_ROWS = 512  # blocks of test points have a multiple of this
 FEWEST, FEW = 64, 512  # test points that are filled up to a power of two
-LARGEST_WHOLE_MATRIX = 24_576
 ALIGNED = 16  # rows of a tile are a multiple of this: products are much slower otherwise
 PRODUCT = 8192  # rows of a tile that is multiplied by: large, as each costs the host some time
 STACKS = (4, 2, 1)  # tiles solved at a time: a triangular solve of one leaves the device idle
@@ -110,7 +109,6 @@ class GpuEngine(Engine):
     def __init__(self, device: jax.Device | None = None, tile: int | None = None) -> None:
         self.device: Any = device or gpu_device()
         self._tile = tile
-        self.largest_whole_matrix = tile or LARGEST_WHOLE_MATRIX
 
     def tile_size(self, n: int) -> int:
         """Tiles of few sizes, so that few programs serve every n: the one whose products, with the
