@@ -1,6 +1,6 @@
 """E[phi'(u) phi'(v)] as a layer of its own, that of the activation phi'.
 
-The tangent kernel multiplies by it in every layer (`curve/recursion.py`), so its deficits must be
+The tangent kernel multiplies by it in every layer (`architecture/walk.py`), so its deficits must be
 as exact as those of phi: near correlation 1 they are what tells inputs apart. As it is the
 covariance of phi' instead of phi, all that is known of layers holds for it: closed forms, fits,
 errors and derivatives. Derivatives of named activations are written down; that of a user's function

@@ -10,10 +10,10 @@ from nngp._arrays import TINY, Array, Mask
 from nngp._numbers import as_reals
 from nngp.architecture import Network
 from nngp.curve import octaves
+from nngp.curve.deficits import after
+from nngp.curve.derivatives import layer_tangents, output_tangents
 from nngp.curve.limit import in_proportion
 from nngp.curve.octaves import Octaves, Profile
-from nngp.curve.recursion import after
-from nngp.curve.sensitivity import layer_tangents, output_tangents
 
 
 class AngularCurve:
@@ -150,10 +150,9 @@ class AngularCurve:
         if self._layers is not None:
             if per_layer:
                 _ = self.architecture.weight_vars  # raises ValueError
-            state, tangents = after(layer_tangents(*where), self._layers)
-            tangents = in_proportion(state, tangents, self.offset)
+            tangents = in_proportion(after(layer_tangents(*where), self._layers), self.offset)
         else:
-            _, tangents = output_tangents(*where, per_layer=per_layer)
+            tangents = output_tangents(*where, per_layer=per_layer)
         parameters = len(tangents.variance) // 2
         functions = [
             Profile(float(at_one), octaves.from_values(row[:-1]))

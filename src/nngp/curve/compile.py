@@ -16,8 +16,8 @@ from nngp.architecture import Architecture, Network
 from nngp.architecture.flow import coarsened
 from nngp.curve import octaves
 from nngp.curve.angular_curve import AngularCurve
+from nngp.curve.deficits import SMALLEST, LayerState, after, output_state, propagate
 from nngp.curve.limit import find_limit, in_units_of_scale
-from nngp.curve.recursion import SMALLEST, LayerState, after, output_state, propagate
 from nngp.errors import ToleranceWarning
 
 OCTAVES = (56, 112, 224, 448, octaves.DEEPEST)  # tried in turn

@@ -21,8 +21,8 @@ import numpy as np
 
 from nngp._arrays import TINY, Array, Mask
 from nngp.architecture import Network
-from nngp.curve.recursion import LayerState, propagate
-from nngp.curve.sensitivity import Tangents
+from nngp.curve.deficits import LayerState, propagate
+from nngp.curve.derivatives import Tangents
 from nngp.errors import NoLimitError, VarianceError
 
 MOST_LAYERS = 4000
@@ -98,8 +98,9 @@ def _probes() -> tuple[Mask, Array]:
     return np.repeat([True, False], len(m)), np.tile(m, 2)
 
 
-def in_proportion(state: LayerState, tangents: Tangents, offset: float) -> Tangents:
+def in_proportion(tangents: Tangents, offset: float) -> Tangents:
     """Derivatives of D/s and of the offset from those of D and of the variance."""
+    state = tangents.state
     scale, shape = state.deficit[-1], state.deficit / state.deficit[-1]
     moved = tangents.deficit[:, -1:] / scale  # d log s
     deficit = tangents.deficit / scale - shape * moved
@@ -108,7 +109,7 @@ def in_proportion(state: LayerState, tangents: Tangents, offset: float) -> Tange
     else:
         variance = tangents.variance / scale - (1 + offset) * moved[:, 0]
         variance[1:] = np.inf  # any bias would make the offset infinite
-    return Tangents(variance, deficit, tangents.slope / scale)
+    return Tangents(state, variance, deficit, tangents.slope / scale)
 
 
 def _change(before: LayerState, state: LayerState) -> float:

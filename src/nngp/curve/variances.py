@@ -1,11 +1,12 @@
 """Variances alone: K(x, x) and Θ(x, x) of every node, without any correlation.
 
-The rules are those of `recursion` at correlation 1. They are written once, for the one variance of
+The rules are those of `deficits` at correlation 1. They are written once, for the one variance of
 inputs of equal norm and for arrays with a variance of each input.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +22,10 @@ from nngp.architecture.graph import (
     Normalised,
 )
 from nngp.covariance import derivative_at_zero, derivative_layer, layer_at
-from nngp.curve.recursion import Variance, check_variance, largest_before
+from nngp.curve.deficits import check_variance
 from nngp.errors import VarianceError
 
+Variance = Any  # a float, or an array with one of each input
 Moment = Callable[[Activation, Variance], Variance]
 
 
@@ -68,6 +70,11 @@ def node_variances(
         largest.append(np.maximum(before, found[-1].cov))
         layer += isinstance(node, Affine)
     return found
+
+
+def largest_before(node: Node, own: Sequence[Variance]) -> Variance:
+    """The largest variance on the way to a node, from those on the way to its sources."""
+    return reduce(np.minimum if isinstance(node, Multiplied) else np.maximum, own)
 
 
 def _next_variance(
