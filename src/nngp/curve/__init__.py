@@ -7,23 +7,19 @@ and then interpolated for every pair: any depth at the cost of one layer.
 
 from nngp.curve.angular_curve import AngularCurve
 from nngp.curve.compile import compile_curve, compile_curves, curve_at
-from nngp.curve.deficits import SMALLEST, node_states
+from nngp.curve.deficits import SMALLEST, node_states, output_variance
 from nngp.curve.octaves import NEAR, FastTable, Profile, Workspace
-from nngp.curve.variances import NodeVariance, node_variances, output_variance, weighted_sum
 
 __all__ = [
     "NEAR",
     "SMALLEST",
     "AngularCurve",
     "FastTable",
-    "NodeVariance",
     "Profile",
     "Workspace",
     "compile_curve",
     "compile_curves",
     "curve_at",
     "node_states",
-    "node_variances",
     "output_variance",
-    "weighted_sum",
 ]

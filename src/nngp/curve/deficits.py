@@ -217,6 +217,11 @@ def output_state(network: Network, input_var: float, negative: Mask, m: Array) -
     return output(node_states(network, input_var, negative, m))
 
 
+def output_variance(network: Network, input_var: float) -> float:
+    """The kernel of an input with itself: the walk without any pair."""
+    return output_state(network, float(input_var), np.zeros(0, bool), np.zeros(0)).variance
+
+
 def propagate(network: Network, input_var: float, negative: Mask, m: Array) -> Iterator[LayerState]:
     """Yield the states behind each affine map, for ever at infinite depth."""
     for node, states in node_states(network, input_var, negative, m):

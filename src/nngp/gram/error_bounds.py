@@ -7,24 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from nngp._arrays import EPS, TINY, Array
-from nngp.architecture import Network
+from nngp.architecture import Activation, Network
 from nngp.architecture.flow import coarsened
-from nngp.architecture.graph import (
-    INPUT,
-    Added,
-    Affine,
-    Joined,
-    Masked,
-    Multiplied,
-    Node,
-    Nonlinearity,
-    Normalised,
-    last_uses,
-)
+from nngp.architecture.walk import Number, output, walk
 from nngp.curve import NEAR, AngularCurve
 from nngp.gram.host.pair_layer import TOLERANCE, PairLayer, SlopePairLayer, pair_layer
-from nngp.gram.pair_recursion import SNAP, moments, slope_moments
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
+from nngp.gram.triples import SNAP, moments, slope_moments
 
 FAR_ENOUGH = 1e-6  # 1 - |c| below which the nearest pair of a matrix is looked for
 ALL = slice(None)
@@ -101,53 +90,63 @@ def _output(network: Network, norms: tuple[float, ...], nearest: float) -> PairE
     corr = np.broadcast_to(np.tile(cosines, len(norms))[:, None], (len(left), right.size))
     rounding = [np.full_like(values, 4 * EPS) for values in (left, right, corr)]
     inputs = PairErrors(left, right, rounding[0], rounding[1], corr, rounding[2])
-    zero = PairErrors(*(np.zeros_like(part) for part in inputs)) if network.is_tangent else None
-    states, unused = {INPUT: (inputs, zero)}, last_uses(network.graph)
     with np.errstate(all="ignore"):
-        for index, node in enumerate(network.graph, start=1):
-            states[index] = _next(node, [states[source] for source in node.sources])
-            for source in unused[index - 1]:
-                del states[source]
-    cov, tangent = states[len(network.graph)]
-    return cov if tangent is None else tangent
+        return output(walk(network, _Operations(), inputs))
 
 
-State = tuple[PairErrors, PairErrors | None]
+class _Operations:
+    """The operations of a walk on sample pairs with their errors."""
+
+    def mix(
+        self, weights: Sequence[Number], states: Sequence[PairErrors], constant: Number
+    ) -> PairErrors:
+        return _mixture(weights, states, constant)
+
+    def times(self, one: PairErrors, other: PairErrors) -> PairErrors:
+        return PairErrors(
+            one.left * other.left,
+            one.right * other.right,
+            one.left_error + other.left_error + EPS,
+            one.right_error + other.right_error + EPS,
+            one.corr * other.corr,
+            np.abs(one.corr) * other.corr_error + np.abs(other.corr) * one.corr_error + EPS,
+        )
+
+    def dual(self, phi: Activation, state: PairErrors) -> PairErrors:
+        q = state.left[:, 0], state.right[0]
+        return _through(pair_layer(phi, *q), state, moments(phi, q[0]), _rounding(phi))
+
+    def slope(self, phi: Activation, state: PairErrors) -> PairErrors:
+        q = state.left[:, 0], state.right[0]
+        return _through(SlopePairLayer(phi, *q), state, slope_moments(phi, q[0]), _rounding(phi))
+
+    def normalise(self, state: PairErrors, by: PairErrors) -> PairErrors:
+        """Divided by the deviations, which makes the variances of `by` exactly one."""
+        same = state is by
+        return PairErrors(
+            state.left / by.left,
+            state.right / by.right,
+            np.zeros_like(by.left) if same else state.left_error + by.left_error + EPS,
+            np.zeros_like(by.right) if same else state.right_error + by.right_error + EPS,
+            state.corr,
+            state.corr_error + 2 * EPS,
+        )
+
+    def mask(self, state: PairErrors, keep: float) -> PairErrors:
+        return state._replace(
+            left=state.left / keep,
+            right=state.right / keep,
+            corr=state.corr * keep,
+            corr_error=state.corr_error * keep,
+        )
 
 
-def _next(node: Node, own: Sequence[State]) -> State:
-    """The sample pairs at a node, with Θ if it is asked for."""
-    cov, tangent = own[0]
-    match node:
-        case Affine(weight_var=weight, bias_var=bias):
-            moved = _mixture([weight], [cov], bias)
-            return moved, tangent and _mixture([1.0, weight], [moved, tangent])
-        case Nonlinearity(activation=phi):
-            q = cov.left[:, 0], cov.right[0]
-            own_error = 4 * EPS if phi.closed_form is not None else TOLERANCE
-            moved = _through(pair_layer(phi, *q), cov, moments(phi, q[0]), own_error)
-            slope = tangent and _through(
-                SlopePairLayer(phi, *q), cov, slope_moments(phi, q[0]), own_error
-            )
-            return moved, slope and tangent and _product(slope, tangent)
-        case Added() | Joined():
-            weights = node.shares if isinstance(node, Joined) else [1.0] * len(own)
-            tangents = [one for _, one in own if one is not None]
-            theta = _mixture(weights, tangents) if tangents else None
-            return _mixture(weights, [one for one, _ in own]), theta
-        case Multiplied():
-            (other, more) = own[1]
-            if tangent is None or more is None:
-                return _product(cov, other), None
-            parts = [_product(tangent, other), _product(cov, more)]
-            return _product(cov, other), _mixture([1.0, 1.0], parts)
-        case Normalised():
-            return _divided(cov, cov), tangent and _divided(tangent, cov)
-        case Masked(keep=keep):
-            return _masked(cov, keep), tangent and _masked(tangent, keep)
+def _rounding(phi: Activation) -> float:
+    """Error of E[phi(u) phi(v)] at given variances and correlation."""
+    return 4 * EPS if phi.closed_form is not None else TOLERANCE
 
 
-def _mixture(weights: Sequence[float], own: Sequence[PairErrors], bias: float = 0.0) -> PairErrors:
+def _mixture(weights: Sequence[float], own: Sequence[PairErrors], bias: float) -> PairErrors:
     """A constant plus weighted covariances. Only where a part has another correlation than the
     whole, or another share of one variance than of the other, do errors of its variances move
     the correlation."""
@@ -207,37 +206,4 @@ def _through(layer: PairLayer, before: PairErrors, moment: Array, own_error: flo
         np.abs(right_gain) * before.right_error + own_error,
         corr,
         error,
-    )
-
-
-def _product(one: PairErrors, other: PairErrors) -> PairErrors:
-    return PairErrors(
-        one.left * other.left,
-        one.right * other.right,
-        one.left_error + other.left_error + EPS,
-        one.right_error + other.right_error + EPS,
-        one.corr * other.corr,
-        np.abs(one.corr) * other.corr_error + np.abs(other.corr) * one.corr_error + EPS,
-    )
-
-
-def _divided(state: PairErrors, cov: PairErrors) -> PairErrors:
-    """Layer norm: divided by the deviations, which makes the variances of `cov` exactly one."""
-    same = state is cov
-    return PairErrors(
-        state.left / cov.left,
-        state.right / cov.right,
-        np.zeros_like(cov.left) if same else state.left_error + cov.left_error + EPS,
-        np.zeros_like(cov.right) if same else state.right_error + cov.right_error + EPS,
-        state.corr,
-        state.corr_error + 2 * EPS,
-    )
-
-
-def _masked(state: PairErrors, keep: float) -> PairErrors:
-    return state._replace(
-        left=state.left / keep,
-        right=state.right / keep,
-        corr=state.corr * keep,
-        corr_error=state.corr_error * keep,
     )

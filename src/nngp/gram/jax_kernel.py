@@ -1,40 +1,23 @@
-"""The kernel of one pair as a pure JAX function, for people who live in JAX."""
+"""The kernel of one pair as a pure JAX function."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from nngp._numbers import check_unmasked
 from nngp.architecture import Headed, Invariant, Network
-from nngp.architecture.graph import (
-    Added,
-    Affine,
-    Joined,
-    Masked,
-    Multiplied,
-    Node,
-    Nonlinearity,
-    Normalised,
-)
-from nngp.curve import weighted_sum
-
-Three = tuple[Any, Any, Any]  # of the first input with itself, of the second, of both
+from nngp.architecture.walk import output, walk
+from nngp.gram.triples import Triple, Triples
 
 
-class _Pair(NamedTuple):
-    """Covariances at a node, and the tangent kernel if it is asked for."""
-
-    cov: Three
-    theta: Three | None
-
-
-def jax_kernel(architecture: Network) -> Callable[..., Any]:
+def jax_kernel(network: Network) -> Callable[..., Any]:
     """The kernel of a network as a JAX function of (x1, x2, weight_var, bias_var).
 
     Parameters
     ----------
-    architecture : Architecture or another Network
+    network : Network
         Gives the shape and the activations, and the variances where they are not passed. Of an
         `NTK` the function is the tangent kernel.
 
@@ -72,14 +55,15 @@ def jax_kernel(architecture: Network) -> Callable[..., Any]:
         ) from None
     from nngp.covariance.differentiable import differentiable_layer, differentiable_slope
 
-    if isinstance(architecture, Headed):
+    if isinstance(network, Headed):
         raise TypeError("nngp.jax_kernel has no layers on top of an average; take its parts")
-    if isinstance(architecture, Invariant):
-        return _averaged(jnp, architecture)
-    graph, wanted = architecture.graph, architecture.is_tangent
-    layers = {phi: differentiable_layer(phi) for phi in architecture.activations}
-    slopes = {phi: differentiable_slope(phi) for phi in architecture.activations if wanted}
-    count = len(architecture.weight_vars)
+    if isinstance(network, Invariant):
+        return _averaged(jnp, network)
+    layers = {phi: differentiable_layer(phi) for phi in network.activations}
+    wanted = network.activations if network.is_tangent else ()
+    slopes = {phi: differentiable_slope(phi) for phi in wanted}
+    operations = Triples(jnp, layers.__getitem__, slopes.__getitem__)
+    count = len(network.weight_vars)
 
     def per_layer(given: Any, default: tuple[float, ...], like: Any) -> Any:
         values = jnp.asarray(default if given is None else given, dtype=like.dtype)
@@ -93,21 +77,12 @@ def jax_kernel(architecture: Network) -> Callable[..., Any]:
     def k(x1: Any, x2: Any, weight_var: Any = None, bias_var: Any = None) -> Any:
         check_unmasked([x1, x2, weight_var, bias_var], "an argument of the kernel")
         x1, x2 = _vectors(jnp, x1, x2)
-        weights = per_layer(weight_var, architecture.weight_vars, x1)
-        biases = per_layer(bias_var, architecture.bias_vars, x1)
-        maps = iter(zip(weights, biases, strict=True))
-        found = [_inputs(jnp, x1, x2, wanted)]
-        for node in graph:
-            own = [found[source] for source in node.sources]
-            if isinstance(node, Affine):
-                found.append(_affine(own[0], *next(maps)))
-            elif isinstance(node, Nonlinearity):
-                slope = slopes.get(node.activation)
-                found.append(_through(own[0], layers[node.activation], slope))
-            else:
-                found.append(_joined(jnp, node, own))
-        out = found[-1]
-        return (out.cov if out.theta is None else out.theta)[2]
+        weights = per_layer(weight_var, network.weight_vars, x1)
+        biases = per_layer(bias_var, network.bias_vars, x1)
+        d = len(x1)
+        inputs = Triple(jnp.sum(x1 * x1) / d, jnp.sum(x2 * x2) / d, jnp.sum(x1 * x2) / d)
+        given = partial(_pick, weights, biases)
+        return output(walk(network, operations, inputs, variances=given)).cov
 
     return k
 
@@ -152,73 +127,6 @@ def _vectors(jnp: Any, x1: Any, x2: Any) -> tuple[Any, Any]:
     return x1, x2.astype(x1.dtype)
 
 
-def _inputs(jnp: Any, x1: Any, x2: Any, wanted: bool) -> _Pair:
-    """The inputs themselves; no weight has been seen, so Θ is zero if it is wanted."""
-    d, zero = len(x1), jnp.zeros((), x1.dtype)
-    cov = jnp.sum(x1 * x1) / d, jnp.sum(x2 * x2) / d, jnp.sum(x1 * x2) / d
-    return _Pair(cov, (zero, zero, zero) if wanted else None)
-
-
-def _each(rule: Callable[..., Any], *parts: Sequence[Any]) -> Three:
-    """A rule for the first input with itself, for the second, and for both."""
-    first, second, both = (rule(*some) for some in zip(*parts, strict=True))
-    return first, second, both
-
-
-def _affine(own: _Pair, weight: Any, bias: Any) -> _Pair:
-    cov = _each(lambda a: bias + weight * a, own.cov)
-    if own.theta is None:
-        return _Pair(cov, None)
-    return _Pair(cov, _each(lambda a, t: a + weight * t, cov, own.theta))
-
-
-def _through(own: _Pair, layer: Any, slope: Any) -> _Pair:
-    def values(function: Any) -> Three:
-        q1, q2, _ = own.cov
-        return function.variance(q1), function.variance(q2), function.covariance(*own.cov)
-
-    if own.theta is None:
-        return _Pair(values(layer), None)
-    return _Pair(values(layer), _each(lambda f, t: f * t, values(slope), own.theta))
-
-
-def _joined(jnp: Any, node: Node, own: Sequence[_Pair]) -> _Pair:
-    """Sums, products, layer norm and dropout."""
-    match node:
-        case Added():
-            return _mixed(own, [1.0] * len(own))
-        case Joined(shares=shares):
-            return _mixed(own, shares)
-        case Multiplied():
-            return _multiplied(*own)
-        case Normalised():
-            root1, root2 = (jnp.sqrt(q) for q in own[0].cov[:2])
-            return _scaled(own[0], (1 / root1**2, 1 / root2**2, 1 / (root1 * root2)))
-        case Masked(keep=keep):  # the two inputs have masks of their own
-            return _scaled(own[0], (1 / keep, 1 / keep, 1.0))
-    raise TypeError(f"{type(node).__name__} is not joined")
-
-
-def _multiplied(one: _Pair, other: _Pair) -> _Pair:
-    cov = _each(lambda a, b: a * b, one.cov, other.cov)
-    if one.theta is None or other.theta is None:
-        return _Pair(cov, None)
-    both = one.cov, other.cov, one.theta, other.theta
-    return _Pair(cov, _each(lambda a, b, s, t: s * b + a * t, *both))
-
-
-def _mixed(own: Sequence[_Pair], weights: Sequence[float]) -> _Pair:
-    def total(*parts: Any) -> Any:
-        return weighted_sum(weights, parts)
-
-    thetas = [one.theta for one in own if one.theta is not None]
-    cov = _each(total, *(one.cov for one in own))
-    return _Pair(cov, _each(total, *thetas) if thetas else None)
-
-
-def _scaled(own: _Pair, factors: Three) -> _Pair:
-    def times(part: Any, factor: Any) -> Any:
-        return part * factor
-
-    theta = None if own.theta is None else _each(times, own.theta, factors)
-    return _Pair(_each(times, own.cov, factors), theta)
+def _pick(weights: Any, biases: Any, layer: int) -> tuple[Any, Any]:
+    """The variances of one affine map."""
+    return weights[layer], biases[layer]

@@ -22,9 +22,9 @@ from nngp.gram.host.invariant import InvariantMatrix
 from nngp.gram.host.matrices import AnyHostMatrix, host_matrix_of
 from nngp.gram.host.matrix import HostMatrix, SameBlocks
 from nngp.gram.inputs import Inputs, InputSet, common_var
-from nngp.gram.pair_recursion import point_variances
 from nngp.gram.plan import KernelPlan, make_plan
 from nngp.gram.split import SMALLEST, TRIVIAL_SPLIT
+from nngp.gram.triples import output_variances
 
 WARN_ABOVE = 1e-9  # error of an entry, relative to the variance, or to a split's scale
 
@@ -192,8 +192,7 @@ def inputs_diag(architecture: Network, inputs: InputSet) -> Array:
     shared = common_var(inputs)
     if shared is not None:
         return np.full(len(inputs), output_variance(architecture, shared))
-    out: Array = point_variances(architecture, inputs.var)[-1].output
-    return out
+    return output_variances(architecture, inputs.var)
 
 
 def kernel_scale(architecture: Network, inputs: InputSet) -> tuple[float, float]:

@@ -26,7 +26,7 @@ from nngp.architecture import Architecture, Network
 from nngp.covariance import closed_form
 from nngp.errors import NotPositiveDefiniteError, VarianceError
 from nngp.gram.inputs import input_vars
-from nngp.gram.pair_recursion import layer_variances
+from nngp.gram.triples import layer_variances
 from nngp.linsolve import dense
 from nngp.linsolve.engines import blas
 

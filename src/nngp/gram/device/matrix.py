@@ -39,9 +39,9 @@ from nngp.gram.host.backend import in_memory
 from nngp.gram.host.matrices import AnyHostMatrix
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import MatrixRequest, Shift
-from nngp.gram.pair_recursion import layer_variances, snapped_correlation
 from nngp.gram.plan import KernelPlan, own_split, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT
+from nngp.gram.triples import layer_variances, snapped_correlation
 
 
 class DeviceMatrix:

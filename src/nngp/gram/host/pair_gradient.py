@@ -1,87 +1,189 @@
-"""Derivatives of the kernel of inputs of any norms: the recursion of eq. 5, differentiated.
+"""Derivatives of the kernel of inputs of any norms: the walk on tiles, backwards.
 
-`PairwiseGradient` runs it backwards, block by block, which gives every layer's derivative in one
-pass: with G = dE/dK and H = dE/dΘ of a node,
+Each operation is recorded with its transpose. With G = dE/d(result), what goes back is
 
-    affine map      b and w get ΣG', Σ(G'K + HΘ) with G' = G + H; below it w G' and w H
-    nonlinearity    G F' + H Θ F'' and H F'; q of either point gets what moves F and F' through it
-    sum, product    what the product rule says
-    layer norm      G / sqrt(q q'), H / sqrt(q q'); q gets -½ Σ(G K + H Θ) / q of the result
+    mix                w G, and Σ G K to the weight, Σ G to the constant
+    product            G times the other factor
+    dual, slope        G dF/dK to the pairs, what moves F through the variances to these
+    layer norm         G / sqrt(q q'), and -½ Σ G K / q of the result to q
 
-An entry of an input with itself is a variance: what reaches variances goes down once for all
-points, when the blocks are done.
+The same sweep, block by block, gives every layer's derivative. An entry of an input with itself is
+a variance: what reaches variances goes back once for all points, when the blocks are done.
 """
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from nngp._arrays import Array, Index
-from nngp.architecture import Network
-from nngp.architecture.graph import (
-    INPUT,
-    Added,
-    Affine,
-    Joined,
-    Masked,
-    Multiplied,
-    Node,
-    Nonlinearity,
-    Normalised,
-)
+from nngp.architecture import Activation, Network
+from nngp.architecture.walk import Number, Parameter, output, walk
 from nngp.errors import VarianceError
 from nngp.gram.host.matrix import Cosines, in_strips
-from nngp.gram.host.pair_layer import PairLayer, PairRates
-from nngp.gram.host.pairwise import NodeStep, PairTile, PairwiseTransform
+from nngp.gram.host.pair_layer import PairLayer
+from nngp.gram.host.pairwise import Crossing, PairwiseTransform, TileOperations
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import Gradient
-from nngp.gram.pair_recursion import slope_moments
 from nngp.gram.sensitivities import by_name
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
+from nngp.gram.triples import Triple, Variances, mixture
+
+Sums = dict[tuple[str, int], float]  # dE/d of each variance, by kind and layer
 
 
-@dataclass
-class Adjoint:
-    """dE/dK and dE/dΘ at a node, of a block or of the variances of points; None is zero."""
+class Taped:
+    """A result, dE/d(it), and what carries that to the operands."""
 
-    cov: Array | None = None
-    tangent: Array | None = None
+    def __init__(self, value: Array, pull: Callable[[Array], None] | None = None) -> None:
+        self.value, self.pull = value, pull
+        self.gradient: Array | None = None
 
-    def add(self, cov: Array | None = None, tangent: Array | None = None) -> None:
-        """Add to either."""
-        if cov is not None:
-            self.cov = cov if self.cov is None else self.cov + cov
-        if tangent is not None:
-            self.tangent = tangent if self.tangent is None else self.tangent + tangent
+    def add(self, gradient: Array) -> None:
+        """Add to dE/d(this)."""
+        self.gradient = gradient if self.gradient is None else self.gradient + gradient
 
 
-class Totals:
-    """Sums for every affine map, and what reaches the variances of every node and point."""
+class Tape:
+    """The operations whose transpose is that of plain arithmetic, recorded in their order."""
 
-    def __init__(self, graph: Sequence[Node], points: int) -> None:
-        maps = [i for i, node in enumerate(graph, start=1) if isinstance(node, Affine)]
-        self.place = {index: layer for layer, index in enumerate(maps)}
-        self.weights, self.biases = np.zeros(len(maps)), np.zeros(len(maps))
-        self.in_var = np.zeros((len(graph) + 1, points))
-        self.in_tangent_var = np.zeros(points)  # of the output's own tangent kernel
+    def __init__(self) -> None:
+        self._results: list[Taped] = []
+        self.sums: Sums = defaultdict(float)
 
-    def to_affine(
-        self, index: int, node: Affine, own: PairTile, below: Adjoint, above: Adjoint
+    def put(self, value: Array, pull: Callable[[Array], None] | None = None) -> Taped:
+        """Record a result."""
+        self._results.append(Taped(value, pull))
+        return self._results[-1]
+
+    def backwards(self) -> None:
+        """Carry all gradients to the first results; memory is given back on the way."""
+        while self._results:
+            result = self._results.pop()
+            if result.pull is not None and result.gradient is not None:
+                result.pull(result.gradient)
+                result.gradient = None
+
+    def mix(self, weights: Sequence[Number], states: Sequence[Taped], constant: Number) -> Taped:
+        def pull(G: Array) -> None:
+            for weight, state in zip(weights, states, strict=True):
+                state.add(G if weight == 1.0 else weight * G)
+                if isinstance(weight, Parameter):
+                    self.sums[weight.kind, weight.layer] += float(np.vdot(G, state.value))
+            if isinstance(constant, Parameter):
+                self.sums[constant.kind, constant.layer] += float(G.sum())
+
+        return self.put(mixture(weights, [state.value for state in states], constant), pull)
+
+    def times(self, one: Taped, other: Taped) -> Taped:
+        def pull(G: Array) -> None:
+            one.add(G * other.value)
+            other.add(G * one.value)
+
+        return self.put(one.value * other.value, pull)
+
+
+class TileTape(Tape):
+    """The operations on a tile. `to_variances` takes what reaches the variances that enter an
+    operation: its number, the points, and a derivative for each."""
+
+    def __init__(
+        self,
+        crossings: Sequence[Crossing],
+        rows: slice,
+        columns: slice,
+        to_variances: Callable[[int, slice, Array], None],
     ) -> None:
-        """The rule of an affine map; `own` is what entered it."""
-        G, H = above.cov, above.tangent
-        if H is not None:
-            G = H if G is None else G + H
-        if G is None:
-            return
-        layer = self.place[index]
-        self.biases[layer] += G.sum()
-        self.weights[layer] += np.vdot(G, own.cov)
-        if H is not None and own.tangent is not None:
-            self.weights[layer] += np.vdot(H, own.tangent)
-        below.add(node.weight_var * G, None if H is None else node.weight_var * H)
+        super().__init__()
+        self._forward = TileOperations(crossings, rows, columns)
+        self._crossings, self._met = crossings, 0
+        self._rows, self._columns, self._to_variances = rows, columns, to_variances
+
+    def _next(self) -> tuple[int, Crossing]:
+        self._met += 1
+        return self._met - 1, self._crossings[self._met - 1]
+
+    def dual(self, phi: Activation, state: Taped) -> Taped:
+        return self._through(self._forward.dual(phi, state.value), state)
+
+    def slope(self, phi: Activation, state: Taped) -> Taped:
+        return self._through(self._forward.slope(phi, state.value), state)
+
+    def _through(self, value: Array, state: Taped) -> Taped:
+        """F is a function of (q, q', K): the correlation moves with the variances too."""
+        number, crossing = self._next()
+        corr, rows, columns = (
+            self._forward.correlation_of(crossing, state.value),
+            self._rows,
+            self._columns,
+        )
+
+        def pull(G: Array) -> None:
+            assert crossing.layer is not None
+            rates = crossing.layer.rates(rows, columns, corr)
+            turned, (q1, q2) = corr * rates.corr, crossing.variances
+            left = np.einsum("ij,ij->i", G, rates.row - turned) / (2 * q1[rows])
+            right = np.einsum("ij,ij->j", G, rates.column - turned) / (2 * q2[columns])
+            self._to_variances(number, rows, left)
+            self._to_variances(number, columns, right)
+            state.add(G * rates.corr * crossing.inverse_deviations(rows, columns))
+
+        return self.put(value, pull)
+
+    def normalise(self, state: Taped, by: Taped) -> Taped:
+        number, crossing = self._next()
+        rows, columns = self._rows, self._columns
+        value = self._forward.normalise(state.value, by.value)
+
+        def pull(G: Array) -> None:
+            moved, (q1, q2) = -0.5 * G * value, crossing.variances
+            self._to_variances(number, rows, moved.sum(axis=1) / q1[rows])
+            self._to_variances(number, columns, moved.sum(axis=0) / q2[columns])
+            state.add(G * crossing.inverse_deviations(rows, columns))
+
+        return self.put(value, pull)
+
+    def mask(self, state: Taped, keep: float) -> Taped:
+        return self.put(state.value, state.add)
+
+
+class VarianceTape(Tape):
+    """The operations on the variances of all points. `reached` is what blocks have brought to the
+    variances that enter each operation, and goes back from there."""
+
+    def __init__(self, crossings: Sequence[Crossing], reached: Sequence[Array]) -> None:
+        super().__init__()
+        self._values, self._crossings = Variances(), iter(crossings)
+        self._reached = iter(reached)
+
+    def dual(self, phi: Activation, state: Taped) -> Taped:
+        return self._through(self._values.dual(phi, Triple(state.value)), state)
+
+    def slope(self, phi: Activation, state: Taped) -> Taped:
+        return self._through(self._values.slope(phi, Triple(state.value)), state)
+
+    def _through(self, value: Triple, state: Taped) -> Taped:
+        layer, q = next(self._crossings).layer, state.value
+        state.add(next(self._reached))
+        assert layer is not None
+        found: PairLayer = layer
+        return self.put(value.rows, lambda G: state.add(G * found.radial_moment() / q))
+
+    def normalise(self, state: Taped, by: Taped) -> Taped:
+        next(self._crossings)
+        by.add(next(self._reached))
+        q = by.value
+
+        def pull(G: Array) -> None:
+            if state is not by:  # whose own variance becomes one, whatever it is
+                state.add(G / q)
+                by.add(-G * state.value / q**2)
+
+        return self.put(state.value / q, pull)
+
+    def mask(self, state: Taped, keep: float) -> Taped:
+        return self.put(state.value / keep, lambda G: state.add(G / keep))
 
 
 class PairwiseGradient:
@@ -89,20 +191,22 @@ class PairwiseGradient:
 
     def __init__(
         self,
-        architecture: Network,
+        network: Network,
         inputs: Inputs,
         per_layer: bool,
         per_input: bool = False,
         split: KernelSplit = TRIVIAL_SPLIT,
     ) -> None:
-        self.architecture, self.inputs, self.split = architecture, inputs, split
+        self.network, self.inputs, self.split = network, inputs, split
         self.per_layer, self.per_input = per_layer, per_input
         self.cosines = Cosines(inputs, inputs)
-        self.forward = PairwiseTransform(architecture, inputs, inputs)
-        self.graph = architecture.graph
-        if any((self.forward.variances[source][0] == 0).any() for source in self.forward.roots):
+        self.forward = PairwiseTransform(network, inputs, inputs)
+        crossings = self.forward.crossings
+        if any((one.variances[0] == 0).any() for one in crossings):
             raise VarianceError("derivatives need a positive variance in every layer; add bias_var")
-        self._totals = Totals(self.graph, len(inputs))
+        self._reached = [np.zeros(len(inputs)) for _ in crossings]
+        self._on_diagonal = np.zeros(len(inputs))
+        self._sums: Sums = defaultdict(float)
         self._in_product = np.zeros(inputs.X.shape[1])  # Σ G x_ij x_kj of every input j
         self._lock = threading.Lock()
 
@@ -113,130 +217,30 @@ class PairwiseGradient:
             self._strip(weights, cosines, strip, columns)
 
     def _strip(self, G: Array, cosines: Array, rows: slice, columns: slice) -> None:
-        totals = Totals(self.graph, len(self.inputs))
-        # Duplicates, the diagonal among them, are variances: they go down another way.
+        # Duplicates, the diagonal among them, are variances: they go back another way.
         i, j = self.coincident(cosines, rows, columns)
-        out = totals.in_tangent_var if self.architecture.is_tangent else totals.in_var[-1]
-        np.add.at(out, i + rows.start, G[i, j])
+        on_diagonal = G[i, j]
         G[i, j] = 0.0
-        tiles = [self.forward.input_tile(cosines, rows, columns)]
-        steps = []
-        for step in self.forward.steps(cosines, rows, columns):
-            steps.append(step)
-            tiles.append(step.tile)
-        bottom = self._down(G, tiles, steps, totals, rows, columns)
-        X = self.inputs.X
+        reached: list[tuple[int, slice, Array]] = []
+        tape = TileTape(self.forward.crossings, rows, columns, lambda *found: reached.append(found))
+        inputs = tape.put(self.forward.input_tile(cosines, rows, columns))
+        output(walk(self.network, tape, inputs)).add(G)
+        tape.backwards()
         in_product = np.zeros(())
-        if self.per_input and bottom is not None:
-            in_product = np.einsum("ij,ij->j", X[rows], bottom @ X[columns])
+        if self.per_input and inputs.gradient is not None:
+            X = self.inputs.X
+            in_product = np.einsum("ij,ij->j", X[rows], inputs.gradient @ X[columns])
         with self._lock:
+            np.add.at(self._on_diagonal, i + rows.start, on_diagonal)
             self._in_product += in_product
-            self._totals.weights += totals.weights
-            self._totals.biases += totals.biases
-            self._totals.in_var += totals.in_var
-            self._totals.in_tangent_var += totals.in_tangent_var
-
-    def _down(
-        self,
-        G: Array,
-        tiles: list[PairTile],
-        steps: list[NodeStep],
-        totals: Totals,
-        rows: slice,
-        columns: slice,
-    ) -> Array | None:
-        """Carry G of a strip from the output to the inputs; dE/d(x·x'/d)."""
-        adjoints = [Adjoint() for _ in tiles]
-        adjoints[-1].add(*((None, G) if self.architecture.is_tangent else (G, None)))
-        for index in range(len(steps), 0, -1):
-            node, above = self.graph[index - 1], adjoints[index]
-            if above.cov is None and above.tangent is None:
-                continue
-            own = [tiles[source] for source in node.sources]
-            below = [adjoints[source] for source in node.sources]
-            match node:
-                case Affine():
-                    totals.to_affine(index, node, own[0], below[0], above)
-                case Nonlinearity():
-                    step = steps[index - 1]
-                    self._through(index, node, step, own[0], below[0], above, totals, rows, columns)
-                case Normalised(source=source):
-                    tile = steps[index - 1].tile
-                    self._divided(source, tile, below[0], above, totals, rows, columns)
-                case Masked():
-                    below[0].add(above.cov, above.tangent)
-                case _:
-                    spread(node, own, below, above)
-            adjoints[index] = Adjoint()  # not needed any more
-        return adjoints[INPUT].cov
-
-    def _through(
-        self,
-        index: int,
-        node: Nonlinearity,
-        step: NodeStep,
-        own: PairTile,
-        below: Adjoint,
-        above: Adjoint,
-        totals: Totals,
-        rows: slice,
-        columns: slice,
-    ) -> None:
-        """The rule of a nonlinearity. F is a function of (q, q', cov): the correlation moves with
-        the variances too."""
-        assert step.corr is not None
-        layer, source = self.forward.layers[index], node.source
-        if above.tangent is not None and step.slope is not None:
-            below.add(None, above.tangent * step.slope)
-        weighted: list[tuple[Array, PairLayer]] = []
-        if above.cov is not None:
-            weighted.append((above.cov, layer.value))
-        if above.tangent is not None and layer.slope is not None and own.tangent is not None:
-            weighted.append((above.tangent * own.tangent, layer.slope))
-        for G, one in weighted:
-            rates = one.rates(rows, columns, step.corr)
-            self._to_variances(G, rates, step.corr, totals.in_var[source], source, rows, columns)
-            below.add(G * rates.corr * self.forward.inverse_deviations(source, rows, columns))
-
-    def _to_variances(
-        self,
-        G: Array,
-        rates: PairRates,
-        corr: Array,
-        out: Array,
-        source: int,
-        rows: slice,
-        columns: slice,
-    ) -> None:
-        q1, q2 = self.forward.variances[source]
-        turned = corr * rates.corr
-        out[rows] += np.einsum("ij,ij->i", G, rates.row - turned) / (2 * q1[rows])
-        out[columns] += np.einsum("ij,ij->j", G, rates.column - turned) / (2 * q2[columns])
-
-    def _divided(
-        self,
-        source: int,
-        tile: PairTile,
-        below: Adjoint,
-        above: Adjoint,
-        totals: Totals,
-        rows: slice,
-        columns: slice,
-    ) -> None:
-        scale = self.forward.inverse_deviations(source, rows, columns)
-        q, moved = self.forward.variances[source][0], np.zeros_like(scale)
-        for G, value in ((above.cov, tile.cov), (above.tangent, tile.tangent)):
-            if G is not None and value is not None:
-                moved += G * value
-        totals.in_var[source, rows] -= 0.5 * moved.sum(axis=1) / q[rows]
-        totals.in_var[source, columns] -= 0.5 * moved.sum(axis=0) / q[columns]
-        cov = None if above.cov is None else above.cov * scale
-        below.add(cov, None if above.tangent is None else above.tangent * scale)
+            for number, points, found in reached:
+                self._reached[number][points] += found
+            _add(self._sums, tape.sums)
 
     def coincident(self, cosines: Array, rows: slice, columns: slice) -> tuple[Index, Index]:
         """The entries of a block that are variances: those of an input with itself."""
         i, j = np.nonzero(cosines > 1 - 1e-6)
-        if self.architecture.has_masks:  # equal rows are two draws of the masks
+        if self.network.has_masks:  # equal rows are two draws of the masks
             same = i + rows.start == j + columns.start
         else:
             X = self.inputs.X
@@ -244,76 +248,24 @@ class PairwiseGradient:
         return i[same], j[same]
 
     def result(self, sum_of_all: float = 0.0) -> Gradient:
-        """The sums; `sum_of_all` has no part in them, as the recursion meets all entries of G."""
-        totals = Totals(self.graph, len(self.inputs))
-        totals.weights += self._totals.weights
-        totals.biases += self._totals.biases
-        bottom = self._variances_down(totals)
-        per_layer = np.concatenate([totals.weights, totals.biases])
-        summed = np.array([totals.weights.sum(), totals.biases.sum()])
-        out = by_name(per_layer, True) if self.per_layer else by_name(summed, False)
-        if self.per_input:
+        """The sums; `sum_of_all` has no part in them, as the walk meets all entries of G."""
+        tape = VarianceTape(self.forward.crossings, self._reached)
+        inputs = tape.put(self.inputs.var)
+        output(walk(self.network, tape, inputs)).add(self._on_diagonal)
+        tape.backwards()
+        sums: Sums = defaultdict(float)
+        _add(sums, self._sums)
+        _add(sums, tape.sums)
+        layers = range(len(self.network.weight_vars))
+        found = [[sums[kind, layer] for layer in layers] for kind in ("weight_var", "bias_var")]
+        totals = np.array(found) if self.per_layer else np.sum(found, axis=1)[:, None]
+        out = by_name(totals.ravel(), self.per_layer)
+        if self.per_input and inputs.gradient is not None:
             X, d = self.inputs.X, self.inputs.X.shape[1]
-            out["relevance"] = (self._in_product + bottom @ (X * X)) / d
+            out["relevance"] = (self._in_product + inputs.gradient @ (X * X)) / d
         return {name: value / self.split.scale for name, value in out.items()}
 
-    def _variances_down(self, totals: Totals) -> Array:
-        """Carry what reached the variances of points from the output to the inputs."""
-        forward = self.forward
-        values = [
-            PairTile(q[0], theta)
-            for q, theta in zip(forward.variances, forward.tangent_variances, strict=True)
-        ]
-        adjoints = [Adjoint(column.copy()) for column in self._totals.in_var]
-        if self.architecture.is_tangent:
-            adjoints[-1].add(None, self._totals.in_tangent_var)
-        for index in range(len(self.graph), 0, -1):
-            node, above = self.graph[index - 1], adjoints[index]
-            own = [values[source] for source in node.sources]
-            below = [adjoints[source] for source in node.sources]
-            match node:
-                case Affine():
-                    totals.to_affine(index, node, own[0], below[0], above)
-                case Nonlinearity():
-                    self._variance_through(index, node, own[0], below[0], above)
-                case Normalised():
-                    if above.tangent is not None and own[0].tangent is not None:
-                        q = own[0].cov
-                        below[0].add(-above.tangent * own[0].tangent / q**2, above.tangent / q)
-                case Masked(keep=keep):
-                    cov = None if above.cov is None else above.cov / keep
-                    below[0].add(cov, None if above.tangent is None else above.tangent / keep)
-                case _:
-                    spread(node, own, below, above)
-        found = adjoints[INPUT].cov
-        assert found is not None
-        return found
 
-    def _variance_through(
-        self, index: int, node: Nonlinearity, own: PairTile, below: Adjoint, above: Adjoint
-    ) -> None:
-        layer = self.forward.layers[index]
-        if above.cov is not None:
-            below.add(above.cov * layer.value.radial_moment() / own.cov)
-        if above.tangent is not None and layer.slope is not None and own.tangent is not None:
-            moved = layer.slope.radial_moment() / own.cov
-            slope = slope_moments(node.activation, own.cov)
-            below.add(above.tangent * own.tangent * moved, above.tangent * slope)
-
-
-def spread(node: Node, own: Sequence[PairTile], below: Sequence[Adjoint], above: Adjoint) -> None:
-    """The rules of sums and products."""
-    G, H = above.cov, above.tangent
-    match node:
-        case Added():
-            for one in below:
-                one.add(G, H)
-        case Joined(shares=shares):
-            for share, one in zip(shares, below, strict=True):
-                one.add(None if G is None else share * G, None if H is None else share * H)
-        case Multiplied():
-            for other, into in ((own[1], below[0]), (own[0], below[1])):
-                if G is not None:
-                    into.add(G * other.cov)
-                if H is not None and other.tangent is not None:
-                    into.add(H * other.tangent, H * other.cov)
+def _add(total: Sums, more: Sums) -> None:
+    for parameter, value in more.items():
+        total[parameter] += value
