@@ -6,8 +6,9 @@ import pytest
 
 import nngp
 from nngp.errors import NotPositiveDefiniteError, VarianceError
-from nngp.posterior import dense_evidence
-from nngp.posterior.dense_evidence import DenseEvidence, is_supported
+from nngp.gram import has_lower_triangle
+from nngp.gram.host import lower_triangle
+from nngp.posterior.dense_evidence import DenseEvidence
 
 
 def data(n=40, d=3, outputs=2):
@@ -24,6 +25,12 @@ NETWORKS = [
     nngp.Architecture(2, "gaussian", 1.5, 0.2),
     nngp.Architecture(1, "relu2", 1.5, 0.2),
     nngp.Architecture(0, "relu", 1.5, 0.2),
+    nngp.Chain(
+        nngp.Dense(1.5, 0.2),
+        nngp.Residual(nngp.LayerNorm(), nngp.Act("relu"), nngp.Dense(0.7, 0.3)),
+        nngp.Product(nngp.Chain(nngp.Act("erf"), nngp.Dense(1.1, 0.1)), nngp.Act("gelu")),
+        nngp.Dense(0.9, 0.2),
+    ),
 ]
 
 
@@ -107,7 +114,7 @@ def test_strips_threads_and_memory_change_nothing(monkeypatch):
     lean = DenseEvidence()
     first = lean.evaluate(net, X, Y, noise)
     lean.evaluate(nngp.Architecture(3, "relu", 1.0, 0.1), X[:90], Y[:90], noise[:90])
-    monkeypatch.setattr(dense_evidence, "KEPT", 0)
+    monkeypatch.setattr(lower_triangle, "KEPT", 0)
     with ThreadPoolExecutor(2) as pool:
         threaded = DenseEvidence(pool).evaluate(net, X, Y, noise)
     for again in (lean.evaluate(net, X, Y, noise), threaded):
@@ -117,9 +124,9 @@ def test_strips_threads_and_memory_change_nothing(monkeypatch):
 
 
 def test_what_it_refuses():
-    assert not is_supported(nngp.Architecture(2, "tanh"))
-    assert not is_supported(nngp.Architecture(2, "sign"))
-    assert not is_supported(nngp.Architecture(50, "relu"))
+    assert not has_lower_triangle(nngp.Architecture(2, "tanh"))
+    assert not has_lower_triangle(nngp.Architecture(2, "sign"))
+    assert not has_lower_triangle(nngp.Architecture(50, "relu"))
     X, Y = np.array([[1.0], [1.0]]), np.zeros((2, 1))
     net = nngp.Architecture(1, "relu", 1.0, 0.0)
     with pytest.raises(NotPositiveDefiniteError):

@@ -19,7 +19,9 @@ one norm, triples (q, q', K) otherwise, derivatives around either. A new kind of
 in `graph`, a line here, and an operation only if these six do not express it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import repeat
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -107,22 +109,36 @@ def walk(
     """
     tangent = operations.mix([0.0], [inputs], 0.0) if network.is_tangent else None
     states = {INPUT: Pair(inputs, tangent)}
-    unused = None if network.is_infinite else last_uses(network.graph)
-    layer = 0
-    for index, node in enumerate(network.nodes(), start=1):
-        weight = bias = 0.0
-        if isinstance(node, Affine):
-            if variances is None:
-                weight = Parameter(node.weight_var, "weight_var", layer)
-                bias = Parameter(node.bias_var, "bias_var", layer)
-            else:
-                weight, bias = variances(layer)
-            layer += 1
+    steps = _steps(network.nodes(), repeat([])) if network.is_infinite else _plan_of(network)
+    for index, (node, weight, bias, unused) in enumerate(steps, start=1):
+        if variances is not None and isinstance(weight, Parameter):
+            weight, bias = variances(weight.layer)
         own = [states[source] for source in node.sources]
-        states[index] = _step(operations, node, own, weight, bias)
-        for source in [index - 1] if unused is None else unused[index - 1]:
+        states[index] = found = _step(operations, node, own, weight, bias)
+        if network.is_infinite:  # a chain
+            del states[index - 1]
+        for source in unused:
             del states[source]
-        yield node, states[index]
+        yield node, found
+
+
+_Step = tuple[Node, Number, Number, list[int]]  # with its variances, and what is not used again
+
+
+def _steps(nodes: Iterable[Node], unused: Iterable[list[int]]) -> Iterator[_Step]:
+    layer = 0
+    for node, done in zip(nodes, unused, strict=False):
+        if isinstance(node, Affine):
+            weight = Parameter(node.weight_var, "weight_var", layer)
+            yield node, weight, Parameter(node.bias_var, "bias_var", layer), done
+            layer += 1
+        else:
+            yield node, 0.0, 0.0, done
+
+
+@lru_cache(maxsize=256)
+def _plan_of(network: Network) -> tuple[_Step, ...]:
+    return tuple(_steps(network.graph, last_uses(network.graph)))
 
 
 def output(steps: Iterator[tuple[Node, Pair[State]]]) -> State:

@@ -9,6 +9,7 @@ is the seam to the stages that follow: blocks of K on any engine, made by one of
 
 from nngp.gram.host.backend import HostBackend
 from nngp.gram.host.derivatives import kernel_derivatives
+from nngp.gram.host.lower_triangle import EvaluationArrays, LowerTriangle, has_lower_triangle
 from nngp.gram.host.pairwise import table_bytes
 from nngp.gram.inputs import Inputs, InputSet, as_inputs, common_var, normalize
 from nngp.gram.jax_kernel import jax_kernel
@@ -39,6 +40,7 @@ from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 __all__ = [
     "TRIVIAL_SPLIT",
     "WARN_ABOVE",
+    "EvaluationArrays",
     "Gradient",
     "GradientSums",
     "HostBackend",
@@ -48,11 +50,13 @@ __all__ = [
     "KernelMatrix",
     "KernelPlan",
     "KernelSplit",
+    "LowerTriangle",
     "Shift",
     "Tile",
     "as_inputs",
     "check_network",
     "common_var",
+    "has_lower_triangle",
     "inputs_diag",
     "jax_kernel",
     "kernel",

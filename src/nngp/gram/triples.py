@@ -127,31 +127,30 @@ class Variances(Triples):
         return super().normalise(state, by)
 
 
-def variance_steps(
-    network: Network, input_var: Array, operations: Any = None
+def _variance_steps(
+    network: Network, input_var: Array, operations: Variances | None
 ) -> Iterator[tuple[Node, Pair[Triple]]]:
     """Yield every node with K(x, x), and Θ(x, x) of a tangent kernel, of every point."""
     check = RangeCheck(input_var, _check_range)
-    steps = walk(network, operations or Variances(), Triple(input_var))
-    while True:
-        with np.errstate(over="ignore"):
-            found = next(steps, None)
-        if found is None:
-            return
-        check(found[0], found[1].cov.rows)
-        yield found
+    for node, states in walk(network, operations or Variances(), Triple(input_var)):
+        check(node, states.cov.rows)
+        yield node, states
 
 
-def output_variances(network: Network, input_var: Array) -> Array:
+def output_variances(
+    network: Network, input_var: Array, operations: "Variances | None" = None
+) -> Array:
     """The kernel of every input with itself."""
-    out: Array = output(variance_steps(network, input_var)).rows
+    with np.errstate(over="ignore"):
+        out: Array = output(_variance_steps(network, input_var, operations)).rows
     return out
 
 
 def layer_variances(network: Network, input_var: Array) -> list[Array]:
     """K^l(x, x) of every point behind each affine map."""
-    steps = variance_steps(network, input_var)
-    return [states.cov.rows for node, states in steps if isinstance(node, Affine)]
+    with np.errstate(over="ignore"):
+        steps = _variance_steps(network, input_var, None)
+        return [states.cov.rows for node, states in steps if isinstance(node, Affine)]
 
 
 def moments(phi: Activation, var: Array) -> Array:

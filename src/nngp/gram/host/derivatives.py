@@ -15,7 +15,7 @@ from nngp.gram.host.matrix import in_strips
 from nngp.gram.host.pair_gradient import PairwiseGradient
 from nngp.gram.host.pairwise import Crossing, TileOperations
 from nngp.gram.inputs import Inputs
-from nngp.gram.triples import Triple, Variances, mixture
+from nngp.gram.triples import mixture
 
 
 class Moved(NamedTuple):
@@ -53,24 +53,20 @@ class _VarianceRates(_Forward):
 
     def __init__(self, kind: str, crossings: Sequence[Crossing]) -> None:
         super().__init__(kind)
-        self._values, self._left, self.entering = Variances(), iter(crossings), list[Array]()
+        self._left, self.entering = iter(crossings), list[Array]()
 
     def dual(self, phi: Activation, state: Moved) -> Moved:
-        return self._through(self._values.dual(phi, Triple(state.value)), state)
-
-    def slope(self, phi: Activation, state: Moved) -> Moved:
-        return self._through(self._values.slope(phi, Triple(state.value)), state)
-
-    def _through(self, value: Triple, state: Moved) -> Moved:
-        layer = next(self._left).layer
-        assert layer is not None
+        crossing = next(self._left)
+        assert crossing.layer is not None
         self.entering.append(state.rate)
-        return Moved(value.rows, layer.radial_moment() / state.value * state.rate)
+        rate = crossing.layer.radial_moment() / state.value * state.rate
+        return Moved(crossing.result, rate)
+
+    slope = dual
 
     def normalise(self, state: Moved, by: Moved) -> Moved:
-        next(self._left)
+        value = next(self._left).result
         self.entering.append(by.rate)
-        value = state.value / by.value
         return Moved(value, (state.rate - value * by.rate) / by.value)
 
     def mask(self, state: Moved, keep: float) -> Moved:

@@ -22,19 +22,22 @@ from nngp.architecture import Activation, Network
 from nngp.architecture.walk import Number, Parameter, output, walk
 from nngp.errors import VarianceError
 from nngp.gram.host.matrix import Cosines, in_strips
-from nngp.gram.host.pair_layer import PairLayer
 from nngp.gram.host.pairwise import Crossing, PairwiseTransform, TileOperations
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import Gradient
 from nngp.gram.sensitivities import by_name
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
-from nngp.gram.triples import Triple, Variances, mixture
+from nngp.gram.triples import mixture
 
 Sums = dict[tuple[str, int], float]  # dE/d of each variance, by kind and layer
 
 
 class Taped:
-    """A result, dE/d(it), and what carries that to the operands."""
+    """A result, dE/d(it), and what carries that to the operands.
+
+    A gradient belongs to whoever holds it: `add` takes it over, and `pull` is given it, so either
+    may overwrite it. On large tiles new memory would cost more than the arithmetic.
+    """
 
     def __init__(self, value: Array, pull: Callable[[Array], None] | None = None) -> None:
         self.value, self.pull = value, pull
@@ -42,7 +45,10 @@ class Taped:
 
     def add(self, gradient: Array) -> None:
         """Add to dE/d(this)."""
-        self.gradient = gradient if self.gradient is None else self.gradient + gradient
+        if self.gradient is None:
+            self.gradient = gradient
+        else:
+            self.gradient += gradient
 
 
 class Tape:
@@ -62,24 +68,35 @@ class Tape:
         while self._results:
             result = self._results.pop()
             if result.pull is not None and result.gradient is not None:
-                result.pull(result.gradient)
-                result.gradient = None
+                gradient, result.gradient = result.gradient, None
+                result.pull(gradient)
 
     def mix(self, weights: Sequence[Number], states: Sequence[Taped], constant: Number) -> Taped:
         def pull(G: Array) -> None:
-            for weight, state in zip(weights, states, strict=True):
-                state.add(G if weight == 1.0 else weight * G)
-                if isinstance(weight, Parameter):
-                    self.sums[weight.kind, weight.layer] += float(np.vdot(G, state.value))
             if isinstance(constant, Parameter):
                 self.sums[constant.kind, constant.layer] += float(G.sum())
+            for weight, state in zip(weights, states, strict=True):
+                if isinstance(weight, Parameter):
+                    self.sums[weight.kind, weight.layer] += float(np.vdot(G, state.value))
+            for weight, state in list(zip(weights, states, strict=True))[:-1]:
+                state.add(weight * G)
+            if weights[-1] != 1.0:
+                G *= weights[-1]
+            states[-1].add(G)
 
-        return self.put(mixture(weights, [state.value for state in states], constant), pull)
+        return self.put(self._mixture(weights, [one.value for one in states], constant), pull)
+
+    def _mixture(
+        self, weights: Sequence[Number], parts: Sequence[Array], constant: Number
+    ) -> Array:
+        out: Array = mixture(weights, parts, constant)
+        return out
 
     def times(self, one: Taped, other: Taped) -> Taped:
         def pull(G: Array) -> None:
             one.add(G * other.value)
-            other.add(G * one.value)
+            G *= one.value
+            other.add(G)
 
         return self.put(one.value * other.value, pull)
 
@@ -101,8 +118,9 @@ class TileTape(Tape):
         self._rows, self._columns, self._to_variances = rows, columns, to_variances
 
     def _next(self) -> tuple[int, Crossing]:
+        number = self._met
         self._met += 1
-        return self._met - 1, self._crossings[self._met - 1]
+        return number, self._crossings[number]
 
     def dual(self, phi: Activation, state: Taped) -> Taped:
         return self._through(self._forward.dual(phi, state.value), state)
@@ -127,7 +145,9 @@ class TileTape(Tape):
             right = np.einsum("ij,ij->j", G, rates.column - turned) / (2 * q2[columns])
             self._to_variances(number, rows, left)
             self._to_variances(number, columns, right)
-            state.add(G * rates.corr * crossing.inverse_deviations(rows, columns))
+            G *= rates.corr
+            G *= crossing.inverse_deviations(rows, columns)
+            state.add(G)
 
         return self.put(value, pull)
 
@@ -140,7 +160,8 @@ class TileTape(Tape):
             moved, (q1, q2) = -0.5 * G * value, crossing.variances
             self._to_variances(number, rows, moved.sum(axis=1) / q1[rows])
             self._to_variances(number, columns, moved.sum(axis=0) / q2[columns])
-            state.add(G * crossing.inverse_deviations(rows, columns))
+            G *= crossing.inverse_deviations(rows, columns)
+            state.add(G)
 
         return self.put(value, pull)
 
@@ -154,33 +175,34 @@ class VarianceTape(Tape):
 
     def __init__(self, crossings: Sequence[Crossing], reached: Sequence[Array]) -> None:
         super().__init__()
-        self._values, self._crossings = Variances(), iter(crossings)
-        self._reached = iter(reached)
+        self._crossings, self._reached = iter(crossings), iter(reached)
 
     def dual(self, phi: Activation, state: Taped) -> Taped:
-        return self._through(self._values.dual(phi, Triple(state.value)), state)
+        return self._through(state)
 
-    def slope(self, phi: Activation, state: Taped) -> Taped:
-        return self._through(self._values.slope(phi, Triple(state.value)), state)
+    slope = dual
 
-    def _through(self, value: Triple, state: Taped) -> Taped:
-        layer, q = next(self._crossings).layer, state.value
-        state.add(next(self._reached))
-        assert layer is not None
-        found: PairLayer = layer
-        return self.put(value.rows, lambda G: state.add(G * found.radial_moment() / q))
+    def _through(self, state: Taped) -> Taped:
+        crossing = next(self._crossings)
+        state.add(next(self._reached).copy())
+
+        def pull(G: Array) -> None:
+            assert crossing.layer is not None
+            state.add(G * crossing.layer.radial_moment() / state.value)
+
+        return self.put(crossing.result, pull)
 
     def normalise(self, state: Taped, by: Taped) -> Taped:
-        next(self._crossings)
-        by.add(next(self._reached))
+        crossing = next(self._crossings)
+        by.add(next(self._reached).copy())
         q = by.value
 
         def pull(G: Array) -> None:
             if state is not by:  # whose own variance becomes one, whatever it is
-                state.add(G / q)
                 by.add(-G * state.value / q**2)
+                state.add(G / q)
 
-        return self.put(state.value / q, pull)
+        return self.put(crossing.result, pull)
 
     def mask(self, state: Taped, keep: float) -> Taped:
         return self.put(state.value / keep, lambda G: state.add(G / keep))
@@ -251,7 +273,7 @@ class PairwiseGradient:
         """The sums; `sum_of_all` has no part in them, as the walk meets all entries of G."""
         tape = VarianceTape(self.forward.crossings, self._reached)
         inputs = tape.put(self.inputs.var)
-        output(walk(self.network, tape, inputs)).add(self._on_diagonal)
+        output(walk(self.network, tape, inputs)).add(self._on_diagonal.copy())
         tape.backwards()
         sums: Sums = defaultdict(float)
         _add(sums, self._sums)

@@ -9,6 +9,7 @@ one norm (`nngp.normalize`) avoids all of it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from nngp.covariance import expansion_terms
 from nngp.gram.error_bounds import FAR_ENOUGH, pairwise_error
 from nngp.gram.host.pair_layer import PairLayer, SlopePairLayer, pair_layer
 from nngp.gram.inputs import Inputs, InputSet, common_var
-from nngp.gram.triples import SNAP, Triple, Variances, mixture, variance_steps
+from nngp.gram.triples import SNAP, Triple, Variances, mixture, output_variances
 
 
 def inverse_root(q: Array) -> Array:
@@ -33,8 +34,14 @@ class Crossing:
     ones, then the right ones. A layer norm has no layer."""
 
     variances: tuple[Array, Array]
-    roots: tuple[Array, Array]  # 1/sqrt of these
     layer: PairLayer | None
+    result: Array  # the variances behind it
+
+    @cached_property
+    def roots(self) -> tuple[Array, Array]:
+        """1/sqrt of the variances, taken once for every point."""
+        left, right = self.variances
+        return inverse_root(left), inverse_root(right)
 
     def inverse_deviations(self, rows: slice, columns: slice) -> Array:
         """1/sqrt(q q') of a block."""
@@ -61,28 +68,24 @@ class RecordedVariances(Variances):
     def __init__(self, left: int) -> None:
         super().__init__()
         self._left, self.crossings = left, list[Crossing]()
-        self._roots: tuple[Array | None, tuple[Array, Array]] = (None, (np.empty(0), np.empty(0)))
 
     def dual(self, phi: Activation, state: Triple) -> Triple:
-        self._record(state.rows, pair_layer(phi, *self._sides(state.rows)))
-        return super().dual(phi, state)
+        layer = pair_layer(phi, *self._sides(state.rows))
+        return self._record(state.rows, layer, super().dual(phi, state))
 
     def slope(self, phi: Activation, state: Triple) -> Triple:
-        self._record(state.rows, SlopePairLayer(phi, *self._sides(state.rows)))
-        return super().slope(phi, state)
+        layer = SlopePairLayer(phi, *self._sides(state.rows))
+        return self._record(state.rows, layer, super().slope(phi, state))
 
     def normalise(self, state: Triple, by: Triple) -> Triple:
-        self._record(by.rows, None)
-        return super().normalise(state, by)
+        return self._record(by.rows, None, super().normalise(state, by))
 
     def _sides(self, q: Array) -> tuple[Array, Array]:
         return q[: self._left], q[self._left :]
 
-    def _record(self, q: Array, layer: PairLayer | None) -> None:
-        if self._roots[0] is not q:  # phi and phi' see the same variances
-            left, right = self._sides(q)
-            self._roots = q, (inverse_root(left), inverse_root(right))
-        self.crossings.append(Crossing(self._sides(q), self._roots[1], layer))
+    def _record(self, q: Array, layer: PairLayer | None, result: Triple) -> Triple:
+        self.crossings.append(Crossing(self._sides(q), layer, result.rows[: self._left]))
+        return result
 
 
 class TileOperations:
@@ -131,7 +134,7 @@ def table_bytes(network: Network, inputs: InputSet) -> int:
     if known or network.is_infinite or common_var(inputs) is not None:
         return 0
     counted = _TermCount()
-    output(variance_steps(network.base, np.array([inputs.var.max()]), counted))
+    output_variances(network.base, np.array([inputs.var.max()]), counted)
     return int(8 * (2 * sum(counted.terms) + 3 * max(counted.terms, default=0)))
 
 
@@ -155,7 +158,7 @@ class PairwiseTransform:
         self.network, self.left, self.right = network, left, right
         recorded = RecordedVariances(len(left))
         both = np.concatenate([left.var, right.var])
-        self.diagonal: Array = output(variance_steps(network, both, recorded)).rows[: len(left)]
+        self.diagonal: Array = output_variances(network, both, recorded)[: len(left)]
         self.crossings = recorded.crossings
         self._nearest: list[float] = [1.0]
 

@@ -8,13 +8,10 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
+from nngp.gram import has_lower_triangle
 from nngp.linsolve import Engine
 from nngp.posterior import condition
-from nngp.posterior.dense_evidence import (
-    DenseEvidence,
-    DenseValue,
-    is_supported,
-)
+from nngp.posterior.dense_evidence import DenseEvidence, DenseValue
 from nngp.predictors.selection.inputs import Scaled, SearchInputs, Setting
 from nngp.predictors.selection.noise_evidence import NoiseEvidence
 from nngp.predictors.selection.problem import are_copies, row_noise
@@ -131,7 +128,7 @@ class Objective:
         scaled = self.inputs.scaled(at, self.count)
         gradient = gradient and len(theta) > 0
         extra, extra_slope = self._weights_term(at.noise_var)
-        if is_supported(at.architecture):
+        if has_lower_triangle(at.architecture):
             noise = np.broadcast_to(self._noise(at), len(self.Y))
             try:
                 found = self.dense.evaluate(

@@ -25,7 +25,8 @@ from nngp._progress import Progress, progress_for
 from nngp._threads import in_threads
 from nngp.architecture import Activation
 from nngp.errors import VarianceError
-from nngp.posterior.dense_evidence import DenseEvidence, is_supported, threaded_evidence
+from nngp.gram import has_lower_triangle
+from nngp.posterior.dense_evidence import DenseEvidence, threaded_evidence
 from nngp.predictors.selection.choice import Choice
 from nngp.predictors.selection.climb import Ascent, Budget, Climb, climb
 from nngp.predictors.selection.cost import (
@@ -187,7 +188,7 @@ class _StagedSearch:
         whose warnings are silenced one at a time."""
         candidates = self.problem.candidates
         return self.budget.limit is None and all(
-            one.noise_var is None and is_supported(one.starting_at(STARTS[0])[0])
+            one.noise_var is None and has_lower_triangle(one.starting_at(STARTS[0])[0])
             for one in candidates
         )
 
@@ -332,7 +333,7 @@ class _StagedSearch:
 
     def _verdict(self, found: Climb) -> Verdict | None:
         """Leave-one-out of a setting on the larger subset; None where it is not cheap."""
-        if not is_supported(found.setting.architecture):
+        if not has_lower_triangle(found.setting.architecture):
             return None
         objective = self._objective(Stage("", self._large, 0, criterion="loo"))
         Y = self.problem.Y[self.inputs.rows(self._large)]
@@ -343,7 +344,7 @@ class _StagedSearch:
             not self.problem.classes
             and self.problem.maps == "auto"
             and not self.inputs.base.unit
-            and is_supported(leader.setting.architecture)
+            and has_lower_triangle(leader.setting.architecture)
             and can_map(self.inputs)
         )
 
@@ -421,7 +422,7 @@ class _StagedSearch:
 
     def _relevant(self, leader: Climb, points: int) -> Climb | None:
         """Climb a network of classes in its relevances, by leave-one-out on so many points."""
-        if not is_supported(leader.setting.architecture) or self.inputs.base.unit:
+        if not has_lower_triangle(leader.setting.architecture) or self.inputs.base.unit:
             return None
         stage = Stage("relevance", points, self._effort.relevance, True, "loo")
         start = leader.setting
