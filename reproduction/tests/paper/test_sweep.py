@@ -54,7 +54,8 @@ def check(result, net, X, Y=Y, rel=1e-9, **options):
 @pytest.mark.filterwarnings(QUIET)
 @pytest.mark.parametrize("relative", [False, True])
 @pytest.mark.parametrize("scale", [1.0, 1.7])
-def test_against_condition(relative, scale):
+def test_against_condition(relative, scale, monkeypatch):
+    monkeypatch.setattr(Sweep, "_conditioned", None)
     options = {"noise_var": 1e-4, "relative_noise": relative}
     sweep = sweep_of(scale * X, **options)
     assert sweep.is_dense
@@ -76,7 +77,8 @@ def test_means_are_those_of_condition(monkeypatch):
             np.testing.assert_allclose(mean, posterior.mean(X[rows]), rtol=0, atol=1e-9)
 
 
-def test_the_ladder_is_that_of_condition():
+def test_the_ladder_is_that_of_condition(monkeypatch):
+    monkeypatch.setattr(Sweep, "_conditioned", None)
     doubled = X.copy()
     doubled[40:80] = doubled[:40]  # duplicates have no factor without noise
     (result,) = sweep_of(doubled, noise_var=0.0).run(NETS[:1])
