@@ -40,6 +40,7 @@ from nngp_paper.runs import RunStore
 from nngp_paper.runs.packed import pack
 from nngp_paper.scope import Scope
 from nngp_paper.shared.invariances import ScaledImages, Variant, scores
+from nngp_paper.sweep import Sweep
 
 RECORD = Path(__file__).parent / "results" / "invariance.json"
 MEASURED = Path(__file__).parents[1] / "reproduction" / "measured" / "invariance.db.gz"
@@ -139,7 +140,7 @@ def _validated(
     bases: list[nngp.Architecture],
 ) -> Iterator[Row]:
     split, scale = data.split, data.scaling(variant.strength)
-    sweep = nngp.Sweep(
+    sweep = Sweep(
         scale(split.X),
         split.targets(split.labels),
         scale(split.X_val),

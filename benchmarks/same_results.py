@@ -58,6 +58,7 @@ import nngp  # noqa: E402
 from nngp import regimes  # noqa: E402
 from nngp_paper import datasets  # noqa: E402
 from nngp_paper.runs import RunStore  # noqa: E402
+from nngp_paper.sweep import Sweep  # noqa: E402
 
 Array = NDArray[np.float64]
 Work = Callable[[], Any]
@@ -279,7 +280,7 @@ def kernel_pairwise_numeric() -> Any:
 @result
 def kernel_by_table() -> Any:
     """The paper's look-up table."""
-    return nngp.kernel(network(4), sphere(80), method="lookup", table=table("relu"))
+    return table("relu").kernel(sphere(80), depth=4)
 
 
 @result
@@ -586,11 +587,11 @@ def sweeps() -> Any:
     others = [network(2, "tanh", 1.5, 0.2), network(50, "erf", 0.5, 0.1)]
     X, Xv, Xt = sphere(230), sphere(50, seed=1), sphere(40, seed=2)
     three = X, answers(X), Xv, answers(Xv), Xt, answers(Xt)
-    uneven = points(100), answers(points(100))[:, 0], points(30), answers(points(30))[:, 0]
+    uneven = points(100), answers(points(100))[:, :1], points(30), answers(points(30))[:, :1]
     with quiet():
-        sweep = nngp.Sweep(*three, engine="cpu")
-        relative = nngp.Sweep(*three[:4], noise_var=1e-3, relative_noise=True, engine="cpu")
-        last = nngp.Sweep(*uneven, noise_var=1e-3, engine="cpu")
+        sweep = Sweep(*three, engine="cpu")
+        relative = Sweep(*three[:4], noise_var=1e-3, relative_noise=True, engine="cpu")
+        last = Sweep(*uneven, noise_var=1e-3, engine="cpu")
         return {
             "exact": scores(sweep, [*nets, *others]),
             "table": scores(sweep, nets, table=table("relu")),
@@ -599,7 +600,7 @@ def sweeps() -> Any:
         }
 
 
-def scores(sweep: nngp.Sweep, nets: Sequence[nngp.Architecture], **options: Any) -> Any:
+def scores(sweep: Sweep, nets: Sequence[nngp.Architecture], **options: Any) -> Any:
     """What a sweep says of networks, without times and sentences."""
     names = "accuracy mse log_evidence noise_var failed_attempts test_accuracy test_mse"
     return [[bool(one.error), *fields(one, names)] for one in sweep.run(nets, **options)]
@@ -1189,16 +1190,6 @@ def device_conjugate_gradients() -> Any:
             )
             out.append((told(posterior, Xs), reported(posterior)))
     return out
-
-
-@result
-def device_sweep() -> Any:
-    """Networks in a queue of the device, and through a table."""
-    X, Xv = sphere(150), sphere(40, seed=1)
-    nets = [network(1), network(3, "relu", 2.0, 0.0), network(2, "erf")]
-    with cpu_as_gpu():
-        sweep = nngp.Sweep(X, answers(X), Xv, answers(Xv), noise_var=1e-4, engine="gpu")
-        return scores(sweep, nets), scores(sweep, nets[:2], table=table("relu"))
 
 
 @result

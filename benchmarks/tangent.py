@@ -25,6 +25,7 @@ from scipy.linalg import eigh
 
 import nngp
 from nngp_paper import datasets
+from nngp_paper.sweep import Sweep
 
 sys.path.append(str(Path(__file__).parent / "tables"))
 
@@ -86,7 +87,7 @@ def on_images(name: str, n: int, data: Path | None) -> Rows:
     split = datasets.split(name, n, data=data)
     sets = (split.X, split.targets(split.labels)), (split.X_val, split.targets(split.labels_val))
     test = split.X_test, split.targets(split.labels_test)
-    sweep = nngp.Sweep(*sets[0], *sets[1], *test, engine="cpu")
+    sweep = Sweep(*sets[0], *sets[1], *test, engine="cpu")
     out = []
     for kind, wrap in KERNELS.items():
         start = time.perf_counter()

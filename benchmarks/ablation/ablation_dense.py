@@ -1,8 +1,8 @@
 """The authors' pipeline as one dense matrix in any precision, with NumPy and LAPACK.
 
-What `nngp.Sweep` does not offer, because it computes in float64 and closes the table at 1: float32
-throughout, and a table that ends at its last correlation. The authors' interpolation does the
-latter, so their diagonal is the value at correlation 0.99999.
+What `nngp.LookupTable.kernel` does not offer, because it computes in float64 and closes the table
+at 1: float32 throughout, and a table that ends at its last correlation. The authors' interpolation
+does the latter, so their diagonal is the value at correlation 0.99999.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 import nngp
-from nngp.gram.host.lookup import LookupTransform
+from nngp.covariance.lookup import along_row
 
 AT_ONCE = 2000  # test rows
 LAST_NOISE = 0.2  # where the authors give up
@@ -29,15 +29,18 @@ class DenseKernel:
 
     def block(self, X: NDArray[np.floating], Z: NDArray[np.floating]) -> NDArray[np.floating]:
         """K of every row of X with every row of Z."""
-        layers = LookupTransform(self.network, 1.0, self.table)
-        rows = layers.rows.astype(self.dtype)
-        if self.clamped:
-            rows[:, -1], rows[:, 0] = rows[:, -2], rows[:, 1]
-        weights, biases = (a.astype(self.dtype) for a in (layers.weights, layers.biases))
-        variances = np.array(layers.variances, self.dtype)
-        cov = biases[0] + weights[0] * (X @ Z.T / np.dtype(self.dtype).type(X.shape[1]))
-        for k, row in enumerate(rows, start=1):
-            cov = layers.layer(np, cov, variances[k - 1], row, weights[k], biases[k])
+        number, max_corr = np.dtype(self.dtype).type, self.table.grid.max_corr
+        (weight, bias), *layers = zip(self.network.weight_vars, self.network.bias_vars, strict=True)
+        cov = number(bias) + number(weight) * (X @ Z.T / number(X.shape[1]))
+        variance = bias + weight
+        for weight, bias in layers:
+            exact = self.table.row(variance)
+            row = exact.astype(self.dtype)
+            if self.clamped:
+                row[-1], row[0] = row[-2], row[1]
+            corr = np.clip(cov / number(variance), -1.0, 1.0)
+            cov = number(bias) + number(weight) * along_row(row, max_corr, corr)
+            variance = bias + weight * float(exact[-1])
         return np.asarray(cov, self.dtype)
 
     def predict(

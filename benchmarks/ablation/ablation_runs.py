@@ -17,6 +17,7 @@ import nngp
 from nngp._files import replaced
 from nngp_paper import datasets
 from nngp_paper.published import Published, published_row
+from nngp_paper.sweep import Sweep
 
 FIRST = 1000  # test images that are also judged by themselves
 
@@ -127,13 +128,13 @@ def network(row: Published) -> nngp.Architecture:
 
 
 def _swept(task: Task, problem: Problem, engine: str) -> list[dict[str, Any]]:
-    """By `nngp.Sweep`: the first test images are its validation set."""
+    """By a sweep: the first test images are its validation set."""
     variant = task.variant
     Y, Y_test = (
         problem.targets(labels, variant) for labels in (problem.labels, problem.labels_test)
     )
     test = problem.X_test
-    sweep = nngp.Sweep(
+    sweep = Sweep(
         problem.X,
         Y,
         test[:FIRST],

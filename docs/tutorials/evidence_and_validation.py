@@ -25,8 +25,8 @@
 #   $n$ predictions.
 #
 # ## A grid of networks
-# 400 digits to train, 400 to validate, the rest to test. `nngp.Sweep` scores many networks on one
-# data set; inner products of the inputs are computed once.
+# 400 digits to train, 400 to validate, the rest to test. One `condition` for each network gives all
+# scores.
 
 # %%
 import matplotlib.pyplot as plt
@@ -45,37 +45,39 @@ depths = (1, 2, 3, 5, 8, 12)
 weight_vars = np.geomspace(0.5, 8, 9)
 grid = [nngp.Architecture(depth, "erf", w, bias_var=0.1) for depth in depths for w in weight_vars]
 
-sweep = nngp.Sweep(X[train], Y[train], X[val], Y[val], X[test], Y[test], noise_var=1e-2)
-results = list(sweep.run(grid))
+posteriors = [nngp.condition(net, X[train], Y[train], noise_var=1e-2) for net in grid]
 print(len(grid), "networks")
 
 
-def surface(name):
-    return np.array([getattr(result, name) for result in results]).reshape(len(depths), -1)
+def surface(values):
+    return np.reshape(values, (len(depths), -1))
 
+
+evidence = surface([posterior.log_evidence for posterior in posteriors])
+val_means = [posterior.mean(X[val]) for posterior in posteriors]
+val_error = surface([np.mean((mean - Y[val]) ** 2) for mean in val_means])
 
 # %% [markdown]
-# `condition` gives leave-one-out errors. It also gives a second evidence, for reasons that come
-# below: the evidence with the overall scale of kernel and noise set to its best value, which has a
-# formula.
+# A posterior gives leave-one-out errors as well. It also gives a second evidence, for reasons that
+# come below: the evidence with the overall scale of kernel and noise set to its best value, which
+# has a formula.
 
 # %%
 left_out, free_scale = [], []
-for net in grid:
-    posterior = nngp.condition(net, X[train], Y[train], noise_var=1e-2)
+for posterior in posteriors:
     mean, variance = posterior.leave_one_out(noise=True)
     left_out.append(np.mean((mean - Y[train]) ** 2))
     # With Q = y·K⁻¹y the best scale is Q/n; (y - mean)/variance is K⁻¹y
     Q, n = np.sum(Y[train] * (Y[train] - mean) / variance[:, None]), Y[train].size
     free_scale.append(posterior.log_evidence + Q / 2 - n / 2 * (1 + np.log(Q / n)))
-left_out, free_scale = (np.reshape(each, (len(depths), -1)) for each in (left_out, free_scale))
+left_out, free_scale = surface(left_out), surface(free_scale)
 
 # %% tags=["hide-input", "thumbnail"]
 maps = {
-    "log evidence": (surface("log_evidence"), 1),
+    "log evidence": (evidence, 1),
     "log evidence, best scale": (free_scale, 1),
     "error, leave-one-out": (left_out, -1),
-    "error, validation": (surface("mse"), -1),
+    "error, validation": (val_error, -1),
 }
 figure, panels = plt.subplots(2, 2, sharex=True, sharey=True, figsize=(7, 4.5))
 for panel, (title, (values, sign)) in zip(panels.flat, maps.items(), strict=True):
@@ -107,7 +109,9 @@ print(f"critical weight variance: {nngp.regimes.critical_line('erf', 0.1):.2f}")
 # chosen, and the median of the grid.
 
 # %%
-test_error, test_accuracy = surface("test_mse"), surface("test_accuracy")
+test_means = [posterior.mean(X[test]) for posterior in posteriors]
+test_error = surface([np.mean((mean - Y[test]) ** 2) for mean in test_means])
+test_accuracy = surface([np.mean(mean.argmax(axis=1) == y[test]) for mean in test_means])
 
 
 def report(name, index):
@@ -161,12 +165,9 @@ plt.show()
 #   than it is.
 
 # %%
-best = np.unravel_index(surface("mse").argmin(), left_out.shape)
-net = grid[best[0] * len(weight_vars) + best[1]]
-predicted = nngp.condition(net, X[train], Y[train], noise_var=1e-2).mean(X[val])
-errors = np.mean((predicted - Y[val]) ** 2, axis=1)
+errors = np.mean((val_means[val_error.argmin()] - Y[val]) ** 2, axis=1)
 smallest, spread = errors.mean(), errors.std() / np.sqrt(len(errors))
-near = np.sum(surface("mse") < smallest + spread)
+near = np.sum(val_error < smallest + spread)
 print(f"validation error of the winner: {smallest:.4f} ± {spread:.4f}")
 print(f"networks within one standard error of it: {near} of {len(grid)}")
 

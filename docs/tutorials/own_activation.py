@@ -146,12 +146,12 @@ print(nngp.regimes.diagnose(nngp.Architecture(30, bump, 2.0, 0.1)))
 targets = np.eye(10)[y[:500]] - 0.1
 for phi in (*mine, "relu", "erf", "gelu"):
     nets = [nngp.Architecture(3, phi, w, 0.1) for w in (1.0, 2.0, 4.0)]
-    sweep = nngp.Sweep(X[:500], targets, X[500:], np.eye(10)[y[500:]] - 0.1, noise_var=1e-3)
-    best = max(sweep.run(nets), key=lambda result: result.log_evidence)
-    name, weight_var = best.architecture.activation.name, best.architecture.weight_var
+    posteriors = [nngp.condition(net, X[:500], targets, noise_var=1e-3) for net in nets]
+    best = max(posteriors, key=lambda posterior: posterior.log_evidence)
+    net, right = best.architecture, best.mean(X[500:]).argmax(axis=1) == y[500:]
     print(
-        f"{name:>10}: weight variance {weight_var:.1f}, log evidence {best.log_evidence:6.0f}, "
-        f"accuracy {best.accuracy:.3f}"
+        f"{net.activation.name:>10}: weight variance {net.weight_var:.1f}, "
+        f"log evidence {best.log_evidence:6.0f}, accuracy {right.mean():.3f}"
     )
 
 # %% [markdown]

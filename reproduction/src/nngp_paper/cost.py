@@ -4,16 +4,17 @@ Seconds are estimated from the size of a run, and corrected by the finished runs
 on the same kind of device: those of the same training size if there are any.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from nngp.linsolve import Forecast, choose_engine, forecast_factor
-from nngp.posterior import sweep_bytes
+from nngp import forecast
+from nngp_paper.engines import engine_name
 from nngp_paper.experiment import Config
-from nngp_paper.grids.sweeps import engine_for
 from nngp_paper.runs import Run, RunStore
 from nngp_paper.scope import Scope
+from nngp_paper.sweep import held_bytes, takes_dense
 from nngp_paper.workloads import Workload
 
 
@@ -52,23 +53,40 @@ def cost_of(store: RunStore, workload: Workload) -> WorkloadCost:
     )
 
 
-def memory(scope: Scope, points: int) -> Forecast:
-    """Memory for training sets up to so many points: the factor of the largest kernel, and what is
-    kept for every pair of all sizes, which take turns. Small sets are done in one piece."""
-    images = scope.images
-    others = images.validation + images.test
+@dataclass(frozen=True)
+class Memory:
+    """Bytes for training sets up to `n` points, those that may be used (None if that is not known),
+    and the number of points that would just fit."""
 
-    def held(n: int) -> int:
-        return sweep_bytes(engine_for(scope, n), n, others)
+    n: int
+    bytes: int
+    available: int | None
+    largest: int | None
 
-    smaller = sum(held(size) for size in scope.sizes if size < points)
-    return forecast_factor(
-        choose_engine(scope.engine, points),
-        points,
-        prod(images.shape),
-        len(images.class_names),
-        beside=lambda n: held(n) + smaller,
-    )
+    @property
+    def fits(self) -> bool:
+        """Whether there is enough."""
+        return self.available is None or self.bytes <= self.available
+
+
+def memory(scope: Scope, points: int) -> Memory:
+    """Memory for training sets up to so many points: the factor of the largest kernel and, beside
+    it, what sweeps over dense matrices keep for all sizes, which take turns."""
+    images, engine = scope.images, scope.engine
+    others, shape = images.validation + images.test, (prod(images.shape), len(images.class_names))
+    # Dense matrices lie in this machine's memory, which is not that of a GPU.
+    on_host = engine_name(engine, points) == "cpu"
+    held = [held_bytes(n, others) for n in scope.sizes if n < points and takes_dense(n, engine)]
+    smaller = sum(held) if on_host else 0
+
+    def needed(n: int) -> int:
+        own = held_bytes(n, others) if takes_dense(n, engine) else 0
+        return forecast(n, *shape, engine=engine).bytes + own + smaller
+
+    available, largest = forecast(points, *shape, engine=engine).available, None
+    if available is not None:
+        largest = bisect_right(range(1, points + 1), available, key=needed)
+    return Memory(points, needed(points), available, largest)
 
 
 def shares(costs: Sequence[WorkloadCost], budget: float) -> list[float]:

@@ -15,7 +15,6 @@ import nngp
 from nngp_paper import on_dask
 from nngp_paper.cost import cost_of
 from nngp_paper.experiment import Experiment
-from nngp_paper.grids import sweeps
 from nngp_paper.on_dask import Workers
 from nngp_paper.runs import RunStore
 from nngp_paper.runs.study import Outcome, Study, carry_out
@@ -31,11 +30,6 @@ def results(path):
     """What a store says, by key."""
     with RunStore(path) as store:
         return {run.key: (run.status, run.result, run.error) for run in store.runs()}
-
-
-def without_jax():
-    """Which would compile programs, here and on each worker."""
-    sweeps.FEW = 0
 
 
 def table(path):
@@ -60,10 +54,8 @@ class Watched(Workers):
 
 
 @pytest.mark.slow
-def test_the_command_finds_what_it_finds_here(run, client, tmp_path, monkeypatch):
+def test_the_command_finds_what_it_finds_here(run, client, tmp_path):
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(sweeps, "FEW", 0)
-    client.run(without_jax)
     where = f"--cluster {client.scheduler.address}"
     code, _, err = run(f"reproduce table2 fig3 {SMALL} --store there.db --out there {where}")
     assert code == 0, err

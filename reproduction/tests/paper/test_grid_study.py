@@ -3,15 +3,15 @@
 import gc
 import weakref
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 import nngp
 from nngp_paper import datasets
-from nngp_paper.grids import curves as curves_module, study as grid, sweeps
+from nngp_paper.grids import study as grid
 from nngp_paper.grids.arrays import read_grids
-from nngp_paper.grids.curves import Curves
 from nngp_paper.grids.study import grid_studies, grid_study, promising_study, relative_study
 from nngp_paper.published import Published
 from nngp_paper.runs import RunStore
@@ -24,16 +24,8 @@ from nngp_paper.shared.uncertainty import uncertainty_study
 SCOPE = Scope("digits", (60, 100), (1, 3), ("relu", "tanh"), 3, engine="cpu")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def in_tiles():
-    """JAX would compile a program for every training size; its sweeps have tests of their own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweeps, "FEW", 0)
-        yield
-
-
 @pytest.fixture(scope="module")
-def store(in_tiles, tmp_path_factory):
+def store(tmp_path_factory):
     with RunStore(tmp_path_factory.mktemp("grid") / "runs.db") as store:
         carry_out(store, grid_study(SCOPE))
         yield store
@@ -136,7 +128,7 @@ def test_each_activation_has_a_next_smaller_set_of_its_own(tmp_path, store):
     assert {c["depth"] for c in by_name["relu"]} == {1}  # the set of 200
     tanh = [(c["weight_var"], c["depth"]) for c in by_name["tanh"]]
     assert tanh
-    assert tanh == sorted(tanh)  # depths of a weight variance share their curves
+    assert tanh == sorted(tanh)
 
 
 def test_other_activations_are_tried_with_few_points_only(store):
@@ -240,7 +232,7 @@ def _furthest(store, activation):
 
 
 def test_published_settings_with_both_kernels(tmp_path, monkeypatch):
-    """The table against a kernel matrix that `nngp.kernel` reads off the same table."""
+    """Against the matrices that `nngp.kernel` and the table give."""
     rows = (
         Published("digits", 60, "relu", 2, None, 1.5, 0.2, 0.9),
         Published("digits", 60, "relu", 2, 512, 1.5, 0.2, 0.9),
@@ -257,10 +249,11 @@ def test_published_settings_with_both_kernels(tmp_path, monkeypatch):
         (failed,) = store.runs("setting", "failed")
     data = datasets.split("digits", 60)
     net, Y = nngp.Architecture(2, "relu", 1.5, 0.2), data.targets(data.labels)
-    for kernel, more in (("exact", {}), ("table", {"method": "lookup", "table": table})):
-        run = done[kernel]
-        K = nngp.kernel(net, data.X, **more) + run.jitter * np.eye(60)
-        mean = nngp.kernel(net, data.X_test, data.X, **more) @ np.linalg.solve(K, Y)
+    by_table = partial(table.kernel, depth=2, weight_var=1.5, bias_var=0.2)
+    for name, kernel in (("exact", partial(nngp.kernel, net)), ("table", by_table)):
+        run = done[name]
+        K = kernel(data.X) + run.jitter * np.eye(60)
+        mean = kernel(data.X_test, data.X) @ np.linalg.solve(K, Y)
         error = np.mean((mean - data.targets(data.labels_test)) ** 2)
         assert run.result["test_mse"] == pytest.approx(error, rel=1e-6)
         assert run.result["test_accuracy"] == np.mean(mean.argmax(axis=1) == data.labels_test)
@@ -298,55 +291,6 @@ def test_data_are_let_go_of_when_a_study_is_done(tmp_path, monkeypatch, module):
         carry_out(store, study)
     gc.collect()
     assert [data() for data in kept] == [None]
-
-
-def test_small_sets_are_done_by_jax_where_there_is_no_gpu(monkeypatch):
-    pytest.importorskip("jax")
-    monkeypatch.setattr(sweeps, "FEW", 100)
-    found = sweeps.Sweeps(SCOPE)
-    assert [sweeps.engine_for(SCOPE, train).name for train in (100, 101)] == ["gpu", "cpu"]
-    assert sweeps.engine_for(SCOPE, 100).device.platform == "cpu"
-    assert [found.device(train) for train in (100, 101)] == ["cpu", "cpu"]
-
-
-def test_curves_come_from_other_processes(monkeypatch):
-    sheets = [
-        [nngp.Architecture(depth, "erf", w, b) for depth in (1, 4) for b in (0.0, 0.3)]
-        for w in (0.71, 0.72, 0.73)
-    ]
-    overflowing = nngp.Architecture(3000, "relu", 50.0, 0.0)
-    sheets[1].append(overflowing)
-    known = []
-    monkeypatch.setattr(curves_module, "cache_curve", known.append)
-    monkeypatch.setattr(
-        curves_module, "is_cached", lambda net, var: net in [curve.architecture for curve in known]
-    )
-    monkeypatch.setattr(curves_module, "PIECE", 2)
-    curves = Curves(sheets, processes=1)
-    try:
-        curves.ready(sheets[1][0])
-        curves.ready(sheets[1][2])
-    finally:
-        curves.close()
-    assert {curve.architecture for curve in known} == set(sheets[1]) - {overflowing}
-    assert len(known) == 4
-    for curve in known:
-        here = nngp.compile_curve(curve.architecture)
-        assert float(curve(0.3)) == float(here(0.3))
-
-
-def test_a_kept_curve_is_the_one_that_is_used():
-    from nngp.curve import cache_curve, curve_at, is_cached
-
-    net = nngp.Architecture(3, "erf", 1.234, 0.0567)
-    curve = curve_at(net, 1.0)
-    other = nngp.compile_curve(net, 2.0)
-    assert not is_cached(net, 2.0)
-    cache_curve(other)
-    assert is_cached(net, 2.0)
-    assert not is_cached(net, 1.0)
-    assert curve_at(net, 2.0) is other
-    assert curve_at(net, 1.0) is curve
 
 
 def test_the_order_is_from_coarse_to_fine():

@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from nngp import Architecture, Sweep, condition
+from nngp import Architecture, condition
 from nngp_paper.datasets import Split
 from nngp_paper.engines import engine_name
 from nngp_paper.finite.cells import EXPERIMENT, Found, best_of, shared_values
@@ -21,6 +21,7 @@ from nngp_paper.finite.screening import longest
 from nngp_paper.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE, evenly_spaced
 from nngp_paper.runs import Run, RunStore
 from nngp_paper.runs.study import Outcome, Study, carry_out
+from nngp_paper.sweep import Sweep
 
 INFINITE_EXPERIMENT = "infinite"
 WEIGHT_VARS, BIAS_VARS = evenly_spaced(WEIGHT_VAR_RANGE, 10), evenly_spaced(BIAS_VAR_RANGE, 4)

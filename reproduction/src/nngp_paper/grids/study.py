@@ -15,16 +15,15 @@ from itertools import groupby, product
 from typing import Any
 
 from nngp import Architecture
-from nngp.posterior import SweepResult
 from nngp_paper.experiment import Config, Experiment, rounded
 from nngp_paper.grids.arrays import EXPERIMENT, RELATIVE, SCORES, Grid, read_grids
 from nngp_paper.grids.candidates import candidates
 from nngp_paper.grids.choice import Chosen
-from nngp_paper.grids.curves import Curves
 from nngp_paper.grids.sweeps import Sweeps
 from nngp_paper.runs import RunStore
 from nngp_paper.runs.study import Outcome, Study
 from nngp_paper.scope import SIZES, Scope
+from nngp_paper.sweep import SweepResult
 
 LARGEST_FULL_GRID = 10_000  # training points up to which the whole grid is done
 MOST = ((20_000, 400), (10**9, 120))  # training points up to which so many networks are tried
@@ -143,8 +142,8 @@ def _tried(grids: Sequence[Grid]) -> set[Network]:
 def _strips(
     chosen: Sequence[Chosen], tried: Collection[Network]
 ) -> Iterator[tuple[int, float, tuple[float, ...]]]:
-    """Networks as strips, a batch after the other; in a batch by weight variance, as depths of one
-    share a sheet of curves. A strip is done as a whole, so what is left stays the same strips."""
+    """Networks as strips, a batch after the other; in a batch by weight variance. A strip is done
+    as a whole, so what is left stays the same strips."""
     every = [(net.depth, net.weight_var, net.bias_var) for net in chosen]
     for start in range(0, len(every), BATCH):
         batch = sorted(every[start : start + BATCH], key=lambda net: (net[1], net[0], net[2]))
@@ -173,28 +172,13 @@ def _config(
 
 
 def _study(scope: Scope, experiment: str, configs: Sequence[Config]) -> Study:
-    sweeps, curves = Sweeps(scope), Curves(_sheets(configs))
+    sweeps = Sweeps(scope)
 
     def work(config: Config) -> Outcome:
-        networks = _networks(config)
         sweep = sweeps.of(config["train"], config.get("relative_noise", False))
-        curves.ready(networks[0])
-        return _outcome(list(sweep.run(networks)), sweeps.device(config["train"]))
+        return _outcome(list(sweep.run(_networks(config))), sweeps.device(config["train"]))
 
-    def close() -> None:
-        sweeps.close()
-        curves.close()
-
-    return Study(experiment, configs, work, close)
-
-
-def _sheets(configs: Sequence[Config]) -> list[list[Architecture]]:
-    """The networks of all depths and bias variances for each weight variance."""
-    sheets: dict[tuple[str, float], dict[Architecture, None]] = {}
-    for config in configs:
-        sheet = sheets.setdefault((config["activation"], config["weight_var"]), {})
-        sheet.update(dict.fromkeys(_networks(config)))
-    return [list(sheet) for sheet in sheets.values()]
+    return Study(experiment, configs, work, sweeps.close)
 
 
 def _networks(config: Config) -> list[Architecture]:

@@ -1,14 +1,12 @@
 """Sweeps over networks on the data of a scope, one for each training size."""
 
 from functools import cache
-from importlib.util import find_spec
 
-from nngp import Sweep
-from nngp.linsolve import Engine, choose_engine
 from nngp_paper.datasets import Split, split
+from nngp_paper.engines import device_name
 from nngp_paper.scope import Scope
+from nngp_paper.sweep import Sweep
 
-FEW = 3000  # training points whose kernels take longer to look up than to factor
 MANY = 24_576  # training points: two such sweeps may not fit side by side
 
 
@@ -31,8 +29,7 @@ class Sweeps:
 
     def device(self, train: int) -> str:
         """The device of that sweep: cpu, or the kind of GPU."""
-        engine = engine_for(self.scope, train)
-        return str(getattr(getattr(engine, "device", None), "device_kind", engine.name))
+        return device_name(self.scope.engine, train)
 
     def close(self) -> None:
         """Release the data; they are read again if a sweep is needed."""
@@ -53,18 +50,5 @@ class Sweeps:
             data.X_test,
             data.targets(data.labels_test),
             relative_noise=relative_noise,
-            engine=engine_for(self.scope, train),
+            engine=self.scope.engine,
         )
-
-
-def engine_for(scope: Scope, train: int) -> Engine:
-    """The engine for a training size. Without a GPU, small sets are done by JAX on the CPU if it is
-    installed: look-ups take longest there, and JAX compiles them into one loop."""
-    engine = choose_engine(scope.engine, train)
-    if engine.name == "gpu" or train > FEW or find_spec("jax") is None:
-        return engine
-    import jax
-
-    from nngp.linsolve.engines.gpu import GpuEngine
-
-    return GpuEngine(jax.devices("cpu")[0])

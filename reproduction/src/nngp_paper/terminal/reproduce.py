@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from nngp.linsolve import Forecast
-from nngp_paper.cost import WorkloadCost, cost_of, memory, shares
+from nngp_paper.cost import Memory, WorkloadCost, cost_of, memory, shares
 from nngp_paper.errors import NothingMeasuredError
 from nngp_paper.files import replaced
 from nngp_paper.grids.study import LARGEST_FULL_GRID
@@ -159,7 +158,7 @@ def _memory(scope: Scope, points: int, workers: Workers | None) -> str:
     return amount
 
 
-def _check_workers(need: Forecast, workers: Workers) -> None:
+def _check_workers(need: Memory, workers: Workers) -> None:
     free = workers.memory()
     if free is not None and need.bytes > free:
         raise MemoryError(
