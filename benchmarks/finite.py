@@ -82,9 +82,7 @@ def main() -> None:
 
 def screen(store: RunStore, name: str, folder: Path | None, until: float) -> None:
     """All trials of cells that no trials were made of."""
-    known = {
-        cell_of(run) for run in store.runs(EXPERIMENT, "done", lists=False) if not is_screening(run)
-    }
+    known = {cell_of(run) for run in store.runs(EXPERIMENT, "done") if not is_screening(run)}
     shapes = product(SHAPES, ACTIVATIONS, default_sizes(name))
     cells = [Cell(name, n, phi, *shape) for shape, phi, n in shapes]
     trials = {cell: range(TRIALS[cell.width]) for cell in cells if cell not in known}
@@ -94,7 +92,7 @@ def screen(store: RunStore, name: str, folder: Path | None, until: float) -> Non
 
 def train(store: RunStore, name: str, folder: Path | None, until: float) -> None:
     """The finalists of every training set, activation and width."""
-    runs = store.runs(EXPERIMENT, "done", where={"dataset": name}, lists=False)
+    runs = store.runs(EXPERIMENT, "done", where={"dataset": name})
     screened = [run for run in runs if run.config["steps"] < LONG.steps]
     trials: dict[Cell, list[int]] = {}
     for width, count in FINALISTS.items():
@@ -151,7 +149,7 @@ def screen_and_train_gap(
     search_gap(store, data, short, trials, until)
     runs = [
         run
-        for run in store.runs(gap.EXPERIMENT, "done", lists=False)
+        for run in store.runs(gap.EXPERIMENT, "done")
         if Plan.of(run.config) == short and run.config["trial"] in trials.get(cell_of(run), ())
     ]
     best: dict[Cell, list[int]] = {}
@@ -183,12 +181,12 @@ def is_screening(run: Run) -> bool:
 def publish(path: Path, folder: Path) -> None:
     """Finished runs, beside those that are there, and the table."""
     with RunStore(path) as store:
-        keys = [run.key for run in store.runs(status="done", lists=False)]
+        keys = [run.key for run in store.runs(status="done")]
     target = folder / "finite.db.gz"
     with TemporaryDirectory() as temporary:
         short = Path(temporary) / "finite.db"
         with RunStore(short) as store:
-            store.merge(path, keys, lists=False)
+            store.merge(path, keys)
         known = [target] if target.exists() else []
         print(pack([*known, short], target), "runs")
     with unpacked(target) as file:
