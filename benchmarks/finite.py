@@ -15,9 +15,12 @@ the best network of every cell, by validation, beside the paper's rows into FOLD
 
 import argparse
 import csv
+import json
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import islice, product
 from pathlib import Path
@@ -178,15 +181,21 @@ def is_screening(run: Run) -> bool:
     return Plan.of(run.config) == SCREEN
 
 
+def without_curve(result: str) -> str:
+    return json.dumps({name: v for name, v in json.loads(result).items() if name != "curve"})
+
+
 def publish(path: Path, folder: Path) -> None:
-    """Finished runs, beside those that are there, and the table."""
-    with RunStore(path) as store:
-        keys = [run.key for run in store.runs(status="done")]
+    """Finished runs, without their learning curves, beside those that are there; and the table."""
     target = folder / "finite.db.gz"
     with TemporaryDirectory() as temporary:
         short = Path(temporary) / "finite.db"
         with RunStore(short) as store:
-            store.merge(path, keys)
+            store.merge(path)
+        with closing(sqlite3.connect(short)) as database:
+            database.create_function("without_curve", 1, without_curve)
+            with database:
+                database.execute("UPDATE runs SET result = without_curve(result)")
         known = [target] if target.exists() else []
         print(pack([*known, short], target), "runs")
     with unpacked(target) as file:
