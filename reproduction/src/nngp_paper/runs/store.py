@@ -516,8 +516,8 @@ class RunStore:
     def _renew(self, stop: threading.Event) -> None:
         query = "UPDATE runs SET expires = ? WHERE status = 'running' AND owner = ?"
         while not stop.wait(BEAT):
-            # The worker meets the same error, and reports it.
-            with suppress(RunStoreError, OSError), self._writing() as connection:
+            # The worker meets the same error, and reports it; or the store was closed meanwhile.
+            with suppress(ValueError, OSError), self._writing() as connection:
                 connection.execute(query, (self._clock() + LEASE, self._owner))
 
 
