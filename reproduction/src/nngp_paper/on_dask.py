@@ -24,6 +24,7 @@ from nngp_paper.workloads import study_named
 
 PER_THREAD = 2  # runs in flight: one that is done and one that waits
 CONNECT = 10.0  # seconds to reach the scheduler
+ANSWER = 10.0  # seconds for a result to arrive, before the cluster is looked at
 PATIENCE = 60.0  # seconds without any worker
 COUNT_AGE = 5.0  # seconds after which workers are counted again
 KEPT = "finished runs are in the store"
@@ -66,7 +67,10 @@ class Workers:
     def submit(self, study: Study, run: Run) -> None:
         task = f"nngp-run-{secrets.token_hex(8)}"
         arguments = study.experiment, self.scope, run.config
-        future = self.client.submit(do_run, *arguments, key=task, pure=False)
+        try:
+            future = self.client.submit(do_run, *arguments, key=task, pure=False)
+        except Exception as error:  # of many kinds, all of a connection that is gone
+            raise _lost() from error
         self._began[task] = run.key, future
         future.add_done_callback(self._ended.put)
 
@@ -98,16 +102,22 @@ class Workers:
         from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
 
-        try:
-            ended: Ended = future.result(timeout=self.patience)
-        except KilledWorker:
-            raise ClusterError(
-                "one worker after another died in the same run; if memory was the reason, give "
-                f"workers more of it or fewer threads; {KEPT}"
-            ) from None
-        except (CancelledError, CommClosedError):
-            raise _lost() from None
-        return ended
+        while True:
+            try:
+                ended: Ended = future.result(timeout=ANSWER)
+            except KilledWorker:
+                raise ClusterError(
+                    "one worker after another died in the same run; if memory was the reason, "
+                    f"give workers more of it or fewer threads; {KEPT}"
+                ) from None
+            except (CancelledError, CommClosedError):
+                raise _lost() from None
+            except TimeoutError:
+                if future.status == "error":  # the run itself met it
+                    raise
+                self._look_after_cluster()  # who held the result may have died: it is done again
+            else:
+                return ended
 
     def _look_after_cluster(self) -> None:
         """Raise ClusterError if the scheduler is gone, or has had no worker for too long."""
