@@ -15,9 +15,12 @@ the best network of every cell, by validation, beside the paper's rows into FOLD
 
 import argparse
 import csv
+import json
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import islice, product
 from pathlib import Path
@@ -82,9 +85,7 @@ def main() -> None:
 
 def screen(store: RunStore, name: str, folder: Path | None, until: float) -> None:
     """All trials of cells that no trials were made of."""
-    known = {
-        cell_of(run) for run in store.runs(EXPERIMENT, "done", lists=False) if not is_screening(run)
-    }
+    known = {cell_of(run) for run in store.runs(EXPERIMENT, "done") if not is_screening(run)}
     shapes = product(SHAPES, ACTIVATIONS, default_sizes(name))
     cells = [Cell(name, n, phi, *shape) for shape, phi, n in shapes]
     trials = {cell: range(TRIALS[cell.width]) for cell in cells if cell not in known}
@@ -94,7 +95,7 @@ def screen(store: RunStore, name: str, folder: Path | None, until: float) -> Non
 
 def train(store: RunStore, name: str, folder: Path | None, until: float) -> None:
     """The finalists of every training set, activation and width."""
-    runs = store.runs(EXPERIMENT, "done", where={"dataset": name}, lists=False)
+    runs = store.runs(EXPERIMENT, "done", where={"dataset": name})
     screened = [run for run in runs if run.config["steps"] < LONG.steps]
     trials: dict[Cell, list[int]] = {}
     for width, count in FINALISTS.items():
@@ -151,7 +152,7 @@ def screen_and_train_gap(
     search_gap(store, data, short, trials, until)
     runs = [
         run
-        for run in store.runs(gap.EXPERIMENT, "done", lists=False)
+        for run in store.runs(gap.EXPERIMENT, "done")
         if Plan.of(run.config) == short and run.config["trial"] in trials.get(cell_of(run), ())
     ]
     best: dict[Cell, list[int]] = {}
@@ -180,15 +181,21 @@ def is_screening(run: Run) -> bool:
     return Plan.of(run.config) == SCREEN
 
 
+def without_curve(result: str) -> str:
+    return json.dumps({name: v for name, v in json.loads(result).items() if name != "curve"})
+
+
 def publish(path: Path, folder: Path) -> None:
-    """Finished runs, beside those that are there, and the table."""
-    with RunStore(path) as store:
-        keys = [run.key for run in store.runs(status="done", lists=False)]
+    """Finished runs, without their learning curves, beside those that are there; and the table."""
     target = folder / "finite.db.gz"
     with TemporaryDirectory() as temporary:
         short = Path(temporary) / "finite.db"
         with RunStore(short) as store:
-            store.merge(path, keys, lists=False)
+            store.merge(path)
+        with closing(sqlite3.connect(short)) as database:
+            database.create_function("without_curve", 1, without_curve)
+            with database:
+                database.execute("UPDATE runs SET result = without_curve(result)")
         known = [target] if target.exists() else []
         print(pack([*known, short], target), "runs")
     with unpacked(target) as file:

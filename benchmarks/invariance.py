@@ -36,8 +36,7 @@ from nngp_paper.experiment import network_of
 from nngp_paper.part import DATASETS, read_parts
 from nngp_paper.parts import parts_named
 from nngp_paper.parts.invariance import EXPERIMENT, VARIANTS, network_for
-from nngp_paper.runs import RunStore
-from nngp_paper.runs.packed import pack
+from nngp_paper.runs import RunStore, pack
 from nngp_paper.scope import Scope
 from nngp_paper.shared.invariances import ScaledImages, Variant, scores
 from nngp_paper.sweep import Sweep

@@ -972,9 +972,9 @@ def measured_finite_networks() -> Any:
             drawn(plots.accuracy_by_width(store, *where))
             for where in (("cifar10", 1000, "relu"), ("mnist", 10_000, "tanh"))
         ]
-        train = store.runs("gap", "done", lists=False)[0].config["train"]
+        train = store.runs("gap", "done")[0].config["train"]
         picture = drawn(plots.generalisation_gap(store, "cifar10", train))
-        best = finite.best_of(store.runs("finite", "done", lists=False))
+        best = finite.best_of(store.runs("finite", "done"))
     return of_width, picture, [(one.best.key, one.trials) for one in best]
 
 

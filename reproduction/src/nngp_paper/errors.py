@@ -1,12 +1,8 @@
-"""Errors and warnings of the reproduction; those of the library are in `nngp.errors`."""
+"""Errors of the reproduction; those of the library are in `nngp.errors`."""
 
 
 class RunStoreError(ValueError):
-    """A file is no store of runs, is damaged, or was written by a later version."""
-
-
-class RunStoreWarning(UserWarning):
-    """A store of runs is damaged: what can be read of it was taken, and something was left out."""
+    """A store of runs cannot be used: it is locked, damaged, read-only, or no store at all."""
 
 
 class NothingMeasuredError(LookupError):

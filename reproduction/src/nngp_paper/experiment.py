@@ -30,8 +30,6 @@ class Experiment:
     study: Callable[[Scope], Study] | None = None
     stages: Callable[[RunStore, Scope], Iterable[Study]] | None = None
     later: Callable[[Scope], Sequence[Config]] = lambda scope: ()
-    seconds: float = 1.0  # estimate for a run without training points
-    estimate: Callable[[Config], float] | None = None  # seconds of a run, where neither serves
     extra: bool = False  # needs the packages of the extra `finite`
 
 

@@ -2,61 +2,26 @@
 
 import os
 import secrets
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 CACHE = "NNGP_CACHE"
-LONGEST = 100  # characters of a path in a message
 
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Write to a new file beside `path`, which replaces `path` at the end of the block. If the
-    block fails, the new file is deleted and `path` stays as it was. A link is followed."""
-    target = writable_file(path)
-    part = target.with_name(f".{secrets.token_hex(8)}.part{target.suffix[-16:]}")
+    block fails, the new file is deleted and `path` stays as it was."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
+    part = target.with_name(f".{secrets.token_hex(8)}.part{target.suffix}")
     try:
-        try:
-            part.touch(exist_ok=False)
-        except OSError as error:
-            raise _unwritable(path, error) from None
         yield part
-        with part.open("rb+") as file:
-            os.fsync(file.fileno())
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
-
-
-def writable_file(path: str | os.PathLike[str]) -> Path:
-    """The file that a path names, through all links. Raises OSError, in one sentence, where no
-    plain file can be: only such a file may be replaced."""
-    if not os.fspath(path):
-        raise FileNotFoundError("the name of the file is empty; give a file name")
-    try:
-        target = Path(os.path.realpath(path))
-        mode = os.stat(target).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        if target.parent.is_dir():
-            return target
-        raise FileNotFoundError(
-            f"the folder {Path(path).parent} does not exist; create it first"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise _unwritable(path, error) from None
-    if not stat.S_ISREG(mode):
-        what = "a folder" if stat.S_ISDIR(mode) else "no plain file"
-        raise IsADirectoryError(f"{path} is {what}; give a file name")
-    return target
-
-
-def _unwritable(path: str | os.PathLike[str], error: OSError | ValueError) -> OSError:
-    name, reason = str(path), getattr(error, "strerror", None) or error
-    shown = name if len(name) <= LONGEST else f"{name[:LONGEST]!r}..."
-    kind = type(error) if isinstance(error, OSError) else OSError
-    return kind(f"{shown} cannot be written ({reason}); use another name or folder")
 
 
 def cache_folder() -> Path:

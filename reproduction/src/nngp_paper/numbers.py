@@ -3,6 +3,9 @@
 from numbers import Integral
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from nngp_paper.arrays import Array
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:
@@ -13,17 +16,20 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
 
 
 def check_unmasked(values: object, name: str) -> None:
-    """Raise TypeError if a masked array, alone or in a list, has a masked value."""
-    if _is_masked(values):
-        raise TypeError(
-            f"{name} has masked values, and what is under a mask is no data; drop or impute them "
-            "first"
-        )
+    """Raise TypeError for a masked array, whose mask NumPy's functions would drop."""
+    if np.ma.isMaskedArray(values):
+        raise TypeError(f"{name} is a masked array; drop or fill its masked values first")
 
 
-def _is_masked(values: object) -> bool:
-    if isinstance(values, np.ma.MaskedArray):
-        return bool(np.ma.is_masked(values))
-    if isinstance(values, np.ndarray):
-        return values.dtype == object and any(_is_masked(part) for part in values.flat)
-    return isinstance(values, list | tuple) and any(_is_masked(part) for part in values)
+def as_matrix(values: ArrayLike, name: str) -> Array:
+    """Finite real numbers with rows and columns; a vector becomes one column."""
+    check_unmasked(values, name)
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got {array.dtype}")
+    matrix = np.array(array[:, None] if array.ndim == 1 else array, dtype=float)
+    if matrix.ndim != 2 or not matrix.size:
+        raise ValueError(f"{name} must be a matrix, one row a point, got shape {array.shape}")
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"{name} holds {matrix[~np.isfinite(matrix)][0]}; drop such rows first")
+    return matrix

@@ -10,14 +10,12 @@ one dies.
 import secrets
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from nngp import ClusterError
-from nngp.linsolve.engines.dask.client import Watch, Words, connected, known_workers, result
 from nngp_paper.experiment import Config
 from nngp_paper.runs import POLL, Run
 from nngp_paper.runs.study import Ended, Study, attempt
@@ -25,54 +23,60 @@ from nngp_paper.scope import Scope
 from nngp_paper.workloads import study_named
 
 PER_THREAD = 2  # runs in flight: one that is done and one that waits
+CONNECT = 10.0  # seconds to reach the scheduler
+ANSWER = 10.0  # seconds for a result to arrive, before the cluster is looked at
 PATIENCE = 60.0  # seconds without any worker
 COUNT_AGE = 5.0  # seconds after which workers are counted again
-RUNS = Words(
-    lost="",
-    kept="; finished runs are in the store",
-    smaller="give workers more memory or fewer threads",
-)
+KEPT = "finished runs are in the store"
 
 
 class Workers:
     """Executor of a scope's runs on the workers of a cluster."""
 
     def __init__(self, client_or_address: Any, scope: Scope, patience: float = PATIENCE) -> None:
-        self.client, self.patience = connected(client_or_address), patience
+        self.client, self.patience = _connected(client_or_address), patience
         data = None if scope.data is None else scope.data.absolute()
         self.scope = replace(scope, data=data)
         self._began: dict[str, tuple[str, Any]] = {}  # by key of the task: run, future
         self._ended: SimpleQueue[Any] = SimpleQueue()
-        self._counted, self._threads = float("-inf"), 0
+        self._counted, self._workers = float("-inf"), list[tuple[int, int]]()
+        self._alone_since: float | None = None
 
     @property
     def threads(self) -> int:
-        """Number of threads of all workers, at most some seconds old."""
-        now = time.monotonic()
-        if now - self._counted > COUNT_AGE:
-            self._counted, self._threads = now, sum(w["nthreads"] for w in self._workers())
-        return max(1, self._threads)
+        """Number of threads of all workers, at least 1, at most some seconds old."""
+        if time.monotonic() - self._counted > COUNT_AGE:
+            self._count_workers()
+        return max(1, sum(threads for threads, _ in self._workers))
 
     @property
     def capacity(self) -> int:
         return PER_THREAD * self.threads
 
-    def memory(self) -> int | None:
-        """Bytes for each thread of the worker that has the least; None if there is no limit."""
-        limits = [w["memory_limit"] // w["nthreads"] for w in self._workers() if w["memory_limit"]]
-        return min(limits, default=None)
+    def check_memory(self, points: int, needed: int) -> None:
+        """Raise MemoryError unless each thread of each worker may use so many bytes."""
+        self._count_workers()
+        free = min((limit // threads for threads, limit in self._workers if limit), default=needed)
+        if free < needed:
+            raise MemoryError(
+                f"{points} training points need {needed / 1e9:.1f} GB for each thread of a worker, "
+                f"and the smallest has {free / 1e9:.1f} GB; ask for fewer with --sizes, or start "
+                "workers with more memory or fewer threads"
+            )
 
     def submit(self, study: Study, run: Run) -> None:
         task = f"nngp-run-{secrets.token_hex(8)}"
         arguments = study.experiment, self.scope, run.config
-        with _lost_scheduler_as_error():
+        try:
             future = self.client.submit(do_run, *arguments, key=task, pure=False)
+        except Exception as error:  # of many kinds, all of a connection that is gone
+            raise _lost() from error
         self._began[task] = run.key, future
         future.add_done_callback(self._ended.put)
 
     def next_ended(self) -> tuple[str, Ended]:
         future = self._first()
-        ended = result(self.client, future, self.patience, RUNS)
+        ended = self._result(future)
         key, _ = self._began.pop(future.key)
         return key, ended
 
@@ -84,31 +88,89 @@ class Workers:
 
     def _first(self) -> Any:
         """The next future to end; those that were dropped do not count."""
-        watch = Watch(self.client, self.patience, RUNS)
         while True:
             try:
                 future = self._ended.get(timeout=POLL)
             except Empty:
-                watch.look()
+                self._look_after_cluster()
                 continue
             if future.key in self._began:
                 return future
 
-    def _workers(self) -> list[dict[str, Any]]:
-        with _lost_scheduler_as_error():
-            return list(known_workers(self.client).values())
+    def _result(self, future: Any) -> Ended:
+        from distributed import CancelledError
+        from distributed.comm import CommClosedError
+        from distributed.scheduler import KilledWorker
+
+        while True:
+            try:
+                ended: Ended = future.result(timeout=ANSWER)
+            except KilledWorker:
+                raise ClusterError(
+                    "one worker after another died in the same run; if memory was the reason, "
+                    f"give workers more of it or fewer threads; {KEPT}"
+                ) from None
+            except (CancelledError, CommClosedError):
+                raise _lost() from None
+            except TimeoutError:
+                if future.status == "error":  # the run itself met it
+                    raise
+                self._look_after_cluster()  # who held the result may have died: it is done again
+            else:
+                return ended
+
+    def _look_after_cluster(self) -> None:
+        """Raise ClusterError if the scheduler is gone, or has had no worker for too long."""
+        self._count_workers()
+        now = time.monotonic()
+        if self._workers:
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = now
+        elif now - self._alone_since > self.patience:
+            raise ClusterError(
+                f"the cluster has had no worker for {self.patience:.0f} seconds; see that they "
+                f"run, and call again; {KEPT}"
+            )
+
+    def _count_workers(self) -> None:
+        """Ask the scheduler for the threads and the memory limit of each worker."""
+        if self.client.status != "running":
+            raise _lost()
+        try:
+            self._workers = self.client.run_on_scheduler(_workers_of)
+        except Exception as error:  # of many kinds, all of a connection that is gone
+            raise _lost() from error
+        self._counted = time.monotonic()
 
 
-@contextmanager
-def _lost_scheduler_as_error() -> Iterator[None]:
-    """Raise ClusterError for the many errors of a client that has lost its scheduler."""
+def _workers_of(dask_scheduler: Any) -> list[tuple[int, int]]:
+    return [(one.nthreads, one.memory_limit) for one in dask_scheduler.workers.values()]
+
+
+def _lost() -> ClusterError:
+    return ClusterError(
+        f"the connection to the scheduler was lost; start the cluster and call again; {KEPT}"
+    )
+
+
+def _connected(client_or_address: Any) -> Any:
+    """A client of that scheduler."""
     try:
-        yield
-    except Exception as error:
+        from distributed import Client
+    except ImportError:
+        raise ImportError(
+            "a cluster needs Dask; install it with: pip install 'nngp[distributed]'"
+        ) from None
+    if isinstance(client_or_address, Client):
+        return client_or_address
+    try:
+        return Client(client_or_address, timeout=CONNECT, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(
-            f"the connection to the scheduler was lost ({type(error).__name__}); start the cluster "
-            f"and call again{RUNS.kept}"
-        ) from error
+            f"there is no Dask scheduler at {client_or_address} ({type(error).__name__}); start "
+            "one with 'dask scheduler' and workers with 'dask worker', or check the address"
+        ) from None
 
 
 _of_thread = threading.local()  # on a worker: the study of each thread

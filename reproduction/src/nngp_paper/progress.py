@@ -1,147 +1,24 @@
-"""Progress of long jobs: a bar on a terminal, a line now and then elsewhere, or a callback.
-
-Time is measured, not predicted: what has passed, and, once some of the work is done, what the rest
-takes at that pace.
-"""
+"""Progress of long jobs: a bar of rich on a terminal."""
 
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-SHOW_FROM = 3.0  # seconds: shorter jobs show no bar
-MEASURED = 0.02  # of the work, after which the pace is known
-EVERY = 10.0  # seconds between lines
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-
-@dataclass(frozen=True)
-class Step:
-    """The argument of a progress callback: phase, fraction done, seconds since it began, and a
-    message."""
-
-    phase: str
-    done: float  # in [0, 1]
-    seconds: float
-    message: str = ""
-
-    @property
-    def seconds_left(self) -> float | None:
-        """What the rest takes at the pace so far; None before some work is done."""
-        return self.seconds * (1 - self.done) / self.done if self.done >= MEASURED else None
-
-    @property
-    def time(self) -> str:
-        """Both in words."""
-        left = self.seconds_left
-        so_far = f"{time_in_words(self.seconds)} so far"
-        return so_far if left is None else f"{so_far}, about {time_in_words(left)} left"
+Advance = Callable[[float], None]
 
 
-Callback = Callable[[Step], None]
-
-
-class Progress:
-    """One phase of a job; call `advance` with the work done, in the units of `total`."""
-
-    def __init__(self, phase: str, total: float, report: Callback | None) -> None:
-        self.phase, self.total, self.report = phase, total if total > 0 else 1.0, report
-        self._done, self._start = 0.0, time.perf_counter()
-
-    def __enter__(self) -> "Progress":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if isinstance(self.report, _Bar | _Lines):
-            self.report.close()
-
-    def advance(self, work: float, message: str = "") -> None:
-        """Add work done since the last call."""
-        self._done += work
-        self._report(message)
-
-    def finish(self) -> None:
-        """Report the end, where less work was needed than expected."""
-        self.advance(max(self.total - self._done, 0.0))
-
-    def _report(self, message: str = "") -> None:
-        if self.report is None:
-            return
-        done = min(self._done / self.total, 1.0)
-        self.report(Step(self.phase, done, time.perf_counter() - self._start, message))
-
-
-def progress_for(progress: Callback | bool | None) -> Callback | None:
-    """Choose the callback: the caller's, a bar on a terminal, lines elsewhere if they are asked
-    for, or None."""
-    if callable(progress):
-        return progress
-    if progress is not None and not isinstance(progress, bool):
-        raise TypeError("progress must be a callable, True, False or None")
-    if progress is False:
-        return None
-    if sys.stderr.isatty():
-        return _Bar(0.0 if progress else SHOW_FROM)
-    return _Lines() if progress else None
-
-
-class _Bar:
-    """A progress bar of rich on stderr, which appears after some seconds and is removed when the
-    phase is done."""
-
-    def __init__(self, after: float = 0.0) -> None:
-        self._bar: Any = None
-        self._from = time.perf_counter() + after
-
-    def __call__(self, step: Step) -> None:
-        if self._bar is not None or time.perf_counter() >= self._from:
-            self._show(step)
-
-    def _show(self, step: Step) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress as Bar, TextColumn
-
-        if self._bar is None:
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=None),
-                TextColumn("{task.percentage:>3.0f}%"),
-                TextColumn("{task.fields[time]}"),
-            )
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True, expand=True)
-            self._task = self._bar.add_task("", total=1.0, time="")
-            self._bar.start()
-        text = " · ".join(part for part in (step.phase, step.message) if part)
-        self._bar.update(self._task, completed=step.done, description=text, time=step.time)
-        if step.done >= 1:
-            self.close()
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-
-
-class _Lines:
-    """A line on stderr now and then, for a log: the first, the last, and one in ten seconds."""
-
-    def __init__(self) -> None:
-        self._last, self._ended = -EVERY, False
-
-    def __call__(self, step: Step) -> None:
-        now, ends = time.perf_counter(), step.done >= 1
-        if self._ended or not (ends or now - self._last >= EVERY):
-            return
-        self._last, self._ended = now, ends
-        said = "done" if ends else step.time
-        print(f"{step.phase}: {int(100 * step.done)}%, {said}", file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        """Nothing is left behind."""
-
-
-def time_in_words(seconds: float) -> str:
-    """Seconds, minutes or hours, with about two digits."""
-    if seconds < 90:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+@contextmanager
+def progress_bar(phase: str, total: float, shown: bool | None = None) -> Iterator[Advance]:
+    """Show a bar on stderr, if that is a terminal, unless `shown` says otherwise; gives a function
+    that takes the work done since its last call, in the units of `total`."""
+    hidden = not (sys.stderr.isatty() if shown is None else shown)
+    columns = TextColumn("{task.description}"), BarColumn(None), TaskProgressColumn()
+    console = Console(stderr=True)
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, transient=True, disable=hidden
+    ) as bar:
+        task = bar.add_task(phase, total=total)
+        yield lambda work: bar.advance(task, work)

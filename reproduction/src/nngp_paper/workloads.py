@@ -1,4 +1,4 @@
-"""Workloads: the runs that parts of the paper need, as work that can be estimated and done.
+"""Workloads: the runs that parts of the paper need, as work that can be counted and done.
 
 Parts share experiments; each is done once, cheap ones first.
 """
@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nngp_paper.engines import engine_name
 from nngp_paper.experiment import Config, Experiment
 from nngp_paper.finite.requirements import need_packages
 from nngp_paper.grids.study import GRID_RUNS, RELATIVE_RUNS
@@ -17,7 +16,6 @@ from nngp_paper.parts.fig06_angular import ANGULAR_RUNS
 from nngp_paper.parts.fig07_graphical_model import SPREAD_RUNS
 from nngp_paper.parts.invariance import INVARIANCE_RUNS
 from nngp_paper.parts.width_limit import WIDTH_RUNS
-from nngp_paper.progress import Callback
 from nngp_paper.runs import RunStore
 from nngp_paper.runs.study import Executor, LocalExecutor, Study, carry_out
 from nngp_paper.scope import Scope
@@ -42,37 +40,23 @@ EXPERIMENTS = (  # cheap ones first
     FINITE_RUNS,
     GAP_RUNS,
 )
-NETWORK = 0.005  # seconds for a network, however few its points are
-ENTRY = {"cpu": 4e-9, "gpu": 1e-10}  # seconds for an entry of its kernel matrices
-CUBE = {"cpu": 6e-12, "gpu": 1.2e-14}  # seconds for its factorisation, over the cube of the points
-TABLE = 5.0  # seconds to make the authors' table, which is then read about twice a layer
 
 
 class Workload(Protocol):
-    """The runs of one experiment: declared, done until a time, and estimated."""
+    """The runs of one experiment: declared, and done until a time."""
 
     @property
     def experiment(self) -> str:
         """The name of the experiment in the store."""
 
-    @property
-    def threads(self) -> int:
-        """Number of runs that are done side by side."""
-
     def declare(self, store: RunStore) -> list[str]:
         """Enter the runs into the store; gives their keys."""
 
-    def do(self, store: RunStore, until: float, progress: Callback | bool | None) -> None:
+    def do(self, store: RunStore, until: float, progress: bool | None) -> None:
         """Do the runs that are left; nothing is begun after `until`."""
 
     def later(self) -> Sequence[Config]:
         """Estimated configurations of runs that depend on the results of others."""
-
-    def seconds(self, config: Config) -> float:
-        """An estimate of the seconds of a run, if no other is known."""
-
-    def device(self, config: Config) -> str:
-        """The device that would do a run here: "cpu" or "gpu"."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +72,6 @@ class StudyWorkload:
     def experiment(self) -> str:
         return self.kind.name
 
-    @property
-    def threads(self) -> int:
-        return self.executor.threads
-
     def declare(self, store: RunStore) -> list[str]:
         keys: list[str] = []
         for study in self._studies(store):
@@ -101,7 +81,7 @@ class StudyWorkload:
                 break
         return keys
 
-    def do(self, store: RunStore, until: float, progress: Callback | bool | None) -> None:
+    def do(self, store: RunStore, until: float, progress: bool | None) -> None:
         for study in self._studies(store):
             keys = carry_out(store, study, until=until, progress=progress, executor=self.executor)
             if store.pending(keys):
@@ -110,27 +90,36 @@ class StudyWorkload:
     def later(self) -> Sequence[Config]:
         return self.kind.later(self.scope)
 
-    def seconds(self, config: Config) -> float:
-        """Seconds for the networks of a run: their kernel matrices and their factors, unless the
-        experiment has an estimate of its own."""
-        if self.kind.estimate is not None:
-            return self.kind.estimate(config)
-        if "train" not in config:
-            return self.kind.seconds
-        points, networks = config["train"], len(config.get("bias_vars", [None]))
-        others, device = config.get("validation", 0) + config.get("test", 0), self.device(config)
-        look_up = points * (points / 2 + others) * ENTRY[device]
-        if config.get("kernel") == "table":
-            look_up = TABLE + 2 * config["depth"] * look_up
-        return networks * (NETWORK + look_up + points**3 * CUBE[device])
-
-    def device(self, config: Config) -> str:
-        return engine_name(self.scope.engine, config.get("train", 0))
-
     def _studies(self, store: RunStore) -> Iterable[Study]:
         if self.kind.stages is not None:
             return self.kind.stages(store, self.scope)
         return [study_of(self.kind, self.scope)]
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """One workload: its runs as far as they are known, those that are left, and the largest
+    training set whose kernel they factor, 0 if there is none."""
+
+    experiment: str
+    runs: int
+    left: int
+    points: int = 0
+
+
+def remaining(store: RunStore, workload: Workload) -> Remaining:
+    """Declare a workload's runs, and count those that are left."""
+    runs = store.runs(keys=workload.declare(store))
+    left = [run.config for run in runs if run.status in ("pending", "running")]
+    known = {run.config.get("train") for run in runs}
+    later = [config for config in workload.later() if runs and config["train"] not in known]
+    points = max(map(_points, [*left, *later]), default=0)
+    return Remaining(workload.experiment, len(runs), len(left), points)
+
+
+def _points(config: Config) -> int:
+    """Training points in the kernel of a run; networks of finite width have none."""
+    return 0 if "width" in config else config.get("train", 0)
 
 
 def workloads_for(

@@ -9,7 +9,7 @@ import pytest
 
 from nngp_paper.experiment import network_of
 from nngp_paper.parts.invariance import network_for
-from nngp_paper.runs.packed import merged
+from nngp_paper.runs import merged
 from nngp_paper.shared.invariances import Variant, scores
 
 FOLDER = Path(__file__).parents[3] / "benchmarks"

@@ -13,14 +13,11 @@ from clusters import end, is_alive, processes
 
 import nngp
 from nngp_paper import on_dask
-from nngp_paper.cost import cost_of
-from nngp_paper.experiment import Experiment
 from nngp_paper.on_dask import Workers
 from nngp_paper.runs import RunStore
 from nngp_paper.runs.study import Outcome, Study, carry_out
 from nngp_paper.scope import Scope
 from nngp_paper.shared.uncertainty import uncertainty_study
-from nngp_paper.workloads import StudyWorkload
 
 SCOPE = Scope("digits", tuple(range(20, 120, 10)), activations=("relu", "tanh"), engine="cpu")
 SMALL = "--sizes 20,40 --depths 1,2 --grid 2 --activations relu --engine cpu"
@@ -162,24 +159,6 @@ def test_a_scheduler_that_goes_away(tmp_path):
             carry_out(store, uncertainty_study(SCOPE), executor=hands, progress=False)
         assert store.counts()["done"] == 2
         assert store.counts()["running"] == 0
-
-
-def workload(study, *executor):
-    scope = replace(SCOPE, engine="cpu")
-    return StudyWorkload(Experiment(study.experiment, lambda scope: study), scope, *executor)
-
-
-def test_a_forecast_counts_the_threads(client, tmp_path):
-    configs = [{"train": 1000, "i": i} for i in range(4)]
-    study = Study("grid", configs, lambda config: Outcome({}))
-    with RunStore(tmp_path / "runs.db") as store:
-        alone = cost_of(store, workload(study))
-        two = cost_of(store, workload(study, Workers(client, SCOPE)))
-        assert two.seconds == pytest.approx(alone.seconds / 2)
-        store.finish(store.declare("grid", configs)[0], {}, seconds=8.0, device="cpu")
-        pair = replace(study, configs=configs[:2])
-        last = cost_of(store, workload(pair, Workers(client, SCOPE)))
-        assert last.seconds == pytest.approx(8.0)  # one run is not done by two
 
 
 def test_training_sets_that_no_worker_can_hold_are_refused(run, client):

@@ -1,4 +1,4 @@
-"""The device: how many lanes fit, and the cost of a search by counting, for one shape and many."""
+"""The device: how many lanes fit, and the memory of a search, for one shape and many."""
 
 import pytest
 from clouds import three_clouds
@@ -9,7 +9,7 @@ pytest.importorskip("optax")
 import nngp
 from nngp_paper.finite import device
 from nngp_paper.finite.cells import Cell
-from nngp_paper.finite.device import search_cost
+from nngp_paper.finite.device import search_memory
 from nngp_paper.finite.lanes import program_shape
 from nngp_paper.finite.recipe import Plan
 
@@ -19,28 +19,13 @@ WEIGHTS = 3 * 500 + 501 * 3
 NETWORK = nngp.FiniteNetwork(nngp.Architecture(1, "tanh"), 7, 3)
 
 
-def beside_compiling(cells, trials, plan=PLAN, programs=5):
-    found = search_cost(cells, DATA, plan, trials, lanes=1)
-    return found.seconds - programs * len(cells) * device.COMPILE
-
-
-def test_time_is_that_of_steps_and_evaluations(monkeypatch):
-    monkeypatch.setattr(device.CpuEngine, "rate", lambda self: 5e9)
-    mean_batch = (16 + 32 + 64 + 128 + 256) / 5
-    products = (1000 * 6 * mean_batch + 10 * 2 * 60) * WEIGHTS / 1e10
-    moved = 1000 * 40 * WEIGHTS / 1e10
-    assert beside_compiling([CELL], 1) == pytest.approx(products + moved)
-    assert beside_compiling([CELL], 7) == pytest.approx(7 * (products + moved))
-    assert beside_compiling([CELL, CELL], 7) == pytest.approx(14 * (products + moved))
-
-
 def test_memory_is_that_of_the_largest_and_of_the_data():
     narrow = Cell("clouds", 60, "tanh", 1, 5)
-    one, three = (search_cost([narrow, CELL], DATA, PLAN, 9, lanes) for lanes in (1, 3))
+    one, three = (search_memory([narrow, CELL], DATA, PLAN, 9, lanes) for lanes in (1, 3))
     data = 4 * 180 * 2
     assert three.bytes - data == 3 * (one.bytes - data)
     assert one.bytes - data > 4 * 5 * WEIGHTS  # weights, gradient, two moments, the best
-    assert search_cost([CELL], DATA, PLAN, 2, lanes=3).lanes == 2
+    assert search_memory([CELL], DATA, PLAN, 2, lanes=3).lanes == 2
     assert str(one).startswith("1 at a time, ")
 
 

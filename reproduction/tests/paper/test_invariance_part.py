@@ -94,11 +94,6 @@ def test_small_training_sets_are_studied():
     assert {config["train"] for config in invariance.study(Scope("mnist", (5000,))).configs} == {
         5000
     }
-    plain, moved = (
-        next(c for c in study.configs if c["train"] == 2000 and c["variant"] == name)
-        for name in ("plain", "flips, shifts 1")
-    )
-    assert invariance._seconds(moved) > 20 * invariance._seconds(plain) > 0
 
 
 def stored(store, accuracies, dataset="mnist"):

@@ -7,7 +7,7 @@ CODE = """
 import sys
 for name in ("jax", "optax", "matplotlib"):
     sys.modules[name] = None  # importing it fails
-from nngp_paper import cost, on_dask, parts, published, report, workloads
+from nngp_paper import on_dask, parts, published, report, workloads
 from nngp_paper.report import goals
 from nngp_paper.shared import tables
 print(len(published.published_row("mnist", 1000, "relu").setting))

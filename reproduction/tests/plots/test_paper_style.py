@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nngp_paper.plots.style import accuracy_ticks, spread_apart
+from nngp_paper.plots.style import accuracy_ticks
 
 
 def test_named_accuracies_are_round_and_apart():
@@ -11,9 +11,3 @@ def test_named_accuracies_are_round_and_apart():
     assert (named[0], named[-1]) == (0.1, 0.999)
     logs = -np.log(1 - np.array(named))
     assert np.diff(logs).min() > np.log(900) / 12
-
-
-def test_labels_keep_their_distance():
-    found = np.array(spread_apart([0.0, 0.1, 5.0, 0.15, 5.05], 1.0))
-    assert np.diff(np.sort(found)).min() >= 1.0 - 1e-12
-    assert spread_apart([3.0, 1.0], 1.0) == [3.0, 1.0]

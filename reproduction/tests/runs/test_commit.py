@@ -8,7 +8,7 @@ import pytest
 
 import nngp_paper
 from nngp_paper.runs import RunStore, as_row
-from nngp_paper.runs.commit import commit_of, current_commit
+from nngp_paper.runs.versions import commit_of, current_commit
 
 IDENTITY = ("-c", "user.name=A", "-c", "user.email=a@example.org")
 
@@ -85,7 +85,7 @@ def test_a_run_has_the_commit_that_the_variable_tells(anew, monkeypatch, tmp_pat
 
 def test_without_a_commit_there_is_no_word_of_one(anew, monkeypatch, tmp_path):
     monkeypatch.delenv("NNGP_COMMIT", raising=False)
-    monkeypatch.setattr("nngp_paper.runs.commit.commit_of", lambda folder: None)
+    monkeypatch.setattr("nngp_paper.runs.versions.commit_of", lambda folder: None)
     with RunStore(tmp_path / "runs.db") as store:
         (key,) = store.declare("e", [{"a": 1}])
         store.finish(key, {}, seconds=1.0)

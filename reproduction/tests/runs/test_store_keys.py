@@ -114,13 +114,11 @@ def test_enums_are_their_values():
     [
         (math.nan, ValueError, r"config\.net\.v is NaN"),
         ([1, np.float32("nan")], ValueError, r"config\.net\.v is NaN"),
-        ({1: 2}, TypeError, r"config\.net\.v has the name 1, which is no text"),
-        ({1, 2}, TypeError, r"config\.net\.v is a set, which cannot be stored"),
-        (b"x", TypeError, "is a bytes"),
-        (1j, TypeError, "is a complex"),
-        (np.complex128(1j), TypeError, "is a complex"),
-        (object(), TypeError, "is a object"),
-        ("\ud800", ValueError, "half a character"),
+        ({1, 2}, TypeError, "config cannot be stored .there is a set in it"),
+        (b"x", TypeError, "there is a bytes in it"),
+        (1j, TypeError, "there is a complex in it"),
+        (np.complex128(1j), TypeError, "there is a complex in it"),
+        (object(), TypeError, "there is a object in it"),
     ],
 )
 def test_what_cannot_be_a_configuration(value, error, sentence):

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from nngp_paper.runs import RunStore, owner as owners
-from nngp_paper.runs.owner import STALE, Owner
+from nngp_paper.errors import RunStoreError
+from nngp_paper.runs import RunStore, store as stores
+from nngp_paper.runs.store import LEASE
 
 
 class Clock:
@@ -28,11 +29,13 @@ def opened(tmp_path, clock):
     return RunStore(tmp_path / "runs.db", clock=clock)
 
 
-def pretend(store, **changes):
-    """Change what the file says of the one owner in it."""
-    with store._database.writing() as connection:
-        for name, value in changes.items():
-            connection.execute(f"UPDATE owners SET {name} = ?", (value,))
+def pretend(store, *, place=None, pid=None):
+    """Change what the file says of the owner of the claimed run."""
+    with store._writing() as connection:
+        ((owner,),) = connection.execute("SELECT owner FROM runs WHERE status = 'running'")
+        own_place, own_pid, number = owner.rsplit(":", 2)
+        other = f"{place or own_place}:{pid or own_pid}:{number}"
+        connection.execute("UPDATE runs SET owner = ? WHERE owner = ?", (other, owner))
 
 
 def gone_process():
@@ -52,8 +55,9 @@ def claimed(tmp_path, clock):
 
 def test_a_living_owner_keeps_its_run(claimed, clock):
     _, second, keys = claimed
-    clock.now += STALE - 1
-    assert [run.key for run in second.claim_many(2)] == keys[1:]
+    clock.now += LEASE - 1
+    assert second.claim().key == keys[1]
+    assert second.claim() is None
 
 
 def test_a_dead_process_loses_its_run_at_once(claimed):
@@ -64,64 +68,34 @@ def test_a_dead_process_loses_its_run_at_once(claimed):
     assert second.get(keys[0]).owner != first.get(keys[1]).owner
 
 
-def test_where_the_system_tells_no_start_the_number_counts(claimed, monkeypatch):
-    first, second, keys = claimed
-    monkeypatch.setattr(owners, "_start", lambda pid: "")
-    pretend(first, start="")
-    assert second.claim([keys[0]]) is None
-    pretend(first, pid=gone_process())
-    assert second.claim().key == keys[0]
-
-
-def test_another_process_with_the_same_number_is_not_the_owner(claimed):
-    first, second, keys = claimed
-    if not owners._start(os.getpid()):
-        pytest.skip("the system does not tell when a process started")
-    pretend(first, start="1")
-    assert second.claim().key == keys[0]
-
-
-def test_a_process_that_waits_to_be_buried_is_dead(claimed):
-    first, second, keys = claimed
-    if not owners._start(os.getpid()):
-        pytest.skip("the system does not tell")
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    pretend(first, pid=child.pid, start=owners._start(child.pid))
-    assert second.claim([keys[0]]) is None
-    child.stdin.close()
-    wait_for(lambda: owners._start(child.pid) == "dead")
-    assert second.claim().key == keys[0]
-    child.wait()
-
-
 def test_a_process_of_another_user_is_there(monkeypatch):
     def refuse(pid, signal):
         raise PermissionError
 
     monkeypatch.setattr(os, "kill", refuse)
-    assert Owner.this().is_alive(0)
+    assert not stores._is_gone(f"{stores._place()}:{os.getpid()}:0")
 
 
-def test_a_process_on_another_host_counts_by_its_heartbeat(claimed, clock):
+def test_a_process_on_another_host_counts_by_its_lease(claimed, clock):
     first, second, keys = claimed
     pretend(first, place="far away", pid=gone_process())
     assert second.claim([keys[0]]) is None
-    clock.now += STALE + 1
+    clock.now += LEASE + 1
     assert second.claim().key == keys[0]
 
 
-def test_where_signals_are_no_question_only_the_heartbeat_counts(claimed, clock, monkeypatch):
+def test_where_processes_cannot_be_seen_only_the_lease_counts(claimed, clock, monkeypatch):
     first, second, keys = claimed
-    monkeypatch.setattr(owners, "SIGNAL_0_CHECKS", False)
+    monkeypatch.setattr(stores, "_is_gone", lambda owner: False)
     pretend(first, pid=gone_process())
     assert second.claim([keys[0]]) is None
-    clock.now += STALE + 1
+    clock.now += LEASE + 1
     assert second.claim().key == keys[0]
 
 
 def test_of_two_takers_the_first_result_is_kept(claimed, clock):
     first, second, keys = claimed
-    clock.now += STALE + 1  # a laptop that was asleep
+    clock.now += LEASE + 1  # a laptop that was asleep
     assert second.claim().key == keys[0]
     assert first.release([keys[0]]) == 0  # it is not ours any more
     assert first.finish(keys[0], {"by": "first"}, seconds=1)
@@ -133,53 +107,52 @@ def test_of_two_takers_the_first_result_is_kept(claimed, clock):
 
 def test_our_own_silence_does_not_take_our_runs_from_us(claimed, clock):
     first, _, keys = claimed
-    clock.now += STALE + 1
+    clock.now += LEASE + 1
     assert first.claim().key == keys[1]
     assert first.get(keys[0]).status == "running"
 
 
-def test_the_heartbeat_goes_on_while_something_is_claimed(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr(owners, "BEAT", 0.01)
+def test_a_lease_is_renewed_while_its_owner_lives(tmp_path, clock, monkeypatch):
+    monkeypatch.setattr(stores, "BEAT", 0.01)
     with opened(tmp_path, clock) as first, opened(tmp_path, clock) as second:
         keys = first.declare("e", [{"i": 0}])
         first.claim()
-        clock.now += STALE - 1
-        wait_for(lambda: beat_of(first) == clock.now)
-        clock.now += STALE - 1  # together more than STALE
+        clock.now += LEASE - 1
+        wait_for(lambda: end_of_lease(first) == clock.now + LEASE)
+        clock.now += LEASE - 1  # together more than one lease
         assert second.claim() is None
         first.finish(keys[0], {}, seconds=0)
-        seen = beat_of(first)
+        seen = end_of_lease(first)
         clock.now += 5
         time.sleep(0.1)
-        assert beat_of(first) == seen  # nothing claimed, nothing written
+        assert end_of_lease(first) == seen  # nothing claimed, nothing written
 
 
-def test_the_heartbeat_survives_trouble_and_ends_with_the_store(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr(owners, "BEAT", 0.01)
+def test_renewal_survives_trouble_and_ends_with_the_store(tmp_path, clock, monkeypatch):
+    monkeypatch.setattr(stores, "BEAT", 0.01)
     store = opened(tmp_path, clock)
     store.declare("e", [{"i": 0}])
-    beats, renew = [], store._heartbeat._beat
-
-    def beat():
-        beats.append(1)
-        if len(beats) < 3:
-            raise TimeoutError("locked")
-        renew()
-
-    store._heartbeat._beat = beat
     store.claim()
-    thread = store._heartbeat._thread
+    thread, writing, tries = store._heart, store._writing, []
+
+    def locked():
+        tries.append(1)
+        if len(tries) < 3:
+            raise RunStoreError("locked")
+        return writing()
+
+    monkeypatch.setattr(store, "_writing", locked)
     clock.now += 7
-    wait_for(lambda: beat_of(store) == clock.now)
+    wait_for(lambda: len(tries) > 2 and end_of_lease(store) == clock.now + LEASE)
     assert thread.daemon
     store.close()
     thread.join(5)
     assert not thread.is_alive()
 
 
-def beat_of(store):
-    with store._database.reading() as connection:
-        return connection.execute("SELECT max(beat) FROM owners").fetchone()[0]
+def end_of_lease(store):
+    with store._reading() as connection:
+        return connection.execute("SELECT max(expires) FROM runs").fetchone()[0]
 
 
 def wait_for(condition):

@@ -76,4 +76,4 @@ def test_the_command_reads_and_does_not_change(stores, tmp_path, run):
     target.write_bytes(gzip.compress(b"something else"))
     code, _, err = run(f"runs {target}")
     assert code == 3
-    assert "not a store" in err
+    assert "no store of runs" in err

@@ -19,6 +19,12 @@ def store(tmp_path):
         yield opened
 
 
+def claimed(store, count, **which):
+    """The keys of so many claims, or of all that there are."""
+    runs = [store.claim(**which) for _ in range(count)]
+    return [run.key for run in runs if run is not None]
+
+
 def test_a_run_from_declaration_to_result(store):
     keys = store.declare("width", GRID)
     assert keys == [key_of("width", config) for config in GRID]
@@ -53,11 +59,11 @@ def test_declaring_again_changes_nothing(store):
 def test_claims_come_in_the_order_declared_each_once(store):
     keys = store.declare("a", GRID)
     others = store.declare("b", GRID)
-    assert [run.key for run in store.claim_many(np.int64(2))] == keys[:2]
-    assert [run.key for run in store.claim_many(2, experiment="b")] == others[:2]
+    assert claimed(store, 2) == keys[:2]
+    assert claimed(store, 2, experiment="b") == others[:2]
     assert store.claim([others[5], others[3]]).key == others[3]
     assert store.claim(keys=others[3:4]) is None
-    assert [run.key for run in store.claim_many(99)] == keys[2:] + [others[i] for i in (2, 4, 5)]
+    assert claimed(store, 99) == keys[2:] + [others[i] for i in (2, 4, 5)]
     assert store.claim() is None
     assert store.pending() == 12
     store.finish(keys[0], {}, seconds=0)
@@ -92,7 +98,7 @@ def test_failures_stay_until_they_are_tried_again(store):
     assert store.retry([a]) == 1
     assert store.retry([a]) == 0
     assert store.get(a).error is None
-    assert [run.key for run in store.claim_many(9)] == [a, c]
+    assert claimed(store, 9) == [a, c]
     assert store.get(a).attempts == 2
     assert store.get(b).status == "failed"
 
@@ -108,13 +114,13 @@ def test_release_gives_back_what_is_ours_and_running(store, tmp_path):
     keys = store.declare("e", GRID)
     with RunStore(tmp_path / "runs.db", clock=lambda: 1.8e9) as other:
         theirs = other.claim()
-        ours = store.claim_many(2)
-        store.finish(ours[0].key, {}, seconds=0)
+        ours = claimed(store, 2)
+        store.finish(ours[0], {}, seconds=0)
         assert store.release(keys) == 1
         assert store.release([]) == 0
         assert store.get(theirs.key).status == "running"
     assert store.claim().key == theirs.key  # closing gave it back
-    assert store.claim().key == ours[1].key
+    assert store.claim().key == ours[1]
 
 
 def test_choosing_runs(store):
@@ -144,47 +150,37 @@ def test_choosing_runs(store):
     assert store.runs("e")[0].config["depth"] == math.inf  # as it was given
 
 
-def test_results_come_back_as_they_were_and_without_lists_if_wanted(store):
-    (key, plain_key) = store.declare("e", GRID[:2])
+def test_results_come_back_as_they_were(store):
+    (key,) = store.declare("e", GRID[:1])
     result = {"loss": math.nan, "best": -math.inf, "curves": {"a": [1.5, 2], "end": 2}, "l": [[]]}
     store.finish(key, result, seconds=0)
-    store.finish(plain_key, {"a": {"b": None}}, seconds=0)
     found = store.get(key).result
     assert math.isnan(found.pop("loss"))
     assert found == {"best": -math.inf, "curves": {"a": [1.5, 2], "end": 2}, "l": [[]]}
-    short = [run.result for run in store.runs(lists=False)]
-    assert math.isnan(short[0].pop("loss"))
-    assert short == [{"best": -math.inf, "curves": {"end": 2}}, {"a": {"b": None}}]
-    assert store.runs()[0].result["l"] == [[]]
 
 
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
-        (lambda s, k: s.declare("", GRID), ValueError, "experiment must not be empty"),
-        (lambda s, k: s.declare("\ud800", GRID), ValueError, "experiment holds half a character"),
-        (lambda s, k: s.fail(k, None), TypeError, "error must be a text, got a NoneType"),
-        (lambda s, k: s.declare(3, GRID), TypeError, "experiment must be a text, got a int"),
         (lambda s, k: s.declare("e", {"a": 1}), TypeError, "configs must be a list of mappings"),
-        (lambda s, k: s.declare("e", [{}, 3]), TypeError, r"configs\[1\] is a int"),
-        (lambda s, k: s.declare("e", [{}, {"a": math.nan}]), ValueError, r"configs\[1\].a is NaN"),
+        (lambda s, k: s.declare("e", [{}, 3]), TypeError, "a configuration is a int"),
+        (lambda s, k: s.declare("e", [{}, {"a": math.nan}]), ValueError, r"config\.a is NaN"),
         (lambda s, k: s.claim(k), TypeError, "keys must be a list of keys"),
-        (lambda s, k: s.claim_many(0), ValueError, "count must be a whole number of at least 1"),
-        (lambda s, k: s.claim_many(True), ValueError, "count must be a whole number"),
         (lambda s, k: s.finish(k, 0.9, seconds=1), TypeError, "the result is a float"),
         (lambda s, k: s.finish(k, {}, seconds=math.nan), ValueError, "seconds must be finite"),
         (lambda s, k: s.finish(k, {}, seconds=-1), ValueError, "seconds must be .* not negative"),
-        (lambda s, k: s.finish(k, {}, seconds="1"), TypeError, "seconds must be a number"),
         (lambda s, k: s.finish(k, {}, seconds=1, jitter=math.inf), ValueError, "jitter must be"),
-        (lambda s, k: s.finish(k, {}, seconds=1, device=None), TypeError, "device must be a text"),
-        (lambda s, k: s.finish(k, {"m": object()}, seconds=1), TypeError, r"result\.m is a object"),
+        (
+            lambda s, k: s.finish(k, {"m": object()}, seconds=1),
+            TypeError,
+            "result cannot be stored .there is a object in it.; give numbers",
+        ),
         (
             lambda s, k: s.finish("f00", {}, seconds=1),
             KeyError,
             "there is no run 'f00' in .*runs.db",
         ),
         (lambda s, k: s.fail("f00", "why"), KeyError, "there is no run 'f00'"),
-        (lambda s, k: s.fail(k, ""), ValueError, "error must not be empty"),
         (lambda s, k: s.get("f00"), KeyError, "there is no run 'f00'"),
         (lambda s, k: s.runs(status="finished"), ValueError, "status must be one of pending, runn"),
         (lambda s, k: s.runs(where={"a": math.nan}), ValueError, r"where\.a is NaN"),
@@ -216,7 +212,7 @@ def test_closing_gives_back_what_was_claimed_even_after_an_error(tmp_path):
     def interrupted():
         with RunStore(tmp_path / "runs.db") as store:
             store.declare("e", GRID)
-            store.claim_many(3)
+            claimed(store, 3)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -245,9 +241,8 @@ def test_threads_share_one_store(store):
 
 
 def test_ten_thousand_configurations_are_one_transaction(store, monkeypatch):
-    begun = []
-    writing = store._database.writing
-    monkeypatch.setattr(store._database, "writing", lambda: begun.append(1) or writing())
+    begun, writing = [], store._writing
+    monkeypatch.setattr(store, "_writing", lambda: begun.append(1) or writing())
     keys = store.declare("e", ({"i": i, "rate": i / 7} for i in range(10_000)))
     assert (len(begun), len(set(keys)), store.counts()["pending"]) == (1, 10_000, 10_000)
 

@@ -9,6 +9,7 @@ i. So it is the same however many networks are drawn, and however many fit in me
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from typing import NamedTuple
@@ -57,6 +58,17 @@ class DrawnNetwork(NamedTuple):
 
 
 NetworkFunction = Callable[..., ArrayTree]  # of a `DrawnNetwork` and the data
+
+
+@dataclass(frozen=True)
+class OfWeights:
+    """A user's function of weights, a key and the data, as one of a drawn network. Two of the same
+    function are equal, so that it is compiled once."""
+
+    function: Callable[..., ArrayTree]
+
+    def __call__(self, net: DrawnNetwork, *data: DeviceArray) -> ArrayTree:
+        return self.function(net.layers, jax.random.fold_in(net.key, MASK_STREAM), *data)
 
 
 class NetworkPrior(NamedTuple):

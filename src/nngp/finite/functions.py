@@ -8,8 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nngp._arrays import DeviceArray
+from nngp.architecture.graph import Affine
 from nngp.finite.layout import UnitLayout
-from nngp.finite.weights import Layer, draw_masks, forward, layers_from
+from nngp.finite.weights import (
+    Layer,
+    draw_masks,
+    forward,
+    layers_from,
+    map_inputs,
+    node_values,
+)
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,30 @@ class NetworkFunctions:
         >>> functions.forward(weights, jnp.ones((3, 2)), jax.random.key(0)).shape
         (3, 1)
         """
-        dropped = masks_key is not None and self.layout.has_masks
-        masks = draw_masks(self.layout, masks_key, len(X)) if dropped else None
-        return forward(self.layout, weights, X, masks)
+        return forward(self.layout, weights, X, self._masks(masks_key, X))
+
+    def last_hidden(
+        self, weights: Sequence[Layer], X: DeviceArray, masks_key: DeviceArray | None = None
+    ) -> DeviceArray:
+        """Compute what goes into the last affine map, (n, units): the features on which the outputs
+        are linear. Raises ValueError for a network that does not end in an affine map.
+
+        Examples
+        --------
+        >>> import jax, jax.numpy as jnp, nngp
+        >>> functions = nngp.FiniteNetwork(nngp.Architecture(1, "relu"), width=5).functions(d=2)
+        >>> weights = functions.weights(jnp.ones(functions.n_weights), [1.0, 1.0], [0.0, 0.0])
+        >>> functions.last_hidden(weights, jnp.ones((3, 2))).shape
+        (3, 5)
+        """
+        if not isinstance(self.layout.graph[-1], Affine):
+            raise ValueError(
+                "this network does not end in one affine map, so it has no last layer; add "
+                "nngp.Dense(1.0, 0.0) at its end"
+            )
+        values = node_values(self.layout, weights, X, self._masks(masks_key, X))
+        return map_inputs(self.layout, values)[-1]
+
+    def _masks(self, key: DeviceArray | None, X: DeviceArray) -> dict[int, DeviceArray] | None:
+        dropped = key is not None and self.layout.has_masks
+        return draw_masks(self.layout, key, len(X)) if dropped else None

@@ -6,9 +6,9 @@ kernels that become those of the infinitely wide network as the width grows. The
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -202,6 +202,39 @@ class FiniteNetwork:
 
         return self._evaluate_at(outputs, X, networks, seed, dtype, progress)
 
+    def evaluate(
+        self,
+        function: Callable[..., Any],
+        X: ArrayLike,
+        *data: ArrayLike,
+        networks: int,
+        seed: int = 0,
+        dtype: str = "float64",
+        progress: Callback | bool | None = None,
+    ) -> Any:
+        """Values of a function of each network drawn from the prior, on a leading axis, with a few
+        networks in memory at a time.
+
+        `function(weights, key, X, *data)` is traced by JAX, and gives an array or a tuple of some.
+        The weights are those of `draw`. The key is the network's own, for random numbers of the
+        function's; with it `NetworkFunctions.forward` drops the units that `sample` does.
+
+        Examples
+        --------
+        >>> import jax.numpy as jnp, nngp
+        >>> network = nngp.FiniteNetwork(nngp.Architecture(2, "tanh"), width=50)
+        >>> functions = network.functions(d=2)
+        >>> def largest(weights, key, X):
+        ...     return jnp.abs(functions.last_hidden(weights, X)).max()
+        >>> network.evaluate(largest, [[1.0, 2.0], [2.0, 1.0]], networks=5).shape
+        (5,)
+        """
+        from nngp.finite.batched_networks import OfWeights
+
+        arrays = [np.asarray(part, dtype=float) for part in data]
+        program = OfWeights(function)
+        return self._evaluate_at(program, X, networks, seed, dtype, progress, data=arrays)
+
     def empirical_kernels(
         self,
         X: ArrayLike,
@@ -287,6 +320,7 @@ class FiniteNetwork:
         dtype: str,
         progress: Callback | bool | None,
         held: int | None = None,
+        data: Sequence[NDArray[np.float64]] = (),
     ) -> Array:
         """Compute a function of each drawn network and the inputs, with a bar if it takes long."""
         from nngp.finite.batched_networks import evaluate_drawn
@@ -295,7 +329,7 @@ class FiniteNetwork:
         with Progress("networks", count, progress_for(progress)) as bar:
             prior, advance = self.prior(inputs.shape[1]), bar.advance
             out: Array = evaluate_drawn(
-                function, prior, (inputs,), count, seed, dtype, advance, held
+                function, prior, (inputs, *data), count, seed, dtype, advance, held
             )
         return out
 

@@ -10,7 +10,7 @@ checksum still detects a mix of two downloads.
 import http.client
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.error import HTTPError, URLError
@@ -19,15 +19,13 @@ from urllib.request import Request, urlopen
 from nngp_paper.datasets.catalogue import ImageSet
 from nngp_paper.datasets.files import md5_of
 from nngp_paper.files import CACHE
-from nngp_paper.progress import Callback, Progress, progress_for
+from nngp_paper.progress import Advance, progress_bar
 
 TRIES = 5  # of one file on one server
 PAUSE = 1.0  # seconds before the second try; twice as long before each later one
 TIMEOUT = 30.0  # seconds without a byte
 BLOCK = 1 << 18
 TRANSIENT = (408, 429, 500, 502, 503, 504)
-
-Advance = Callable[[float], None]
 
 
 class _RefusedError(Exception):
@@ -38,16 +36,16 @@ class _BrokenError(Exception):
     """A connection ended too early: trying again may help."""
 
 
-def fetch(entry: ImageSet, folder: Path, progress: Callback | bool | None = None) -> None:
+def fetch(entry: ImageSet, folder: Path, progress: bool | None = None) -> None:
     """Download every file of a set that is not in the folder yet."""
     with _disk_errors(folder, sum(entry.downloads.values())):
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
             sizes = {n: s for n, s in entry.downloads.items() if not (folder / n).exists()}
-            report = progress_for(progress)
-            with Progress(f"download {entry.name}", sum(sizes.values()), report) as bar:
+            total = sum(sizes.values())
+            with progress_bar(f"download {entry.name}", total, progress) as advance:
                 for name in sizes:
-                    _download_file(entry, name, folder / name, bar.advance)
+                    _download_file(entry, name, folder / name, advance)
 
 
 def _download_file(entry: ImageSet, name: str, target: Path, advance: Advance) -> None:

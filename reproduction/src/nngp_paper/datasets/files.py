@@ -9,14 +9,13 @@ import os
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 from numpy.typing import NDArray
-
-from nngp_paper.datasets.npz import names_in, read_member
 
 AnyPath = str | os.PathLike[str]
 DATA = "NNGP_DATA"
@@ -129,14 +128,13 @@ def _check_md5(found: str, published: str) -> None:
         raise ValueError(f"it is not the published file (MD5 {found}, published {published})")
 
 
-def read_npz(path: Path, largest: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-    """Read arrays of a .npz archive by name, each of at most so many bytes."""
+def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Read arrays of a .npz archive by name."""
     with readable_errors(path), path.open("rb") as file:
         if not zipfile.is_zipfile(file):
             raise ValueError("it is cut short, or no .npz archive")
-        with zipfile.ZipFile(file) as archive:
-            stored = names_in(archive)
-            missing = [name for name in largest if name not in stored]
+        with np.load(file, allow_pickle=False) as archive:
+            missing = [name for name in names if name not in archive]
             if missing:
-                raise ValueError(f"it has no array '{missing[0]}' (it has {', '.join(stored)})")
-            return {n: read_member(archive, f"{n}.npy", most) for n, most in largest.items()}
+                raise ValueError(f"it has no array '{missing[0]}' (it has {', '.join(archive)})")
+            return {name: archive[name] for name in names}

@@ -16,7 +16,6 @@ from nngp_paper.datasets.folder import ImageFiles, find
 from nngp_paper.datasets.readers import Parts
 from nngp_paper.datasets.tables import COLLECTIONS, Table, collection_of, read_table
 from nngp_paper.files import cache_folder
-from nngp_paper.progress import Callback
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def load(
     data: AnyPath | None = None,
     *,
     download: bool = True,
-    progress: Callback | bool | None = None,
+    progress: bool | None = None,
 ) -> Images | Table:
     """Load a data set: `Images`, or a `Table` for the UCI sets.
 
@@ -87,9 +86,8 @@ def load(
     download : bool
         Whether to download a set of images that is in neither place into the cache.
         (UCI tables are read from a folder only: there are no published checksums for them.)
-    progress : callable or bool, optional
-        A function that is called with the progress of the download; or whether to show a bar on
-        a terminal.
+    progress : bool, optional
+        Whether to show a bar while downloading; by default on a terminal.
 
     Examples
     --------
@@ -118,7 +116,7 @@ def load_images(
     data: AnyPath | None = None,
     *,
     download: bool = True,
-    progress: Callback | bool | None = None,
+    progress: bool | None = None,
 ) -> Images:
     """Load a set of images; the parameters are those of `load`."""
     entry = IMAGE_SETS[name]
@@ -177,9 +175,7 @@ def _find(
     return None if cached is None else ("cache", cached)
 
 
-def _download(
-    entry: ImageSet, folder: Path | None, allowed: bool, progress: Callback | bool | None
-) -> None:
+def _download(entry: ImageSet, folder: Path | None, allowed: bool, progress: bool | None) -> None:
     """Download a set that was not found, or raise OSError with the files to get by hand."""
     cache = cache_folder() / entry.name
     missing = f"{entry.name} was not found in {f'{folder} or ' if folder else ''}{cache}"

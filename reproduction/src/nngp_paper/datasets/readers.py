@@ -23,10 +23,7 @@ NAMES = 200  # bytes beside the pixels of an image: its label, the name of its f
 def read_one_npz(entry: ImageSet, paths: Sequence[Path]) -> Parts:
     """Read one archive with x_train, y_train, x_test and y_test."""
     (path,) = paths
-    sizes = (("train", entry.train), ("test", entry.test))
-    largest = {f"x_{part}": _most_pixels(entry, count) for part, count in sizes}
-    largest |= {f"y_{part}": _most_labels(entry, count) for part, count in sizes}
-    stored = read_npz(path, largest)
+    stored = read_npz(path, ("x_train", "y_train", "x_test", "y_test"))
     with readable_errors(path):
         train = _checked(entry, (stored["x_train"], stored["y_train"]), entry.train)
         return *train, *_checked(entry, (stored["x_test"], stored["y_test"]), entry.test)
@@ -50,11 +47,8 @@ def read_idx_files(entry: ImageSet, paths: Sequence[Path]) -> Parts:
 def read_packed(entry: ImageSet, paths: Sequence[Path]) -> Parts:
     """Read six .npz archives of packed colour planes."""
 
-    size = _batch_size(entry)
-    largest = {"d": _most_pixels(entry, size), "y": _most_labels(entry, size)}
-
     def batch(path: Path) -> Batch:
-        stored = read_npz(path, largest)
+        stored = read_npz(path, ("d", "y"))
         with readable_errors(path):
             return from_planes(stored["d"]), stored["y"]
 
@@ -105,16 +99,6 @@ def _join(entry: ImageSet, paths: Sequence[Path], read: Callable[[Path], Batch])
 def _members(entry: ImageSet, path: Path, members: Sequence[str]) -> list[bytes]:
     most = (len(members) + 1) * _most_in_batch(entry)  # there are a page and names of classes, too
     return read_tar(path, members, entry.md5[path.name], most)
-
-
-def _most_pixels(entry: ImageSet, count: int) -> int:
-    """Bytes of images, in the widest of types: so that a wrong one is named."""
-    return 8 * count * math.prod(entry.shape)
-
-
-def _most_labels(entry: ImageSet, count: int) -> int:
-    """Bytes of labels, in the widest of types, one column for each class."""
-    return 8 * count * len(entry.class_names)
 
 
 def _most_in_batch(entry: ImageSet) -> int:

@@ -12,7 +12,6 @@ from nngp_paper.datasets.catalogue import IMAGE_SETS, ImageSet
 from nngp_paper.datasets.files import AnyPath
 from nngp_paper.datasets.load import checked_name, load_images
 from nngp_paper.numbers import check_unmasked
-from nngp_paper.progress import Callback
 
 Labels = NDArray[np.int64]
 
@@ -85,7 +84,7 @@ def split(
     data: AnyPath | None = None,
     test: int | None = None,
     download: bool = True,
-    progress: Callback | bool | None = None,
+    progress: bool | None = None,
 ) -> Split:
     """The paper's training, validation and test sets, preprocessed as the authors did.
 

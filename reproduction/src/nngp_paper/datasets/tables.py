@@ -25,7 +25,6 @@ Task = Literal["regression", "classification"]
 Rows = NDArray[np.int64]
 Splits = list[tuple[Rows, Rows]]
 Stored = dict[str, NDArray[Any]]
-LARGEST = 100_000_000  # bytes of an array; the largest of any set has 14 million
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ SPLITS: dict[str, Callable[[Stored, int], Splits]] = {
 
 def read_table(collection: Collection, name: str, path: Path) -> Table:
     """Read a table, and check its shapes, types, values and splits."""
-    stored = read_npz(path, dict.fromkeys(("X", "y", *collection.keys), LARGEST))
+    stored = read_npz(path, ("X", "y", *collection.keys))
     with readable_errors(path):
         X, y = _values(stored["X"], stored["y"], collection.task)
         splits = SPLITS[collection.prefix](stored, len(y))

@@ -1,15 +1,13 @@
-"""Training on this machine's device: its name, how many networks fit, and the cost of a search."""
+"""Training on this machine's device: its name, how many networks fit, and their memory."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from statistics import mean
 
 import jax
 from joblib import cpu_count
 
 from nngp import FiniteNetwork
-from nngp.linsolve import CpuEngine
 from nngp_paper.datasets import Split
 from nngp_paper.finite.cells import Cell
 from nngp_paper.finite.lanes import ProgramShape, program_shape
@@ -20,10 +18,6 @@ FILLINGS = 4  # how often a lane is filled
 ENOUGH = 10**8  # weights of all lanes that keep a GPU busy
 MOST_AHEAD = 8  # programs
 SHARE = 0.7  # of the device's memory that lanes may take
-GPU = 5e13, 2e12  # operations and bytes a second, of a large one
-CPU_BYTES = 1e10
-TRAFFIC = 40  # bytes that a step of Adam moves for each weight
-COMPILE = 4.0  # seconds for each program, and on a CPU every batch size has its own
 
 
 def device_name() -> str:
@@ -69,41 +63,27 @@ def explained_memory_error(lanes: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """Bytes on the device, and about how many seconds if no training ends early."""
+class SearchMemory:
+    """Networks that are trained side by side, and their bytes on the device."""
 
     lanes: int
     bytes: int
-    seconds: float
 
     def __str__(self) -> str:
-        long = f"{self.seconds / 60:.0f} min" if self.seconds > 90 else f"{self.seconds:.0f} s"
-        return f"{self.lanes} at a time, {self.bytes / 1e6:.0f} MB, about {long} if none ends early"
+        return f"{self.lanes} at a time, {self.bytes / 1e6:.0f} MB"
 
 
-def search_cost(
+def search_memory(
     cells: Sequence[Cell], data: Split, plan: Plan, trials: int, lanes: int | None = None
-) -> Cost:
-    """Estimate the memory of the largest shape, and the time of all shapes."""
+) -> SearchMemory:
+    """Estimate the memory of a search, that of its largest shape."""
     networks = [FiniteNetwork(cell.architecture, cell.width, data.n_classes) for cell in cells]
     shapes = [program_shape(network, data, plan, max(BATCH_SIZES)) for network in networks]
     largest = max(shapes, key=ProgramShape.lane_bytes)
     side_by_side = min(lanes or lanes_for(largest, trials), trials)
     points = len(data.X) + len(data.X_val) + len(data.X_test)
     held = side_by_side * largest.lane_bytes() + 4 * points * data.X.shape[1]
-    monitored = len(data.X if plan.monitor == "train" else data.X_val)
-    seconds = sum(_training_seconds(shape, plan, monitored) for shape in shapes) * trials
-    programs = len(BATCH_SIZES) if side_by_side == 1 else 2
-    return Cost(side_by_side, held, seconds + len(shapes) * programs * COMPILE)
-
-
-def _training_seconds(shape: ProgramShape, plan: Plan, monitored: int) -> float:
-    """Time of one network: products of steps and evaluations, and Adam's reads and writes."""
-    rate, moved = (2 * CpuEngine().rate(), CPU_BYTES) if _is_cpu() else GPU
-    batch = mean(BATCH_SIZES) if _is_cpu() else shape.batch
-    step = 6 * batch / rate + TRAFFIC / moved
-    evaluation = 2 * monitored / rate
-    return shape.weights * (plan.steps * step + plan.steps / plan.interval * evaluation)
+    return SearchMemory(side_by_side, held)
 
 
 def _is_cpu() -> bool:

@@ -17,8 +17,9 @@ grows, mean and spread of the ensemble become those of
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,14 +27,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp import FiniteNetwork
-from nngp.architecture.graph import Affine
-from nngp.finite.batched_networks import NOISE_STREAM, DrawnNetwork, evaluate_drawn, hidden
-from nngp.gram.inputs import as_inputs
-from nngp.posterior.noise import as_noise
-from nngp.posterior.targets import as_targets
+from nngp.finite import NetworkFunctions
 from nngp_paper.arrays import Array, DeviceArray
-from nngp_paper.numbers import whole_number
-from nngp_paper.progress import Callback, Progress, progress_for
+from nngp_paper.numbers import as_matrix, whole_number
+
+NOISE_STREAM = 2**31 - 1  # folded into a network's key; a number that no layer has
 
 
 def last_layer_ensemble(
@@ -47,7 +45,7 @@ def last_layer_ensemble(
     tolerance: float = 1e-6,
     *,
     steps: int = 100_000,
-    progress: Callback | bool | None = None,
+    progress: bool | None = None,
 ) -> Array:
     """Train networks in their last layer; gives outputs at test inputs, (networks, n_test, n_out).
 
@@ -76,11 +74,15 @@ def last_layer_ensemble(
     """
     inputs, tests, targets = checked_data(network, X, Y, X_test)
     limits = _as_tolerance(tolerance), whole_number("steps", steps)
-    numbers = np.array([as_noise(noise_var), *limits])
-    count = whole_number("networks", networks)
-    with Progress("networks", count, progress_for(progress)) as bar:
-        prior, data = network.prior(inputs.shape[1]), (inputs, targets, tests, numbers)
-        out, left = evaluate_drawn(_train_last_layer, prior, data, count, seed, advance=bar.advance)
+    out, left = network.evaluate(
+        LastLayer(_train_last_layer, network.functions(inputs.shape[1])),
+        inputs,
+        *(targets, tests, last_variances(network)),
+        np.array([as_noise(noise_var), *limits]),
+        networks=networks,
+        seed=seed,
+        progress=progress,
+    )
     _check_trained(left, *limits)
     return np.asarray(out)
 
@@ -93,23 +95,57 @@ def checked_data(
         raise TypeError(
             f"the first argument must be an nngp.FiniteNetwork, got {type(network).__name__}"
         )
-    if not isinstance(network.architecture.graph[-1], Affine):
-        raise ValueError(
-            "this network does not end in one affine map, so it has no last layer to train; add "
-            "nngp.Dense(1.0, 0.0) at its end"
-        )
-    inputs, tests = as_inputs(X), as_inputs(X_test, "X_test")
+    inputs, tests = as_matrix(X, "X"), as_matrix(X_test, "X_test")
     if inputs.shape[1] != tests.shape[1]:
         raise ValueError(
             f"X has {inputs.shape[1]} features and X_test has {tests.shape[1]}; they must agree"
         )
-    targets, _ = as_targets(Y, len(inputs))
+    targets = as_matrix(Y, "Y")
+    if len(targets) != len(inputs):
+        raise ValueError(f"Y has {len(targets)} rows and the inputs have {len(inputs)}")
     if targets.shape[1] != network.n_out:
         raise ValueError(
             f"Y has {targets.shape[1]} outputs and the network has {network.n_out}; make it with "
             f"n_out={targets.shape[1]}"
         )
     return inputs, tests, targets
+
+
+def last_variances(network: FiniteNetwork) -> Array:
+    """The weight variance and the bias variance of the last layer."""
+    return np.array([network.architecture.weight_vars[-1], network.architecture.bias_vars[-1]])
+
+
+def as_noise(noise_var: float) -> float:
+    """A noise variance, checked."""
+    if not isinstance(noise_var, Real) or not 0 <= float(noise_var) < np.inf:
+        raise ValueError(f"noise_var must be finite and not negative, got {noise_var!r}")
+    return float(noise_var)
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """A function of a drawn network and data, as `FiniteNetwork.evaluate` calls it: of its
+    `features` at training and test inputs, and of what `function` needs beside them."""
+
+    function: Callable[..., Any]
+    functions: NetworkFunctions
+
+    def __call__(
+        self,
+        weights: list[dict[str, DeviceArray]],
+        key: DeviceArray,
+        X: DeviceArray,
+        Y: DeviceArray,
+        X_test: DeviceArray,
+        variances: DeviceArray,
+        numbers: DeviceArray,
+    ) -> Any:
+        hidden = self.functions.last_hidden(weights, jnp.concatenate([X, X_test]), key)
+        own, tests = jnp.split(features(hidden, variances), [len(X)])
+        start = _in_units_of_prior(weights[-1], variances)
+        noise = jax.random.fold_in(key, NOISE_STREAM)
+        return self.function(own, Y, tests, numbers, start, noise)
 
 
 def _as_tolerance(tolerance: float) -> float:
@@ -128,16 +164,18 @@ def _check_trained(left: Array, tolerance: float, steps: int) -> None:
 
 
 def _train_last_layer(
-    net: DrawnNetwork, X: DeviceArray, Y: DeviceArray, X_test: DeviceArray, numbers: DeviceArray
+    own: DeviceArray,
+    Y: DeviceArray,
+    tests: DeviceArray,
+    numbers: DeviceArray,
+    start: DeviceArray,
+    key: DeviceArray,
 ) -> tuple[DeviceArray, DeviceArray]:
     """Outputs of the trained network at test inputs, and the gradient's norm at the end relative to
     that at the start. `numbers` are noise_var, tolerance and steps."""
     noise_var, tolerance, steps = numbers
-    drawn = jax.random.normal(jax.random.fold_in(net.key, NOISE_STREAM), Y.shape, "float64")
-    noise = drawn.astype(Y.dtype)  # the same in all precisions
+    noise = jax.random.normal(key, Y.shape, Y.dtype)
     targets = Y + jnp.sqrt(noise_var) * noise
-    own, tests = jnp.split(features(net, jnp.concatenate([X, X_test])), [len(X)])
-    start = _drawn_last_layer(net)
 
     def loss(v: DeviceArray) -> DeviceArray:
         misfit, moved = own @ v - targets, v - start
@@ -185,16 +223,16 @@ def _descend(
     return end.ahead, jnp.linalg.norm(end.gradient) / jnp.where(size > 0, size, 1.0)
 
 
-def features(net: DrawnNetwork, X: DeviceArray) -> DeviceArray:
-    """ψ of the inputs: (n, width + 1)."""
-    h = hidden(net, X)[-1]
-    bias = jnp.full((len(h), 1), jnp.sqrt(net.bias_vars[-1]), h.dtype)
-    return jnp.concatenate([h * jnp.sqrt(net.weight_vars[-1] / h.shape[1]), bias], axis=1)
+def features(hidden: DeviceArray, variances: DeviceArray) -> DeviceArray:
+    """ψ of inputs from what goes into the last layer: (n, width + 1)."""
+    weight_var, bias_var = variances
+    bias = jnp.full((len(hidden), 1), jnp.sqrt(bias_var), hidden.dtype)
+    return jnp.concatenate([hidden * jnp.sqrt(weight_var / hidden.shape[1]), bias], axis=1)
 
 
-def _drawn_last_layer(net: DrawnNetwork) -> DeviceArray:
+def _in_units_of_prior(layer: dict[str, DeviceArray], variances: DeviceArray) -> DeviceArray:
     """The last layer as drawn, in units of the prior deviation: (width + 1, n_out)."""
-    w, b = net.layers[-1]["w"], net.layers[-1]["b"]
-    scale = jnp.sqrt(net.bias_vars[-1])
-    bias = b / jnp.where(scale > 0, scale, 1.0)
-    return jnp.concatenate([w * jnp.sqrt(len(w) / net.weight_vars[-1]), bias[None]])
+    weight_var, bias_var = variances
+    scale = jnp.sqrt(bias_var)
+    bias = layer["b"] / jnp.where(scale > 0, scale, 1.0)
+    return jnp.concatenate([layer["w"] * jnp.sqrt(len(layer["w"]) / weight_var), bias[None]])

@@ -18,10 +18,8 @@ from jax.scipy.linalg import cho_solve
 from numpy.typing import ArrayLike
 
 from nngp import FiniteNetwork
-from nngp.finite.batched_networks import DrawnNetwork, evaluate_drawn
-from nngp.posterior.noise import as_noise
 from nngp_paper.arrays import Array, DeviceArray
-from nngp_paper.finite.ensemble import checked_data, features
+from nngp_paper.finite.ensemble import LastLayer, as_noise, checked_data, last_variances
 
 
 def last_layer_means(
@@ -36,22 +34,28 @@ def last_layer_means(
     """Posterior means at test inputs given the hidden layers of each network, for each noise
     variance: (networks, noises, n_test, n_out). Networks are those of `network.sample`."""
     inputs, tests, targets = checked_data(network, X, Y, X_test)
-    noises = np.array([as_noise(one) for one in noise_vars])
-    data = inputs, targets, tests, noises
-    prior = network.prior(inputs.shape[1])
-    return np.asarray(evaluate_drawn(_posterior_means, prior, data, networks, seed))
+    found = network.evaluate(
+        LastLayer(_posterior_means, network.functions(inputs.shape[1])),
+        inputs,
+        *(targets, tests, last_variances(network)),
+        np.array([as_noise(one) for one in noise_vars]),
+        networks=networks,
+        seed=seed,
+        progress=False,
+    )
+    return np.asarray(found)
 
 
 def _posterior_means(
-    net: DrawnNetwork,
-    X: DeviceArray,
+    own: DeviceArray,
     Y: DeviceArray,
-    X_test: DeviceArray,
+    tests: DeviceArray,
     noise_vars: DeviceArray,
+    start: DeviceArray,
+    key: DeviceArray,
 ) -> DeviceArray:
-    """Means of one network, (noises, n_test, n_out)."""
-    own, tests = jnp.split(features(net, jnp.concatenate([X, X_test])), [len(X)])
-    wide = own.shape[1] > len(X)
+    """Means of one network, (noises, n_test, n_out), for any start and random numbers."""
+    wide = own.shape[1] > len(own)
     gram, right = (own @ own.T, Y) if wide else (own.T @ own, own.T @ Y)
 
     def mean(noise_var: DeviceArray) -> DeviceArray:

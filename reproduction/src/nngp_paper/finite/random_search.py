@@ -20,7 +20,7 @@ from nngp_paper.finite.recipe import Plan, Recipe, random_recipes
 from nngp_paper.finite.training import Trainer, Trial
 from nngp_paper.finite.training_data import TrainingData
 from nngp_paper.numbers import whole_number
-from nngp_paper.progress import Callback, Progress, progress_for
+from nngp_paper.progress import Advance, progress_bar
 from nngp_paper.runs import POLL, Run, RunStore
 
 
@@ -36,7 +36,7 @@ def search(
     lanes: int | None = None,
     until: float = math.inf,
     wait: bool = True,
-    progress: Callback | bool | None = None,
+    progress: bool | None = None,
 ) -> list[Found]:
     """Train the cells' unfinished trials, and give the best trial of each cell.
 
@@ -70,12 +70,12 @@ def search(
         own = declare(store, cell, data, plan, wanted, seed, experiment=experiment)
         tasks.setdefault(replace(cell, train=len(data.X)), []).extend(own)
     keys = [key for of_shape in tasks.values() for key in of_shape]
-    with Progress("training", len(keys), progress_for(progress)) as bar:
+    with progress_bar("training", len(keys), progress) as advance:
         left = store.pending(keys)
-        bar.advance(len(keys) - left)
+        advance(len(keys) - left)
         while left and time.monotonic() < until:
             for trainer, group in _compiled(_trainers(store, tasks, on_device, plan, lanes), until):
-                _train(store, trainer, group, until, bar)
+                _train(store, trainer, group, until, advance)
             before, left = left, store.pending(keys)
             if not wait:
                 break
@@ -123,7 +123,7 @@ def _trainers(
     return [
         (_trainer(cell, data, plan, group, lanes), group)
         for cell, keys in tasks.items()
-        for group in _groups(store.runs(keys=keys, lists=False), lanes)
+        for group in _groups(store.runs(keys=keys), lanes)
     ]
 
 
@@ -147,7 +147,7 @@ def _compiled(work: Sequence[Work], until: float) -> Iterator[Work]:
 
 
 def _train(
-    store: RunStore, trainer: Trainer, group: list[Run], until: float, bar: Progress
+    store: RunStore, trainer: Trainer, group: list[Run], until: float, advance: Advance
 ) -> None:
     """Claim, train and finish the runs of a group; after an error, release those in training."""
     held: set[str] = set()
@@ -158,7 +158,7 @@ def _train(
             yield Trial(run.key, Recipe(**config_of(Recipe, run)), run.config["train"])
 
     try:
-        for key, trained in trainer.run(trials(), bar):
+        for key, trained in trainer.run(trials(), advance):
             store.finish(key, trained.result(), seconds=trained.seconds, device=device_name())
             held.discard(key)
     except BaseException:

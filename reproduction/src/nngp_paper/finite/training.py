@@ -32,7 +32,7 @@ from nngp_paper.finite.recipe import Plan, Recipe
 from nngp_paper.finite.training_data import DataPart, TrainingData
 from nngp_paper.finite.training_state import Evaluation, Scores, Training, TrainingState
 from nngp_paper.numbers import whole_number
-from nngp_paper.progress import Callback, Progress, progress_for
+from nngp_paper.progress import Advance, progress_bar
 
 States = list[TrainingState | None]  # one entry a lane, None for an empty one
 EMPTY = Recipe(weight_var=1.0, bias_var=0.0)  # for an empty lane
@@ -54,7 +54,7 @@ def train(
     plan: Plan | None = None,
     *,
     lanes: int | None = None,
-    progress: Callback | bool | None = None,
+    progress: bool | None = None,
 ) -> Training: ...
 @overload
 def train(
@@ -64,7 +64,7 @@ def train(
     plan: Plan | None = None,
     *,
     lanes: int | None = None,
-    progress: Callback | bool | None = None,
+    progress: bool | None = None,
 ) -> list[Training]: ...
 def train(
     network: FiniteNetwork,
@@ -73,7 +73,7 @@ def train(
     plan: Plan | None = None,
     *,
     lanes: int | None = None,
-    progress: Callback | bool | None = None,
+    progress: bool | None = None,
 ) -> Training | list[Training]:
     """Train networks of one shape.
 
@@ -89,8 +89,8 @@ def train(
     plan : Plan, optional
     lanes : int, optional
         How many to train side by side; by default one on a CPU, on a GPU as many as fit.
-    progress : callable or bool, optional
-        As in `nngp.condition`; by default a bar on a terminal.
+    progress : bool, optional
+        Whether to show a bar; by default on a terminal.
 
     Examples
     --------
@@ -115,8 +115,8 @@ def train(
     on_device = TrainingData.of(data)
     trainer = Trainer(network, on_device, plan or Plan(), largest, lanes, count, keep_weights=True)
     trials = [Trial(str(i), recipe, len(data.X)) for i, recipe in enumerate(wanted)]
-    with Progress("training", count, progress_for(progress)) as bar:
-        trained = dict(trainer.run(trials, bar))
+    with progress_bar("training", count, progress) as advance:
+        trained = dict(trainer.run(trials, advance))
     return [trained[trial.name] for trial in trials]
 
 
@@ -153,15 +153,15 @@ class Trainer:
         number = np.int32(0)
         final_scores.lower(self.shape, lanes, number, number, self._data.parts).compile()
 
-    def run(self, trials: Iterable[Trial], bar: Progress) -> Iterator[tuple[str, Training]]:
+    def run(self, trials: Iterable[Trial], advance: Advance) -> Iterator[tuple[str, Training]]:
         """Train a network for each trial; yield it under the trial's name when it has ended.
 
-        Trials are taken one by one, as lanes become free. `bar` counts networks.
+        Trials are taken one by one, as lanes become free. `advance` counts networks.
         """
         with explained_memory_error(self.lanes):
-            yield from self._run(iter(trials), bar)
+            yield from self._run(iter(trials), advance)
 
-    def _run(self, trials: Iterator[Trial], bar: Progress) -> Iterator[tuple[str, Training]]:
+    def _run(self, trials: Iterator[Trial], advance: Advance) -> Iterator[tuple[str, Training]]:
         states: States = [None] * self.lanes
         lanes: Lane | None = None
         while True:
@@ -176,7 +176,7 @@ class Trainer:
             self._record(states, seen, time.perf_counter() - start)
             for i, state in enumerate(states):
                 if state:
-                    bar.advance(state.progress(self.plan))
+                    advance(state.progress(self.plan))
                 if state and state.ended(self.plan):
                     states[i] = None
                     yield state.name, self._training(state, lanes, i)

@@ -12,9 +12,8 @@ from itertools import product
 
 import numpy as np
 
-from nngp import Architecture, condition
+from nngp import Architecture, condition, forecast
 from nngp_paper.datasets import Split
-from nngp_paper.engines import engine_name
 from nngp_paper.finite.cells import EXPERIMENT, Found, best_of, shared_values
 from nngp_paper.finite.recipe import Plan
 from nngp_paper.finite.screening import longest
@@ -95,7 +94,7 @@ def widths(
     >>> store.close()
     """
     where = {"dataset": dataset, "train": train, "activation": activation}
-    runs = store.runs(experiment=EXPERIMENT, status="done", where=where, lists=False)
+    runs = store.runs(experiment=EXPERIMENT, status="done", where=where)
     runs = longest([run for run in runs if plan is None or Plan.of(run.config) == plan])
     if depths is not None:
         runs = [run for run in runs if run.config["depth"] in depths]
@@ -174,4 +173,5 @@ def _best(data: Split, activation: str, depth: int, engine: str) -> Outcome:
         "test_accuracy": float(np.mean(mean.argmax(axis=1) == data.labels_test)),
         "test_mse": float(error),
     }
-    return Outcome(result, engine_name(engine, len(data.X)), best.noise_var)
+    device = forecast(len(data.X), 1, engine=engine).engine
+    return Outcome(result, device, best.noise_var)

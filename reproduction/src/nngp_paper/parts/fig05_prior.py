@@ -37,7 +37,7 @@ def study(scope: Scope) -> Study:
     return Study("prior", [CONFIG], _work)
 
 
-PRIOR_RUNS = Experiment("prior", study, seconds=1.0)
+PRIOR_RUNS = Experiment("prior", study)
 
 
 def _work(config: Config) -> Outcome:

@@ -27,7 +27,7 @@ def study(scope: Scope) -> Study:
     return Study("angular", [CONFIG], _work)
 
 
-ANGULAR_RUNS = Experiment("angular", study, seconds=15.0)
+ANGULAR_RUNS = Experiment("angular", study)
 
 
 def _work(config: Config) -> Outcome:

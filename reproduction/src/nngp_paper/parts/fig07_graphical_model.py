@@ -41,7 +41,7 @@ def study(scope: Scope) -> Study:
     return Study("spread", [CONFIG], _work)
 
 
-SPREAD_RUNS = Experiment("spread", study, seconds=20.0, extra=True)
+SPREAD_RUNS = Experiment("spread", study, extra=True)
 
 
 def _work(config: Config) -> Outcome:

@@ -6,7 +6,6 @@ learned on them. The study has small training sets, for two cores. `benchmarks/i
 larger ones, and the part shows all that a store has.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from nngp_paper.datasets import Split, split
-from nngp_paper.datasets.catalogue import IMAGE_SETS
 from nngp_paper.errors import NothingMeasuredError
 from nngp_paper.experiment import Config, Experiment, Result, network_of, result_of, rounded
 from nngp_paper.part import Axes, Claim, Figure, Part, Results
@@ -45,7 +43,6 @@ VARIANTS = {
     "cifar10": (PLAIN, "flips", "flips, shifts 1"),
     "fashion_mnist": (PLAIN, "flips", "flips, shifts 1"),
 }
-SECONDS = 2e-8, 4e-11  # on two cores, of a look-up, and of a multiplication
 SIZE, NARROW = (7.2, 3.9), (style.NARROW, 7.4)  # inches
 GREY, MARKS = "0.4", ("o", "s", "^", "D", "v")
 TICKS = [digit * 10.0**power for power in (-2, -1, 0, 1) for digit in (1, 1.5, 2, 3, 4, 5, 7)]
@@ -126,16 +123,7 @@ def _work(load: Callable[[int], Split], engine: str, config: Config) -> Outcome:
     return Outcome({name: rounded(value) for name, value in found.items()}, device)
 
 
-def _seconds(config: Config) -> float:
-    """About how long a run takes on two cores: a look-up for each product and pair of images."""
-    variant = Variant.named(config["variant"], config["dataset"])
-    d = math.prod(IMAGE_SETS[config["dataset"]].shape)
-    products = variant.network(network_of(config)).products(d)
-    pairs = config["train"] * (config["train"] + config["test"])
-    return 2 + products * pairs * (SECONDS[0] + SECONDS[1] * d)
-
-
-INVARIANCE_RUNS = Experiment(EXPERIMENT, study, estimate=_seconds)
+INVARIANCE_RUNS = Experiment(EXPERIMENT, study)
 
 
 def read(results: Results) -> InvarianceWorth:

@@ -51,7 +51,6 @@ TRAIN, TEST = 1000, 2000  # at most
 MEMBERS = 16  # networks of an ensemble
 WIDTHS, NETWORKS = (16, 32, 64, 128, 256, 512, 1024, 2048), 64
 QUICK_WIDTHS, QUICK_NETWORKS = WIDTHS[:-1], 32  # digits are for a first look
-WEIGHT = 3e-8, 3e-11  # seconds to draw a weight, and to use it for one input
 
 
 def study(
@@ -78,14 +77,7 @@ def _data(scope: Scope) -> dict[str, str | int]:
     return {"dataset": scope.dataset, "train": train, "test": min(TEST, scope.images.test)}
 
 
-def _seconds(config: Config) -> float:
-    """About how long a run takes on two cores: its weights, drawn and used."""
-    weights = config["width"] ** 2 * (config["depth"] - 1) + 1000 * config["width"]
-    inputs = config["train"] + config["test"]
-    return float(2 + config["networks"] * weights * (WEIGHT[0] + WEIGHT[1] * inputs))
-
-
-WIDTH_RUNS = Experiment(EXPERIMENT, study, extra=True, estimate=_seconds)
+WIDTH_RUNS = Experiment(EXPERIMENT, study, extra=True)
 
 
 def _work(load: Callable[[int], Split], engine: str, config: Config) -> Outcome:

@@ -30,7 +30,7 @@ FILLED: dict[str, Any] = {"ms": 3, "alpha": 0.5, "mew": 0, "label": "Adam"}
 HOLLOW: dict[str, Any] = {"ms": 3.5, "mfc": "none", "mew": 0.8, "label": "SGD"}
 JITTER = 0.03  # of the width: networks of one width side by side
 DASH, SHORTEST_GAP = 5.0, 0.6  # of levels: points, and parts of a dash
-SAME_LEVEL = 0.15  # of a line of text: levels that are nearer than that look like one
+SAME_LEVEL = 0.05  # of the axis: about a line of text
 FEW = 20  # evaluations of a network that are shown one by one
 
 
@@ -84,8 +84,8 @@ def draw_widths(data: Widths, path: OutputPath = None, /, *, narrow: bool = Fals
             words = "infinitely wide, by depth"
             first.plot([], [], color="0.3", lw=1.0, ls="--", label=words)
         figure.legend(loc="outside lower center", ncols=2 if narrow else 6, frameon=False)
-        _draw_levels(figure, first, data, "test_accuracy")
-        _draw_levels(figure, second, data, "test_mse")
+        _draw_levels(first, data, "test_accuracy")
+        _draw_levels(second, data, "test_mse")
     return figure
 
 
@@ -120,7 +120,7 @@ def _draw_best(axes: "Axes", i: int, curve: WidthCurve, name: str) -> None:
     axes.plot(xs, ys, marker=marker, color=colour, lw=1.3, ms=5, label=label)
 
 
-def _draw_levels(figure: "Figure", axes: "Axes", data: Widths, name: str) -> None:
+def _draw_levels(axes: "Axes", data: Widths, name: str) -> None:
     """Draw the infinitely wide network of each depth as a level with its depth on the right.
     Levels that lie on each other share the line: their dashes take turns."""
     levels, lines = {}, {}
@@ -128,15 +128,26 @@ def _draw_levels(figure: "Figure", axes: "Axes", data: Widths, name: str) -> Non
         if curve.infinite is not None and curve.infinite.result:
             levels[i] = float(curve.infinite.result[name])
             lines[i] = axes.axhline(levels[i], color=style.COLOURS[i % len(style.COLOURS)], lw=1.0)
-    room = style.line_height(figure, axes)
-    places = style.spread_apart(list(levels.values()), room)
-    for (i, level), place in zip(levels.items(), places, strict=True):
-        same = [j for j, other in levels.items() if abs(other - level) < SAME_LEVEL * room]
-        dashes = DASH, DASH * max(len(same) - 1, SHORTEST_GAP)
-        lines[i].set_linestyle((-DASH * same.index(i), dashes))
-        at: Options = {"xycoords": axes.get_yaxis_transform(), "annotation_clip": False}
-        look: Options = {"color": lines[i].get_color(), "va": "center"}
-        style.label(axes, str(data.curves[i].depth), (1.0, place), (4, 0), **at, **look)
+    near = SAME_LEVEL * float(np.ptp(axes.get_ylim()))
+    for group in _groups(levels, near):
+        dashes = DASH, DASH * max(len(group) - 1, SHORTEST_GAP)
+        for turn, i in enumerate(group):
+            lines[i].set_linestyle((-DASH * turn, dashes))
+        words = ", ".join(str(data.curves[i].depth) for i in group)
+        place = (1.0, levels[group[0]])
+        at: Options = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
+        axes.annotate(words, place, (4, 0), va="center", annotation_clip=False, **at)
+
+
+def _groups(levels: dict[int, float], near: float) -> list[list[int]]:
+    """Levels that are too near for labels of their own, together."""
+    groups: list[list[int]] = []
+    for i in sorted(levels, key=lambda i: levels[i]):
+        if groups and levels[i] - levels[groups[-1][-1]] < near:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    return [sorted(group) for group in groups]
 
 
 def _accuracy_range(data: Widths) -> tuple[float, float]:

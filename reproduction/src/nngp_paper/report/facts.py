@@ -32,7 +32,7 @@ class Effort:
 def scopes_of(store: RunStore) -> list[Scope]:
     """The sizes, depths and activations of finished runs, for each data set that has any."""
     groups: dict[str, list[Run]] = {name: [] for name in ORDER}
-    for run in store.runs(status="done", lists=False):
+    for run in store.runs(status="done"):
         if run.config.get("dataset") in groups:
             groups[run.config["dataset"]].append(run)
     return [_scope(name, runs) for name, runs in groups.items() if runs]
@@ -52,7 +52,7 @@ def full_title(dataset: str) -> str:
 def efforts(store: RunStore) -> list[Effort]:
     """The efforts of all experiments and data sets, in the order in which they were begun."""
     groups: dict[tuple[str, str | None], list[Run]] = {}
-    for run in store.runs(lists=False):
+    for run in store.runs():
         groups.setdefault((run.experiment, run.config.get("dataset")), []).append(run)
     return [_effort(*name, runs) for name, runs in groups.items()]
 
@@ -60,7 +60,7 @@ def efforts(store: RunStore) -> list[Effort]:
 def versions(store: RunStore) -> dict[str, list[str]]:
     """All versions of Python and of packages that runs were done with."""
     found: dict[str, set[str]] = {}
-    for run in store.runs(status="done", lists=False):
+    for run in store.runs(status="done"):
         for package, version in run.versions.items():
             found.setdefault(package, set()).add(version)
     return {package: sorted(known) for package, known in sorted(found.items())}

@@ -70,7 +70,7 @@ def _where(config: Config, sized: bool) -> str:
 def _ours(store: RunStore, scopes: Sequence[Scope]) -> list[tuple[str, str, str]]:
     found = []
     for scope in scopes:
-        runs = store.runs("grid", "done", where={"dataset": scope.dataset}, lists=False)
+        runs = store.runs("grid", "done", where={"dataset": scope.dataset})
         if runs:
             largest = max(run.config["train"] for run in runs)
             own = [run for run in runs if run.config["train"] == largest]

@@ -5,14 +5,12 @@ that is hashed is JSON in ASCII with sorted names and Python's shortest float re
 count as equal, so 1 and 1.0 are one configuration, as are 0.0 and -0.0; True is not 1. NumPy
 scalars and arrays count as the plain values they hold (a float32 as its exact value), tuples as
 lists, and infinity as the word "inf". NaN equals nothing, so it is refused in a configuration.
-
-The arguments of a store are checked here, too.
 """
 
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 Json = Any  # a plain value: dict, list, str, int, float, bool or None
@@ -30,99 +28,61 @@ def key_of(experiment: str, config: Config) -> str:
     >>> len(key), key == key_of("width", {"depth": math.inf, "width": 64.0})
     (64, True)
     """
-    return plain_key(experiment, plain(config, "config"), "config")
-
-
-def plain_key(experiment: str, config: dict[str, Json], place: str) -> str:
-    """The key of a run whose configuration is made of plain values."""
-    text = canonical([experiment, config], place)
+    text = canonical([experiment, plain(config, "config")], "config")
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def plain(value: object, place: str) -> Json:
-    """Convert a value to dict, list, str, int, float, bool and None. Raises TypeError, with `place`
-    in the message, for anything that has no such form."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _text(value, place)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
-    if isinstance(value, Mapping):
-        return {_name(name, place): plain(part, f"{place}.{name}") for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part, place) for part in value]
-    if hasattr(value, "tolist"):  # arrays and scalars of NumPy and JAX
-        return plain(value.tolist(), place)
-    raise TypeError(
-        f"{place} is a {type(value).__name__}, which cannot be stored; give a number, text, a list "
-        "or a mapping"
-    )
+def plain(value: object, name: str) -> Json:
+    """Convert a value to dict, list, str, int, float, bool and None; `name` is for the TypeError
+    about anything that has no such form."""
+    try:
+        return json.loads(json.dumps(value, default=_as_plain))
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name} cannot be stored ({error}); give numbers, texts, lists and mappings"
+        ) from None
 
 
-def canonical(value: Json, place: str) -> str:
+def canonical(value: Json, name: str) -> str:
     """The text by which plain values are compared."""
-    return json.dumps(_comparable(value, place), sort_keys=True, separators=(",", ":"))
+    return json.dumps(_comparable(value, name), sort_keys=True, separators=(",", ":"))
 
 
-def _comparable(value: Json, place: str) -> Json:
+def flat(values: Mapping[str, Json]) -> dict[str, Json]:
+    """Nested values by dotted names: {"a": {"b": 1}} becomes {"a.b": 1}.
+
+    Examples
+    --------
+    >>> from nngp_paper.runs import flat
+    >>> flat({"optimizer": {"rate": 0.1, "decay": 0.0}, "width": 64})
+    {'optimizer.rate': 0.1, 'optimizer.decay': 0.0, 'width': 64}
+    """
+    out: dict[str, Json] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            out |= {f"{name}.{inner}": part for inner, part in flat(value).items()}
+        else:
+            out[name] = value
+    return out
+
+
+def _as_plain(value: Any) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):  # arrays and scalars of NumPy and JAX
+        return value.tolist()
+    raise TypeError(f"there is a {type(value).__name__} in it")
+
+
+def _comparable(value: Json, name: str) -> Json:
     if isinstance(value, dict):
-        return {name: _comparable(part, f"{place}.{name}") for name, part in value.items()}
+        return {inner: _comparable(part, f"{name}.{inner}") for inner, part in value.items()}
     if isinstance(value, list):
-        return [_comparable(part, place) for part in value]
+        return [_comparable(part, name) for part in value]
     if not isinstance(value, float):
         return value
     if math.isnan(value):
-        raise ValueError(f"{place} is NaN, which equals nothing; give a number, or None")
+        raise ValueError(f"{name} is NaN, which equals nothing; give a number, or None")
     if math.isinf(value):
         return str(value)
     return int(value) if value.is_integer() else value
-
-
-def _text(value: str, place: str) -> str:
-    text = str.__str__(value)  # of a text that is also an Enum: its value
-    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ValueError(f"{place} holds half a character (a lone surrogate); mend the text")
-    return text
-
-
-def _name(name: object, place: str) -> str:
-    if not isinstance(name, str):
-        raise TypeError(f"{place} has the name {name!r}, which is no text; names must be texts")
-    return _text(name, f"a name in {place}")
-
-
-def checked_text(value: object, name: str, *, empty: bool = False) -> str:
-    """A text, which must not be empty unless `empty`."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a text, got a {type(value).__name__}")
-    if not value and not empty:
-        raise ValueError(f"{name} must not be empty")
-    return _text(value, name)
-
-
-def checked_count(value: object) -> int:
-    """A whole number from 1."""
-    number = plain(value, "count")
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise ValueError(f"count must be a whole number of at least 1, got {value!r}")
-    return number
-
-
-def checked_amount(value: object, name: str) -> float:
-    """A number that is finite and not negative."""
-    number = plain(value, name)
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if not math.isfinite(number) or number < 0:
-        raise ValueError(f"{name} must be finite and not negative, got {value!r}")
-    return float(number)
-
-
-def checked_keys(keys: Iterable[str] | None) -> frozenset[str] | None:
-    """Keys as a set; None stands for all runs."""
-    if isinstance(keys, str):
-        raise TypeError("keys must be a list of keys, got a text; put it into a list")
-    return None if keys is None else frozenset(keys)

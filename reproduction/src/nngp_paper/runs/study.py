@@ -6,15 +6,14 @@ that nobody has done yet; it can be interrupted and called again, here or in ano
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
-from nngp_paper.progress import Callback, Progress, progress_for
+from nngp_paper.progress import progress_bar
 from nngp_paper.runs.key import Config
-from nngp_paper.runs.run import Run
-from nngp_paper.runs.store import POLL, RunStore
+from nngp_paper.runs.store import POLL, Run, RunStore
 
 WINDOW = 64  # runs
 
@@ -66,10 +65,6 @@ class Executor(Protocol):
     """Something that does runs: this process, or the workers of a cluster."""
 
     @property
-    def threads(self) -> int:
-        """The number of runs that are computed at the same time."""
-
-    @property
     def capacity(self) -> int:
         """The number of runs that may be submitted and not ended."""
 
@@ -87,7 +82,7 @@ class Executor(Protocol):
 class LocalExecutor:
     """This process: one run at a time."""
 
-    threads = capacity = 1
+    capacity = 1
 
     def __init__(self) -> None:
         self._submitted: list[tuple[Study, Run]] = []
@@ -109,7 +104,7 @@ def carry_out(
     *,
     until: float = math.inf,
     wait: bool = True,
-    progress: Callback | bool | None = None,
+    progress: bool | None = None,
     executor: Executor | None = None,
 ) -> list[str]:
     """Do all runs of a study that are not done yet; returns the keys of all its runs.
@@ -119,23 +114,24 @@ def carry_out(
     """
     keys = store.declare(study.experiment, study.configs)
     by = executor or LocalExecutor()
-    report = progress_for(progress)
-    with closing(study), Progress(study.experiment, len(keys), report) as bar:
-        bar.advance(len(keys) - store.pending(keys))
+    with closing(study), progress_bar(study.experiment, len(keys), progress) as advance:
+        advance(len(keys) - store.pending(keys))
         while True:
-            with closing(_do_claimed(store, study, keys, until, by)) as all_ended:
-                for key, ended in all_ended:
-                    _record(store, key, ended)
-                    bar.advance(1)
+            _do_free_runs(store, study, keys, until, by, advance)
             if not wait or time.monotonic() >= until or not store.pending(keys):
                 return keys
             time.sleep(POLL)
 
 
-def _do_claimed(
-    store: RunStore, study: Study, keys: list[str], until: float, executor: Executor
-) -> Generator[tuple[str, Ended]]:
-    """Claim pending runs as the executor has capacity for them, and yield them as they end."""
+def _do_free_runs(
+    store: RunStore,
+    study: Study,
+    keys: list[str],
+    until: float,
+    executor: Executor,
+    advance: Callable[[int], None],
+) -> None:
+    """Claim runs as the executor has capacity for them, and record them as they end."""
     claims, submitted = _claims(store, keys), set[str]()
     try:
         while True:
@@ -149,8 +145,9 @@ def _do_claimed(
             if not submitted:
                 return
             key, ended = executor.next_ended()
+            _record(store, key, ended)
             submitted.discard(key)
-            yield key, ended
+            advance(1)
     finally:
         if submitted:
             executor.cancel()

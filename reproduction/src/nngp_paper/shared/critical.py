@@ -33,7 +33,7 @@ def critical_study(scope: Scope) -> Study:
     return Study(EXPERIMENT, configs, _work)
 
 
-CRITICAL_RUNS = Experiment(EXPERIMENT, critical_study, seconds=5.0)
+CRITICAL_RUNS = Experiment(EXPERIMENT, critical_study)
 
 
 def _work(config: Config) -> Outcome:

@@ -12,7 +12,6 @@ from nngp_paper.finite.cells import EXPERIMENT, Cell, Found, Rank, best_of, most
 from nngp_paper.finite.gap import DEPTH as GAP_DEPTH, EXPERIMENT as GAP, PLAN as GAP_PLAN
 from nngp_paper.finite.recipe import Plan
 from nngp_paper.finite.screening import longest
-from nngp_paper.progress import Callback
 from nngp_paper.runs import Run, RunStore
 from nngp_paper.scope import Scope
 
@@ -43,7 +42,6 @@ class SearchWorkload:
     sizes: tuple[int, ...]
     depth: int
     search: SearchSize
-    threads: int = 1  # lanes are no runs side by side: their time is that of one
 
     def declare(self, store: RunStore) -> list[str]:
         from nngp_paper.finite.random_search import declare
@@ -55,7 +53,7 @@ class SearchWorkload:
             for key in declare(store, cell, self._data, self._plan, trials, experiment=name)
         ]
 
-    def do(self, store: RunStore, until: float, progress: Callback | bool | None) -> None:
+    def do(self, store: RunStore, until: float, progress: bool | None) -> None:
         from nngp_paper.finite.random_search import search
 
         search(
@@ -68,14 +66,6 @@ class SearchWorkload:
     def later(self) -> Sequence[Config]:
         return ()
 
-    def seconds(self, config: Config) -> float:
-        return self._seconds[config["width"]]
-
-    def device(self, config: Config) -> str:
-        import jax
-
-        return "cpu" if jax.devices()[0].platform == "cpu" else "gpu"
-
     @property
     def _plan(self) -> Plan:
         return GAP_PLAN if self.experiment == GAP else Plan()
@@ -84,18 +74,6 @@ class SearchWorkload:
     def _data(self) -> Split:
         """The split of the largest size, which holds the others."""
         return split(self.scope.dataset, max(self.sizes), data=self.scope.data)
-
-    @cached_property
-    def _seconds(self) -> dict[int, float]:
-        """Seconds to train a network of each width, if none ends early."""
-        from nngp_paper.finite.device import search_cost
-
-        trials = self.search.trials
-        shapes = {cell.width: cell for cell in self._cells}
-        return {
-            width: search_cost([cell], self._data, self._plan, trials).seconds / trials
-            for width, cell in shapes.items()
-        }
 
     @property
     def _cells(self) -> list[Cell]:
@@ -121,7 +99,7 @@ def finished_trials(
     in different ways is not compared: of each training set, only trials with the most frequent
     values of the `shared` settings are given. Plans of few and of many steps may be among them."""
     where = {"dataset": scope.dataset}
-    runs = store.runs(experiment=experiment, status="done", where=where, lists=False)
+    runs = store.runs(experiment=experiment, status="done", where=where)
     inside = [run for run in runs if run.config["activation"] in scope.activations]
     return [run for train in scope.sizes for run in _comparable(inside, train, shared)]
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from nngp_paper.files import writable_file
 from nngp_paper.plots.style import need_matplotlib
 from nngp_paper.terminal.output import UsageError, print_message
 
@@ -14,10 +13,10 @@ PICTURES = (".svg", ".png", ".pdf")
 def check_writable(path: Path, kinds: Iterable[str] = (), create: bool = False) -> None:
     """Raise UsageError where a result could not be written, before any work. With `create`, a
     file is created in the folder: permissions do not say all (to root, or in /proc)."""
-    try:
-        writable_file(path)
-    except OSError as error:
-        raise UsageError(str(error)) from None
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; give a file name")
+    if not path.parent.is_dir():
+        raise UsageError(f"the folder {path.parent} does not exist; create it first")
     if kinds and path.suffix.lower() not in kinds:
         raise UsageError(f"{path}: the name must end in {', '.join(kinds)}")
     if create:

@@ -6,9 +6,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from nngp import Architecture
+from nngp import Architecture, forecast
 from nngp_paper.datasets import Split, split
-from nngp_paper.engines import engine_name
 from nngp_paper.finite.cells import Cell, Found
 from nngp_paper.finite.gap import EXPERIMENT, PLAN, gaps
 from nngp_paper.finite.recipe import Plan
@@ -37,7 +36,7 @@ def finite(options: FiniteOptions) -> None:
     units = whole_numbers("--width", options.width)
     picture = _check(options, [options.activation])
     with usage_errors():
-        engine_name(options.engine)
+        forecast(1, 1, engine=options.engine)  # raises an error for one that is not there
     plan = _plan(options, Plan(), options.loss)
     data = _data(options)
     shapes = product([options.activation], depths, units)
@@ -67,7 +66,7 @@ def gap(options: GapOptions) -> None:
     with RunStore(options.store) as store:
         _search(store, options, cells, data, plan, EXPERIMENT)
         where = {"dataset": options.dataset, "train": len(data.X), "depth": options.depth}
-        runs = store.runs(experiment=EXPERIMENT, status="done", where=where, lists=False)
+        runs = store.runs(experiment=EXPERIMENT, status="done", where=where)
     own = [run for run in runs if Plan.of(run.config) == plan]
     figure = gaps([run for run in own if run.config["activation"] in activations])
     if picture is not None:
@@ -129,14 +128,14 @@ def _search(
     plan: Plan,
     experiment: str,
 ) -> Sequence[Found]:
-    """Print the expected cost, then search."""
-    from nngp_paper.finite.device import device_name, search_cost
+    """Print the memory that it takes, then search."""
+    from nngp_paper.finite.device import device_name, search_memory
     from nngp_paper.finite.random_search import search
 
     trials, lanes = options.trials, options.lanes
-    cost = search_cost(cells, data, plan, trials, lanes)
+    memory = search_memory(cells, data, plan, trials, lanes)
     print_message(
-        f"{len(cells)} shape(s) x {trials} trials on {device_name()}: {cost}; "
+        f"{len(cells)} shape(s) x {trials} trials on {device_name()}: {memory}; "
         f"finished trials are in {options.store}"
     )
     return search(

@@ -61,12 +61,9 @@ class RunsOptions(OutputOptions):
     ascending: bool = option(False, "Smallest first.", "--ascending")
     limit: int | None = option(None, "At most so many runs; 20 in a table by default.", min=1)
     columns: list[str] | None = option(None, "What to show: names, separated by commas.")
-    export: Path | None = option(None, "Write to a .csv or .parquet file.")
+    export: Path | None = option(None, "Write to a .csv file.")
     lists: bool = option(False, "Also lists in results, such as learning curves.", "--lists")
     merge: Path | None = option(None, "First take over the finished runs of another store.")
-    salvage: bool = option(
-        False, "Merge what can be read of a damaged store, into a new one too.", "--salvage"
-    )
     retry_failed: bool = option(False, "First make failed runs pending again.", "--retry-failed")
 
 

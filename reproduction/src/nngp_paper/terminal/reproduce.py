@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from nngp_paper.cost import Memory, WorkloadCost, cost_of, memory, shares
+from nngp import forecast
 from nngp_paper.errors import NothingMeasuredError
 from nngp_paper.files import replaced
 from nngp_paper.grids.study import LARGEST_FULL_GRID
@@ -29,7 +29,7 @@ from nngp_paper.terminal.output import (
     print_rows,
 )
 from nngp_paper.terminal.request import Request, request_of
-from nngp_paper.workloads import Workload, workloads_for
+from nngp_paper.workloads import Remaining, Workload, remaining, workloads_for
 
 PRINTED = (
     *("train", "activation", "paper_nngp", "paper_nngp_setting", "table_at_paper_setting"),
@@ -81,12 +81,11 @@ def _workers(request: Request) -> Iterator[Workers | None]:
 def _do_runs(
     store: RunStore, request: Request, workers: Workers | None, begun: float
 ) -> dict[str, int]:
-    """Print what the runs will take, do them within the budget, and count those that are left."""
+    """Print how many runs there are, do them within the budget, and count those that are left."""
     workloads, problems = workloads_for(request.parts, request.scope, request.finite, workers)
     print_message(*problems)
-    costs = [cost_of(store, workload) for workload in workloads]
-    _print_costs(costs, request, store.path, workers)
-    work(store, workloads, costs, begun, request.budget)
+    _print_plan([remaining(store, one) for one in workloads], request, store.path, workers)
+    work(store, workloads, begun, request.budget)
     counts = {workload.experiment: store.pending(workload.declare(store)) for workload in workloads}
     left = {name: count for name, count in counts.items() if count}
     if left:
@@ -97,32 +96,25 @@ def _do_runs(
     return left
 
 
-def work(
-    store: RunStore,
-    workloads: Sequence[Workload],
-    costs: Sequence[WorkloadCost],
-    begun: float,
-    budget: float,
-) -> None:
-    """Do each workload in its share of the remaining budget, then all of them again in the time
-    that is left, as some need less than expected."""
+def work(store: RunStore, workloads: Sequence[Workload], begun: float, budget: float) -> None:
+    """Do the workloads one after the other, each in an equal share of the time that is left, then
+    all of them again in the rest: some need less than their share."""
     last = begun + budget
     for i, workload in enumerate(workloads):
         now = time.monotonic()
-        share = shares(costs[i:], last - now)[0]
-        workload.do(store, min(now + share, last), on_terminal())
+        workload.do(store, now + (last - now) / (len(workloads) - i), on_terminal())
     for workload in workloads:
         if time.monotonic() < last:
             workload.do(store, last, on_terminal())
 
 
-def _print_costs(
-    costs: Sequence[WorkloadCost], request: Request, path: Path, workers: Workers | None
+def _print_plan(
+    plan: Sequence[Remaining], request: Request, path: Path, workers: Workers | None
 ) -> None:
-    """Print the number of runs, and about what they take."""
-    runs, left = sum(one.runs for one in costs), sum(one.left for one in costs)
+    """Print the number of runs, and the memory that they need."""
+    runs, left = sum(one.runs for one in plan), sum(one.left for one in plan)
     print_message(f"{runs} run{'s' * (runs != 1)} in {path}, {runs - left} of them done")
-    if any(one.experiment == "grid" and not one.runs for one in costs):
+    if any(one.experiment == "grid" and not one.runs for one in plan):
         print_message(
             f"no network of a grid is left to try: with more than {LARGEST_FULL_GRID} training "
             "points only those are tried that did best with fewer; where none was measured, add a "
@@ -130,25 +122,20 @@ def _print_costs(
         )
     if not left:
         return
-    for one in costs:
-        if one.left:
-            basis = "measured on those done" if one.measured else "a guess"
-            print_message(
-                f"  {one.experiment}: {one.left} left, about {duration(one.seconds)} ({basis})"
-            )
-    total = duration(sum(one.seconds for one in costs))
-    within = f", within a budget of {duration(request.budget)}"
-    print_message(f"about {total} in all{'' if math.isinf(request.budget) else within}")
-    if points := max(one.points for one in costs):
+    listed = ", ".join(f"{one.left} of {one.experiment}" for one in plan if one.left)
+    within = "" if math.isinf(request.budget) else f"; {duration(request.budget)} for them"
+    print_message(f"to do: {listed}{within}")
+    if points := max(one.points for one in plan):
         print_message(_memory(request.scope, points, workers))
 
 
 def _memory(scope: Scope, points: int, workers: Workers | None) -> str:
     """The memory that so many training points need; MemoryError where there is less."""
-    need = memory(scope, points)
+    images = scope.images
+    need = forecast(points, math.prod(images.shape), len(images.class_names), engine=scope.engine)
     amount = f"up to {need.bytes / 1e9:.1f} GB of memory, for {points:,} training points"
     if workers is not None:
-        _check_workers(need, workers)
+        workers.check_memory(points, need.bytes)
         return f"{amount}, on each of {workers.threads} threads of workers"
     if not need.fits and need.available is not None:
         raise MemoryError(
@@ -156,16 +143,6 @@ def _memory(scope: Scope, points: int, workers: Workers | None) -> str:
             f"{need.available / 1e9:.1f} GB are free; ask for at most {need.largest} with --sizes"
         )
     return amount
-
-
-def _check_workers(need: Memory, workers: Workers) -> None:
-    free = workers.memory()
-    if free is not None and need.bytes > free:
-        raise MemoryError(
-            f"{need.n} training points need {need.bytes / 1e9:.1f} GB for each thread of a worker, "
-            f"and the smallest has {free / 1e9:.1f} GB; ask for fewer with --sizes, or start "
-            "workers with more memory or fewer threads"
-        )
 
 
 def _write(shown: PartResult, folder: Path, quiet: bool) -> list[Path]:

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from nngp import Architecture
+from nngp import Architecture, forecast
 from nngp_paper.datasets.catalogue import IMAGE_SETS
-from nngp_paper.engines import engine_name
 from nngp_paper.part import AnyPart
 from nngp_paper.parts import parts_named
 from nngp_paper.ranges import GRID_SIZE
@@ -41,7 +40,7 @@ def request_of(options: ReproduceOptions) -> Request:
     with usage_errors():
         for name in names:
             Architecture(1, name)
-        engine_name(engine)
+        forecast(1, 1, engine=engine)  # raises an error for one that is not there
         parts = parts_named(options.parts)
     quick = dataset == QUICK
     depths = _numbers("--depths", options.depths, QUICK_DEPTHS if quick else DEPTHS)

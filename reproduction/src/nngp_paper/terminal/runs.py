@@ -10,7 +10,7 @@ from nngp_paper.terminal.files import check_not_input, check_writable
 from nngp_paper.terminal.options import RunsOptions
 from nngp_paper.terminal.output import UsageError, print_json, print_message, print_rows, suggestion
 
-EXPORTS = (".csv", ".parquet")
+EXPORTS = (".csv",)
 Row = dict[str, Any]  # values of JSON, by column
 SELECTIONS = ("experiment", "status", "where", "sort", "limit", "columns")
 SUMMARY = ("experiment", *STATUSES, "seconds", "finished")
@@ -20,7 +20,7 @@ MINUTES = len("2026-01-31T12:00")
 def runs(options: RunsOptions) -> None:
     """Select and sort the runs of a store, then print or export them."""
     where = _checked(options)
-    with unpacked(options.store) as file, RunStore(file, create=options.salvage) as store:
+    with unpacked(options.store) as file, RunStore(file, create=False) as store:
         _change(store, options, where)
         counts = store.counts(options.experiment, where)
         rows = _rows(store, options, where)
@@ -83,8 +83,6 @@ def _checked(options: RunsOptions) -> Row:
     if options.export is not None:
         check_writable(options.export, EXPORTS, create=True)
         check_not_input(options.export, [options.store], "store")
-    if options.salvage and options.merge is None:
-        raise UsageError("--salvage is for a damaged store to merge; name it with --merge")
     if options.store.suffix == ".gz" and (options.merge is not None or options.retry_failed):
         raise UsageError(
             f"{options.store} is packed and can only be read; unpack it with gunzip first"
@@ -95,19 +93,19 @@ def _checked(options: RunsOptions) -> Row:
 def _change(store: RunStore, options: RunsOptions, where: Row) -> None:
     """Merge another store and retry failed runs, where the options say so."""
     if options.merge is not None:
-        count = store.merge(options.merge, salvage=options.salvage)
+        count = store.merge(options.merge)
         print_message(f"{count} finished runs taken over from {options.merge}")
     if options.retry_failed:
-        failed = store.runs(options.experiment, "failed", where, lists=False)
+        failed = store.runs(options.experiment, "failed", where)
         count = store.retry([run.key for run in failed])
         print_message(f"{count} failed runs are pending again")
 
 
 def _rows(store: RunStore, options: RunsOptions, where: Row) -> list[Row]:
     """The runs that match; if there are none, UsageError for names that do not occur."""
-    found = store.runs(options.experiment, options.status, where, lists=options.lists)
+    found = store.runs(options.experiment, options.status, where)
     if not found:
-        everything = store.runs(lists=False)
+        everything = store.runs()
         if options.experiment is not None:
             experiments = {run.experiment for run in everything}
             _check_known(options.experiment, experiments, "no experiment is called")

@@ -6,7 +6,6 @@ import re
 OPTIONS = "activation|depth|engine"
 GIVEN = re.compile(rf"\b({OPTIONS})=(?:'([^']*)'|([\w.+-]+))")  # engine='cpu'
 NAMED = re.compile(rf"\b({OPTIONS})(?= must be)\b")
-SALVAGE = re.compile(r"nngp_paper\.runs\.RunStore\('(.*?)'\)\.merge\('(.*?)', salvage=True\)")
 CLUSTER = "; a cluster is nngp.DaskEngine(address)"
 
 
@@ -17,6 +16,5 @@ def in_command_words(sentence: str) -> str:
     'there is no GPU; use --engine cpu'
     """
     sentence = sentence.replace(CLUSTER, "; a cluster is --cluster ADDRESS")
-    sentence = SALVAGE.sub(r"nngp-paper runs \1 --merge \2 --salvage", sentence)
     sentence = GIVEN.sub(lambda found: f"--{found[1]} {found[2] or found[3]}", sentence)
     return NAMED.sub(lambda found: f"--{found[0]}", sentence)
