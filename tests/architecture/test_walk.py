@@ -28,7 +28,7 @@ class Pairs:
         return 4 * state
 
     def normalise(self, state, by):
-        return state / 5
+        return state / (by + 3.25)
 
     def mask(self, state, keep):
         return state
@@ -59,8 +59,8 @@ def test_the_tangent_kernel_behind_every_part():
     assert found(ntk(DENSE)) == 1.75
     above = 0.25 + 3 * (1 + 2 * 1.75**2)
     assert found(ntk(nngp.Chain(DENSE, SQUARE, DENSE))) == above + 3 * (4 * 1.75) * 1.75
-    normed = nngp.Chain(DENSE, nngp.LayerNorm(), DENSE)
-    assert found(ntk(normed)) == pytest.approx(0.25 + 3 * 0.35 + 3 * 0.35)
+    normed = nngp.Chain(DENSE, DENSE, nngp.LayerNorm(), DENSE)  # K = 5.5 and Θ = 10.75 before it
+    assert found(ntk(normed)) == pytest.approx(0.25 + 3 * 5.5 / 8.75 + 3 * 10.75 / 8.75)
     assert found(ntk(nngp.Sum(DENSE, nngp.Dense(2.0)))) == 1.75 + 1.0
     gated = nngp.Chain(nngp.Product(DENSE, nngp.Dense(2.0)), DENSE)
     assert found(ntk(gated)) == 0.25 + 3 * 1.75 + 3 * (1.75 * 1.0 + 1.75 * 1.0)
