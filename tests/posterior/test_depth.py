@@ -348,17 +348,17 @@ def test_the_residual_sees_a_wrong_constant():
     from nngp.posterior.by_cholesky import residual
 
     posterior = conditioned(DEEP[4], False)
-    system = posterior._solution
-    blocks = posterior._problem.matrix()
+    system = posterior.solution
+    blocks = posterior.problem.matrix()
     constant = system.constant
     moved = replace(constant, sums=constant.sums + 1.0)
     more = moved.mean - constant.mean
     pairs = zip(system.alpha, constant.alpha, strict=True)
     alpha = [tile - more[:, None] * one for tile, one in pairs]  # solves B α = Y - μ as well
     wrong = replace(system, constant=moved, alpha=alpha)
-    arguments = posterior._engine, blocks
-    assert residual(*arguments, system, posterior._targets) < 1e-13
-    assert residual(*arguments, wrong, posterior._targets) > 1e-3
+    arguments = posterior.problem.engine, blocks
+    assert residual(*arguments, system, posterior.targets) < 1e-13
+    assert residual(*arguments, wrong, posterior.targets) > 1e-3
 
 
 @pytest.mark.slow_on_jax
@@ -438,4 +438,4 @@ def test_a_residual_of_the_targets_is_told():
     posterior = nngp.condition(nngp.Architecture(2, "relu"), np.eye(3), [1.0, 2.0, 3.0])
     report = dataclasses.replace(posterior.report, residual=7e-4)
     with pytest.warns(nngp.ToleranceWarning, match="residual of 7.0e-04"):
-        warn(report, posterior.architecture, stacklevel=2)
+        warn(report, posterior.network, stacklevel=2)

@@ -78,7 +78,7 @@ class CGProblem(Problem):
         kernels = self.engine.kernels
         with self.engine.run():
             own = self.among(some, split)
-            cross = kernels.matrix(self.architecture, self.inputs, some, split=split)
+            cross = kernels.matrix(self.network, self.inputs, some, split=split)
         return Landmarks(cross, own)
 
     def plan(self, matrix: KernelMatrix, outputs: int, noise: Noise) -> CgPlan:
@@ -87,7 +87,7 @@ class CGProblem(Problem):
         middle = float(np.median(noise.shift(matrix.split)))
         relative = middle / max(float(np.mean(matrix.diagonal)), 1e-300)
         memory = self.resources.memory
-        products = self.architecture.products(d)
+        products = self.network.products(d)
         return plan_cg(self.engine, n, d, outputs, self.options, relative, memory, products)
 
     def track(self, phase: str, work: float, *, quiet: bool = False) -> Progress:
@@ -104,7 +104,7 @@ class CGProblem(Problem):
             return None
         how = (options.preconditioner, options.rank, options.seed)
         apart = astuple(split)
-        key = digest(self.inputs, right, self.architecture.values, apart, shift, how)
+        key = digest(self.inputs, right, self.network.values, apart, shift, how)
         return Checkpoint(options.checkpoint, key, options.checkpoint_seconds)
 
     def begin(self, matrix: KernelMatrix, plan: CgPlan) -> Iteration:
@@ -295,7 +295,7 @@ def read_cg(
     """The solution from a saved model; nothing is computed until a variance is asked for."""
     (n, outputs), constant = Y.shape, None
     edges, options = read_edges(header, n), _read_options(header)
-    own = CGProblem(problem.architecture, problem.inputs, problem.resources, options)
+    own = CGProblem(problem.network, problem.inputs, problem.resources, options)
     with problem.engine.run() as run:
         alpha = run.columns(read("alpha", (outputs, n)), edges)
         if not split.is_trivial:

@@ -96,7 +96,7 @@ class Converged:
 
     @property
     def _factored(self) -> Factored:
-        return self.posterior._solution.factored("the covariance of trained networks")
+        return self.posterior.solution.factored("the covariance of trained networks")
 
     @property
     def _rows_at_a_time(self) -> int:
@@ -123,10 +123,10 @@ class Converged:
             return _on_host(run, cross, slice(0, len(test)), columns)
 
     def _weights(self, run: EngineRun, test: InputSet) -> Weights:
-        solution, tangent = self._factored, self.posterior._problem
+        solution, tangent = self._factored, self.posterior.problem
         cross = tangent.to_rows(test, solution.split)
         w = _solve(run, solution, cross, solution.rows_at_a_time(tangent.engine))
-        check_shifted(cross, solution, self.posterior._targets)
+        check_shifted(cross, solution, self.posterior.targets)
         unknown = 1.0 - w.sum(axis=1)  # 1 - bᵀm(x)
         constant = solution.constant
         if constant is None:

@@ -29,6 +29,15 @@ from nngp.gram.inputs import input_vars
 from nngp.gram.pair_recursion import layer_variances
 from nngp.linsolve import dense
 from nngp.linsolve.engines import blas
+from nngp.posterior.criteria import (
+    HeldOut,
+    evidence_slope,
+    held_out,
+    held_out_density,
+    held_out_rates,
+    held_out_slope,
+    log_evidence,
+)
 
 DEEPEST = 10  # layers up to which float64 keeps what tells inputs apart
 JUMPS = ("sign", "step")  # their slope is infinite where inputs coincide
@@ -52,7 +61,7 @@ class DenseValue(NamedTuple):
     bias_vars: Array = np.empty(0)
     noise: Array = np.empty(0)  # of each row
     inputs: Array = np.empty((0, 0))  # of every scaled input, (n, d)
-    left_out: tuple[Array, Array] | None = None  # means and variances without each point
+    held_out: HeldOut | None = None  # predictions of each point from all the others
 
 
 class _Layer(NamedTuple):
@@ -73,13 +82,13 @@ class _Sums(NamedTuple):
     radial: Array
 
 
-def is_supported(architecture: Network) -> bool:
+def is_supported(network: Network) -> bool:
     """Whether this network can be computed here: a chain of layers with a closed form without
     jumps, not too deep."""
-    if not isinstance(architecture, Architecture):
+    if not isinstance(network, Architecture):
         return False
-    key = architecture.activation.closed_form
-    return key is not None and key[0] not in JUMPS and architecture.depth <= DEEPEST
+    key = network.activation.closed_form
+    return key is not None and key[0] not in JUMPS and network.depth <= DEEPEST
 
 
 class EvaluationArrays:
@@ -123,7 +132,7 @@ class DenseEvidence:
 
     def evaluate(
         self,
-        architecture: Architecture,
+        network: Architecture,
         X: Array,
         Y: Array,
         noise: Array,
@@ -137,31 +146,33 @@ class DenseEvidence:
         With `weights` each point's leave-one-out density counts so often. Raises
         NotPositiveDefiniteError, or VarianceError where a variance leaves float64.
         """
-        net = _Recursion(architecture, X, self.pool, self.workspace)
+        net = _Recursion(network, X, self.pool, self.workspace)
         K = net.matrix()
         K.flat[:: len(K) + 1] = net.variances[-1] + noise
-        factor, alpha, log_evidence = self._solve(K, Y)
+        factor, alpha, evidence = self._solve(K, Y)
         if criterion == "evidence" and not gradient:
-            return DenseValue(log_evidence, log_evidence)
-        precision = self._inverse(factor)
+            return DenseValue(evidence, evidence)
+        P = self._inverse(factor)
         if criterion == "evidence":
-            outputs, value, left_out = Y.shape[1], log_evidence, None
+            outputs = Y.shape[1]
 
             def slope(rows: slice) -> Array:
-                G = alpha[rows] @ alpha[: rows.stop].T
-                G -= outputs * precision[rows, : rows.stop]
-                return G
-        else:
-            dense.mirror(precision)
-            value, left_out, whole = _left_out(alpha, precision, weights, gradient, self.pool)
-            if whole is None:
-                return DenseValue(value, log_evidence, left_out=left_out)
-            matrix = whole
+                minus_inverse = -outputs * P[rows, : rows.stop]
+                return evidence_slope(alpha[rows], alpha[: rows.stop].T, minus_inverse)
 
-            def slope(rows: slice) -> Array:
-                return 2.0 * matrix[rows, : rows.stop]
+            return net.backward(slope, evidence, evidence)
+        found, p = _held_out(alpha, P), P.diagonal().copy()
+        value = held_out_density(alpha, p, weights)
+        if not gradient:
+            return DenseValue(value, evidence, held_out=found)
+        C, d = held_out_rates(alpha, p, weights)
+        dense.mirror(P)
+        whole = held_out_slope(dense.product(P * -C, P, self.pool), P @ d, alpha)
 
-        return net.backward(slope, value, log_evidence)._replace(left_out=left_out)
+        def slope_of_density(rows: slice) -> Array:
+            return whole[rows, : rows.stop].copy()
+
+        return net.backward(slope_of_density, value, evidence)._replace(held_out=found)
 
     def log_evidence_of(self, K: Array, Y: Array, noise: Array) -> float:
         """The log evidence, given the lower triangle of a kernel matrix, which is left as it is."""
@@ -169,14 +180,14 @@ class DenseEvidence:
 
     def log_evidence_and_misfit(self, K: Array, Y: Array, noise: Array) -> tuple[float, float]:
         """The same, and Y·(K + noise)⁻¹Y, summed over outputs."""
-        _, alpha, log_evidence = self._solve(_noisy(K, noise), Y)
-        return log_evidence, float(np.vdot(Y, alpha))
+        _, alpha, evidence = self._solve(_noisy(K, noise), Y)
+        return evidence, float(np.vdot(Y, alpha))
 
-    def left_out_of(self, K: Array, Y: Array, noise: Array) -> tuple[Array, Array]:
-        """Leave-one-out residuals and variances of noisy targets, given the lower triangle of a
-        kernel matrix, which is left as it is."""
+    def held_out_of(self, K: Array, Y: Array, noise: Array) -> HeldOut:
+        """Leave-one-out predictions of noisy targets, given the lower triangle of a kernel matrix,
+        which is left as it is."""
         factor, alpha, _ = self._solve(_noisy(K, noise), Y)
-        return _left_out(alpha, self._inverse(factor), None, False, None)[1]
+        return _held_out(alpha, self._inverse(factor))
 
     def _solve(self, K: Array, Y: Array) -> tuple[Array, Array, float]:
         """The lower factor in place, K⁻¹Y and the log evidence."""
@@ -185,8 +196,7 @@ class DenseEvidence:
         alpha = blas.trsm(factor, blas.trsm(factor, rows), transposed=False).T.copy()
         n, outputs = Y.shape
         log_det = 2.0 * float(np.log(factor.diagonal()).sum())
-        value = float(np.vdot(Y, alpha)) + outputs * (log_det + n * np.log(2 * np.pi))
-        return factor, alpha, -0.5 * value
+        return factor, alpha, log_evidence(float(np.vdot(Y, alpha)), log_det, n, outputs)
 
     def _inverse(self, factor: Array) -> Array:
         """Its lower triangle, in place or in memory of its own."""
@@ -207,26 +217,12 @@ def _noisy(K: Array, noise: Array) -> Array:
     return system
 
 
-def _left_out(
-    alpha: Array, P: Array, weights: Array | None, gradient: bool, pool: Executor | None
-) -> tuple[float, tuple[Array, Array], Array | None]:
-    """The leave-one-out density, residuals and variances, and its derivative in K (see
-    `leave_one_out`)."""
-    p, outputs = P.diagonal().copy(), alpha.shape[1]
-    if not (p > 0).all():
+def _held_out(alpha: Array, P: Array) -> HeldOut:
+    """Leave-one-out predictions, from the diagonal of the inverse P."""
+    precision = P.diagonal()
+    if not (precision > 0).all():
         raise NotPositiveDefiniteError("the inverse of the kernel matrix lost its digits")
-    w = np.ones(len(p)) if weights is None else weights
-    squares = (alpha**2).sum(axis=1)
-    value = 0.5 * float(w @ (outputs * np.log(p / (2 * np.pi)) - squares / p))
-    left_out = alpha / p[:, None], 1.0 / p
-    if not gradient:
-        return value, left_out, None
-    c = 0.5 * w * (outputs / p + squares / p**2)
-    d = -(w / p)[:, None] * alpha
-    u = P @ d
-    G = dense.product(P * -c, P, pool)
-    G -= 0.5 * (u @ alpha.T + alpha @ u.T)
-    return value, left_out, G
+    return held_out(alpha, precision)
 
 
 def strips(n: int) -> Iterator[slice]:

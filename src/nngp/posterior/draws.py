@@ -17,7 +17,7 @@ from nngp.posterior.noise import as_noise
 
 @single_threaded_blas()
 def sample_prior(
-    architecture: Network,
+    network: Network,
     X: ArrayLike,
     n: int = 1,
     seed: Any = None,
@@ -28,7 +28,7 @@ def sample_prior(
 
     Parameters
     ----------
-    architecture : Architecture
+    network : Network
     X : array_like, (points, d)
     n : int
         Number of draws; none gives an empty array.
@@ -48,7 +48,7 @@ def sample_prior(
     (5, 2)
     """
     count = whole_number("n", n, least=0)
-    covariance = kernel(architecture, X)
+    covariance = kernel(network, X)
     scale = float(np.diagonal(covariance).max())
     covariance[np.diag_indices_from(covariance)] += as_noise(noise_var)
     return gaussian(covariance, count, seed, scale)

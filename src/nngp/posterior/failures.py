@@ -13,16 +13,16 @@ LOOKED_AT = 200  # rows in which the cause is sought
 def no_factor(engine: Engine, matrix: KernelMatrix, noise_var: float) -> str:
     """One sentence: the largest noise tried, the likely cause, the remedy."""
     head = f"the kernel matrix is not positive definite even with noise_var {noise_var:.1g}: "
-    inputs, architecture = matrix.left, matrix.architecture
+    inputs, network = matrix.left, matrix.architecture
     sample = slice(0, min(len(inputs), LOOKED_AT))
     with engine.run() as run:
         M, split = run.fetch(run.chain(partial(matrix.block, sample, sample))), matrix.split
     spread, size = float(M.max() - M.min()), float(np.abs(M).max())
     if spread <= 1e-12 * size:
         return head + (
-            f"at depth {architecture.depth} the kernel has become constant (its entries differ by "
+            f"at depth {network.depth} the kernel has become constant (its entries differ by "
             f"{spread / size:.0e} of the variance); use "
-            f"{architecture.if_deep('a smaller depth, ')}other variances, or a larger noise_var"
+            f"{network.if_deep('a smaller depth, ')}other variances, or a larger noise_var"
         )
     duplicates = inputs.duplicates()
     if duplicates:

@@ -15,7 +15,7 @@ from nngp.posterior.resources import Resources
 class Problem:
     """The left side of (K + noise) α = Y, and where it is solved."""
 
-    architecture: Network
+    network: Network
     inputs: InputSet
     resources: Resources
 
@@ -26,16 +26,16 @@ class Problem:
     def matrix(self, split: KernelSplit | None = None) -> KernelMatrix:
         """The kernel matrix of the training inputs."""
         with self.engine.run():  # device arrays made here are the engine's
-            return self.engine.kernels.matrix(self.architecture, self.inputs, split=split)
+            return self.engine.kernels.matrix(self.network, self.inputs, split=split)
 
     def to_rows(self, test: InputSet, split: KernelSplit) -> KernelMatrix:
         """The kernel matrix between other inputs and the training inputs."""
         kernels = self.engine.kernels
-        return kernels.matrix(self.architecture, test, self.inputs, split=split)
+        return kernels.matrix(self.network, test, self.inputs, split=split)
 
     def among(self, test: InputSet, split: KernelSplit) -> KernelMatrix:
         """The kernel matrix of other inputs."""
-        return self.engine.kernels.matrix(self.architecture, test, split=split)
+        return self.engine.kernels.matrix(self.network, test, split=split)
 
     def upload(self, test: Inputs) -> InputSet:
         """Other inputs, where the engine computes."""

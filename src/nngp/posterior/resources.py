@@ -50,7 +50,7 @@ def find_engine(
     inputs: InputSet,
     outputs: int,
     memory: int | None,
-    architecture: Network | None = None,
+    network: Network | None = None,
     *,
     solver: str | CG = "cholesky",
 ) -> tuple[Engine, Forecast]:
@@ -61,13 +61,13 @@ def find_engine(
     """
     n, d = inputs.shape
     chosen = choose_engine(engine, n)
-    each = 0 if architecture is None else table_bytes(architecture, inputs)
+    each = 0 if network is None else table_bytes(network, inputs)
     sizes = n, d, outputs, memory, lambda n: each * n
     expected = forecast_factor(chosen, *sizes)
     if chosen.has_store and memory is None:  # tiles are files, and there is no limit to them
         expected = replace(expected, available=None)
     if engine == "auto" and chosen.name == "gpu":
-        suits = architecture is None or chosen.kernels.supports(architecture, inputs)
+        suits = network is None or chosen.kernels.supports(network, inputs)
         if not suits or not (expected.fits or _is_cg(solver)):
             other = CpuEngine()
             there = forecast_factor(other, *sizes)

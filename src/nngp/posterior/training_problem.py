@@ -114,5 +114,5 @@ class TrainingProblem:
             memory=self.memory,
             progress=self.progress,
         )
-        problem = posterior._problem
+        problem = posterior.problem
         return Converged(Problem(self.network, problem.inputs, problem.resources), posterior)

@@ -26,6 +26,7 @@ from nngp._progress import Callback
 from nngp.architecture import Network, as_activation
 from nngp.linsolve import Engine
 from nngp.posterior import Posterior, condition
+from nngp.posterior.criteria import log_normal
 from nngp.posterior.serialize import arrays_of, header_of, restore
 from nngp.predictors.selection import SelectionProblem, choose
 from nngp.predictors.selection.problem import Candidate
@@ -86,7 +87,7 @@ class VaryingNoise:
         level, least = fields.number("level", 0, above=True), fields.number("least", 0)
         gain = fields.number("gain")
         posterior = restore(fields.fields("posterior"), read, engine=engine, progress=progress)
-        if not posterior._single:
+        if not posterior.single:
             raise fields.fail("its noise has several outputs")
         return cls(posterior, level, least, np.empty(0), gain)
 
@@ -267,4 +268,4 @@ def _best_level(state: _State, logs: Array, noise_var: float) -> float:
 
 def _log_density(state: _State, noise: Array) -> float:
     variance = state.expected(noise)[:, None]
-    return float(-0.5 * (state.residuals**2 / variance + np.log(2 * np.pi * variance)).sum())
+    return float(log_normal(state.residuals, variance).sum())
