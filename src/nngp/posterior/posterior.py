@@ -19,7 +19,7 @@ from nngp.gram import (
     Shift,
     kernel_diag,
 )
-from nngp.linsolve import Engine, EngineRun, inverse_rows
+from nngp.linsolve import EngineRun, inverse_rows
 from nngp.linsolve.engines.engine import Handle
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.by_cholesky import row_squares
@@ -203,11 +203,8 @@ class Posterior:
         self._check(solution.joint_bytes(m), f"the covariance of {m} test points", on_host=on_host)
         rows = spans(cut(m, solution.rows_at_a_time(self.problem.engine)))
         operations = m * (float(self.n) ** 2 + float(self.n) * m)
-        resources = problem.resources
-        with (
-            resources.track("covariance", operations) as progress,
-            self.problem.engine.run() as run,
-        ):
+        tracked = problem.resources.track("covariance", operations)
+        with tracked as progress, problem.engine.run() as run:
 
             def advance(part: slice) -> None:
                 progress.advance(operations * (part.stop - part.start) / m)
@@ -413,11 +410,10 @@ class Posterior:
         out: list[Array] = []
         with problem.resources.track("predict", operations * len(test)) as progress:
             for chunk in spans(cut(len(test), CHUNK)):
-                filled, size, at_once = self.problem.engine.test_blocks(
-                    chunk.stop - chunk.start, self.n
-                )
+                m = chunk.stop - chunk.start
+                filled, size, at_once = problem.engine.test_blocks(m, self.n)
                 part = problem.upload(_filled(test, chunk, filled))
-                with self.problem.engine.run() as run:
+                with problem.engine.run() as run:
                     cross = problem.to_rows(part, self.solution.split)
                     rows = spans(cut(len(part), size))
                     done: list[Array] = []
@@ -425,7 +421,7 @@ class Posterior:
                         group = rows[start : start + at_once]
                         done.extend(work(run, cross, group))
                         progress.advance(operations * (group[-1].stop - group[0].start))
-                out.append(np.concatenate(done)[: chunk.stop - chunk.start])
+                out.append(np.concatenate(done)[:m])
         self._check_norms(cross)
         return np.concatenate(out)
 
