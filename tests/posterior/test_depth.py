@@ -202,14 +202,14 @@ def test_noise_relative_to_unequal_norms():
 
 def test_test_inputs_of_another_norm():
     shallow = conditioned(DEEP[4], False)
-    whole = nngp.condition(shallow.architecture, np.concatenate([X, 2 * X[:1]]), [*Y, 0.0])
+    whole = nngp.condition(shallow.network, np.concatenate([X, 2 * X[:1]]), [*Y, 0.0])
     assert whole.report.offset == 0  # norms differ: K is taken whole
     others = 3 * XS
-    K, cross = nngp.kernel(shallow.architecture, X), nngp.kernel(shallow.architecture, others, X)
+    K, cross = nngp.kernel(shallow.network, X), nngp.kernel(shallow.network, others, X)
     solved = np.linalg.solve(K + NOISE * np.eye(7), np.column_stack([Y, cross.T]))
     mean, variance = shallow.predict(others)
     np.testing.assert_allclose(mean, cross @ solved[:, 0], rtol=1e-10)
-    own = nngp.kernel(shallow.architecture, others) - cross @ solved[:, 1:]
+    own = nngp.kernel(shallow.network, others) - cross @ solved[:, 1:]
     np.testing.assert_allclose(shallow.covariance(others), own, atol=1e-11 * own.max())
     np.testing.assert_allclose(variance, np.diagonal(own), rtol=1e-9)
     deep = conditioned(DEEP[0], True)
@@ -233,7 +233,7 @@ def test_an_update_of_a_deep_network():
     shallow.update(2 * XS, np.zeros(3))
     assert shallow.report.offset == 0
     both = np.concatenate([X, 2 * XS])
-    again = nngp.condition(shallow.architecture, both, [*Y, 0, 0, 0], noise_var=NOISE)
+    again = nngp.condition(shallow.network, both, [*Y, 0, 0, 0], noise_var=NOISE)
     close(shallow.mean(XS), again.mean(XS))
 
 

@@ -10,7 +10,7 @@ P = K⁻¹, α = P Y with a column for each output, and p for the diagonal of P.
     leave-one-out density    Σ_i w_i log N(y_i; that prediction), with a weight for each point
 
 Derivatives are given as 2 dE/dK: an entry below the diagonal stands for its mirror image, too, and
-only the diagonal counts half. With C = w (outputs/p + Σα²/p²), d = -w α/p and u = P d they are
+only the diagonal counts half. With C = w (outputs/p + Σ(α/p)²), d = -w α/p and u = P d they are
 
     evidence                 α αᵀ - outputs P
     density                  -P C P - (u αᵀ + α uᵀ)
@@ -67,9 +67,9 @@ def held_out_density(
 ) -> float:
     """The leave-one-out log density, summed over points and outputs."""
     w = np.ones(len(precision)) if weights is None else weights
-    squares = (alpha**2).sum(axis=1)
+    squares = ((alpha / np.sqrt(scale)) ** 2).sum(axis=1)  # of numbers that do not underflow
     log_precision = np.log(precision / (2 * np.pi)) - np.log(scale)
-    return 0.5 * float(w @ (alpha.shape[1] * log_precision - squares / precision / scale))
+    return 0.5 * float(w @ (alpha.shape[1] * log_precision - squares / precision))
 
 
 def held_out_rates(
@@ -77,9 +77,9 @@ def held_out_rates(
 ) -> tuple[Array, Array]:
     """C (n,) and d (n, outputs), from which the derivative of the leave-one-out density follows."""
     w = np.ones(len(precision)) if weights is None else weights
-    squares = (alpha**2).sum(axis=1)
-    C = w * (alpha.shape[1] / precision + squares / precision**2 / scale)
-    return C, -(w / precision)[:, None] * alpha
+    residuals = held_out(alpha, precision).residuals
+    C = w * (alpha.shape[1] / precision + (residuals**2).sum(axis=1) / scale)
+    return C, -w[:, None] * residuals
 
 
 def held_out_slope(
