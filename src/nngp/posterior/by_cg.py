@@ -44,10 +44,8 @@ from nngp.linsolve import (
 from nngp.linsolve.cg.gradients import RowSolutions
 from nngp.linsolve.tiling import Edges, cut, even_size, spans
 from nngp.posterior.constant import Constant
-from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
-from nngp.posterior.problem import Problem
-from nngp.posterior.resources import Resources
+from nngp.posterior.setup import Problem, Resources, middle_of, with_ones
 from nngp.posterior.solution import (
     Advance,
     ArrayReader,
@@ -56,10 +54,11 @@ from nngp.posterior.solution import (
     Rows,
     Solution,
     means,
+    no_factor,
     read_edges,
+    rows_on_host,
     tiles_on_host,
 )
-from nngp.posterior.targets import middle_of, with_ones
 
 AT_ONCE = 4e8  # bytes of right-hand sides that are solved together
 
@@ -200,7 +199,7 @@ class CGSolution(Solution):
 
     def _forms(self, run: EngineRun, cross: KernelMatrix, rows: slice) -> tuple[Array, Array]:
         """mᵀB⁻¹m of some test points, and mᵀb (nothing without a constant), from below."""
-        M = self._rows(run, cross, rows)
+        M = rows_on_host(run, cross, rows, self.slices)
         found = self._solve(run, M)
         if self.constant is None:
             return found.forms(M), np.zeros(0)
@@ -214,11 +213,10 @@ class CGSolution(Solution):
         return moved, x.sum(axis=1) + moved
 
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
-        M = np.concatenate([self._rows(run, test.cross, part) for part in rows])
+        M = np.concatenate([rows_on_host(run, test.cross, part, self.slices) for part in rows])
         out, x, missed = np.empty((len(M), len(M))), np.empty_like(M), np.empty_like(M)
         for part in rows:
-            chains = [run.chain(partial(test.own.block, part, other)) for other in rows]
-            out[part] = tiles_on_host(run, chains)
+            out[part] = rows_on_host(run, test.own, part, rows)
             found = self._solve(run, M[part])
             x[part], missed[part] = found.x, found.missed
             advance(part)
@@ -261,11 +259,6 @@ class CGSolution(Solution):
         if self.constant is not None:
             yield "constant/alpha", tiles_on_host(run, self.constant.alpha)
             yield "constant/sums", self.constant.sums
-
-    def _rows(self, run: EngineRun, cross: KernelMatrix, rows: slice) -> Array:
-        """Some rows of M on the host."""
-        chains = [run.chain(partial(cross.block, rows, columns)) for columns in self.slices]
-        return tiles_on_host(run, chains)
 
     def _solve(self, run: EngineRun, right: Array) -> RowSolutions:
         """Rows of B⁻¹ times these; product and preconditioner are made again if not kept."""

@@ -38,9 +38,8 @@ from nngp.linsolve.engines.engine import (
 from nngp.linsolve.tiling import Edges, flops, spans
 from nngp.posterior.constant import Constant
 from nngp.posterior.criteria import log_evidence
-from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
-from nngp.posterior.resources import Resources
+from nngp.posterior.setup import Resources, middle_of, with_ones
 from nngp.posterior.solution import (
     Advance,
     Explained,
@@ -48,11 +47,12 @@ from nngp.posterior.solution import (
     JointMatrices,
     Rows,
     mean_from,
+    no_factor,
     residual,
+    tile_of_rows,
     tiles_on_host,
     total,
 )
-from nngp.posterior.targets import middle_of, with_ones
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class CholeskySolution(Factored):
         """Holds L⁻¹M* of all test points."""
         m = len(test.own.diagonal)
         out = np.empty((m, m))
-        firsts = [partial(_cross_tile, test.cross, part, self.slices) for part in rows]
+        firsts = [partial(tile_of_rows, test.cross, part, self.slices) for part in rows]
         solved = forward(run, self.factor, firsts)
         deviation = np.zeros(m)
         if self.constant is not None:
@@ -349,10 +349,6 @@ def _target_tile(run: EngineRun, slices: list[slice], Y: Array, j: int) -> Tile:
 
 def _call(tiles: Sequence[Callable[[], Tile]], j: int) -> Tile:
     return tiles[j]()
-
-
-def _cross_tile(cross: KernelMatrix, rows: slice, slices: list[slice], j: int) -> Tile:
-    return cross.block(rows, slices[j])
 
 
 def _sum_over_tiles(run: EngineRun, function: TileFunction, *tiles: Sequence[Handle]) -> Handle:

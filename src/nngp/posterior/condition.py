@@ -22,17 +22,17 @@ from nngp.posterior.by_cg import CGProblem, solve_by_cg
 from nngp.posterior.by_cholesky import solve_by_cholesky
 from nngp.posterior.noise import Noise
 from nngp.posterior.posterior import Posterior
-from nngp.posterior.problem import Problem
 from nngp.posterior.report import describe, warn
-from nngp.posterior.resources import (
+from nngp.posterior.setup import (
+    Problem,
     Resources,
+    as_targets,
     check_solver,
     choose_solver,
     find_engine,
     kernels_of,
 )
 from nngp.posterior.solution import Solution
-from nngp.posterior.targets import as_targets
 
 
 @single_threaded_blas()

@@ -54,6 +54,19 @@ def sample_prior(
     return gaussian(covariance, count, seed, scale)
 
 
+def draws_around(
+    mean: Array, covariance: Array, n: int, seed: Any, scale: float, *, single: bool
+) -> Array:
+    """`n` draws of all outputs, (n, m, outputs), or (n, m) where the targets were a vector; `mean`
+    is (m,) or (m, outputs), and `scale` that of `gaussian`."""
+    m = len(covariance)
+    columns = mean[:, None] if mean.ndim == 1 else mean
+    outputs = columns.shape[1]
+    draws = gaussian(covariance, n * outputs, seed, scale)
+    out: Array = columns + draws.reshape(n, outputs, m).transpose(0, 2, 1)
+    return out[:, :, 0] if single else out
+
+
 def gaussian(covariance: Array, n: int, seed: Any, scale: float) -> Array:
     """`n` draws from N(0, covariance), which may be singular: (n, points).
 

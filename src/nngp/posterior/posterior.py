@@ -24,12 +24,11 @@ from nngp.linsolve.engines.engine import Handle
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.by_cholesky import row_squares
 from nngp.posterior.criteria import held_out
-from nngp.posterior.draws import gaussian
+from nngp.posterior.draws import draws_around
 from nngp.posterior.noise import as_observation_noise
-from nngp.posterior.problem import Problem
 from nngp.posterior.report import Report, describe, warn
+from nngp.posterior.setup import Problem, as_targets
 from nngp.posterior.solution import Explained, JointMatrices, Solution, check_shifted, means
-from nngp.posterior.targets import as_targets
 from nngp.posterior.tiled_gradients import density_gradient, evidence_gradient
 
 CHUNK = 16_384  # test points whose norms and the like are prepared at a time
@@ -235,7 +234,7 @@ class Posterior:
         >>> posterior.sample([[0.0], [0.5], [2.0]], n=4, seed=0).shape
         (4, 3)
         """
-        count, outputs = whole_number("n", n, least=0), self.targets.shape[1]
+        count = whole_number("n", n, least=0)
         covariance = self.covariance(Xs, noise=noise)
         # Rounding in k** - |v|² is relative to k**, however little of it is left.
         split = self.solution.split
@@ -243,10 +242,7 @@ class Posterior:
             prior = float(kernel_diag(self.network, Xs).max())
         else:
             prior = split.scale * (1.0 + split.kept) + float(np.diagonal(covariance).max())
-        draws = gaussian(covariance, count * outputs, seed, prior)
-        mean = np.asarray(self.mean(Xs)).reshape(len(covariance), outputs)
-        out = mean + draws.reshape(count, outputs, len(covariance)).transpose(0, 2, 1)
-        return out[:, :, 0] if self.single else out
+        return draws_around(self.mean(Xs), covariance, count, seed, prior, single=self.single)
 
     @single_threaded_blas()
     def evidence_gradient(self, *, per_layer: bool = False, per_input: bool = False) -> Gradient:

@@ -25,12 +25,10 @@ from nngp.posterior.by_cg import read_cg
 from nngp.posterior.by_cholesky import solve_by_cholesky
 from nngp.posterior.noise import Noise, as_variances
 from nngp.posterior.posterior import Posterior
-from nngp.posterior.problem import Problem
 from nngp.posterior.report import Report
-from nngp.posterior.resources import Resources, find_engine, kernels_of
 from nngp.posterior.saved_factor import read_cholesky
+from nngp.posterior.setup import Problem, Resources, as_targets, find_engine, kernels_of
 from nngp.posterior.solution import ArrayReader, Solution, read_edges, residual
-from nngp.posterior.targets import as_targets
 
 DEEPEST = 100_000  # layers of a network in a file: more take minutes to compute, or for ever
 SOLVERS = ("cholesky", "cg")

@@ -27,7 +27,7 @@ from nngp.posterior.criteria import (
     held_out_rates,
     held_out_slope,
 )
-from nngp.posterior.problem import Problem
+from nngp.posterior.setup import Problem
 from nngp.posterior.solution import Factored
 
 Sides = Callable[[int, int], tuple[Sequence[Handle], Sequence[Handle]]]

@@ -30,7 +30,7 @@ from nngp.architecture.graph import Affine
 from nngp.finite.batched_networks import NOISE_STREAM, DrawnNetwork, evaluate_drawn, hidden
 from nngp.gram.inputs import as_inputs
 from nngp.posterior.noise import as_noise
-from nngp.posterior.targets import as_targets
+from nngp.posterior.setup import as_targets
 from nngp_paper.arrays import Array, DeviceArray
 from nngp_paper.numbers import whole_number
 from nngp_paper.progress import Callback, Progress, progress_for

@@ -1,10 +1,23 @@
-"""The resources of inference: an engine, the memory it may use, and progress reports."""
+"""What is solved and where: network, inputs, targets, an engine and the memory it may use."""
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nngp._arrays import Array
+from nngp._numbers import as_reals
 from nngp._progress import Callback, Progress, progress_for
 from nngp.architecture import Network
-from nngp.gram import HostBackend, InputSet, KernelBackend, table_bytes
+from nngp.gram import (
+    HostBackend,
+    Inputs,
+    InputSet,
+    KernelBackend,
+    KernelMatrix,
+    KernelSplit,
+    table_bytes,
+)
 from nngp.linsolve import (
     CG,
     CpuEngine,
@@ -95,3 +108,79 @@ def choose_solver(solver: str | CG, expected: Forecast) -> CG | None:
 
 def _is_cg(solver: str | CG) -> bool:
     return isinstance(solver, CG) or solver == "cg"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The left side of (K + noise) α = Y, and where it is solved."""
+
+    network: Network
+    inputs: InputSet
+    resources: Resources
+
+    @property
+    def engine(self) -> Engine:
+        return self.resources.engine
+
+    def matrix(self, split: KernelSplit | None = None) -> KernelMatrix:
+        """The kernel matrix of the training inputs."""
+        with self.engine.run():  # device arrays made here are the engine's
+            return self.engine.kernels.matrix(self.network, self.inputs, split=split)
+
+    def to_rows(self, test: InputSet, split: KernelSplit) -> KernelMatrix:
+        """The kernel matrix between other inputs and the training inputs."""
+        kernels = self.engine.kernels
+        return kernels.matrix(self.network, test, self.inputs, split=split)
+
+    def among(self, test: InputSet, split: KernelSplit) -> KernelMatrix:
+        """The kernel matrix of other inputs."""
+        return self.engine.kernels.matrix(self.network, test, split=split)
+
+    def upload(self, test: Inputs) -> InputSet:
+        """Other inputs, where the engine computes."""
+        return self.engine.kernels.test_inputs(test)
+
+    def test_inputs(self, Xs: ArrayLike, name: str = "Xs") -> Inputs:
+        """Other inputs, checked; raises ValueError if the training inputs were changed since."""
+        self.inputs.check_unchanged()
+        test = Inputs.of(Xs, name)
+        wanted = self.inputs.shape[1]
+        if test.X.shape[1] != wanted:
+            hint = f"; for one point pass {name}[None]" if np.ndim(Xs) == 1 else ""
+            raise ValueError(
+                f"{name} has {test.X.shape[1]} features and the training inputs have {wanted}{hint}"
+            )
+        return test
+
+
+LARGEST = 1e140
+ENCODE = "encode class labels as one column a class, for example one-hot minus the mean"
+
+
+def as_targets(Y: ArrayLike, n: int, name: str = "Y") -> tuple[Array, bool]:
+    """Y as an array (n, outputs), and whether it was given as a plain vector."""
+    out = np.array(as_reals(Y, name, ENCODE))  # a copy: Y may be changed later
+    shape, single = out.shape, out.ndim == 1
+    if single:
+        out = out[:, None]
+    if out.ndim != 2 or out.shape[1] == 0:
+        raise ValueError(f"{name} must be a vector or a matrix (n, outputs), got {shape}")
+    if len(out) != n:
+        raise ValueError(f"{name} has {len(out)} rows and the inputs have {n}; they must agree")
+    if not np.isfinite(out).all():
+        row, column = np.argwhere(~np.isfinite(out))[0]
+        raise ValueError(f"{name} holds {out[row, column]} (row {row}); drop such rows first")
+    if np.abs(out).max() > LARGEST:
+        raise ValueError(f"{name} holds numbers above {LARGEST:g}, whose squares overflow; rescale")
+    return np.ascontiguousarray(out), single
+
+
+def middle_of(Y: Array) -> Array:
+    """A constant near the targets of each output: exactly theirs if they are all the same."""
+    return np.median(Y, axis=0)
+
+
+def with_ones(Y: Array, middle: Array, split: KernelSplit) -> Array:
+    """The targets; where the constant function is kept apart, less their middle and with the
+    constant as one more."""
+    return Y if split.is_trivial else np.column_stack([Y - middle, np.ones(len(Y))])
