@@ -210,12 +210,12 @@ class ClassModel:
 
     def _log_parameters(self, process: DirichletProcess, Xs: Array) -> tuple[Array, Array]:
         """Means and variances of the logarithms of the Dirichlet parameters, (m, classes)."""
-        inputs, architecture = self._training_inputs(), self.network.architecture
+        inputs, network = self._training_inputs(), self.network.architecture
         means, variances = [], []
         for start in range(0, len(Xs), size := max(1, TEST_NUMBERS // len(inputs))):
             part = Xs[start : start + size]
-            cross = kernel(architecture, part, inputs)
-            mean, variance = process.predict(cross, kernel_diag(architecture, part))
+            cross = kernel(network, part, inputs)
+            mean, variance = process.predict(cross, kernel_diag(network, part))
             means.append(mean)
             variances.append(variance)
         return np.concatenate(means), np.concatenate(variances)

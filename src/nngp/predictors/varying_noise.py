@@ -110,7 +110,7 @@ class _State(NamedTuple):
 class _Process:
     """The first process on some rows, with any noise."""
 
-    architecture: Network
+    network: Network
     X: Array
     Y: Array
     known: Array
@@ -120,7 +120,7 @@ class _Process:
 
     def left_out(self, noise: Array) -> _State:
         posterior = condition(
-            self.architecture,
+            self.network,
             self.X,
             self.Y,
             noise_var=(self.known + noise) / self.weights,
@@ -133,7 +133,7 @@ class _Process:
 
 
 def learn_varying_noise(
-    architecture: Network,
+    network: Network,
     X: Array,
     Y: Array,
     noise_var: float,
@@ -149,7 +149,7 @@ def learn_varying_noise(
 
     Parameters
     ----------
-    architecture : Network
+    network : Network
         Of the network that predicts the targets.
     X, Y : array, (n, d) and (n, outputs)
         Scaled inputs and targets.
@@ -172,7 +172,7 @@ def learn_varying_noise(
     some = np.sort(rng.permutation(n)[:MOST_POINTS])
     known = np.zeros(n) if known is None else known
     weights = np.ones(n) if weights is None else weights
-    first = _Process(architecture, X[some], Y[some], known[some], weights[some], engine, progress)
+    first = _Process(network, X[some], Y[some], known[some], weights[some], engine, progress)
     noise = np.full(len(some), max(noise_var, least, np.finfo(float).tiny))
     state = first.left_out(noise)
     for _ in range(ALTERNATIONS):  # one number for all rows gets the same chance
@@ -201,7 +201,7 @@ def learn_varying_noise(
 class _NoiseNetwork:
     """The network of the logarithm of the noise, and the variance of its observations."""
 
-    architecture: Network
+    network: Network
     noise_var: float
 
     @classmethod
@@ -234,7 +234,7 @@ class _NoiseNetwork:
 
     def condition(self, first: _Process, logs: Array) -> Posterior:
         return condition(
-            self.architecture,
+            self.network,
             first.X,
             logs,
             noise_var=self.noise_var,
