@@ -20,7 +20,7 @@ computed anew; `cg/nystrom.py` and `cg/single.py` precondition; `cg/cg_plan.py` 
 chooses between them; `cg/checkpoint.py` lets a long solve resume after an interruption.
 """
 
-from nngp._progress import Progress, Step, progress_for
+from nngp._progress import Progress
 from nngp.linsolve.cg.cg_plan import CG, CgPlan, forecast_cg, plan_cg
 from nngp.linsolve.cg.checkpoint import Checkpoint
 from nngp.linsolve.cg.iteration import Iteration
@@ -54,7 +54,6 @@ __all__ = [
     "Iteration",
     "Landmarks",
     "Progress",
-    "Step",
     "backward",
     "choose_engine",
     "climb",
@@ -67,5 +66,4 @@ __all__ = [
     "next_noise",
     "pick_engine",
     "plan_cg",
-    "progress_for",
 ]
