@@ -40,7 +40,7 @@ import nngp
 from nngp.linsolve import choose_engine, forecast_cg, forecast_factor
 from nngp.posterior.by_cg import CGProblem
 from nngp.posterior.noise import Noise
-from nngp.posterior.resources import Resources
+from nngp.posterior.setup import Resources
 from nngp_paper import datasets
 
 TEST, PIECE = 1000, 10_000

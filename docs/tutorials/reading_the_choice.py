@@ -136,7 +136,7 @@ plt.show()
 
 # %%
 for one, share in zip(model.networks_, model.network_weights_, strict=True):
-    net = one.posterior.architecture
+    net = one.posterior.network
     print(f"{share:.2f}  depth {net.depth}, {net.activation.name}, {one.targets.transform}")
 
 # %% [markdown]

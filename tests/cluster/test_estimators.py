@@ -66,7 +66,7 @@ def test_saved_here_and_loaded_there(engine, table, tmp_path, factor):
     local.save(tmp_path / "local.nngp", factor=factor)
     there = nngp.load(tmp_path / "local.nngp", engine=engine)
     np.testing.assert_allclose(there.predict(Xs), local.predict(Xs), rtol=1e-9)
-    assert there.posterior_._engine is engine
+    assert there.posterior_.problem.engine is engine
 
 
 def test_saved_there_and_loaded_here_a_tile_at_a_time(engine, table, tmp_path, monkeypatch):

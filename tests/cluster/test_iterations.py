@@ -5,7 +5,7 @@ import pytest
 from clusters import Killer, Problem, fit, is_alive, processes
 
 import nngp
-from nngp.posterior.resources import choose_solver, find_engine
+from nngp.posterior.setup import choose_solver, find_engine
 
 
 @pytest.fixture(scope="module")

@@ -207,7 +207,9 @@ def test_a_task_that_runs_out_of_time_is_no_lost_cluster(client):
 def test_without_workers_nothing_is_known_of_memory(monkeypatch):
     with processes(workers=1) as client:
         engine = nngp.DaskEngine(client)
-        monkeypatch.setattr("nngp.linsolve.engines.dask.engine.known_workers", lambda client: {})
+        monkeypatch.setattr(
+            "nngp.linsolve.engines.dask.dask_engine.known_workers", lambda client: {}
+        )
         forecast = nngp.forecast(50_000, 10, engine=engine, solver="auto")
         assert (forecast.available, forecast.fits) == (None, True)
 

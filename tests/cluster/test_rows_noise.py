@@ -5,7 +5,7 @@ import pytest
 from clusters import Problem, check_same
 
 import nngp
-from nngp.linsolve.engines.dask.engine import DaskEngine
+from nngp.linsolve.engines.dask.dask_engine import DaskEngine
 
 RNG = np.random.default_rng(0)
 NET = nngp.Architecture(2, "relu", 1.6, 0.1)

@@ -222,7 +222,7 @@ def test_predictions_leave_no_files(client, problem, tmp_path):
 
 
 def test_a_store_that_workers_do_not_see(client, problem, tmp_path, monkeypatch):
-    monkeypatch.setattr("nngp.linsolve.engines.dask.engine.write_tile", elsewhere)
+    monkeypatch.setattr("nngp.linsolve.engines.dask.dask_engine.write_tile", elsewhere)
     with pytest.raises(ValueError, match="use a folder that all share, or save X"):
         fit(problem, nngp.DaskEngine(client, 700, store=tmp_path))
 

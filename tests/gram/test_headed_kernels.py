@@ -165,7 +165,7 @@ def test_near_pairs_are_as_exact_as_the_report_says(distance):
             ]
         )
     for engine in ("cpu", GpuEngine(jax.devices()[0], tile=64)):
-        backend = nngp.condition(net, X, np.ones(3), engine=engine)._engine.kernels
+        backend = nngp.condition(net, X, np.ones(3), engine=engine).problem.engine.kernels
         matrix = backend.matrix(net, backend.inputs(X), split=TRIVIAL_SPLIT)
         found = np.asarray(matrix.block(slice(0, 3), slice(0, 3)))[:3, :3]
         error = np.abs(found - K).max() / K[0, 0]

@@ -35,6 +35,8 @@ def vectors(rows):
 class Dense:
     """Tiles of a matrix that is there, for any engine."""
 
+    can_fill = False
+
     def __init__(self, K, symmetric=True):
         self.K, self.symmetric, self.diagonal = K, symmetric, K.diagonal().copy()
         self.left = range(len(K))

@@ -51,8 +51,8 @@ def test_new_rows_come_in_the_tiles_that_are_there(monkeypatch):
     sizes = {one.tile_size(n) for n in (90, 130, 200)}
     assert len(sizes) > 1  # or nothing is tested
     posterior = nngp.condition(net, X[:90], y[:90], noise_var=0.1, engine=one)
-    first = posterior._solution.factor.edges[1]
+    first = posterior.solution.factor.edges[1]
     posterior.update(X[90:130], y[90:130]).update(X[130:], y[130:])
-    assert set(np.diff(posterior._solution.factor.edges)) == {first}
+    assert set(np.diff(posterior.solution.factor.edges)) == {first}
     whole = nngp.condition(net, X, y, noise_var=0.1, engine="cpu")
     assert posterior.log_evidence == pytest.approx(whole.log_evidence, rel=1e-10)

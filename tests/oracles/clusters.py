@@ -11,7 +11,7 @@ import pytest
 
 import nngp
 
-LOADED = ["distributed", "nngp.linsolve.engines.dask.engine", "nngp.gram.cluster.matrix"]
+LOADED = ["distributed", "nngp.linsolve.engines.dask.dask_engine", "nngp.gram.cluster.matrix"]
 
 
 CONNECT = "distributed.comm.timeouts.connect"

@@ -202,14 +202,14 @@ def test_noise_relative_to_unequal_norms():
 
 def test_test_inputs_of_another_norm():
     shallow = conditioned(DEEP[4], False)
-    whole = nngp.condition(shallow.architecture, np.concatenate([X, 2 * X[:1]]), [*Y, 0.0])
+    whole = nngp.condition(shallow.network, np.concatenate([X, 2 * X[:1]]), [*Y, 0.0])
     assert whole.report.offset == 0  # norms differ: K is taken whole
     others = 3 * XS
-    K, cross = nngp.kernel(shallow.architecture, X), nngp.kernel(shallow.architecture, others, X)
+    K, cross = nngp.kernel(shallow.network, X), nngp.kernel(shallow.network, others, X)
     solved = np.linalg.solve(K + NOISE * np.eye(7), np.column_stack([Y, cross.T]))
     mean, variance = shallow.predict(others)
     np.testing.assert_allclose(mean, cross @ solved[:, 0], rtol=1e-10)
-    own = nngp.kernel(shallow.architecture, others) - cross @ solved[:, 1:]
+    own = nngp.kernel(shallow.network, others) - cross @ solved[:, 1:]
     np.testing.assert_allclose(shallow.covariance(others), own, atol=1e-11 * own.max())
     np.testing.assert_allclose(variance, np.diagonal(own), rtol=1e-9)
     deep = conditioned(DEEP[0], True)
@@ -233,7 +233,7 @@ def test_an_update_of_a_deep_network():
     shallow.update(2 * XS, np.zeros(3))
     assert shallow.report.offset == 0
     both = np.concatenate([X, 2 * XS])
-    again = nngp.condition(shallow.architecture, both, [*Y, 0, 0, 0], noise_var=NOISE)
+    again = nngp.condition(shallow.network, both, [*Y, 0, 0, 0], noise_var=NOISE)
     close(shallow.mean(XS), again.mean(XS))
 
 
@@ -348,17 +348,17 @@ def test_the_residual_sees_a_wrong_constant():
     from nngp.posterior.by_cholesky import residual
 
     posterior = conditioned(DEEP[4], False)
-    system = posterior._solution
-    blocks = posterior._problem.matrix()
+    system = posterior.solution
+    blocks = posterior.problem.matrix()
     constant = system.constant
     moved = replace(constant, sums=constant.sums + 1.0)
     more = moved.mean - constant.mean
     pairs = zip(system.alpha, constant.alpha, strict=True)
     alpha = [tile - more[:, None] * one for tile, one in pairs]  # solves B α = Y - μ as well
     wrong = replace(system, constant=moved, alpha=alpha)
-    arguments = posterior._engine, blocks
-    assert residual(*arguments, system, posterior._targets) < 1e-13
-    assert residual(*arguments, wrong, posterior._targets) > 1e-3
+    arguments = posterior.problem.engine, blocks
+    assert residual(*arguments, system, posterior.targets) < 1e-13
+    assert residual(*arguments, wrong, posterior.targets) > 1e-3
 
 
 @pytest.mark.slow_on_jax
@@ -438,4 +438,4 @@ def test_a_residual_of_the_targets_is_told():
     posterior = nngp.condition(nngp.Architecture(2, "relu"), np.eye(3), [1.0, 2.0, 3.0])
     report = dataclasses.replace(posterior.report, residual=7e-4)
     with pytest.warns(nngp.ToleranceWarning, match="residual of 7.0e-04"):
-        warn(report, posterior.architecture, stacklevel=2)
+        warn(report, posterior.network, stacklevel=2)

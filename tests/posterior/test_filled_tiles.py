@@ -46,7 +46,7 @@ def everything(net, noise, engine, n=N):
         density,
         *by_name.values(),
         *posterior.evidence_gradient(per_layer=True).values(),
-        posterior._solution.weights,
+        posterior.solution.weights,
     ]
     more = inputs(net, 30)
     added = None if noise == "one" else np.full(30, 0.03)
@@ -64,7 +64,7 @@ def test_filled_tiles_change_nothing(net, noise):
     """Against the CPU, whose last tile is smaller."""
     filled, posterior = everything(net, noise, engine())
     whole, _ = everything(net, noise, "cpu")
-    assert posterior._solution.factor.filled == 3 * TILE - (N + 30)
+    assert posterior.solution.factor.filled == 3 * TILE - (N + 30)
     assert posterior.n == N + 30
     for one, two in zip(filled, whole, strict=True):
         assert one.shape == two.shape
@@ -75,10 +75,10 @@ def test_a_filled_factor_is_saved_without_its_filling(tmp_path):
     model = nngp.NNGPRegressor(selection=None, engine=engine())
     X, others = RNG.standard_normal((N, D)), RNG.standard_normal((20, D))
     model.fit(X, Y[:, 0])
-    assert model.posterior_._solution.factor.filled > 0
+    assert model.posterior_.solution.factor.filled > 0
     model.save(tmp_path / "model.nngp")
     read = nngp.load(tmp_path / "model.nngp", engine="cpu")
-    assert read.posterior_._solution.factor.edges == (0, TILE, 2 * TILE, N)
+    assert read.posterior_.solution.factor.edges == (0, TILE, 2 * TILE, N)
     np.testing.assert_allclose(read.predict(others), model.predict(others), rtol=1e-10, atol=1e-12)
 
 

@@ -99,7 +99,7 @@ def test_tiles_that_differ_in_size_on_jax():
         found = nngp.condition(
             NETS["relu"], SPHERE, Y, noise_var=1e-3, engine=engine, solver=solver
         )
-        assert found._solution.edges == (0, 32, 53)
+        assert found.solution.edges == (0, 32, 53)
         close(found.mean(test), direct.mean(test))
         close(found.variance(test), direct.variance(test))
 
@@ -398,7 +398,7 @@ def test_an_estimator_and_its_file(tmp_path, kind):
         assert not [name for name in file.namelist() if name.startswith(("factor", "z"))]
     again = nngp.load(tmp_path / "model.nngp", engine="cpu")
     assert again.report_ == model.report_
-    assert again.posterior_._solution.problem.options == again.get_params()["solver"]
+    assert again.posterior_.solution.problem.options == again.get_params()["solver"]
     assert again.get_params()["solver"] == nngp.CG(
         tolerance=1e-10, rank=40, preconditioner="nystrom"
     )

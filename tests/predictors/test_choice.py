@@ -256,4 +256,4 @@ def test_any_activation_is_fast_on_the_sphere(activation):
     model = nngp.NNGPRegressor(activation=activation, budget=budget).fit(X, y)
     assert model.report_.method == "curve"
     assert model.score(Xs, ys) > 0.6
-    assert model.posterior_._inputs.X.shape[1] == 5  # a constant input more
+    assert model.posterior_.inputs.X.shape[1] == 5  # a constant input more

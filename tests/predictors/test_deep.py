@@ -71,7 +71,7 @@ def test_saved_in_several_tiles_it_is_the_same_to_the_bit(tmp_path):
         depth=30, activation="relu", weight_var=1.0, bias_var=0.1, input_scaling="unit"
     )
     model.set_params(noise_var=1e-12).fit(many, many[:, 0])
-    assert len(model.posterior_._solution.factor.rows) > 1
+    assert len(model.posterior_.solution.factor.rows) > 1
     model.save(tmp_path / "tiles.nngp")
     loaded = nngp.load(tmp_path / "tiles.nngp")
     np.testing.assert_array_equal(

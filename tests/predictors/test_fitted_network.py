@@ -36,8 +36,8 @@ def refit_without(found, row):
     noise = posterior.noise_var
     return nngp.condition(
         NET,
-        np.asarray(posterior._inputs)[keep],
-        posterior._targets[keep],
+        np.asarray(posterior.inputs)[keep],
+        posterior.targets[keep],
         noise_var=noise[keep] if isinstance(noise, np.ndarray) else noise,
     )
 
@@ -55,7 +55,7 @@ def test_rows_left_out_against_refits(weighted):
         noise = noise + TrainingRows(X, Y, None, known).scaled_known_noise(found._chosen)
     for i in (0, 7, 29):
         again = refit_without(found, i)
-        mean, variance = again.predict(np.asarray(found.posterior._inputs)[i : i + 1])
+        mean, variance = again.predict(np.asarray(found.posterior.inputs)[i : i + 1])
         np.testing.assert_allclose(left.mean[i], mean[0], rtol=1e-8)
         np.testing.assert_allclose(left.variance[i], variance[0] + noise[i], rtol=1e-8)
     z = (left.Y - left.mean) / np.sqrt(left.variance)[:, None]
@@ -67,7 +67,7 @@ def test_some_rows_left_out_of_many():
     left = found.left_out(MACHINE, most=10)
     assert len(left.rows) == 10
     np.testing.assert_array_equal(left.rows, np.unique(left.rows))
-    np.testing.assert_array_equal(left.Y, found.posterior._targets[left.rows])
+    np.testing.assert_array_equal(left.Y, found.posterior.targets[left.rows])
     alone = found.on(left.rows, MACHINE).leave_one_out(noise=True)
     np.testing.assert_allclose(left.mean, alone.mean)
 

@@ -157,7 +157,7 @@ class Convergence:
 
 
 def convergence(
-    architecture: Network,
+    network: Network,
     X: ArrayLike,
     widths: Sequence[int] = WIDTHS,
     networks: int = NETWORKS,
@@ -182,14 +182,14 @@ def convergence(
     """
     inputs, sizes = as_inputs(X), _as_widths(widths)
     count = whole_number("networks", networks, least=FEWEST)
-    drawn = architecture.network if isinstance(architecture, NTK) else architecture
+    drawn = network.network if isinstance(network, NTK) else network
     nets = [FiniteNetwork(drawn, width) for width in sizes]
-    exact = _exact(drawn, inputs, tangent=drawn is not architecture)
+    exact = _exact(drawn, inputs, tangent=drawn is not network)
     weights = count * sum(net.layout(inputs.shape[1]).n_weights for net in nets)
     with Progress("networks", weights, progress_for(progress)) as bar:
         rows = [_at_width(net, exact, count, seed, bar.advance) for net in nets]
     columns = (np.array(column) for column in zip(*rows, strict=True))
-    return Convergence(architecture, inputs, sizes, count, exact.correlations, *columns)
+    return Convergence(network, inputs, sizes, count, exact.correlations, *columns)
 
 
 def three_inputs() -> Array:

@@ -9,7 +9,12 @@ is the seam to the stages that follow: blocks of K on any engine, made by one of
 
 from nngp.gram.host.backend import HostBackend
 from nngp.gram.host.derivatives import kernel_derivatives
-from nngp.gram.host.lower_triangle import EvaluationArrays, LowerTriangle, has_lower_triangle
+from nngp.gram.host.lower_triangle import (
+    EvaluationArrays,
+    KernelGradient,
+    LowerTriangle,
+    has_lower_triangle,
+)
 from nngp.gram.host.pairwise import table_bytes
 from nngp.gram.inputs import Inputs, InputSet, as_inputs, common_var, normalize
 from nngp.gram.jax_kernel import jax_kernel
@@ -47,6 +52,7 @@ __all__ = [
     "InputSet",
     "Inputs",
     "KernelBackend",
+    "KernelGradient",
     "KernelMatrix",
     "KernelPlan",
     "KernelSplit",

@@ -51,6 +51,10 @@ class KernelMatrix(Protocol):
     def diagonal(self) -> Array:
         """M(x, x) of the left inputs."""
 
+    @property
+    def can_fill(self) -> bool:
+        """Whether blocks may reach beyond the inputs, as rows of the identity."""
+
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> Tile:

@@ -11,31 +11,32 @@ that inference needs is chains of the same kind. Rows of test points appended be
 L⁻¹K*, that is the variance; the targets as rows give L⁻¹Y; rows of the identity give the inverse;
 rows of new data extend the factor (`cholesky/factor.py`). An engine stores tiles and computes
 chains (`engines/`): threads with BLAS in place (`cpu.py`), JAX (`gpu.py`), the workers of a cluster
-(`dask/`). `cholesky/ladder.py` raises the noise when a factor fails, `cholesky/forecast.py`
-forecasts memory. Nothing here knows what a network is: a matrix is a `KernelMatrix`.
+(`dask/`). The noise is raised when a factor fails; `cholesky/memory_forecast.py` forecasts memory.
+Nothing here knows what a network is: a matrix is a `KernelMatrix`.
 
 Where no factor fits, `cg/iteration.py` solves by preconditioned conjugate gradients
 (`cg/gradients.py`): `cg/product.py` multiplies a matrix by vectors from lower tiles, kept or
-computed anew; `cg/nystrom.py` and `cg/single.py` precondition; `cg/plan.py` chooses between them;
-`cg/checkpoint.py` lets a long solve resume after an interruption.
+computed anew; `cg/nystrom.py` and `cg/single.py` precondition; `cg/cg_plan.py` has the options and
+chooses between them; `cg/checkpoint.py` lets a long solve resume after an interruption.
 """
 
-from nngp._progress import Progress, Step, progress_for
+from nngp._progress import Progress
+from nngp.linsolve.cg.cg_plan import CG, CgPlan, forecast_cg, plan_cg
 from nngp.linsolve.cg.checkpoint import Checkpoint
 from nngp.linsolve.cg.iteration import Iteration
 from nngp.linsolve.cg.nystrom import Landmarks
-from nngp.linsolve.cg.options import CG
-from nngp.linsolve.cg.plan import CgPlan, forecast_cg, plan_cg
 from nngp.linsolve.cholesky.factor import (
+    LIMIT,
     Factor,
     backward,
+    climb,
     factorise,
     forward,
     inverse_rows,
     merge_last,
+    next_noise,
 )
-from nngp.linsolve.cholesky.forecast import Forecast, forecast_factor
-from nngp.linsolve.cholesky.ladder import LIMIT, climb, next_noise
+from nngp.linsolve.cholesky.memory_forecast import Forecast, forecast_factor
 from nngp.linsolve.engines.choose import choose_engine, pick_engine
 from nngp.linsolve.engines.cpu import CpuEngine
 from nngp.linsolve.engines.engine import Engine, EngineRun
@@ -53,7 +54,6 @@ __all__ = [
     "Iteration",
     "Landmarks",
     "Progress",
-    "Step",
     "backward",
     "choose_engine",
     "climb",
@@ -66,5 +66,4 @@ __all__ = [
     "next_noise",
     "pick_engine",
     "plan_cg",
-    "progress_for",
 ]

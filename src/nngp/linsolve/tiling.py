@@ -3,9 +3,12 @@
 `Edges` are the indices where tiles begin, with n at the end; tiles need not be of equal size.
 """
 
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 Edges = tuple[int, ...]
+Item = TypeVar("Item")
 
 
 def lower_size(edges: Edges) -> int:
@@ -27,6 +30,12 @@ def even_size(n: int, most: int, multiple: int = 1) -> int:
 def spans(edges: Edges) -> list[slice]:
     """The index ranges between edges."""
     return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def in_groups(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """The items in their order, `size` at a time."""
+    for start in range(0, len(items), max(1, size)):
+        yield items[start : start + max(1, size)]
 
 
 def flops(edges: Edges, begin: int = 0) -> float:

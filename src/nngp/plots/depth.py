@@ -19,7 +19,7 @@ from nngp._arrays import Array
 from nngp._numbers import check_unmasked
 from nngp.architecture import Architecture
 from nngp.gram import kernel, normalize
-from nngp.linsolve.cholesky.ladder import LIMIT, next_noise
+from nngp.linsolve.cholesky.factor import LIMIT, next_noise
 from nngp.plots import style
 from nngp.plots.style import OutputPath, label, new_figure, plain
 from nngp.posterior import condition

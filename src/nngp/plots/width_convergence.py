@@ -33,7 +33,7 @@ NORMAL = 0.95  # part of Gaussian samples that the grey areas hold
 
 
 def convergence(
-    architecture: Network,
+    network: Network,
     path: OutputPath = None,
     X: ArrayLike | None = None,
     *,
@@ -61,7 +61,7 @@ def convergence(
     inputs = study.three_inputs() if X is None else X
     sizes = study.WIDTHS if widths is None else widths
     count = study.NETWORKS if networks is None else networks
-    found = study.convergence(architecture, inputs, sizes, count, seed, progress=progress)
+    found = study.convergence(network, inputs, sizes, count, seed, progress=progress)
     return draw_convergence(found, path)
 
 

@@ -8,9 +8,9 @@ descent trains instead: `converged` for ever, `descent` for a time.
 """
 
 from nngp.posterior.condition import condition, forecast
+from nngp.posterior.descent import Losses
 from nngp.posterior.draws import sample_prior
 from nngp.posterior.learning_rate import max_learning_rate
-from nngp.posterior.losses import Losses
 from nngp.posterior.posterior import LeaveOneOut, Posterior
 from nngp.posterior.report import Report
 from nngp.posterior.trained import Trained, trained

@@ -44,10 +44,8 @@ from nngp.linsolve import (
 from nngp.linsolve.cg.gradients import RowSolutions
 from nngp.linsolve.tiling import Edges, cut, even_size, spans
 from nngp.posterior.constant import Constant
-from nngp.posterior.failures import no_factor
 from nngp.posterior.noise import Noise
-from nngp.posterior.problem import Problem
-from nngp.posterior.resources import Resources
+from nngp.posterior.setup import Problem, Resources, middle_of, with_ones
 from nngp.posterior.solution import (
     Advance,
     ArrayReader,
@@ -56,10 +54,11 @@ from nngp.posterior.solution import (
     Rows,
     Solution,
     means,
+    no_factor,
     read_edges,
+    rows_on_host,
     tiles_on_host,
 )
-from nngp.posterior.targets import middle_of, with_ones
 
 AT_ONCE = 4e8  # bytes of right-hand sides that are solved together
 
@@ -78,7 +77,7 @@ class CGProblem(Problem):
         kernels = self.engine.kernels
         with self.engine.run():
             own = self.among(some, split)
-            cross = kernels.matrix(self.architecture, self.inputs, some, split=split)
+            cross = kernels.matrix(self.network, self.inputs, some, split=split)
         return Landmarks(cross, own)
 
     def plan(self, matrix: KernelMatrix, outputs: int, noise: Noise) -> CgPlan:
@@ -87,7 +86,7 @@ class CGProblem(Problem):
         middle = float(np.median(noise.shift(matrix.split)))
         relative = middle / max(float(np.mean(matrix.diagonal)), 1e-300)
         memory = self.resources.memory
-        products = self.architecture.products(d)
+        products = self.network.products(d)
         return plan_cg(self.engine, n, d, outputs, self.options, relative, memory, products)
 
     def track(self, phase: str, work: float, *, quiet: bool = False) -> Progress:
@@ -104,7 +103,7 @@ class CGProblem(Problem):
             return None
         how = (options.preconditioner, options.rank, options.seed)
         apart = astuple(split)
-        key = digest(self.inputs, right, self.architecture.values, apart, shift, how)
+        key = digest(self.inputs, right, self.network.values, apart, shift, how)
         return Checkpoint(options.checkpoint, key, options.checkpoint_seconds)
 
     def begin(self, matrix: KernelMatrix, plan: CgPlan) -> Iteration:
@@ -200,7 +199,7 @@ class CGSolution(Solution):
 
     def _forms(self, run: EngineRun, cross: KernelMatrix, rows: slice) -> tuple[Array, Array]:
         """mᵀB⁻¹m of some test points, and mᵀb (nothing without a constant), from below."""
-        M = self._rows(run, cross, rows)
+        M = rows_on_host(run, cross, rows, self.slices)
         found = self._solve(run, M)
         if self.constant is None:
             return found.forms(M), np.zeros(0)
@@ -214,11 +213,10 @@ class CGSolution(Solution):
         return moved, x.sum(axis=1) + moved
 
     def joint(self, run: EngineRun, test: JointMatrices, rows: Rows, advance: Advance) -> Array:
-        M = np.concatenate([self._rows(run, test.cross, part) for part in rows])
+        M = np.concatenate([rows_on_host(run, test.cross, part, self.slices) for part in rows])
         out, x, missed = np.empty((len(M), len(M))), np.empty_like(M), np.empty_like(M)
         for part in rows:
-            chains = [run.chain(partial(test.own.block, part, other)) for other in rows]
-            out[part] = tiles_on_host(run, chains)
+            out[part] = rows_on_host(run, test.own, part, rows)
             found = self._solve(run, M[part])
             x[part], missed[part] = found.x, found.missed
             advance(part)
@@ -262,11 +260,6 @@ class CGSolution(Solution):
             yield "constant/alpha", tiles_on_host(run, self.constant.alpha)
             yield "constant/sums", self.constant.sums
 
-    def _rows(self, run: EngineRun, cross: KernelMatrix, rows: slice) -> Array:
-        """Some rows of M on the host."""
-        chains = [run.chain(partial(cross.block, rows, columns)) for columns in self.slices]
-        return tiles_on_host(run, chains)
-
     def _solve(self, run: EngineRun, right: Array) -> RowSolutions:
         """Rows of B⁻¹ times these; product and preconditioner are made again if not kept."""
         if self._iteration is None:
@@ -295,7 +288,7 @@ def read_cg(
     """The solution from a saved model; nothing is computed until a variance is asked for."""
     (n, outputs), constant = Y.shape, None
     edges, options = read_edges(header, n), _read_options(header)
-    own = CGProblem(problem.architecture, problem.inputs, problem.resources, options)
+    own = CGProblem(problem.network, problem.inputs, problem.resources, options)
     with problem.engine.run() as run:
         alpha = run.columns(read("alpha", (outputs, n)), edges)
         if not split.is_trivial:

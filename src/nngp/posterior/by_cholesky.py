@@ -13,7 +13,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._progress import Progress
-from nngp.errors import NotPositiveDefiniteError
+from nngp.errors import NotPositiveDefiniteError, VarianceError
 from nngp.gram import InputSet, KernelMatrix, KernelSplit, Shift, Tile, shift_of
 from nngp.linsolve import (
     LIMIT,
@@ -36,10 +36,10 @@ from nngp.linsolve.engines.engine import (
     compiled,
 )
 from nngp.linsolve.tiling import Edges, flops, spans
-from nngp.posterior.constant import Constant, log_evidence
-from nngp.posterior.failures import no_factor
+from nngp.posterior.constant import Constant
+from nngp.posterior.criteria import log_evidence
 from nngp.posterior.noise import Noise
-from nngp.posterior.resources import Resources
+from nngp.posterior.setup import Resources, middle_of, with_ones
 from nngp.posterior.solution import (
     Advance,
     Explained,
@@ -47,11 +47,12 @@ from nngp.posterior.solution import (
     JointMatrices,
     Rows,
     mean_from,
+    no_factor,
     residual,
+    tile_of_rows,
     tiles_on_host,
     total,
 )
-from nngp.posterior.targets import middle_of, with_ones
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class CholeskySolution(Factored):
         """Holds L⁻¹M* of all test points."""
         m = len(test.own.diagonal)
         out = np.empty((m, m))
-        firsts = [partial(_cross_tile, test.cross, part, self.slices) for part in rows]
+        firsts = [partial(tile_of_rows, test.cross, part, self.slices) for part in rows]
         solved = forward(run, self.factor, firsts)
         deviation = np.zeros(m)
         if self.constant is not None:
@@ -292,9 +293,25 @@ def _finish(
         z, alpha, constant = _keep_constant_apart(run, factor, split, z, alpha, middle)
     squares = [run.apply(sum_of_squares, tile) for tile in z]
     fit = sum(float(run.fetch(part)) for part in squares)
-    evidence = log_evidence(split, constant, fit, factor.log_det, factor.n, len(middle))
+    evidence = _log_evidence(factor, split, constant, fit, len(middle))
     seconds = {**seconds, "solve": time.perf_counter() - start}
     return CholeskySolution(factor, split, noise, constant, alpha, evidence, failed, seconds)
+
+
+def _log_evidence(
+    factor: Factor, split: KernelSplit, constant: Constant | None, fit: float, outputs: int
+) -> float:
+    """log p(Y), from what was factored and the constant."""
+    log_det = factor.log_det
+    if constant is not None:
+        fit, log_det = fit + constant.fit, log_det + constant.log_det
+    found = log_evidence(fit, log_det, factor.n, outputs, split.scale)
+    if not np.isfinite(found):
+        raise VarianceError(
+            f"the targets are too large beside the scale {split.scale:.0e} of this kernel: their "
+            "squares overflow; rescale Y, or choose a network whose kernel is larger"
+        )
+    return found
 
 
 def _keep_constant_apart(
@@ -332,10 +349,6 @@ def _target_tile(run: EngineRun, slices: list[slice], Y: Array, j: int) -> Tile:
 
 def _call(tiles: Sequence[Callable[[], Tile]], j: int) -> Tile:
     return tiles[j]()
-
-
-def _cross_tile(cross: KernelMatrix, rows: slice, slices: list[slice], j: int) -> Tile:
-    return cross.block(rows, slices[j])
 
 
 def _sum_over_tiles(run: EngineRun, function: TileFunction, *tiles: Sequence[Handle]) -> Handle:

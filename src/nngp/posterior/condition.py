@@ -22,22 +22,22 @@ from nngp.posterior.by_cg import CGProblem, solve_by_cg
 from nngp.posterior.by_cholesky import solve_by_cholesky
 from nngp.posterior.noise import Noise
 from nngp.posterior.posterior import Posterior
-from nngp.posterior.problem import Problem
 from nngp.posterior.report import describe, warn
-from nngp.posterior.resources import (
+from nngp.posterior.setup import (
+    Problem,
     Resources,
+    as_targets,
     check_solver,
     choose_solver,
     find_engine,
     kernels_of,
 )
 from nngp.posterior.solution import Solution
-from nngp.posterior.targets import as_targets
 
 
 @single_threaded_blas()
 def condition(
-    architecture: Network,
+    network: Network,
     X: ArrayLike,
     Y: ArrayLike,
     *,
@@ -52,7 +52,7 @@ def condition(
 
     Parameters
     ----------
-    architecture : Architecture
+    network : Network
     X : array_like, (n, d), or path
         A large float64 array is not copied: leave it alone while the posterior is in use. (If it
         was changed, the posterior says so.) The path of a .npy file; with a `DaskEngine` also that
@@ -115,26 +115,26 @@ def condition(
     >>> posterior.variance([[0.33], [5.0]]).round(3).tolist()
     [0.0, 0.321]
     """
-    check_network(architecture)
+    check_network(network)
     check_solver(solver)
     inputs = kernels_of(engine).inputs(X)
     targets, single = as_targets(Y, len(inputs))
-    noise = Noise.of(noise_var, relative_noise, architecture, inputs)
+    noise = Noise.of(noise_var, relative_noise, network, inputs)
     outputs = targets.shape[1]
-    chosen, expected = find_engine(engine, inputs, outputs, memory, architecture, solver=solver)
-    problem = Problem(architecture, inputs, Resources(chosen, memory, progress))
+    chosen, expected = find_engine(engine, inputs, outputs, memory, network, solver=solver)
+    problem = Problem(network, inputs, Resources(chosen, memory, progress))
     matrix = problem.matrix()
     options = choose_solver(solver, expected)
     solution: Solution
     if options is not None:
-        with_options = CGProblem(architecture, inputs, problem.resources, options)
+        with_options = CGProblem(network, inputs, problem.resources, options)
         solution, expected = solve_by_cg(with_options, matrix, targets, noise)
     else:
         edges = chosen.edges(matrix)
         with problem.resources.track(f"factor ({expected})", flops(edges)) as tracker:
             solution = solve_by_cholesky(chosen, matrix, edges, targets, noise, tracker)
     report = describe(chosen, matrix, solution, targets, inputs.shape[1], expected)
-    warn(report, architecture, stacklevel=4)
+    warn(report, network, stacklevel=4)
     return Posterior(problem, targets, single, solution, report)
 
 

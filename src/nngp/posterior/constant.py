@@ -15,7 +15,7 @@ g from zero to infinity, by Sherman and Morrison,
 
 Nothing large is subtracted: g enters as 1/g, or in a sum. What a network of depth 500 leaves of
 its inputs (s = 1e-151, g = 1e150) is used as well as what one of depth 5 leaves. An infinite g is a
-flat prior for the constant; the evidence is then that of everything else (log g is left out).
+flat prior for the constant; the evidence is then that of everything else (without log g).
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,6 @@ from functools import cached_property
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.errors import VarianceError
 from nngp.gram import KernelSplit, Tile
 
 
@@ -100,7 +99,7 @@ class Constant:
         others = np.maximum(self.beta - b * (b / inverse_diagonal), 0.0)
         return inverse_diagonal * ((prior + others) / (prior + self.beta))
 
-    def check_left_out(self) -> None:
+    def check_held_out(self) -> None:
         """Raise ValueError for leaving out the only point where the prior is flat."""
         if self.split.offset == np.inf and len(self.vector) == 1:
             raise ValueError(
@@ -114,20 +113,3 @@ class Constant:
             return 0.0
         apart = weights.sum(axis=0) - self.mean / self.split.offset
         return float(np.abs(apart).max()) / self.beta
-
-
-def log_evidence(
-    split: KernelSplit, constant: Constant | None, fit: float, log_det: float, n: int, outputs: int
-) -> float:
-    """log p(Y) from the fit and log determinant of what was factored, of n points."""
-    log_det = log_det + n * float(np.log(2 * np.pi * split.scale))
-    if constant is not None:
-        fit, log_det = fit + constant.fit, log_det + constant.log_det
-    with np.errstate(over="ignore"):
-        found = float(-0.5 * (np.float64(fit) / split.scale + outputs * log_det))
-    if not np.isfinite(found):
-        raise VarianceError(
-            f"the targets are too large beside the scale {split.scale:.0e} of this kernel: their "
-            "squares overflow; rescale Y, or choose a network whose kernel is larger"
-        )
-    return found

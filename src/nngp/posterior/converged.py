@@ -21,16 +21,18 @@ from typing import NamedTuple
 import numpy as np
 
 from nngp._arrays import EPS, Array
-from nngp.gram import Inputs, InputSet, KernelMatrix, KernelSplit, Tile
+from nngp.gram import Inputs, InputSet, KernelMatrix, KernelSplit
 from nngp.linsolve import EngineRun, backward, forward
 from nngp.linsolve.cg.product import KernelProduct
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.posterior import Posterior
-from nngp.posterior.problem import Problem
+from nngp.posterior.setup import Problem
 from nngp.posterior.solution import (
     Factored,
     check_shifted,
     check_shifted_variance,
+    rows_on_host,
+    tile_of_rows,
     tiles_on_host,
 )
 
@@ -81,7 +83,7 @@ class Converged:
         out = weights.w @ (change + crossed).T - crossed @ weights.w.T
         with self.prior.engine.run() as run:
             own = self.prior.among(part, self.split)
-            out += _on_host(run, own, slice(0, m), [slice(0, m)])
+            out += rows_on_host(run, own, slice(0, m), [slice(0, m)])
         out += self.split.offset * np.outer(weights.unexplained, weights.unexplained)
         return self.split.scale * 0.5 * (out + out.T), _rounding(weights.w)
 
@@ -96,7 +98,7 @@ class Converged:
 
     @property
     def _factored(self) -> Factored:
-        return self.posterior._solution.factored("the covariance of trained networks")
+        return self.posterior.solution.factored("the covariance of trained networks")
 
     @property
     def _rows_at_a_time(self) -> int:
@@ -112,7 +114,7 @@ class Converged:
             cross = self.prior.to_rows(test, self.split)
             edges = solution.factor.own_edges
             change = KernelProduct(self.matrix, edges)(run, weights.w)
-            change -= 2 * _on_host(run, cross, slice(0, len(test)), spans(edges))
+            change -= 2 * rows_on_host(run, cross, slice(0, len(test)), spans(edges))
         check_shifted_variance(cross, self.split, weights.w)
         return weights, change, cross.diagonal
 
@@ -120,13 +122,13 @@ class Converged:
         with self.prior.engine.run() as run:
             cross = self.prior.to_rows(test, self.split)
             columns = spans(self._factored.factor.own_edges)
-            return _on_host(run, cross, slice(0, len(test)), columns)
+            return rows_on_host(run, cross, slice(0, len(test)), columns)
 
     def _weights(self, run: EngineRun, test: InputSet) -> Weights:
-        solution, tangent = self._factored, self.posterior._problem
+        solution, tangent = self._factored, self.posterior.problem
         cross = tangent.to_rows(test, solution.split)
         w = _solve(run, solution, cross, solution.rows_at_a_time(tangent.engine))
-        check_shifted(cross, solution, self.posterior._targets)
+        check_shifted(cross, solution, self.posterior.targets)
         unknown = 1.0 - w.sum(axis=1)  # 1 - bᵀm(x)
         constant = solution.constant
         if constant is None:
@@ -141,20 +143,12 @@ def _solve(run: EngineRun, solution: Factored, cross: KernelMatrix, at_once: int
     found: list[Array] = []
     for start in range(0, len(rows), run.width):
         firsts = [
-            partial(_tile, cross, part, solution.slices) for part in rows[start : start + run.width]
+            partial(tile_of_rows, cross, part, solution.slices)
+            for part in rows[start : start + run.width]
         ]
         for tiles in forward(run, solution.factor, firsts):
             found.append(tiles_on_host(run, backward(run, solution.factor, tiles)))
     return np.concatenate(found)[:, : solution.n]
-
-
-def _tile(cross: KernelMatrix, rows: slice, slices: list[slice], j: int) -> Tile:
-    return cross.block(rows, slices[j])
-
-
-def _on_host(run: EngineRun, matrix: KernelMatrix, rows: slice, columns: list[slice]) -> Array:
-    """Some rows of M', on the host."""
-    return tiles_on_host(run, [run.chain(partial(matrix.block, rows, part)) for part in columns])
 
 
 def _rounding(w: Array) -> float:

@@ -16,9 +16,18 @@ from nngp import _machine
 from nngp._arrays import Array
 from nngp.architecture import Network
 from nngp.errors import NotPositiveDefiniteError
-from nngp.gram import EvaluationArrays, LowerTriangle
+from nngp.gram import EvaluationArrays, KernelGradient, LowerTriangle
 from nngp.linsolve import dense
 from nngp.linsolve.engines import blas
+from nngp.posterior.criteria import (
+    HeldOut,
+    evidence_slope,
+    held_out,
+    held_out_density,
+    held_out_rates,
+    held_out_slope,
+    log_evidence,
+)
 
 THREADED, MOST_THREADS = 800, 8  # points from which threads pay, and how many do
 
@@ -35,7 +44,7 @@ class DenseValue(NamedTuple):
     bias_vars: Array = np.empty(0)
     noise: Array = np.empty(0)  # of each row
     inputs: Array = np.empty((0, 0))  # of every scaled input, (n, d)
-    left_out: tuple[Array, Array] | None = None  # means and variances without each point
+    held_out: HeldOut | None = None  # predictions of each point from all the others
 
 
 @contextmanager
@@ -82,37 +91,30 @@ class DenseEvidence:
         kernel = LowerTriangle(network, X, self.pool, self.workspace)
         K = kernel.matrix()
         K.flat[:: len(K) + 1] = kernel.diagonal + noise
-        factor, alpha, log_evidence = self._solve(K, Y)
+        factor, alpha, evidence = self._solve(K, Y)
         if criterion == "evidence" and not gradient:
-            return DenseValue(log_evidence, log_evidence)
-        precision = self._inverse(factor)
+            return DenseValue(evidence, evidence)
+        P = self._inverse(factor)
         if criterion == "evidence":
-            outputs, value, left_out = Y.shape[1], log_evidence, None
+            outputs = Y.shape[1]
 
             def slope(rows: slice) -> Array:
-                G = alpha[rows] @ alpha[: rows.stop].T
-                G -= outputs * precision[rows, : rows.stop]
-                return G
-        else:
-            dense.mirror(precision)
-            value, left_out, whole = _left_out(alpha, precision, weights, gradient, self.pool)
-            if whole is None:
-                return DenseValue(value, log_evidence, left_out=left_out)
-            matrix = whole
+                minus_inverse = -outputs * P[rows, : rows.stop]
+                return evidence_slope(alpha[rows], alpha[: rows.stop].T, minus_inverse)
 
-            def slope(rows: slice) -> Array:
-                return 2.0 * matrix[rows, : rows.stop]
+            return _with_slopes(evidence, evidence, kernel.backward(slope))
+        found, p = _held_out(alpha, P), P.diagonal().copy()
+        value = held_out_density(alpha, p, weights)
+        if not gradient:
+            return DenseValue(value, evidence, held_out=found)
+        C, d = held_out_rates(alpha, p, weights)
+        dense.mirror(P)
+        whole = held_out_slope(dense.product(P * -C, P, self.pool), P @ d, alpha)
 
-        by_kernel = kernel.backward(slope)
-        return DenseValue(
-            value,
-            log_evidence,
-            by_kernel.weight_vars,
-            by_kernel.bias_vars,
-            by_kernel.diagonal,
-            by_kernel.inputs,
-            left_out,
-        )
+        def slope_of_density(rows: slice) -> Array:
+            return whole[rows, : rows.stop].copy()
+
+        return _with_slopes(value, evidence, kernel.backward(slope_of_density), found)
 
     def log_evidence_of(self, K: Array, Y: Array, noise: Array) -> float:
         """The log evidence, given the lower triangle of a kernel matrix, which is left as it is."""
@@ -120,14 +122,14 @@ class DenseEvidence:
 
     def log_evidence_and_misfit(self, K: Array, Y: Array, noise: Array) -> tuple[float, float]:
         """The same, and Y·(K + noise)⁻¹Y, summed over outputs."""
-        _, alpha, log_evidence = self._solve(_noisy(K, noise), Y)
-        return log_evidence, float(np.vdot(Y, alpha))
+        _, alpha, evidence = self._solve(_noisy(K, noise), Y)
+        return evidence, float(np.vdot(Y, alpha))
 
-    def left_out_of(self, K: Array, Y: Array, noise: Array) -> tuple[Array, Array]:
-        """Leave-one-out residuals and variances of noisy targets, given the lower triangle of a
-        kernel matrix, which is left as it is."""
+    def held_out_of(self, K: Array, Y: Array, noise: Array) -> HeldOut:
+        """Leave-one-out predictions of noisy targets, given the lower triangle of a kernel matrix,
+        which is left as it is."""
         factor, alpha, _ = self._solve(_noisy(K, noise), Y)
-        return _left_out(alpha, self._inverse(factor), None, False, None)[1]
+        return _held_out(alpha, self._inverse(factor))
 
     def _solve(self, K: Array, Y: Array) -> tuple[Array, Array, float]:
         """The lower factor in place, K⁻¹Y and the log evidence."""
@@ -136,8 +138,7 @@ class DenseEvidence:
         alpha = blas.trsm(factor, blas.trsm(factor, rows), transposed=False).T.copy()
         n, outputs = Y.shape
         log_det = 2.0 * float(np.log(factor.diagonal()).sum())
-        value = float(np.vdot(Y, alpha)) + outputs * (log_det + n * np.log(2 * np.pi))
-        return factor, alpha, -0.5 * value
+        return factor, alpha, log_evidence(float(np.vdot(Y, alpha)), log_det, n, outputs)
 
     def _inverse(self, factor: Array) -> Array:
         """Its lower triangle, in place or in memory of its own."""
@@ -158,23 +159,17 @@ def _noisy(K: Array, noise: Array) -> Array:
     return system
 
 
-def _left_out(
-    alpha: Array, P: Array, weights: Array | None, gradient: bool, pool: Executor | None
-) -> tuple[float, tuple[Array, Array], Array | None]:
-    """The leave-one-out density, residuals and variances, and its derivative in K (see
-    `leave_one_out`)."""
-    p, outputs = P.diagonal().copy(), alpha.shape[1]
-    if not (p > 0).all():
+def _held_out(alpha: Array, P: Array) -> HeldOut:
+    """Leave-one-out predictions, from the diagonal of the inverse P."""
+    precision = P.diagonal()
+    if not (precision > 0).all():
         raise NotPositiveDefiniteError("the inverse of the kernel matrix lost its digits")
-    w = np.ones(len(p)) if weights is None else weights
-    squares = (alpha**2).sum(axis=1)
-    value = 0.5 * float(w @ (outputs * np.log(p / (2 * np.pi)) - squares / p))
-    left_out = alpha / p[:, None], 1.0 / p
-    if not gradient:
-        return value, left_out, None
-    c = 0.5 * w * (outputs / p + squares / p**2)
-    d = -(w / p)[:, None] * alpha
-    u = P @ d
-    G = dense.product(P * -c, P, pool)
-    G -= 0.5 * (u @ alpha.T + alpha @ u.T)
-    return value, left_out, G
+    return held_out(alpha, precision)
+
+
+def _with_slopes(
+    value: float, evidence: float, slopes: KernelGradient, found: HeldOut | None = None
+) -> DenseValue:
+    """The value of a criterion with its derivatives."""
+    by_network = slopes.weight_vars, slopes.bias_vars
+    return DenseValue(value, evidence, *by_network, slopes.diagonal, slopes.inputs, found)

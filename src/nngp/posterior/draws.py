@@ -17,7 +17,7 @@ from nngp.posterior.noise import as_noise
 
 @single_threaded_blas()
 def sample_prior(
-    architecture: Network,
+    network: Network,
     X: ArrayLike,
     n: int = 1,
     seed: Any = None,
@@ -28,7 +28,7 @@ def sample_prior(
 
     Parameters
     ----------
-    architecture : Architecture
+    network : Network
     X : array_like, (points, d)
     n : int
         Number of draws; none gives an empty array.
@@ -48,10 +48,23 @@ def sample_prior(
     (5, 2)
     """
     count = whole_number("n", n, least=0)
-    covariance = kernel(architecture, X)
+    covariance = kernel(network, X)
     scale = float(np.diagonal(covariance).max())
     covariance[np.diag_indices_from(covariance)] += as_noise(noise_var)
     return gaussian(covariance, count, seed, scale)
+
+
+def draws_around(
+    mean: Array, covariance: Array, n: int, seed: Any, scale: float, *, single: bool
+) -> Array:
+    """`n` draws of all outputs, (n, m, outputs), or (n, m) where the targets were a vector; `mean`
+    is (m,) or (m, outputs), and `scale` that of `gaussian`."""
+    m = len(covariance)
+    columns = mean[:, None] if mean.ndim == 1 else mean
+    outputs = columns.shape[1]
+    draws = gaussian(covariance, n * outputs, seed, scale)
+    out: Array = columns + draws.reshape(n, outputs, m).transpose(0, 2, 1)
+    return out[:, :, 0] if single else out
 
 
 def gaussian(covariance: Array, n: int, seed: Any, scale: float) -> Array:

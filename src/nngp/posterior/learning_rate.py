@@ -20,7 +20,7 @@ from nngp.linsolve import CpuEngine
 from nngp.linsolve.cg.product import KernelProduct
 from nngp.linsolve.tiling import cut
 from nngp.posterior.noise import as_noise
-from nngp.posterior.resources import kernels_of
+from nngp.posterior.setup import kernels_of
 
 TOLERANCE = 1e-10  # of λ_max, relative
 SMALL = 32  # points up to which all eigenvalues are computed

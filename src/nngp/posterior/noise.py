@@ -33,13 +33,13 @@ class Noise:
 
     @classmethod
     def of(
-        cls, noise_var: ArrayLike, relative: bool, architecture: Network, inputs: InputSet
+        cls, noise_var: ArrayLike, relative: bool, network: Network, inputs: InputSet
     ) -> "Noise":
         """The noise from the arguments of `nngp.condition`."""
         if not isinstance(relative, bool | np.bool_):
             raise TypeError(f"relative_noise must be True or False, got {relative!r}")
         stated = as_noise_of_rows(noise_var, len(inputs))
-        return cls(stated, *kernel_scale(architecture, inputs)) if relative else cls(stated)
+        return cls(stated, *kernel_scale(network, inputs)) if relative else cls(stated)
 
     @property
     def is_by_row(self) -> bool:

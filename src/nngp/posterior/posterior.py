@@ -19,18 +19,17 @@ from nngp.gram import (
     Shift,
     kernel_diag,
 )
-from nngp.linsolve import Engine, EngineRun, inverse_rows
+from nngp.linsolve import EngineRun, inverse_rows
 from nngp.linsolve.engines.engine import Handle
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.by_cholesky import row_squares
-from nngp.posterior.draws import gaussian
-from nngp.posterior.evidence import evidence_gradient
-from nngp.posterior.leave_one_out import density_gradient
+from nngp.posterior.criteria import held_out
+from nngp.posterior.draws import draws_around
 from nngp.posterior.noise import as_observation_noise
-from nngp.posterior.problem import Problem
 from nngp.posterior.report import Report, describe, warn
+from nngp.posterior.setup import Problem, as_targets
 from nngp.posterior.solution import Explained, JointMatrices, Solution, check_shifted, means
-from nngp.posterior.targets import as_targets
+from nngp.posterior.tiled_gradients import density_gradient, evidence_gradient
 
 CHUNK = 16_384  # test points whose norms and the like are prepared at a time
 Work = Callable[[EngineRun, KernelMatrix, list[slice]], Iterator[Array]]  # on blocks of test points
@@ -48,7 +47,9 @@ class Posterior:
 
     Attributes
     ----------
-    architecture : Architecture
+    network : Network
+    inputs, targets
+        The training data; the targets as (n, outputs), and `single` if they were given as a vector.
     noise_var : float or array (n,)
         The noise that was used, by row if it was given by row; more than asked for if the ladder
         was climbed.
@@ -77,33 +78,29 @@ class Posterior:
         solution: Solution,
         report: Report,
     ) -> None:
-        self._problem, self._solution, self.report = problem, solution, report
-        self._targets, self._single = targets, single
+        self.problem, self.solution, self.report = problem, solution, report
+        self.targets, self.single = targets, single
 
     @property
-    def architecture(self) -> Network:
-        return self._problem.architecture
+    def network(self) -> Network:
+        return self.problem.network
 
     @property
-    def _inputs(self) -> InputSet:
-        return self._problem.inputs
-
-    @property
-    def _engine(self) -> Engine:
-        return self._problem.engine
+    def inputs(self) -> InputSet:
+        return self.problem.inputs
 
     @property
     def n(self) -> int:
         """Number of training points."""
-        return len(self._inputs)
+        return len(self.inputs)
 
     @property
     def noise_var(self) -> Shift:
-        return self._solution.noise.variance
+        return self.solution.noise.variance
 
     @property
     def log_evidence(self) -> float:
-        return self._solution.factored("the log evidence").log_evidence
+        return self.solution.factored("the log evidence").log_evidence
 
     @single_threaded_blas()
     def mean(self, Xs: ArrayLike) -> Array:
@@ -120,11 +117,11 @@ class Posterior:
         """
 
         def work(run: EngineRun, cross: KernelMatrix, rows: list[slice]) -> Iterator[Array]:
-            for handle in means(run, cross, self._solution, rows):
+            for handle in means(run, cross, self.solution, rows):
                 yield run.fetch(handle)
 
         test = self._test_inputs(Xs)
-        return self._shaped(self._stream(test, work, 2.0 * self.n * self._inputs.shape[1]))
+        return self._shaped(self._stream(test, work, 2.0 * self.n * self.inputs.shape[1]))
 
     @single_threaded_blas()
     def variance(self, Xs: ArrayLike, *, noise: bool | ArrayLike = False) -> Array:
@@ -198,15 +195,15 @@ class Posterior:
         >>> round(float(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])), 2)
         0.87
         """
-        solution, problem = self._solution, self._problem
+        solution, problem = self.solution, self.problem
         test = problem.upload(self._test_inputs(Xs))
         added = self._observation_noise(noise, len(test))
         m, on_host = len(test), solution.covariance_on_host
         self._check(solution.joint_bytes(m), f"the covariance of {m} test points", on_host=on_host)
-        rows = spans(cut(m, solution.rows_at_a_time(self._engine)))
+        rows = spans(cut(m, solution.rows_at_a_time(self.problem.engine)))
         operations = m * (float(self.n) ** 2 + float(self.n) * m)
-        resources = problem.resources
-        with resources.track("covariance", operations) as progress, self._engine.run() as run:
+        tracked = problem.resources.track("covariance", operations)
+        with tracked as progress, problem.engine.run() as run:
 
             def advance(part: slice) -> None:
                 progress.advance(operations * (part.stop - part.start) / m)
@@ -237,18 +234,15 @@ class Posterior:
         >>> posterior.sample([[0.0], [0.5], [2.0]], n=4, seed=0).shape
         (4, 3)
         """
-        count, outputs = whole_number("n", n, least=0), self._targets.shape[1]
+        count = whole_number("n", n, least=0)
         covariance = self.covariance(Xs, noise=noise)
         # Rounding in k** - |v|² is relative to k**, however little of it is left.
-        split = self._solution.split
+        split = self.solution.split
         if split.is_trivial:
-            prior = float(kernel_diag(self.architecture, Xs).max())
+            prior = float(kernel_diag(self.network, Xs).max())
         else:
             prior = split.scale * (1.0 + split.kept) + float(np.diagonal(covariance).max())
-        draws = gaussian(covariance, count * outputs, seed, prior)
-        mean = np.asarray(self.mean(Xs)).reshape(len(covariance), outputs)
-        out = mean + draws.reshape(count, outputs, len(covariance)).transpose(0, 2, 1)
-        return out[:, :, 0] if self._single else out
+        return draws_around(self.mean(Xs), covariance, count, seed, prior, single=self.single)
 
     @single_threaded_blas()
     def evidence_gradient(self, *, per_layer: bool = False, per_input: bool = False) -> Gradient:
@@ -271,12 +265,12 @@ class Posterior:
         >>> sorted(gradient), bool(gradient["noise_var"] < 0)  # less noise would be likelier
         (['bias_var', 'noise_var', 'weight_var'], True)
         """
-        factored = self._solution.factored("the gradient of the evidence")
+        factored = self.solution.factored("the gradient of the evidence")
         self._check(factored.bytes, "the gradient of the evidence")
         operations = float(self.n) ** 3 * 2 / 3
-        with self._problem.resources.track("evidence gradient", operations) as progress:
+        with self.problem.resources.track("evidence gradient", operations) as progress:
             return evidence_gradient(
-                self._problem, factored, progress, per_layer=per_layer, per_input=per_input
+                self.problem, factored, progress, per_layer=per_layer, per_input=per_input
             )
 
     @single_threaded_blas()
@@ -296,33 +290,32 @@ class Posterior:
         >>> bool(np.abs(mean - np.sin(3 * X[:, 0])).max() < 0.1)
         True
         """
-        factor = self._solution.factored("leave-one-out").factor
-        group, count = min(self._engine.width, 8), len(factor.rows)
+        factor = self.solution.factored("leave-one-out").factor
+        group, count = min(self.problem.engine.width, 8), len(factor.rows)
         tallest = int(np.diff(factor.edges).max())
         self._check(8.0 * group * tallest * self.n, "leave-one-out")
         precision = np.empty(factor.edges[-1])
         operations = float(self.n) ** 3 / 3
         with (
-            self._problem.resources.track("leave one out", operations) as progress,
-            self._engine.run() as run,
+            self.problem.resources.track("leave one out", operations) as progress,
+            self.problem.engine.run() as run,
         ):
             for start in range(0, count, group):
                 which = range(start, min(start + group, count))
                 for i, row in zip(which, inverse_rows(run, factor, which), strict=True):
                     precision[factor.slices[i]] = _sum_squares(run, row)
                     progress.advance(operations / count)
-        solution, precision = self._solution, precision[: self.n]
+        solution, precision = self.solution, precision[: self.n]
         if solution.constant is not None:
-            solution.constant.check_left_out()
+            solution.constant.check_held_out()
             precision = solution.constant.precision(precision)
-        mean = self._targets - solution.weights / precision[:, None]
-        variance = solution.split.scale / precision
+        residuals, variance = held_out(solution.weights, precision, solution.split.scale)
         if not noise:  # where noise is nearly all of it, the difference is rounding
             split = solution.split
-            own = self._problem.matrix(split).diagonal
+            own = self.problem.matrix(split).diagonal
             prior = split.scale * own + split.constant
             variance = np.clip(variance - self.noise_var, 0.0, prior)
-        return LeaveOneOut(self._shaped(mean), variance)
+        return LeaveOneOut(self._shaped(self.targets - residuals), variance)
 
     @single_threaded_blas()
     def leave_one_out_density(
@@ -342,12 +335,12 @@ class Posterior:
         >>> sorted(gradient)
         ['bias_var', 'noise_var', 'weight_var']
         """
-        factored = self._solution.factored("the leave-one-out density")
+        factored = self.solution.factored("the leave-one-out density")
         self._check(4.5 * factored.bytes, "the gradient of the leave-one-out density")
         operations = float(self.n) ** 3 * 2
-        with self._problem.resources.track("leave-one-out gradient", operations) as progress:
+        with self.problem.resources.track("leave-one-out gradient", operations) as progress:
             return density_gradient(
-                self._problem, factored, progress, per_layer=per_layer, per_input=per_input
+                self.problem, factored, progress, per_layer=per_layer, per_input=per_input
             )
 
     @single_threaded_blas()
@@ -378,88 +371,89 @@ class Posterior:
         """
         new = self._test_inputs(X_new, "X_new")
         targets, _ = as_targets(Y_new, len(new), "Y_new")
-        if targets.shape[1] != self._targets.shape[1]:
+        if targets.shape[1] != self.targets.shape[1]:
             raise ValueError(
-                f"Y_new has {targets.shape[1]} outputs and Y had {self._targets.shape[1]}"
+                f"Y_new has {targets.shape[1]} outputs and Y had {self.targets.shape[1]}"
             )
-        noise = self._solution.noise.followed_by(noise_var, self.n, len(new))
-        inputs = self._inputs.joined(new)
-        Y = np.concatenate([self._targets, targets])
-        if needed := self._solution.update_bytes(len(new)):
+        noise = self.solution.noise.followed_by(noise_var, self.n, len(new))
+        inputs = self.inputs.joined(new)
+        Y = np.concatenate([self.targets, targets])
+        if needed := self.solution.update_bytes(len(new)):
             self._check(needed, f"an update with {len(new)} points")
-        problem = replace(self._problem, inputs=inputs)
-        matrix = problem.matrix(self._solution.split)
+        problem = replace(self.problem, inputs=inputs)
+        matrix = problem.matrix(self.solution.split)
         if not matrix.is_exact:  # the new inputs are the first of another norm
             matrix = problem.matrix()
         noise.check(matrix.split)
-        solution, expected = self._solution.updated(matrix, inputs, Y, noise, problem.resources)
-        report = describe(self._engine, matrix, solution, Y, inputs.shape[1], expected)
-        warn(report, self.architecture, stacklevel=4)
-        self._problem, self._targets = problem, Y
-        self._solution, self.report = solution, report
+        solution, expected = self.solution.updated(matrix, inputs, Y, noise, problem.resources)
+        report = describe(self.problem.engine, matrix, solution, Y, inputs.shape[1], expected)
+        warn(report, self.network, stacklevel=4)
+        self.problem, self.targets = problem, Y
+        self.solution, self.report = solution, report
         return self
 
     def __repr__(self) -> str:
-        noise = self._solution.noise
+        noise = self.solution.noise
         least, largest = f"{noise.least:.3g}", f"{noise.largest:.3g}"
         shown = f"{least} to {largest}" if noise.is_by_row else least
-        known = f"n={self.n}, noise_var={shown}, {self._solution.summary}"
-        return f"Posterior({self.architecture!r}, {known})"
+        known = f"n={self.n}, noise_var={shown}, {self.solution.summary}"
+        return f"Posterior({self.network!r}, {known})"
 
     def _stream(self, test: Inputs, work: Work, operations: float) -> Array:
         """`work` on groups of test points, so that memory does not grow with their number. They
         are the same for all work, and so are means, to the bit."""
-        problem = self._problem
+        problem = self.problem
         out: list[Array] = []
         with problem.resources.track("predict", operations * len(test)) as progress:
             for chunk in spans(cut(len(test), CHUNK)):
-                filled, size, at_once = self._engine.test_blocks(chunk.stop - chunk.start, self.n)
+                m = chunk.stop - chunk.start
+                filled, size, at_once = problem.engine.test_blocks(m, self.n)
                 part = problem.upload(_filled(test, chunk, filled))
-                with self._engine.run() as run:
-                    cross = problem.to_rows(part, self._solution.split)
+                with problem.engine.run() as run:
+                    cross = problem.to_rows(part, self.solution.split)
                     rows = spans(cut(len(part), size))
                     done: list[Array] = []
                     for start in range(0, len(rows), at_once):
                         group = rows[start : start + at_once]
                         done.extend(work(run, cross, group))
                         progress.advance(operations * (group[-1].stop - group[0].start))
-                out.append(np.concatenate(done)[: chunk.stop - chunk.start])
+                out.append(np.concatenate(done)[:m])
         self._check_norms(cross)
         return np.concatenate(out)
 
     def _check_norms(self, cross: KernelMatrix) -> None:
-        check_shifted(cross, self._solution, self._targets)
+        check_shifted(cross, self.solution, self.targets)
 
     def _explained(
         self, run: EngineRun, cross: KernelMatrix, rows: list[slice]
     ) -> Iterator[tuple[slice, Explained]]:
-        yield from zip(rows, self._solution.explained(run, cross, rows), strict=True)
+        yield from zip(rows, self.solution.explained(run, cross, rows), strict=True)
 
     def _remaining_variance(self, cross: KernelMatrix, part: slice, found: Explained) -> Array:
         left = cross.diagonal[part] - found.variance
-        if self._solution.constant is not None and found.constant is not None:
-            left += self._solution.constant.variance * (1.0 - found.constant) ** 2
-        return self._solution.split.scale * np.maximum(left, 0.0)
+        if self.solution.constant is not None and found.constant is not None:
+            left += self.solution.constant.variance * (1.0 - found.constant) ** 2
+        return self.solution.split.scale * np.maximum(left, 0.0)
 
     def _observation_noise(self, noise: bool | ArrayLike, m: int) -> Shift:
         """The variance that observations at m test points have beside that of the function."""
         if isinstance(noise, bool | np.bool_):
-            if noise and self._solution.noise.is_by_row:
+            if noise and self.solution.noise.is_by_row:
                 raise ValueError(
                     "noise_var was given by row, so noise=True does not say what new observations "
                     "have; pass their variances: noise= one number, or one for each test point"
                 )
-            return self._solution.noise.least if noise else 0.0
+            return self.solution.noise.least if noise else 0.0
         return as_observation_noise(noise, m)
 
     def _test_inputs(self, Xs: ArrayLike, name: str = "Xs") -> Inputs:
-        return self._problem.test_inputs(Xs, name)
+        return self.problem.test_inputs(Xs, name)
 
     def _shaped(self, columns: Array) -> Array:
-        return columns[:, 0].copy() if self._single else np.ascontiguousarray(columns)
+        return columns[:, 0].copy() if self.single else np.ascontiguousarray(columns)
 
     def _check(self, needed: float, what: str, *, on_host: bool = False) -> None:
-        self._problem.resources.check(needed, self._solution.bytes, what, on_host=on_host)
+        self.problem.resources.check(needed, self.solution.bytes, what, on_host=on_host)
 
 
 def _filled(test: Inputs, rows: slice, size: int) -> Inputs:

@@ -159,7 +159,7 @@ def _spread(engine: Engine, matrix: KernelMatrix) -> tuple[float, float]:
     return float(np.max(matrix.diagonal)), max(float(deficits.max()), 0.0)
 
 
-def warn(report: Report, architecture: Network, stacklevel: int) -> None:
+def warn(report: Report, network: Network, stacklevel: int) -> None:
     """Warn of everything in a report that users should not overlook."""
     unit = "the variance" if report.offset == 0 and report.scale == 1 else "the kernel's scale"
     warn_if_inexact(report.kernel_error, stacklevel + 1, unit)
@@ -167,7 +167,7 @@ def warn(report: Report, architecture: Network, stacklevel: int) -> None:
     vanished = report.n * report.variance <= CONSTANT * report.noise_var
     covered = report.noise_var > report.n * report.spread
     if report.n > 1 and covered and (almost_constant or vanished):
-        deep = architecture.if_deep("a smaller depth, variances nearer to criticality")
+        deep = network.if_deep("a smaller depth, variances nearer to criticality")
         remedy = deep or "a larger weight_var"
         warnings.warn(
             f"the kernel has become constant: of its variance {report.variance:.1e} only "

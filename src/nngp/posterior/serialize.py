@@ -25,12 +25,10 @@ from nngp.posterior.by_cg import read_cg
 from nngp.posterior.by_cholesky import solve_by_cholesky
 from nngp.posterior.noise import Noise, as_variances
 from nngp.posterior.posterior import Posterior
-from nngp.posterior.problem import Problem
 from nngp.posterior.report import Report
-from nngp.posterior.resources import Resources, find_engine, kernels_of
 from nngp.posterior.saved_factor import read_cholesky
+from nngp.posterior.setup import Problem, Resources, as_targets, find_engine, kernels_of
 from nngp.posterior.solution import ArrayReader, Solution, read_edges, residual
-from nngp.posterior.targets import as_targets
 
 DEEPEST = 100_000  # layers of a network in a file: more take minutes to compute, or for ever
 SOLVERS = ("cholesky", "cg")
@@ -43,16 +41,16 @@ ROUNDING = 1e-11  # of an entry of K from one machine to another
 
 def header_of(posterior: Posterior, *, factor: bool) -> dict[str, Any]:
     """The plain values."""
-    solution = posterior._solution
-    (n, d), outputs = posterior._inputs.shape, posterior._targets.shape[1]
-    if not posterior.architecture.is_infinite and posterior.architecture.depth > DEEPEST:
+    solution = posterior.solution
+    (n, d), outputs = posterior.inputs.shape, posterior.targets.shape[1]
+    if not posterior.network.is_infinite and posterior.network.depth > DEEPEST:
         raise ValueError(f"a network of more than {DEEPEST} layers cannot be saved; use math.inf")
     return {
         "n": n,
         "d": d,
         "outputs": outputs,
-        "architecture": posterior.architecture.as_dict(),
-        "single": posterior._single,
+        "architecture": posterior.network.as_dict(),
+        "single": posterior.single,
         "noise_var": solution.noise.least,
         "noise": _noise_values(solution.noise),
         "split": {**asdict(solution.split), "offset": _plain(solution.split.offset)},
@@ -60,7 +58,7 @@ def header_of(posterior: Posterior, *, factor: bool) -> dict[str, Any]:
         "failed_attempts": solution.failed_attempts,
         "seconds": solution.seconds,
         "report": {name: _plain(value) for name, value in posterior.report.as_dict().items()},
-        "tile_type": posterior._engine.dtype.name,
+        "tile_type": posterior.problem.engine.dtype.name,
         **solution.header(factor=factor),
     }
 
@@ -68,12 +66,12 @@ def header_of(posterior: Posterior, *, factor: bool) -> dict[str, Any]:
 def arrays_of(posterior: Posterior, *, factor: bool) -> Iterator[tuple[str, Array]]:
     """The arrays by name, one at a time: a factor may be large. Its tiles have the engine's type,
     all else is float64."""
-    yield "X", np.asarray(posterior._inputs, dtype=np.float64)
-    yield "Y", posterior._targets
-    if isinstance(posterior._solution.noise.stated, np.ndarray):
-        yield "noise", posterior._solution.noise.stated
-    with posterior._engine.run() as run:
-        for name, array in posterior._solution.arrays(run, factor=factor):
+    yield "X", np.asarray(posterior.inputs, dtype=np.float64)
+    yield "Y", posterior.targets
+    if isinstance(posterior.solution.noise.stated, np.ndarray):
+        yield "noise", posterior.solution.noise.stated
+    with posterior.problem.engine.run() as run:
+        for name, array in posterior.solution.arrays(run, factor=factor):
             yield name, array if name.startswith("factor/") else array.astype(np.float64)
 
 
@@ -90,16 +88,16 @@ def restore(
     `read` gives an array by its name. What is wrong with a value, or with values that contradict
     each other, is raised as the header's error; errors of computing are left as they are.
     """
-    architecture = _architecture(header.fields("architecture"), header.whole("d", 1))
+    network = _architecture(header.fields("architecture"), header.whole("d", 1))
     X, targets = _data(header, read)
     solver, split, noise = header.text("solver", SOLVERS), _split(header), _noise(header, read)
     report = _report(header, split, noise)
     inputs = kernels_of(engine).inputs(X)
     with _impossible(header):
         chosen, expected = find_engine(
-            engine, inputs, targets.shape[1], memory, architecture, solver=solver
+            engine, inputs, targets.shape[1], memory, network, solver=solver
         )
-    problem = Problem(architecture, inputs, Resources(chosen, memory, progress))
+    problem = Problem(network, inputs, Resources(chosen, memory, progress))
     with _impossible(header):
         own = problem.matrix().split
     if not _same_split(split, own):

@@ -21,11 +21,12 @@ from nngp.linsolve.engines.engine import Handle, compiled
 from nngp.linsolve.tiling import Edges
 from nngp.posterior.constant import Constant
 from nngp.posterior.noise import Noise
-from nngp.posterior.resources import Resources
+from nngp.posterior.setup import Resources
 
 Rows = Sequence[slice]  # blocks of test points
 Advance = Callable[[slice], None]  # called when a block is done
 CHECKED_ROWS = 64  # of K, computed anew for the residual
+LOOKED_AT = 200  # rows in which the cause is sought
 UNUSABLE = 1e-3  # error of a mean, relative to the largest target
 
 
@@ -180,6 +181,18 @@ def tiles_on_host(run: EngineRun, tiles: Sequence[Handle]) -> Array:
     return np.concatenate([run.fetch(tile) for tile in tiles], axis=1)
 
 
+def tile_of_rows(matrix: KernelMatrix, rows: slice, slices: Sequence[slice], j: int) -> Tile:
+    """Tile j of some rows of a kernel matrix."""
+    return matrix.block(rows, slices[j])
+
+
+def rows_on_host(
+    run: EngineRun, matrix: KernelMatrix, rows: slice, columns: Sequence[slice]
+) -> Array:
+    """Some rows of a kernel matrix, as one host array."""
+    return tiles_on_host(run, [run.chain(partial(matrix.block, rows, part)) for part in columns])
+
+
 def times_weights(
     run: EngineRun,
     matrix: KernelMatrix,
@@ -259,3 +272,28 @@ def _check_shift(
             f"{what} by {moved:.0e} of {unit}; use nngp.normalize on both, "
             f"{net.if_deep('a smaller depth, ')}or a larger noise_var"
         )
+
+
+def no_factor(engine: Engine, matrix: KernelMatrix, noise_var: float) -> str:
+    """One sentence: the largest noise tried, the likely cause, the remedy."""
+    head = f"the kernel matrix is not positive definite even with noise_var {noise_var:.1g}: "
+    inputs, network = matrix.left, matrix.architecture
+    sample = slice(0, min(len(inputs), LOOKED_AT))
+    with engine.run() as run:
+        M, split = run.fetch(run.chain(partial(matrix.block, sample, sample))), matrix.split
+    spread, size = float(M.max() - M.min()), float(np.abs(M).max())
+    if spread <= 1e-12 * size:
+        return head + (
+            f"at depth {network.depth} the kernel has become constant (its entries differ by "
+            f"{spread / size:.0e} of the variance); use "
+            f"{network.if_deep('a smaller depth, ')}other variances, or a larger noise_var"
+        )
+    duplicates = inputs.duplicates()
+    if duplicates:
+        return head + (
+            f"X holds {duplicates} duplicated row(s); drop them or pass a larger noise_var"
+        )
+    return head + (
+        f"its variance is {split.scale * (size + split.offset):.1e}, far above the noise; pass a "
+        "larger noise_var or rescale the network"
+    )

@@ -20,12 +20,11 @@ from nngp.architecture import Network
 from nngp.errors import ToleranceWarning
 from nngp.gram import Inputs, check_network, inputs_diag, kernel
 from nngp.linsolve import CG, Engine
-from nngp.posterior.descent import EnsembleMoments
-from nngp.posterior.draws import gaussian
+from nngp.posterior.descent import EnsembleMoments, Losses, losses
+from nngp.posterior.draws import draws_around
 from nngp.posterior.learning_rate import check_trainable
-from nngp.posterior.losses import Losses, losses
 from nngp.posterior.report import Report
-from nngp.posterior.targets import as_targets
+from nngp.posterior.setup import as_targets
 from nngp.posterior.training_problem import TrainingProblem
 
 SCALE = "the kernel's scale"
@@ -286,13 +285,10 @@ class Trained:
                 "draws at several times would not be of the same networks; use at(time) and sample "
                 "for one of them"
             )
-        outputs = self._problem.targets.shape[1]
         covariance = np.asarray(self.covariance(Xs))
         unit = self._problem.kernel_scale + float(np.diagonal(covariance).max())
-        draws = gaussian(covariance, count * outputs, seed, unit)
-        mean = np.asarray(self.mean(Xs)).reshape(len(covariance), outputs)
-        out = mean + draws.reshape(count, outputs, len(covariance)).transpose(0, 2, 1)
-        return out[:, :, 0] if self._problem.single else out
+        single = self._problem.single
+        return draws_around(self.mean(Xs), covariance, count, seed, unit, single=single)
 
     @single_threaded_blas()
     def losses(

@@ -15,9 +15,7 @@ from nngp.posterior.condition import condition
 from nngp.posterior.converged import Converged
 from nngp.posterior.descent import Descent
 from nngp.posterior.noise import Noise, as_noise
-from nngp.posterior.problem import Problem
-from nngp.posterior.resources import Resources, kernels_of
-from nngp.posterior.targets import as_targets
+from nngp.posterior.setup import Problem, Resources, as_targets, kernels_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,5 +112,5 @@ class TrainingProblem:
             memory=self.memory,
             progress=self.progress,
         )
-        problem = posterior._problem
+        problem = posterior.problem
         return Converged(Problem(self.network, problem.inputs, problem.resources), posterior)

@@ -174,7 +174,7 @@ class ClassModel:
             if labels.is_weighted:
                 noise = np.full(len(m), network.noise_var)
                 latent = np.maximum(v - noise / labels.weights, 0.0)
-                m, latent = with_copies(m, latent, posterior._targets, noise, labels.weights)
+                m, latent = with_copies(m, latent, posterior.targets, noise, labels.weights)
                 v = latent + noise
             mean[part], variance[part] = m[part], v[part]
         search = LinkSearch(mean, variance, labels.index, labels.weights)
@@ -186,7 +186,7 @@ class ClassModel:
         labels = self.labels if rows is None else self.labels.some(rows)
         kernels = []
         for part, network in self._parts(rows):
-            inputs = np.asarray(network.posterior._inputs)
+            inputs = np.asarray(network.posterior.inputs)
             inputs = inputs if rows is None else inputs[rows]
             kernels.append((part, kernel(network.architecture, inputs)))
         n = len(labels.index)
@@ -210,18 +210,18 @@ class ClassModel:
 
     def _log_parameters(self, process: DirichletProcess, Xs: Array) -> tuple[Array, Array]:
         """Means and variances of the logarithms of the Dirichlet parameters, (m, classes)."""
-        inputs, architecture = self._training_inputs(), self.network.architecture
+        inputs, network = self._training_inputs(), self.network.architecture
         means, variances = [], []
         for start in range(0, len(Xs), size := max(1, TEST_NUMBERS // len(inputs))):
             part = Xs[start : start + size]
-            cross = kernel(architecture, part, inputs)
-            mean, variance = process.predict(cross, kernel_diag(architecture, part))
+            cross = kernel(network, part, inputs)
+            mean, variance = process.predict(cross, kernel_diag(network, part))
             means.append(mean)
             variances.append(variance)
         return np.concatenate(means), np.concatenate(variances)
 
     def _training_inputs(self) -> Array:
-        return np.asarray(self.network.posterior._inputs)
+        return np.asarray(self.network.posterior.inputs)
 
 
 def _read_link(saved: Fields, frequencies: Array) -> OneHotLink:

@@ -546,7 +546,7 @@ network_weights_, selection_, report_, columns_
 
     def _restore(self, file: ModelFile) -> None:
         super()._restore(file)
-        fitted, targets = file.header.fields("fitted"), self.posterior_._targets
+        fitted, targets = file.header.fields("fitted"), self.posterior_.targets
         (n, count), kind = targets.shape, fitted.text("class_type")
         classes = file.read_labels("classes", count, kind)
         self.classes_ = classes.astype(object) if fitted.flag("object_classes") else classes
@@ -576,7 +576,7 @@ def _check_one_hot(file: ModelFile, network: FittedNetwork, labels: Labels) -> N
     scaling = network.targets
     if scaling.center.any() or np.ptp(scaling.spread) or scaling.spread[0] > LARGEST_SPREAD:
         raise file.damaged("its targets are not scaled as those of classes")
-    if not np.array_equal(scaling(labels.one_hot()), network.posterior._targets):
+    if not np.array_equal(scaling(labels.one_hot()), network.posterior.targets):
         raise file.damaged("its targets are not those of classes")
 
 

@@ -24,6 +24,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import minimize
 
 from nngp._arrays import Array, Index
+from nngp.posterior.criteria import held_out
 from nngp.posterior.dense_evidence import inverse_of
 from nngp.predictors.expected_softmax import expected_softmax
 from nngp.predictors.one_hot_link import log_loss
@@ -146,9 +147,10 @@ class DirichletProcess:
                 precision[part] += _squares(factor, self._inverse[part][:, rows])
             mine = self.labels.index == k
             noise, target = np.where(mine, own, other), np.where(mine, high, low)
-            m = target - self._weights[:, k] / precision
-            v = np.maximum(1.0 / precision - noise / weights, 0.0)
-            mean[:, k], variance[:, k] = with_copies(m, v, target, noise, weights)
+            residuals, observed = held_out(self._weights[:, k], precision)
+            latent = np.maximum(observed - noise / weights, 0.0)
+            held = with_copies(target - residuals, latent, target, noise, weights)
+            mean[:, k], variance[:, k] = held
         return mean, variance
 
     def left_out_probabilities(self, rows: Index) -> Array:

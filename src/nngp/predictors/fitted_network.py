@@ -103,18 +103,18 @@ class FittedNetwork:
             warnings.simplefilter("ignore")
             quiet = machine._replace(progress=False)
             folds = tuple((part, cls.condition(one, rows, quiet)) for part, one in chosen.folds)
-        targets = chosen.targets.reaching(posterior._targets)
+        targets = chosen.targets.reaching(posterior.targets)
         return cls(posterior, chosen.inputs, targets, noise_var, None, rows.weights, folds)
 
     @property
     def architecture(self) -> Network:
-        return self.posterior.architecture
+        return self.posterior.network
 
     @property
     def log_evidence(self) -> float:
         """Log density of the targets in their own units; whole weights count copies of rows."""
         posterior, targets, weights = self.posterior, self.targets, self.weights
-        slopes = targets.log_slopes(targets.undo(posterior._targets))
+        slopes = targets.log_slopes(targets.undo(posterior.targets))
         if weights is None or not are_copies(weights):
             return posterior.log_evidence + float(slopes.sum())
         noise = np.maximum(weights * posterior.noise_var, np.finfo(float).tiny)
@@ -138,9 +138,9 @@ class FittedNetwork:
     def with_varying_noise(self, rows: TrainingRows, machine: Machine) -> "FittedNetwork":
         """Let the noise depend on the inputs, where rows left out gain by it."""
         posterior, chosen = self.posterior, self._chosen
-        X, Y = np.asarray(posterior._inputs), posterior._targets
+        X, Y = np.asarray(posterior.inputs), posterior.targets
         found = learn_varying_noise(
-            posterior.architecture,
+            posterior.network,
             X,
             Y,
             self.noise_var,
@@ -171,9 +171,9 @@ class FittedNetwork:
         """The same network and rows with another noise."""
         posterior = self.posterior
         return condition(
-            posterior.architecture,
-            np.asarray(posterior._inputs),
-            posterior._targets,
+            posterior.network,
+            np.asarray(posterior.inputs),
+            posterior.targets,
             noise_var=noise,
             solver=solver,
             engine=engine,
@@ -207,26 +207,26 @@ class FittedNetwork:
         rows = np.arange(n)
         if self.folds and n <= most:
             parts = [(part, one._leave_out(machine, most)) for part, one in self.folds]
-            mean, variance = np.empty_like(posterior._targets), np.empty(n)
+            mean, variance = np.empty_like(posterior.targets), np.empty(n)
             for part, one in parts:
                 mean[part], variance[part] = one.mean[part], one.variance[part]
-            return LeftOut(rows, posterior._targets, mean, variance)
+            return LeftOut(rows, posterior.targets, mean, variance)
         if n > most or posterior.report.solver != "cholesky":
             rows = np.sort(np.random.default_rng(0).permutation(n)[:most])
             posterior = self.on(rows, machine)
         mean, variance = posterior.leave_one_out(noise=self.weights is None)
         if self.weights is not None:  # the posterior has the noise of a row's mean
             variance = variance + self.weights[rows] * posterior.noise_var
-        return LeftOut(rows, posterior._targets, mean, variance)
+        return LeftOut(rows, posterior.targets, mean, variance)
 
     def on(self, rows: Index, machine: Machine) -> Posterior:
         """Condition the same network on some of the training rows."""
         posterior = self.posterior
         noise = posterior.noise_var
         return condition(
-            posterior.architecture,
-            posterior._inputs.take(rows).X,
-            posterior._targets[rows],
+            posterior.network,
+            posterior.inputs.take(rows).X,
+            posterior.targets[rows],
             noise_var=noise[rows] if isinstance(noise, np.ndarray) else noise,
             solver="cholesky",
             engine=machine.small,
@@ -250,7 +250,7 @@ class FittedNetwork:
         return replace(
             self,
             posterior=posterior,
-            targets=targets.reaching(posterior._targets),
+            targets=targets.reaching(posterior.targets),
             noise_var=noise_var,
             weights=weights,
             folds=tuple(folds),
@@ -284,7 +284,7 @@ class FittedNetwork:
     ) -> "FittedNetwork":
         """Read what `header` and `arrays` gave, checked."""
         posterior = restore(fields.fields("posterior"), read, engine=engine, progress=progress)
-        if posterior._single:
+        if posterior.single:
             raise fields.fail("its posterior is not that of an estimator")
         noise_var, used = fields.number("noise_var", 0), posterior.noise_var
         if not isinstance(used, np.ndarray) and noise_var != used:
@@ -326,7 +326,7 @@ def _read_varying(
         return read(f"{VARYING}/{name}", *shape)
 
     varying = VaryingNoise.from_saved(fields.fields("varying"), prefixed, engine, progress)
-    if varying.posterior._inputs.shape[1] != posterior._inputs.shape[1]:
+    if varying.posterior.inputs.shape[1] != posterior.inputs.shape[1]:
         raise fields.fail("its noise depends on other inputs than its network")
     return varying
 
@@ -338,22 +338,22 @@ def _common_noise(posterior: Posterior) -> float:
 
 
 def _read_inputs(fields: Fields, read: ArrayReader, posterior: Posterior) -> InputScaling:
-    d = posterior._inputs.shape[1] - fields.flag("constant")
+    d = posterior.inputs.shape[1] - fields.flag("constant")
     arrays = {name: read(name, (d,)) for name in INPUT_ARRAYS}
     if WHITENING in fields.values:
         arrays[WHITENING] = read(WHITENING, (d, d))
     scaling = InputScaling.from_saved(fields, arrays)
-    if scaling.unit and common_var(posterior._inputs) != 1.0:
+    if scaling.unit and common_var(posterior.inputs) != 1.0:
         raise fields.wrong("unit", "true only of inputs of norm 1")
     return scaling
 
 
 def _read_targets(fields: Fields, read: ArrayReader, posterior: Posterior) -> TargetScaling:
-    outputs = posterior._targets.shape[1]
+    outputs = posterior.targets.shape[1]
     arrays = {name: read(name, (outputs,)) for name in SAVED_ARRAYS}
     scaling = TargetScaling.from_saved(fields, arrays)
     with np.errstate(over="ignore", invalid="ignore"):
-        whole = np.isfinite(scaling.undo(posterior._targets)).all()
+        whole = np.isfinite(scaling.undo(posterior.targets)).all()
     if not whole:
         raise fields.fail("its centers and spreads are not those of its targets")
-    return scaling.reaching(posterior._targets)
+    return scaling.reaching(posterior.targets)

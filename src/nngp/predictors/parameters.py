@@ -19,7 +19,7 @@ from nngp.architecture.invariances.invariant import as_families
 from nngp.gram import check_network
 from nngp.images import flips
 from nngp.linsolve import CG, Engine
-from nngp.posterior.resources import check_solver, kernels_of
+from nngp.posterior.setup import check_solver, kernels_of
 from nngp.predictors.scaling import INPUT_SCALINGS
 from nngp.predictors.selection.families import with_shape
 from nngp.predictors.selection.problem import (

@@ -339,7 +339,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         if not hasattr(self, "posterior_"):
             return self.fit(X, y, sample_weight, noise_var)
         rows, answers = self._more_rows(X, y, sample_weight, noise_var)
-        outputs = self.posterior_._targets.shape[1]
+        outputs = self.posterior_.targets.shape[1]
         if rows.Y.shape[1] != outputs or (np.ndim(answers) == 1) != self._single:
             raise ValueError(
                 f"y has the shape {np.shape(answers)}, and that of the first call was "
@@ -687,5 +687,5 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         self.duplicate_rows_ = fitted.whole("duplicate_rows", 0, self.posterior_.n)
         self._blend = read_blend(file, len(self.networks_))
         self.trees_ = read_trees(fitted)
-        if self._single and self.posterior_._targets.shape[1] > 1:
+        if self._single and self.posterior_.targets.shape[1] > 1:
             raise fitted.wrong("single", "false, as there are several outputs")

@@ -37,7 +37,7 @@ def read_networks(
             return file.read(f"{_prefix}/{array}", *shape)
 
         out.append(FittedNetwork.from_saved(fields.fields(name), read, engine, progress))
-    sizes = {(len(n.inputs.center), n.posterior.n, n.posterior._targets.shape[1]) for n in out}
+    sizes = {(len(n.inputs.center), n.posterior.n, n.posterior.targets.shape[1]) for n in out}
     if len(sizes) > 1 or any(not _same(one.weights, out[0].weights) for one in out[1:]):
         raise file.damaged("its networks are not those of one data set")
     return out
@@ -109,7 +109,7 @@ def check_input_scalings(
     for one in networks:
         if one.inputs.unit:
             continue
-        X = np.asarray(one.posterior._inputs)
+        X = np.asarray(one.posterior.inputs)
         with np.errstate(all="ignore"):
             ends = one.inputs(np.stack([seen.low, seen.high]))
         bounds = np.stack([X.min(axis=0), X.max(axis=0)])

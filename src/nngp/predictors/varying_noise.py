@@ -26,6 +26,7 @@ from nngp._progress import Callback
 from nngp.architecture import Network, as_activation
 from nngp.linsolve import Engine
 from nngp.posterior import Posterior, condition
+from nngp.posterior.criteria import log_normal
 from nngp.posterior.serialize import arrays_of, header_of, restore
 from nngp.predictors.selection import SelectionProblem, choose
 from nngp.predictors.selection.problem import Candidate
@@ -86,7 +87,7 @@ class VaryingNoise:
         level, least = fields.number("level", 0, above=True), fields.number("least", 0)
         gain = fields.number("gain")
         posterior = restore(fields.fields("posterior"), read, engine=engine, progress=progress)
-        if not posterior._single:
+        if not posterior.single:
             raise fields.fail("its noise has several outputs")
         return cls(posterior, level, least, np.empty(0), gain)
 
@@ -109,7 +110,7 @@ class _State(NamedTuple):
 class _Process:
     """The first process on some rows, with any noise."""
 
-    architecture: Network
+    network: Network
     X: Array
     Y: Array
     known: Array
@@ -119,7 +120,7 @@ class _Process:
 
     def left_out(self, noise: Array) -> _State:
         posterior = condition(
-            self.architecture,
+            self.network,
             self.X,
             self.Y,
             noise_var=(self.known + noise) / self.weights,
@@ -132,7 +133,7 @@ class _Process:
 
 
 def learn_varying_noise(
-    architecture: Network,
+    network: Network,
     X: Array,
     Y: Array,
     noise_var: float,
@@ -148,7 +149,7 @@ def learn_varying_noise(
 
     Parameters
     ----------
-    architecture : Network
+    network : Network
         Of the network that predicts the targets.
     X, Y : array, (n, d) and (n, outputs)
         Scaled inputs and targets.
@@ -171,7 +172,7 @@ def learn_varying_noise(
     some = np.sort(rng.permutation(n)[:MOST_POINTS])
     known = np.zeros(n) if known is None else known
     weights = np.ones(n) if weights is None else weights
-    first = _Process(architecture, X[some], Y[some], known[some], weights[some], engine, progress)
+    first = _Process(network, X[some], Y[some], known[some], weights[some], engine, progress)
     noise = np.full(len(some), max(noise_var, least, np.finfo(float).tiny))
     state = first.left_out(noise)
     for _ in range(ALTERNATIONS):  # one number for all rows gets the same chance
@@ -200,7 +201,7 @@ def learn_varying_noise(
 class _NoiseNetwork:
     """The network of the logarithm of the noise, and the variance of its observations."""
 
-    architecture: Network
+    network: Network
     noise_var: float
 
     @classmethod
@@ -233,7 +234,7 @@ class _NoiseNetwork:
 
     def condition(self, first: _Process, logs: Array) -> Posterior:
         return condition(
-            self.architecture,
+            self.network,
             first.X,
             logs,
             noise_var=self.noise_var,
@@ -267,4 +268,4 @@ def _best_level(state: _State, logs: Array, noise_var: float) -> float:
 
 def _log_density(state: _State, noise: Array) -> float:
     variance = state.expected(noise)[:, None]
-    return float(-0.5 * (state.residuals**2 / variance + np.log(2 * np.pi * variance)).sum())
+    return float(log_normal(state.residuals, variance).sum())

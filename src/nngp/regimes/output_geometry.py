@@ -32,9 +32,7 @@ class OutputGeometry:
     one_direction: bool = False  # whether all inputs are parallel
 
 
-def output_geometry(
-    architecture: Network, X: ArrayLike | None, apart: float | None
-) -> OutputGeometry:
+def output_geometry(network: Network, X: ArrayLike | None, apart: float | None) -> OutputGeometry:
     """Measure spread and contrast over the pairs of X, or over angles up to 90 degrees.
 
     `apart` is 1 - c*, from which contrast is measured; without it pairs are compared.
@@ -42,10 +40,10 @@ def output_geometry(
     input_var, one_minus = input_geometry(X)
     one_direction = not one_minus.any()
     try:
-        curve = curve_at(architecture, input_var)
+        curve = curve_at(network, input_var)
     except VarianceError:
         return OutputGeometry(has_kernel=False, one_direction=one_direction)
-    if architecture.is_infinite:
+    if network.is_infinite:
         return OutputGeometry(one_direction=one_direction)
     if curve.variance == 0:
         return OutputGeometry(0.0, 0.0, 0.0, one_direction=one_direction)

@@ -20,7 +20,7 @@ def engine_of(options: ComputeOptions) -> Iterator[str | Engine]:
         return
     if options.engine == "gpu":
         raise UsageError("--cluster and --engine gpu contradict each other; leave one of them out")
-    from nngp.linsolve.engines.dask.engine import TILE, DaskEngine
+    from nngp.linsolve.engines.dask.dask_engine import TILE, DaskEngine
 
     tile = TILE if options.tile is None else options.tile
     with DaskEngine(options.cluster, tile, options.tile_store) as engine:

@@ -37,6 +37,8 @@ class Kernel(NamedTuple):
 class ClusterMatrix:
     """`KernelMatrix` whose blocks are tasks; the client computes the diagonal and nothing else."""
 
+    can_fill = False
+
     def __init__(
         self,
         architecture: Network,

@@ -20,6 +20,7 @@ from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 class HeadedMatrix:
     """`KernelMatrix` of a `Headed` network in host memory."""
 
+    can_fill = False
     is_exact = True  # the average is brought to norm one, whatever the inputs are
 
     def __init__(

@@ -28,6 +28,8 @@ PAIRWISE_ROWS = 32  # the same where a block of all their pairs is needed
 class InvariantMatrix:
     """`KernelMatrix` of an `Invariant` network in host memory."""
 
+    can_fill = False
+
     def __init__(
         self,
         network: Invariant,

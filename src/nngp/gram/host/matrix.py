@@ -61,6 +61,8 @@ def in_strips(block: Array, rows: slice, columns: slice) -> Iterator[tuple[Array
 class HostMatrix:
     """`KernelMatrix` in host memory. A `plan` is that of inputs of which these are a part."""
 
+    can_fill = False
+
     def __init__(
         self,
         architecture: Network,

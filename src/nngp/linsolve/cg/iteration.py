@@ -17,11 +17,10 @@ from nngp._arrays import Array
 from nngp._progress import Progress
 from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelMatrix, Shift
+from nngp.linsolve.cg.cg_plan import CG, CgPlan
 from nngp.linsolve.cg.checkpoint import Checkpoint
 from nngp.linsolve.cg.gradients import CGState, RowSolutions, conjugate_gradients
 from nngp.linsolve.cg.nystrom import LandmarkFactor, Landmarks, Nystrom, factor_landmarks
-from nngp.linsolve.cg.options import CG
-from nngp.linsolve.cg.plan import CgPlan
 from nngp.linsolve.cg.product import KernelProduct
 from nngp.linsolve.cg.single import SingleFactor
 from nngp.linsolve.engines.engine import Engine, EngineRun

@@ -18,7 +18,6 @@ matrix of δ over each, so of numbers from 0 to 1,
 which loses no more.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,9 +26,9 @@ import numpy as np
 
 from nngp._arrays import EPS, Array
 from nngp.gram import KernelMatrix, Shift
-from nngp.linsolve.cholesky.ladder import climb
+from nngp.linsolve.cholesky.factor import climb
 from nngp.linsolve.engines.engine import EngineRun, Handle, compiled
-from nngp.linsolve.tiling import Edges, spans
+from nngp.linsolve.tiling import Edges, in_groups, spans
 
 TERMS = 4  # that are summed at once
 
@@ -110,7 +109,7 @@ def factor_landmarks(
     size = float(np.max(landmarks.own.diagonal))
     L, _, _ = climb(attempt, 8 * EPS * landmarks.rank * size, limit=1e-3 * size)
     parts: list[Handle] = []
-    for group in _in_groups(spans(edges), run.width):
+    for group in in_groups(spans(edges), run.width):
         chains = [
             run.chain(
                 partial(landmarks.cross.block, rows, all_of_them),
@@ -130,17 +129,12 @@ def _summed(run: EngineRun, function: Any, arguments: list[tuple[Handle, ...]]) 
     """Σ function(...), as many terms at a time as the engine has hands, and few of them in one
     place."""
     total: list[Handle] = []
-    for group in _in_groups(arguments, max(2, run.width)):
+    for group in in_groups(arguments, max(2, run.width)):
         terms = [*total, *(run.apply(function, *some) for some in group)]
         while len(terms) > 1:
-            terms = [run.apply(_sum, *some) for some in _in_groups(terms, TERMS)]
+            terms = [run.apply(_sum, *some) for some in in_groups(terms, TERMS)]
         total = [run.wait(terms[0])]
     return total[0]
-
-
-def _in_groups(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
 
 
 @compiled

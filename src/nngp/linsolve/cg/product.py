@@ -5,7 +5,7 @@ the matrix are kept as far as memory allows, the others computed anew for every 
 than a group of them is under way at a time, and their products are summed where they are.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from nngp._arrays import Array
 from nngp.gram import KernelMatrix
 from nngp.linsolve.engines.engine import EngineRun, Handle, compiled
-from nngp.linsolve.tiling import Edges, spans
+from nngp.linsolve.tiling import Edges, in_groups, spans
 
 UNDER_WAY = 2**28  # bytes of products that wait to be summed
 GROUP = 64  # tiles under way at most
@@ -45,7 +45,7 @@ class KernelProduct:
     def keep(self, run: EngineRun, told: Callable[[float], None] = lambda share: None) -> None:
         """Compute the tiles that are kept."""
         missing = [tile for tile in self._to_keep if tile not in self._kept]
-        for some in _groups(missing, 2 * run.width):
+        for some in in_groups(missing, 2 * run.width):
             found = [run.chain(self._first(i, j)) for i, j in some]
             self._kept |= dict(zip(some, (run.wait(handle) for handle in found), strict=True))
             told(len(some) / len(self.tiles))
@@ -56,7 +56,7 @@ class KernelProduct:
         totals: list[Handle] = [run.zeros(count, s.stop - s.start) for s in self.slices]
         size = 16 * count * max(s.stop - s.start for s in self.slices)
         before: set[int] = set()
-        for some in _groups(self.tiles, max(2 * run.width, min(GROUP, UNDER_WAY // size))):
+        for some in in_groups(self.tiles, max(2 * run.width, min(GROUP, UNDER_WAY // size))):
             touched = self._add(run, parts, totals, some)
             for i in before:  # while this group is being worked on
                 run.wait(totals[i])
@@ -106,11 +106,6 @@ def _own(tile: Any, part: Any) -> Any:
 
 def _sum(which: tuple[int, ...], total: Any, *products: Any) -> Any:
     return sum((product[k] for k, product in zip(which, products, strict=True)), total)
-
-
-def _groups(tiles: Sequence[tuple[int, int]], size: int) -> Iterator[Sequence[tuple[int, int]]]:
-    for start in range(0, len(tiles), max(1, size)):
-        yield tiles[start : start + max(1, size)]
 
 
 def _numbers(edges: Edges, i: int, j: int) -> int:

@@ -18,8 +18,7 @@ import numpy as np
 from nngp._arrays import Array
 from nngp._progress import Progress
 from nngp.gram import KernelMatrix, Shift, shift_of
-from nngp.linsolve.cholesky.factor import Factor, backward, factorise, forward
-from nngp.linsolve.cholesky.ladder import climb
+from nngp.linsolve.cholesky.factor import Factor, backward, climb, factorise, forward
 from nngp.linsolve.engines.engine import Engine, EngineRun, Tile
 from nngp.linsolve.tiling import Edges, spans
 

@@ -2,21 +2,28 @@
 
 A factor is a list of rows, row i holding its tiles (i, 0) .. (i, i). `edges` are the indices
 where tiles begin, with n at the end; tiles need not be of equal size.
+
+Where a factorisation fails, the noise climbs the paper's ladder (sec. 3.1): times ten, again and
+again. Where rows have noise of their own, what climbs is the least that every row has.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from nngp._progress import Progress
+from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import Shift
 from nngp.linsolve.engines.engine import EngineRun, Handle, Tile, pivots
 from nngp.linsolve.tiling import Edges, chain_flops, lower_size, spans
 
 Rows = list[list[Handle]]
+LIMIT = 0.2  # the authors' code gives up past this
+START = 1e-10  # where the ladder goes from noise_var=0
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -164,3 +171,27 @@ def inverse_rows(run: EngineRun, factor: Factor, which: Sequence[int]) -> Rows:
         return run.put(np.diag((factor.edges[i] + np.arange(widths[i]) < factor.n) * 1.0))
 
     return forward(run, factor, [partial(first, i) for i in which], which)
+
+
+def next_noise(noise_var: float) -> float:
+    """The next noise to try: ten times as much."""
+    return noise_var * 10 if noise_var > 0 else START
+
+
+def climb(
+    attempt: Callable[[float], Result], noise_var: float, limit: float = LIMIT
+) -> tuple[Result, float, int]:
+    """attempt(noise_var), with ten times the noise after each failure, up to `limit`.
+
+    Gives the result, the noise it took, and how many attempts failed.
+    """
+    noise, failed = noise_var, 0
+    while True:
+        try:
+            return attempt(noise), noise, failed
+        except NotPositiveDefiniteError as error:
+            failed += 1
+            if not next_noise(noise) <= limit:
+                error.noise_var, error.failed_attempts = noise, failed
+                raise
+            noise = next_noise(noise)

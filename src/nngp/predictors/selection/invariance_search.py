@@ -17,6 +17,7 @@ from scipy.optimize import minimize_scalar
 from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.errors import NotPositiveDefiniteError
+from nngp.posterior.criteria import log_normal
 from nngp.predictors.selection.climb import Budget
 from nngp.predictors.selection.families import Families, Shape, growing_shifts, small_families
 from nngp.predictors.selection.judge import OF_INVARIANCES, Verdict, verdict_of
@@ -121,18 +122,17 @@ class InvarianceSearch:
 
     def _verdict(self, K: Array, noise_var: float) -> Verdict:
         try:
-            left_out = self.objective.left_out_of(K, noise_var)
+            held_out = self.objective.held_out_of(K, noise_var)
         except NotPositiveDefiniteError:
             return Verdict(-np.inf, np.inf)
-        found = verdict_of(left_out, self.objective, self.Y, self.targets)
-        return found._replace(density=_density(*left_out)) if self.classes else found
+        found = verdict_of(held_out, self.objective, self.Y, self.targets)
+        return found._replace(density=_density(*held_out)) if self.classes else found
 
 
 def _density(residuals: Array, variance: Array) -> float:
     """Log density of a target as the process has it, on average. A mixture of widths, which suits
     measurements, would fit itself to targets that are 0 or 1."""
-    squares = residuals**2 / variance[:, None]
-    return -0.5 * float((np.log(2 * np.pi * variance)[:, None] + squares).mean())
+    return float(log_normal(residuals, variance[:, None]).mean())
 
 
 def _largest(at: Callable[[float], Found], low: float, high: float) -> Found:

@@ -13,6 +13,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp.errors import NotPositiveDefiniteError, VarianceError
+from nngp.posterior.criteria import HeldOut
 from nngp.predictors.blend import Blend
 from nngp.predictors.predictive import Predictive
 from nngp.predictors.selection.inputs import Setting
@@ -54,20 +55,13 @@ def more_are_right(objective: Objective, at: Setting, other: Setting) -> bool:
     """Whether, left out one by one, more classes are predicted than at the other setting, by more
     than chance explains: of the rows that only one predicts."""
     try:
-        means = [objective.Y - _residuals(objective, one) for one in (at, other)]
+        means = [objective.Y - objective.held_out(one).residuals for one in (at, other)]
     except (NotPositiveDefiniteError, VarianceError):
         return False
     truth = objective.Y.argmax(axis=1)
     first, second = (mean.argmax(axis=1) == truth for mean in means)
     won, lost = int((first & ~second).sum()), int((second & ~first).sum())
     return won - lost > SURE * np.sqrt(won + lost)
-
-
-def _residuals(objective: Objective, at: Setting) -> Array:
-    """Leave-one-out residuals of the scaled targets."""
-    found = objective.left_out(at).left_out
-    assert found is not None  # asked for
-    return found[0]
 
 
 def verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling) -> Verdict:
@@ -79,18 +73,17 @@ def verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling)
 
 def _verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling) -> Verdict:
     try:
-        found = objective.left_out(at)
+        found = objective.held_out(at)
     except (NotPositiveDefiniteError, VarianceError):
         return Verdict(-np.inf, np.inf)
-    assert found.left_out is not None  # asked for
-    return verdict_of(found.left_out, objective, Y, targets)
+    return verdict_of(found, objective, Y, targets)
 
 
 def verdict_of(
-    left_out: tuple[Array, Array], objective: Objective, Y: Array, targets: TargetScaling
+    held_out: HeldOut, objective: Objective, Y: Array, targets: TargetScaling
 ) -> Verdict:
-    """Judge residuals and variances of the objective's rows, left out one by one."""
-    residuals, variance = left_out
+    """Judge the leave-one-out residuals and variances of the objective's rows."""
+    residuals, variance = held_out
     predictive = _predictive(residuals, objective.Y, variance, Y, targets)
     w = np.ones(len(Y)) if objective.weights is None else objective.weights
     spread = Y.var(axis=0)

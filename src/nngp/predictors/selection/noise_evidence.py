@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
 from nngp._arrays import Array
 from nngp.architecture import Network
 from nngp.gram import kernel
 from nngp.linsolve import Engine
 from nngp.linsolve.engines.engine import WholeMatrix
+from nngp.posterior.criteria import log_evidence
 from nngp.posterior.dense_evidence import DenseEvidence
 from nngp.predictors.selection.averages import matrix_on_gpu
 
@@ -29,6 +28,5 @@ def noise_evidence(
 
 
 def _of_whole(matrix: WholeMatrix, Y: Array, noise: Array) -> tuple[float, float]:
-    n, outputs = Y.shape
     log_det, misfit = matrix.log_det_and_misfit(noise, Y)
-    return -0.5 * (misfit + outputs * (log_det + n * np.log(2 * np.pi))), misfit
+    return log_evidence(misfit, log_det, *Y.shape), misfit

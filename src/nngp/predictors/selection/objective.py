@@ -11,6 +11,7 @@ from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
 from nngp.gram import has_lower_triangle
 from nngp.linsolve import Engine
 from nngp.posterior import condition
+from nngp.posterior.criteria import HeldOut
 from nngp.posterior.dense_evidence import DenseEvidence, DenseValue
 from nngp.predictors.selection.inputs import Scaled, SearchInputs, Setting
 from nngp.predictors.selection.noise_evidence import NoiseEvidence
@@ -97,15 +98,15 @@ class Objective:
         scale = float(np.clip(misfit / targets, *SCALES))
         return value + 0.5 * (misfit - misfit / scale - targets * np.log(scale)), scale
 
-    def left_out_of(self, K: Array, noise_var: float) -> tuple[Array, Array]:
+    def held_out_of(self, K: Array, noise_var: float) -> HeldOut:
         """Leave-one-out residuals and variances, given the kernel."""
-        return self.dense.left_out_of(K, self.Y, self._noise_of_rows(noise_var))
+        return self.dense.held_out_of(K, self.Y, self._noise_of_rows(noise_var))
 
-    def left_out(self, at: Setting) -> DenseValue:
+    def held_out(self, at: Setting) -> HeldOut:
         """Leave-one-out residuals and variances, of networks that `dense_evidence` supports."""
         X = self.inputs.scaled(at, self.count).X
         noise = np.broadcast_to(self._noise(at), len(X))
-        return self.dense.evaluate(
+        found = self.dense.evaluate(
             at.architecture,
             X,
             self.Y,
@@ -114,6 +115,8 @@ class Objective:
             weights=self.weights,
             gradient=False,
         )
+        assert found.held_out is not None  # asked for
+        return found.held_out
 
     def _noise(self, at: Setting) -> Array | float:
         return row_noise(at.noise_var, self.weights, self.known)
