@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-CACHE = "NNGP_CACHE"
 LONGEST = 100  # characters of a path in a message
 
 
@@ -57,15 +56,6 @@ def _unwritable(path: str | os.PathLike[str], error: OSError | ValueError) -> OS
     shown = name if len(name) <= LONGEST else f"{name[:LONGEST]!r}..."
     kind = type(error) if isinstance(error, OSError) else OSError
     return kind(f"{shown} cannot be written ({reason}); use another name or folder")
-
-
-def cache_folder() -> Path:
-    """The folder for downloads and the like, which may not exist: NNGP_CACHE, or nngp in the user's
-    cache."""
-    own = os.environ.get(CACHE)
-    if own:
-        return Path(own).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "nngp"
 
 
 def usable_folder(path: str | os.PathLike[str], option: str) -> Path:

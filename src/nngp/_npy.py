@@ -1,4 +1,4 @@
-"""Reader of .npy and .npz files that is safe with threads and allocates nothing on a false header.
+"""Reader of .npy files that is safe with threads and allocates nothing on a false header.
 
 NumPy parses the header of a .npy file with `ast.literal_eval`. In CPython 3.11 that function fails
 at times ("AST constructor recursion depth mismatch") when two threads call it at once. A header is
@@ -9,8 +9,6 @@ numbers, booleans, strings and dates are accepted; objects and structured types 
 import math
 import os
 import re
-import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
@@ -21,7 +19,6 @@ MAGIC = b"\x93NUMPY"
 LENGTH_BYTES = {1: 2, 2: 4, 3: 4}  # of the header's length, by the version of the format
 ENCODINGS = {1: "latin1", 2: "latin1", 3: "utf8"}
 LONGEST_HEADER = 10_000  # characters; NumPy itself refuses more
-CHUNK = 1 << 20  # bytes: members of a zip archive are read through a copy of this size
 HEADER = re.compile(
     r"\{'descr': ?'(?P<descr>[<>|=](?:[biuf]\d{1,2}|[US][1-9]\d{0,8}|[mM]8\[\w+\]))', ?"
     r"'fortran_order': ?(?P<fortran>True|False), ?"
@@ -75,55 +72,12 @@ def _parse(text: str, offset: int) -> Header:
     return Header(dtype, shape, "F" if found["fortran"] == "True" else "C", offset)
 
 
-def read_array(file: IO[bytes]) -> NDArray[Any]:
-    """Read the array at the position of a seekable .npy file; bytes after it are left unread."""
-    header = read_header(file)
-    _check_size(header, _bytes_left(file))
-    return _read_values(file, header)
-
-
 def open_memmap(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Map the array of a .npy file into memory, read-only; nothing but the header is read."""
     with open(path, "rb") as file:
         header = read_header(file)
         _check_size(header, _bytes_left(file))
     return np.memmap(path, header.dtype, "r", header.offset, header.shape, header.order)
-
-
-def read_member(archive: zipfile.ZipFile, name: str, most: int) -> NDArray[Any]:
-    """Read the array of one .npy member of a zip archive, to its end, where zipfile compares the
-    checksum. An array of more than `most` bytes is refused before anything is allocated. Raises
-    KeyError if the archive has no such member."""
-    size = archive.getinfo(name).file_size
-    with archive.open(name) as member:
-        header = read_header(member)
-        left = size - header.offset
-        _check_size(header, left)
-        if header.n_bytes > most:
-            raise ValueError(
-                f"{name} is an array {header.dtype} {header.shape} of {header.n_bytes} bytes, and "
-                f"{most} were expected at most"
-            )
-        if header.n_bytes != left:
-            raise ValueError(f"{name} has {left - header.n_bytes} bytes after its array")
-        values = _read_values(member, header)
-        if member.read(1):
-            raise ValueError(f"{name} is longer than its archive says")
-        return values
-
-
-def read_npz(
-    file: str | os.PathLike[str] | IO[bytes], names: Sequence[str], most: int
-) -> dict[str, NDArray[Any]]:
-    """Read arrays of a .npz archive by name, each of `most` bytes at most. Raises KeyError for a
-    name that is not there."""
-    with zipfile.ZipFile(file) as archive:
-        return {name: read_member(archive, f"{name}.npy", most) for name in names}
-
-
-def names_in(archive: zipfile.ZipFile) -> list[str]:
-    """List the names of the arrays in a .npz archive."""
-    return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
 
 
 def _bytes_left(file: IO[bytes]) -> int:
@@ -140,21 +94,6 @@ def _check_size(header: Header, available: int) -> None:
             f"it is cut short: an array {header.dtype} {header.shape} has {header.n_bytes} bytes, "
             f"but {max(available, 0)} are there"
         )
-
-
-def _read_values(file: IO[bytes], header: Header) -> NDArray[Any]:
-    array: NDArray[Any] = np.empty(header.shape, header.dtype, header.order)
-    if not array.size:
-        return array
-    target = array.reshape(-1, order="A").view(np.uint8).data
-    done = 0
-    while done < len(target):
-        block = file.read(min(CHUNK, len(target) - done))
-        if not block:
-            raise ValueError(f"it is cut short after {done} of {len(target)} bytes")
-        target[done : done + len(block)] = block
-        done += len(block)
-    return array
 
 
 def _exactly(file: IO[bytes], count: int) -> bytes:

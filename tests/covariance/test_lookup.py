@@ -110,32 +110,6 @@ def test_what_a_table_has_no_kernel_of(call, message):
         call(nngp.LookupTable("relu", **SMALL))
 
 
-def test_save_and_load(tmp_path):
-    table = nngp.LookupTable("tanh", **SMALL)
-    table.save(tmp_path / "t.npz")
-    again = nngp.LookupTable.load(tmp_path / "t.npz")
-    assert again.grid == table.grid
-    var, corr = np.linspace(0, 4, 7), np.linspace(-1, 1, 7)
-    assert np.array_equal(again(var, corr), table(var, corr))
-
-
-def test_files_that_are_no_tables(tmp_path):
-    (tmp_path / "no.npz").write_bytes(b"not an archive")
-    with pytest.raises(ValueError, match="is not a look-up table"):
-        nngp.LookupTable.load(tmp_path / "no.npz")
-    nngp.LookupTable("tanh", **SMALL).save(tmp_path / "t.npz")
-    whole = (tmp_path / "t.npz").read_bytes()
-    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="is not a look-up table"):
-        nngp.LookupTable.load(tmp_path / "cut.npz")
-    doubled = nngp.Activation(lambda x: 2 * np.tanh(x), name="tanh")
-    nngp.LookupTable(doubled, **SMALL).save(tmp_path / "d.npz")
-    with pytest.raises(ValueError, match="was filled with another function"):
-        nngp.LookupTable.load(tmp_path / "d.npz")
-    with pytest.raises(ValueError, match="was filled with another function"):
-        nngp.LookupTable.load(tmp_path / "t.npz", "relu")
-
-
 def test_out_of_range_and_bad_sizes():
     table = nngp.LookupTable("relu", **SMALL)
     with pytest.raises(ValueError, match="past the table's s_max"):

@@ -92,7 +92,6 @@ class Pair(NamedTuple, Generic[State]):
 
 
 Variances = Callable[[int], tuple[Number, Number]]  # weight_var and bias_var of an affine map
-Check = Callable[[Node, int, Pair[State]], None]
 
 
 def walk(

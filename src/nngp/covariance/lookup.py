@@ -19,30 +19,24 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nngp import _npy
 from nngp._arrays import EPS, TINY, Array, Index
 from nngp._numbers import as_reals, whole_number
 from nngp.architecture import (
     Activation,
     ActivationLike,
     Architecture,
-    activation_names,
     as_activation,
 )
 from nngp.covariance import numeric
 from nngp.covariance.closed_form import closed_form
 
-LARGEST = 400_000_000  # bytes of an array in a file; the authors' largest has 2 MB
-FORMAT = 1
 STRIP = 2**18  # pairs whose covariances are taken through the layers at a time
 EQUAL = 256 * EPS  # relative spread of norms that rounding explains
-_FINGERPRINT = np.linspace(-3.0, 3.0, 25)  # points at which a loaded table checks its activation
 _Fill = Literal["sum", "exact"]
 # Index sets a + b and a - b, and products of phi over them (`_rotated`)
 _RotatedProducts = tuple[NDArray[np.int_], NDArray[np.int_], Array]
@@ -296,59 +290,6 @@ class LookupTable:
         corr = np.concatenate([rng.uniform(-1, 1, 16), [-1.0, -0.999, 0.999, 1.0]])
         return float(np.abs(self(var[:, None], corr) - _exact(self.activation, var, corr)).max())
 
-    def save(self, path: str | Path) -> None:
-        """Write the table to one .npz file (no pickle).
-
-        Examples
-        --------
-        >>> import nngp, os
-        >>> table = nngp.LookupTable("relu", n_v=11, n_c=10, s_max=5.0, fill="exact")
-        >>> table.save("relu.npz")
-        >>> os.path.exists("relu.npz")
-        True
-        """
-        g = self.grid
-        sizes = np.array([g.n_g, g.n_v, g.n_c, g.s_max, g.u_max, g.max_corr])
-        with open(path, "wb") as file:
-            np.savez_compressed(
-                file,
-                format=np.array(["nngp-lookup", str(FORMAT), self.activation.name, self.fill]),
-                grid=sizes,
-                values=self.values,
-                at_one=self.at_one,
-                at_minus_one=self.at_minus_one,
-                phi=self.activation(_FINGERPRINT),
-            )
-
-    @classmethod
-    def load(cls, path: str | Path, activation: ActivationLike | None = None) -> "LookupTable":
-        """Read a saved table; `activation` is needed only if it was a user's callable.
-
-        Examples
-        --------
-        >>> import nngp
-        >>> table = nngp.LookupTable("relu", n_v=11, n_c=10, s_max=5.0, fill="exact")
-        >>> table.save("relu.npz")
-        >>> nngp.LookupTable.load("relu.npz").values.shape
-        (11, 10)
-        """
-        name, fill, arrays = _read(path)
-        if activation is None and name not in activation_names():
-            raise ValueError(f"{path} holds a user's activation '{name}': pass it as activation=")
-        table = cls.__new__(cls)
-        table.activation = as_activation(name if activation is None else activation)
-        if not np.array_equal(table.activation(_FINGERPRINT), arrays["phi"]):
-            raise ValueError(
-                f"{path} was filled with another function, called '{name}'; pass that one as "
-                "activation="
-            )
-        sizes = arrays["grid"]
-        table.grid = _Grid(*(int(x) for x in sizes[:3]), *(float(x) for x in sizes[3:]))
-        table.fill = fill  # type: ignore[assignment]
-        table.values, table.at_one = arrays["values"], arrays["at_one"]
-        table.at_minus_one = arrays["at_minus_one"]
-        return table
-
     def _check_range(self, var: Array, corr: Array) -> None:
         if not (np.all(var >= 0) and np.all(np.abs(corr) <= 1 + 1e-9)):
             raise ValueError("the table needs variances >= 0 and correlations in [-1, 1]")
@@ -361,22 +302,6 @@ class LookupTable:
 
     def __repr__(self) -> str:
         return f"LookupTable('{self.activation.name}', fill='{self.fill}', {self.grid})"
-
-
-def _read(path: str | Path) -> tuple[str, str, dict[str, Array]]:
-    """Name of the activation, way of filling, and arrays of a saved table."""
-    try:
-        names = ("grid", "values", "at_one", "at_minus_one", "phi")
-        data = _npy.read_npz(path, ("format", *names), LARGEST)
-        kind, version, name, fill = (str(x) for x in data["format"])
-        arrays = {k: data[k] for k in names}
-    except (FileNotFoundError, MemoryError, SystemError):
-        raise
-    except Exception as cause:
-        raise ValueError(f"{path} is not a look-up table that nngp saved ({cause})") from cause
-    if kind != "nngp-lookup" or int(version) > FORMAT:
-        raise ValueError(f"{path} was written by a newer nngp or is something else")
-    return name, fill, arrays
 
 
 @lru_cache(maxsize=8)

@@ -102,10 +102,6 @@ class Family(ABC):
         """The family with the same transformations and the usual weights."""
         return replace(self, **self.parameters)  # type: ignore[type-var]
 
-    def with_parameters(self, **values: float) -> Self:
-        """The family with other values of its parameters."""
-        return replace(self, **values)  # type: ignore[type-var]
-
     def __repr__(self) -> str:
         """The call that makes it."""
         module = type(self).__module__.rsplit(".", 1)[-1]
