@@ -32,7 +32,7 @@ class KernelMatrix(Protocol):
     """K = scale (M + offset) of two sets of inputs; blocks are those of M."""
 
     @property
-    def architecture(self) -> Network: ...
+    def network(self) -> Network: ...
 
     @property
     def left(self) -> InputSet: ...
@@ -42,6 +42,10 @@ class KernelMatrix(Protocol):
 
     @property
     def split(self) -> KernelSplit: ...
+
+    @property
+    def supports_padding(self) -> bool:
+        """Whether blocks may reach beyond the inputs; there they are those of the identity."""
 
     @property
     def is_exact(self) -> bool:
@@ -75,7 +79,7 @@ class GradientSums(Protocol):
 class MatrixRequest:
     """The arguments of `KernelBackend.matrix`."""
 
-    architecture: Network
+    network: Network
     left: InputSet
     right: InputSet | None
     split: KernelSplit | None
@@ -83,14 +87,14 @@ class MatrixRequest:
     def plan(self) -> KernelPlan:
         """The method for this matrix."""
         right = self.left if self.right is None else self.right
-        return make_plan(self.architecture, self.left, right)
+        return make_plan(self.network, self.left, right)
 
 
 @dataclass(frozen=True)
 class GradientRequest:
     """The arguments of `KernelBackend.gradient`."""
 
-    architecture: Network
+    network: Network
     inputs: InputSet
     split: KernelSplit
     per_layer: bool
@@ -110,13 +114,13 @@ class KernelBackend(ABC):
         """Further inputs, from memory to where this backend computes."""
         return inputs
 
-    def supports(self, architecture: Network, inputs: InputSet) -> bool:
+    def supports(self, network: Network, inputs: InputSet) -> bool:
         """Whether this backend computes these blocks itself, at its full speed."""
         return True
 
     def matrix(
         self,
-        architecture: Network,
+        network: Network,
         left: InputSet,
         right: InputSet | None = None,
         *,
@@ -124,7 +128,7 @@ class KernelBackend(ABC):
     ) -> KernelMatrix:
         """K(left, right); `right` None means left. `split` is by default the one that suits the
         inputs."""
-        return self.make_matrix(MatrixRequest(architecture, left, right, split))
+        return self.make_matrix(MatrixRequest(network, left, right, split))
 
     @abstractmethod
     def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
@@ -132,7 +136,7 @@ class KernelBackend(ABC):
 
     def gradient(
         self,
-        architecture: Network,
+        network: Network,
         inputs: InputSet,
         *,
         split: KernelSplit,
@@ -140,9 +144,7 @@ class KernelBackend(ABC):
         per_input: bool = False,
     ) -> GradientSums:
         """Sums of derivatives of K(inputs, inputs), all zero as yet."""
-        return self.make_gradient(
-            GradientRequest(architecture, inputs, split, per_layer, per_input)
-        )
+        return self.make_gradient(GradientRequest(network, inputs, split, per_layer, per_input))
 
     @abstractmethod
     def make_gradient(self, request: GradientRequest) -> GradientSums:

@@ -13,7 +13,7 @@ LOOKED_AT = 200  # rows in which the cause is sought
 def no_factor(engine: Engine, matrix: KernelMatrix, noise_var: float) -> str:
     """One sentence: the largest noise tried, the likely cause, the remedy."""
     head = f"the kernel matrix is not positive definite even with noise_var {noise_var:.1g}: "
-    inputs, architecture = matrix.left, matrix.architecture
+    inputs, architecture = matrix.left, matrix.network
     sample = slice(0, min(len(inputs), LOOKED_AT))
     with engine.run() as run:
         M, split = run.fetch(run.chain(partial(matrix.block, sample, sample))), matrix.split

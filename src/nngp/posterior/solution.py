@@ -252,7 +252,7 @@ def _check_shift(
 ) -> None:
     if cross.is_exact:
         return
-    net, moved = cross.architecture, split.shift_error(cross.architecture.depth) * factor
+    net, moved = cross.network, split.shift_error(cross.network.depth) * factor
     if not moved < UNUSABLE:
         raise VarianceError(
             "test inputs have another norm than the training inputs, and rounding would move "

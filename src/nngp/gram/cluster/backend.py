@@ -27,7 +27,7 @@ class ClusterBackend(KernelBackend):
     def make_matrix(self, request: MatrixRequest) -> ClusterMatrix:
         right = None if request.right is None else _on_cluster(request.right)
         left = _on_cluster(request.left)
-        return ClusterMatrix(request.architecture, left, right, split=request.split)
+        return ClusterMatrix(request.network, left, right, split=request.split)
 
     def make_gradient(self, request: GradientRequest) -> NoReturn:
         raise ValueError(

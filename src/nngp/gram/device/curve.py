@@ -1,6 +1,5 @@
 """A compiled curve on a device: its table, and whether near pairs need a second look."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +9,6 @@ from nngp.curve import curve_at
 from nngp.curve.octaves import SHALLOW
 from nngp.gram.device.arrays import default_device
 from nngp.gram.device.profiles import DEEP, DeviceProfile, device_profile
-from nngp.gram.error_bounds import curve_error
 from nngp.gram.split import KernelSplit
 
 CARELESS = 1e-13  # error, relative to the diagonal, for which near pairs are not done again
@@ -19,14 +17,12 @@ CARELESS = 1e-13  # error, relative to the diagonal, for which near pairs are no
 @dataclass(frozen=True)
 class DeviceCurve:
     """M of a split as a table. `careful` says that pairs with 1 - |c| < 2^-16 must be computed
-    again from the difference of their unit vectors; `error` is that of entries, given the
-    smallest 1 - |c| of all pairs; `noise` the part of it that is relative to K(x, x)."""
+    again from the difference of their unit vectors; `careless` is the error, relative to the
+    diagonal, of leaving that out."""
 
     table: DeviceProfile
     careful: bool
-    at_one: float
-    error: Callable[[float], float]
-    noise: float
+    careless: float
 
 
 def device_curve(
@@ -38,13 +34,9 @@ def device_curve(
     size = max(curve.variance, TINY) if split.is_trivial else split.scale
     careless = 4 * (float(curve.deficit(one_minus=EPS)) - curve.jump) / size
     careful = near or careless > CARELESS
-
-    def error(nearest: float) -> float:
-        return curve_error(curve, nearest, split) + (0.0 if careful else careless)
-
     octaves = SHALLOW if careful else DEEP
     table = curve_table(network, input_var, split, octaves, default_device())
-    return DeviceCurve(table, careful, split.profile(curve).at_one, error, curve.error)
+    return DeviceCurve(table, careful, 0.0 if careful else careless)
 
 
 @lru_cache(maxsize=4)

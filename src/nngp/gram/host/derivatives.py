@@ -8,8 +8,8 @@ import numpy as np
 from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.architecture.graph import Affine, Nonlinearity
+from nngp.gram.host.cosines import in_strips
 from nngp.gram.host.fill import fill
-from nngp.gram.host.matrix import in_strips
 from nngp.gram.host.pair_gradient import PairwiseGradient
 from nngp.gram.inputs import Inputs
 

@@ -32,7 +32,7 @@ from nngp.architecture.graph import (
     Normalised,
 )
 from nngp.errors import VarianceError
-from nngp.gram.host.matrix import Cosines, in_strips
+from nngp.gram.host.cosines import Cosines, in_strips
 from nngp.gram.host.pair_layer import PairLayer, PairRates
 from nngp.gram.host.pairwise import NodeStep, PairTile, PairwiseTransform
 from nngp.gram.inputs import Inputs

@@ -121,7 +121,7 @@ class GpuEngine(Engine):
 
     def edges(self, matrix: KernelMatrix, start: int = 0, like: Edges | None = None) -> Edges:
         n = len(matrix.left)
-        if not getattr(matrix, "can_fill", False):
+        if not matrix.supports_padding:
             return super().edges(matrix, start)
         size = self.tile_size(n)
         if like is not None and like[1] in TILES:
