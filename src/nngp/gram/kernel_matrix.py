@@ -6,7 +6,6 @@ for one kind of engine; there are three: in host memory, on a device, on a clust
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike
 from nngp._arrays import Array
 from nngp.architecture import Network
 from nngp.gram.inputs import Inputs, InputSet
-from nngp.gram.plan import KernelPlan, make_plan
+from nngp.gram.plan import KernelPlan
 from nngp.gram.split import KernelSplit
 
 Tile = Any  # an array of an engine's kind: NumPy, JAX, or the description of a task
@@ -75,32 +74,6 @@ class GradientSums(Protocol):
         """The sums by parameter, given the sum of all entries of scale G."""
 
 
-@dataclass(frozen=True)
-class MatrixRequest:
-    """The arguments of `KernelBackend.matrix`."""
-
-    network: Network
-    left: InputSet
-    right: InputSet | None
-    split: KernelSplit | None
-
-    def plan(self) -> KernelPlan:
-        """The method for this matrix."""
-        right = self.left if self.right is None else self.right
-        return make_plan(self.network, self.left, right)
-
-
-@dataclass(frozen=True)
-class GradientRequest:
-    """The arguments of `KernelBackend.gradient`."""
-
-    network: Network
-    inputs: InputSet
-    split: KernelSplit
-    per_layer: bool
-    per_input: bool
-
-
 class KernelBackend(ABC):
     """Makes kernel matrices for one kind of engine."""
 
@@ -118,6 +91,7 @@ class KernelBackend(ABC):
         """Whether this backend computes these blocks itself, at its full speed."""
         return True
 
+    @abstractmethod
     def matrix(
         self,
         network: Network,
@@ -128,12 +102,8 @@ class KernelBackend(ABC):
     ) -> KernelMatrix:
         """K(left, right); `right` None means left. `split` is by default the one that suits the
         inputs."""
-        return self.make_matrix(MatrixRequest(network, left, right, split))
 
     @abstractmethod
-    def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
-        """The matrix of a request; the plan is made once, here."""
-
     def gradient(
         self,
         network: Network,
@@ -144,8 +114,3 @@ class KernelBackend(ABC):
         per_input: bool = False,
     ) -> GradientSums:
         """Sums of derivatives of K(inputs, inputs), all zero as yet."""
-        return self.make_gradient(GradientRequest(network, inputs, split, per_layer, per_input))
-
-    @abstractmethod
-    def make_gradient(self, request: GradientRequest) -> GradientSums:
-        """The sums of a request."""

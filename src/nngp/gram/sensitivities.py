@@ -8,7 +8,8 @@ from nngp._arrays import Array
 from nngp.architecture import Headed, Network
 from nngp.architecture.invariances import Orbit
 from nngp.curve import Profile, curve_at
-from nngp.gram.kernel_matrix import Gradient, GradientRequest
+from nngp.gram.inputs import InputSet
+from nngp.gram.kernel_matrix import Gradient
 from nngp.gram.plan import make_plan, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
@@ -65,18 +66,19 @@ class CurveSensitivities:
         return by_name(np.where(np.isnan(total), np.inf, total), self.per_layer)
 
 
-def curve_sensitivities(request: GradientRequest) -> CurveSensitivities | None:
+def curve_sensitivities(
+    network: Network, inputs: InputSet, split: KernelSplit, per_layer: bool
+) -> CurveSensitivities | None:
     """The derivatives of the terms as functions of the cosine, where all inputs share one norm and
     the split is that of their curve; below a head terms are not split."""
-    network, split = request.network, request.split
-    plan = make_plan(network, request.inputs, request.inputs)
-    if request.per_input or plan.method != "curve" or plan.input_var is None:
+    plan = make_plan(network, inputs, inputs)
+    if plan.method != "curve" or plan.input_var is None:
         return None
     if isinstance(network, Headed):
         split = TRIVIAL_SPLIT
     elif not split_fits(split, plan):
         return None
-    return CurveSensitivities.of(network.base, plan.input_var, request.per_layer, split)
+    return CurveSensitivities.of(network.base, plan.input_var, per_layer, split)
 
 
 def with_families(found: Gradient, orbit: Orbit, by_order: Array) -> Gradient:

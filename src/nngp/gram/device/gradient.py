@@ -1,20 +1,20 @@
 """Sums of kernel derivatives on a device."""
 
-from collections.abc import Sequence
-from typing import cast
-
 import numpy as np
 
 from nngp._arrays import DeviceArray
+from nngp.architecture import Network
+from nngp.curve.octaves import SHALLOW
 from nngp.gram.device.arrays import put, unit_block
 from nngp.gram.device.blocks import contracted
-from nngp.gram.device.curve import device_curve
 from nngp.gram.device.orders import device_orders, function_pairs, used_orders
 from nngp.gram.device.profiles import device_profile, origin_of
+from nngp.gram.device.terms import curve_table
 from nngp.gram.inputs import Inputs
-from nngp.gram.kernel_matrix import Gradient, GradientRequest
+from nngp.gram.kernel_matrix import Gradient
 from nngp.gram.orbit_inputs import transformed_inputs
 from nngp.gram.sensitivities import CurveSensitivities, with_families
+from nngp.gram.split import KernelSplit
 from nngp.gram.steps import orbit_of_network
 
 
@@ -22,18 +22,22 @@ class DeviceGradient:
     """`GradientSums` of a network or an average on a device; inputs share one norm."""
 
     def __init__(
-        self, request: GradientRequest, inputs: Inputs, sensitivities: CurveSensitivities
+        self,
+        network: Network,
+        inputs: Inputs,
+        sensitivities: CurveSensitivities,
+        split: KernelSplit,
     ) -> None:
-        network, split, self._sensitivities = request.network, request.split, sensitivities
+        self._sensitivities = sensitivities
         self._orbit = orbit_of_network(network, inputs.shape[1])
         used = self._orbit if self._orbit.slopes else used_orders(self._orbit)
         self._orders, self._pairs = device_orders(used), function_pairs(used)
         self._weights = used.order_weights
-        self._sides = cast(Sequence[Inputs], transformed_inputs(network, inputs))
+        self._sides = transformed_inputs(network, inputs)
         self._tables = [device_profile(profile) for profile in sensitivities.profiles]
         if self._orbit.slopes:  # a parameter of a family moves weights alone: it needs K
             var = split.input_var or float(np.median(self._sides[0].var))
-            self._tables.append(device_curve(network.base, var, split, near=True).table)
+            self._tables.append(curve_table(network.base, var, split, SHALLOW))
         self._total = put(np.zeros((len(self._tables), len(used.orders))))
 
     def contract(self, G: DeviceArray, rows: slice, columns: slice) -> None:

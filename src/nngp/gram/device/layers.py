@@ -9,7 +9,7 @@ from jax import lax
 from nngp._arrays import DeviceArray
 from nngp.architecture import Architecture, Network
 from nngp.covariance import closed_form
-from nngp.gram.device.arrays import count_of, filled_rows, put
+from nngp.gram.device.arrays import count_of, padded_rows, put
 from nngp.gram.device.profiles import BlockOrigin, on_diagonal, recompute
 from nngp.gram.error_bounds import FAR_ENOUGH
 from nngp.gram.inputs import Inputs
@@ -46,7 +46,7 @@ class LayerVariances:
         """Those of some rows, ones beyond the last."""
         key = rows.start, rows.stop
         if key not in self._blocks:
-            part = filled_rows(self._columns[rows], count_of(rows), 1.0).T
+            part = padded_rows(self._columns[rows], count_of(rows), 1.0).T
             self._blocks[key] = put(part[0]), put(part[1:])
         return self._blocks[key]
 

@@ -1,7 +1,6 @@
 """Blocks of a kernel matrix in host memory, computed when they are asked for."""
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 
@@ -37,13 +36,10 @@ class HostMatrix(BlockMatrix[Inputs]):
     ) -> None:
         other = left if right is None else right
         super().__init__(KernelSteps.of(network, left, other, plan, split), left, right)
-        self.lefts, self.rights = self._versions(left), self._versions(other)
+        self.lefts, self.rights = (transformed_inputs(network, side) for side in (left, other))
         self.terms = self.steps.orbit.terms()
         self.plain = Term(self.steps, left, other)  # of the inputs as they are
         self._gaps = [1.0]
-
-    def _versions(self, inputs: Inputs) -> Sequence[Inputs]:
-        return cast(Sequence[Inputs], transformed_inputs(self.network, inputs))
 
     @property
     def is_plain(self) -> bool:
@@ -98,7 +94,7 @@ class HostMatrix(BlockMatrix[Inputs]):
 
     def _diagonal_of_terms(self, inputs: Inputs) -> Array:
         size = PAIRWISE_ROWS if self.steps.profile is None else ROWS
-        versions = self._versions(inputs)
+        versions = transformed_inputs(self.network, inputs)
         parts = [slice(s, s + size) for s in range(0, len(inputs), size)]
         return np.concatenate(
             [self._own_values([cut(v, rows) for v in versions]) for rows in parts]
