@@ -191,10 +191,24 @@ def test_activations_that_differ_far_out_are_told_apart(client, rows):
     assert ours[0].log_evidence != ours[1].log_evidence
 
 
-def test_layers_on_top_of_an_average_are_left_out(client):
-    average = nngp.Invariant(nngp.Architecture(1), nngp.symmetries.signs())
-    net = nngp.Headed(average, nngp.Architecture(1))
-    with pytest.raises(TypeError, match="computed on one machine"):
-        nngp.condition(
-            net, nngp.normalize(np.eye(3) + 0.1), np.ones(3), engine=nngp.DaskEngine(client)
-        )
+@pytest.mark.parametrize("unit", [True, False], ids=["one norm", "any norms"])
+def test_layers_on_top_of_an_average(client, unit):
+    """Workers compute blocks as one machine does; what they scale by is that of their own rows."""
+    rng = np.random.default_rng(7)
+    X, Xs = rng.normal(size=(90, 6)), rng.normal(size=(12, 6))
+    X[7] = X[3] * (1 + 1e-9)  # a near pair, whose error must come home
+    if unit:
+        X, Xs = nngp.normalize(X), nngp.normalize(Xs)
+    average = nngp.Invariant(nngp.Architecture(1, "relu", 1.6, 0.1), nngp.images.flips((2, 3)))
+    net = nngp.Headed(average, nngp.Architecture(2, "relu", 2.0, 0.1))
+    engines = "cpu", nngp.DaskEngine(client, 32)
+    local, ours = (nngp.condition(net, X, X[:, 0], noise_var=1e-2, engine=e) for e in engines)
+    check_same(ours, local, Xs)
+    assert ours.report.kernel_error == pytest.approx(local.report.kernel_error, rel=1e-12)
+
+
+def test_an_average_of_zero_has_no_head_on_a_cluster(client):
+    odd = nngp.Invariant(nngp.Architecture(1, "erf", 1.0, 0.0), nngp.symmetries.signs())
+    X, engine = nngp.normalize(np.eye(3) + 0.1), nngp.DaskEngine(client)
+    with pytest.raises(nngp.VarianceError, match="nothing for the head"):
+        nngp.condition(nngp.Headed(odd, nngp.Architecture(1)), X, np.ones(3), engine=engine)

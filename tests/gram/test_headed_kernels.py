@@ -172,6 +172,77 @@ def test_near_pairs_are_as_exact_as_the_report_says(distance):
         assert error <= matrix.error() < 1e-9
 
 
+VALUES = {
+    "weight_var": 1.7,
+    "bias_var": 0.2,
+    "flips.probability": 0.3,
+    "shifts.width": 0.8,
+    "head.weight_var": 2.0,
+    "head.bias_var": 0.1,
+    "noise_var": 0.05,
+}
+
+
+def with_values(values, head="relu"):
+    families = [
+        images.flips((3, 3), probability=values["flips.probability"]),
+        images.shifts(1, (3, 3), width=values["shifts.width"]),
+    ]
+    base = nngp.Architecture(2, "relu", values["weight_var"], values["bias_var"])
+    top = nngp.Architecture(2, head, values["head.weight_var"], values["head.bias_var"])
+    return nngp.Headed(nngp.Invariant(base, families), top)
+
+
+@pytest.mark.parametrize(
+    ("head", "unit", "relative"), [("relu", True, True), ("erf", False, False)]
+)
+def test_gradients_against_differences(head, unit, relative):
+    """In all that the average, its families and the head have, on the CPU and on JAX."""
+    jax = pytest.importorskip("jax")
+    from nngp.linsolve.engines.gpu import GpuEngine
+
+    X = rows(40, unit)
+    X[3] = X[1]  # a duplicate: what its pair has does not depend on the average
+    Y = np.column_stack([X[:, 0] * X[:, 2], X[:, 4]]) + 0.3
+
+    def conditioned(values, engine="cpu"):
+        options = {"noise_var": values["noise_var"], "relative_noise": relative}
+        return nngp.condition(with_values(values, head), X, Y, engine=engine, **options)
+
+    slopes = {}
+    for name, value in VALUES.items():
+        h = 1e-5 * value
+        more, less = (conditioned({**VALUES, name: value + s}).log_evidence for s in (h, -h))
+        slopes[name] = (more - less) / (2 * h)
+    for engine in ("cpu", GpuEngine(jax.devices()[0], tile=64)):
+        posterior = conditioned(VALUES, engine)
+        found = posterior.evidence_gradient()
+        assert sorted(found) == sorted(VALUES)
+        for name, slope in slopes.items():
+            assert found[name] == pytest.approx(slope, rel=1e-6), name
+        by_layer = posterior.evidence_gradient(per_layer=True)
+        for name in ("weight_var", "bias_var", "head.weight_var", "head.bias_var"):
+            assert by_layer[name].shape == (3,)
+            assert by_layer[name].sum() == pytest.approx(found[name], rel=1e-10)
+        assert by_layer["shifts.width"] == pytest.approx(found["shifts.width"])
+
+
+def test_gradients_through_functions_of_rows():
+    """Whose values, squared, have other norms."""
+    X, y = rows(25), rows(25)[:, 0]
+
+    def conditioned(bias, top):
+        base, head = nngp.Architecture(1, "erf", 1.3, bias), nngp.Architecture(1, "relu", top, 0.2)
+        average = nngp.Invariant(base, [symmetries.functions(lambda X: X[:, ::-1] ** 2 - 0.1)])
+        return nngp.condition(nngp.Headed(average, head), X, y, noise_var=0.1)
+
+    found = conditioned(0.3, 1.9).evidence_gradient()
+    for name, k, h in (("bias_var", 0, 3e-6), ("head.weight_var", 1, 2e-5)):
+        step = h * np.eye(2)[k]
+        more, less = (conditioned(*([0.3, 1.9] + s * step)).log_evidence for s in (1, -1))
+        assert found[name] == pytest.approx((more - less) / (2 * h), rel=1e-6), name
+
+
 @pytest.mark.parametrize("bias", [1e-2, 1e-9])
 def test_little_that_an_average_leaves_has_the_error_of_all(bias):
     """An odd network, averaged over signs, keeps its bias alone."""
@@ -267,9 +338,9 @@ def test_what_is_not_available_says_so():
         (lambda: nngp.jax_kernel(headed()), TypeError, "top of an average"),
         (lambda: nngp.FiniteNetwork(headed(), 10), TypeError, "nngp.Headed"),
         (
-            lambda: nngp.condition(headed(), rows(9), np.ones(9)).evidence_gradient(),
+            lambda: nngp.condition(headed(), rows(9), np.ones(9)).evidence_gradient(per_input=True),
             ValueError,
-            "derivatives are not available",
+            "not available for an nngp.Headed",
         ),
         (
             lambda: nngp.network_from_dict(

@@ -7,6 +7,7 @@ import pytest
 
 import nngp
 from nngp import Act, Chain, Dense, Dropout, images, symmetries
+from nngp.gram import TRIVIAL_SPLIT
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((7, 48)), RNG.standard_normal((5, 48))
@@ -127,6 +128,29 @@ def test_several_kernels_at_once():
     both = [net, nngp.Invariant(net, images.flips((4, 4, 3)))]
     for found, one in zip(nngp.kernels(both, X, Y), both, strict=True):
         np.testing.assert_allclose(found, nngp.kernel(one, X, Y), rtol=1e-14)
+
+
+@pytest.mark.parametrize("family", ["shifts and flips", "functions", "colours and signs"])
+@pytest.mark.parametrize("with_head", [False, True])
+def test_a_device_averages_over_inputs_of_any_norms(family, with_head):
+    """By its own programs, where the activation has a closed form."""
+    pytest.importorskip("jax")
+    from nngp.gram.device.backend import DeviceBackend
+    from nngp.gram.device.matrix import DeviceMatrix
+
+    net = nngp.Invariant(NETWORKS["chain"], FAMILIES[family])
+    if with_head:
+        net = nngp.Headed(net, nngp.Architecture(2, "relu", 2.0, 0.1))
+    backend = DeviceBackend()
+    left, right = backend.inputs(X), backend.inputs(Y)
+    for other, expected in ((None, nngp.kernel(net, X)), (right, nngp.kernel(net, X, Y))):
+        matrix = backend.matrix(net, left, other, split=TRIVIAL_SPLIT)
+        assert isinstance(matrix, DeviceMatrix)
+        assert matrix.plan.method == "pairwise"
+        block = np.asarray(matrix.block(slice(0, 8), slice(0, 8)))
+        found = block[: len(expected), : expected.shape[1]]
+        np.testing.assert_allclose(found, expected, rtol=1e-11 if with_head else 1e-12)
+        assert matrix.error() < 1e-9
 
 
 def test_infinite_depth():

@@ -8,7 +8,7 @@ import pytest
 from exact_walk import LAYERS, exact_entries
 
 import nngp
-from nngp.gram.host.matrices import host_matrix_of
+from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.inputs import Inputs
 
 DEFAULT, DEEP = 50, 2000
@@ -64,7 +64,7 @@ def random_rows(rng, scale, equal):
 
 def with_error(net, X):
     """What `nngp.kernel` gives, and the error that it would warn of."""
-    matrix = host_matrix_of(net, Inputs.of(X), None)
+    matrix = HostMatrix(net, Inputs.of(X), None)
     return matrix.block(slice(0, len(X)), slice(0, len(X))), matrix.error()
 
 

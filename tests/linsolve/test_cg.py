@@ -35,7 +35,7 @@ def vectors(rows):
 class Dense:
     """Tiles of a matrix that is there, for any engine."""
 
-    can_fill = False
+    supports_padding = False
 
     def __init__(self, K, symmetric=True):
         self.K, self.symmetric, self.diagonal = K, symmetric, K.diagonal().copy()

@@ -100,6 +100,18 @@ def test_blocks_beyond_the_inputs_are_of_the_identity():
         assert other[:, 0].all()
 
 
+def test_test_inputs_of_another_norm():
+    """Their blocks are K / scale - offset, and zero all the same where no training inputs are."""
+    net = nngp.Architecture(2, "relu", 1.7, 0.2)  # whose offset is not zero
+    X, tests = inputs(EQUAL, N), 1.3 * inputs(EQUAL, 7)
+    found, expected = (
+        nngp.condition(net, X, Y[:N], noise_var=0.05, engine=one).predict(tests)
+        for one in (engine(), "cpu")
+    )
+    for one, two in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-11)
+
+
 def test_other_numbers_of_points_need_no_other_programs():
     """But two: the sums of a mean and of a variance over tiles."""
     _compiled.cache_clear()  # another test of this process may have made these

@@ -46,8 +46,8 @@ class AverageNorms:
     """Norms of inputs as the average has them, k_G(x, x). An average may leave little of the
     variance of the network below it, and what is left has the error of all of it."""
 
-    def __init__(self, left: Array, right: Array | None, variance: float, terms: int) -> None:
-        self._least = min(left.min(), left.min() if right is None else right.min())
+    def __init__(self, left: Array, right: Array, variance: float, terms: int) -> None:
+        self._least = min(left.min(), right.min())
         self._variance = variance
         if not self._least > 64 * EPS * terms * variance:
             raise VarianceError(
@@ -55,8 +55,7 @@ class AverageNorms:
                 "is nothing for the head; use a network with biases or an activation that is not "
                 "odd, or other transformations"
             )
-        self.left = 1.0 / np.sqrt(left)
-        self.right = self.left if right is None else 1.0 / np.sqrt(right)
+        self.left, self.right = 1.0 / np.sqrt(left), 1.0 / np.sqrt(right)
 
     def error_of_cosines(self, error: float) -> float:
         """From the error of the average relative to the network's variance."""

@@ -1,6 +1,6 @@
 """From data to the covariance matrix of eq. 7: one place decides how, and says so.
 
-Takes an architecture and inputs; gives K as a dense float64 array.
+Takes a network and inputs; gives K as a dense float64 array.
 """
 
 import warnings
@@ -12,25 +12,23 @@ from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
 from nngp._machine import single_threaded_blas
-from nngp.architecture import Headed, Invariant, Network
+from nngp.architecture import Headed, Network
 from nngp.curve import curve_at, output_variance
 from nngp.errors import ToleranceWarning, VarianceError
-from nngp.gram.head import HeadCurve
 from nngp.gram.host.backend import in_memory
 from nngp.gram.host.fill import fill, fill_several
-from nngp.gram.host.invariant import InvariantMatrix
-from nngp.gram.host.matrices import AnyHostMatrix, host_matrix_of
-from nngp.gram.host.matrix import HostMatrix, SameBlocks
+from nngp.gram.host.matrix import HostMatrix
+from nngp.gram.host.shared_products import SharedProductBlocks
 from nngp.gram.inputs import Inputs, InputSet, common_var
 from nngp.gram.plan import KernelPlan, make_plan
-from nngp.gram.split import SMALLEST, TRIVIAL_SPLIT
+from nngp.gram.split import SMALLEST
 from nngp.gram.triples import output_variances
 
 WARN_ABOVE = 1e-9  # error of an entry, relative to the variance, or to a split's scale
 
 
 def plan_kernel(
-    architecture: Network, X1: ArrayLike, X2: ArrayLike | None = None, *, method: str = "auto"
+    network: Network, X1: ArrayLike, X2: ArrayLike | None = None, *, method: str = "auto"
 ) -> KernelPlan:
     """The method that `kernel` would use for these inputs, and the reason.
 
@@ -40,14 +38,14 @@ def plan_kernel(
     >>> nngp.plan_kernel(nngp.Architecture(3), [[1.0, 2.0], [2.0, 2.0]]).method
     'pairwise'
     """
-    check_network(architecture)
+    check_network(network)
     first, second = _inputs(X1, X2)
-    return make_plan(architecture, first, second or first, method)
+    return make_plan(network, first, second or first, method)
 
 
 @single_threaded_blas()
 def kernel(
-    architecture: Network, X1: ArrayLike, X2: ArrayLike | None = None, *, method: str = "auto"
+    network: Network, X1: ArrayLike, X2: ArrayLike | None = None, *, method: str = "auto"
 ) -> Array:
     """The kernel matrix of a network: K^L(x, x') of eq. 5, or the tangent kernel of an `NTK`.
 
@@ -57,7 +55,7 @@ def kernel(
 
     Parameters
     ----------
-    architecture : Architecture or another Network
+    network : Architecture or another Network
         The paper's chain, a network of parts (`Chain`, `Residual`, ...), or an `NTK` of either.
     X1 : array_like, (n, d)
     X2 : array_like, (m, d), optional
@@ -82,10 +80,10 @@ def kernel(
     >>> nngp.kernel(net, [[1.0, 1.0], [1.0, -1.0]]).round(4).tolist()
     [[2.0, 0.9875], [0.9875, 2.0]]
     """
-    check_network(architecture)
+    check_network(network)
     first, second = _inputs(X1, X2)
-    plan = make_plan(architecture, first, second or first, method)
-    blocks = host_matrix_of(architecture, first, second, plan=plan)
+    plan = make_plan(network, first, second or first, method)
+    blocks = HostMatrix(network, first, second, plan=plan)
     out = fill(*blocks.shape, blocks.block, symmetric=blocks.symmetric)
     warn_if_inexact(blocks.error(), stacklevel=4)
     return out
@@ -132,7 +130,7 @@ def kernels(
     for network in networks:
         check_network(network)
     first, second = _inputs(X1, X2)
-    matrices = [host_matrix_of(network, first, second) for network in networks]
+    matrices = [HostMatrix(network, first, second) for network in networks]
     out = fill_several(
         *matrices[0].shape,
         _blocks_of(matrices),
@@ -143,14 +141,11 @@ def kernels(
     return tuple(out)
 
 
-def _blocks_of(
-    matrices: Sequence[AnyHostMatrix],
-) -> Callable[[slice, slice], list[Array]]:
+def _blocks_of(matrices: Sequence[HostMatrix]) -> Callable[[slice, slice], list[Array]]:
     """A function that computes a block of each matrix: from one product, if none is an average
     over transformations, which needs products of its own."""
-    plain = [one for one in matrices if isinstance(one, HostMatrix)]
-    if len(plain) == len(matrices):
-        return SameBlocks(plain)
+    if all(matrix.is_plain for matrix in matrices):
+        return SharedProductBlocks(matrices)
     return lambda rows, columns: [one.block(rows, columns) for one in matrices]
 
 
@@ -167,7 +162,7 @@ def warn_if_inexact(error: float, stacklevel: int, of: str = "the variance") -> 
 
 
 @single_threaded_blas()
-def kernel_diag(architecture: Network, X: ArrayLike) -> Array:
+def kernel_diag(network: Network, X: ArrayLike) -> Array:
     """K^L(x, x) of every input, without the matrix.
 
     Examples
@@ -176,38 +171,36 @@ def kernel_diag(architecture: Network, X: ArrayLike) -> Array:
     >>> nngp.kernel_diag(nngp.Architecture(1, "relu", 2.0, 0.5), [[1.0, 1.0]]).round(6).tolist()
     [3.0]
     """
-    check_network(architecture)
-    return inputs_diag(architecture, Inputs.of(X))
+    check_network(network)
+    return inputs_diag(network, Inputs.of(X))
 
 
-def inputs_diag(architecture: Network, inputs: InputSet) -> Array:
+def inputs_diag(network: Network, inputs: InputSet) -> Array:
     """K^L(x, x) of inputs that are checked already."""
-    if isinstance(architecture, Headed):
-        return np.full(len(inputs), HeadCurve(architecture.head, TRIVIAL_SPLIT).profile.at_one)
-    if isinstance(architecture, Invariant):
-        return InvariantMatrix(architecture, in_memory(inputs)).diagonal
-    if architecture.is_infinite:
-        var = cast(float, make_plan(architecture, inputs, inputs).input_var)
-        return np.full(len(inputs), curve_at(architecture, var).profile.at_one)
+    if network is not network.base:
+        return HostMatrix(network, in_memory(inputs)).diagonal
+    if network.is_infinite:
+        var = cast(float, make_plan(network, inputs, inputs).input_var)
+        return np.full(len(inputs), curve_at(network, var).profile.at_one)
     shared = common_var(inputs)
     if shared is not None:
-        return np.full(len(inputs), output_variance(architecture, shared))
-    return output_variances(architecture, inputs.var)
+        return np.full(len(inputs), output_variance(network, shared))
+    return output_variances(network, inputs.var)
 
 
-def kernel_scale(architecture: Network, inputs: InputSet) -> tuple[float, float]:
+def kernel_scale(network: Network, inputs: InputSet) -> tuple[float, float]:
     """The deficit of orthogonal inputs, K(1) - K(0), at the norm that all inputs share or the
     middle one; and that norm, as x·x/d."""
     shared = common_var(inputs)
     var = float(np.median(inputs.var)) if shared is None else shared
-    curve = curve_at(architecture, var)
-    if isinstance(architecture, Headed):
-        curve = curve_at(architecture.head, 1.0)
+    curve = curve_at(network, var)
+    if isinstance(network, Headed):
+        curve = curve_at(network.head, 1.0)
     if curve.scale <= SMALLEST * curve.variance:
         raise VarianceError(
             "the kernel is constant to below 1e-290 of its variance, so noise cannot be relative "
             "to its scale; use relative_noise=False"
-            + architecture.if_deep(
+            + network.if_deep(
                 ", a smaller depth, or math.inf, which is the same kernel to rounding (if inputs "
                 "and activation vary at all)"
             )
@@ -215,15 +208,15 @@ def kernel_scale(architecture: Network, inputs: InputSet) -> tuple[float, float]
     return curve.scale, var
 
 
-def check_network(architecture: Network) -> None:
+def check_network(network: Network) -> None:
     """Raise TypeError unless it is a network, and ValueError unless it can be one."""
-    if not isinstance(architecture, Network):
+    if not isinstance(network, Network):
         raise TypeError(
             "the first argument must be an nngp.Architecture or another network, got "
-            f"{type(architecture).__name__}"
+            f"{type(network).__name__}"
         )
-    if not architecture.is_infinite:
-        _ = architecture.graph
+    if not network.is_infinite:
+        _ = network.graph
 
 
 def _inputs(X1: ArrayLike, X2: ArrayLike | None) -> tuple[Inputs, Inputs | None]:

@@ -6,7 +6,6 @@ for one kind of engine; there are three: in host memory, on a device, on a clust
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike
 from nngp._arrays import Array
 from nngp.architecture import Network
 from nngp.gram.inputs import Inputs, InputSet
-from nngp.gram.plan import KernelPlan, make_plan
+from nngp.gram.plan import KernelPlan
 from nngp.gram.split import KernelSplit
 
 Tile = Any  # an array of an engine's kind: NumPy, JAX, or the description of a task
@@ -32,7 +31,7 @@ class KernelMatrix(Protocol):
     """K = scale (M + offset) of two sets of inputs; blocks are those of M."""
 
     @property
-    def architecture(self) -> Network: ...
+    def network(self) -> Network: ...
 
     @property
     def left(self) -> InputSet: ...
@@ -44,16 +43,16 @@ class KernelMatrix(Protocol):
     def split(self) -> KernelSplit: ...
 
     @property
+    def supports_padding(self) -> bool:
+        """Whether blocks may reach beyond the inputs; there they are those of the identity."""
+
+    @property
     def is_exact(self) -> bool:
         """Whether the split is that of these inputs, so that nothing large is subtracted."""
 
     @property
     def diagonal(self) -> Array:
         """M(x, x) of the left inputs."""
-
-    @property
-    def can_fill(self) -> bool:
-        """Whether blocks may reach beyond the inputs, as rows of the identity."""
 
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
@@ -75,32 +74,6 @@ class GradientSums(Protocol):
         """The sums by parameter, given the sum of all entries of scale G."""
 
 
-@dataclass(frozen=True)
-class MatrixRequest:
-    """The arguments of `KernelBackend.matrix`."""
-
-    architecture: Network
-    left: InputSet
-    right: InputSet | None
-    split: KernelSplit | None
-
-    def plan(self) -> KernelPlan:
-        """The method for this matrix."""
-        right = self.left if self.right is None else self.right
-        return make_plan(self.architecture, self.left, right)
-
-
-@dataclass(frozen=True)
-class GradientRequest:
-    """The arguments of `KernelBackend.gradient`."""
-
-    architecture: Network
-    inputs: InputSet
-    split: KernelSplit
-    per_layer: bool
-    per_input: bool
-
-
 class KernelBackend(ABC):
     """Makes kernel matrices for one kind of engine."""
 
@@ -114,13 +87,14 @@ class KernelBackend(ABC):
         """Further inputs, from memory to where this backend computes."""
         return inputs
 
-    def supports(self, architecture: Network, inputs: InputSet) -> bool:
+    def supports(self, network: Network, inputs: InputSet) -> bool:
         """Whether this backend computes these blocks itself, at its full speed."""
         return True
 
+    @abstractmethod
     def matrix(
         self,
-        architecture: Network,
+        network: Network,
         left: InputSet,
         right: InputSet | None = None,
         *,
@@ -128,15 +102,11 @@ class KernelBackend(ABC):
     ) -> KernelMatrix:
         """K(left, right); `right` None means left. `split` is by default the one that suits the
         inputs."""
-        return self.make_matrix(MatrixRequest(architecture, left, right, split))
 
     @abstractmethod
-    def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
-        """The matrix of a request; the plan is made once, here."""
-
     def gradient(
         self,
-        architecture: Network,
+        network: Network,
         inputs: InputSet,
         *,
         split: KernelSplit,
@@ -144,10 +114,3 @@ class KernelBackend(ABC):
         per_input: bool = False,
     ) -> GradientSums:
         """Sums of derivatives of K(inputs, inputs), all zero as yet."""
-        return self.make_gradient(
-            GradientRequest(architecture, inputs, split, per_layer, per_input)
-        )
-
-    @abstractmethod
-    def make_gradient(self, request: GradientRequest) -> GradientSums:
-        """The sums of a request."""

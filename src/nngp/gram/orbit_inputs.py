@@ -1,12 +1,15 @@
 """Inputs of a network that is averaged over transformations, as its row functions leave them."""
 
 from collections.abc import Sequence
+from typing import TypeVar, cast
 
 from nngp.architecture import Invariant, Network, average_of
 from nngp.gram.inputs import Inputs, InputSet
 
+Rows = TypeVar("Rows", bound=InputSet)
 
-def transformed_inputs(network: Network, inputs: InputSet) -> Sequence[InputSet]:
+
+def transformed_inputs(network: Network, inputs: Rows) -> Sequence[Rows]:
     """The inputs by each row function of the network; as they are where there is none."""
     network = average_of(network)
     if not isinstance(network, Invariant):
@@ -23,8 +26,7 @@ def transformed_inputs(network: Network, inputs: InputSet) -> Sequence[InputSet]
     def compute(own: Inputs) -> list[Inputs]:
         return [own if one is None else Inputs.of(one(own.X)) for one in orbit.functions]
 
-    found: list[Inputs] = inputs.derived(network.transformations, compute)
-    return found
+    return cast(Sequence[Rows], inputs.derived(network.transformations, compute))
 
 
 def cut(inputs: Inputs, rows: slice) -> Inputs:

@@ -37,13 +37,13 @@ class KernelPlan:
 
 
 def make_plan(
-    architecture: Network, left: InputSet, right: InputSet, method: str = "auto"
+    network: Network, left: InputSet, right: InputSet, method: str = "auto"
 ) -> KernelPlan:
     """The plan for K(left, right)."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     sides = {id(s): s for s in (left, right)}.values()
-    shared = common_var(*(one for s in sides for one in transformed_inputs(architecture, s)))
+    shared = common_var(*(one for s in sides for one in transformed_inputs(network, s)))
     if method == "auto":
         method, reason = _automatic(shared, left, right)
     else:
@@ -53,14 +53,14 @@ def make_plan(
             "method='curve' needs inputs of equal norm; use nngp.normalize first, or "
             "method='pairwise'"
         )
-    if architecture.is_infinite and method != "curve":
+    if network.is_infinite and method != "curve":
         raise NoLimitError(
             "a network of infinite depth needs inputs of one norm (in training and test alike) and "
             "method='curve'; use nngp.normalize first, or a finite depth"
         )
     error = None
     if method == "curve" and shared is not None:
-        error = curve_error(curve_at(architecture, shared), nearest=1.0)
+        error = curve_error(curve_at(network, shared), nearest=1.0)
     return KernelPlan(method, reason, shared, error)
 
 
@@ -75,11 +75,11 @@ def _automatic(shared: float | None, left: InputSet, right: InputSet) -> tuple[s
     return "pairwise", reason
 
 
-def own_split(architecture: Network, plan: KernelPlan) -> KernelSplit:
+def own_split(network: Network, plan: KernelPlan) -> KernelSplit:
     """The split that suits these inputs."""
     if plan.method != "curve" or plan.input_var is None:
         return TRIVIAL_SPLIT
-    return KernelSplit.of(curve_at(architecture, plan.input_var))
+    return KernelSplit.of(curve_at(network, plan.input_var))
 
 
 def split_fits(split: KernelSplit, plan: KernelPlan) -> bool:

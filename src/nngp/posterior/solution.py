@@ -265,7 +265,7 @@ def _check_shift(
 ) -> None:
     if cross.is_exact:
         return
-    net, moved = cross.architecture, split.shift_error(cross.architecture.depth) * factor
+    net, moved = cross.network, split.shift_error(cross.network.depth) * factor
     if not moved < UNUSABLE:
         raise VarianceError(
             "test inputs have another norm than the training inputs, and rounding would move "
@@ -277,7 +277,7 @@ def _check_shift(
 def no_factor(engine: Engine, matrix: KernelMatrix, noise_var: float) -> str:
     """One sentence: the largest noise tried, the likely cause, the remedy."""
     head = f"the kernel matrix is not positive definite even with noise_var {noise_var:.1g}: "
-    inputs, network = matrix.left, matrix.architecture
+    inputs, network = matrix.left, matrix.network
     sample = slice(0, min(len(inputs), LOOKED_AT))
     with engine.run() as run:
         M, split = run.fetch(run.chain(partial(matrix.block, sample, sample))), matrix.split

@@ -2,11 +2,13 @@
 
 from typing import Any, NoReturn
 
+from nngp.architecture import Network
 from nngp.gram.cluster.inputs import ClusterInputs, upload_rows
 from nngp.gram.cluster.matrix import ClusterMatrix
 from nngp.gram.cluster.task import Cluster
 from nngp.gram.inputs import Inputs, InputSet
-from nngp.gram.kernel_matrix import GradientRequest, KernelBackend, MatrixRequest
+from nngp.gram.kernel_matrix import KernelBackend
+from nngp.gram.split import KernelSplit
 
 
 class ClusterBackend(KernelBackend):
@@ -24,12 +26,18 @@ class ClusterBackend(KernelBackend):
     def test_inputs(self, inputs: Inputs) -> ClusterInputs:
         return upload_rows(self._cluster, inputs)
 
-    def make_matrix(self, request: MatrixRequest) -> ClusterMatrix:
-        right = None if request.right is None else _on_cluster(request.right)
-        left = _on_cluster(request.left)
-        return ClusterMatrix(request.architecture, left, right, split=request.split)
+    def matrix(
+        self,
+        network: Network,
+        left: InputSet,
+        right: InputSet | None = None,
+        *,
+        split: KernelSplit | None = None,
+    ) -> ClusterMatrix:
+        other = None if right is None else _on_cluster(right)
+        return ClusterMatrix(network, _on_cluster(left), other, split=split)
 
-    def make_gradient(self, request: GradientRequest) -> NoReturn:
+    def gradient(self, network: Network, inputs: InputSet, **options: Any) -> NoReturn:
         raise ValueError(
             "derivatives are computed on one machine; use engine='cpu' or 'gpu', with fewer points"
         )

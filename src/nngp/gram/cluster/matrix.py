@@ -13,81 +13,72 @@ import numpy as np
 from nngp._arrays import Array
 from nngp._digest import digest
 from nngp._machine import single_threaded_blas
-from nngp.architecture import Headed, Invariant, Network
+from nngp.architecture import Network
 from nngp.gram.cluster.inputs import ClusterInputs
 from nngp.gram.cluster.task import BlockWithGap, Task
-from nngp.gram.host.invariant import InvariantMatrix
-from nngp.gram.host.matrices import host_matrix_of
-from nngp.gram.host.matrix import make_transform, set_diagonal
+from nngp.gram.host.cosines import set_diagonal
+from nngp.gram.host.matrix import HostMatrix
+from nngp.gram.host.terms import make_transform
 from nngp.gram.inputs import Inputs, as_inputs, input_vars
 from nngp.gram.kernel_matrix import Shift
-from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
+from nngp.gram.plan import KernelPlan
 from nngp.gram.split import KernelSplit
+from nngp.gram.steps import BlockMatrix, KernelSteps
 
 
 class Kernel(NamedTuple):
     """The part of a block's task that all blocks of a matrix share; `id` is a digest of it."""
 
     id: str
-    architecture: Network
+    network: Network
     plan: KernelPlan
     split: KernelSplit
 
 
-class ClusterMatrix:
-    """`KernelMatrix` whose blocks are tasks; the client computes the diagonal and nothing else."""
-
-    can_fill = False
+class ClusterMatrix(BlockMatrix[ClusterInputs]):
+    """`KernelMatrix` whose blocks are tasks; the client computes what norms tell, no more."""
 
     def __init__(
         self,
-        architecture: Network,
+        network: Network,
         left: ClusterInputs,
         right: ClusterInputs | None = None,
         *,
         split: KernelSplit | None = None,
     ) -> None:
-        if isinstance(architecture, Headed):
-            raise TypeError(
-                "layers on top of an average are computed on one machine; use engine='cpu' or 'gpu'"
-            )
-        self.architecture, self.left = architecture, left
-        self._symmetric, self._right = right is None, left if right is None else right
-        self.plan = make_plan(architecture, left, self._right)
-        self.split = own_split(architecture, self.plan) if split is None else split
-        self.is_exact = split_fits(self.split, self.plan)
-        # Of inputs the client's transform reads norms only: it transforms no block.
-        sides = cast(Inputs, left), cast(Inputs, self._right)
-        self._transform = make_transform(self.plan, architecture.base, *sides, self.split)
+        other = left if right is None else right
+        super().__init__(KernelSteps.of(network, left, other, None, split), left, right)
         how = self.plan.method, self.plan.input_var, astuple(self.split)
-        kernel_id = digest(architecture.values, *how)
-        self._kernel = Kernel(kernel_id, architecture, self.plan, self.split)
-
-    @cached_property
-    def diagonal(self) -> Array:
-        """From norms alone, unless an input is compared with its own transformations."""
-        if not isinstance(self.architecture, Invariant):
-            return self._transform.diagonal
-        cluster = self.left.cluster
-        arguments = [(self._kernel, part) for part in self.left.parts]
-        handles = [cluster.submit(Task(compute_diagonal, one, "")) for one in arguments]
-        return np.concatenate([cluster.fetch(handle) for handle in handles])
+        kernel_id = digest(network.values, *how)
+        self._kernel = Kernel(kernel_id, network, self.plan, self.split)
 
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> Task:
         """The task that computes the block."""
-        left, right = self.left.rows(rows), self._right.rows(columns)
+        left, right = self.left.rows(rows), self.right.rows(columns)
         if isinstance(shift, np.ndarray) and not _meet(rows, columns):
             shift = 0.0  # rather than to send what is not used
-        diagonal = (rows.start - columns.start, shift) if self._symmetric else None
+        diagonal = (rows.start - columns.start, shift) if self.symmetric else None
         name = digest("block", self._kernel.id, left, right, diagonal)
         arguments = self._kernel, diagonal, *left, *right
         return Task(compute_block, arguments, name, heavy=True)
 
-    def error(self) -> float:
-        self._transform.met(self.left.cluster.listener.nearest.get(self._kernel.id, 1.0))
-        return self._transform.error()
+    def _diagonal_of_terms(self, inputs: ClusterInputs) -> Array:
+        cluster = inputs.cluster
+        arguments = [(self._kernel, part) for part in inputs.parts]
+        handles = [cluster.submit(Task(compute_diagonal, one, "")) for one in arguments]
+        return np.concatenate([cluster.fetch(handle) for handle in handles])
+
+    @property
+    def smallest_gap(self) -> float:
+        return self.left.cluster.listener.nearest.get(self._kernel.id, 1.0)
+
+    @cached_property
+    def _error_of_terms(self) -> float:
+        # Of inputs the client's transform reads norms only: it transforms no block.
+        sides = cast(Inputs, self.left), cast(Inputs, self.right)
+        return make_transform(self.steps, *sides).noise
 
 
 def _meet(rows: slice, columns: slice) -> bool:
@@ -113,28 +104,27 @@ def compute_block(
 ) -> BlockWithGap:
     """On a worker: one block, from blocks of rows. `diagonal` is how far its first row is below
     its first column, and the shift."""
-    met = _cached(kernel.id)
-    if not met:
-        met.append(kernel)
-    kernel = met[0]
-    sides = [_inputs(left, start, stop), _inputs(right, begin, end)]
-    blocks = host_matrix_of(kernel.architecture, *sides, plan=kernel.plan, split=kernel.split)
+    known = _cached(kernel.id)
+    if not known:
+        known.append(kernel)
+    sides = _inputs(left, start, stop), _inputs(right, begin, end)
+    matrix = _host_matrix(known[0], *sides)
     rows, columns = slice(0, stop - start), slice(0, end - begin)
-    block = blocks.block(rows, columns)
+    block = matrix.block(rows, columns)
     if diagonal is not None:
         below, shift = diagonal
         rows = slice(below, below + stop - start)
-        set_diagonal(block, rows, columns, blocks.diagonal + shift)
-    return BlockWithGap(block, kernel.id, blocks.nearest)
+        set_diagonal(block, rows, columns, matrix.diagonal + shift)
+    return BlockWithGap(block, kernel.id, matrix.smallest_gap)
 
 
 def compute_diagonal(kernel: Kernel, rows: Array) -> Array:
-    """On a worker: M(x, x) of a block of rows, for a network averaged over transformations."""
-    assert isinstance(kernel.architecture, Invariant)
-    inputs = _inputs([rows], 0, len(rows))
-    return InvariantMatrix(
-        kernel.architecture, inputs, plan=kernel.plan, split=kernel.split
-    ).diagonal
+    """On a worker: the average of the terms for a block of rows with themselves."""
+    return _host_matrix(kernel, _inputs([rows], 0, len(rows))).average_diagonal
+
+
+def _host_matrix(kernel: Kernel, left: Inputs, right: Inputs | None = None) -> HostMatrix:
+    return HostMatrix(kernel.network, left, right, plan=kernel.plan, split=kernel.split)
 
 
 def _inputs(parts: Sequence[Array], start: int, stop: int) -> Inputs:

@@ -43,7 +43,7 @@ def unit_block(inputs: Inputs, rows: slice) -> DeviceArray:
             start, stop = next(iter(blocks))
             del blocks[start, stop]
             held -= stop - start
-        X, factor = (filled_rows(a[rows], count_of(rows)) for a in (inputs.X, inputs.inverse_norm))
+        X, factor = (padded_rows(a[rows], count_of(rows)) for a in (inputs.X, inputs.inverse_norm))
         with jax.enable_x64(True):
             blocks[key] = _scale_in_place(put(X), put(factor))
     return blocks[key]
@@ -58,7 +58,7 @@ def count_of(rows: slice) -> int:
     return rows.stop - rows.start
 
 
-def filled_rows(array: Array, rows: int, value: float = 0.0) -> Array:
+def padded_rows(array: Array, rows: int, value: float = 0.0) -> Array:
     """The array with rows of one value below it, so that it has `rows` of them."""
     if len(array) == rows:
         return array

@@ -2,27 +2,19 @@
 
 from numpy.typing import ArrayLike
 
-from nngp.architecture import Architecture, Headed, Invariant, Network
-from nngp.gram.device.gradient import DeviceGradient, HostGradient
-from nngp.gram.device.headed import DeviceHeadedMatrix
-from nngp.gram.device.invariant import DeviceInvariantGradient, DeviceInvariantMatrix
-from nngp.gram.device.matrix import DeviceMatrix, UploadedMatrix
-from nngp.gram.host.backend import (
-    HostBackend,
-    check_has_gradient,
-    curve_sensitivities,
-    host_matrix,
-    in_memory,
-)
+from nngp.architecture import Headed, Network
+from nngp.gram.device.gradient import DeviceGradient
+from nngp.gram.device.layers import closed_form_of
+from nngp.gram.device.matrix import DeviceMatrix
+from nngp.gram.device.uploaded import DownloadedGradient, UploadedMatrix
+from nngp.gram.host.backend import HostBackend, in_memory
+from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.inputs import Inputs, InputSet, common_var
-from nngp.gram.kernel_matrix import (
-    GradientRequest,
-    GradientSums,
-    KernelBackend,
-    KernelMatrix,
-    MatrixRequest,
-)
+from nngp.gram.kernel_matrix import GradientSums, KernelBackend, KernelMatrix
 from nngp.gram.orbit_inputs import transformed_inputs
+from nngp.gram.plan import make_plan
+from nngp.gram.sensitivities import curve_sensitivities
+from nngp.gram.split import KernelSplit
 
 
 class DeviceBackend(KernelBackend):
@@ -33,34 +25,40 @@ class DeviceBackend(KernelBackend):
     def inputs(self, X: ArrayLike) -> Inputs:
         return self._host.inputs(X)
 
-    def supports(self, architecture: Network, inputs: InputSet) -> bool:
-        sides = transformed_inputs(architecture, inputs)
-        return _has_closed_form(architecture) or common_var(*sides) is not None
+    def supports(self, network: Network, inputs: InputSet) -> bool:
+        if closed_form_of(network.base) is not None:
+            return True
+        return common_var(*transformed_inputs(network, inputs)) is not None
 
-    def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
-        plan = request.plan()
-        if isinstance(request.architecture, Headed) and plan.method == "curve":
-            return DeviceHeadedMatrix(request, plan)
-        if isinstance(request.architecture, Invariant) and plan.method == "curve":
-            return DeviceInvariantMatrix(request, plan)
-        if plan.method == "curve" or _has_closed_form(request.architecture):
-            return DeviceMatrix(request, plan)
-        shape = len(request.left), len(request.left if request.right is None else request.right)
-        return UploadedMatrix(host_matrix(request, plan), shape)
+    def matrix(
+        self,
+        network: Network,
+        left: InputSet,
+        right: InputSet | None = None,
+        *,
+        split: KernelSplit | None = None,
+    ) -> KernelMatrix:
+        rows, other = in_memory(left), None if right is None else in_memory(right)
+        plan = make_plan(network, rows, rows if other is None else other)
+        if plan.method == "curve" or closed_form_of(network.base) is not None:
+            return DeviceMatrix(network, rows, other, plan=plan, split=split)
+        return UploadedMatrix(HostMatrix(network, rows, other, plan=plan, split=split))
 
-    def make_gradient(self, request: GradientRequest) -> GradientSums:
-        check_has_gradient(request.architecture)
-        sensitivities = curve_sensitivities(request)
-        if sensitivities is None:
-            return HostGradient(self._host.make_gradient(request), len(request.inputs))
-        rows = in_memory(request.inputs)
-        if isinstance(request.architecture, Invariant):
-            return DeviceInvariantGradient(request, rows, sensitivities)
-        return DeviceGradient(sensitivities, rows)
-
-
-def _has_closed_form(architecture: Network) -> bool:
-    """Whether a device can compute pairs of different norms; pairs of one norm it always can."""
-    return (
-        isinstance(architecture, Architecture) and architecture.activation.closed_form is not None
-    )
+    def gradient(
+        self,
+        network: Network,
+        inputs: InputSet,
+        *,
+        split: KernelSplit,
+        per_layer: bool,
+        per_input: bool = False,
+    ) -> GradientSums:
+        rows = in_memory(inputs)
+        if not per_input and not isinstance(network, Headed):
+            profiles = curve_sensitivities(network, rows, split, per_layer)
+            if profiles is not None:
+                return DeviceGradient(network, rows, profiles, split)
+        host = self._host.gradient(
+            network, rows, split=split, per_layer=per_layer, per_input=per_input
+        )
+        return DownloadedGradient(host, len(rows))

@@ -1,64 +1,61 @@
 """Sums of kernel derivatives on a device."""
 
-import jax.numpy as jnp
 import numpy as np
 
 from nngp._arrays import DeviceArray
+from nngp.architecture import Network
+from nngp.curve.octaves import SHALLOW
 from nngp.gram.device.arrays import put, unit_block
-from nngp.gram.device.profiles import (
-    BlockOrigin,
-    DeviceProfile,
-    device_profile,
-    origin_of,
-    profile_values,
-)
-from nngp.gram.device.programs import program
+from nngp.gram.device.blocks import contracted
+from nngp.gram.device.orders import device_orders, function_pairs, used_orders
+from nngp.gram.device.profiles import device_profile, origin_of
+from nngp.gram.device.terms import curve_table
 from nngp.gram.inputs import Inputs
-from nngp.gram.kernel_matrix import Gradient, GradientSums
-from nngp.gram.sensitivities import CurveSensitivities
+from nngp.gram.kernel_matrix import Gradient
+from nngp.gram.orbit_inputs import transformed_inputs
+from nngp.gram.sensitivities import CurveSensitivities, with_families
+from nngp.gram.split import KernelSplit
+from nngp.gram.steps import orbit_of_network
 
 
 class DeviceGradient:
-    """`GradientSums` of equal-norm inputs on a device."""
+    """`GradientSums` of a network or an average on a device; inputs share one norm."""
 
-    def __init__(self, sensitivities: CurveSensitivities, inputs: Inputs) -> None:
-        self._sensitivities, self._inputs = sensitivities, inputs
+    def __init__(
+        self,
+        network: Network,
+        inputs: Inputs,
+        sensitivities: CurveSensitivities,
+        split: KernelSplit,
+    ) -> None:
+        self._sensitivities = sensitivities
+        self._orbit = orbit_of_network(network, inputs.shape[1])
+        used = self._orbit if self._orbit.slopes else used_orders(self._orbit)
+        self._orders, self._pairs = device_orders(used), function_pairs(used)
+        self._weights = used.order_weights
+        self._sides = transformed_inputs(network, inputs)
         self._tables = [device_profile(profile) for profile in sensitivities.profiles]
-        self._total = put(np.zeros(len(self._tables)))
+        if self._orbit.slopes:  # a parameter of a family moves weights alone: it needs K
+            var = split.input_var or float(np.median(self._sides[0].var))
+            self._tables.append(curve_table(network.base, var, split, SHALLOW))
+        self._total = put(np.zeros((len(self._tables), len(used.orders))))
 
     def contract(self, G: DeviceArray, rows: slice, columns: slice) -> None:
-        n, (x, y) = len(self._inputs), (unit_block(self._inputs, s) for s in (rows, columns))
-        origin = origin_of(rows, columns, (n, n), True)
-        self._total = _contract_block(self._total, G, x, y, origin, self._tables)
+        n = len(self._sides[0])
+        for pair in self._pairs:
+            self._total = contracted(
+                self._total,
+                np.float64(pair.share),
+                G,
+                unit_block(self._sides[pair.left], rows),
+                unit_block(self._sides[pair.right], columns),
+                origin_of(rows, columns, (n, n), pair.left == pair.right),
+                self._orders,
+                self._tables,
+            )
 
     def result(self, sum_of_all: float) -> Gradient:
-        return self._sensitivities.by_parameter(np.asarray(self._total), sum_of_all)
-
-
-class HostGradient:
-    """`GradientSums` that only the host can compute, of blocks that may reach beyond the inputs."""
-
-    def __init__(self, host: GradientSums, n: int) -> None:
-        self._host, self._n = host, n
-
-    def contract(self, G: DeviceArray, rows: slice, columns: slice) -> None:
-        rows, columns = (slice(s.start, min(s.stop, self._n)) for s in (rows, columns))
-        there = np.asarray(G)[: rows.stop - rows.start, : columns.stop - columns.start]
-        self._host.contract(np.ascontiguousarray(there), rows, columns)
-
-    def result(self, sum_of_all: float) -> Gradient:
-        return self._host.result(sum_of_all)
-
-
-@program
-def _contract_block(
-    total: DeviceArray,
-    G: DeviceArray,
-    x: DeviceArray,
-    y: DeviceArray,
-    origin: BlockOrigin,
-    tables: list[DeviceProfile],
-) -> DeviceArray:
-    c = x @ y.T
-    parts = [(G * profile_values(table, c, x, y, origin, 0.0)[0]).sum() for table in tables]
-    return total + jnp.stack(parts)
+        by_table = np.asarray(self._total)
+        profiles = by_table[: len(self._sensitivities.profiles)]
+        found = self._sensitivities.by_parameter(profiles @ self._weights, sum_of_all)
+        return with_families(found, self._orbit, by_table[-1])

@@ -16,8 +16,7 @@ from jax import lax
 from nngp._arrays import DeviceArray
 from nngp.curve import NEAR, Profile
 from nngp.curve.octaves import BITS, SHALLOW, evaluate
-from nngp.gram.device.arrays import filled_rows, put
-from nngp.gram.kernel_matrix import Shift
+from nngp.gram.device.arrays import put
 
 PAIRS = 4096  # near pairs handled at a time
 SHIFT = 52 - BITS
@@ -58,13 +57,6 @@ def origin_of(
         np.int32(shape[1] - columns.start),
         np.bool_(symmetric),
     )
-
-
-def shift_on_device(shift: Shift, rows: int) -> DeviceArray:
-    """A shift as programs add it to a block: a number, or a column with one for each row."""
-    if isinstance(shift, np.ndarray):
-        return filled_rows(shift, rows)[:, None]
-    return np.float64(shift)
 
 
 def device_profile(profile: Profile, octaves: int = SHALLOW) -> DeviceProfile:
@@ -143,14 +135,9 @@ def near_gap(x: DeviceArray, y: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
 
 
 def profile_values(
-    table: DeviceProfile,
-    c: DeviceArray,
-    x: DeviceArray,
-    y: DeviceArray,
-    origin: BlockOrigin,
-    shift: DeviceArray,
-) -> DeviceArray:
-    """Cosines to values of a profile, with the value at 1 plus `shift` on the diagonal."""
+    table: DeviceProfile, c: DeviceArray, x: DeviceArray, y: DeviceArray, origin: BlockOrigin
+) -> tuple[DeviceArray, DeviceArray]:
+    """Cosines to values of a profile, but for the diagonal; the smallest 1 - |c| if it is small."""
 
     def pair(i: DeviceArray, j: DeviceArray, old: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
         m, negative = near_gap(x[i], y[j])
@@ -158,5 +145,4 @@ def profile_values(
         return table.at_one - deficit, m
 
     near = (jnp.abs(c) > 1 - NEAR) & ~on_diagonal(c.shape, origin)
-    value, nearest = recompute(look_up(table, c), near, pair)
-    return with_diagonal(value, table.at_one + shift, origin), nearest
+    return recompute(look_up(table, c), near, pair)

@@ -5,21 +5,15 @@ import os
 from numpy.typing import ArrayLike
 
 from nngp import _npy
-from nngp.architecture import Headed, Invariant, Network
-from nngp.gram.host.gradient import CurveGradient
-from nngp.gram.host.invariant_gradient import InvariantGradient
-from nngp.gram.host.matrices import AnyHostMatrix, host_matrix_of
+from nngp.architecture import Headed, Network, average_of
+from nngp.gram.host.gradient import AverageGradient
+from nngp.gram.host.head_gradient import HeadGradient
+from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.host.pair_gradient import PairwiseGradient
 from nngp.gram.inputs import Inputs, InputSet
-from nngp.gram.kernel_matrix import (
-    GradientRequest,
-    GradientSums,
-    KernelBackend,
-    KernelMatrix,
-    MatrixRequest,
-)
-from nngp.gram.plan import KernelPlan, make_plan, split_fits
-from nngp.gram.sensitivities import CurveSensitivities
+from nngp.gram.kernel_matrix import GradientSums, KernelBackend
+from nngp.gram.sensitivities import curve_sensitivities
+from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
 
 class HostBackend(KernelBackend):
@@ -29,49 +23,46 @@ class HostBackend(KernelBackend):
         """Training inputs from an array, or from the path of a .npy file, read as needed."""
         return Inputs.kept(_open_npy(X) if isinstance(X, str | os.PathLike) else X)
 
-    def make_matrix(self, request: MatrixRequest) -> KernelMatrix:
-        return host_matrix(request, request.plan())
+    def matrix(
+        self,
+        network: Network,
+        left: InputSet,
+        right: InputSet | None = None,
+        *,
+        split: KernelSplit | None = None,
+    ) -> HostMatrix:
+        other = None if right is None else in_memory(right)
+        return HostMatrix(network, in_memory(left), other, split=split)
 
-    def make_gradient(self, request: GradientRequest) -> GradientSums:
-        check_has_gradient(request.architecture)
-        rows, sensitivities = in_memory(request.inputs), curve_sensitivities(request)
-        if isinstance(request.architecture, Invariant):
-            return InvariantGradient(request, rows, sensitivities)
-        if sensitivities is not None:
-            return CurveGradient(sensitivities, rows)
-        return PairwiseGradient(
-            request.architecture, rows, request.per_layer, request.per_input, request.split
-        )
+    def gradient(
+        self,
+        network: Network,
+        inputs: InputSet,
+        *,
+        split: KernelSplit,
+        per_layer: bool,
+        per_input: bool = False,
+    ) -> GradientSums:
+        check_inputs_move(network, per_input)
+        rows = in_memory(inputs)
+        profiles = None if per_input else curve_sensitivities(network, rows, split, per_layer)
+        if network is network.base and profiles is None:
+            return PairwiseGradient(network, rows, per_layer, per_input, split)
+        below = TRIVIAL_SPLIT if isinstance(network, Headed) else split
+        average = HostMatrix(average_of(network), rows, split=below)
+        sums = AverageGradient(average, profiles, per_layer)
+        if not isinstance(network, Headed):
+            return sums
+        return HeadGradient(HostMatrix(network, rows, split=split), sums, per_layer)
 
 
-def check_has_gradient(network: Network) -> None:
-    """Raise ValueError for a network whose derivatives are not known."""
-    if isinstance(network, Headed):
+def check_inputs_move(network: Network, per_input: bool) -> None:
+    """Raise ValueError where derivatives in the inputs are asked for and not known."""
+    if per_input and network is not network.base:
         raise ValueError(
-            "derivatives are not available for an nngp.Headed; take those of its average"
+            "derivatives in the inputs (per_input=True) are not available for an "
+            f"nngp.{type(network).__name__}; take those of its network"
         )
-
-
-def host_matrix(request: MatrixRequest, plan: KernelPlan) -> AnyHostMatrix:
-    """The matrix of a request whose plan is made."""
-    return host_matrix_of(
-        request.architecture,
-        in_memory(request.left),
-        None if request.right is None else in_memory(request.right),
-        plan=plan,
-        split=request.split,
-    )
-
-
-def curve_sensitivities(request: GradientRequest) -> CurveSensitivities | None:
-    """The derivatives as functions of the cosine, where the curve of the split has them."""
-    plan = make_plan(request.architecture, request.inputs, request.inputs)
-    on_curve = plan.method == "curve" and split_fits(request.split, plan)
-    if request.per_input or not on_curve or plan.input_var is None:
-        return None
-    return CurveSensitivities.of(
-        request.architecture, plan.input_var, request.per_layer, request.split
-    )
 
 
 def in_memory(inputs: InputSet) -> Inputs:

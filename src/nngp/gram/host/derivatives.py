@@ -10,8 +10,8 @@ import numpy as np
 from nngp._arrays import Array
 from nngp.architecture import Activation, Network
 from nngp.architecture.walk import Number, Parameter, output, walk
+from nngp.gram.host.cosines import in_strips
 from nngp.gram.host.fill import fill
-from nngp.gram.host.matrix import in_strips
 from nngp.gram.host.pair_gradient import PairwiseGradient
 from nngp.gram.host.pairwise import Crossing, TileOperations
 from nngp.gram.inputs import Inputs

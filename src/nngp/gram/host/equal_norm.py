@@ -5,11 +5,9 @@ import threading
 import numpy as np
 
 from nngp._arrays import Array, Index
-from nngp.curve import NEAR, AngularCurve, Profile, Workspace
-from nngp.gram.error_bounds import curve_error
+from nngp.curve import NEAR, Profile, Workspace
 from nngp.gram.host.fill import STRIP
 from nngp.gram.inputs import Inputs
-from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
 PAIRS = 4096  # near pairs handled at a time
 
@@ -56,41 +54,13 @@ class ProfileTransform:
         """The smallest positive 1 - |c| met so far, if below 2^-16."""
         return min(self._gaps)
 
-    def met(self, gap: float) -> None:
-        """Count a gap of 1 - |c| that another machine has met."""
-        self._gaps.append(gap)
+    @property
+    def noise(self) -> float:
+        """None: the error of a curve is known, and its owner counts it."""
+        return 0.0
 
     def _workspace(self, size: int) -> Workspace:
         work = getattr(self._local, "work", None)
         if work is None or work.floats.size < size:
             work = self._local.work = Workspace(max(size, STRIP))
         return work
-
-
-class CurveTransform:
-    """Cosines to values of K, or of the M of a split, in place on blocks."""
-
-    def __init__(
-        self, curve: AngularCurve, left: Inputs, right: Inputs, split: KernelSplit = TRIVIAL_SPLIT
-    ) -> None:
-        self.curve, self.split = curve, split
-        profile = split.profile(curve)
-        self.diagonal = np.full(len(left), profile.at_one)
-        self._look_up = ProfileTransform(profile, left, right)
-
-    def __call__(self, block: Array, rows: slice, columns: slice) -> None:
-        self._look_up(block, rows, columns)
-
-    @property
-    def nearest(self) -> float:
-        return self._look_up.nearest
-
-    def met(self, gap: float) -> None:
-        self._look_up.met(gap)
-
-    @property
-    def noise(self) -> float:
-        return self.curve.error
-
-    def error(self) -> float:
-        return curve_error(self.curve, self._look_up.nearest, self.split)

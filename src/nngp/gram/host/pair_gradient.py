@@ -21,7 +21,7 @@ from nngp._arrays import Array, Index
 from nngp.architecture import Activation, Network
 from nngp.architecture.walk import Number, Parameter, output, walk
 from nngp.errors import VarianceError
-from nngp.gram.host.matrix import Cosines, in_strips
+from nngp.gram.host.cosines import Cosines, in_strips
 from nngp.gram.host.pairwise import Crossing, PairwiseTransform, TileOperations
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import Gradient

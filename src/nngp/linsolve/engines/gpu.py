@@ -18,7 +18,7 @@ from jax import lax
 from nngp._arrays import Array, DeviceArray
 from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelBackend, KernelMatrix, Tile
-from nngp.gram.device.arrays import filled_rows, put, put_as
+from nngp.gram.device.arrays import padded_rows, put, put_as
 from nngp.gram.device.backend import DeviceBackend
 from nngp.gram.device.programs import DeviceProgram, donating, program
 from nngp.linsolve.engines.engine import (
@@ -121,7 +121,7 @@ class GpuEngine(Engine):
 
     def edges(self, matrix: KernelMatrix, start: int = 0, like: Edges | None = None) -> Edges:
         n = len(matrix.left)
-        if not matrix.can_fill:
+        if not matrix.supports_padding:
             return super().edges(matrix, start)
         size = self.tile_size(n)
         if like is not None and like[1] in TILES:
@@ -216,9 +216,9 @@ class WholeOnDevice:
             self._K = K
 
     def log_det_and_misfit(self, noise: Array, Y: Array) -> tuple[float, float]:
-        noise = filled_rows(np.asarray(noise), self._rows)
+        noise = padded_rows(np.asarray(noise), self._rows)
         with self._engine.run():
-            found = _log_det_and_misfit(self._K, put(noise), put(filled_rows(Y, self._rows)))
+            found = _log_det_and_misfit(self._K, put(noise), put(padded_rows(Y, self._rows)))
             log_det, misfit = (float(one) for one in found)
         if not np.isfinite([log_det, misfit]).all():  # a pivot was not positive
             raise NotPositiveDefiniteError("the matrix with its noise is not positive definite")

@@ -1,0 +1,201 @@
+"""A kernel matrix as a list of steps on a block, stated once for all backends.
+
+    inner products    of the inputs; for an average over transformations those of every term
+    a profile         from cosines to kernel values: look-up in a curve, or the walk pair by pair
+    a sum             of the terms, with their weights; a network that is no average has one term
+    a head            the average scaled to norm one, and looked up in the curve of the head
+    a shift           K / scale - offset, where the split is that of inputs of another norm
+
+`KernelSteps` knows the mathematics of these: which terms there are, the profile, the diagonal, the
+error. A backend decides where arrays live and who computes a block (`BlockMatrix` is what their
+matrices share).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from nngp._arrays import Array
+from nngp.architecture import Headed, Invariant, Network, average_of
+from nngp.architecture.invariances import Orbit, orbit_of
+from nngp.curve import AngularCurve, Profile, curve_at
+from nngp.gram.error_bounds import curve_error, pairwise_error
+from nngp.gram.head import AverageNorms, HeadCurve
+from nngp.gram.inputs import InputSet
+from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
+from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
+from nngp.gram.triples import output_variances
+
+
+def orbit_of_network(network: Network, columns: int) -> Orbit:
+    """The kernels that a network is the average of; a single one unless it is an `Invariant`."""
+    average = average_of(network)
+    return average.orbit(columns) if isinstance(average, Invariant) else orbit_of((), columns)
+
+
+@dataclass(frozen=True)
+class KernelSteps:
+    """The steps from inputs to blocks of M, for a network, a plan and a split."""
+
+    network: Network
+    plan: KernelPlan
+    split: KernelSplit
+    columns: int  # of the inputs
+
+    @classmethod
+    def of(
+        cls,
+        network: Network,
+        left: InputSet,
+        right: InputSet,
+        plan: KernelPlan | None,
+        split: KernelSplit | None,
+    ) -> "KernelSteps":
+        """Those of K(left, right), with the plan and the split that suit these inputs if None."""
+        plan = make_plan(network, left, right) if plan is None else plan
+        if isinstance(network, Headed):
+            split = HeadCurve(network.head, split).split
+        elif split is None:
+            split = own_split(network, plan)
+        steps = cls(network, plan, split, left.shape[1])
+        if not steps.is_exact:
+            split.check_shift()
+        return steps
+
+    @property
+    def base(self) -> Network:
+        """The network whose kernel is a function of norms and cosines."""
+        return self.network.base
+
+    @cached_property
+    def orbit(self) -> Orbit:
+        """The terms of the sum."""
+        return orbit_of_network(self.network, self.columns)
+
+    @cached_property
+    def head(self) -> HeadCurve | None:
+        """The curve of the layers on top of the average, if there are any."""
+        return (
+            HeadCurve(self.network.head, self.split) if isinstance(self.network, Headed) else None
+        )
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether the split is that of these inputs. With a head it is: the average is brought to
+        norm one, whatever the inputs are."""
+        return isinstance(self.network, Headed) or split_fits(self.split, self.plan)
+
+    @cached_property
+    def curve(self) -> AngularCurve | None:
+        """The curve of the terms, where all inputs share one norm."""
+        if self.plan.method != "curve" or self.plan.input_var is None:
+            return None
+        return curve_at(self.base, self.plan.input_var)
+
+    @property
+    def split_of_terms(self) -> KernelSplit:
+        """The split in which terms are looked up: a head and a shift need K itself."""
+        return TRIVIAL_SPLIT if self.head is not None or not self.is_exact else self.split
+
+    @cached_property
+    def profile(self) -> Profile | None:
+        """A term as a function of the cosine, where all inputs share one norm."""
+        return None if self.curve is None else self.split_of_terms.profile(self.curve)
+
+    def own_values(self, input_var: Array) -> Array:
+        """What a term is for an input and itself, from x·x/d."""
+        if self.profile is not None:
+            return np.full(len(input_var), self.profile.at_one)
+        return output_variances(self.base, input_var)
+
+    def diagonal(self, average: Array) -> Array:
+        """M(x, x), from that of the average."""
+        if self.head is not None:
+            return np.full(len(average), self.head.profile.at_one)
+        return average if self.is_exact else np.asarray(self.split.of_whole(average))
+
+    def norms(self, left: InputSet, right: InputSet, averages: Sequence[Array]) -> AverageNorms:
+        """The norms by which a head scales, from the diagonals of the average on either side."""
+        variance = max(float(self.own_values(side.var).max()) for side in (left, right))
+        return AverageNorms(averages[0], averages[-1], variance, self.orbit.products)
+
+    def error(
+        self, gap: float, input_var: Array, norms: AverageNorms | None = None, more: float = 0.0
+    ) -> float:
+        """Largest error of entries relative to the diagonal, given the smallest 1 - |c| of pairs;
+        `more` is an error that the backend's own way to evaluate a term has."""
+        if self.curve is not None:
+            below, noise = curve_error(self.curve, gap, self.split_of_terms), self.curve.error
+        else:
+            below, noise = pairwise_error(self.base, input_var, gap), more
+        below += more
+        if self.head is not None and norms is not None:
+            return self.head.error(norms.error_of_cosines(below))
+        if self.is_exact:
+            return below
+        return below + noise * self.split.offset + self.split.shift_error(self.network.depth)
+
+
+Side = TypeVar("Side", bound=InputSet)
+
+
+class BlockMatrix(ABC, Generic[Side]):
+    """The part of `KernelMatrix` that follows from the steps, wherever blocks are computed."""
+
+    supports_padding = False
+
+    def __init__(self, steps: KernelSteps, left: Side, right: Side | None) -> None:
+        self.steps, self.symmetric = steps, right is None
+        self.left, self.right = left, left if right is None else right
+        self.network, self.plan, self.split = steps.network, steps.plan, steps.split
+        self.is_exact = steps.is_exact
+        self.shape = len(self.left), len(self.right)
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """M(x, x) of the left inputs."""
+        if self.steps.head is not None:
+            return self.steps.diagonal(np.empty(len(self.left)))
+        return self.steps.diagonal(self.average_diagonal)
+
+    @property
+    def average_diagonal(self) -> Array:
+        """The sum of the terms for every left input and itself."""
+        return self._average_of(self.left)
+
+    def _average_of(self, inputs: Side) -> Array:
+        if len(self.steps.orbit.orders) == 1 and not self.steps.orbit.has_functions:
+            return self.steps.own_values(inputs.var)
+        return self._diagonal_of_terms(inputs)
+
+    @abstractmethod
+    def _diagonal_of_terms(self, inputs: Side) -> Array:
+        """The sum of the terms for inputs and their own transformations."""
+
+    @cached_property
+    def norms(self) -> AverageNorms | None:
+        """The norms by which a head scales the average; None where there is no head."""
+        if self.steps.head is None:
+            return None
+        sides = [self.left] if self.symmetric else [self.left, self.right]
+        averages = [self._average_of(side) for side in sides]
+        return self.steps.norms(self.left, self.right, averages)
+
+    @property
+    @abstractmethod
+    def smallest_gap(self) -> float:
+        """The smallest 1 - |c| recorded so far, if it is so small that it matters."""
+
+    @property
+    def _error_of_terms(self) -> float:
+        """What the way in which terms are evaluated adds to their error."""
+        return 0.0
+
+    def error(self) -> float:
+        """Largest error of the entries computed so far, relative to the diagonal."""
+        both = np.concatenate([self.left.var, self.right.var])
+        return self.steps.error(self.smallest_gap, both, self.norms, self._error_of_terms)
