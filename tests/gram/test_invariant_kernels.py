@@ -7,7 +7,7 @@ import pytest
 
 import nngp
 from nngp import Act, Chain, Dense, Dropout, images, symmetries
-from nngp.gram import TRIVIAL_SPLIT
+from nngp.gram import TRIVIAL_SPLIT, HostBackend
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((7, 48)), RNG.standard_normal((5, 48))
@@ -151,6 +151,22 @@ def test_a_device_averages_over_inputs_of_any_norms(family, with_head):
         found = block[: len(expected), : expected.shape[1]]
         np.testing.assert_allclose(found, expected, rtol=1e-11 if with_head else 1e-12)
         assert matrix.error() < 1e-9
+
+
+def test_gradient_sums_in_units_of_another_norm():
+    """A split may be that of other inputs: the sums are divided by its scale, no more."""
+    net = nngp.Invariant(NETWORKS["chain"], FAMILIES["flips"])
+    backend, everything = HostBackend(), slice(0, len(X))
+    split = backend.matrix(net, backend.inputs(nngp.normalize(X))).split
+    G = np.random.default_rng(4).standard_normal((len(X), len(X)))
+
+    def sums(split):
+        found = backend.gradient(net, backend.inputs(X), split=split, per_layer=False)
+        found.contract(G, everything, everything)
+        return {name: value * split.scale for name, value in found.result(G.sum()).items()}
+
+    assert not split.is_trivial
+    assert sums(split) == pytest.approx(sums(TRIVIAL_SPLIT), rel=1e-10)
 
 
 def test_infinite_depth():

@@ -16,7 +16,8 @@ class Headed(WrappedNetwork):
     Many outputs of the average are brought to one norm (layer normalisation) and go into the head.
     With k_G the kernel of the average and k that of the head for inputs of norm one, its kernel is
     k(c) of c = k_G(x, x') / √(k_G(x, x) k_G(x', x')). What the average does not tell apart, the
-    head does not either. It costs one look-up more than the average.
+    head does not either. It costs one look-up more than the average. Gradients of the evidence name
+    the head's variances "head.weight_var" and "head.bias_var".
 
     Parameters
     ----------

@@ -60,11 +60,12 @@ def sum_of_terms(
     def term(other: DeviceArray, same: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
         here = origin._replace(symmetric=origin.symmetric & same)
         c = x @ other.T
-        if rule.form is not None:
-            return layer_values(profile, c, x, other, here, rule.form)  # type: ignore[arg-type]
+        if isinstance(profile, DeviceLayers):
+            assert rule.form is not None
+            return layer_values(profile, c, x, other, here, rule.form)
         if rule.careful:
-            return profile_values(profile, c, x, other, here)  # type: ignore[arg-type]
-        return look_up(profile, c), jnp.ones(())  # type: ignore[arg-type]
+            return profile_values(profile, c, x, other, here)
+        return look_up(profile, c), jnp.ones(())
 
     def add(k: DeviceArray, state: tuple[DeviceArray, DeviceArray]) -> Any:
         assert orders is not None

@@ -50,7 +50,7 @@ class ProfileTransform:
             self._gaps.append(float(m.min(where=m > 0, initial=1.0)))
 
     @property
-    def nearest(self) -> float:
+    def smallest_gap(self) -> float:
         """The smallest positive 1 - |c| met so far, if below 2^-16."""
         return min(self._gaps)
 

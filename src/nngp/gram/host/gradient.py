@@ -62,7 +62,7 @@ class AverageGradient:
         if term.is_same:
             own = self._matrix.lefts[term.left].var[rows]
             set_diagonal(block, rows, columns, self._matrix.steps.own_values(own))
-        return block
+        return block if self._matrix.is_exact else np.asarray(self._matrix.split.of_whole(block))
 
     def _of_term(self, term: OrbitTerm, G: Array, rows: slice, columns: slice) -> Array:
         """Sums over one block for the weight variances, then the bias variances; zero where they

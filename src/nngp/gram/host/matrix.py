@@ -77,8 +77,8 @@ class HostMatrix(BlockMatrix[Inputs]):
             return self.plain.block(rows, columns, out)
         moved = Term(self.steps, *moved_sides(term, left, right, rows, columns))
         block = moved.block(whole(moved.left), whole(moved.right), out)
-        if moved.transform.nearest < NEAR:
-            self.record_gap(moved.transform.nearest)
+        if moved.transform.smallest_gap < NEAR:
+            self.record_gap(moved.transform.smallest_gap)
         return block
 
     def _last_steps(self, average: Array, rows: slice, columns: slice) -> None:
@@ -125,7 +125,7 @@ class HostMatrix(BlockMatrix[Inputs]):
 
     @property
     def smallest_gap(self) -> float:
-        return min(*self._gaps, self.plain.transform.nearest)
+        return min(*self._gaps, self.plain.transform.smallest_gap)
 
     @property
     def _error_of_terms(self) -> float:

@@ -160,7 +160,7 @@ class PairwiseTransform:
         both = np.concatenate([left.var, right.var])
         self.diagonal: Array = output_variances(network, both, recorded)[: len(left)]
         self.crossings = recorded.crossings
-        self._nearest: list[float] = [1.0]
+        self._gaps: list[float] = [1.0]
 
     def __call__(self, block: Array, rows: slice, columns: slice) -> None:
         same = self._duplicates(block, rows, columns)
@@ -179,14 +179,12 @@ class PairwiseTransform:
 
     def error(self) -> float:
         both = np.concatenate([self.left.var, self.right.var])
-        return self.noise + pairwise_error(self.network, both, self.nearest)
+        return self.noise + pairwise_error(self.network, both, self.smallest_gap)
 
     @property
-    def nearest(self) -> float:
-        return min(self._nearest)
-
-    def met(self, gap: float) -> None:
-        self._nearest.append(gap)
+    def smallest_gap(self) -> float:
+        """The smallest positive 1 - |c| met so far, if it is small."""
+        return min(self._gaps)
 
     @property
     def noise(self) -> float:
@@ -200,5 +198,5 @@ class PairwiseTransform:
         equal = np.all(self.left.X[i + rows.start] == self.right.X[j + columns.start], axis=1)
         if not equal.all():
             near = block[i[~equal], j[~equal]]
-            self._nearest.append(max(float(1 - near.max()), EPS))
+            self._gaps.append(max(float(1 - near.max()), EPS))
         return i[equal], j[equal]

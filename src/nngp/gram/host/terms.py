@@ -20,7 +20,7 @@ class Transform(Protocol):
     """The profile of a kernel matrix: cosines to kernel values, in place on blocks."""
 
     @property
-    def nearest(self) -> float:
+    def smallest_gap(self) -> float:
         """The smallest 1 - |c| met so far, if it is so small that it matters."""
 
     @property
