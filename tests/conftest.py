@@ -43,8 +43,8 @@ def pytest_collection_finish(session):
 
 @pytest.fixture(scope="session", autouse=True)
 def quotas_read_once():
-    """The control groups of this process stay what they are. To read their files, as each forecast of
-    memory does many times, takes longer than to condition on the few points of most tests."""
+    """The control groups of this process stay what they are. To read their files, as each forecast
+    of memory does many times, takes longer than to condition on the few points of most tests."""
     with pytest.MonkeyPatch.context() as patch:
         found = tuple(_machine._cpu_quotas())
         patch.setattr(_machine, "_cpu_quotas", lambda: found)
