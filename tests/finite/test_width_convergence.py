@@ -166,7 +166,7 @@ def test_what_is_exact_at_every_width_does_not_converge():
 
 def test_networks_that_have_died_out_are_said():
     with pytest.raises(ValueError, match="networks of width 1 have died out"):
-        convergence(nngp.Architecture(20, "relu", 2.0, 0.0), three_inputs(), (1, 2), networks=20)
+        convergence(nngp.Architecture(8, "relu", 2.0, 0.0), three_inputs(), (1, 2), networks=20)
 
 
 def test_other_shapes_converge_in_every_affine_map():

@@ -51,13 +51,13 @@ def test_what_an_ascent_from_equal_relevances_misses_is_found(starts, monkeypatc
 
 def test_where_trees_are_not_asked(starts):
     for inputs, more in (
-        (X[:60], {"effort": "fast"}),
-        (X[:60, :11], {}),  # few inputs
-        (X[:60], {"relevance": np.ones(24)}),
+        (X[:30, :12], {"effort": "fast"}),
+        (X[:30, :11], {}),  # few inputs
+        (X[:30, :12], {"relevance": np.ones(12)}),
     ):
-        nngp.NNGPRegressor(**OPTIONS, budget=60, **more).fit(inputs, Y[:60])
+        nngp.NNGPRegressor(**OPTIONS, budget=60, **more).fit(inputs, Y[:30])
     assert starts == []
-    nngp.NNGPRegressor(**OPTIONS, budget=60).fit(X[:60], Y[:60])
+    nngp.NNGPRegressor(**OPTIONS, budget=60).fit(X[:30, :12], Y[:30])
     assert len(starts) == 1  # as they are otherwise
 
 
