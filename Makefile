@@ -3,6 +3,8 @@ BIN := .venv/bin
 # Two processes, each with one thread for BLAS: more would wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 REPRODUCTION := reproduction/tests reproduction/src
+# How long each test took; scripts/durations.py makes tests/durations.md of it.
+REPORT := --junitxml=.pytest_cache
 
 # Empty is unset: processes that tests start would otherwise compile the whole package, each again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -21,12 +23,12 @@ paper: .venv/.paper
 # Most of what JAX compiles for tests runs once, so little is done to make it fast; the slow tests
 # have it as users do.
 test: check
-	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST)
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST) $(REPORT)/default.xml
 
 test-all: test docs
-	$(PYTEST) -m "slow and not deep"
-	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST) $(REPRODUCTION)
-	$(PYTEST) -m "slow and not deep" $(REPRODUCTION)
+	$(PYTEST) $(REPORT)/slow.xml -m "slow and not deep"
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST) $(REPORT)/reproduction.xml $(REPRODUCTION)
+	$(PYTEST) $(REPORT)/reproduction-slow.xml -m "slow and not deep" $(REPRODUCTION)
 
 # Long tests of a single subject, not part of continuous integration. Whoever changes a subject runs
 # its deep tests: make test-deep ONLY="tests/covariance"

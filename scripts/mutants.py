@@ -25,9 +25,10 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STAGES = (
@@ -236,6 +237,17 @@ class Suite:
             self.copies.put(copy)
 
 
+def recorded(path: Path) -> dict[Mutant, bool]:
+    """The mutants of a record and whether the tests noticed them: one that this program wrote, or
+    benchmarks/results/mutants.json, which has two such columns."""
+    found = {}
+    for row in json.loads(path.read_text())["mutants"]:
+        place = row.get("mutant", row)
+        mutant = Mutant(**{field.name: place[field.name] for field in fields(Mutant)})
+        found[mutant] = row["killed_after" if "killed_after" in row else "killed"]
+    return found
+
+
 def report(mutant: Mutant, killed: bool) -> None:
     change = f"{mutant.old.splitlines()[0]} -> {mutant.new}"
     word = "killed  " if killed else "survived"
@@ -250,13 +262,12 @@ def main() -> None:
     parser.add_argument("--again", type=Path, help="a record whose mutants are run again")
     parser.add_argument("--out", type=Path, help="write the record to this JSON file")
     options = parser.parse_args()
-    earlier = {}
+    earlier = dict[Mutant, bool]()
     if options.again:
-        rows = json.loads(options.again.read_text())["mutants"]
-        earlier = {Mutant(**row["mutant"]): row["killed"] for row in rows}
+        earlier = recorded(options.again)
     drawn = list(earlier) or draw(options.count, options.seed)
     mutants = [mutant for mutant in drawn if mutant.is_there]
-    rows = []
+    rows = list[dict[str, Any]]()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         suite = Suite(Path(folder), options.jobs)
         for tests in sorted({mutant.tests for mutant in mutants}):

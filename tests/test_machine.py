@@ -87,6 +87,11 @@ def group(folder, **files):
         (folder / name.replace("__", ".")).write_text(text)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quotas_read_once():
+    """Instead of that of conftest.py: here they change, and are read each time."""
+
+
 @pytest.fixture
 def groups(tmp_path, monkeypatch):
     monkeypatch.setattr(_machine, "CONTROL_GROUPS", tmp_path)

@@ -26,22 +26,22 @@ def test_it_is_frozen():
         nngp.Architecture(2).depth = 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"depth": -1}, "depth must be a whole number"),
-        ({"depth": 1.5}, "depth must be a whole number"),
-        ({"depth": True}, "depth must be a whole number"),
-        ({"depth": 1, "weight_var": -1.0}, "weight_var must be finite and not negative"),
-        ({"depth": 1, "weight_var": 0.0}, "weight_var must be positive"),
-        ({"depth": 1, "bias_var": float("nan")}, "bias_var must be finite"),
-        ({"depth": 2, "weight_var": (1.0, 2.0)}, "has 2 values; a network of depth 2 has 3"),
-        ({"depth": 1, "activation": "rellu"}, "unknown activation 'rellu'; did you mean: relu"),
-    ],
-)
-def test_bad_descriptions_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        nngp.Architecture(**arguments)
+BAD_DESCRIPTIONS = [
+    ({"depth": -1}, "depth must be a whole number"),
+    ({"depth": 1.5}, "depth must be a whole number"),
+    ({"depth": True}, "depth must be a whole number"),
+    ({"depth": 1, "weight_var": -1.0}, "weight_var must be finite and not negative"),
+    ({"depth": 1, "weight_var": 0.0}, "weight_var must be positive"),
+    ({"depth": 1, "bias_var": float("nan")}, "bias_var must be finite"),
+    ({"depth": 2, "weight_var": (1.0, 2.0)}, "has 2 values; a network of depth 2 has 3"),
+    ({"depth": 1, "activation": "rellu"}, "unknown activation 'rellu'; did you mean: relu"),
+]
+
+
+def test_bad_descriptions_are_refused():
+    for arguments, message in BAD_DESCRIPTIONS:
+        with pytest.raises(ValueError, match=message):
+            nngp.Architecture(**arguments)
 
 
 def test_variances_may_be_numpy_numbers_but_not_strings():

@@ -61,16 +61,23 @@ def test_a_steep_function_is_the_same_as_a_large_variance():
     np.testing.assert_allclose(steep, nngp.layer_covariance("tanh", 1e8, 2e8, corr), atol=1e-13)
 
 
-@pytest.mark.parametrize("size", [pytest.param(1e5, marks=pytest.mark.slow), 1e7])
-def test_the_kernel_of_large_inputs_of_unequal_norms(size):
+@pytest.mark.parametrize(
+    ("size", "n"),
+    [
+        (1e4, 2),
+        pytest.param(1e5, 9, marks=pytest.mark.slow),
+        pytest.param(1e7, 9, marks=pytest.mark.slow),
+    ],
+)
+def test_the_kernel_of_large_inputs_of_unequal_norms(size, n):
     """The first terms of the expansion in 1/size: E[tanh tanh] = (2/π) arcsin c - O(size⁻²), and
     1 - sqrt(2/π)/s at equal points."""
-    X = np.random.default_rng(0).normal(size=(9, 5)) * size
+    X = np.random.default_rng(0).normal(size=(n, 5)) * size
     K = nngp.kernel(nngp.Architecture(1, "tanh", 1.0, 0.0), X)
     norm = np.linalg.norm(X, axis=1)
     corr = np.clip(X @ X.T / np.outer(norm, norm), -1, 1)
     far = (2 / np.pi) * np.arcsin(corr)
-    off = ~np.eye(9, dtype=bool)
+    off = ~np.eye(n, dtype=bool)
     assert np.abs(K - far)[off].max() < 10 / size**2 + 1e-14
     deviation = norm / np.sqrt(5)
     np.testing.assert_allclose(
@@ -222,7 +229,7 @@ def _scale(activation, var1, var2):
 
 
 def test_random_activations_report_their_error():
-    _check_honest(_honest(RANDOM[400:420]))
+    _check_honest(_honest(RANDOM[400:412]))
 
 
 @pytest.mark.deep

@@ -120,10 +120,9 @@ def test_a_users_function_with_kinks_and_one_with_jumps():
     def ramp(z):
         return jnp.clip(z, 0.0, 2.0)
 
-    net = nngp.Architecture(1, ramp, 1.2, 0.1)
-    assert jax.jit(nngp.jax_kernel(net))(x, y) == pytest.approx(
-        nngp.kernel(net, x[None], y[None])[0, 0], rel=1e-11
-    )
+    k = jax.jit(nngp.jax_kernel(nngp.Architecture(1, ramp, 1.2, 0.1)))
+    same = nngp.Architecture(1, lambda z: np.clip(z, 0.0, 2.0), 1.2, 0.1)  # faster without JAX
+    assert k(x, y) == pytest.approx(nngp.kernel(same, x[None], y[None])[0, 0], rel=1e-11)
     with pytest.raises(nngp.ActivationError, match="jumps and has no closed form"):
         nngp.jax_kernel(nngp.Architecture(1, lambda z: jnp.where(z > 0.5, 1.0, 0.0)))
 

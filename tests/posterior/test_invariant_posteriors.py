@@ -28,7 +28,7 @@ def network(values=VALUES):
     return nngp.Invariant(chain, families)
 
 
-def data(unit, count=30):
+def data(unit, count=16):
     X, Xs = (nngp.normalize(rows) if unit else rows for rows in (ROWS[:count], TESTS))
     return X, np.column_stack([X[:, 0], X[:, 1] * X[:, 2]]), Xs
 

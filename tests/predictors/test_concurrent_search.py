@@ -14,9 +14,9 @@ from nngp.predictors.selection.stages import _StagedSearch
 def test_threads_find_what_one_thread_finds(kind, monkeypatch):
     classes = kind is nngp.NNGPClassifier
     X, y = (
-        make_classification(60, 6, random_state=0)
+        make_classification(40, 4, random_state=0)
         if classes
-        else make_friedman1(60, 6, noise=1.0, random_state=0)
+        else make_friedman1(40, 5, noise=1.0, random_state=0)
     )
 
     def found():

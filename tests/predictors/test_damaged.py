@@ -91,7 +91,9 @@ MODELS = {
     "mixture": lambda: nngp.NNGPRegressor(networks=3, target_transform="log", **FAST).fit(
         SKEWED, np.exp(Y)
     ),
-    "classes": lambda: nngp.NNGPClassifier(networks=3, class_weight="balanced").fit(X, LABELS),
+    "classes": lambda: nngp.NNGPClassifier(networks=3, class_weight="balanced", depth=2).fit(
+        X, LABELS
+    ),
     "noise": lambda: nngp.NNGPRegressor(noise="heteroscedastic", effort="fast", budget=10).fit(
         X, UNEVEN, sample_weight=WEIGHTS, noise_var=0.01 * WEIGHTS
     ),

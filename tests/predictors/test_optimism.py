@@ -49,12 +49,12 @@ def test_loss_that_is_reported_is_that_of_new_rows():
 def test_numbers_chosen_on_the_rows_count_in_the_reported_loss(monkeypatch):
     """One nat each: the scale and the alpha of the Dirichlet likelihood, and one share."""
     X, y, _, _ = table_of(0, 70)
-    model = nngp.NNGPClassifier().fit(X, y)
+    model = nngp.NNGPClassifier(budget=20).fit(X, y)
     assert model.left_out_loss_["dirichlet"] < model.left_out_loss_["regression"]
     assert len(model.network_weights_) == 1
     assert model.frequency_share_ > 0
     monkeypatch.setattr(nngp.NNGPClassifier, "_optimism", lambda self, rows: 0.0)
-    plain = nngp.NNGPClassifier().fit(X, y)
+    plain = nngp.NNGPClassifier(budget=20).fit(X, y)
     assert 70 * (model.loss_estimate_ - plain.loss_estimate_) == pytest.approx(3)
 
 

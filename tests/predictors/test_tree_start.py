@@ -38,12 +38,12 @@ def starts(monkeypatch):
 
 
 def test_what_an_ascent_from_equal_relevances_misses_is_found(starts, monkeypatch):
-    model = nngp.NNGPRegressor(**OPTIONS).fit(X[:300], Y)
+    model = nngp.NNGPRegressor(**OPTIONS, budget=100).fit(X[:300], Y)
     assert len(starts) == 1
     assert error(model) < 0.2
     assert set(np.argsort(-model.relevance_)[:3]) == {0, 1, 2}
     monkeypatch.setattr(stages, "MANY", 25)  # one more than there are
-    plain = nngp.NNGPRegressor(**OPTIONS).fit(X[:300], Y)
+    plain = nngp.NNGPRegressor(**OPTIONS, budget=100).fit(X[:300], Y)
     assert len(starts) == 1
     assert error(plain) > 0.9  # the deviation of the targets is 1
     assert model.log_evidence_ > plain.log_evidence_ + 100
@@ -51,12 +51,14 @@ def test_what_an_ascent_from_equal_relevances_misses_is_found(starts, monkeypatc
 
 def test_where_trees_are_not_asked(starts):
     for inputs, more in (
-        (X[:60], {"effort": "fast"}),
-        (X[:60, :11], {"budget": 9}),  # few inputs
-        (X[:60], {"budget": 9, "relevance": np.ones(24)}),
+        (X[:30, :12], {"effort": "fast"}),
+        (X[:30, :11], {}),  # few inputs
+        (X[:30, :12], {"relevance": np.ones(12)}),
     ):
-        nngp.NNGPRegressor(**OPTIONS, **more).fit(inputs, Y[:60])
+        nngp.NNGPRegressor(**OPTIONS, budget=60, **more).fit(inputs, Y[:30])
     assert starts == []
+    nngp.NNGPRegressor(**OPTIONS, budget=60).fit(X[:30, :12], Y[:30])
+    assert len(starts) == 1  # as they are otherwise
 
 
 def test_relevances_of_groups_and_weights():

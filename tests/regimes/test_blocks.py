@@ -85,20 +85,20 @@ def test_layer_norm_behind_a_residual_block_changes_its_variance_only():
 
 def test_layer_norm_in_the_branch_makes_the_law_logarithmic():
     """q = 1 + l w / 2, so de / d log l = -κ e^{3/2}: e ~ (2 / (κ log l))²."""
-    found = regimes.propagate(Residual(LayerNorm(), Act("relu"), Dense(1.0)), 4000)
-    np.testing.assert_allclose(found.variance, 1 + np.arange(4001) / 2, rtol=1e-12)
+    found = regimes.propagate(Residual(LayerNorm(), Act("relu"), Dense(1.0)), 1000)
+    np.testing.assert_allclose(found.variance, 1 + np.arange(1001) / 2, rtol=1e-12)
     assert found.variance_law.rate == pytest.approx(1.0, abs=1e-6)
     for law in found.one_minus_laws:
         assert (law.kind, law.limit) == ("logarithmic", 0.0)
         assert law.rate == pytest.approx(2, abs=0.06)
     kappa, tail = 2 * math.sqrt(2) / (3 * math.pi), found.one_minus[:, 1] ** -0.5
-    assert tail[4000] - tail[2000] == pytest.approx(kappa / 2 * math.log(2), rel=0.1)
+    assert tail[1000] - tail[500] == pytest.approx(kappa / 2 * math.log(2), rel=0.1)
 
 
 def test_a_saturating_branch_has_a_slow_power():
     """At large q erf is a sign: q ~ l and dc / d log l = (2/π) asin(c) - c, near c = 0 a power
     1 - 2/π."""
-    found = regimes.propagate(Residual(Act("erf"), Dense(1.0)), 6000, correlations=[0.0, 0.3])
+    found = regimes.propagate(Residual(Act("erf"), Dense(1.0)), 1500, correlations=[0.0, 0.3])
     assert found.variance_law.rate == pytest.approx(1, abs=0.01)
     still, law = found.one_minus_laws
     assert still.kind == "constant"
@@ -143,20 +143,20 @@ def test_a_variance_that_overflows_ends_the_sequence():
     assert "leaves float64" in str(found)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: regimes.propagate("relu"), "takes a part of a network"),
-        (lambda: regimes.propagate(nngp.NTK(Dense(1.0))), "takes a part of a network"),
-        (lambda: regimes.propagate(Act("relu")), "needs Gaussian units"),
-        (lambda: regimes.propagate(Dense(1.0), 0), "depth"),
-        (lambda: regimes.propagate(Dense(1.0), correlations=[1.5]), "correlations must be"),
-        (lambda: regimes.propagate(Dense(1.0), input_var=0.0), "input_var must be"),
-    ],
-)
-def test_bad_arguments_are_refused(call, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        call()
+BAD = [
+    (lambda: regimes.propagate("relu"), "takes a part of a network"),
+    (lambda: regimes.propagate(nngp.NTK(Dense(1.0))), "takes a part of a network"),
+    (lambda: regimes.propagate(Act("relu")), "needs Gaussian units"),
+    (lambda: regimes.propagate(Dense(1.0), 0), "depth"),
+    (lambda: regimes.propagate(Dense(1.0), correlations=[1.5]), "correlations must be"),
+    (lambda: regimes.propagate(Dense(1.0), input_var=0.0), "input_var must be"),
+]
+
+
+def test_bad_arguments_are_refused():
+    for call, message in BAD:
+        with pytest.raises((TypeError, ValueError), match=message):
+            call()
 
 
 def test_a_diagnosis_of_any_network_is_that_of_its_curve():

@@ -40,7 +40,7 @@ def test_the_recommendation_follows_the_output_geometry():
     assert "below rounding" in deep.recommendation
     noisy = regimes.diagnose(nngp.Architecture(50, "relu", 1.6, 0.1), noise_var=1e-3)
     assert "below the noise" in noisy.recommendation
-    chaotic = regimes.diagnose(nngp.Architecture(200, "tanh", 3.0, 0.1))
+    chaotic = regimes.diagnose(nngp.Architecture(150, "erf", 3.0, 0.1))
     assert chaotic.spread > 0.4
     assert chaotic.contrast < 1e-6  # all pairs alike
     assert "fewer layers" in chaotic.recommendation
@@ -66,17 +66,17 @@ def test_an_overflowing_variance_is_reported():
 
 
 def test_infinite_depth_is_the_limit_kernel():
-    found = regimes.diagnose(nngp.Architecture(math.inf, "tanh", 1.5, 0.1))
+    found = regimes.diagnose(nngp.Architecture(math.inf, "erf", 0.8, 0.1))
     assert found.spread is None
     assert "the limit kernel is used" in str(found)
-    chaotic = regimes.diagnose(nngp.Architecture(math.inf, "tanh", 3.0, 0.1))
+    chaotic = regimes.diagnose(nngp.Architecture(math.inf, "erf", 3.0, 0.1))
     assert "use a finite depth" in chaotic.recommendation
 
 
 @pytest.mark.parametrize(
     ("net", "has_limit"),
     [
-        (nngp.Architecture(math.inf, "relu", 1.98, 0.1), False),  # too near criticality
+        (nngp.Architecture(math.inf, "relu", 2.0, 0.0), False),  # too near criticality
         (nngp.Architecture(math.inf, "gelu", 1.0, 0.0), True),  # though its variance vanishes
         (nngp.Architecture(math.inf, "step", 1.0, 0.1), False),
     ],
@@ -95,7 +95,7 @@ def test_a_signal_without_a_finite_limit_is_reported(name, weight_var, fate):
     words = str(regimes.diagnose(nngp.Architecture(3, name, weight_var, 0.0)))
     assert f"correlations freeze while the signal {fate}" in words
     assert "inf layers" not in words
-    deep = regimes.diagnose(nngp.Architecture(300, name, weight_var, 0.0))
+    deep = regimes.diagnose(nngp.Architecture(60, name, weight_var, 0.0))
     assert ("below the noise" in deep.recommendation) == (fate == "vanishes")
 
 
@@ -135,8 +135,8 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("call", "message"), BAD)
-def test_bad_input_is_refused_in_one_sentence(call, message):
-    with pytest.raises((TypeError, ValueError), match=message) as caught:
-        call()
-    assert "\n" not in str(caught.value)
+def test_bad_input_is_refused_in_one_sentence():
+    for call, message in BAD:
+        with pytest.raises((TypeError, ValueError), match=message) as caught:
+            call()
+        assert "\n" not in str(caught.value)

@@ -66,13 +66,27 @@ def test_two_roots_between_two_points_of_the_grid():
     assert regimes.variance_fixed_point("square", w, (1 + 1e-8) / 0.12) == np.inf
 
 
-@given(
+NETWORKS = given(
     st.sampled_from(["tanh", "erf", "relu", "gelu", "sin", "cos", "gaussian", "sigmoid", "step"]),
     st.floats(1e-3, 20),
     st.floats(0, 5),
 )
-@settings(max_examples=60, deadline=None)
+
+
+@NETWORKS
+@settings(max_examples=25, deadline=None)
 def test_fixed_points_are_fixed(name, weight_var, bias_var):
+    check_fixed_points(name, weight_var, bias_var)
+
+
+@pytest.mark.slow
+@NETWORKS
+@settings(max_examples=300, deadline=None)
+def test_fixed_points_of_many_networks_are_fixed(name, weight_var, bias_var):
+    check_fixed_points(name, weight_var, bias_var)
+
+
+def check_fixed_points(name, weight_var, bias_var):
     q = regimes.variance_fixed_point(name, weight_var, bias_var)
     c = regimes.correlation_fixed_point(name, weight_var, bias_var)
     assert q >= 0

@@ -61,7 +61,7 @@ def browser():
     )
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
-        pytest.skip(f"no browser on this machine (looked for {', '.join(BROWSERS)})")
+        pytest.skip(f"there is no browser to draw the page; looked for {', '.join(BROWSERS)}")
     with playwright.sync_playwright() as run:
         browser = run.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser

@@ -230,7 +230,11 @@ def test_a_phase_for_programs_draws_no_picture_unless_asked(run, coarse):
     assert [path.name for path in Path().iterdir()] == ["erf.csv"]
 
 
-def test_a_picture_is_named_after_what_it_shows(run, coarse):
+def test_a_picture_is_named_after_what_it_shows(run, coarse, monkeypatch):
+    def drawn(data, path):
+        path.write_text(repr([(net.weight_var, net.bias_var) for net in data.networks]))
+
+    monkeypatch.setattr("nngp.terminal.phase.draw_phases", drawn)
     kept = {}
     for words in ("erf", "erf --weight-var 2", "erf --bias-var 0.3"):
         code, _, said = run(f"phase {words}")
