@@ -9,8 +9,6 @@ import pytest
 from engines import SmallTiles, jax_engine
 from limits import Limits
 
-from nngp import _machine
-
 DATA = Path(os.environ.get("NNGP_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
 
@@ -39,16 +37,6 @@ def pytest_collection_finish(session):
         jax.config.update("jax_compilation_cache_dir", str(cache.mkdir("jax")))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def quotas_read_once():
-    """The control groups of this process stay what they are. To read their files, as each forecast
-    of memory does many times, takes longer than to condition on the few points of most tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        found = tuple(_machine._cpu_quotas())
-        patch.setattr(_machine, "_cpu_quotas", lambda: found)
-        yield
 
 
 @pytest.fixture(params=["cpu", "jax"])

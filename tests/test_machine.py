@@ -1,5 +1,6 @@
 """The limit of one BLAS thread, and what control groups allow."""
 
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -87,17 +88,16 @@ def group(folder, **files):
         (folder / name.replace("__", ".")).write_text(text)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quotas_read_once():
-    """Instead of that of conftest.py: here they change, and are read each time."""
-
-
 @pytest.fixture
 def groups(tmp_path, monkeypatch):
     monkeypatch.setattr(_machine, "CONTROL_GROUPS", tmp_path)
     monkeypatch.setattr(_machine, "OWN_GROUPS", tmp_path / "own")
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
-    return tmp_path
+    seconds = itertools.count(0.0)  # one passes between two calls
+    monkeypatch.setattr(_machine.time, "monotonic", lambda: next(seconds))
+    _machine._quotas_at.cache_clear()
+    yield tmp_path
+    _machine._quotas_at.cache_clear()
 
 
 @pytest.mark.parametrize("where", ["a/b", "a", ""])
@@ -115,6 +115,18 @@ def test_quota_of_version_1(groups, where):
         (groups / "own").write_text("4:memory:/m\n3:cpu,cpuacct:/a\n0::/\n")
         group(groups / where, cpu__cfs_quota_us=quota, cpu__cfs_period_us="100000")
         assert _machine.threads() == expected
+
+
+def test_a_quota_is_read_again_after_a_second(groups, monkeypatch):
+    now = [100.2]
+    monkeypatch.setattr(_machine.time, "monotonic", lambda: now[0])
+    (groups / "own").write_text("0::/\n")
+    found = []
+    for seconds, quota in ((100.2, "200000"), (100.7, "300000"), (101.3, "300000")):
+        now[0] = seconds
+        group(groups, cpu__max=f"{quota} 100000")
+        found.append(_machine.threads())
+    assert found == [2, 2, 3]
 
 
 def test_without_control_groups(groups):

@@ -3,15 +3,17 @@
 import math
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ContextDecorator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 CONTROL_GROUPS, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+QUOTA_SECONDS = 1.0  # for which a quota is kept: a forecast asks dozens of times, a fit hundreds
 
 
 class single_threaded_blas(ContextDecorator):  # noqa: N801  # used like a function
@@ -108,7 +110,13 @@ def threads() -> int:
         cores = len(os.sched_getaffinity(0))
     else:
         cores = os.cpu_count() or 1
-    return max(1, min([cores, *map(math.ceil, _cpu_quotas())]))
+    return max(1, min([cores, *map(math.ceil, _quotas_at(time.monotonic() // QUOTA_SECONDS))]))
+
+
+@lru_cache(maxsize=1)
+def _quotas_at(moment: float) -> tuple[float, ...]:
+    """The quotas, read once at a moment: an orchestrator may change them while this runs."""
+    return tuple(_cpu_quotas())
 
 
 def _cpu_quotas() -> Iterator[float]:

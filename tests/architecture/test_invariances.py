@@ -4,6 +4,7 @@ is refused; orbits against all pairs written out."""
 import json
 import math
 import pickle
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -114,7 +115,7 @@ def test_weights_sum_to_one_and_slopes_are_their_derivatives(family):
     assert len(family.weights) == len(family.elements(16))
     for name, slope in family.slopes().items():
         value = getattr(family, name)
-        more, less = (family.with_parameters(**{name: value + h}) for h in (1e-6, -1e-6))
+        more, less = (replace(family, **{name: value + h}) for h in (1e-6, -1e-6))
         difference = (more.weights - less.weights) / 2e-6
         np.testing.assert_allclose(slope, difference, atol=1e-9)
 
