@@ -190,7 +190,14 @@ class Suite:
         """Find the tests that fail anyway (for want of a package, say), and how long all take."""
         begun = time.perf_counter()
         words = ["-rfE", "--continue-on-collection-errors", "-n", str(self.jobs)]
-        printed = self._pytest(tests, words)[1]
+        code, printed = self._pytest(tests, words)
+        if code not in (
+            0,
+            1,
+        ):  # pytest's codes for tests that ran; else every mutant would be killed
+            raise RuntimeError(
+                f"the tests {tests} do not run (pytest ended with {code}):\n{printed}"
+            )
         self.seconds[tests] = self.jobs * (time.perf_counter() - begun)
         self.failing[tests] = re.findall(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)
 
