@@ -148,7 +148,7 @@ for phi in (*mine, "relu", "erf", "gelu"):
     nets = [nngp.Architecture(3, phi, w, 0.1) for w in (1.0, 2.0, 4.0)]
     posteriors = [nngp.condition(net, X[:500], targets, noise_var=1e-3) for net in nets]
     best = max(posteriors, key=lambda posterior: posterior.log_evidence)
-    net, right = best.architecture, best.mean(X[500:]).argmax(axis=1) == y[500:]
+    net, right = best.network, best.mean(X[500:]).argmax(axis=1) == y[500:]
     print(
         f"{net.activation.name:>10}: weight variance {net.weight_var:.1f}, "
         f"log evidence {best.log_evidence:6.0f}, accuracy {right.mean():.3f}"
