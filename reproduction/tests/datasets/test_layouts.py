@@ -135,7 +135,7 @@ def test_the_cache_comes_after_the_folder(grey, cache, folder):
 
 
 def test_the_cache_is_the_users(monkeypatch, tmp_path):
-    from nngp._files import cache_folder
+    from nngp_paper.files import cache_folder
 
     assert cache_folder() == tmp_path / "cache"
     monkeypatch.setenv("NNGP_CACHE", "")
