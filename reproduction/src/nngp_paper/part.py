@@ -169,13 +169,12 @@ def read_parts(parts: Sequence[AnyPart], store: RunStore, scope: Scope) -> list[
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper.part import read_parts
     >>> from nngp_paper.parts import parts_named
     >>> from nngp_paper.scope import Scope
     >>> from nngp_paper.runs import RunStore
     >>> scope = Scope("digits", sizes=(100,))
-    >>> with RunStore(os.path.join(tempfile.mkdtemp(), "runs.db")) as store:
+    >>> with RunStore("runs.db") as store:
     ...     (table,) = read_parts(parts_named(["table1"]), store, scope)
     >>> table.finding[:8]
     'Missing:'

@@ -112,13 +112,12 @@ class Table:
 
     Examples
     --------
-    >>> import numpy as np, nngp, os, tempfile
+    >>> import numpy as np, nngp, os
     >>> from nngp_paper import datasets
-    >>> folder = tempfile.mkdtemp()
-    >>> os.mkdir(os.path.join(folder, "uci_regression"))
+    >>> os.makedirs("data/uci_regression")
     >>> X, y, test = np.arange(8.0).reshape(4, 2), np.arange(4.0), np.array([[0], [3]])
-    >>> np.savez(os.path.join(folder, "uci_regression", "yacht.npz"), X=X, y=y, test=test)
-    >>> table = datasets.load("uci/yacht", folder)
+    >>> np.savez("data/uci_regression/yacht.npz", X=X, y=y, test=test)
+    >>> table = datasets.load("uci/yacht", "data")
     >>> table.task, table.X.shape, [held_out.tolist() for _, held_out in table.splits]
     ('regression', (4, 2), [[0], [3]])
     """

@@ -36,10 +36,9 @@ class Gaps:
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper import finite
     >>> from nngp_paper.runs import RunStore
-    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = RunStore("runs.db")
     >>> data, network = {"dataset": "digits", "train": 100}, {"activation": "relu", "depth": 5}
     >>> config = {**data, **network, "width": 64, **finite.Plan("cross_entropy").as_dict()}
     >>> (key,) = store.declare("gap", [config])
@@ -71,10 +70,9 @@ def gaps(runs: Sequence[Run]) -> Gaps:
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper import finite
     >>> from nngp_paper.runs import RunStore
-    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = RunStore("runs.db")
     >>> data, network = {"dataset": "digits", "train": 100}, {"activation": "relu", "depth": 5}
     >>> config = {**data, **network, "width": 64, **finite.Plan("cross_entropy").as_dict()}
     >>> (key,) = store.declare("gap", [config])

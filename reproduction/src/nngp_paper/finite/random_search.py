@@ -48,12 +48,11 @@ def search(
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper import datasets, finite
     >>> from nngp_paper.runs import RunStore
     >>> digits = datasets.split("digits", 100)
     >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
-    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = RunStore("runs.db")
     >>> plan = finite.Plan(steps=20, interval=10)
     >>> found = finite.search(store, [cell], digits, plan, trials=2, seed=9, progress=False)
     >>> found[0].trials, found[0].result["steps"], store.counts()["done"]

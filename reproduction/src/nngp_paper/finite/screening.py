@@ -21,12 +21,11 @@ def finalists(
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper import datasets, finite
     >>> from nngp_paper.runs import RunStore
     >>> digits = datasets.split("digits", 100)
     >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
-    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = RunStore("runs.db")
     >>> short, plan = finite.Plan(steps=10, interval=10), finite.Plan(steps=40, interval=10)
     >>> _ = finite.search(store, [cell], digits, short, trials=4, progress=False)
     >>> best = finite.finalists(store.runs("finite"), 1, ["accuracy"])

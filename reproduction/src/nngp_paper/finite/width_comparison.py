@@ -42,12 +42,11 @@ class Widths:
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper import datasets, finite
     >>> from nngp_paper.runs import RunStore
     >>> digits = datasets.split("digits", 100)
     >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
-    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = RunStore("runs.db")
     >>> plan = finite.Plan(steps=20, interval=10)
     >>> found = finite.search(store, [cell], digits, plan, trials=2, seed=9, progress=False)
     >>> compared = finite.widths(store, "digits", 100, "relu")
@@ -80,12 +79,11 @@ def widths(
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper import datasets, finite
     >>> from nngp_paper.runs import RunStore
     >>> digits = datasets.split("digits", 100)
     >>> cell = finite.Cell("digits", 100, "relu", depth=1, width=16)
-    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = RunStore("runs.db")
     >>> plan = finite.Plan(steps=20, interval=10)
     >>> found = finite.search(store, [cell], digits, plan, trials=2, seed=9, progress=False)
     >>> compared = finite.widths(store, "digits", 100, "relu")
@@ -125,11 +123,10 @@ def infinite(
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper import datasets, finite
     >>> from nngp_paper.runs import RunStore
     >>> digits = datasets.split("digits", 100)
-    >>> with RunStore(os.path.join(tempfile.mkdtemp(), "runs.db")) as store:
+    >>> with RunStore("runs.db") as store:
     ...     run = finite.infinite(store, digits, "relu", depth=1)
     >>> run.result["test_accuracy"] > 0.8
     True

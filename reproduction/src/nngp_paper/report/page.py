@@ -31,12 +31,10 @@ def write_report(
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper.report import write_report
     >>> from nngp_paper.runs import RunStore
-    >>> folder = tempfile.mkdtemp()
-    >>> with RunStore(os.path.join(folder, "runs.db")) as store:
-    ...     write_report(store, os.path.join(folder, "report.html"))
+    >>> with RunStore("runs.db") as store:
+    ...     write_report(store, "report.html")
     Traceback (most recent call last):
     nngp_paper.errors.NothingMeasuredError: the store has no finished runs on any data set; run
     nngp-paper reproduce first

@@ -31,9 +31,8 @@ def as_row(run: Run, lists: bool = False) -> Row:
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper.runs import RunStore, as_row
-    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = RunStore("runs.db")
     >>> (key,) = store.declare("width", [{"width": 64}])
     >>> done = store.finish(key, {"loss": 0.5, "curve": [2.0, 0.5]}, seconds=1.0)
     >>> row = as_row(store.get(key))
@@ -69,9 +68,8 @@ def export_rows(rows: list[Row], path: str | os.PathLike[str]) -> int:
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper.runs import export_rows
-    >>> path = os.path.join(tempfile.mkdtemp(), "rows.csv")
+    >>> path = "rows.csv"
     >>> export_rows([{"key": "a", "config.width": 64}, {"key": "b", "config.width": 128}], path)
     2
     """
@@ -89,9 +87,8 @@ def unpacked(path: Path) -> Iterator[Path]:
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper.runs import RunStore, pack, unpacked
-    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = RunStore("runs.db")
     >>> (key,) = store.declare("width", [{"width": 64}])
     >>> done = store.finish(key, {"loss": 0.5}, seconds=1.0)
     >>> published = store.path.with_suffix(".db.gz")
@@ -127,10 +124,9 @@ def merged(stores: Sequence[Path]) -> Iterator[RunStore]:
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from pathlib import Path
     >>> from nngp_paper.runs import RunStore, merged
-    >>> paths = [Path(tempfile.mkdtemp(), "runs.db") for _ in range(2)]
+    >>> paths = [Path("first.db"), Path("second.db")]
     >>> for width, path in enumerate(paths):
     ...     store = RunStore(path)
     ...     (key,) = store.declare("width", [{"width": width}])
@@ -153,9 +149,8 @@ def pack(stores: Sequence[Path], target: Path) -> int:
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper.runs import RunStore, pack
-    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = RunStore("runs.db")
     >>> (key,) = store.declare("width", [{"width": 64}])
     >>> done = store.finish(key, {"loss": 0.5}, seconds=1.0)
     >>> pack([store.path], store.path.with_suffix(".db.gz"))

@@ -76,9 +76,8 @@ class Run:
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper.runs import RunStore
-    >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+    >>> store = RunStore("runs.db")
     >>> (key,) = store.declare("width", [{"width": 64}])
     >>> done = store.finish(key, {"loss": 0.5}, seconds=1.0)
     >>> run = store.get(key)
@@ -112,9 +111,8 @@ class RunStore:
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from nngp_paper.runs import RunStore
-    >>> with RunStore(os.path.join(tempfile.mkdtemp(), "runs.db")) as store:
+    >>> with RunStore("runs.db") as store:
     ...     keys = store.declare("width", [{"width": width} for width in (64, 128)])
     ...     while run := store.claim(keys):
     ...         done = store.finish(run.key, {"loss": 1 / run.config["width"]}, seconds=0.1)
@@ -152,9 +150,8 @@ class RunStore:
 
         Examples
         --------
-        >>> import os, tempfile
         >>> from nngp_paper.runs import RunStore
-        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> store = RunStore("runs.db")
         >>> keys = store.declare("width", [{"width": width} for width in (64, 128)])
         >>> store.declare("width", [{"width": 64.0}]) == keys[:1]  # known already
         True
@@ -181,9 +178,8 @@ class RunStore:
 
         Examples
         --------
-        >>> import os, tempfile
         >>> from nngp_paper.runs import RunStore
-        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> store = RunStore("runs.db")
         >>> keys = store.declare("width", [{"width": width} for width in (64, 128)])
         >>> store.claim(keys).config, store.claim(keys).config, store.claim(keys)
         ({'width': 64}, {'width': 128}, None)
@@ -221,9 +217,8 @@ class RunStore:
 
         Examples
         --------
-        >>> import os, tempfile
         >>> from nngp_paper.runs import RunStore
-        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> store = RunStore("runs.db")
         >>> (key,) = store.declare("width", [{"width": 64}])
         >>> first = store.finish(key, {"loss": 0.5}, seconds=1.0)
         >>> first, store.finish(key, {"loss": 0.4}, seconds=1.0), store.get(key).result
@@ -247,9 +242,8 @@ class RunStore:
 
         Examples
         --------
-        >>> import os, tempfile
         >>> from nngp_paper.runs import RunStore
-        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> store = RunStore("runs.db")
         >>> (key,) = store.declare("width", [{"width": 64}])
         >>> store.fail(key, "out of memory"), store.get(key).error
         (True, 'out of memory')
@@ -262,9 +256,8 @@ class RunStore:
 
         Examples
         --------
-        >>> import os, tempfile
         >>> from nngp_paper.runs import RunStore
-        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> store = RunStore("runs.db")
         >>> (key,) = store.declare("width", [{"width": 64}])
         >>> run = store.claim()
         >>> store.release([run.key]), store.counts()["pending"]
@@ -282,9 +275,8 @@ class RunStore:
 
         Examples
         --------
-        >>> import os, tempfile
         >>> from nngp_paper.runs import RunStore
-        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> store = RunStore("runs.db")
         >>> (key,) = store.declare("width", [{"width": 64}])
         >>> failed = store.fail(key, "out of memory")
         >>> store.retry(), store.get(key).status
@@ -301,9 +293,8 @@ class RunStore:
 
         Examples
         --------
-        >>> import os, tempfile
         >>> from nngp_paper.runs import RunStore
-        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> store = RunStore("runs.db")
         >>> (key,) = store.declare("width", [{"width": 64}])
         >>> store.get(key).config, store.get(key).status
         ({'width': 64}, 'pending')
@@ -323,9 +314,8 @@ class RunStore:
 
         Examples
         --------
-        >>> import os, tempfile
         >>> from nngp_paper.runs import RunStore
-        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> store = RunStore("runs.db")
         >>> keys = store.declare("width", [{"width": width} for width in (64, 128)])
         >>> [run.key == keys[1] for run in store.runs("width", where={"width": 128})]
         [True]
@@ -340,9 +330,8 @@ class RunStore:
 
         Examples
         --------
-        >>> import os, tempfile
         >>> from nngp_paper.runs import RunStore
-        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> store = RunStore("runs.db")
         >>> keys = store.declare("width", [{"width": width} for width in (64, 128)])
         >>> store.counts()
         {'pending': 2, 'running': 0, 'done': 0, 'failed': 0}
@@ -357,9 +346,8 @@ class RunStore:
 
         Examples
         --------
-        >>> import os, tempfile
         >>> from nngp_paper.runs import RunStore
-        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> store = RunStore("runs.db")
         >>> keys = store.declare("width", [{"width": width} for width in (64, 128)])
         >>> run = store.claim()
         >>> store.pending(keys)  # one claimed, one not
@@ -375,10 +363,9 @@ class RunStore:
 
         Examples
         --------
-        >>> import os, tempfile
         >>> from nngp_paper.runs import RunStore
-        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
-        >>> other = RunStore(os.path.join(tempfile.mkdtemp(), "other.db"))
+        >>> store = RunStore("runs.db")
+        >>> other = RunStore("other.db")
         >>> (key,) = other.declare("width", [{"width": 64}])
         >>> done = other.finish(key, {"loss": 0.5}, seconds=1.0)
         >>> store.merge(other.path), store.get(key).result
@@ -405,9 +392,8 @@ class RunStore:
 
         Examples
         --------
-        >>> import os, tempfile
         >>> from nngp_paper.runs import RunStore
-        >>> store = RunStore(os.path.join(tempfile.mkdtemp(), "runs.db"))
+        >>> store = RunStore("runs.db")
         >>> (key,) = store.declare("width", [{"width": 64}])
         >>> run = store.claim()
         >>> store.close()
