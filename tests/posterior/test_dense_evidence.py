@@ -31,6 +31,23 @@ NETWORKS = [
         nngp.Product(nngp.Chain(nngp.Act("erf"), nngp.Dense(1.1, 0.1)), nngp.Act("gelu")),
         nngp.Dense(0.9, 0.2),
     ),
+    nngp.Chain(
+        nngp.Dense(1.5, 0.2),
+        nngp.Repeat(nngp.Residual(nngp.LayerNorm(), nngp.Act("relu"), nngp.Dense(0.7, 0.3)), 2),
+        nngp.Dense(0.9, 0.2),
+    ),
+    nngp.Chain(  # no state is used twice, so what enters a map may be overwritten
+        nngp.Dense(1.5, 0.2),
+        nngp.LayerNorm(),
+        nngp.Dense(1.2, 0.3),
+        nngp.Dense(0.7, 0.1),
+        nngp.Act("erf"),
+        nngp.Dropout(0.8),
+        nngp.Dense(1.1, 0.4),
+        nngp.LayerNorm(),
+        nngp.Act("relu"),
+        nngp.Dense(0.9, 0.2),
+    ),
 ]
 
 

@@ -117,7 +117,7 @@ class LowerTriangle:
         cov = tape.new_array()
         np.matmul(self.X[rows], self.X[columns].T, out=cov)
         cov *= 1.0 / self.X.shape[1]
-        inputs = tape.put(cov)
+        inputs = tape.put_inputs(cov)
         return tape, inputs, output(walk(self.network, tape, inputs))
 
     def backward(self, slope: Callable[[slice], Array]) -> KernelGradient:
@@ -188,8 +188,8 @@ def strips(n: int) -> Iterator[slice]:
 
 class StripTape(TileTape):
     """The operations on a strip, in memory that is used again, with value and slope of a layer from
-    one look at its correlations. With `in_place` no state is used twice, so that a mixture may
-    overwrite what entered it."""
+    one look at its correlations. With `in_place` no state is used twice, so an affine map may
+    overwrite what entered it, unless the way back needs that."""
 
     def __init__(
         self,
@@ -207,13 +207,22 @@ class StripTape(TileTape):
         self._workspace, self._owner, self._used = workspace, owner, 0
         self._in_place = in_place
 
+    def put_inputs(self, cov: Array) -> Taped:
+        """Record x·x'/d of the strip."""
+        return self._put_overwritable(cov, None)
+
+    def _put_overwritable(self, value: Array, pull: Callable[[Array], None] | None) -> Taped:
+        result = self.put(value, pull)
+        result.is_overwritable = self._in_place
+        return result
+
     def new_array(self) -> Array:
         """The next array of this strip."""
         self._used += 1
         return self._workspace.array(self._shape, self._owner, self._used)
 
     def mix(self, weights: Sequence[Number], states: Sequence[Taped], constant: Number) -> Taped:
-        if not self._in_place or len(states) > 1 or weights[0] == 0.0:
+        if not states[0].is_overwritable or len(states) > 1 or weights[0] == 0.0:
             return super().mix(weights, states, constant)
         (weight,), (state,) = weights, states
         value = state.value
@@ -233,7 +242,7 @@ class StripTape(TileTape):
         return self.put(value, pull)
 
     def dual(self, phi: Activation, state: Taped) -> Taped:
-        number, crossing = self._next()
+        number, crossing = next(self._left)
         (q1, q2), rows, columns = crossing.variances, self._rows, self._columns
         q1, q2 = q1[rows], q2[columns]
         found = _layer_of(phi)(state.value, q1[:, None], q2, self.new_array)
@@ -252,7 +261,7 @@ class StripTape(TileTape):
             self._to_variances(number, columns, by_column)
             state.add(G)
 
-        return self.put(found.value, pull)
+        return self._put_overwritable(found.value, pull)
 
 
 class _Layer(NamedTuple):

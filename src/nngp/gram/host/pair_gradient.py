@@ -22,7 +22,7 @@ from nngp.architecture import Activation, Network
 from nngp.architecture.walk import Number, Parameter, output, walk
 from nngp.errors import VarianceError
 from nngp.gram.host.cosines import Cosines, in_strips
-from nngp.gram.host.pairwise import Crossing, PairwiseTransform, TileOperations
+from nngp.gram.host.pairwise import CorrelationOfTile, Crossing, PairwiseTransform
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import Gradient
 from nngp.gram.sensitivities import by_name
@@ -42,6 +42,7 @@ class Taped:
     def __init__(self, value: Array, pull: Callable[[Array], None] | None = None) -> None:
         self.value, self.pull = value, pull
         self.gradient: Array | None = None
+        self.is_overwritable = False  # whether the next operation may take its memory
 
     def add(self, gradient: Array) -> None:
         """Add to dE/d(this)."""
@@ -113,33 +114,17 @@ class TileTape(Tape):
         to_variances: Callable[[int, slice, Array], None],
     ) -> None:
         super().__init__()
-        self._forward = TileOperations(crossings, rows, columns)
-        self._crossings, self._met = crossings, 0
+        self._left, self._corr = enumerate(crossings), CorrelationOfTile(rows, columns)
         self._rows, self._columns, self._to_variances = rows, columns, to_variances
 
-    def _next(self) -> tuple[int, Crossing]:
-        number = self._met
-        self._met += 1
-        return number, self._crossings[number]
-
     def dual(self, phi: Activation, state: Taped) -> Taped:
-        return self._through(self._forward.dual(phi, state.value), state)
-
-    def slope(self, phi: Activation, state: Taped) -> Taped:
-        return self._through(self._forward.slope(phi, state.value), state)
-
-    def _through(self, value: Array, state: Taped) -> Taped:
         """F is a function of (q, q', K): the correlation moves with the variances too."""
-        number, crossing = self._next()
-        corr, rows, columns = (
-            self._forward.correlation_of(crossing, state.value),
-            self._rows,
-            self._columns,
-        )
+        (number, crossing), rows, columns = next(self._left), self._rows, self._columns
+        layer, corr = crossing.layer, self._corr(crossing, state.value)
+        assert layer is not None
 
         def pull(G: Array) -> None:
-            assert crossing.layer is not None
-            rates = crossing.layer.rates(rows, columns, corr)
+            rates = layer.rates(rows, columns, corr)
             turned, (q1, q2) = corr * rates.corr, crossing.variances
             left = np.einsum("ij,ij->i", G, rates.row - turned) / (2 * q1[rows])
             right = np.einsum("ij,ij->j", G, rates.column - turned) / (2 * q2[columns])
@@ -149,21 +134,22 @@ class TileTape(Tape):
             G *= crossing.inverse_deviations(rows, columns)
             state.add(G)
 
-        return self.put(value, pull)
+        return self.put(layer.value(rows, columns, corr), pull)
+
+    slope = dual  # the layer of phi' is that of another crossing
 
     def normalise(self, state: Taped, by: Taped) -> Taped:
-        number, crossing = self._next()
-        rows, columns = self._rows, self._columns
-        value = self._forward.normalise(state.value, by.value)
+        (number, crossing), rows, columns = next(self._left), self._rows, self._columns
+        scale = crossing.inverse_deviations(rows, columns)
 
         def pull(G: Array) -> None:
-            moved, (q1, q2) = -0.5 * G * value, crossing.variances
+            G *= scale
+            moved, (q1, q2) = -0.5 * G * state.value, crossing.variances
             self._to_variances(number, rows, moved.sum(axis=1) / q1[rows])
             self._to_variances(number, columns, moved.sum(axis=0) / q2[columns])
-            G *= crossing.inverse_deviations(rows, columns)
             state.add(G)
 
-        return self.put(value, pull)
+        return self.put(state.value * scale, pull)
 
     def mask(self, state: Taped, keep: float) -> Taped:
         return self.put(state.value, state.add)

@@ -88,12 +88,25 @@ class RecordedVariances(Variances):
         return result
 
 
+class CorrelationOfTile:
+    """The correlations of a tile that enter a layer, computed once for phi and phi'."""
+
+    def __init__(self, rows: slice, columns: slice) -> None:
+        self._rows, self._columns = rows, columns
+        self._last: tuple[Array | None, Array] = (None, np.empty(0))
+
+    def __call__(self, crossing: Crossing, cov: Array) -> Array:
+        if self._last[0] is not cov:
+            self._last = cov, crossing.correlation(cov, self._rows, self._columns)
+        return self._last[1]
+
+
 class TileOperations:
     """The operations of a walk on the covariances of a tile: variances are those recorded."""
 
     def __init__(self, crossings: Sequence[Crossing], rows: slice, columns: slice) -> None:
         self.rows, self.columns, self._left = rows, columns, iter(crossings)
-        self._corr: tuple[Array | None, Array] = (None, np.empty(0))
+        self.correlation_of = CorrelationOfTile(rows, columns)
 
     def mix(self, weights: Sequence[Number], states: Sequence[Array], constant: Number) -> Array:
         out: Array = mixture(weights, states, constant)
@@ -119,12 +132,6 @@ class TileOperations:
         assert crossing.layer is not None
         corr = self.correlation_of(crossing, cov)
         return crossing.layer.value(self.rows, self.columns, corr)
-
-    def correlation_of(self, crossing: Crossing, cov: Array) -> Array:
-        """The correlations that enter a layer, computed once for phi and phi'."""
-        if self._corr[0] is not cov:
-            self._corr = cov, crossing.correlation(cov, self.rows, self.columns)
-        return self._corr[1]
 
 
 def table_bytes(network: Network, inputs: InputSet) -> int:
