@@ -77,13 +77,17 @@ from nngp.gram import (
 )
 from nngp.linsolve import CG
 from nngp.posterior import (
+    MatrixPosterior,
     Posterior,
     Trained,
+    TrainedMatrices,
     condition,
+    condition_matrix,
     forecast,
     max_learning_rate,
     sample_prior,
     trained,
+    trained_matrices,
 )
 
 if TYPE_CHECKING:
@@ -121,6 +125,7 @@ __all__ = [
     "KernelPlan",
     "LayerNorm",
     "LookupTable",
+    "MatrixPosterior",
     "ModelFileError",
     "NNGPClassifier",
     "NNGPKernel",
@@ -140,6 +145,7 @@ __all__ = [
     "TileStoreError",
     "ToleranceWarning",
     "Trained",
+    "TrainedMatrices",
     "TreesWarning",
     "VarianceError",
     "__version__",
@@ -147,6 +153,7 @@ __all__ = [
     "compile_curve",
     "compile_curves",
     "condition",
+    "condition_matrix",
     "errors",
     "finite",
     "forecast",
@@ -168,6 +175,7 @@ __all__ = [
     "sample_prior",
     "symmetries",
     "trained",
+    "trained_matrices",
 ]
 
 _LAZY = {
