@@ -4,9 +4,9 @@
 
 Runs small versions of the workloads of `kernel.py`, `shapes.py`, `inference.py` and `estimator.py`.
 A round is one fresh process for each checkout, in alternating order, with one BLAS thread. In a
-process each workload runs once to warm up and then some times more, and its least CPU time and least
-wall time count. What is recorded is the median over rounds of new / old. CPU time is the figure to
-read when other programs run on the machine.
+process each workload runs once to warm up and then some times more, and its least CPU time and wall
+time count. What is recorded is the median over rounds of new / old. CPU time is the figure to read
+when other programs run on the machine.
 """
 
 import argparse
@@ -42,7 +42,9 @@ def kernel_parts() -> Parts:
     import nngp
 
     X, unequal = inputs(1500, 100), inputs(800, 50, normed=False)
-    nets = {f"{a} {d}": nngp.Architecture(d, a, 1.6, 0.1) for a in ("relu", "tanh") for d in (3, 50)}
+    nets = {
+        f"{a} {d}": nngp.Architecture(d, a, 1.6, 0.1) for a in ("relu", "tanh") for d in (3, 50)
+    }
     parts: Parts = {f"kernel {name}": partial(nngp.kernel, net, X) for name, net in nets.items()}
     for name in ("relu", "erf", "tanh"):
         net = nngp.Architecture(3, name, 1.6, 0.1)
@@ -194,7 +196,7 @@ def main() -> None:
         order = ("old", "new") if i % 2 == 0 else ("new", "old")
         rounds.append({which: times_of(getattr(args, which), args.only) for which in order})
         print(f"round {i + 1} of {args.rounds}", file=sys.stderr, flush=True)
-        result = {
+        result: dict[str, Any] = {
             "old": commit(args.old),
             "new": commit(args.new),
             "rounds": i + 1,
