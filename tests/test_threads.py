@@ -7,11 +7,11 @@ import pytest
 
 from nngp import _threads
 from nngp._threads import column_parts, in_threads, row_parts
+from nngp.estimators.doubts import SeenRange
+from nngp.frames.column_moments import medians, moments
+from nngp.frames.scaling import InputScaling
 from nngp.gram.inputs import as_inputs, input_vars
-from nngp.predictors.column_moments import medians, moments
-from nngp.predictors.doubts import SeenRange
-from nngp.predictors.probability import largest_probability
-from nngp.predictors.scaling import InputScaling
+from nngp.predictive.probability import largest_probability
 
 
 @pytest.fixture
@@ -106,6 +106,6 @@ def test_probabilities_in_parts(monkeypatch, shape):
     rng = np.random.default_rng(2)
     mean, variance = rng.standard_normal((40, 3)), rng.uniform(size=shape)
     whole = largest_probability(mean, variance)
-    monkeypatch.setattr("nngp.predictors.probability.CHUNK", 2000)  # a few rows
+    monkeypatch.setattr("nngp.predictive.probability.CHUNK", 2000)  # a few rows
     np.testing.assert_allclose(largest_probability(mean, variance), whole, rtol=1e-12)
     assert largest_probability(mean[:0], variance[:0]).shape == (0, 3)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import nngp
-from nngp.predictors import model_file
+from nngp.estimators import model_file
 
 
 @pytest.fixture

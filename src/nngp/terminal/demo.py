@@ -16,8 +16,8 @@ from sklearn.model_selection import train_test_split
 
 from nngp import plots
 from nngp.architecture import Architecture
+from nngp.estimators import NNGPClassifier, load
 from nngp.plots.uncertainty import calibrations
-from nngp.predictors import NNGPClassifier, load
 from nngp.terminal.options import DemoOptions
 from nngp.terminal.output import wrapped
 from nngp.terminal.tables import create_folder

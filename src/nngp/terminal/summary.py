@@ -8,9 +8,9 @@ import numpy as np
 from nngp._fields import Fields
 from nngp.architecture import Architecture, Network
 from nngp.errors import ModelFileError
-from nngp.predictors import NNGPClassifier
-from nngp.predictors.columns import Columns
-from nngp.predictors.trees import TreeComparison
+from nngp.estimators import NNGPClassifier
+from nngp.estimators.trees import TreeComparison
+from nngp.frames import Columns
 from nngp.terminal.scores import LOG_EVIDENCE, Model
 
 
