@@ -7,7 +7,7 @@ import pytest
 
 from nngp import _threads
 from nngp._threads import column_parts, in_threads, row_parts
-from nngp.estimators.doubts import SeenRange
+from nngp.estimators.data_warnings import TrainingRange
 from nngp.frames.column_moments import medians, moments
 from nngp.frames.scaling import InputScaling
 from nngp.gram.inputs import as_inputs, input_vars
@@ -79,7 +79,7 @@ def test_rows_in_parts(small_parts):
     rng = np.random.default_rng(1)
     X, center, factor = rng.standard_normal((31, 9)), rng.standard_normal(9), rng.uniform(size=9)
     np.testing.assert_allclose(input_vars(X), (X * X).mean(axis=1), rtol=1e-13)
-    seen = SeenRange.of(X, center, factor)
+    seen = TrainingRange.of(X, center, factor)
     np.testing.assert_array_equal(seen.low, X.min(axis=0))
     np.testing.assert_array_equal(seen.high, X.max(axis=0))
     assert seen.size == pytest.approx(np.sqrt((((X - center) * factor) ** 2).sum() / 31))

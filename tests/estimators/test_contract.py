@@ -172,10 +172,10 @@ def test_the_same_twice(model):
     X, y = small(n=60)
     y = answers_for(model, y)
     first, second = (model(budget=40, selection_size=30).fit(X, y) for _ in range(2))
-    assert first.architecture_ == second.architecture_
+    assert first.network_ == second.network_
     np.testing.assert_array_equal(first.predict(X), second.predict(X))
     other = model(budget=40, selection_size=30, random_state=1).fit(X, y)
-    assert other.architecture_ != first.architecture_
+    assert other.network_ != first.network_
 
 
 @cautions

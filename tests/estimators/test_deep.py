@@ -43,14 +43,14 @@ def test_healthy_networks_and_noisy_data_do_not_warn():
 def test_infinite_depth(tmp_path):
     model = nngp.NNGPRegressor(depth=math.inf, activation="erf", weight_var=0.6, bias_var=0.4)
     model.fit(X, Y)
-    assert model.architecture_.depth == math.inf
+    assert model.network_.depth == math.inf
     assert model.score(X, Y) > 0.4  # its kernel is nearly linear
     assert model.report_.offset == math.inf
     model.save(tmp_path / "deep.nngp")
     loaded = nngp.load(tmp_path / "deep.nngp")
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
-    assert (loaded.architecture_, loaded.report_) == (model.architecture_, model.report_)
+    assert (loaded.network_, loaded.report_) == (model.network_, model.report_)
     assert loaded.get_params()["depth"] == math.inf
     np.testing.assert_array_equal(loaded.fit(X, Y).predict(X), model.predict(X))
     model.save(tmp_path / "small.nngp", factor=False)
@@ -61,7 +61,7 @@ def test_infinite_depth(tmp_path):
 def test_infinite_depth_chooses_its_variances():
     model = nngp.NNGPClassifier(depth=math.inf, activation="erf", budget=10).fit(X, LABELS)
     assert model.score(X, LABELS) > 0.9
-    assert isinstance(model.architecture_.weight_var, float)
+    assert isinstance(model.network_.weight_var, float)
     assert set(model.selection_["depth"]) == {math.inf}
 
 

@@ -54,7 +54,7 @@ def test_several_networks_have_shares(mixture):
     assert model.network_weights_.sum() == pytest.approx(1.0)
     assert (model.network_weights_ > 0).all()
     assert model.posterior_ is model.networks_[0].posterior
-    kinds = {(n.architecture.activation.name, n.architecture.depth) for n in model.networks_}
+    kinds = {(n.network.activation.name, n.network.depth) for n in model.networks_}
     assert len(kinds) == len(model.networks_)
 
 

@@ -7,14 +7,14 @@ import pytest
 import nngp
 from nngp._fields import Fields
 from nngp.estimators.class_model import ClassModel
-from nngp.estimators.fitted_network import FittedNetwork, Machine
+from nngp.estimators.fitted_network import ComputeSettings, FittedNetwork
 from nngp.estimators.training_rows import TrainingRows
 from nngp.frames.scaling import InputScaling
 from nngp.predictive.dirichlet import Labels
 from nngp.predictive.targets import TargetScaling
 from nngp.selection import Hyperparameters
 
-MACHINE = Machine("auto", "cpu", "cpu", False)
+MACHINE = ComputeSettings("auto", "cpu", "cpu", False)
 NET = nngp.Architecture(1, "erf", 1.5, 0.1)
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))

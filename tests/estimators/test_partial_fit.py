@@ -62,9 +62,9 @@ def test_a_classifier(likelihood, class_weight):
     scale = model.networks_[0].targets.spread[0] / whole.networks_[0].targets.spread[0]
     assert scale == pytest.approx(1.0, abs=0.1)
     noise = np.broadcast_to(model.posterior_.noise_var, 60)
-    K = nngp.kernel(model.architecture_, X) + np.diag(noise)
+    K = nngp.kernel(model.network_, X) + np.diag(noise)
     one_hot = np.eye(3)[np.searchsorted(["a", "b", "c"], LABELS)] - 1 / 3
-    dense = nngp.kernel(model.architecture_, XS, X) @ np.linalg.solve(K, one_hot)
+    dense = nngp.kernel(model.network_, XS, X) @ np.linalg.solve(K, one_hot)
     np.testing.assert_allclose(model.predict_mean(XS), dense, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(model.predict_proba(XS), whole.predict_proba(XS), atol=0.1)
     assert model.likelihood_ == likelihood

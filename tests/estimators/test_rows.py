@@ -137,11 +137,11 @@ def test_against_a_dense_solution():
     model.fit(X, y, sample_weight=weights, noise_var=known)
     Xs = rng.normal(size=(7, 2))
     noise = (0.04 + known) / weights
-    K, cross = (nngp.kernel(model.architecture_, X, other) for other in (X, Xs))
+    K, cross = (nngp.kernel(model.network_, X, other) for other in (X, Xs))
     solved = np.linalg.solve(K + np.diag(noise), cross)
     mean, std = model.predict(Xs, return_std=True)
     np.testing.assert_allclose(mean, solved.T @ y, rtol=1e-9)
-    prior = np.diagonal(nngp.kernel(model.architecture_, Xs))
+    prior = np.diagonal(nngp.kernel(model.network_, Xs))
     variance = prior - np.einsum("ij,ij->j", cross, solved) + 0.04
     np.testing.assert_allclose(std**2, variance, rtol=1e-9)
     evidence = multivariate_normal(np.zeros(40), K + np.diag(noise)).logpdf(y)
@@ -155,8 +155,8 @@ def test_known_noise_is_all_there_is_if_the_parameter_is_zero():
     model = nngp.NNGPRegressor(**options).fit(X, 10 * y + 3, noise_var=100 * known)
     scaling, network = model.networks_[0].targets, model.networks_[0]
     Xs = rng.normal(size=(7, 2))
-    K = nngp.kernel(model.architecture_, network.inputs(X))
-    cross = nngp.kernel(model.architecture_, network.inputs(X), network.inputs(Xs))
+    K = nngp.kernel(model.network_, network.inputs(X))
+    cross = nngp.kernel(model.network_, network.inputs(X), network.inputs(Xs))
     solved = np.linalg.solve(K + np.diag(100 * known / scaling.spread[0] ** 2), cross)
     mean, std = model.predict(Xs, return_std=True)
     expected = solved.T @ scaling(10 * y[:, None] + 3)[:, 0] * scaling.spread[0]

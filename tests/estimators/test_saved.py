@@ -47,7 +47,7 @@ def test_the_same_bits(tmp_path, kind, factor):
     model.save(path, factor=factor)
     again = nngp.load(path)
     assert again.get_params() == model.get_params()
-    assert again.architecture_ == model.architecture_
+    assert again.network_ == model.network_
     assert again.report_ == model.report_
     for ours, theirs in zip(everything(model, X + 0.1), everything(again, X + 0.1), strict=True):
         np.testing.assert_array_equal(ours, theirs)

@@ -154,7 +154,7 @@ def test_the_evidence_chooses_the_strength(network, small):
         strength: nngp.NNGPRegressor(
             input_scaling="whiten",
             whitening=strength,
-            network=model.architecture_,
+            network=model.network_,
             target_transform="identity",
             calibrate=False,
         ).fit(X, y)

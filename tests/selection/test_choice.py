@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import load_digits
 
 import nngp
-from nngp.selection.inputs import Setting
+from nngp.selection.inputs import HyperparameterPoint
 from nngp.selection.problem import Candidate
 from nngp.selection.space import Space
 
@@ -65,11 +65,11 @@ def test_hyperparameters_survive_packing():
     net = nngp.Architecture(2, "erf", (1.0, 2.0, 3.0), 0.5)
     powers = np.array([1.0, 0.4])
     kinds = ("identity", "yeo-johnson")
-    found = Setting(net, 0.07, np.array([1.0, 0.2]), kinds, powers)
+    found = HyperparameterPoint(net, 0.07, np.array([1.0, 0.2]), kinds, powers)
     space = Space(candidate, np.arange(2), moving=found.moving)
     again = space.unpack(space.pack(found), found)
-    np.testing.assert_allclose(again.architecture.weight_vars, (1.0, 2.0, 3.0))
-    assert again.architecture.bias_var == 0.5
+    np.testing.assert_allclose(again.base.weight_vars, (1.0, 2.0, 3.0))
+    assert again.base.bias_var == 0.5
     assert again.noise_var == pytest.approx(0.07)
     np.testing.assert_allclose(again.relevance, [1.0, 0.2])
     np.testing.assert_allclose(again.powers, [1.0, 0.4])
@@ -136,7 +136,7 @@ def test_given_parameters_are_kept():
         noise_var=0.02,
         relevance=[1, 0, 1, 1],
     ).fit(X, y)
-    net = model.architecture_
+    net = model.network_
     assert (net.depth, net.activation.name) == (2, "gelu")
     assert net.weight_vars == (1.0, 2.0, 3.0)
     assert model.noise_var_ == 0.02
@@ -186,8 +186,8 @@ def test_the_prior_has_one_center_in_all_stages():
     model = nngp.NNGPRegressor(depth=1, activation="erf", input_scaling="standardize")
     table = model.fit(X, y).selection_
     relevance = model.networks_[0].inputs.relevance
-    found = Setting(model.architecture_, model.noise_var_, relevance)
-    space = Space(Candidate(model.architecture_.activation, 1), np.arange(4))
+    found = HyperparameterPoint(model.network_, model.noise_var_, relevance)
+    space = Space(Candidate(model.network_.activation, 1), np.arange(4))
     prior, _ = space.log_prior(space.pack(found))
     evidence = model.posterior_.log_evidence
     assert table["stage"][-1] == "last"
@@ -205,7 +205,7 @@ def test_one_log_evidence_in_the_units_of_the_data(selection):
         fitted[unit] = model.fit(X, unit * y + 7.0)
     model, table = fitted[1000.0], fitted[1000.0].selection_
     scaling = model.networks_[0].targets
-    K = nngp.kernel(model.architecture_, model.networks_[0].inputs(X))
+    K = nngp.kernel(model.network_, model.networks_[0].inputs(X))
     cov = (K + model.noise_var_ * np.eye(60)) * scaling.spread**2
     exact = multivariate_normal(np.full(60, scaling.center[0]), cov).logpdf(1000.0 * y + 7.0)
     assert model.log_evidence_ == pytest.approx(exact, rel=1e-6)
@@ -220,7 +220,7 @@ def test_the_log_evidence_of_classes_is_that_of_one_hot_targets():
     X, y = data(60)
     labels = np.digitize(y, [-0.5, 0.5])
     model = nngp.NNGPClassifier(selection=None).fit(X, labels)
-    K = nngp.kernel(model.architecture_, model.networks_[0].inputs(X))
+    K = nngp.kernel(model.network_, model.networks_[0].inputs(X))
     cov = (K + model.noise_var_ * np.eye(60)) * model.networks_[0].targets.spread[0] ** 2
     targets = np.eye(3)[labels] - 1 / 3
     exact = multivariate_normal(np.zeros(60), cov).logpdf(targets.T).sum()

@@ -20,7 +20,7 @@ NET = Chain(Dense(1.5, 0.1), Residual(Act("relu"), Dense(1.0, 0.1)), Act("erf"),
 def test_noise_and_scale_have_the_highest_evidence(net):
     """Of all targets over a number s and noise beside the kernel, with the Jacobian."""
     model = nngp.NNGPRegressor(network=net, target_transform="identity").fit(X, Y)
-    assert model.architecture_ == net
+    assert model.network_ == net
     fitted = model.networks_[0]
     scaled, spread = fitted.inputs(X), fitted.targets.spread[0]
 
@@ -74,7 +74,7 @@ def test_a_saved_model_predicts_the_same(tmp_path):
     model = nngp.NNGPRegressor(network=nngp.NTK(NET)).fit(X, Y)
     model.save(tmp_path / "model.nngp")
     again = nngp.load(tmp_path / "model.nngp")
-    assert again.network == nngp.NTK(NET) == again.architecture_
+    assert again.network == nngp.NTK(NET) == again.network_
     for ours, theirs in zip(
         model.predict(X, return_std=True), again.predict(X, return_std=True), strict=True
     ):

@@ -98,7 +98,7 @@ def test_the_evidence_is_that_of_brute_force(weighted):
     weights = np.where(np.arange(n) < 4, 2.0, 1.0) if weighted else None  # too many for copies
     model = nngp.NNGPRegressor(invariance="auto", image_shape=SHAPE, depth=2, **FAST)
     model.fit(X, y, sample_weight=weights)
-    table, net = model.selection_, model.architecture_
+    table, net = model.selection_, model.network_
     net = getattr(net, "network", net)
     row = table["invariance"] == "flips"
     weights_of_layers = table["weight_var"][table["stage"] == "last"][0]
@@ -142,7 +142,7 @@ def test_given_families_are_used_as_they_are():
         **FAST,
     ).fit(X, y)
     assert model.invariance_ == (family,)
-    assert model.architecture_ == nngp.Invariant(NET, family)
+    assert model.network_ == nngp.Invariant(NET, family)
     U, new = nngp.normalize(X), scenes(10, seed=3)
     posterior = nngp.condition(
         nngp.Invariant(NET, family), U, (y - y.mean()) / y.std(), noise_var=0.01
@@ -189,11 +189,11 @@ def test_variances_that_were_given_stay():
     y = symmetric_targets(X)
     given = {"depth": 2, "activation": "relu", "weight_var": 1.5, "bias_var": 0.2}
     model = nngp.NNGPRegressor(invariance="auto", image_shape=SHAPE, **given, **FAST).fit(X, y)
-    assert model.architecture_ == nngp.Invariant(NET, images.flips(SHAPE))
+    assert model.network_ == nngp.Invariant(NET, images.flips(SHAPE))
     U, Y = nngp.normalize(X), (y - y.mean()) / y.std()
 
     def evidence(noise):
-        return nngp.condition(model.architecture_, U, Y, noise_var=noise).log_evidence
+        return nngp.condition(model.network_, U, Y, noise_var=noise).log_evidence
 
     best = max(map(evidence, np.geomspace(1e-4, 2.0, 60)))
     assert evidence(model.noise_var_) > best - 0.1
@@ -210,7 +210,7 @@ def test_several_networks_get_one_invariance():
     model = nngp.NNGPRegressor(
         invariance="auto", image_shape=SHAPE, networks=2, effort="normal", selection_size=150
     ).fit(X, y)
-    families = {one.architecture.transformations for one in model.networks_}
+    families = {one.network.transformations for one in model.networks_}
     assert families == {(images.flips(SHAPE),)}
 
 
@@ -231,7 +231,7 @@ def test_more_rows_can_be_added():
     options = {"invariance": images.flips(SHAPE), "selection": None, **FAST}
     model = nngp.NNGPRegressor(**options).fit(X[:80], y[:80]).partial_fit(X[80:], y[80:])
     whole = nngp.condition(
-        model.architecture_,
+        model.network_,
         nngp.normalize(X),
         model.networks_[0].targets(y[:, None]),
         noise_var=model.noise_var_,

@@ -7,7 +7,7 @@ import nngp
 from nngp.posterior.dense_evidence import DenseEvidence
 from nngp.predictive.targets import TargetScaling
 from nngp.selection import SelectionProblem, choose, row_noise
-from nngp.selection.inputs import SearchInputs, Setting
+from nngp.selection.inputs import HyperparameterPoint, SearchInputs
 from nngp.selection.objective import Objective
 from nngp.selection.problem import Candidate
 from nngp.selection.space import Space
@@ -46,7 +46,7 @@ def test_the_gradient_of_everything(criterion):
     inputs = SearchInputs(asked, rng.permutation(60))
     kinds, powers = ("yeo-johnson", "log", "yeo-johnson"), np.array([0.4, 1.0, 1.8])
     net = nngp.Architecture(1, "erf", (1.2, 2.0), (0.2, 0.3))
-    at = Setting(net, 0.1, np.array([1.0, 0.3, 0.3]), kinds, powers)
+    at = HyperparameterPoint(net, 0.1, np.array([1.0, 0.3, 0.3]), kinds, powers)
     space = Space(asked.candidates[1], groups, moving=at.moving)
     weights = rng.uniform(0.5, 2.0, 40)
     scaled = asked.targets[0](asked.Y[inputs.rows(40)])
@@ -74,7 +74,7 @@ def test_a_weight_of_two_is_the_row_twice():
         asked = problem(X[rows], y[rows], targets=(TargetScaling.learn(y[:, None], "none"),))
         inputs = SearchInputs(problem(X, y), np.arange(40))
         inputs.X, inputs.order = X[rows], np.arange(len(rows))
-        at = Setting(nngp.Architecture(1, "erf", 1.0, 0.1), 0.1)
+        at = HyperparameterPoint(nngp.Architecture(1, "erf", 1.0, 0.1), 0.1)
         objective = Objective(
             inputs, len(rows), asked.Y, "evidence", DenseEvidence(), "cpu", w, known[rows]
         )
@@ -89,7 +89,7 @@ def test_groups_share_one_relevance_and_finalists_differ():
     choice = choose(problem(X, y, groups=np.array([0, 1, 1]), networks=2))
     relevance = choice.best.inputs.relevance
     assert relevance[1] == relevance[2] != relevance[0]
-    names = [one.architecture.activation.name for one in choice.finalists]
+    names = [one.network.activation.name for one in choice.finalists]
     assert sorted(names) == ["erf", "relu"]
     assert choice.finalists[0] is choice.best
     assert choice.table.columns()["chosen"].sum() == 1

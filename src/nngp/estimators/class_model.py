@@ -10,7 +10,7 @@ import numpy as np
 from nngp._arrays import Array, Index
 from nngp._fields import Fields
 from nngp._machine import available_memory, single_threaded_blas
-from nngp.estimators.fitted_network import LEAVE_OUT, FittedNetwork, Machine
+from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
 from nngp.gram import kernel, kernel_diag
 from nngp.predictive.dirichlet import (
     DirichletProcess,
@@ -87,7 +87,7 @@ class ClassModel:
 
     @classmethod
     def learn(
-        cls, network: FittedNetwork, labels: Labels, likelihood: str, machine: Machine
+        cls, network: FittedNetwork, labels: Labels, likelihood: str, machine: ComputeSettings
     ) -> tuple["ClassModel", LeftOutClasses | None]:
         """Choose the likelihood; also the probabilities of rows left out, if any can be."""
         n, plain = len(labels.index), cls(network, labels, OneHotLink(labels.frequencies))
@@ -138,7 +138,7 @@ class ClassModel:
                 f"likelihood='dirichlet' needs {needed / 1e9:.2f} GB for {n} points and "
                 f"{free / 1e9:.2f} GB may be used; pass likelihood='regression' or fewer points"
             )
-        matrix = kernel(self.network.architecture, self._training_inputs())
+        matrix = kernel(self.network.network, self._training_inputs())
         process = DirichletProcess(matrix, self.labels, setting, overwrite=True)
         return replace(self, dirichlet=process)
 
@@ -164,7 +164,9 @@ class ClassModel:
             return out
         return out.with_dirichlet(_read_setting(fields.fields("dirichlet")))
 
-    def _fit_link(self, rows: Index | None, machine: Machine) -> tuple[OneHotLink, LeftOutClasses]:
+    def _fit_link(
+        self, rows: Index | None, machine: ComputeSettings
+    ) -> tuple[OneHotLink, LeftOutClasses]:
         """Find the link of the regression on rows left out of all rows or of some."""
         labels = self.labels if rows is None else self.labels.some(rows)
         mean, variance = np.empty((len(labels.index), labels.classes)), np.empty(len(labels.index))
@@ -188,7 +190,7 @@ class ClassModel:
         for part, network in self._parts(rows):
             inputs = np.asarray(network.posterior.inputs)
             inputs = inputs if rows is None else inputs[rows]
-            kernels.append((part, kernel(network.architecture, inputs)))
+            kernels.append((part, kernel(network.network, inputs)))
         n = len(labels.index)
         few = _some(n, SEARCHED)
         place = np.full(n, -1)
@@ -210,7 +212,7 @@ class ClassModel:
 
     def _log_parameters(self, process: DirichletProcess, Xs: Array) -> tuple[Array, Array]:
         """Means and variances of the logarithms of the Dirichlet parameters, (m, classes)."""
-        inputs, network = self._training_inputs(), self.network.architecture
+        inputs, network = self._training_inputs(), self.network.network
         means, variances = [], []
         for start in range(0, len(Xs), size := max(1, TEST_NUMBERS // len(inputs))):
             part = Xs[start : start + size]

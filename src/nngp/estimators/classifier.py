@@ -97,7 +97,7 @@ random_state, progress
         number of classes. It compares networks on one data set, and says nothing beyond.
     posterior_ : Posterior
         Of the scaled one-hot targets given the scaled inputs, whatever the likelihood.
-    architecture_, noise_var_, whitening_, invariance_, relevance_, column_maps_, networks_, \
+    network_, noise_var_, whitening_, invariance_, relevance_, column_maps_, networks_, \
 network_weights_, selection_, report_, columns_
         As in `NNGPRegressor`.
 

@@ -21,9 +21,9 @@ from nngp._threads import by_rows
 from nngp.architecture import Architecture, Invariant, Network, average_of
 from nngp.architecture.invariances import Family
 from nngp.errors import ColumnWarning
-from nngp.estimators.doubts import SeenRange, warn_of_few_data
+from nngp.estimators.data_warnings import TrainingRange, warn_of_few_data
 from nngp.estimators.fit_forecast import FitForecast
-from nngp.estimators.fitted_network import LEAVE_OUT, FittedNetwork, Machine
+from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
 from nngp.estimators.model_file import ModelFile, as_json, from_json, write_model
 from nngp.estimators.parameters import VARIANCES, NNGPParameters, is_auto
 from nngp.estimators.saved_fit import (
@@ -97,7 +97,7 @@ class NNGPEstimator(NNGPParameters):
 
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
     _medians: Array | None  # of the inputs, unless an encoder has them
-    _seen: SeenRange | None = None  # unknown with few points
+    _seen: TrainingRange | None = None  # unknown with few points
 
     @property
     def _keeps_units(self) -> bool:
@@ -168,11 +168,11 @@ class NNGPEstimator(NNGPParameters):
         """Remember the range of the training inputs, as the first network sees them."""
         few = len(X) < MIN_POINTS  # a range of so few says nothing
         scaling = self.networks_[0].inputs
-        self._seen = None if few else SeenRange.of(X, scaling.raw_center, scaling.raw_factor)
+        self._seen = None if few else TrainingRange.of(X, scaling.raw_center, scaling.raw_factor)
 
     @property
-    def _machine(self) -> Machine:
-        return Machine(self.solver, self.engine, self._search_engine, self.progress)
+    def _machine(self) -> ComputeSettings:
+        return ComputeSettings(self.solver, self.engine, self._search_engine, self.progress)
 
     def _search_settings(self, shape: tuple[int, int], *, classes: bool) -> SearchSettings:
         """The search that the parameters describe, for inputs of that shape."""
@@ -247,7 +247,7 @@ class NNGPEstimator(NNGPParameters):
         self.networks_ = tuple(networks)
         best = self.networks_[0]
         self.posterior_, self.report_ = best.posterior, best.posterior.report
-        self.architecture_, self.noise_var_ = best.architecture, best.noise_var
+        self.network_, self.noise_var_ = best.network, best.noise_var
 
     @property
     def log_evidence_(self) -> float:
@@ -275,7 +275,7 @@ class NNGPEstimator(NNGPParameters):
     def invariance_(self) -> tuple[Family, ...]:
         """Families of transformations that the network is averaged over; empty without any."""
         check_is_fitted(self, "posterior_")
-        network = average_of(self.networks_[0].architecture)
+        network = average_of(self.networks_[0].network)
         return network.transformations if isinstance(network, Invariant) else ()
 
     @property

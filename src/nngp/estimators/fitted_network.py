@@ -45,7 +45,7 @@ class LeftOut(NamedTuple):
         return out
 
 
-class Machine(NamedTuple):
+class ComputeSettings(NamedTuple):
     """Where the final system is solved, and where smaller ones are."""
 
     solver: str | CG
@@ -85,12 +85,12 @@ class FittedNetwork:
 
     @classmethod
     def condition(
-        cls, chosen: Hyperparameters, rows: TrainingRows, machine: Machine
+        cls, chosen: Hyperparameters, rows: TrainingRows, machine: ComputeSettings
     ) -> "FittedNetwork":
         """Condition the chosen network on all rows."""
         noise = rows.noise(chosen)
         posterior = condition(
-            chosen.architecture,
+            chosen.network,
             chosen.inputs(rows.X),
             chosen.targets(rows.Y),
             noise_var=noise,
@@ -107,7 +107,7 @@ class FittedNetwork:
         return cls(posterior, chosen.inputs, targets, noise_var, None, rows.weights, folds)
 
     @property
-    def architecture(self) -> Network:
+    def network(self) -> Network:
         return self.posterior.network
 
     @property
@@ -135,7 +135,7 @@ class FittedNetwork:
             return 0.0
         return self.noise_var if self.varying is None else self.varying.noise_at(Xs)
 
-    def with_varying_noise(self, rows: TrainingRows, machine: Machine) -> "FittedNetwork":
+    def with_varying_noise(self, rows: TrainingRows, machine: ComputeSettings) -> "FittedNetwork":
         """Let the noise depend on the inputs, where rows left out gain by it."""
         posterior, chosen = self.posterior, self._chosen
         X, Y = np.asarray(posterior.inputs), posterior.targets
@@ -159,7 +159,7 @@ class FittedNetwork:
         return replace(self, posterior=again, varying=found, folds=folds)
 
     def _with_noise_of(
-        self, rows: TrainingRows, found: VaryingNoise, machine: Machine
+        self, rows: TrainingRows, found: VaryingNoise, machine: ComputeSettings
     ) -> "FittedNetwork":
         """This network with a noise of the rows that another one found."""
         noise = rows.noise(self._chosen, found.row_noise)
@@ -182,27 +182,27 @@ class FittedNetwork:
 
     @property
     def _chosen(self) -> Hyperparameters:
-        return Hyperparameters(self.architecture, self.noise_var, self.inputs, self.targets)
+        return Hyperparameters(self.network, self.noise_var, self.inputs, self.targets)
 
     @property
     def hyperparameters(self) -> int:
         """How many numbers were fitted: variances, noise, for each input a relevance and the choice
         of a map, the maps' powers, and the strength of whitening."""
-        net = self.architecture
+        net = self.network
         layers = 1 if net.is_infinite else len(net.weight_vars)
         relevances = len(np.unique(self.inputs.relevance))
         powers = sum(one.kind == "yeo-johnson" for one in self.inputs.maps)
         strengths = self.inputs.whitening is not None
         return 2 * layers + 1 + (2 * relevances if relevances > 2 else 0) + powers + strengths
 
-    def left_out(self, machine: Machine, most: int = LEAVE_OUT) -> LeftOut:
+    def left_out(self, machine: ComputeSettings, most: int = LEAVE_OUT) -> LeftOut:
         """Predict training rows from all the others; from some if there are many, or no factor."""
         count = min(self.posterior.n, most)
         if count not in self._left_out:
             self._left_out[count] = self._leave_out(machine, most)
         return self._left_out[count]
 
-    def _leave_out(self, machine: Machine, most: int) -> LeftOut:
+    def _leave_out(self, machine: ComputeSettings, most: int) -> LeftOut:
         posterior, n = self.posterior, self.posterior.n
         rows = np.arange(n)
         if self.folds and n <= most:
@@ -219,7 +219,7 @@ class FittedNetwork:
             variance = variance + self.weights[rows] * posterior.noise_var
         return LeftOut(rows, posterior.targets, mean, variance)
 
-    def on(self, rows: Index, machine: Machine) -> Posterior:
+    def on(self, rows: Index, machine: ComputeSettings) -> Posterior:
         """Condition the same network on some of the training rows."""
         posterior = self.posterior
         noise = posterior.noise_var

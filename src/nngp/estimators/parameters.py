@@ -242,7 +242,7 @@ class NNGPParameters(BaseEstimator):
         given = {name: _fixed(getattr(self, name)) for name in VARIANCES}
         out = [Candidate(as_activation(name), depth, **given) for name in names for depth in depths]
         for candidate in out:
-            candidate.starting_at(STARTS[0])  # raises for an impossible architecture
+            candidate.starting_at(STARTS[0])  # raises for an impossible network
         return out
 
     @property

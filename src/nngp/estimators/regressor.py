@@ -14,7 +14,7 @@ from nngp._machine import single_threaded_blas
 from nngp._numbers import as_real, as_reals, check_unmasked, whole_number
 from nngp._progress import Callback
 from nngp.architecture import Network
-from nngp.estimators.doubts import warn_of_duplicates
+from nngp.estimators.data_warnings import warn_of_duplicates
 from nngp.estimators.estimator import NNGPEstimator, check_data, check_targets_are_there
 from nngp.estimators.mixing import drawn_from, learn_blend, left_out_predictive, mixed_mean
 from nngp.estimators.model_file import ModelFile
@@ -139,7 +139,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     Attributes
     ----------
-    architecture_ : Network
+    network_ : Network
         The chosen network: an `nngp.Architecture`, or an `nngp.Invariant` of one.
     noise_var_ : float
         Noise variance in units of the scaled targets.
@@ -289,7 +289,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         >>> import numpy as np, nngp
         >>> X = np.linspace(-3, 3, 40)[:, None]
         >>> model = nngp.NNGPRegressor(depth=3, selection=None, noise_var=1e-3)
-        >>> model.fit(X, np.sin(X[:, 0])).architecture_.depth
+        >>> model.fit(X, np.sin(X[:, 0])).network_.depth
         3
         >>> weights = np.where(X[:, 0] < 0, 0.0, 1.0)  # leave out the left half
         >>> half = model.fit(X, np.sin(X[:, 0]), sample_weight=weights)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nngp._arrays import Array
 from nngp._fields import Fields
 from nngp._progress import Callback
-from nngp.estimators.doubts import SeenRange
+from nngp.estimators.data_warnings import TrainingRange
 from nngp.estimators.fitted_network import FittedNetwork
 from nngp.estimators.model_file import ModelFile, from_json
 from nngp.estimators.trees import TreeComparison
@@ -85,7 +85,7 @@ def read_columns(file: ModelFile, inputs: int) -> Columns | None:
     return columns
 
 
-def read_seen_range(file: ModelFile, factor: Array, fills: Array | None) -> SeenRange | None:
+def read_seen_range(file: ModelFile, factor: Array, fills: Array | None) -> TrainingRange | None:
     """The range of every input in training, with what stands for a missing value in it; None where
     it is not known."""
     values = file.header.fields("fitted")
@@ -96,11 +96,11 @@ def read_seen_range(file: ModelFile, factor: Array, fills: Array | None) -> Seen
         raise file.damaged("the least value of an input is above its largest")
     if fills is not None and ((fills < low) | (fills > high)).any():
         raise file.damaged("the median of an input is not between its least and largest value")
-    return SeenRange(low, high, factor, values.number("row_size", 0))
+    return TrainingRange(low, high, factor, values.number("row_size", 0))
 
 
 def check_input_scalings(
-    file: ModelFile, seen: SeenRange | None, networks: Sequence[FittedNetwork]
+    file: ModelFile, seen: TrainingRange | None, networks: Sequence[FittedNetwork]
 ) -> None:
     """Raise ModelFileError unless each network's inputs have the range that was seen: maps and
     scalings rise, so that least values become least values. Rows of one norm have another."""

@@ -75,7 +75,7 @@ class NNGPKernel(Kernel):
         return Hyperparameter(name, "numeric", "fixed" if self.network is not None else bounds)
 
     @property
-    def architecture(self) -> Network:
+    def network_(self) -> Network:
         """The network with these variances, or the one that was given."""
         if self.network is not None:
             return self.network
@@ -86,12 +86,12 @@ class NNGPKernel(Kernel):
     ) -> Any:
         """Compute K(X, Y); with `eval_gradient` also d K / d theta, (n, n, len(theta))."""
         if not eval_gradient:
-            return kernel(self.architecture, X, Y)
+            return kernel(self.network_, X, Y)
         if Y is not None:
             raise ValueError("the gradient can only be evaluated when Y is None")
-        K = kernel(self.architecture, X)
+        K = kernel(self.network_, X)
         free = [h.name for h in self.hyperparameters if not h.fixed]  # in the order of theta
-        net, derivatives = self.architecture, {}
+        net, derivatives = self.network_, {}
         if free and isinstance(net, Architecture):  # a given network has nothing free
             derivatives = kernel_derivatives(net, Inputs.of(X))
         parts = [derivatives[name] * getattr(self, name) for name in free]
@@ -106,7 +106,7 @@ class NNGPKernel(Kernel):
         >>> nngp.NNGPKernel(depth=0, weight_var=2.0, bias_var=0.5).diag([[1.0, 1.0], [3.0, 1.0]])
         array([ 2.5, 10.5])
         """
-        return kernel_diag(self.architecture, X)
+        return kernel_diag(self.network_, X)
 
     def is_stationary(self) -> bool:
         """Whether K depends on the difference of two inputs alone: it does not.

@@ -230,7 +230,7 @@ class _NoiseNetwork:
                 progress=first.progress,
             )
         ).best
-        return cls(chosen.architecture, chosen.noise_var)
+        return cls(chosen.network, chosen.noise_var)
 
     def condition(self, first: _Process, logs: Array) -> Posterior:
         return condition(

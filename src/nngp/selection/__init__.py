@@ -66,11 +66,11 @@ def choose(problem: SelectionProblem) -> Choice:
     if problem.network is not None:
         return fixed_network(problem)
     if problem.criterion is None or len(problem.X) < MIN_POINTS:
-        architecture, noise_var = problem.candidates[0].starting_at(STARTS[0])
+        base, noise_var = problem.candidates[0].starting_at(STARTS[0])
         inputs, targets = SearchInputs(problem, np.arange(len(problem.X))).base, problem.targets[0]
         if problem.candidates[0].noise_var is None:  # what the user gave is used as it is
             noise_var = max(noise_var, targets.noise_floor)
-        network = averaged(architecture, problem.invariance or ())
+        network = averaged(base, problem.invariance or ())
         default = Hyperparameters(network, noise_var, inputs, targets)
         return Choice(default, [default], SelectionTable())
     return staged_search(problem)

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from nngp._arrays import Array, Index
 from nngp._progress import Progress
-from nngp.selection.inputs import Setting
+from nngp.selection.inputs import HyperparameterPoint
 from nngp.selection.objective import Objective
 from nngp.selection.problem import Candidate
 from nngp.selection.space import Space
@@ -86,21 +86,25 @@ class Ascent:
         self.budget.count(work)
 
 
-class Climb(NamedTuple):
+class BestTrial(NamedTuple):
     """Best point of an ascent, its score per target, its log evidence, its cost, the last error
     on the way."""
 
     score: float
     log_evidence: float
-    setting: Setting
+    setting: HyperparameterPoint
     candidate: Candidate
     evaluations: int
     seconds: float
     failure: str
-    folds: tuple[tuple[Index, Setting], ...] = ()  # rows, and what is chosen without them
+    folds: tuple[
+        tuple[Index, HyperparameterPoint], ...
+    ] = ()  # rows, and what is chosen without them
 
 
-def climb(objective: Objective, space: Space, start: Setting, steps: int, ascent: Ascent) -> Climb:
+def climb(
+    objective: Objective, space: Space, start: HyperparameterPoint, steps: int, ascent: Ascent
+) -> BestTrial:
     """Maximise the objective from `start` and return the best point seen."""
     best, failure = (-np.inf, -np.inf, start), ""
     clock = time.perf_counter()
@@ -126,4 +130,4 @@ def climb(objective: Objective, space: Space, start: Setting, steps: int, ascent
         pass
     ascent.end()
     cost = ascent.evaluations, time.perf_counter() - clock
-    return Climb(*best, space.candidate, *cost, failure)
+    return BestTrial(*best, space.candidate, *cost, failure)

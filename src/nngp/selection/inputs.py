@@ -26,10 +26,10 @@ YEO_JOHNSON = "yeo-johnson"
 
 
 @dataclass(frozen=True)
-class Setting:
+class HyperparameterPoint:
     """One point of the search: a network, its noise, and how inputs are scaled."""
 
-    architecture: Architecture
+    base: Architecture  # without its invariance
     noise_var: float
     relevance: Array | None = None  # of each input, beside the given ones; all one if None
     kinds: tuple[str, ...] = ()  # of the maps; the defaults if empty
@@ -45,7 +45,7 @@ class Setting:
     @property
     def network(self) -> Network:
         """The network with its invariance."""
-        return averaged(self.architecture, self.invariance)
+        return averaged(self.base, self.invariance)
 
 
 class Scaled(NamedTuple):
@@ -100,7 +100,7 @@ class SearchInputs:
         """Strength of whitening before any is chosen; None where inputs are not whitened."""
         return None if self.base.whitening is None else self.base.whitening.strength
 
-    def scaled(self, setting: Setting, count: int) -> Scaled:
+    def scaled(self, setting: HyperparameterPoint, count: int) -> Scaled:
         """The first `count` rows of the order (sorted), scaled as the setting says."""
         rows = self.rows(count)
         Z = self._base_rows(count, setting.whitening)
@@ -124,14 +124,14 @@ class SearchInputs:
         """The first `count` rows of the order, sorted."""
         return np.sort(self.order[:count])
 
-    def scaling(self, setting: Setting) -> InputScaling:
+    def scaling(self, setting: HyperparameterPoint) -> InputScaling:
         """The scaling of any rows at a setting."""
         out = self.at_strength(setting.whitening)
         if setting.kinds and setting.kinds != self.default_kinds:
             out = self._mapped_scaling(setting)
         return out if setting.relevance is None else out.stretched(setting.relevance)
 
-    def _mapped_scaling(self, setting: Setting) -> InputScaling:
+    def _mapped_scaling(self, setting: HyperparameterPoint) -> InputScaling:
         maps, center, factor = list(self.defaults), self.base.center.copy(), self.base.factor.copy()
         for j, kind in enumerate(setting.kinds):
             if kind not in (YEO_JOHNSON, self.defaults[j].kind):

@@ -32,7 +32,7 @@ Found = TypeVar("Found", bound=tuple[float, ...])
 Kernel = Callable[[Families], Array]  # lower triangle of the matrix, for the rows of the search
 
 
-class Judged(NamedTuple):
+class ScoredInvariance(NamedTuple):
     """Families, with the log evidence at their best noise and scale, and rows left out there. Noise
     and scale are those to be used: the scale is one where the network's is not free.
 
@@ -59,10 +59,10 @@ class InvarianceSearch:
     noise_is_given: bool
     scale_is_free: bool
     classes: bool
-    note: Callable[[Judged], None]  # told of each that was judged
+    note: Callable[[ScoredInvariance], None]  # told of each that was judged
     budget: Budget
 
-    def run(self, shape: Shape) -> Judged:
+    def run(self, shape: Shape) -> ScoredInvariance:
         """Add families of images of that shape, as long as they pay; none at first."""
         gain = max(GAIN, self.Y.shape[1] if self.classes else 0.0)
         best = self.judged(())
@@ -76,7 +76,7 @@ class InvarianceSearch:
             best = found
         return best
 
-    def _better(self, best: Judged, families: Families, gain: float) -> Judged:
+    def _better(self, best: ScoredInvariance, families: Families, gain: float) -> ScoredInvariance:
         """The best with these families, if that is clearly better."""
         if math.prod(len(one.weights) for one in families) > MOST or self.budget.is_spent:
             return best
@@ -84,7 +84,7 @@ class InvarianceSearch:
         rises = found.score > best.score + gain
         return found if rises and found.verdict.confirms(best.verdict, OF_INVARIANCES) else best
 
-    def judged(self, families: Families) -> Judged:
+    def judged(self, families: Families) -> ScoredInvariance:
         """Compute a kernel, and find its noise and scale."""
         self.budget.may_spend()
         K = self.kernel(families)
@@ -99,7 +99,7 @@ class InvarianceSearch:
                 best = noise_var / scale
                 noise_var = best if self.classes else self._best_noise(K, free=False)[2]
             scale = 1.0
-        out = Judged(families, score, value, noise_var, scale, found)
+        out = ScoredInvariance(families, score, value, noise_var, scale, found)
         self.note(out)
         return out
 
@@ -148,9 +148,9 @@ def _largest(at: Callable[[float], Found], low: float, high: float) -> Found:
     return max(found, key=lambda one: one[0])
 
 
-def rescaled(architecture: Architecture, scale: float) -> Architecture:
+def rescaled(network: Architecture, scale: float) -> Architecture:
     """The network whose kernel is so many times as large: its last layer is."""
-    weights, biases = list(architecture.weight_vars), list(architecture.bias_vars)
+    weights, biases = list(network.weight_vars), list(network.bias_vars)
     weights[-1] *= scale
     biases[-1] *= scale
-    return replace(architecture, weight_var=tuple(weights), bias_var=tuple(biases))
+    return replace(network, weight_var=tuple(weights), bias_var=tuple(biases))

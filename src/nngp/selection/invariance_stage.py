@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from nngp.predictive.targets import TargetScaling
 from nngp.selection.averages import kernel_on
-from nngp.selection.climb import Budget, Climb
+from nngp.selection.climb import BestTrial, Budget
 from nngp.selection.cost import averaged_work
 from nngp.selection.families import Families
-from nngp.selection.inputs import Setting
-from nngp.selection.invariance_search import InvarianceSearch, Judged, rescaled
+from nngp.selection.inputs import HyperparameterPoint
+from nngp.selection.invariance_search import InvarianceSearch, ScoredInvariance, rescaled
 from nngp.selection.objective import Objective
 from nngp.selection.problem import SelectionProblem, averaged
 
@@ -23,10 +23,10 @@ class InvarianceStage:
     problem: SelectionProblem
     objective: Objective
     targets: TargetScaling
-    note: Callable[[Climb], None]  # told of each average that was computed
+    note: Callable[[BestTrial], None]  # told of each average that was computed
     budget: Budget
 
-    def run(self, found: list[Climb]) -> list[Climb]:
+    def run(self, found: list[BestTrial]) -> list[BestTrial]:
         """The finalists, each averaged, at its noise and scale."""
         families, out = self.problem.invariance, []
         for one in found:
@@ -34,7 +34,7 @@ class InvarianceStage:
                 setting = replace(one.setting, invariance=families or ())
                 out.append(one._replace(setting=setting))
                 continue
-            tried: dict[Families, Climb] = {(): one}
+            tried: dict[Families, BestTrial] = {(): one}
             search = self._search(one, tried)
             if families is None:
                 assert self.problem.image_shape is not None
@@ -44,18 +44,18 @@ class InvarianceStage:
             out.append(tried[families])
         return out
 
-    def _search(self, one: Climb, tried: dict[Families, Climb]) -> InvarianceSearch:
+    def _search(self, one: BestTrial, tried: dict[Families, BestTrial]) -> InvarianceSearch:
         """The search for a network; `tried` gets what is computed, at its noise and scale."""
         clock, points = time.perf_counter(), self.objective.count
         inputs = self.objective.inputs
         rows, X = inputs.rows(points), inputs.scaled(one.setting, points).X
-        given, net, engine = one.candidate, one.setting.architecture, self.problem.engine
+        given, net, engine = one.candidate, one.setting.base, self.problem.engine
 
-        def note(found: Judged) -> None:
+        def note(found: ScoredInvariance) -> None:
             nonlocal clock
             began, clock = clock, time.perf_counter()
             score, setting = found.score / self.objective.Y.size, self._setting(one, found)
-            climb = Climb(score, found.log_evidence, setting, given, 1, clock - began, "")
+            climb = BestTrial(score, found.log_evidence, setting, given, 1, clock - began, "")
             self.note(climb)
             if found.families:
                 tried[found.families] = climb
@@ -74,12 +74,12 @@ class InvarianceStage:
             self.budget,
         )
 
-    def _setting(self, one: Climb, found: Judged) -> Setting:
+    def _setting(self, one: BestTrial, found: ScoredInvariance) -> HyperparameterPoint:
         """The setting of a network with the families, noise and scale that were found."""
-        net = one.setting.architecture
+        net = one.setting.base
         return replace(
             one.setting,
-            architecture=net if found.scale == 1.0 else rescaled(net, found.scale),
+            base=net if found.scale == 1.0 else rescaled(net, found.scale),
             noise_var=max(found.noise_var, self.targets.noise_floor),
             invariance=found.families,
         )

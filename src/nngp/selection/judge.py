@@ -17,7 +17,7 @@ from nngp.posterior.criteria import HeldOut
 from nngp.predictive.blend import Blend
 from nngp.predictive.predictive import Predictive
 from nngp.predictive.targets import TargetScaling
-from nngp.selection.inputs import Setting
+from nngp.selection.inputs import HyperparameterPoint
 from nngp.selection.objective import Objective
 
 
@@ -51,7 +51,9 @@ class Verdict(NamedTuple):
         return self.error <= (allowed.ratio + allowed.for_a_nat * gain) * other.error
 
 
-def more_are_right(objective: Objective, at: Setting, other: Setting) -> bool:
+def more_are_right(
+    objective: Objective, at: HyperparameterPoint, other: HyperparameterPoint
+) -> bool:
     """Whether, left out one by one, more classes are predicted than at the other setting, by more
     than chance explains: of the rows that only one predicts."""
     try:
@@ -64,14 +66,18 @@ def more_are_right(objective: Objective, at: Setting, other: Setting) -> bool:
     return won - lost > SURE * np.sqrt(won + lost)
 
 
-def verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling) -> Verdict:
+def verdict(
+    objective: Objective, at: HyperparameterPoint, Y: Array, targets: TargetScaling
+) -> Verdict:
     """Judge a setting on the objective's rows, whose raw targets are Y, with the best of a few
     noises: that of fewer points is too small for more of them."""
     settings = [replace(at, noise_var=at.noise_var * factor) for factor in NOISES]
     return max(_verdict(objective, one, Y, targets) for one in settings)
 
 
-def _verdict(objective: Objective, at: Setting, Y: Array, targets: TargetScaling) -> Verdict:
+def _verdict(
+    objective: Objective, at: HyperparameterPoint, Y: Array, targets: TargetScaling
+) -> Verdict:
     try:
         found = objective.held_out(at)
     except (NotPositiveDefiniteError, VarianceError):

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from nngp.selection.inputs import YEO_JOHNSON, SearchInputs, Setting
+from nngp.selection.inputs import YEO_JOHNSON, HyperparameterPoint, SearchInputs
 
 GAIN = 2.0  # of the log evidence, that a column's map must bring
 COLUMNS = 40  # columns tried one by one, the most relevant first
-Score = Callable[[Setting], float]  # the log evidence with the prior; -inf where it has none
+Score = Callable[
+    [HyperparameterPoint], float
+]  # the log evidence with the prior; -inf where it has none
 
 
 def can_map(inputs: SearchInputs) -> bool:
@@ -17,7 +19,7 @@ def can_map(inputs: SearchInputs) -> bool:
     return any(family.can_move for family in inputs.families)
 
 
-def power_starts(inputs: SearchInputs, at: Setting) -> list[Setting]:
+def power_starts(inputs: SearchInputs, at: HyperparameterPoint) -> list[HyperparameterPoint]:
     """Where ascents of the powers begin: at the identity, and where columns look most normal."""
     families, kinds = inputs.families, list(at.kinds or inputs.default_kinds)
     learnable = [j for j, family in enumerate(families) if family.learnable]
@@ -32,8 +34,8 @@ def power_starts(inputs: SearchInputs, at: Setting) -> list[Setting]:
 
 
 def screened(
-    inputs: SearchInputs, at: Setting, score: Score, budget: Callable[[], bool]
-) -> Setting:
+    inputs: SearchInputs, at: HyperparameterPoint, score: Score, budget: Callable[[], bool]
+) -> HyperparameterPoint:
     """Try fixed maps column by column, and keep each that brings enough."""
     best, value = at, score(at)
     for j in _by_relevance(inputs, at):
@@ -50,14 +52,16 @@ def screened(
     return best
 
 
-def _by_relevance(inputs: SearchInputs, at: Setting) -> list[int]:
+def _by_relevance(inputs: SearchInputs, at: HyperparameterPoint) -> list[int]:
     """Columns that can move, the most relevant first."""
     relevance = np.ones(len(inputs.families)) if at.relevance is None else at.relevance
     order = [int(j) for j in np.argsort(-relevance, kind="stable")]
     return [j for j in order if inputs.families[j].can_move][:COLUMNS]
 
 
-def _with_kind(inputs: SearchInputs, at: Setting, j: int, kind: str) -> Setting:
+def _with_kind(
+    inputs: SearchInputs, at: HyperparameterPoint, j: int, kind: str
+) -> HyperparameterPoint:
     kinds = list(at.kinds or inputs.default_kinds)
     kinds[j] = kind
     powers = at.powers if len(at.powers) else np.ones(len(kinds))

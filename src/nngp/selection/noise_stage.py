@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from nngp.selection.climb import Climb
+from nngp.selection.climb import BestTrial
 from nngp.selection.noise_evidence import NoiseEvidence
 from nngp.selection.objective import Objective
 from nngp.selection.space import Space
@@ -20,13 +20,13 @@ NOISE_DOWN, CLASSES_DOWN, NOISE_UP = 1.0, 5.0, 3.0  # range of the logarithm
 
 
 def refitted(
-    found: Climb,
+    found: BestTrial,
     objective: Objective,
     space: Space,
     make_evidence: Callable[[], NoiseEvidence],
     down: float,
     steps: int,
-) -> Climb:
+) -> BestTrial:
     """The setting with its best noise on the points of an objective; itself if none has a value."""
     clock, evidence = time.perf_counter(), make_evidence()
     scores: dict[float, tuple[float, float]] = {}
@@ -45,4 +45,4 @@ def refitted(
         return found
     setting = replace(found.setting, noise_var=float(np.exp(theta)))
     cost = len(scores), time.perf_counter() - clock
-    return Climb(*scores[theta], setting, found.candidate, *cost, "")
+    return BestTrial(*scores[theta], setting, found.candidate, *cost, "")

@@ -13,7 +13,7 @@ from nngp.linsolve import Engine
 from nngp.posterior import condition
 from nngp.posterior.criteria import HeldOut
 from nngp.posterior.dense_evidence import DenseEvidence, DenseValue
-from nngp.selection.inputs import Scaled, SearchInputs, Setting
+from nngp.selection.inputs import HyperparameterPoint, Scaled, SearchInputs
 from nngp.selection.noise_evidence import NoiseEvidence
 from nngp.selection.problem import are_copies, row_noise
 from nngp.selection.space import Slopes, Space
@@ -45,7 +45,7 @@ class Objective:
     known: Array | float = 0.0  # noise variance beside the learned one, scaled
 
     def evaluate(
-        self, space: Space, theta: Array, at: Setting, *, gradient: bool = True
+        self, space: Space, theta: Array, at: HyperparameterPoint, *, gradient: bool = True
     ) -> ObjectiveValue:
         """Evaluate at theta, whose setting is `at`; without a gradient it is zero."""
         failure, value, slope, log_evidence = "", -np.inf, np.zeros_like(theta), -np.inf
@@ -60,11 +60,13 @@ class Objective:
         score, slope = (value + prior) / size, (slope + by_prior) / size
         return ObjectiveValue(score, slope, log_evidence, failure)
 
-    def score(self, space: Space, at: Setting) -> float:
+    def score(self, space: Space, at: HyperparameterPoint) -> float:
         """The objective per target, alone."""
         return self.evaluate(space, space.pack(at), at, gradient=False).score
 
-    def score_by(self, evidence: NoiseEvidence, space: Space, at: Setting) -> tuple[float, float]:
+    def score_by(
+        self, evidence: NoiseEvidence, space: Space, at: HyperparameterPoint
+    ) -> tuple[float, float]:
         """The objective per target by the evidence, and the log evidence; -inf if it has none."""
         try:
             value = evidence(self.Y, self._noise_of_rows(at.noise_var))[0]
@@ -102,12 +104,12 @@ class Objective:
         """Leave-one-out residuals and variances, given the kernel."""
         return self.dense.held_out_of(K, self.Y, self._noise_of_rows(noise_var))
 
-    def held_out(self, at: Setting) -> HeldOut:
+    def held_out(self, at: HyperparameterPoint) -> HeldOut:
         """Leave-one-out residuals and variances, of networks that `dense_evidence` supports."""
         X = self.inputs.scaled(at, self.count).X
         noise = np.broadcast_to(self._noise(at), len(X))
         found = self.dense.evaluate(
-            at.architecture,
+            at.base,
             X,
             self.Y,
             noise,
@@ -118,24 +120,24 @@ class Objective:
         assert found.held_out is not None  # asked for
         return found.held_out
 
-    def _noise(self, at: Setting) -> Array | float:
+    def _noise(self, at: HyperparameterPoint) -> Array | float:
         return row_noise(at.noise_var, self.weights, self.known)
 
     def _noise_of_rows(self, noise_var: float) -> Array:
         return np.broadcast_to(row_noise(noise_var, self.weights, self.known), len(self.Y))
 
     def _likelihood(
-        self, space: Space, theta: Array, at: Setting, gradient: bool
+        self, space: Space, theta: Array, at: HyperparameterPoint, gradient: bool
     ) -> tuple[float, Array, float]:
         """Return the criterion, summed over all targets, its gradient in theta, the evidence."""
         scaled = self.inputs.scaled(at, self.count)
         gradient = gradient and len(theta) > 0
         extra, extra_slope = self._weights_term(at.noise_var)
-        if has_lower_triangle(at.architecture):
+        if has_lower_triangle(at.base):
             noise = np.broadcast_to(self._noise(at), len(self.Y))
             try:
                 found = self.dense.evaluate(
-                    at.architecture,
+                    at.base,
                     scaled.X,
                     self.Y,
                     noise,
@@ -181,7 +183,7 @@ class Objective:
         return float((by_row if self.weights is None else by_row / self.weights).sum())
 
     def _by_condition(
-        self, space: Space, theta: Array, at: Setting, scaled: Scaled, gradient: bool
+        self, space: Space, theta: Array, at: HyperparameterPoint, scaled: Scaled, gradient: bool
     ) -> tuple[float, Array, float]:
         """The same by the general posterior, for other networks."""
         noise, infinite = self._noise(at), space.candidate.is_infinite
@@ -190,7 +192,7 @@ class Objective:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             posterior = condition(
-                at.architecture,
+                at.base,
                 scaled.X,
                 self.Y,
                 noise_var=noise,

@@ -39,7 +39,7 @@ class Hyperparameters:
     """A network, its noise variance in units of the scaled targets, and the scaling of inputs and
     targets: all that a fit needs."""
 
-    architecture: Network
+    network: Network
     noise_var: float
     inputs: InputScaling
     targets: TargetScaling

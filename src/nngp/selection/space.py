@@ -17,7 +17,7 @@ from nngp._arrays import Array, Index
 from nngp.architecture import Architecture
 from nngp.frames.maps import POWERS
 from nngp.frames.scaling import RELEVANCE_BOUNDS
-from nngp.selection.inputs import Setting
+from nngp.selection.inputs import HyperparameterPoint
 from nngp.selection.problem import STARTS, Candidate
 
 NOISE_BOUNDS = (1e-8, 4.0)
@@ -101,11 +101,11 @@ class Space:
             np.array(flags, dtype=bool), np.array([b.size for b in self.blocks], dtype=int)
         )
 
-    def pack(self, at: Setting) -> Array:
+    def pack(self, at: HyperparameterPoint) -> Array:
         """Return theta of this setting, moved inside the bounds."""
         values: dict[str, ArrayLike] = {
-            "weight_var": at.architecture.weight_var,
-            "bias_var": at.architecture.bias_var,
+            "weight_var": at.base.weight_var,
+            "bias_var": at.base.bias_var,
             "noise_var": at.noise_var,
             "relevance": 1.0 if at.relevance is None else at.relevance[self._first],
             "power": at.powers[at.moving],
@@ -123,21 +123,21 @@ class Space:
         out[self._logs] = np.log(out[self._logs])
         return out
 
-    def unpack(self, theta: Array, fixed: Setting) -> Setting:
+    def unpack(self, theta: Array, fixed: HyperparameterPoint) -> HyperparameterPoint:
         """Return the setting at theta; what is not free is as in `fixed`."""
         values = theta.copy()
         values[self._logs] = np.exp(values[self._logs])
         ends = np.cumsum([block.size for block in self.blocks])
         parts = np.split(values, ends[:-1])
         free = {block.name: part for block, part in zip(self.blocks, parts, strict=False)}
-        net, candidate = fixed.architecture, self.candidate
-        architecture = Architecture(
+        net, candidate = fixed.base, self.candidate
+        base = Architecture(
             candidate.depth,
             candidate.activation,
             self._by_layer(free["weight_var"]) if "weight_var" in free else net.weight_var,
             self._by_layer(free["bias_var"]) if "bias_var" in free else net.bias_var,
         )
-        out = replace(fixed, architecture=architecture)
+        out = replace(fixed, base=base)
         if "noise_var" in free:
             out = replace(out, noise_var=float(free["noise_var"][0]))
         if "relevance" in free:

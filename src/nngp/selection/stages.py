@@ -29,7 +29,7 @@ from nngp.gram import has_lower_triangle
 from nngp.posterior.dense_evidence import DenseEvidence, threaded_evidence
 from nngp.predictive.targets import TargetScaling
 from nngp.selection.choice import Choice
-from nngp.selection.climb import Ascent, Budget, Climb, climb
+from nngp.selection.climb import Ascent, BestTrial, Budget, climb
 from nngp.selection.cost import (
     FEW_AMOUNTS,
     FOLDS,
@@ -46,7 +46,7 @@ from nngp.selection.cost import (
     staged_work,
 )
 from nngp.selection.effort import EFFORT, SearchEffort
-from nngp.selection.inputs import SearchInputs, Setting
+from nngp.selection.inputs import HyperparameterPoint, SearchInputs
 from nngp.selection.invariance_stage import InvarianceStage
 from nngp.selection.judge import (
     OF_MAPS,
@@ -192,7 +192,9 @@ class _StagedSearch:
             for one in candidates
         )
 
-    def _with_start_of_trees(self, kind: Climb, best: list[Climb], stage: Stage) -> list[Climb]:
+    def _with_start_of_trees(
+        self, kind: BestTrial, best: list[BestTrial], stage: Stage
+    ) -> list[BestTrial]:
         """Climb from the relevances that trees find, too, where there are many inputs."""
         problem, groups = self.problem, self.inputs.groups
         few = len(np.unique(groups)) < MANY or problem.effort == "fast"
@@ -206,7 +208,7 @@ class _StagedSearch:
         start = replace(kind.setting, relevance=found)
         return ranked([self._climb(kind.candidate, start, stage), *best])
 
-    def _finish(self, best: list[Climb], small: int, relevance: bool) -> list[Climb]:
+    def _finish(self, best: list[BestTrial], small: int, relevance: bool) -> list[BestTrial]:
         """Choose maps, climb on more data, and return the finalists, best first."""
         # Subsets are nested: each stage adds points to those of the stage before.
         effort, problem, large = self._effort, self.problem, self._large
@@ -230,8 +232,8 @@ class _StagedSearch:
         return found
 
     def _confirmed(
-        self, found: list[Climb], plain: list[Climb], small: int, relevance: bool
-    ) -> list[Climb]:
+        self, found: list[BestTrial], plain: list[BestTrial], small: int, relevance: bool
+    ) -> list[BestTrial]:
         """Finish without a transform of the targets, too, and keep what predicts better."""
         chosen, judged = self._targets, self._verdict(found[0])
         self._targets = self.problem.targets[0]
@@ -242,7 +244,7 @@ class _StagedSearch:
         self._targets = chosen
         return found
 
-    def _climb_kinds(self, stage: Stage) -> list[Climb]:
+    def _climb_kinds(self, stage: Stage) -> list[BestTrial]:
         """Climb every candidate; best first.
 
         The first of each activation is climbed from all starts, the others from the start that was
@@ -253,7 +255,9 @@ class _StagedSearch:
             by_activation.setdefault(candidate.activation, []).append(candidate)
         first, *others = by_activation.values()
 
-        def climb_all(search: "_StagedSearch", candidates: list[Candidate]) -> list[Climb | None]:
+        def climb_all(
+            search: "_StagedSearch", candidates: list[Candidate]
+        ) -> list[BestTrial | None]:
             return search._climb_activation(candidates, stage)
 
         out = self._climb_activation(first, stage, decides=self._may_keep_spread)
@@ -268,7 +272,7 @@ class _StagedSearch:
 
     def _climb_activation(
         self, candidates: Sequence[Candidate], stage: Stage, *, decides: bool = False
-    ) -> list[Climb | None]:
+    ) -> list[BestTrial | None]:
         """Climb the candidates of one activation. With `decides`, the first is also climbed with
         the columns' own spreads, which the search keeps if they are better."""
         first, *others = candidates
@@ -290,20 +294,22 @@ class _StagedSearch:
         learned = problem.learn_relevance and not problem.classes
         return problem.scaling == "auto" and problem.relevance is None and not learned
 
-    def _start(self, candidate: Candidate, which: int, relevance: Array | None) -> Setting:
+    def _start(
+        self, candidate: Candidate, which: int, relevance: Array | None
+    ) -> HyperparameterPoint:
         start = candidate.starting_at(STARTS[which])
-        return Setting(*start, relevance, whitening=self.inputs.strength)
+        return HyperparameterPoint(*start, relevance, whitening=self.inputs.strength)
 
     def _climb_unscaled(
-        self, candidate: Candidate, start: Setting, score: float, stage: Stage
-    ) -> Climb | None:
+        self, candidate: Candidate, start: HyperparameterPoint, score: float, stage: Stage
+    ) -> BestTrial | None:
         """Climb with the columns' own spreads, and keep them if that beats `score`."""
         climbed = self._climb(candidate, start, stage)
         if climbed is not None and climbed.score > score:
             self._relevance = start.relevance
         return climbed
 
-    def _choose_targets(self, best: list[Climb], stage: Stage) -> list[Climb]:
+    def _choose_targets(self, best: list[BestTrial], stage: Stage) -> list[BestTrial]:
         """Climb the leader with every other transform of the targets; keep the best by evidence in
         units of the data that predicts no worse."""
         leader, default, points = best[0], self._targets, stage.points
@@ -312,7 +318,7 @@ class _StagedSearch:
         judged = self._verdict(leader) if len(self.problem.targets) > 1 else None
         others = self.problem.targets[1:]
 
-        def climb_with(search: "_StagedSearch", targets: TargetScaling) -> Climb | None:
+        def climb_with(search: "_StagedSearch", targets: TargetScaling) -> BestTrial | None:
             search._targets = targets
             return search._climb(leader.candidate, leader.setting, stage)
 
@@ -331,24 +337,24 @@ class _StagedSearch:
         again = leaders(best)[: self._effort.finalists]
         return self._climb_on(again, stage) or best
 
-    def _verdict(self, found: Climb) -> Verdict | None:
+    def _verdict(self, found: BestTrial) -> Verdict | None:
         """Leave-one-out of a setting on the larger subset; None where it is not cheap."""
-        if not has_lower_triangle(found.setting.architecture):
+        if not has_lower_triangle(found.setting.base):
             return None
         objective = self._objective(Stage("", self._large, 0, criterion="loo"))
         Y = self.problem.Y[self.inputs.rows(self._large)]
         return verdict(objective, found.setting, Y, self._targets)
 
-    def _tries_maps(self, leader: Climb) -> bool:
+    def _tries_maps(self, leader: BestTrial) -> bool:
         return (
             not self.problem.classes
             and self.problem.maps == "auto"
             and not self.inputs.base.unit
-            and has_lower_triangle(leader.setting.architecture)
+            and has_lower_triangle(leader.setting.base)
             and can_map(self.inputs)
         )
 
-    def _choose_maps(self, best: list[Climb], stage: Stage) -> list[Climb]:
+    def _choose_maps(self, best: list[BestTrial], stage: Stage) -> list[BestTrial]:
         """Find the leader's maps; climb the others with them. The leader without maps stays among
         the best where few points hardly prefer them."""
         leader, size = best[0], stage.points * self.problem.Y.shape[1]
@@ -373,7 +379,7 @@ class _StagedSearch:
         ]
         return ranked([mapped, *self._climb_from(others, stage), *kept])
 
-    def _choose_strength(self, finalists: list[Climb], stage: Stage) -> list[Climb]:
+    def _choose_strength(self, finalists: list[BestTrial], stage: Stage) -> list[BestTrial]:
         """Climb the leader with every strength of whitening; the others take its best."""
         leader, *others = finalists
         strengths = self.problem.strengths
@@ -386,14 +392,14 @@ class _StagedSearch:
         pairs = zip(others, moved, strict=True)
         return [found[0], *(one._replace(setting=at) for one, at in pairs)]
 
-    def _with_invariance(self, found: list[Climb]) -> list[Climb]:
+    def _with_invariance(self, found: list[BestTrial]) -> list[BestTrial]:
         """Average the finalists over the given families, or over those that suit the first."""
         stage = Stage("invariance", self._large, 1, criterion="evidence")
         note = partial(self._note, stage)
         objective = self._objective(stage)
         return InvarianceStage(self.problem, objective, self._targets, note, self.budget).run(found)
 
-    def _for_more_data(self, best: list[Climb]) -> list[Climb]:
+    def _for_more_data(self, best: list[BestTrial]) -> list[BestTrial]:
         """The best, the best of another activation, and those with other maps than theirs."""
         several = leaders(best)[: max(2, self.problem.networks)]
         candidates = {one.candidate for one in several}
@@ -402,16 +408,16 @@ class _StagedSearch:
             one for one in best if one.candidate in candidates and id(one) not in known
         ]
 
-    def _screen(self, found: Climb, stage: Stage) -> Setting:
+    def _screen(self, found: BestTrial, stage: Stage) -> HyperparameterPoint:
         """Try other maps column by column."""
         objective, size = self._objective(stage), stage.points * self.problem.Y.shape[1]
 
-        def score(at: Setting) -> float:
+        def score(at: HyperparameterPoint) -> float:
             return size * objective.score(self._space(found.candidate, at, stage), at)
 
         return screened(self.inputs, found.setting, score, self.budget.may_spend)
 
-    def _relevances_of_classes(self, best: list[Climb], small: int) -> list[Climb]:
+    def _relevances_of_classes(self, best: list[BestTrial], small: int) -> list[BestTrial]:
         """Find relevances by leave-one-out: the evidence of one-hot targets counts each point once
         for every class. They are kept if more points, left out one by one, confirm them."""
         leader = best[0]
@@ -420,9 +426,9 @@ class _StagedSearch:
         judge = self._objective(Stage("", self._large, 0, criterion="loo"))
         return [found] if more_are_right(judge, found.setting, leader.setting) else best
 
-    def _relevant(self, leader: Climb, points: int) -> Climb | None:
+    def _relevant(self, leader: BestTrial, points: int) -> BestTrial | None:
         """Climb a network of classes in its relevances, by leave-one-out on so many points."""
-        if not has_lower_triangle(leader.setting.architecture) or self.inputs.base.unit:
+        if not has_lower_triangle(leader.setting.base) or self.inputs.base.unit:
             return None
         stage = Stage("relevance", points, self._effort.relevance, True, "loo")
         start = leader.setting
@@ -430,7 +436,9 @@ class _StagedSearch:
             start = replace(start, relevance=np.ones(self.problem.X.shape[1]))
         return _computed(self._climb(leader.candidate, start, stage))
 
-    def _cross_fitted_classes(self, leader: Climb, plain: list[Climb], small: int) -> list[Climb]:
+    def _cross_fitted_classes(
+        self, leader: BestTrial, plain: list[BestTrial], small: int
+    ) -> list[BestTrial]:
         """The finalists, and the leader with relevances. All are judged by rows that they were not
         learned from, so that shares and likelihoods can be chosen on these rows."""
         large, steps = self._large, self._effort.last
@@ -439,7 +447,7 @@ class _StagedSearch:
         finalists = [*(last or []), *plain]
         relevant = last[0] if last else None
 
-        def chosen(search: "_StagedSearch", part: Fold) -> list[Setting | None]:
+        def chosen(search: "_StagedSearch", part: Fold) -> list[HyperparameterPoint | None]:
             fold, few = search._on(part.others), len(part.others) * small // large
             return [fold._climb_again(one, few, one is relevant) for one in finalists]
 
@@ -454,7 +462,9 @@ class _StagedSearch:
             for one, settings in zip(finalists, by_finalist, strict=True)
         ]
 
-    def _climb_again(self, finalist: Climb, few: int, relevant: bool) -> Setting | None:
+    def _climb_again(
+        self, finalist: BestTrial, few: int, relevant: bool
+    ) -> HyperparameterPoint | None:
         """Choose the variances, and relevances, of a finalist anew, from the start."""
         start = self._start(finalist.candidate, 0, self._relevance)
         kinds = Stage("kind", few, self._effort.kind)
@@ -465,13 +475,13 @@ class _StagedSearch:
         end = at and _computed(self._climb(finalist.candidate, at.setting, variances))
         return end.setting if end else None
 
-    def _cross_fitted(self, found: Climb) -> Climb:
+    def _cross_fitted(self, found: BestTrial) -> BestTrial:
         """Learn relevances, powers and variances anew without each fifth of the rows. The network,
         the kinds of the maps and the transform of the targets stay."""
         steps = self._effort.relevance + self._effort.last
         start = replace(found.setting, relevance=np.ones(self.problem.X.shape[1]))
 
-        def climbed(search: "_StagedSearch", part: Fold) -> Climb | None:
+        def climbed(search: "_StagedSearch", part: Fold) -> BestTrial | None:
             stage = Stage("last", len(part.others), steps, True)
             return _computed(search._on(part.others)._climb(found.candidate, start, stage))
 
@@ -493,19 +503,19 @@ class _StagedSearch:
         out.inputs, out.table = self.inputs.on(order), SelectionTable()
         return out
 
-    def _climb_on(self, climbs: Sequence[Climb], stage: Stage) -> list[Climb]:
+    def _climb_on(self, climbs: Sequence[BestTrial], stage: Stage) -> list[BestTrial]:
         """Continue each from where it is; best first, empty if the budget is spent."""
         return ranked(self._climb_from([(one.candidate, one.setting) for one in climbs], stage))
 
     def _climb_from(
-        self, starts: Sequence[tuple[Candidate, Setting]], stage: Stage
-    ) -> list[Climb | None]:
+        self, starts: Sequence[tuple[Candidate, HyperparameterPoint]], stage: Stage
+    ) -> list[BestTrial | None]:
         """Run an ascent from each start."""
         return self._each(lambda search, start: search._climb(*start, stage), starts)
 
-    def _refit_noise(self, found: Climb, stage: Stage) -> Climb:
+    def _refit_noise(self, found: BestTrial, stage: Stage) -> BestTrial:
         """Find the noise variance alone, with more points."""
-        net, averages = found.setting.architecture, bool(found.setting.invariance)
+        net, averages = found.setting.base, bool(found.setting.invariance)
         candidate = replace(found.candidate, weight_var=net.weight_var, bias_var=net.bias_var)
         if net.is_infinite and not averages:
             few = self._effort.noise_factor * self._large
@@ -527,7 +537,9 @@ class _StagedSearch:
             self._note(stage, out)
         return out
 
-    def _climb(self, candidate: Candidate, start: Setting, stage: Stage) -> Climb | None:
+    def _climb(
+        self, candidate: Candidate, start: HyperparameterPoint, stage: Stage
+    ) -> BestTrial | None:
         """Run one ascent and add its row to the table; None if the budget is spent."""
         if self.budget.is_spent:
             return None
@@ -538,7 +550,7 @@ class _StagedSearch:
         self._note(stage, found)
         return found
 
-    def _note(self, stage: Stage, found: Climb) -> None:
+    def _note(self, stage: Stage, found: BestTrial) -> None:
         evidence = found.log_evidence + self._log_jacobian(self._targets, stage.points)
         kinds = found.setting.kinds or self.inputs.default_kinds
         maps = ["" if kind == "identity" else kind for kind in kinds]
@@ -555,7 +567,7 @@ class _StagedSearch:
         )
         self.table.rows.append(row)
 
-    def _space(self, candidate: Candidate, at: Setting, stage: Stage) -> Space:
+    def _space(self, candidate: Candidate, at: HyperparameterPoint, stage: Stage) -> Space:
         groups = self.inputs.groups if stage.relevance else None
         floor = self._targets.noise_floor
         return Space(candidate, groups, self._relevance, at.moving, floor)
@@ -582,7 +594,7 @@ class _StagedSearch:
             return float(slopes.sum())
         return float((slopes * weights[rows][:, None]).sum())
 
-    def _as_hyperparameters(self, found: Climb) -> Hyperparameters:
+    def _as_hyperparameters(self, found: BestTrial) -> Hyperparameters:
         families = found.setting.invariance
         folds = tuple(
             (rows, self._hyperparameters_at(replace(at, invariance=families)))
@@ -590,10 +602,10 @@ class _StagedSearch:
         )
         return replace(self._hyperparameters_at(found.setting), folds=folds)
 
-    def _hyperparameters_at(self, at: Setting) -> Hyperparameters:
+    def _hyperparameters_at(self, at: HyperparameterPoint) -> Hyperparameters:
         return Hyperparameters(at.network, at.noise_var, self.inputs.scaling(at), self._targets)
 
 
-def _computed(found: Climb | None) -> Climb | None:
+def _computed(found: BestTrial | None) -> BestTrial | None:
     """The ascent, if it found a network that can be computed."""
     return found if found is not None and np.isfinite(found.score) else None

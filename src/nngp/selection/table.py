@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp.selection.families import name_of
-from nngp.selection.inputs import Setting
+from nngp.selection.inputs import HyperparameterPoint
 
 
 class SelectionRow(NamedTuple):
@@ -20,7 +20,7 @@ class SelectionRow(NamedTuple):
     log_evidence: float  # of the targets in their own units
     evaluations: int
     seconds: float
-    setting: Setting
+    setting: HyperparameterPoint
     maps: int = 0  # columns that have a map
     transform: str = "identity"  # of the targets
 
@@ -30,7 +30,7 @@ class SelectionTable:
     """Rows in the order in which they were tried, and the setting that was chosen."""
 
     rows: list[SelectionRow] = field(default_factory=list)
-    chosen: Setting | None = None
+    chosen: HyperparameterPoint | None = None
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Equally long arrays by name, as `pandas.DataFrame` takes them; none without rows."""
@@ -43,7 +43,7 @@ class SelectionTable:
         return {name: as_column([record[name] for record in records]) for name in names}
 
     def _record(self, row: SelectionRow) -> dict[str, object]:
-        net = row.setting.architecture
+        net = row.setting.base
         return {
             "stage": row.stage,
             "n": row.n,

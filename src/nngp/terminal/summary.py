@@ -28,7 +28,7 @@ def _network(net: Network) -> dict[str, object]:
 
 def summary_of(model: Model) -> dict[str, object]:
     """The network, and the cost of its choice."""
-    net, report = model.architecture_, model.report_
+    net, report = model.network_, model.report_
     out: dict[str, object] = {
         "task": "classification" if isinstance(model, NNGPClassifier) else "regression",
         "rows": report.n,

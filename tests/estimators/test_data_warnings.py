@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nngp
-from nngp.estimators.doubts import SeenRange
+from nngp.estimators.data_warnings import TrainingRange
 from nngp.frames.maps import ColumnMap
 from nngp.frames.scaling import InputScaling
 from nngp.predictive.blend import Blend
@@ -90,7 +90,7 @@ def test_what_is_far():
     """Beyond the range by three widths: not by one, not in a constant column, and not where the
     column counts for nothing beside the others."""
     seen = np.column_stack([np.linspace(0, 1, 50), np.full(50, 5.0), 1e-6 * np.linspace(0, 1, 50)])
-    scaling = SeenRange.of(seen, seen.mean(axis=0), np.array([1.0, 0.0, 1.0]))
+    scaling = TrainingRange.of(seen, seen.mean(axis=0), np.array([1.0, 0.0, 1.0]))
     rows = np.array([[2.0, 5.0, 0.0], [4.1, 5.0, 0.0], [0.5, 900.0, 0.0], [0.5, 5.0, 1e-4]])
     assert (scaling.widths_beyond(rows) > 3).tolist() == [[False] * 3, [True, False, False]] + [
         [False] * 3
@@ -106,7 +106,7 @@ def test_a_map_does_not_hide_what_is_far():
             ColumnMap("yeo-johnson", 0.0, 70.0, power, *np.sort(x[[0, -1]] / 70.0)) for x in seen.T
         ]
         scaling = InputScaling.learn(seen, "standardize", maps)
-        range_ = SeenRange.of(seen, scaling.raw_center, scaling.raw_factor)
+        range_ = TrainingRange.of(seen, scaling.raw_center, scaling.raw_factor)
         assert 0.5 < range_.size / np.sqrt(np.square(scaling(seen)).sum(axis=1).mean()) < 2
         assert (range_.widths_beyond(np.array([[800.0, 4500.0], [9000.0, 300.0]])) > 3).sum() == 2
 
@@ -139,7 +139,7 @@ def test_how_often_real_tables_have_rows_far_outside(data_folder):
         train, test = inputs[order[held:]], inputs[order[:held]]
         spread = train.std(axis=0)
         factor = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
-        seen = SeenRange.of(train, train.mean(axis=0), factor)
+        seen = TrainingRange.of(train, train.mean(axis=0), factor)
         fired += bool((seen.widths_beyond(test) > 3).any())
     assert len(names) > 5
     assert fired == 0

@@ -56,7 +56,7 @@ def warn_of_duplicates(count: int, n: int, stacklevel: int) -> None:
 
 
 @dataclass(frozen=True)
-class SeenRange:
+class TrainingRange:
     """The range of every column in training, and the size of a row, as the kernel sees it."""
 
     low: Array
@@ -65,14 +65,14 @@ class SeenRange:
     size: float  # root mean square of the norms of scaled rows
 
     @classmethod
-    def of(cls, X: Array, center: Array, factor: Array) -> "SeenRange":
+    def of(cls, X: Array, center: Array, factor: Array) -> "TrainingRange":
         parts = by_rows(lambda rows: _extent(rows, center, factor), X)
         low, high, squares = zip(*parts, strict=True)
         with np.errstate(over="ignore", invalid="ignore"):
             size = np.nan_to_num(np.sqrt(np.sum(squares) / len(X)), nan=LARGEST, posinf=LARGEST)
         return cls(np.min(low, axis=0), np.max(high, axis=0), factor, float(size))
 
-    def widened(self, X: Array) -> "SeenRange":
+    def widened(self, X: Array) -> "TrainingRange":
         """The range of more rows as well."""
         low, high = np.minimum(self.low, X.min(axis=0)), np.maximum(self.high, X.max(axis=0))
         return replace(self, low=low, high=high)
