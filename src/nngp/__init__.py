@@ -77,12 +77,14 @@ from nngp.gram import (
 )
 from nngp.linsolve import CG
 from nngp.posterior import (
+    FunctionSpaceDescent,
     MatrixPosterior,
     Posterior,
     Trained,
     TrainedMatrices,
     condition,
     condition_matrix,
+    descend_in_function_space,
     forecast,
     max_learning_rate,
     sample_prior,
@@ -120,6 +122,7 @@ __all__ = [
     "FewDataWarning",
     "FiniteNetwork",
     "Flow",
+    "FunctionSpaceDescent",
     "Headed",
     "Invariant",
     "KernelPlan",
@@ -154,6 +157,7 @@ __all__ = [
     "compile_curves",
     "condition",
     "condition_matrix",
+    "descend_in_function_space",
     "errors",
     "finite",
     "forecast",

@@ -21,7 +21,7 @@ from nngp.architecture import Network
 from nngp.architecture.graph import Node
 from nngp.architecture.outline import Outline
 from nngp.gram import TRIVIAL_SPLIT, Inputs, InputSet, KernelPlan, KernelSplit, Shift
-from nngp.gram.host.cosines import set_diagonal
+from nngp.gram.host.tiles import set_diagonal
 from nngp.gram.inputs import COPIED
 from nngp.linsolve import CpuEngine, forecast_factor
 from nngp.linsolve.tiling import flops

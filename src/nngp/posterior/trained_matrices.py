@@ -162,7 +162,7 @@ class TrainedMatrices:
         Examples
         --------
         >>> import nngp
-        >>> nngp.trained_matrices([[1.0]], [[2.0]], [1.0]).mean([[1.0]]).tolist()
+        >>> nngp.trained_matrices([[1.0]], [[2.0]], [1.0]).mean([[1.0]]).round(6).tolist()
         [0.5]
         """
         theta = as_cross_matrix(theta_star, "theta_star", self.n)
@@ -180,7 +180,7 @@ class TrainedMatrices:
         >>> import nngp
         >>> networks = nngp.trained_matrices([[1.0]], [[2.0]], [1.0])
         >>> mean, variance = networks.predict([[1.0]], [[2.0]], [1.0])
-        >>> mean.tolist(), variance.tolist()
+        >>> mean.round(6).tolist(), variance.round(6).tolist()
         ([1.0], [0.0])
         """
         both = self._both(K_star, theta_star)
@@ -193,7 +193,8 @@ class TrainedMatrices:
         --------
         >>> import nngp
         >>> networks = nngp.trained_matrices([[1.0]], [[2.0]], [1.0])
-        >>> networks.covariance([[1.0], [0.0]], [[2.0], [0.0]], [[1.0, 0.0], [0.0, 1.0]]).tolist()
+        >>> own = [[1.0, 0.0], [0.0, 1.0]]
+        >>> networks.covariance([[1.0], [0.0]], [[2.0], [0.0]], own).round(6).tolist()
         [[0.0, 0.0], [0.0, 1.0]]
         """
         both = self._both(K_star, theta_star)
