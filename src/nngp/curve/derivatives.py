@@ -1,7 +1,8 @@
 """Derivatives of a curve in the correlation and in every variance: the walk in forward mode.
 
 A state is that of the deficits and its derivatives. Parameters are the weight variances of all
-affine maps and then their bias variances, each by itself or all of a kind together.
+affine maps and then their bias variances, each by itself or all of a kind together; the last is the
+variance of the inputs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -123,10 +124,12 @@ def node_tangents(
 ) -> Iterator[tuple[Node, Pair[Tangents]]]:
     """Yield every node with its states and their derivatives; at infinite depth `per_layer` is
     False."""
-    count = 2 * len(network.weight_vars) if per_layer else 2
+    count = 1 + (2 * len(network.weight_vars) if per_layer else 2)
     check, do = StateCheck(input_var), Derivatives(count, per_layer=per_layer)
-    state, still = input_state(input_var, negative, m), np.zeros((count, len(m)))
-    inputs = Tangents(state, np.zeros(count), still, np.full(len(m), input_var))
+    state, variance = input_state(input_var, negative, m), np.zeros(count)
+    variance[-1] = 1.0
+    deficit = np.outer(variance, state.deficit / input_var if input_var else np.zeros_like(m))
+    inputs = Tangents(state, variance, deficit, np.full(len(m), input_var))
     steps = walk(network, do, inputs)
     while True:
         with np.errstate(all="ignore"):
