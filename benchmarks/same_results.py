@@ -1065,6 +1065,7 @@ def drawn(figure: Any) -> Any:
 def pictures() -> Any:
     """What is drawn of estimators, a training, phases and convergence."""
     from nngp import plots
+    from nngp_paper.plots import learning_curve
 
     X, y = table_of_numbers(60)
     flowers = classifier(selection="evidence")
@@ -1072,7 +1073,7 @@ def pictures() -> Any:
     return {
         "intervals": drawn(plots.intervals(regressor(), X, y)),
         "reliability": drawn(plots.reliability(flowers, np.abs(points(60, 4)) + 2, labels)),
-        "learning": drawn(plots.learning_curve(trained()[0])),
+        "learning": drawn(learning_curve(trained()[0])),  # type: ignore[attr-defined]
         "phases": drawn(plots.phase_diagram("erf")),
         "convergence": drawn(plots.convergence(network(1), widths=(4, 8, 16), networks=40)),
     }
@@ -1082,6 +1083,7 @@ def pictures() -> Any:
 def pictures_of_kernels() -> Any:
     """What is drawn of a kernel against the angle, and of accuracy against depth."""
     from nngp import plots
+    from nngp_paper.plots import learning_curve
 
     return drawn(plots.angular_structure(network(2))), drawn(plots.accuracy_by_depth())
 
