@@ -628,7 +628,8 @@ def table_of_numbers(n: int) -> tuple[Array, Array]:
 
 def chosen(model: Any) -> Any:
     """The network that an estimator chose, and all that it tried."""
-    found = model.architecture_.as_dict(), model.noise_var_, model.relevance_
+    network = getattr(model, "network_", None) or model.architecture_  # its older name
+    found = network.as_dict(), model.noise_var_, model.relevance_
     return found, lasting(model.selection_), reported(model.posterior_)
 
 
@@ -1073,7 +1074,7 @@ def pictures() -> Any:
     return {
         "intervals": drawn(plots.intervals(regressor(), X, y)),
         "reliability": drawn(plots.reliability(flowers, np.abs(points(60, 4)) + 2, labels)),
-        "learning": drawn(learning_curve(trained()[0])),  # type: ignore[attr-defined]
+        "learning": drawn(learning_curve(trained()[0])),
         "phases": drawn(plots.phase_diagram("erf")),
         "convergence": drawn(plots.convergence(network(1), widths=(4, 8, 16), networks=40)),
     }
@@ -1083,7 +1084,6 @@ def pictures() -> Any:
 def pictures_of_kernels() -> Any:
     """What is drawn of a kernel against the angle, and of accuracy against depth."""
     from nngp import plots
-    from nngp_paper.plots import learning_curve
 
     return drawn(plots.angular_structure(network(2))), drawn(plots.accuracy_by_depth())
 

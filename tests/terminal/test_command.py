@@ -1,6 +1,7 @@
 """The command line as its users meet it: files in, files out, sentences, exit codes."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -98,7 +99,7 @@ def test_one_log_evidence_is_shown(run):
     _, out, _ = run("fit train.csv -t price --drop dear --budget 2 --json")
     shown = json.loads(out)["log_evidence"]
     model = nngp.load("model.nngp")
-    K = nngp.kernel(model.architecture_, model.posterior_.inputs.X)
+    K = nngp.kernel(model.network_, model.posterior_.inputs.X)
     spread = table["price"].std(ddof=0)
     cov = (K + model.noise_var_ * np.eye(60)) * spread**2
     exact = multivariate_normal(np.full(60, table["price"].mean()), cov).logpdf(table["price"])
@@ -224,7 +225,8 @@ def test_phase_of_one_network(run, coarse):
     code, out, _ = run("phase --activation relu --weight-var 3 -o relu.png")
     assert code == 0
     assert Path("relu.png").read_bytes().startswith(b"\x89PNG")
-    assert "weight_var 3, bias_var 0.1, phase unbounded, variance inf" in " ".join(out.split())
+    shown = " ".join(out.split())
+    assert "weight_var 3 bias_var 0.1 phase unbounded limiting variance inf" in shown
 
 
 def test_a_phase_for_programs_draws_no_picture_unless_asked(run, coarse):
@@ -353,7 +355,7 @@ BAD = {
     "fit fine.csv -t y -o fine.csv": (2, "is the input"),
     "fit stray.csv -t y": (3, "column 'x' holds numbers but for 'x1' (1 value(s))"),
     "fit train.csv -t town --task regression": (2, "regression needs numbers"),
-    "fit train.xlsx -t y": (2, "the name must end in .csv"),
+    "fit train.ods -t y": (2, "the name must end in .csv"),
     "fit empty.csv -t y": (3, "empty.csv"),
     "fit broken.parquet -t y": (3, "could not be read as PARQUET"),
     "fit missing.csv -t y": (3, "column 'y' is empty"),
@@ -389,7 +391,7 @@ def files(run):
     Path("cut.nngp").write_bytes(whole[: len(whole) // 2])
     nngp.NNGPRegressor(selection=None).fit([[1.0], [2.0]], [1.0, 2.0]).save("python.nngp")
     for name, text in {
-        "train.xlsx": "y\n1\n",
+        "train.ods": "y\n1\n",
         "empty.csv": "",
         "broken.parquet": "hello",
         "missing.csv": "x,y\n1,\n2,NA\n",
@@ -490,3 +492,57 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     said = told.stderr.read()
     told.stderr.close()
     assert (told.wait(), said) == (0, "")
+
+
+def test_excel_in_and_out(run):
+    pytest.importorskip("fastexcel")
+    pytest.importorskip("xlsxwriter")
+    houses(40).write_excel("train.xlsx")
+    houses(40).write_csv("train.csv")
+    assert run("fit train.xlsx -t price --drop dear --selection none -o excel.nngp")[0] == 0
+    assert run("fit train.csv -t price --drop dear --selection none -o csv.nngp")[0] == 0
+    new = houses(10, seed=1)
+    new.write_csv("new.csv")
+    assert run("predict excel.nngp new.csv -o out.xlsx")[0] == 0
+    assert run("predict csv.nngp new.csv -o out.csv")[0] == 0
+    np.testing.assert_allclose(
+        pl.read_excel("out.xlsx")["price"], pl.read_csv("out.csv")["price"], rtol=1e-9
+    )
+
+
+def test_scores_come_first_and_say_how_they_were_estimated(run):
+    houses(60).write_csv("train.csv")
+    _, out, _ = run("fit train.csv -t price --drop dear --selection none")
+    names = [line.split()[0] for line in out.splitlines() if line]
+    assert names[1:6] == ["task", "rows", "RMSE", "R²", "coverage"]
+    assert names.index("estimated") < names.index("activation")
+    assert "leave-one-out: each of 60 rows predicted from the others; so few rows" in " ".join(out.split())
+    shown = json.loads(run("fit train.csv -t price --drop dear --selection none --json")[1])
+    model = nngp.load("model.nngp")
+    error = houses(60)["price"].to_numpy() - model.left_out().mean()[:, 0]
+    assert shown["rmse"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-12)
+
+
+@pytest.mark.parametrize("target", ["price", "dear"])
+def test_a_report_and_its_pictures(run, target):
+    """The page is whole (nothing is loaded), escapes names, and shows the scores of `fit`."""
+    drop = "dear" if target == "price" else "price"
+    table = houses(60).rename({"rooms": "<rooms & halls>"})
+    table.write_csv("train.csv")
+    words = f"fit train.csv -t {target} --drop {drop} --selection none --report fit.html --json"
+    code, out, said = run(words)
+    assert (code, "report written to fit.html" in said) == (0, True)
+    page, scores = Path("fit.html").read_text("utf-8"), json.loads(out)
+    assert not re.search(r"src=|href=|<script|@import|url\(", page)
+    assert "<rooms" not in page
+    assert "&lt;rooms &amp; halls&gt;" in page
+    score = f"{scores['r2']:.3f}" if target == "price" else f"{scores['accuracy']:.1%}"
+    assert f"<b>{score}</b>" in page
+    for part in ("alibration", "Partial dependence", "Worst rows", "What was chosen"):
+        assert part in page
+    houses(30, seed=1).rename({"rooms": "<rooms & halls>"}).write_csv("new.csv")
+    assert run("plot model.nngp new.csv -o new.html")[0] == 0
+    assert "30 rows that were not fitted" in Path("new.html").read_text("utf-8")
+    pytest.importorskip("matplotlib")
+    assert run("plot model.nngp new.csv")[0] == 0
+    assert Path("model.png").stat().st_size > 5000

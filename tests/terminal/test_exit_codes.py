@@ -102,7 +102,7 @@ WORK = {  # a function that every command calls, to fail in
     "inspect": ("nngp.terminal.predict.read_header", "inspect good.nngp"),
     "kernel": ("nngp.terminal.networks.read_table", "kernel good.csv"),
     "phase": ("nngp.terminal.networks.phases", "phase"),
-    "demo": ("nngp.terminal.demo.load_digits", "demo"),
+    "demo": ("nngp.terminal.demo.train_test_split", "demo"),
 }
 FAILURES = {
     "interrupted": (KeyboardInterrupt(), INTERRUPTED),

@@ -19,11 +19,11 @@ from nngp._arrays import Array, Index
 from nngp._files import replaced
 from nngp._html import facts_table, rows_table
 from nngp._progress import Callback, Progress, progress_for
+from nngp.estimators import NNGPClassifier, NNGPRegressor
+from nngp.estimators.class_model import some_rows
+from nngp.frames import Column, InputTable, TableLike, learn_numbers, table_of
 from nngp.plots.svg import COLOURS, STYLE, Chart, bars
-from nngp.predictors import NNGPClassifier, NNGPRegressor
-from nngp.predictors.calibration import expected_calibration_error, reliability
-from nngp.predictors.class_model import some_rows
-from nngp.predictors.columns import Column, InputTable, TableLike, learn_numbers, table_of
+from nngp.predictive.calibration import expected_calibration_error, reliability
 
 Model = NNGPRegressor | NNGPClassifier
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -144,7 +144,8 @@ def fit_report(
     >>> y = np.sin(X[:, 0])
     >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
     >>> nngp.plots.fit_report(model, X, y, "fit.html")
-    >>> open("fit.html").read().count("<svg")
+    >>> from pathlib import Path
+    >>> Path("fit.html").read_text("utf-8").count("<svg")
     3
     """
     table = table_of(X)
@@ -324,7 +325,7 @@ def _categories(column: Column) -> Index:
 def chosen(model: Model) -> dict[str, object]:
     """What `fit` chose, in words."""
     out: dict[str, object] = {
-        "network": str(model.architecture_).replace("\n", " → "),
+        "network": str(model.network_).replace("\n", " → "),
         "noise variance (scaled targets)": float(np.max(model.noise_var_)),
     }
     maps = [f"{name}: {how}" for name, how in model.column_maps_ if how != "identity"]

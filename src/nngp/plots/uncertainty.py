@@ -12,15 +12,15 @@ from scipy.special import softmax
 
 from nngp._arrays import Array
 from nngp._numbers import as_reals, check_unmasked
+from nngp.estimators import NNGPClassifier, NNGPRegressor
+from nngp.frames import TableLike
 from nngp.plots import style
 from nngp.plots.style import OutputPath, new_figure, plain
-from nngp.predictors import NNGPClassifier, NNGPRegressor
-from nngp.predictors.calibration import (
+from nngp.predictive.calibration import (
     Reliability,
     expected_calibration_error,
     reliability as reliability_table,
 )
-from nngp.predictors.columns import TableLike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

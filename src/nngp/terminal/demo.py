@@ -15,8 +15,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from nngp import plots
+from nngp.estimators import NNGPClassifier
 from nngp.plots.uncertainty import calibrations
-from nngp.predictors import NNGPClassifier
 from nngp.terminal.options import DemoOptions
 from nngp.terminal.output import DataError, wrapped
 from nngp.terminal.tables import create_folder
@@ -63,7 +63,7 @@ def _digits(folder: Path) -> None:
     start = time.perf_counter()
     model = NNGPClassifier().fit(X, y)
     seconds = time.perf_counter() - start
-    net = model.architecture_
+    net = model.network_
     print(f"\ndigits: {len(X)} images, NNGPClassifier().fit(X, y) in {seconds:.1f} s")
     print(f"chosen: {net.activations[0].name}, depth {net.depth}")
     print(f"accuracy on {len(Xs)} held-out images: {model.score(Xs, ys):.4f}")

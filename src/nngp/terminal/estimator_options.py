@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from nngp.architecture import Architecture, Network, network_from_dict
+from nngp.estimators import NNGPClassifier, NNGPRegressor
 from nngp.linsolve import Engine, Forecast, choose_engine
 from nngp.posterior import forecast
-from nngp.predictors import NNGPClassifier, NNGPRegressor
 from nngp.terminal.options import (
     ComputeOptions,
     EstimatorOption,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from nngp.errors import ColumnWarning
-from nngp.predictors.columns import Columns, InputTable
+from nngp.frames import Columns, InputTable
 from nngp.terminal.estimator_options import (
     TASKS,
     announce_memory,

@@ -8,11 +8,11 @@ import numpy as np
 from nngp._arrays import Array
 from nngp._files import replaced
 from nngp.architecture import Network, tangent_of
+from nngp.frames import InputTable, learn_numbers
+from nngp.frames.table import IN_WORDS
 from nngp.gram import kernel as kernel_matrix, normalize, plan_kernel
 from nngp.plots.phases import Phases, phases
 from nngp.plots.phases_figure import draw_phases
-from nngp.predictors.columns import InputTable, learn_numbers
-from nngp.predictors.columns.table import IN_WORDS
 from nngp.terminal.estimator_options import network, network_file, number
 from nngp.terminal.options import KernelOptions, PhaseOptions
 from nngp.terminal.output import DataError, UsageError, option_named, print_result, usage_errors

@@ -197,12 +197,13 @@ def _is_table(value: object) -> bool:
 
 
 def _print_table(rows: Any) -> None:
-    """Print rows below their names."""
-    table = Table(box=None, pad_edge=False)
+    """Print rows with the same names as columns, each name once on the left."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    for _ in rows:
+        table.add_column(justify="right", overflow="fold")
     for name in rows[0]:
-        table.add_column(label_of(name), justify="right", overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(_text(value)) for value in row.values()))
+        table.add_row(label_of(name), *(escape(_text(row[name])) for row in rows))
     out.print(table, width=width_of(sys.stdout))
 
 

@@ -14,11 +14,11 @@ from nngp._arrays import Array
 from nngp._fields import Fields
 from nngp.architecture import Architecture, Network
 from nngp.errors import ModelFileError
+from nngp.estimators import NNGPClassifier, NNGPRegressor
+from nngp.estimators.fitted_network import LEAVE_OUT
+from nngp.estimators.trees import TreeComparison
+from nngp.frames import Column, Columns, InputTable
 from nngp.plots.fit_page import predicted_classes
-from nngp.predictors import NNGPClassifier, NNGPRegressor
-from nngp.predictors.columns import Column, Columns, InputTable
-from nngp.predictors.fitted_network import LEAVE_OUT
-from nngp.predictors.trees import TreeComparison
 from nngp.terminal.output import DataError, print_message
 from nngp.terminal.target import Labels, Target
 
@@ -112,7 +112,7 @@ def _regression_scores(
 
 def network_summary(model: Model) -> dict[str, object]:
     """The network that was chosen, its noise, and the transform of the target."""
-    out = {**network_facts(model.architecture_), "noise_var": model.noise_var_}
+    out = {**network_facts(model.network_), "noise_var": model.noise_var_}
     transform = getattr(model, "target_transform_", "identity")
     return out if transform == "identity" else {**out, "target_transform": transform}
 

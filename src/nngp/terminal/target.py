@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import Array, Index
-from nngp.predictors.columns import (
+from nngp.estimators.training_rows import as_copies
+from nngp.frames import (
     Column,
     InputTable,
     NumberEncoding,
@@ -19,7 +20,6 @@ from nngp.predictors.columns import (
     missing_texts,
     reading_of_amounts,
 )
-from nngp.predictors.training_rows import as_copies
 from nngp.terminal.options import FitOptions, TargetKind
 from nngp.terminal.output import DataError, UsageError, print_message
 from nngp.terminal.tables import column_of
