@@ -516,7 +516,7 @@ def test_scores_come_first_and_say_how_they_were_estimated(run):
     names = [line.split()[0] for line in out.splitlines() if line]
     assert names[1:6] == ["task", "rows", "RMSE", "R²", "coverage"]
     assert names.index("estimated") < names.index("activation")
-    assert "leave-one-out: each of 60 rows predicted from the others; so few rows" in " ".join(out.split())
+    assert "each of 60 rows predicted from the others; so few rows" in " ".join(out.split())
     shown = json.loads(run("fit train.csv -t price --drop dear --selection none --json")[1])
     model = nngp.load("model.nngp")
     error = houses(60)["price"].to_numpy() - model.left_out().mean()[:, 0]
