@@ -6,7 +6,7 @@ import numpy as np
 
 from nngp_paper.arrays import Mask
 from nngp_paper.grids.arrays import no_grids
-from nngp_paper.grids.study import GRID_RUNS, RELATIVE_RUNS, deep_one
+from nngp_paper.grids.study import DEEP_RUNS, deep_one
 from nngp_paper.part import Axes, Claim, Figure, Part, Results
 from nngp_paper.shared import heat_maps
 from nngp_paper.shared.critical import CRITICAL_RUNS, Theory, critical_weight_var
@@ -145,5 +145,5 @@ def _name_area(axes: Axes, theory: Theory, area: Mask, name: str) -> None:
         axes.text(weights.mean(), inner, name, ha="center", va="center")
 
 
-RUNS = (CRITICAL_RUNS, RELATIVE_RUNS, GRID_RUNS)
+RUNS = (CRITICAL_RUNS, *DEEP_RUNS)
 PART = Part("fig4", CLAIM, RUNS, read, finding, verdict, draw)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nngp_paper.grids.arrays import no_grids
-from nngp_paper.grids.study import GRID_RUNS, RELATIVE_RUNS, shown_depths
+from nngp_paper.grids.study import MAP_RUNS, shown_depths
 from nngp_paper.part import Claim, Figure, Part, Results
 from nngp_paper.shared import heat_maps
 from nngp_paper.shared.critical import CRITICAL_RUNS
@@ -103,5 +103,5 @@ def draw(data: HeatMaps, path: str | Path | None = None, *, narrow: bool = False
     return figure
 
 
-RUNS = (CRITICAL_RUNS, RELATIVE_RUNS, GRID_RUNS)
+RUNS = (CRITICAL_RUNS, *MAP_RUNS)
 PART = Part("fig9", CLAIM, RUNS, read, finding, verdict, draw)

@@ -10,7 +10,7 @@ from scipy.stats import hypergeom
 from nngp_paper.arrays import Array
 from nngp_paper.grids.arrays import no_grids
 from nngp_paper.grids.choice import Chosen, by_validation
-from nngp_paper.grids.study import GRID_RUNS
+from nngp_paper.grids.study import GRID_RUNS, MAP_RUNS
 from nngp_paper.part import Axes, Claim, Figure, Part, Results, Style
 from nngp_paper.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE
 from nngp_paper.scope import ACTIVATIONS, Scope
@@ -247,4 +247,4 @@ def _title(data: Best) -> str:
     return f"{data.dataset}: the {count} best by validation{line}{note}"
 
 
-PART = Part("fig10", CLAIM, (CRITICAL_RUNS, GRID_RUNS), read, finding, verdict, draw)
+PART = Part("fig10", CLAIM, (CRITICAL_RUNS, *MAP_RUNS[1:], GRID_RUNS), read, finding, verdict, draw)
