@@ -15,6 +15,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp._arrays import Array
+from nngp._html import facts_table, panel
 from nngp._numbers import check_convertible, check_unmasked
 from nngp._progress import one_job
 from nngp._threads import by_rows
@@ -249,6 +250,38 @@ class NNGPEstimator(NNGPParameters):
         self.posterior_, self.report_ = best.posterior, best.posterior.report
         self.network_, self.noise_var_ = best.network, best.noise_var
 
+    def _choices(self) -> dict[str, object]:
+        """What `fit` chose, for a page or a notebook."""
+        out: dict[str, object] = {
+            "network": repr(self.network_),
+            "noise variance (scaled targets)": float(np.max(self.noise_var_)),
+        }
+        maps = [f"{name}: {how}" for name, how in self.column_maps_ if how != "identity"]
+        out["column maps"] = maps or "none"
+        names = {"target transform": "target_transform_", "likelihood": "likelihood_"}
+        out |= {label: getattr(self, name) for label, name in names.items() if hasattr(self, name)}
+        trees = getattr(self, "trees_", None)
+        if trees is not None:
+            out["comparison with trees"] = trees.sentence
+        if self.report_.solver == "cholesky":
+            out["log evidence"] = self.log_evidence_
+        return out
+
+    def _repr_mimebundle_(self, **asked: Any) -> dict[str, str]:
+        """What a notebook shows: the choices of a fitted estimator, otherwise its parameters."""
+        if not hasattr(self, "posterior_"):
+            bundle: dict[str, str] = super()._repr_mimebundle_(**asked)
+            return bundle
+        report = self.report_
+        rows = {"fitted to": f"{report.n:,} rows, {report.d} inputs"}
+        drawing = self.network_._repr_html_()
+        body = facts_table(rows | self._choices())
+        given = {k: v for k, v in self.get_params(deep=False).items() if _is_set(self, k, v)}
+        parameters = facts_table(given) if given else "all defaults"
+        title = type(self).__name__
+        html = panel(title, body, ("network", drawing), ("parameters that were set", parameters))
+        return {"text/plain": repr(self), "text/html": html}
+
     @property
     def log_evidence_(self) -> float:
         """Log density of the targets in their own units."""
@@ -444,6 +477,12 @@ class NNGPEstimator(NNGPParameters):
         self.selection_ = read_selection(file)
         factored = self.report_.solver == "cholesky"
         check_log_evidence(file, self.log_evidence_ if factored else None)
+
+
+def _is_set(model: NNGPParameters, name: str, value: object) -> bool:
+    """Whether a parameter differs from its default."""
+    default = type(model)().get_params(deep=False)[name]
+    return value is not default and not (isinstance(value, str | float) and value == default)
 
 
 def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:

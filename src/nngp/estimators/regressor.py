@@ -1,7 +1,7 @@
 """Regression: the posterior mean predicts, the posterior variance is its uncertainty."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -389,6 +389,36 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         check_is_fitted(self, "posterior_")
         return self._blend.network_weights
 
+    @overload
+    def predict(
+        self,
+        X: TableLike,
+        return_std: Literal[False] = False,
+        return_cov: Literal[False] = False,
+        *,
+        noise: bool = True,
+    ) -> Array: ...
+
+    @overload
+    def predict(
+        self,
+        X: TableLike,
+        return_std: Literal[True],
+        return_cov: bool = False,
+        *,
+        noise: bool = True,
+    ) -> tuple[Array, Array]: ...
+
+    @overload
+    def predict(
+        self,
+        X: TableLike,
+        return_std: bool = False,
+        *,
+        return_cov: Literal[True],
+        noise: bool = True,
+    ) -> tuple[Array, Array]: ...
+
     @single_threaded_blas()
     def predict(
         self,
@@ -397,7 +427,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         return_cov: bool = False,
         *,
         noise: bool = True,
-    ) -> Any:
+    ) -> Array | tuple[Array, Array]:
         """Predict the posterior mean, with its standard deviation or covariance if asked for.
 
         Both are of new observations; with `noise=False` of the function behind them. Shapes are
