@@ -107,11 +107,6 @@ class Network(ABC):
         are."""
         return None if self.is_infinite else plan_planes(self.graph)
 
-    def check_columns(self, columns: int) -> None:
-        """Raise ValueError where rows of so many columns are not the images of this network."""
-        if self.planes is not None and columns != self.planes.columns:
-            raise ValueError(f"{self.planes.shape_in_words}, and the inputs have {columns} columns")
-
     @property
     def values(self) -> list[Any]:
         """Values that identify the network, for a digest."""

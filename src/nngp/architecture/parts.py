@@ -233,14 +233,14 @@ class Image(NetworkPart):
                 "sequence is an image of height 1"
             )
         names = ("height", "width", "channels")
-        found = (
-            whole_number(name, size) for name, size in zip(names, (*sizes, 1), strict=False)
-        )
+        found = (whole_number(name, size) for name, size in zip(names, (*sizes, 1), strict=False))
         object.__setattr__(self, "shape", tuple(found))
 
     def append_to(self, graph: GraphBuilder, source: int) -> int:
         if source != INPUT:
-            raise ValueError("nngp.Image reads the data, so it comes first; put it at the beginning")
+            raise ValueError(
+                "nngp.Image reads the data, so it comes first; put it at the beginning"
+            )
         height, width, channels = self.shape
         return graph.add(Windowed(source, "image", (height, width), channels=channels))
 
@@ -277,7 +277,8 @@ class Conv(NetworkPart):
     Examples
     --------
     >>> import nngp
-    >>> net = nngp.Chain(nngp.Image((4, 4)), nngp.Conv(2, 1.0, stride=2), nngp.Flatten(), nngp.Dense())
+    >>> halved = nngp.Conv(2, 1.0, stride=2)
+    >>> net = nngp.Chain(nngp.Image((4, 4)), halved, nngp.Flatten(), nngp.Dense(1.0))
     >>> nngp.kernel(net, [[1.0] * 16]).tolist()
     [[1.0]]
     """

@@ -109,13 +109,7 @@ class AxisWindow:
 
     def behind(self, before: Axis) -> Axis:
         """The planes behind the window that those before it suffice for."""
-        have = set(before.offsets)
-
-        def known(offset: int) -> bool:
-            return {one % self.size for one in self.needed([offset])} <= have
-
-        found = [d for d in range(self.out) if known(d) or (d > 0 and known(d - self.out))]
-        return Axis(self.out, tuple(found))
+        return _behind(self, before)
 
     def sources(self, before: Axis) -> NDArray[np.intp]:
         """For each term of the mean and each entry behind the window, the entry before it; -1 where
@@ -127,6 +121,17 @@ class AxisWindow:
         if not self.mean:
             return [(k, 0) for k in range(self.window)]
         return [(a, b - a) for a in range(self.window) for b in range(self.window)]
+
+
+@lru_cache(maxsize=256)
+def _behind(window: AxisWindow, before: Axis) -> Axis:
+    have = set(before.offsets)
+
+    def known(offset: int) -> bool:
+        return {one % window.size for one in window.needed([offset])} <= have
+
+    found = [d for d in range(window.out) if known(d) or (d > 0 and known(d - window.out))]
+    return Axis(window.out, tuple(found))
 
 
 @lru_cache(maxsize=256)
@@ -165,11 +170,14 @@ class PlanePlan(NamedTuple):
         """Numbers of an image."""
         return self.height.size * self.width.size * self.channels
 
-    @property
-    def shape_in_words(self) -> str:
-        """A sentence about the images."""
-        h, w, c = self.height.size, self.width.size, self.channels
-        return f"the network reads images of {h} x {w} x {c} = {self.columns} columns (nngp.Image)"
+    def check_columns(self, columns: int) -> None:
+        """Raise ValueError where rows of so many columns are not the images of the network."""
+        if columns != self.columns:
+            h, w, c = self.height.size, self.width.size, self.channels
+            raise ValueError(
+                f"the network reads images of {h} x {w} x {c} = {self.columns} columns "
+                f"(nngp.Image), and the inputs have {columns} columns"
+            )
 
     @property
     def planes(self) -> int:
@@ -194,9 +202,7 @@ def plan_planes(graph: Graph) -> PlanePlan | None:
         node = graph[index - 1]
         for source in node.sources:
             for axis in (0, 1):
-                needs[source][axis].update(
-                    _needed(node, needs[index][axis], sizes[source], axis)
-                )
+                needs[source][axis].update(_needed(node, needs[index][axis], sizes[source], axis))
     axes = [
         [_axis(size, need) for size, need in zip(own, need, strict=True)]
         for own, need in zip(sizes, needs, strict=True)

@@ -8,8 +8,8 @@ import numpy as np
 
 from nngp._arrays import EPS, TINY, Array
 from nngp.architecture import Activation, Network
-from nngp.architecture.graph import Windowed
 from nngp.architecture.flow import coarsened
+from nngp.architecture.graph import Windowed
 from nngp.architecture.walk import Number, output, walk
 from nngp.curve import NEAR, AngularCurve
 from nngp.gram.host.pair_layer import TOLERANCE, PairLayer, SlopePairLayer, pair_layer

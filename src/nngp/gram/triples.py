@@ -113,9 +113,7 @@ class Planes:
 def image_planes(xp: Namespace, plan: PlanePlan, left: Any, right: Any) -> Planes:
     """The covariances of pixels, from images (height, width, channels, ...) that broadcast."""
     empty = Planes(None, plan.height, plan.width)
-    parts = (
-        empty.own(left[:, :, c]) * empty.partner(right[:, :, c]) for c in range(plan.channels)
-    )
+    parts = (empty.own(left[:, :, c]) * empty.partner(right[:, :, c]) for c in range(plan.channels))
     total = next(parts)
     for part in parts:
         total = total + part
@@ -262,7 +260,10 @@ def _of_pairs(state: Triple, each: Triple, rule: Callable[[Planes, Any, Any], An
         return part.like(rule(part, part.own(side[0]), part.partner(side[1])))
 
     return Triple(
-        *(None if part is None else values(part, side) for part, side in zip(state, sides, strict=True))
+        *(
+            None if part is None else values(part, side)
+            for part, side in zip(state, sides, strict=True)
+        )
     )
 
 
@@ -338,7 +339,7 @@ def own_variances(network: Network, inputs: InputSet) -> Array:
     if plan is None:
         return output_variances(network, inputs.var)
     X = np.asarray(inputs)
-    network.check_columns(X.shape[1])
+    plan.check_columns(X.shape[1])
 
     def values(some: slice) -> Array:
         return image_variances(network, as_images(plan, X[some]))

@@ -10,7 +10,7 @@ the time of their closed form, as roots and angles are shared by value and slope
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from nngp.architecture import Activation, Network
 from nngp.architecture.graph import Windowed
 from nngp.architecture.planes import PlanePlan
 from nngp.architecture.walk import Number, output, walk
-from nngp.covariance import closed_form
 from nngp.covariance.form import TWO_OVER_PI
 from nngp.gram.inputs import Inputs
 from nngp.gram.triples import (
@@ -36,6 +35,7 @@ from nngp.gram.triples import (
     windowed,
 )
 
+RESERVE = 2**21  # numbers: more than any temporary array of a strip
 STRIP_BYTES = 2**18  # of the covariances of a strip: with a few temporaries they fit the L2 cache
 ROWS, COLUMNS = 64, 128  # images of a tile, whose variances are kept
 SNAPPED = 32 * EPS  # 1 - |c| that rounding explains behind some layers
@@ -122,7 +122,9 @@ class StripOperations:
     def _sides(self, maps: Array, state: Map) -> tuple[Array, Array]:
         """What the two images of a pair have at each position."""
         left, right = maps[..., self._row], maps[..., self._columns]
-        return (state.own(left), state.partner(right)) if isinstance(state, Planes) else (left, right)
+        return (
+            (state.own(left), state.partner(right)) if isinstance(state, Planes) else (left, right)
+        )
 
     def _rectified(self, phi: Activation, state: Map, crossing: Crossing) -> Map:
         """a x + b |x| in place: the slope is a² + b² 2/π arcsin c, the value sqrt(q q') times
@@ -173,9 +175,9 @@ class ImageTerm:
     noise = 0.0
 
     def __init__(self, network: Network, left: Inputs, right: Inputs) -> None:
-        network.check_columns(left.X.shape[1])
         self.network, self.left, self.right = network, left, right
         self.transform = self
+        self._plan.check_columns(left.X.shape[1])
 
     def block(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
         """The values of these rows and columns."""
@@ -188,6 +190,10 @@ class ImageTerm:
             for j in range(0, min(i + ROWS, shape[1]) if same else shape[1], COLUMNS)
         ]
         X, Y = self.left.X[rows], self.right.X[columns]
+        # The allocator of Linux maps large arrays into memory anew, page by page, until one that is
+        # larger still has been freed. Temporary arrays then cost twice as much as the arithmetic.
+        reserve = np.empty(RESERVE)
+        del reserve
 
         def fill(tile: tuple[slice, slice]) -> None:
             block[tile] = self._tile(X[tile[0]], Y[tile[1]])
@@ -236,7 +242,8 @@ class ImageTerm:
         self, inputs: Planes, recorded: Sequence[Crossing], row: slice, columns: slice
     ) -> Array:
         operations = StripOperations(self.network.is_tangent, recorded, row, columns)
-        found: Array = output(walk(self.network, operations, inputs))
+        steps = walk(self.network, operations, cast(Map, inputs))
+        found: Array = output(steps)
         return found
 
     @property

@@ -306,7 +306,9 @@ class SharedProductBlocks:
     """
 
     def __init__(self, matrices: Sequence[HostMatrix]) -> None:
-        self._matrices, self._cosines = matrices, matrices[0].plain.cosines
+        self._matrices = matrices
+        self._terms = [one.plain for one in matrices if isinstance(one.plain, Term)]
+        self._cosines = self._terms[0].cosines
         self._local = threading.local()
 
     def __call__(self, rows: slice, columns: slice) -> list[Array]:
@@ -315,10 +317,10 @@ class SharedProductBlocks:
         for part, strip in in_strips(shared, rows, columns):
             self._cosines.scale(part, strip, columns)
             local = slice(strip.start - rows.start, strip.stop - rows.start)
-            for matrix, block in zip(self._matrices, blocks, strict=True):
+            for term, block in zip(self._terms, blocks, strict=True):
                 if block is not shared:  # which is the last, and overwritten last
                     block[local] = part
-                matrix.plain.transform(block[local], strip, columns)
+                term.transform(block[local], strip, columns)
         for matrix, block in zip(self._matrices, blocks, strict=True):
             if matrix.symmetric:
                 set_diagonal(block, rows, columns, matrix.diagonal[rows])
