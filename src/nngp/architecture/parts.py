@@ -99,7 +99,8 @@ def _check_variances(part: "Dense | Conv") -> None:
         object.__setattr__(part, name, value)
     if part.weight_var == 0:
         raise ValueError("weight_var must be positive: without weights no input is seen")
-    if part.weight_var > LARGEST_USUAL_WEIGHT_VAR:
+    # A variance that was found by a search may be as large, but is no whole number.
+    if part.weight_var > LARGEST_USUAL_WEIGHT_VAR and part.weight_var.is_integer():
         warnings.warn(
             f"nngp.{type(part).__name__} takes the variance of the weights, here "
             f"{part.weight_var:g}, not a width: layers are infinitely wide; pass W_std² of a layer "

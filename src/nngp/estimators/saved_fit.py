@@ -17,7 +17,7 @@ from nngp.estimators.trees import TreeComparison
 from nngp.frames import Columns
 from nngp.linsolve import Engine
 from nngp.predictive.blend import Blend
-from nngp.selection.table import as_column
+from nngp.selection.problem import as_column
 
 EVIDENCE, RANGE = 1e-5, 1e-6  # relative differences that rounding explains
 
