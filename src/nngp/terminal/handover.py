@@ -6,7 +6,12 @@ from typing import Any
 
 from nngp.estimators import NNGPClassifier, NNGPRegressor
 from nngp.linsolve import Engine, choose_engine
-from nngp.terminal.options import FitOptions, Handed, TargetKind, handed_parameters
+from nngp.terminal.options import (
+    EstimatorOption,
+    FitOptions,
+    TargetKind,
+    handed_parameters,
+)
 from nngp.terminal.output import UsageError, usage_errors
 from nngp.terminal.parsing import number
 from nngp.terminal.words import option_named
@@ -43,12 +48,12 @@ def _accepted(options: FitOptions, engine: str | Engine, kind: Kind) -> dict[str
     return {name: v for name, v in values.items() if name in known} | {"engine": engine}
 
 
-def _value(field: str, handed: Handed, options: FitOptions) -> object:
-    given, words = getattr(options, field), dict(handed.words)
+def _value(field: str, handed: EstimatorOption, options: FitOptions) -> object:
+    given, words = getattr(options, field), dict(handed.option.words)
     if given in words:
         return words[given]
-    if handed.number:
-        return number(option_named(field), given, whole=handed.number == "whole")
+    if handed.option.number:
+        return number(option_named(field), given, whole=handed.option.number == "whole")
     return given
 
 

@@ -7,57 +7,34 @@ here, so that `--help` answers at once.
 
 # ruff: noqa: RUF009 (`option` and `argument` give fields, not defaults)
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Hashable
+from dataclasses import dataclass, field, fields, make_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 from typer import Argument, Option
+
+from nngp.estimators.parameters import (
+    ClassifierParameters,
+    Option as ParameterOption,
+    RegressorParameters,
+    parameters_of,
+)
 
 OUT = ("--out", "--output", "-o")
 MODEL, TABLE = (
     "A model written by nngp fit.",
     "A .csv, .tsv, .txt or .parquet file, or - for stdin.",
 )
-ENGINE, VARIANCE = "auto, cpu or gpu.", "A number, or auto."
+ENGINE = "auto, cpu or gpu."
 PROGRESS = "Also without a terminal: a line every ten seconds."
-NONE = (("none", None),)
 PICTURE = "A .svg, .png or .pdf file. By default none with --json, else"
 
 
 def option(default: object, help: str, *names: str, **more: Any) -> Any:
     """A field that is an option of the command line."""
     return field(default=default, metadata={"typer": Option(*names, help=help, **more)})
-
-
-@dataclass(frozen=True)
-class Handed:
-    """The parameter of an estimator that an option sets, and what its text is: a word, or a number
-    (whole or not) beside words; `words` are texts that stand for other values."""
-
-    name: str
-    number: Literal["", "any", "whole"] = ""
-    words: tuple[tuple[str, object], ...] = ()
-
-
-def parameter(
-    default: object,
-    help: str,
-    handed: str | Handed | None = None,
-) -> Any:
-    """A field that is an option, handed to an estimator under its own name or another."""
-    metadata = {"typer": Option(help=help), "parameter": handed}
-    return field(default=default, metadata=metadata)
-
-
-def handed_parameters(kind: type) -> dict[str, Handed]:
-    """The options of a command that are parameters of an estimator."""
-    out = {}
-    for one in fields(kind):
-        if "parameter" in one.metadata:
-            handed = one.metadata["parameter"] or one.name
-            out[one.name] = Handed(handed) if isinstance(handed, str) else handed
-    return out
 
 
 def argument(help: str, **more: Any) -> Any:
@@ -115,8 +92,39 @@ class TableOptions(OutputOptions):
     )
 
 
+class EstimatorOption(NamedTuple):
+    """A parameter of an estimator, and the option that sets it."""
+
+    name: str
+    option: ParameterOption
+
+    def default(self, value: object) -> object:
+        """The option's default, as a text where it is one."""
+        texts = {given: text for text, given in self.option.words}
+        return texts.get(value, value) if isinstance(value, Hashable) else value
+
+
+def _estimator_options() -> list[tuple[str, Any, Any]]:
+    """A field of the options for each parameter that has one, from the estimators' own tables."""
+    out = {}
+    for kind in (RegressorParameters, ClassifierParameters):
+        defaults = {one.name: one.default for one in fields(kind)}
+        for name, one in parameters_of(kind).items():
+            if one.option is not None:
+                given = EstimatorOption(name, one.option)
+                metadata = {"typer": Option(help=one.option.help), "option": given}
+                made = field(default=given.default(defaults[name]), metadata=metadata)
+                out[name] = (one.option.name or name, one.option.type, made)
+    return list(out.values())
+
+
+EstimatorOptions: Any = make_dataclass(
+    "EstimatorOptions", _estimator_options(), bases=(OutputOptions,), frozen=True, kw_only=True
+)
+
+
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(ComputeOptions, TableOptions):
+class FitOptions(EstimatorOptions, ComputeOptions, TableOptions):
     """Fit a table: choose a network, condition it on every row, write the model to a file."""
 
     train: Path = argument(TABLE)
@@ -132,32 +140,13 @@ class FitOptions(ComputeOptions, TableOptions):
     noise_column: str | None = option(
         None, "A column with the variance of each row's target, in the target's units squared."
     )
-    depth: str = parameter("auto", "Hidden layers, inf, or auto.", Handed("depth", "whole"))
-    activation: str = parameter("auto", "relu, erf, tanh, ... or auto.")
-    weight_var: str = parameter("auto", VARIANCE, Handed("weight_var", "any"))
-    bias_var: str = parameter("auto", VARIANCE, Handed("bias_var", "any"))
-    noise_var: str = parameter("auto", VARIANCE, Handed("noise_var", "any"))
-    noise: str = parameter("constant", "constant, or heteroscedastic: noise that varies.")
-    input_scaling: str = parameter("auto", "auto, standardize, sphere, unit, whiten or none.")
-    whitening: str = parameter(
-        "auto", "Strength of whiten: a number, or auto.", Handed("whitening", "any")
-    )
-    column_maps: str = parameter("auto", "Of skewed columns: auto, or identity for none.")
-    target_transform: str = parameter("auto", "auto, identity, log or yeo-johnson.")
-    likelihood: str = parameter("auto", "Of classes: auto, regression or dirichlet.")
-    class_weight: str = parameter(
-        "none", "none, or balanced: rare classes count more.", Handed("class_weight", words=NONE)
-    )
-    selection: str = parameter(
-        "evidence", "evidence, loo or none.", Handed("selection", words=NONE)
-    )
-    effort: str = parameter("normal", "fast, normal or thorough.")
-    networks: int = parameter(1, "At most so many networks are kept, and weighted.")
-    budget: int | None = parameter(None, "At most so many networks are tried.")
-    seed: int = parameter(0, "Which rows the choice looks at.", "random_state")
     factor: bool = option(True, "Keep the Cholesky factor in the file (4 n² bytes).")
-    solver: str = parameter("auto", "cholesky, cg, or auto: cg where no factor fits.")
     progress: bool = option(False, PROGRESS, "--progress")
+
+
+def handed_parameters(kind: type) -> dict[str, EstimatorOption]:
+    """The options of a command that are parameters of an estimator."""
+    return {one.name: one.metadata["option"] for one in fields(kind) if "option" in one.metadata}
 
 
 @dataclass(frozen=True, kw_only=True)
