@@ -188,4 +188,5 @@ _LAZY = {
     "FiniteNetwork": "nngp.finite.network",
     **{name: f"nngp.{name}" for name in ("finite", "plots", "regimes")},
 }
-__getattr__, __dir__ = lazy_attributes(__name__, _LAZY, public=__all__)
+if not TYPE_CHECKING:  # a type checker reports a name that is not imported above
+    __getattr__, __dir__ = lazy_attributes(__name__, _LAZY, public=__all__)

@@ -59,6 +59,7 @@ class Option(NamedTuple):
     words: tuple[tuple[str, object], ...] = ()
     name: str = ""  # that of the parameter if empty
     type: Any = str
+    panel: str = "Network"  # of the command's help
 
 
 class Parameter(NamedTuple):
@@ -136,6 +137,7 @@ def _seed(name: str, value: object) -> None:
         raise ValueError(f"{name} must be from 0 to 2**32 - 1, got {value}")
 
 
+SEARCH, MACHINE = "Search for the network", "Machine"  # panels of the command's help
 VARIANCE_OPTION = Option("A number, or auto.", "any")
 NONE = (("none", None),)
 
@@ -215,7 +217,7 @@ class CommonParameters:
         'eigenvalues of the covariance of the training inputs, over their mean. "auto" takes the '
         "best of 1, 0.3, 0.1, 0.03 and 0.01 by evidence, and 0.1 with selection None. A row that "
         "equals the mean of the training inputs has no direction, and is an error.",
-        option=Option("Strength of whiten: a number, or auto.", "any"),
+        option=Option("Regularisation of whiten: a number, or auto.", "any"),
     )
     invariance: InvarianceLike = parameter(
         None,
@@ -242,7 +244,7 @@ class CommonParameters:
         "identity, a power of Yeo and Johnson, the logarithm, or ranks. A column with wild "
         'values has a bounded one. "identity" leaves columns as they are.',
         one_of(*MAPS),
-        Option("Of skewed columns: auto, or identity for none."),
+        Option("Transforms of skewed columns: auto, or identity for none."),
     )
     networks: int = parameter(
         1,
@@ -250,14 +252,14 @@ class CommonParameters:
         "How many networks are kept at most. Several are mixed with weights that predict "
         "held-out rows best (stacking). With few rows networks that need less data join them.",
         at_least(1),
-        Option("At most so many networks are kept, and weighted.", type=int),
+        Option("Largest number of networks to keep and average.", type=int, panel=SEARCH),
     )
     effort: str = parameter(
         "normal",
         '{"fast", "normal", "thorough"}',
         "How long to search.",
         one_of(*EFFORTS),
-        Option("fast, normal or thorough."),
+        Option("fast, normal or thorough.", panel=SEARCH),
     )
     selection: str | None = parameter(
         "evidence",
@@ -265,7 +267,7 @@ class CommonParameters:
         'Criterion for what is "auto": marginal likelihood; leave-one-out density; or none (a '
         "ReLU network of depth 2, noise 0.1).",
         one_of(*SELECTIONS),
-        Option("evidence, loo or none.", words=NONE),
+        Option("Criterion: evidence, loo or none.", words=NONE, panel=SEARCH),
     )
     selection_size: int = parameter(
         2000,
@@ -281,14 +283,14 @@ class CommonParameters:
         "Largest number of networks computed for the choice; 20 by default for an activation "
         "that has kinks and no closed form, some hundreds otherwise.",
         _count_or_none,
-        Option("At most so many networks are tried.", type=int | None),
+        Option("Largest number of networks to try.", type=int | None, panel=SEARCH),
     )
     solver: str | CG = parameter(
         "auto",
         '{"auto", "cholesky", "cg"} or CG',
         "Solver of the final system; see `nngp.condition`.",
         lambda _, value: check_solver(value),
-        Option("cholesky, cg, or auto: cg where no factor fits."),
+        Option("cholesky, cg, or auto: cg where no factor fits.", panel=MACHINE),
     )
     engine: str | Engine = parameter(
         "auto",
@@ -301,7 +303,7 @@ class CommonParameters:
         "int, RandomState or None",
         "Seed for the points that are used for the choice.",
         _seed,
-        Option("Which rows the choice looks at.", name="seed", type=int),
+        Option("Random seed.", name="seed", type=int, panel=SEARCH),
     )
     progress: Callback | bool | None = parameter(
         None, "callable or bool, optional", "As in `nngp.condition`; one bar shows the whole fit."
@@ -502,7 +504,7 @@ class RegressorParameters(CommonParameters):
         '"heteroscedastic" lets the noise depend on the inputs, by a second process for its '
         "logarithm, if held-out rows are predicted better that way.",
         one_of(*NOISES),
-        Option("constant, or heteroscedastic: noise that varies."),
+        Option("constant, or heteroscedastic: noise that depends on the row."),
     )
     target_scaling: str = parameter(
         "standardize",
@@ -543,7 +545,7 @@ class ClassifierParameters(CommonParameters):
         'softmax; it holds a matrix of n² numbers on this machine. "auto" takes the one with the '
         'smaller leave-one-out log loss up to 4000 points, and "regression" beyond.',
         one_of(*LIKELIHOODS),
-        Option("Of classes: auto, regression or dirichlet."),
+        Option("For classes: auto, regression or dirichlet."),
     )
     class_weight: ClassWeight = parameter(
         None,
