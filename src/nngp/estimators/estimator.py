@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -26,7 +27,7 @@ from nngp.estimators.data_warnings import TrainingRange, warn_of_few_data
 from nngp.estimators.fit_forecast import FitForecast
 from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
 from nngp.estimators.model_file import ModelFile, as_json, from_json, write_model
-from nngp.estimators.parameters import VARIANCES, NNGPParameters, is_auto
+from nngp.estimators.parameters import VARIANCES, CommonParameters, is_auto
 from nngp.estimators.saved_fit import (
     check_input_scalings,
     check_log_evidence,
@@ -93,7 +94,7 @@ def check_targets_are_there(y: ArrayLike) -> None:
         )
 
 
-class NNGPEstimator(NNGPParameters):
+class NNGPEstimator(CommonParameters, BaseEstimator):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
@@ -479,13 +480,13 @@ class NNGPEstimator(NNGPParameters):
         check_log_evidence(file, self.log_evidence_ if factored else None)
 
 
-def _is_set(model: NNGPParameters, name: str, value: object) -> bool:
+def _is_set(model: NNGPEstimator, name: str, value: object) -> bool:
     """Whether a parameter differs from its default."""
     default = type(model)().get_params(deep=False)[name]
     return value is not default and not (isinstance(value, str | float) and value == default)
 
 
-def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
+def _params(file: ModelFile, kind: type["NNGPEstimator"]) -> dict[str, Any]:
     """The arguments of the constructor: all of them, and no others."""
     params = file.header.fields("params")
     expected = set(kind().get_params(deep=False)) - {"engine", "progress"}
