@@ -14,7 +14,7 @@ import numpy as np
 from nngp._arrays import EPS, Array, Floats, Namespace
 from nngp._safe import correlation
 from nngp.architecture import Activation, Network
-from nngp.architecture.graph import Affine, Node
+from nngp.architecture.graph import Node
 from nngp.architecture.walk import Number, Pair, RangeCheck, output, walk
 from nngp.covariance import closed_form, derivative_of, second_moment
 from nngp.curve import SMALLEST
@@ -144,13 +144,6 @@ def output_variances(
     with np.errstate(over="ignore"):
         out: Array = output(_variance_steps(network, input_var, operations)).rows
     return out
-
-
-def layer_variances(network: Network, input_var: Array) -> list[Array]:
-    """K^l(x, x) of every point behind each affine map."""
-    with np.errstate(over="ignore"):
-        steps = _variance_steps(network, input_var, None)
-        return [states.cov.rows for node, states in steps if isinstance(node, Affine)]
 
 
 def moments(phi: Activation, var: Array) -> Array:
