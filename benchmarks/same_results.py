@@ -758,7 +758,11 @@ def saved_model(kind: str) -> Any:
         with folder() as place, quiet():
             make().save(place / "model.nngp", factor=factor, notes={"of": [1, 2.5, "x"]})
             again = nngp.load(place / "model.nngp", engine="cpu")
-            says = again.predict_proba(Xs) if kind == "classifier" else again.predict(Xs, True)
+            says = (
+                again.predict_proba(Xs)
+                if isinstance(again, nngp.NNGPClassifier)
+                else again.predict(Xs, True)
+            )
             out.append((contents(place / "model.nngp"), says, chosen(again)))
     return out
 
@@ -1066,6 +1070,7 @@ def drawn(figure: Any) -> Any:
 def pictures() -> Any:
     """What is drawn of estimators, a training, phases and convergence."""
     from nngp import plots
+    from nngp_paper.plots import learning_curve
 
     X, y = table_of_numbers(60)
     flowers = classifier(selection="evidence")
@@ -1073,7 +1078,7 @@ def pictures() -> Any:
     return {
         "intervals": drawn(plots.intervals(regressor(), X, y)),
         "reliability": drawn(plots.reliability(flowers, np.abs(points(60, 4)) + 2, labels)),
-        "learning": drawn(plots.learning_curve(trained()[0])),
+        "learning": drawn(learning_curve(trained()[0])),
         "phases": drawn(plots.phase_diagram("erf")),
         "convergence": drawn(plots.convergence(network(1), widths=(4, 8, 16), networks=40)),
     }

@@ -11,6 +11,7 @@ from nngp._arrays import Array, Index
 from nngp._fields import Fields
 from nngp._machine import available_memory, single_threaded_blas
 from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
+from nngp.estimators.parameters import LIKELIHOODS
 from nngp.gram import kernel, kernel_diag
 from nngp.predictive.dirichlet import (
     DirichletProcess,
@@ -25,7 +26,6 @@ from nngp.predictive.one_hot_link import LinkSearch, OneHotLink, log_loss
 from nngp.predictive.probability import above_zero
 from nngp.predictive.stacking import stack
 
-LIKELIHOODS = ("auto", "regression", "dirichlet")
 SURPRISES = 0.5  # rows
 COMPARED = 1000  # points on which the two likelihoods are compared
 SEARCHED = 400  # points on which the scale and noise of the Dirichlet likelihood are found
@@ -94,11 +94,11 @@ class ClassModel:
         if labels.classes == 1 or n < 2:
             return plain, None
         small = network.posterior.report.solver == "cholesky" and n <= LEAVE_OUT
-        link, best = plain._fit_link(None if small else _some(n, LEAVE_OUT), machine)
+        link, best = plain._fit_link(None if small else some_rows(n, LEAVE_OUT), machine)
         out = replace(plain, link=link, losses={"regression": best.loss})
         if likelihood == "regression" or (likelihood == "auto" and not small):
             return out, best
-        shown = None if n <= COMPARED else _some(n, COMPARED)
+        shown = None if n <= COMPARED else some_rows(n, COMPARED)
         if shown is not None:
             best = plain._fit_link(shown, machine)[1]
         setting, other = plain._try_dirichlet(shown)
@@ -192,7 +192,7 @@ class ClassModel:
             inputs = inputs if rows is None else inputs[rows]
             kernels.append((part, kernel(network.network, inputs)))
         n = len(labels.index)
-        few = _some(n, SEARCHED)
+        few = some_rows(n, SEARCHED)
         place = np.full(n, -1)
         place[few] = np.arange(len(few))
         some = [
@@ -237,6 +237,6 @@ def _read_setting(saved: Fields) -> DirichletSetting:
     return DirichletSetting(scale, saved.number("alpha", 1e-9, 1))
 
 
-def _some(n: int, most: int) -> Index:
-    """Some of n rows, always the same."""
+def some_rows(n: int, most: int) -> Index:
+    """At most that many of n rows, always the same."""
     return np.random.default_rng(0).permutation(n)[:most]

@@ -97,8 +97,9 @@ def moved(rows: DeviceArray, orders: DeviceOrders, k: DeviceArray) -> DeviceArra
 def has_device_walk(network: Network) -> bool:
     """Whether a device can compute pairs of different norms, by closed forms; pairs of one norm it
     always can."""
-    forms = [phi.closed_form for phi in network.activations]
-    return not network.is_infinite and None not in forms
+    if network.is_infinite or network.planes is not None:
+        return False
+    return all(phi.closed_form is not None for phi in network.activations)
 
 
 class _Layer:
