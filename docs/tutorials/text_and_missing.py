@@ -107,7 +107,7 @@ for name, (mean, std) in found.items():
 
 # %% [markdown]
 # Training had gaps in `horsepower`, so the model knows what a gap there means: no warning, and a
-# larger deviation. It never saw one in `weight`. The median stands for it, and the model takes
+# larger standard deviation. It never saw one in `weight`. The median stands for it, and the model takes
 # that for the truth: it predicts a lighter car than this is. Take the warning seriously, or fill
 # the gap yourself.
 #
