@@ -111,7 +111,7 @@ def classification(folder: Path, n: int, test: int, engine: Any) -> Any:
         truth = table[np.arange(len(answers)), answers]
         facts = {
             "engine": model.report_.engine,
-            "network": repr(model.architecture_),
+            "network": repr(model.network_),
             "accuracy": float(np.mean(table.argmax(axis=1) == answers)),
             "log_loss": float(-np.log(truth).mean()),
             "phases": {k: round(v, 3) for k, v in model.report_.seconds.items()},

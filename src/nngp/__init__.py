@@ -88,9 +88,9 @@ from nngp.posterior import (
 
 if TYPE_CHECKING:
     from nngp import finite, plots, regimes
+    from nngp.estimators import NNGPClassifier, NNGPKernel, NNGPRegressor, load
     from nngp.finite.network import FiniteNetwork
     from nngp.linsolve.engines.dask.dask_engine import DaskEngine
-    from nngp.predictors import NNGPClassifier, NNGPKernel, NNGPRegressor, load
 
 __version__ = "0.2.0.dev0"
 
@@ -171,7 +171,7 @@ __all__ = [
 ]
 
 _LAZY = {
-    **dict.fromkeys(("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "load"), "nngp.predictors"),
+    **dict.fromkeys(("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "load"), "nngp.estimators"),
     "DaskEngine": "nngp.linsolve.engines.dask.dask_engine",
     "FiniteNetwork": "nngp.finite.network",
     **{name: f"nngp.{name}" for name in ("finite", "plots", "regimes")},
