@@ -2,7 +2,7 @@
 
 A record is a dataclass. It becomes a mapping of its fields, with its class as "type"; its arrays
 are put aside, named by their place. On the way back every value is checked against the annotation
-of its field: the type, a `Range`, the `Shaped` of an array, one of a `Literal`'s choices. Floats
+of its field: the type, a `Range`, a `Choice` of texts, the `Shaped` of an array. Floats
 and arrays are finite unless a `Range` says otherwise; integers are not negative without one. Then
 the record is constructed, and its method `check_saved` is called if there is one: it raises
 ValueError where fields contradict each other. Nothing is left over, and nothing lacks.
@@ -14,12 +14,14 @@ What is wrong with the values is a `ModelFileError`, which names the place.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from numbers import Real
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,7 @@ from nngp.errors import ModelFileError
 MOST = 2**53  # of an integer: up to here each is a float, too
 TYPE, ARRAY = "type", "array"
 NOT_FINITE = ("inf", "-inf", "nan")  # JSON has no such numbers
+UNSAVED = {"saved": False}  # metadata of a field with a default that is not part of a file
 Record = TypeVar("Record")
 Function = Callable[[Any], Any]
 _REGISTERED: dict[str, tuple[type, Function, Function]] = {}
@@ -55,6 +58,13 @@ class Range:
         return least + (f" to {self.high:g}" if self.high < math.inf else "")
 
 
+class Choice:
+    """One of these texts."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = texts
+
+
 class Shaped:
     """The sizes of an array: numbers, or names that stand for one number in all of a record."""
 
@@ -67,11 +77,6 @@ Positive = Annotated[float, Range(0.0, above=True)]
 Share = Annotated[float, Range(0.0, 1.0)]
 Extended = Annotated[float, Range(infinite=True)]  # any number, or infinity
 Seconds = Annotated[dict[str, float], Range(0.0)]
-
-
-def unsaved(**options: Any) -> Any:
-    """A field with a default that is not part of a file."""
-    return field(metadata={"saved": False}, **options)
 
 
 def register(kind: type, encode: Function, decode: Function) -> None:
@@ -100,10 +105,10 @@ def _written(value: Any, place: str, arrays: dict[str, Stored], at_top: bool = F
     if isinstance(value, np.ndarray | StoredArray):
         arrays[place] = value
         return {TYPE: ARRAY}
-    for name, (kind, encode, _) in _REGISTERED.items():
-        if isinstance(value, kind) and not (at_top and is_dataclass(kind)):
+    for name, (known, encode, _) in _REGISTERED.items():
+        if isinstance(value, known) and not (at_top and is_dataclass(known)):
             return {TYPE: name, "value": encode(value)}
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         own = ((one.name, getattr(value, one.name)) for one in _saved_fields(type(value)))
         parts = {name: _written(part, _within(place, name), arrays) for name, part in own}
         return {TYPE: type(value).__name__, **parts}
@@ -164,10 +169,6 @@ class _Reader:
             return self._one_of(parts, value, place, sizes, checks)
         if origin is np.ndarray or hint is StoredArray:
             return self._array(hint, value, place, sizes, checks)
-        if origin is Literal:
-            if not isinstance(value, str) or value not in parts:
-                raise _wrong(value, place, f"one of {', '.join(parts)}")
-            return value
         if origin in (tuple, list, dict):
             return self._several(origin, parts, value, place, sizes, checks)
         if hint is Any:
@@ -180,7 +181,7 @@ class _Reader:
         """A value of one of several types, which its kind in JSON or its own "type" tells."""
         if value is None and NoneType in parts:
             return None
-        records = tuple(part for part in parts if is_dataclass(part))
+        records: tuple[Any, ...] = tuple(part for part in parts if is_dataclass(part))
         tag = value.get(TYPE) if isinstance(value, dict) else None
         if records and tag != ARRAY:
             return self.record(records, value, place)
@@ -188,7 +189,7 @@ class _Reader:
         arrays = [part for part in others if _is_array(part)]
         chosen = arrays if tag == ARRAY and arrays else [p for p in others if p not in arrays]
         if len(chosen) > 1 and not isinstance(value, str):
-            chosen = [part for part in chosen if part is not str and get_origin(part) != Literal]
+            chosen = [part for part in chosen if part is not str]
         return self.value((chosen or others)[0], value, place, sizes, checks)
 
     def _single(self, hint: Any, value: Any, place: str, checks: tuple) -> Any:
@@ -196,16 +197,20 @@ class _Reader:
         if hint is float:
             return _number(value, limits or Range(), place)
         if hint is int:
-            limits = limits or Range(0, MOST)
-            if not isinstance(value, int) or isinstance(value, bool) or not limits.holds(value):
+            limits = limits or Range(0)
+            right = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST
+            if not right or not limits.holds(value):
                 raise _wrong(value, place, f"an integer{limits}")
             return value
         if hint in (str, bool):
             if not isinstance(value, hint):
                 raise _wrong(value, place, "a text" if hint is str else "true or false")
+            for one in checks:
+                if isinstance(one, Choice) and value not in one.texts:
+                    raise _wrong(value, place, f"one of {', '.join(one.texts)}")
             return value
-        if is_dataclass(hint) and hint.__name__ not in _REGISTERED:
-            return self.record((hint,), value, place)
+        if is_dataclass(hint) and _name(hint) not in _REGISTERED:
+            return self.record((hint,), value, place)  # type: ignore[arg-type]
         found = self._plain(value, place)
         if not isinstance(found, hint):
             raise _wrong(value, place, f"a {hint.__name__}")
@@ -273,9 +278,22 @@ class _Reader:
                 return float(value["value"])
             if tag == "pairs":
                 return dict(self._plain(value["value"], place))
-            return _REGISTERED[tag][2](value["value"])
+            return _REGISTERED[str(tag)][2](value["value"])
         except (TypeError, ValueError, KeyError, ArithmeticError) as cause:
             raise ModelFileError(f"{_called(place)} cannot be used: {cause}") from None
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in what is wrong with it."""
+    try:
+        yield
+    except ModelFileError as cause:
+        if str(cause).startswith(str(path)):
+            raise
+        raise ModelFileError(
+            f"{path} is damaged ({cause}); get a fresh copy or fit the model again"
+        ) from None
 
 
 def read_checked(stored: StoredArray) -> NDArray[Any]:
@@ -336,6 +354,10 @@ def _saved_fields(kind: type) -> tuple[Field[Any], ...]:
     left = [one for one in own if not one.metadata.get("saved", True)]
     assert all(one.default is not MISSING or one.default_factory is not MISSING for one in left)
     return tuple(one for one in own if one.init and one not in left)
+
+
+def _name(kind: Any) -> str:
+    return str(kind.__name__)
 
 
 def _is_array(hint: Any) -> bool:

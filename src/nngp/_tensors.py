@@ -44,6 +44,7 @@ class StoredArray:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     read: Callable[[], NDArray[Any]]
+    source: str = ""  # the file that it is in
 
 
 Stored = NDArray[Any] | StoredArray
@@ -146,12 +147,20 @@ def open_tensors(path: str | os.PathLike[str]) -> TensorFile:
         raise ValueError("its digests are not those of its arrays")
     return TensorFile(
         facts,
-        {name: _stored(mapped, 8 + length, name, values[name], digests[name]) for name in values},
+        {
+            name: _stored(str(path), mapped, 8 + length, name, values[name], digests[name])
+            for name in values
+        },
     )
 
 
 def _stored(
-    mapped: mmap.mmap, begin: int, name: str, values: Mapping[str, Any], digest: str
+    source: str,
+    mapped: mmap.mmap,
+    begin: int,
+    name: str,
+    values: Mapping[str, Any],
+    digest: str,
 ) -> StoredArray:
     if values["dtype"] not in DTYPES:
         raise ValueError(f"its array {name} holds {values['dtype']}")
@@ -164,7 +173,7 @@ def _stored(
             raise ValueError(f"the digest of {name} is wrong")
         return array
 
-    return StoredArray(shape, dtype, read)
+    return StoredArray(shape, dtype, read, source)
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -96,9 +96,9 @@ FAULTS = {  # the exit code of a fault, and each command that can meet it
 }
 WORK = {  # a function that every command calls, to fail in
     "fit": ("nngp.terminal.fit.read_table", "fit good.csv -t y"),
-    "predict": ("nngp.terminal.predict.read_header", "predict good.nngp good.csv"),
-    "evaluate": ("nngp.terminal.predict.read_header", "evaluate good.nngp good.csv"),
-    "inspect": ("nngp.terminal.predict.read_header", "inspect good.nngp"),
+    "predict": ("nngp.terminal.predict.read_model", "predict good.nngp good.csv"),
+    "evaluate": ("nngp.terminal.predict.read_model", "evaluate good.nngp good.csv"),
+    "inspect": ("nngp.terminal.predict.read_model", "inspect good.nngp"),
     "kernel": ("nngp.terminal.kernel.read_table", "kernel good.csv"),
     "phase": ("nngp.terminal.phase.phases", "phase"),
     "demo": ("nngp.terminal.demo.load_diabetes", "demo"),

@@ -83,7 +83,7 @@ class Report:
     kernel_error: NonNegative
     scale: NonNegative
     offset: Annotated[float, Range(0.0, infinite=True)]
-    variance: NonNegative
+    variance: Annotated[float, Range(0.0, infinite=True)]
     spread: NonNegative
     noise_var_asked: NonNegative
     noise_unit: NonNegative

@@ -18,7 +18,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._progress import Callback
-from nngp._records import NonNegative, Positive, Shaped, read_checked, register
+from nngp._records import NonNegative, Positive, Shaped, read_checked, reading, register
 from nngp._tensors import StoredArray
 from nngp.architecture import Network, network_from_dict
 from nngp.errors import ActivationError, ModelFileError, NotPositiveDefiniteError, VarianceError
@@ -82,8 +82,11 @@ class SavedCholesky(SavedSolution):
 
     def check_saved(self) -> None:
         super().check_saved()
-        pairs = [(rows, columns) for j, columns in enumerate(spans(self.edges))
-                 for rows in spans(self.edges)[j:]]
+        pairs = [
+            (rows, columns)
+            for j, columns in enumerate(spans(self.edges))
+            for rows in spans(self.edges)[j:]
+        ]
         shapes = [(r.stop - r.start, c.stop - c.start) for r, c in pairs]
         kinds = {tile.dtype.name for tile in self.factor}
         if self.factor and [tile.shape for tile in self.factor] != shapes:
@@ -160,12 +163,14 @@ class SavedPosterior:
             raise ValueError("its tiles or its noise are not those of its rows")
         if self.single and self.Y.shape[1] > 1:
             raise ValueError("single must be false, as there are several outputs")
-        by_cg = isinstance(solution, SavedWeights)
         if solution.alpha is not None:
             self._check_weights(solution, solution.alpha)
         if split.is_trivial and split != TRIVIAL_SPLIT:
             raise ValueError("scale and offset of its kernel contradict each other")
-        if by_cg and solution.options.tolerance != self.report.tolerance:
+        if (
+            isinstance(solution, SavedWeights)
+            and solution.options.tolerance != self.report.tolerance
+        ):
             raise ValueError("its options have another tolerance than its report")
         own = self._own_report()
         if own != self.report:
@@ -355,14 +360,14 @@ def _read_rows(
     """The tiles, read column by column and checked; `filled` rows of the identity below them."""
     slices, sums, tiles = spans(saved.edges), check(), iter(saved.factor)
     out: list[list[Tile]] = [[] for _ in slices]
-    with engine.run() as run:
+    with reading(saved.factor[0].source), engine.run() as run:
         for j in range(len(slices)):
             column = [read_checked(next(tiles)) for _ in slices[j:]]
             sums.add(column, slices[j:])
             for i, tile in enumerate(column, j):
                 more = filled if i == len(slices) - 1 else 0
                 out[i].append(run.put(_filled_tile(tile, more, more if i == j else 0)))
-    sums.finish()
+        sums.finish()
     return out
 
 
