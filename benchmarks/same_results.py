@@ -1062,6 +1062,7 @@ def drawn(figure: Any) -> Any:
 def pictures() -> Any:
     """What is drawn of estimators, a training, phases and convergence."""
     from nngp import plots
+    from nngp_paper.plots import learning_curve
 
     X, y = table_of_numbers(60)
     flowers = classifier(selection="evidence")
@@ -1069,7 +1070,7 @@ def pictures() -> Any:
     return {
         "intervals": drawn(plots.intervals(regressor(), X, y)),
         "reliability": drawn(plots.reliability(flowers, np.abs(points(60, 4)) + 2, labels)),
-        "learning": drawn(plots.learning_curve(trained()[0])),
+        "learning": drawn(learning_curve(trained()[0])),
         "phases": drawn(plots.phase_diagram("erf")),
         "convergence": drawn(plots.convergence(network(1), widths=(4, 8, 16), networks=40)),
     }

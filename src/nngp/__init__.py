@@ -77,13 +77,19 @@ from nngp.gram import (
 )
 from nngp.linsolve import CG
 from nngp.posterior import (
+    FunctionSpaceDescent,
+    MatrixPosterior,
     Posterior,
     Trained,
+    TrainedMatrices,
     condition,
+    condition_matrix,
+    descend_in_function_space,
     forecast,
     max_learning_rate,
     sample_prior,
     trained,
+    trained_matrices,
 )
 
 if TYPE_CHECKING:
@@ -116,11 +122,13 @@ __all__ = [
     "FewDataWarning",
     "FiniteNetwork",
     "Flow",
+    "FunctionSpaceDescent",
     "Headed",
     "Invariant",
     "KernelPlan",
     "LayerNorm",
     "LookupTable",
+    "MatrixPosterior",
     "ModelFileError",
     "NNGPClassifier",
     "NNGPKernel",
@@ -140,6 +148,7 @@ __all__ = [
     "TileStoreError",
     "ToleranceWarning",
     "Trained",
+    "TrainedMatrices",
     "TreesWarning",
     "VarianceError",
     "__version__",
@@ -147,6 +156,8 @@ __all__ = [
     "compile_curve",
     "compile_curves",
     "condition",
+    "condition_matrix",
+    "descend_in_function_space",
     "errors",
     "finite",
     "forecast",
@@ -168,6 +179,7 @@ __all__ = [
     "sample_prior",
     "symmetries",
     "trained",
+    "trained_matrices",
 ]
 
 _LAZY = {
@@ -176,4 +188,5 @@ _LAZY = {
     "FiniteNetwork": "nngp.finite.network",
     **{name: f"nngp.{name}" for name in ("finite", "plots", "regimes")},
 }
-__getattr__, __dir__ = lazy_attributes(__name__, _LAZY, public=__all__)
+if not TYPE_CHECKING:  # a type checker reports a name that is not imported above
+    __getattr__, __dir__ = lazy_attributes(__name__, _LAZY, public=__all__)

@@ -79,8 +79,9 @@ def test_saved_there_and_loaded_here_a_tile_at_a_time(engine, table, tmp_path, m
         return fetch(self, handle)
 
     def written(array):
+        data = put(array)
         events.append("factor" if isinstance(array, _tensors.StoredArray) else "")
-        return put(array)
+        return data
 
     with monkeypatch.context() as patch:
         patch.setattr(type(engine), "fetch", fetched)
@@ -88,6 +89,6 @@ def test_saved_there_and_loaded_here_a_tile_at_a_time(engine, table, tmp_path, m
         model.save(tmp_path / "model.nngp")
     tiles = len(range(0, 700, engine.tile_size(700)))
     factor = tiles * (tiles + 1) // 2
-    assert events[-2 * factor :] == ["fetched", "factor"] * factor
+    assert [event for event in events if event][-2 * factor :] == ["fetched", "factor"] * factor
     here = nngp.load(tmp_path / "model.nngp", engine="cpu")
     np.testing.assert_allclose(here.predict(Xs), model.predict(Xs), rtol=1e-9)

@@ -112,7 +112,7 @@ def parts_of(data):
 def file_of(facts, arrays, change_header=None, change_text=None, indent=None):
     """The file with these texts and arrays, every digest right. `change_header` alters the header
     as a dictionary, `change_text` its text, both before the digest is taken."""
-    header, data = {}, b""
+    header, data = {"__metadata__": {}}, b""
     for name, array in arrays.items():
         code = next(code for code, kind in TYPES.items() if np.dtype(kind) == array.dtype)
         raw = np.ascontiguousarray(array).tobytes()

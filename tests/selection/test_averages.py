@@ -12,9 +12,9 @@ from nngp import images
 from nngp.errors import NotPositiveDefiniteError
 from nngp.frames.maps import MapFamily
 from nngp.posterior.dense_evidence import DenseEvidence
-from nngp.selection import SearchSettings, averages, choice_work
+from nngp.selection import SearchSettings, choice_work, noise
 from nngp.selection.cost import noise_subset, noise_work
-from nngp.selection.noise_evidence import noise_evidence
+from nngp.selection.noise import noise_evidence
 from nngp.selection.problem import Candidate
 
 NET = nngp.Architecture(3, "relu", 1.6, 0.1)
@@ -29,11 +29,11 @@ def test_on_a_device_and_here(monkeypatch, unit):
     X = np.random.default_rng(0).standard_normal((150, 25))
     X = nngp.normalize(X) if unit else X
     fetched = []
-    original = averages._fetched
-    monkeypatch.setattr(averages, "_fetched", lambda *a: fetched.append(a) or original(*a))
+    original = noise._fetched
+    monkeypatch.setattr(noise, "_fetched", lambda *a: fetched.append(a) or original(*a))
     device = GpuEngine(jax.devices()[0], tile=64)
-    monkeypatch.setattr(averages, "choose_engine", lambda *a: device)
-    found, K = averages.kernel_on("gpu", SHIFTED, X), nngp.kernel(SHIFTED, X)
+    monkeypatch.setattr(noise, "choose_engine", lambda *a: device)
+    found, K = noise.kernel_on("gpu", SHIFTED, X), nngp.kernel(SHIFTED, X)
     assert np.abs(found - K).max() < 1e-12 * K.max()
     assert (found == found.T).all()
     assert len(fetched) == 1  # computed on the device, whatever the norms
@@ -72,7 +72,7 @@ def test_a_device_says_when_a_matrix_is_not_positive():
 
 def settings(**more):
     relu = Candidate(NET.activation, 3)
-    given = {"candidates": [relu], "criterion": "evidence", "size": 1000, "budget": None}
+    given = {"candidates": [relu], "criterion": "evidence", "size": 2000, "budget": None}
     return SearchSettings(**(given | {"columns": 25, "engine": "cpu"} | more))
 
 

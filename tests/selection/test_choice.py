@@ -6,8 +6,7 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import load_digits
 
 import nngp
-from nngp.selection.inputs import HyperparameterPoint
-from nngp.selection.problem import Candidate
+from nngp.selection.problem import Candidate, HyperparameterPoint
 from nngp.selection.space import Space
 
 pytestmark = pytest.mark.filterwarnings("ignore::nngp.TreesWarning")  # of tiny budgets

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import make_classification, make_friedman1
 
 import nngp
-from nngp.selection.stages import _StagedSearch
+from nngp.selection.search import Search
 
 
 @pytest.mark.parametrize("kind", [nngp.NNGPRegressor, nngp.NNGPClassifier])
@@ -25,7 +25,7 @@ def test_threads_find_what_one_thread_finds(kind, monkeypatch):
         return rows, (model.predict_proba(X) if classes else model.predict(X))
 
     together = found()
-    monkeypatch.setattr(_StagedSearch, "_in_any_order", False)
+    monkeypatch.setattr(Search, "_in_any_order", False)
     alone = found()
     assert together[0] == alone[0]
     np.testing.assert_array_equal(together[1], alone[1])

@@ -7,9 +7,9 @@ import nngp
 from nngp.posterior.dense_evidence import DenseEvidence
 from nngp.predictive.targets import TargetScaling
 from nngp.selection import SelectionProblem, choose, row_noise
-from nngp.selection.inputs import HyperparameterPoint, SearchInputs
+from nngp.selection.inputs import SearchInputs
 from nngp.selection.objective import Objective
-from nngp.selection.problem import Candidate
+from nngp.selection.problem import Candidate, HyperparameterPoint
 from nngp.selection.space import Space
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import nngp
 from nngp.selection import stages
-from nngp.selection.tree_start import LEAST, relevances_of_trees
+from nngp.selection.map_search import LEAST, relevances_of_trees
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (600, 24))

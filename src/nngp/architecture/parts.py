@@ -78,7 +78,8 @@ class Dense(NetworkPart):
             object.__setattr__(self, name, value)
         if self.weight_var == 0:
             raise ValueError("weight_var must be positive: without weights no input is seen")
-        if self.weight_var > LARGEST_USUAL_WEIGHT_VAR:
+        # A variance that was found by a search may be as large, but is no whole number.
+        if self.weight_var > LARGEST_USUAL_WEIGHT_VAR and self.weight_var.is_integer():
             warnings.warn(
                 f"nngp.Dense takes the variance of the weights, here {self.weight_var:g}, not a "
                 "width: layers are infinitely wide; pass W_std² of a layer of neural-tangents",

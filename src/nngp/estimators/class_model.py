@@ -92,11 +92,11 @@ class ClassModel:
         if labels.classes == 1 or n < 2:
             return plain, None
         small = network.posterior.report.solver == "cholesky" and n <= LEAVE_OUT
-        link, best = plain._fit_link(None if small else _some(n, LEAVE_OUT), machine)
+        link, best = plain._fit_link(None if small else some_rows(n, LEAVE_OUT), machine)
         out = replace(plain, link=link, losses={"regression": best.loss})
         if likelihood == "regression" or (likelihood == "auto" and not small):
             return out, best
-        shown = None if n <= COMPARED else _some(n, COMPARED)
+        shown = None if n <= COMPARED else some_rows(n, COMPARED)
         if shown is not None:
             best = plain._fit_link(shown, machine)[1]
         setting, other = plain._try_dirichlet(shown)
@@ -168,7 +168,7 @@ class ClassModel:
             inputs = inputs if rows is None else inputs[rows]
             kernels.append((part, kernel(network.network, inputs)))
         n = len(labels.index)
-        few = _some(n, SEARCHED)
+        few = some_rows(n, SEARCHED)
         place = np.full(n, -1)
         place[few] = np.arange(len(few))
         some = [
@@ -202,6 +202,6 @@ class ClassModel:
         return np.asarray(self.network.posterior.inputs)
 
 
-def _some(n: int, most: int) -> Index:
-    """Some of n rows, always the same."""
+def some_rows(n: int, most: int) -> Index:
+    """At most that many of n rows, always the same."""
     return np.random.default_rng(0).permutation(n)[:most]

@@ -142,7 +142,7 @@ network_weights_, selection_, report_, columns_
         networks: int = 1,
         effort: str = "normal",
         selection: str | None = "evidence",
-        selection_size: int = 1000,
+        selection_size: int = 2000,
         budget: int | None = None,
         solver: str | CG = "auto",
         engine: str | Engine = "auto",
@@ -479,6 +479,7 @@ network_weights_, selection_, report_, columns_
         best."""
         learned = [self._class_model(one, labels) for one in self.networks_]
         models, tables = zip(*learned, strict=True)
+        self._held_out: LeftOutClasses | None = None  # for a report; not kept in files
         if any(one is None for one in tables):
             self._models, count = models, len(models)
             self.network_weights_, self.loss_estimate_ = np.full(count, 1.0 / count), None
@@ -493,7 +494,7 @@ network_weights_, selection_, report_, columns_
         self.network_weights_ = shares[order] / total if total > 0 else np.ones(1)
         self.frequency_share_ = float(shares[-1])
         rows, mixed = tables[0].labels, self._mixed([tables[k].table for k in order])
-        left_out = LeftOutClasses(mixed, rows)
+        left_out = self._held_out = LeftOutClasses(mixed, rows)
         self.loss_estimate_ = left_out.loss + self._optimism(rows)
         return left_out
 

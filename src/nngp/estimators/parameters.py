@@ -63,7 +63,7 @@ class NNGPParameters(BaseEstimator):
         networks: int = 1,
         effort: str = "normal",
         selection: str | None = "evidence",
-        selection_size: int = 1000,
+        selection_size: int = 2000,
         budget: int | None = None,
         solver: str | CG = "auto",
         engine: str | Engine = "auto",

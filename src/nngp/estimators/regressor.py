@@ -222,7 +222,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         networks: int = 1,
         effort: str = "normal",
         selection: str | None = "evidence",
-        selection_size: int = 1000,
+        selection_size: int = 2000,
         budget: int | None = None,
         solver: str | CG = "auto",
         engine: str | Engine = "auto",

@@ -52,7 +52,7 @@ from nngp.predictive.blend import Blend
 from nngp.predictive.dirichlet import DirichletSetting, Labels
 from nngp.predictive.one_hot_link import OneHotLink
 from nngp.predictive.targets import TargetScaling
-from nngp.selection.table import as_column
+from nngp.selection.problem import as_column
 
 FORMAT, VERSION = "nngp-model", 7
 EVIDENCE, RANGE = 1e-5, 1e-6  # relative differences that rounding explains

@@ -1,39 +1,40 @@
 """Model selection: the network, its noise and the scaling that explain the training data best.
 
-`choose` takes a `SelectionProblem` (raw data, candidate networks, limits) and returns a `Choice`:
-complete `Hyperparameters`, other finalists, and a table of everything tried. The evidence and the
-leave-one-out density are maximised in stages (`stages`), each a set of L-BFGS ascents (`climb`) of
-an `objective` over a `space` of hyper-parameters, which say how `inputs` are mapped and scaled;
-`tree_start` has relevances to begin with, `map_search` tries maps column by column, and `judge` has
-points left out confirm transforms and maps. `invariance_stage` averages over transformations of
-images, of which `invariance_search` adds one of the `families` after the other, and `noise_stage`
-finds the noise with more points. The noise of a network that was given is in `fixed`.
+`choose` takes a `SelectionProblem` (`problem`: raw data, candidate networks, limits) and returns a
+`Choice`: complete `Hyperparameters`, other finalists, and a table of everything tried. The evidence
+or the leave-one-out density is maximised in `stages`, functions from one state of the `search` to
+the next. Each runs L-BFGS ascents (`maximise`) of an `objective` over a `space` of
+hyper-parameters, which say how `inputs` are mapped and scaled. `map_search` tries maps column by
+column, and `judge` has held-out points confirm transforms and maps. `invariance` averages over
+transformations of images, of which it adds one of the `families` after the other. `noise` has the
+noise with more points, and that of a network that was given. `cost` has the points of each stage
+and its work.
 """
 
 import numpy as np
 
-from nngp.selection.choice import Choice
 from nngp.selection.cost import (
     invariance_work,
     scaling_work,
     staged_work,
 )
-from nngp.selection.fixed import fixed_network, fixed_work
 from nngp.selection.inputs import SearchInputs
+from nngp.selection.noise import fixed_network, fixed_work
 from nngp.selection.problem import (
     EFFORTS,
     MAPS,
     MIN_POINTS,
     STARTS,
+    Choice,
     Hyperparameters,
     SearchSettings,
     SelectionProblem,
+    SelectionTable,
     averaged,
     row_noise,
     scaled_known_noise,
 )
 from nngp.selection.stages import staged_search
-from nngp.selection.table import SelectionTable
 
 __all__ = [
     "EFFORTS",

@@ -6,46 +6,20 @@ reference rows: its mean and deviation move with the power, and are part of the 
 """
 
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from nngp._arrays import Array, Index
 from nngp._threads import in_threads
-from nngp.architecture import Architecture, Network
-from nngp.architecture.invariances import Family
 from nngp.frames.column_moments import moments
 from nngp.frames.maps import ColumnMap, MapFamily, from_logs
 from nngp.frames.scaling import InputScaling
 from nngp.frames.whitening import DEFAULT_STRENGTH, InputSpectrum
-from nngp.selection.problem import SelectionProblem, averaged
+from nngp.selection.problem import YEO_JOHNSON, HyperparameterPoint, SelectionProblem
 
 REFERENCE = 2000  # rows on which moving columns are standardized, at most
-YEO_JOHNSON = "yeo-johnson"
-
-
-@dataclass(frozen=True)
-class HyperparameterPoint:
-    """One point of the search: a network, its noise, and how inputs are scaled."""
-
-    base: Architecture  # without its invariance
-    noise_var: float
-    relevance: Array | None = None  # of each input, beside the given ones; all one if None
-    kinds: tuple[str, ...] = ()  # of the maps; the defaults if empty
-    powers: Array = field(default_factory=lambda: np.empty(0))  # of Yeo-Johnson, for each input
-    whitening: float | None = None  # strength; None where inputs are not whitened
-    invariance: tuple[Family, ...] = ()  # transformations that the network is averaged over
-
-    @property
-    def moving(self) -> Index:
-        """Columns whose power is learned."""
-        return np.flatnonzero([kind == YEO_JOHNSON for kind in self.kinds])
-
-    @property
-    def network(self) -> Network:
-        """The network with its invariance."""
-        return averaged(self.base, self.invariance)
 
 
 class Scaled(NamedTuple):

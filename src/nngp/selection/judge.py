@@ -17,8 +17,8 @@ from nngp.posterior.criteria import HeldOut
 from nngp.predictive.blend import Blend
 from nngp.predictive.predictive import Predictive
 from nngp.predictive.targets import TargetScaling
-from nngp.selection.inputs import HyperparameterPoint
 from nngp.selection.objective import Objective
+from nngp.selection.problem import HyperparameterPoint
 
 
 class Allowance(NamedTuple):

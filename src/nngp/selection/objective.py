@@ -1,6 +1,7 @@
 """Objective of the search and its gradient: evidence or leave-one-out density, plus the prior."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,13 +14,14 @@ from nngp.linsolve import Engine
 from nngp.posterior import condition
 from nngp.posterior.criteria import HeldOut
 from nngp.posterior.dense_evidence import DenseEvidence, DenseValue
-from nngp.selection.inputs import HyperparameterPoint, Scaled, SearchInputs
-from nngp.selection.noise_evidence import NoiseEvidence
-from nngp.selection.problem import are_copies, row_noise
+from nngp.selection.inputs import Scaled, SearchInputs
+from nngp.selection.problem import HyperparameterPoint, are_copies, row_noise
 from nngp.selection.space import Slopes, Space
 
 LEAST_NOISE = 1e-300  # whose logarithm is a number: the user may have set it to zero
 SCALES = (1e-3, 1e3)  # of a kernel and its noise
+# Log evidence and Y·(K + noise)⁻¹Y, summed over outputs, of Y and a noise for each row.
+NoiseEvidence = Callable[[Array, Array], tuple[float, float]]
 
 
 class ObjectiveValue(NamedTuple):

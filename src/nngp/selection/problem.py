@@ -1,7 +1,10 @@
-"""The question of model selection: data, candidate networks, limits; and its answer."""
+"""The question of model selection: data, candidate networks, limits; and its answer: the choice,
+and the table of the networks tried, `selection_` of the estimators.
+"""
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +17,7 @@ from nngp.frames.scaling import InputScaling
 from nngp.frames.whitening import STRENGTHS
 from nngp.linsolve import Engine
 from nngp.predictive.targets import TargetScaling
+from nngp.selection.families import name_of
 
 Variance = float | tuple[float, ...]  # of all layers, or of each
 
@@ -32,6 +36,30 @@ MIN_POINTS = 5  # with fewer the default network is used
 INFINITE_DEPTH_WEIGHT_VAR = 0.5  # inside the ordered phase, where the kernel has a limit
 EFFORTS = ("fast", "normal", "thorough")
 MAPS = ("auto", "identity")
+YEO_JOHNSON = "yeo-johnson"
+
+
+@dataclass(frozen=True)
+class HyperparameterPoint:
+    """One point of the search: a network, its noise, and how inputs are scaled."""
+
+    base: Architecture  # without its invariance
+    noise_var: float
+    relevance: Array | None = None  # of each input, beside the given ones; all one if None
+    kinds: tuple[str, ...] = ()  # of the maps; the defaults if empty
+    powers: Array = field(default_factory=lambda: np.empty(0))  # of Yeo-Johnson, for each input
+    whitening: float | None = None  # strength; None where inputs are not whitened
+    invariance: tuple[Family, ...] = ()  # transformations that the network is averaged over
+
+    @property
+    def moving(self) -> Index:
+        """Columns whose power is learned."""
+        return np.flatnonzero([kind == YEO_JOHNSON for kind in self.kinds])
+
+    @property
+    def network(self) -> Network:
+        """The network with its invariance."""
+        return averaged(self.base, self.invariance)
 
 
 @dataclass(frozen=True)
@@ -153,3 +181,102 @@ def scaled_known_noise(known: Array | None, Y: Array, targets: TargetScaling) ->
         slopes = np.exp(2.0 * targets.log_slopes(Y)).mean(axis=1)
     out: Array = known * slopes
     return out
+
+
+@dataclass(frozen=True)
+class SearchEffort:
+    """Points of the first stages, L-BFGS steps of each stage, and networks kept after the first."""
+
+    points: int
+    kind: int
+    targets: int
+    relevance: int
+    maps: int
+    more: int
+    last: int
+    all: int
+    finalists: int
+    share: float  # of `size`, the points of the last stages
+    noise_factor: int  # points of the noise alone, over those
+
+
+EFFORT = {
+    "fast": SearchEffort(200, 6, 6, 10, 8, 0, 10, 0, 1, 0.5, 2),
+    "normal": SearchEffort(300, 10, 10, 20, 14, 6, 20, 6, 2, 1.0, 2),
+    "thorough": SearchEffort(500, 16, 16, 40, 25, 12, 60, 20, 4, 2.0, 2),
+}
+
+
+class SelectionRow(NamedTuple):
+    """One ascent."""
+
+    stage: str
+    n: int  # points it was computed on
+    score: float
+    log_evidence: float  # of the targets in their own units
+    evaluations: int
+    seconds: float
+    setting: HyperparameterPoint
+    maps: int = 0  # columns that have a map
+    transform: str = "identity"  # of the targets
+
+
+@dataclass
+class SelectionTable:
+    """Rows in the order in which they were tried, and the setting that was chosen."""
+
+    rows: list[SelectionRow] = field(default_factory=list)
+    chosen: HyperparameterPoint | None = None
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Equally long arrays by name, as `pandas.DataFrame` takes them; none without rows."""
+        records = [self._record(row) for row in self.rows]
+        unused = [name for name in ("whitening", "invariance") if not _has(records, name)]
+        for record in records:
+            for name in unused:
+                del record[name]
+        names = list(records[0]) if records else []
+        return {name: as_column([record[name] for record in records]) for name in names}
+
+    def _record(self, row: SelectionRow) -> dict[str, object]:
+        net = row.setting.base
+        return {
+            "stage": row.stage,
+            "n": row.n,
+            "score": row.score,
+            "log_evidence": row.log_evidence,
+            "evaluations": row.evaluations,
+            "seconds": row.seconds,
+            "activation": net.activation.name,
+            "depth": net.depth,
+            "weight_var": net.weight_var,
+            "bias_var": net.bias_var,
+            "noise_var": row.setting.noise_var,
+            "maps": row.maps,
+            "target_transform": row.transform,
+            "whitening": row.setting.whitening,
+            "invariance": name_of(row.setting.invariance),
+            "chosen": row.setting is self.chosen,
+        }
+
+
+def _has(records: list[dict[str, object]], name: str) -> bool:
+    return any(record[name] for record in records)
+
+
+def as_column(values: Sequence[object]) -> NDArray[Any]:
+    """Array of the values; one variance per layer stays together as a tuple."""
+    if any(isinstance(value, tuple | list) for value in values):
+        out = np.empty(len(values), dtype=object)
+        out[:] = [tuple(value) if isinstance(value, list) else value for value in values]
+        return out
+    return np.asarray(values)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, the finalists (best first, distinct networks), the table of all tried."""
+
+    best: Hyperparameters
+    finalists: list[Hyperparameters]
+    table: SelectionTable

@@ -17,8 +17,7 @@ from nngp._arrays import Array, Index
 from nngp.architecture import Architecture
 from nngp.frames.maps import POWERS
 from nngp.frames.scaling import RELEVANCE_BOUNDS
-from nngp.selection.inputs import HyperparameterPoint
-from nngp.selection.problem import STARTS, Candidate
+from nngp.selection.problem import STARTS, Candidate, HyperparameterPoint
 
 NOISE_BOUNDS = (1e-8, 4.0)
 SPREAD = 3.0  # of the priors of the logarithms of variances

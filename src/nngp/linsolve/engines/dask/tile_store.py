@@ -17,7 +17,7 @@ from nngp._files import replaced
 from nngp._tensors import open_tensors, parse_json, write_tensors
 from nngp.errors import TileStoreError
 
-TILE = "tile"
+TILE, FACTS = "tile", {"name", "finite", "notes"}
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ def _read(path: Path, name: str) -> tuple[Any, dict[str, Any]]:
     """The tile and its notes. Raises ValueError if the file is not what `write_tile` wrote."""
     file = open_tensors(path)
     facts = file.facts
-    if set(file.arrays) != {TILE} or facts.get("name") != name:
+    if set(file.arrays) != {TILE} or set(facts) != FACTS or facts["name"] != name:
         raise ValueError("it is another tile")
     tile = np.array(file.arrays[TILE].read())
-    if facts.get("finite") == "yes" and not np.isfinite(tile).all():
+    if facts["finite"] == "yes" and not np.isfinite(tile).all():
         raise ValueError("it holds NaN or infinity")
-    return tile, parse_json(facts.get("notes", ""))
+    return tile, parse_json(facts["notes"])
 
 
 def tile_path(folder: str | os.PathLike[str], name: str) -> Path:

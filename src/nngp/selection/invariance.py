@@ -7,6 +7,7 @@ kernel again.
 """
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
@@ -19,10 +20,13 @@ from nngp.architecture import Architecture
 from nngp.errors import NotPositiveDefiniteError
 from nngp.posterior.criteria import log_normal
 from nngp.predictive.targets import TargetScaling
-from nngp.selection.climb import Budget
+from nngp.selection.cost import averaged_work
 from nngp.selection.families import Families, Shape, growing_shifts, small_families
 from nngp.selection.judge import OF_INVARIANCES, Verdict, verdict_of
+from nngp.selection.maximise import BestTrial, Budget
+from nngp.selection.noise import kernel_on
 from nngp.selection.objective import SCALES, Objective
+from nngp.selection.problem import HyperparameterPoint, SelectionProblem, averaged
 from nngp.selection.space import NOISE_BOUNDS, log_prior_of_noise
 
 GAIN = 2.0  # of the log evidence, that a family must bring; of one-hot targets one for each class
@@ -154,3 +158,73 @@ def rescaled(network: Architecture, scale: float) -> Architecture:
     weights[-1] *= scale
     biases[-1] *= scale
     return replace(network, weight_var=tuple(weights), bias_var=tuple(biases))
+
+
+@dataclass(frozen=True)
+class InvarianceStage:
+    """Finalists on the rows of an objective, with the families that the user gave, or with those
+    that suit the first of them."""
+
+    problem: SelectionProblem
+    objective: Objective
+    targets: TargetScaling
+    note: Callable[[BestTrial], None]  # told of each average that was computed
+    budget: Budget
+
+    def run(self, found: list[BestTrial]) -> list[BestTrial]:
+        """The finalists, each averaged, at its noise and scale."""
+        families, out = self.problem.invariance, []
+        for one in found:
+            if self.budget.is_spent or one.candidate.is_infinite:
+                setting = replace(one.setting, invariance=families or ())
+                out.append(one._replace(setting=setting))
+                continue
+            tried: dict[Families, BestTrial] = {(): one}
+            search = self._search(one, tried)
+            if families is None:
+                assert self.problem.image_shape is not None
+                families = search.run(self.problem.image_shape).families
+            elif families:
+                search.judged(families)
+            out.append(tried[families])
+        return out
+
+    def _search(self, one: BestTrial, tried: dict[Families, BestTrial]) -> InvarianceSearch:
+        """The search for a network; `tried` gets what is computed, at its noise and scale."""
+        clock, points = time.perf_counter(), self.objective.count
+        inputs = self.objective.inputs
+        rows, X = inputs.rows(points), inputs.scaled(one.setting, points).X
+        given, net, engine = one.candidate, one.setting.base, self.problem.engine
+
+        def note(found: ScoredInvariance) -> None:
+            nonlocal clock
+            began, clock = clock, time.perf_counter()
+            score, setting = found.score / self.objective.Y.size, self._setting(one, found)
+            climb = BestTrial(score, found.log_evidence, setting, given, 1, clock - began, "")
+            self.note(climb)
+            if found.families:
+                tried[found.families] = climb
+            self.budget.tracker.advance(averaged_work(self.problem, found.families, points))
+
+        return InvarianceSearch(
+            self.objective,
+            self.problem.Y[rows],
+            self.targets,
+            lambda families: kernel_on(engine, averaged(net, families), X),
+            one.setting.noise_var,
+            given.noise_var is not None,
+            given.weight_var is None and given.bias_var is None,
+            self.problem.classes,
+            note,
+            self.budget,
+        )
+
+    def _setting(self, one: BestTrial, found: ScoredInvariance) -> HyperparameterPoint:
+        """The setting of a network with the families, noise and scale that were found."""
+        net = one.setting.base
+        return replace(
+            one.setting,
+            base=net if found.scale == 1.0 else rescaled(net, found.scale),
+            noise_var=max(found.noise_var, self.targets.noise_floor),
+            invariance=found.families,
+        )

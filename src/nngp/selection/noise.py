@@ -1,34 +1,133 @@
-"""A network that the user gave: noise, a scale of the outputs and whitening are left to choose, by
-evidence."""
+"""The noise variance alone: of a search's choice, with more points, or of a network that the user
+gave, with a scale of the outputs and a strength of whitening, by evidence.
 
+Few points can be fitted more closely than many, so they understate the noise of measurements.
+Classes of few points are hardly told apart, so they overstate the noise of classes. The kernel
+matrix is computed once for all noises. Averages over transformations take many products, so a GPU
+that the fit will use is worth it for them already.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from nngp._arrays import Index
+from nngp._arrays import Array, Index
 from nngp.architecture import Network
 from nngp.errors import NotPositiveDefiniteError
 from nngp.frames.scaling import InputScaling
-from nngp.gram import kernel_diag
+from nngp.gram import TRIVIAL_SPLIT, KernelMatrix, kernel, kernel_diag
+from nngp.linsolve import Engine, choose_engine
+from nngp.linsolve.engines.engine import WholeMatrix
+from nngp.linsolve.tiling import spans
+from nngp.posterior.criteria import log_evidence
 from nngp.posterior.dense_evidence import DenseEvidence, threaded_evidence
-from nngp.selection.choice import Choice
 from nngp.selection.cost import noise_subset, noise_work
 from nngp.selection.inputs import SearchInputs
-from nngp.selection.noise_evidence import noise_evidence
-from nngp.selection.objective import LEAST_NOISE
+from nngp.selection.maximise import BestTrial
+from nngp.selection.objective import LEAST_NOISE, NoiseEvidence, Objective
 from nngp.selection.problem import (
     MIN_POINTS,
     STARTS,
+    Choice,
     Hyperparameters,
     SearchSettings,
     SelectionProblem,
+    SelectionTable,
     averaged,
     row_noise,
     scaled_known_noise,
 )
-from nngp.selection.space import NOISE_BOUNDS
-from nngp.selection.table import SelectionTable
+from nngp.selection.space import NOISE_BOUNDS, Space
+
+
+def kernel_on(engine: str | Engine, network: Network, X: Array) -> Array:
+    """The kernel matrix, computed on a GPU where that pays, and nothing else."""
+    found = matrix_on_gpu(engine, network, X)
+    return kernel(network, X) if found is None else _fetched(*found)
+
+
+def matrix_on_gpu(
+    engine: str | Engine, network: Network, X: Array
+) -> tuple[Engine, KernelMatrix] | None:
+    """A GPU and the kernel matrix that it would compute; None where it does not pay, or cannot."""
+    chosen = choose_engine(engine, len(X))
+    if chosen.name != "gpu":
+        return None
+    inputs = chosen.kernels.inputs(X)
+    if not chosen.kernels.supports(network, inputs):
+        return None
+    return chosen, chosen.kernels.matrix(network, inputs, split=TRIVIAL_SPLIT)
+
+
+def _fetched(engine: Engine, matrix: KernelMatrix) -> Array:
+    n = len(matrix.left)
+    out = np.empty((n, n))
+    parts = spans(engine.edges(matrix))
+    with engine.run() as run:
+        for i, rows in enumerate(parts):
+            for columns in parts[: i + 1]:
+                tile = run.fetch(matrix.block(rows, columns))
+                place = out[rows, columns]  # without the rows that fill up the last tile
+                place[:] = tile[: place.shape[0], : place.shape[1]]
+                if rows == columns:
+                    place[:] = np.tril(place) + np.tril(place, -1).T
+                else:
+                    out[columns, rows] = place.T
+    return out
+
+
+def noise_evidence(
+    engine: str | Engine, dense: DenseEvidence, network: Network, X: Array
+) -> NoiseEvidence:
+    """That of a network, on a GPU where that pays."""
+    found = matrix_on_gpu(engine, network, X)
+    whole = None if found is None else found[0].whole_matrix(found[1])
+    if whole is not None:
+        return partial(_of_whole, whole)
+    return partial(dense.log_evidence_and_misfit, kernel(network, X))
+
+
+def _of_whole(matrix: WholeMatrix, Y: Array, noise: Array) -> tuple[float, float]:
+    log_det, misfit = matrix.log_det_and_misfit(noise, Y)
+    return log_evidence(misfit, log_det, *Y.shape), misfit
+
+
+NOISE_DOWN, CLASSES_DOWN, NOISE_UP = 1.0, 5.0, 3.0  # range of the logarithm
+
+
+def refitted(
+    found: BestTrial,
+    objective: Objective,
+    space: Space,
+    make_evidence: Callable[[], NoiseEvidence],
+    down: float,
+    steps: int,
+) -> BestTrial:
+    """The setting with its best noise on the points of an objective; itself if none has a value."""
+    clock, evidence = time.perf_counter(), make_evidence()
+    scores: dict[float, tuple[float, float]] = {}
+
+    def loss(theta: float) -> float:
+        at = replace(found.setting, noise_var=float(np.exp(theta)))
+        scores[theta] = objective.score_by(evidence, space, at)
+        return -scores[theta][0]
+
+    now = float(np.log(found.setting.noise_var))
+    low, high = space.bounds[0]
+    ends = max(low, now - down), min(high, now + NOISE_UP)
+    minimize_scalar(loss, bounds=ends, method="bounded", options={"maxiter": steps})
+    theta = max(scores, key=lambda one: scores[one][0])
+    if not np.isfinite(scores[theta][0]):
+        return found
+    setting = replace(found.setting, noise_var=float(np.exp(theta)))
+    cost = len(scores), time.perf_counter() - clock
+    return BestTrial(*scores[theta], setting, found.candidate, *cost, "")
+
 
 # Over the mean variance of a kernel whose scale is free. Of classes with much noise, rows left out
 # say the opposite: the others have fewer of their class.

@@ -1,7 +1,8 @@
-"""One ascent of the objective by L-BFGS, within a budget of evaluations."""
+"""One ascent of the objective by L-BFGS, within a budget of evaluations; which ascents go on."""
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +10,8 @@ from scipy.optimize import minimize
 
 from nngp._arrays import Array, Index
 from nngp._progress import Progress
-from nngp.selection.inputs import HyperparameterPoint
 from nngp.selection.objective import Objective
-from nngp.selection.problem import Candidate
+from nngp.selection.problem import Candidate, HyperparameterPoint
 from nngp.selection.space import Space
 
 FTOL = 1e-5  # of the score per target: smaller gains do not matter
@@ -54,11 +54,12 @@ class Budget:
         """Count work as done."""
         with self._lock:
             self._unreported += work
-        if threading.get_ident() == self._owner:
-            self.report()
+        self.report()
 
     def report(self) -> None:
-        """Tell of the work that was done since the last time."""
+        """Tell of the work that was done since the last time, if this thread began the search."""
+        if threading.get_ident() != self._owner:
+            return
         with self._lock:
             work, self._unreported = self._unreported, 0.0
         if work > 0:
@@ -102,7 +103,7 @@ class BestTrial(NamedTuple):
     ] = ()  # rows, and what is chosen without them
 
 
-def climb(
+def maximise(
     objective: Objective, space: Space, start: HyperparameterPoint, steps: int, ascent: Ascent
 ) -> BestTrial:
     """Maximise the objective from `start` and return the best point seen."""
@@ -131,3 +132,26 @@ def climb(
     ascent.end()
     cost = ascent.evaluations, time.perf_counter() - clock
     return BestTrial(*best, space.candidate, *cost, failure)
+
+
+def ranked(climbs: Sequence[BestTrial | None]) -> list[BestTrial]:
+    """Ascents that found a network which can be computed, best first."""
+    computed = [one for one in climbs if one is not None and np.isfinite(one.score)]
+    return sorted(computed, key=lambda one: -one.score)
+
+
+def distinct(climbs: list[BestTrial]) -> list[BestTrial]:
+    """The best of every activation and depth, best first."""
+    best: dict[Candidate, BestTrial] = {}
+    for one in climbs:
+        best.setdefault(one.candidate, one)
+    return list(best.values())
+
+
+def leaders(climbs: list[BestTrial]) -> list[BestTrial]:
+    """The best of every candidate; the best of another activation than the leader's is second."""
+    leader, *rest = distinct(climbs)
+    phi = leader.candidate.activation
+    others = [one for one in rest if one.candidate.activation is not phi]
+    same = [one for one in rest if one.candidate.activation is phi]
+    return [leader, *others[:1], *same, *others[1:]]
