@@ -23,7 +23,6 @@ from nngp.predictive.one_hot_link import LinkSearch, OneHotLink, log_loss
 from nngp.predictive.probability import above_zero
 from nngp.predictive.stacking import stack
 
-LIKELIHOODS = ("auto", "regression", "dirichlet")
 SURPRISES = 0.5  # rows
 COMPARED = 1000  # points on which the two likelihoods are compared
 SEARCHED = 400  # points on which the scale and noise of the Dirichlet likelihood are found

@@ -1,7 +1,6 @@
 """Load a saved estimator."""
 
 import os
-from typing import Any
 
 from nngp._progress import Callback
 from nngp._records import reading
@@ -10,7 +9,9 @@ from nngp.estimators.regressor import NNGPRegressor
 from nngp.estimators.saved import SavedModel, read_model
 from nngp.linsolve import Engine, choose_engine
 
-KINDS = {kind._kind: kind for kind in (NNGPRegressor, NNGPClassifier)}
+KINDS: dict[str, type[NNGPRegressor] | type[NNGPClassifier]] = {
+    kind._kind: kind for kind in (NNGPRegressor, NNGPClassifier)
+}
 
 
 def load(
@@ -18,7 +19,7 @@ def load(
     *,
     engine: str | Engine = "auto",
     progress: Callback | bool | None = None,
-) -> Any:  # a regressor or a classifier, as the file says
+) -> NNGPRegressor | NNGPClassifier:
     """Load a fitted estimator from a file written by its `save` method.
 
     Parameters
@@ -47,8 +48,11 @@ def load(
 
 
 def restored(
-    path: str | os.PathLike[str], saved: SavedModel, engine: str | Engine, progress: Any
-) -> Any:
+    path: str | os.PathLike[str],
+    saved: SavedModel,
+    engine: str | Engine,
+    progress: Callback | bool | None,
+) -> NNGPRegressor | NNGPClassifier:
     """Restore an estimator that was read from a file."""
     with reading(path):
         return KINDS[saved.kind]._loaded(saved, engine, progress)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
+from nngp._html import facts_table, panel
 from nngp._machine import single_threaded_blas
 from nngp._numbers import whole_number
 from nngp.architecture import Network
@@ -398,6 +399,14 @@ class Posterior:
         shown = f"{least} to {largest}" if noise.is_by_row else least
         known = f"n={self.n}, noise_var={shown}, {self.solution.summary}"
         return f"Posterior({self.network!r}, {known})"
+
+    def _repr_html_(self) -> str:
+        """What it was conditioned on, its evidence and network, for notebooks."""
+        facts = dict(self.report.summary)
+        if self.report.solver == "cholesky":
+            facts["log evidence"] = self.log_evidence
+        network = self.network._repr_html_()
+        return panel("Posterior", facts_table(facts), ("network", network))
 
     def _stream(self, test: Inputs, work: Work, operations: float) -> Array:
         """`work` on groups of test points, so that memory does not grow with their number. They
