@@ -10,8 +10,8 @@
 
 # %% [markdown]
 # # Bayesian optimisation with posterior draws
-# Each experiment is expensive, so choose the next one by what the previous ones showed. Draws from the
-# posterior make good choices, several at a time. Here they find the strongest of a thousand
+# Each experiment is expensive, so choose the next one by what the previous ones showed. Draws from
+# the posterior make good choices, several at a time. Here they find the strongest of a thousand
 # concretes, and tune a support vector machine.
 
 # %% [markdown]

@@ -50,8 +50,8 @@ plt.show()
 
 # %% [markdown]
 # - **relu** looks like straight lines that bend near zero, where its units switch on and off. Far
-#   out every draw is a straight line: a relu network extrapolates linearly, with a standard deviation that
-#   grows with the distance.
+#   out every draw is a straight line: a relu network extrapolates linearly, with a standard
+#   deviation that grows with the distance.
 # - **Ten layers** spread the bends over the whole range. Each draw still ends in straight lines.
 # - **erf** saturates. Far out every draw becomes a constant, and its variance stays bounded.
 # - **step** jumps. Infinitely many small jumps make draws that are continuous and nowhere smooth,
@@ -59,8 +59,8 @@ plt.show()
 #
 # None of these is stationary: how a function behaves depends on how far from zero the input is.
 # That is the main difference to the kernels that are popular elsewhere. Standardise your columns,
-# so that zero means the centre of the data. The picture below shows the standard deviation of the prior and
-# the typical slope of a draw, both relative to their values at zero.
+# so that zero means the centre of the data. The picture below shows the standard deviation of the
+# prior and the typical slope of a draw, both relative to their values at zero.
 
 # %% tags=["hide-input"]
 far = np.linspace(-8, 8, 321)

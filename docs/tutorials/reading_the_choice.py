@@ -159,7 +159,9 @@ panel.axhspan(-2, 2, color="0.94")
 panel.plot(left_out.mean()[:, 0], surprise, "o", markersize=3, alpha=0.6)
 panel.plot(left_out.mean()[odd, 0], surprise[odd], "o", color=orange, markersize=6)
 panel.text(84, -5.3, "19 in 20 should lie in the grey part", color="0.4", ha="right")
-panel.set(xlabel="strength expected from all other rows, MPa", ylabel="residual, in standard deviations")
+panel.set(
+    xlabel="strength expected from all other rows, MPa", ylabel="residual, in standard deviations"
+)
 plt.show()
 
 # %% [markdown]

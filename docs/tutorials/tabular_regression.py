@@ -169,8 +169,8 @@ plt.show()
 
 # %% [markdown]
 # ## Far from the training rows
-# There the model should say "I do not know", and it does. The intervals grow, while a forest stays flat and
-# says nothing. Very far out `predict` also warns, and names the column.
+# There the model should say "I do not know", and it does. The intervals grow, while a forest stays
+# flat and says nothing. Very far out `predict` also warns, and names the column.
 
 # %%
 cement = np.linspace(0, 1100, 150)
