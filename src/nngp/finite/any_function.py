@@ -59,7 +59,7 @@ def empirical_ntk(
     >>> params = {"w": np.eye(2), "v": np.ones((2, 3))}
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> nngp.finite.empirical_ntk(f, params, X).round(3).tolist()
-    [[0.756, 0.0], [0.0, 0.756]]
+    [[1.756, 0.0], [0.0, 1.756]]
     >>> nngp.finite.empirical_ntk(f, params, X, full=True).shape
     (2, 2, 3, 3)
     """
