@@ -67,12 +67,14 @@ random_state, progress
     relevance : "auto", bool or array of d floats
         As in `NNGPRegressor`, but "auto" learns them by leave-one-out and keeps them only if they
         predict rows left out better: one-hot targets make the evidence too sure of itself.
-    likelihood : {"auto", "regression", "dirichlet"}
+    likelihood : {"auto", "regression", "dirichlet", "softmax"}
         "regression" regresses on one-hot targets, and a class has the probability that its output
         is the largest. "dirichlet" regresses each class on logarithms of Dirichlet parameters with
         one of two noise levels a row (Milios et al. 2018), and averages the softmax; it holds a
-        matrix of n² numbers on this machine. "auto" takes the one with the smaller leave-one-out
-        log loss up to 4000 points, and "regression" beyond.
+        matrix of n² numbers on this machine. "softmax" has the exact likelihood and approximates
+        the posterior by a Gaussian (Laplace); it keeps a matrix of n² numbers for every class, and
+        is tried only where it is asked for. "auto" takes the one of the first two with the smaller
+        leave-one-out log loss up to 4000 points, and "regression" beyond.
     class_weight : None, "balanced" or dict
         Weights of the classes' rows: one each, such that all classes have the same total, or by
         label (one where a label is missing).
@@ -82,7 +84,7 @@ random_state, progress
     classes_ : array
         The labels, sorted.
     likelihood_ : str
-        The likelihood that was chosen: "regression" or "dirichlet".
+        The likelihood that was chosen: "regression", "dirichlet" or "softmax".
     left_out_loss_ : dict
         Leave-one-out log loss of each likelihood that was tried with the first network.
     loss_estimate_ : float or None
@@ -399,7 +401,7 @@ network_weights_, selection_, report_, columns_
 
     @property
     def likelihood_(self) -> str:
-        """The likelihood that was chosen: "regression" or "dirichlet"."""
+        """The likelihood that was chosen: "regression", "dirichlet" or "softmax"."""
         check_is_fitted(self, "posterior_")
         return self._models[0].likelihood
 
