@@ -758,7 +758,11 @@ def saved_model(kind: str) -> Any:
         with folder() as place, quiet():
             make().save(place / "model.nngp", factor=factor, notes={"of": [1, 2.5, "x"]})
             again = nngp.load(place / "model.nngp", engine="cpu")
-            says = again.predict_proba(Xs) if kind == "classifier" else again.predict(Xs, True)
+            says = (
+                again.predict_proba(Xs)
+                if isinstance(again, nngp.NNGPClassifier)
+                else again.predict(Xs, True)
+            )
             out.append((contents(place / "model.nngp"), says, chosen(again)))
     return out
 

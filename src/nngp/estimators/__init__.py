@@ -19,10 +19,27 @@ One `fit`, file by file:
 `NNGPKernel` is the kernel alone, for scikit-learn's own Gaussian processes.
 """
 
+from typing import TYPE_CHECKING
+
+from nngp._lazy import lazy_attributes
 from nngp.errors import ModelFileError
-from nngp.estimators.classifier import NNGPClassifier
-from nngp.estimators.loading import load
-from nngp.estimators.regressor import NNGPRegressor
-from nngp.estimators.sklearn_kernel import NNGPKernel
+
+if TYPE_CHECKING:
+    from nngp.estimators.classifier import NNGPClassifier
+    from nngp.estimators.loading import load
+    from nngp.estimators.regressor import NNGPRegressor
+    from nngp.estimators.sklearn_kernel import NNGPKernel
 
 __all__ = ["ModelFileError", "NNGPClassifier", "NNGPKernel", "NNGPRegressor", "load"]
+
+# The table of parameters is read without scikit-learn, which takes half a second to import.
+__getattr__, __dir__ = lazy_attributes(
+    "nngp.estimators",
+    {
+        "NNGPClassifier": "nngp.estimators.classifier",
+        "NNGPKernel": "nngp.estimators.sklearn_kernel",
+        "NNGPRegressor": "nngp.estimators.regressor",
+        "load": "nngp.estimators.loading",
+    },
+    public=__all__,
+)

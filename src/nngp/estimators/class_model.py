@@ -11,6 +11,7 @@ from nngp._arrays import Array, Index
 from nngp._fields import Fields
 from nngp._machine import available_memory, single_threaded_blas
 from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
+from nngp.estimators.parameters import LIKELIHOODS
 from nngp.gram import kernel, kernel_diag
 from nngp.predictive.dirichlet import (
     DirichletProcess,
@@ -30,7 +31,6 @@ from nngp.predictive.softmax import (
 )
 from nngp.predictive.stacking import stack
 
-LIKELIHOODS = ("auto", "regression", "dirichlet", "softmax")
 SURPRISES = 0.5  # rows
 COMPARED = 1000  # points on which likelihoods are compared
 SEARCHED = 400  # points on which scale and noise of the Dirichlet and softmax ones are found

@@ -16,10 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nngp._arrays import Array
 from nngp._machine import single_threaded_blas
 from nngp._numbers import check_unmasked
-from nngp._progress import Callback
-from nngp.architecture import Network
 from nngp.estimators.class_model import (
-    LIKELIHOODS,
     ClassModel,
     LeftOutClasses,
     shares_of_classes,
@@ -28,20 +25,12 @@ from nngp.estimators.estimator import NNGPEstimator
 from nngp.estimators.fitted_network import FittedNetwork
 from nngp.estimators.mixing import mixed_mean
 from nngp.estimators.model_file import ModelFile
-from nngp.estimators.parameters import (
-    ActivationLike,
-    InvarianceLike,
-    Seed,
-    VarianceLike,
-    check_choice,
-)
+from nngp.estimators.parameters import ClassifierParameters, documented
 from nngp.estimators.saved_fit import read_trees
 from nngp.estimators.training_rows import TrainingRows, as_copies, as_weights
 from nngp.estimators.trees import MOST_INPUTS, MOST_ROWS, TreeComparison, compare_with_trees
 from nngp.frames import TableLike
-from nngp.linsolve import CG, Engine
 from nngp.predictive.class_balance import (
-    ClassWeight,
     check_class_weight,
     warn_if_never_predicted,
     weights_of_classes,
@@ -52,7 +41,8 @@ from nngp.predictive.targets import TargetScaling
 LARGEST_SPREAD = 1e6  # of one-hot targets in a file, over the scale of a network's outputs
 
 
-class NNGPClassifier(ClassifierMixin, NNGPEstimator):
+@documented
+class NNGPClassifier(ClassifierMixin, ClassifierParameters, NNGPEstimator):
     """Bayesian classification with a deep network of infinite width.
 
     `NNGPClassifier().fit(X, y)` needs no tuning: it chooses activation, depth, variances and noise
@@ -60,24 +50,7 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
 
     Parameters
     ----------
-    depth, activation, weight_var, bias_var, noise_var, input_scaling, whitening, invariance, \
-image_shape, column_maps, networks, effort, selection, selection_size, budget, solver, engine, \
-random_state, progress
-        As in `NNGPRegressor`.
-    relevance : "auto", bool or array of d floats
-        As in `NNGPRegressor`, but "auto" learns them by leave-one-out and keeps them only if they
-        predict rows left out better: one-hot targets make the evidence too sure of itself.
-    likelihood : {"auto", "regression", "dirichlet", "softmax"}
-        "regression" regresses on one-hot targets, and a class has the probability that its output
-        is the largest. "dirichlet" regresses each class on logarithms of Dirichlet parameters with
-        one of two noise levels a row (Milios et al. 2018), and averages the softmax; it holds a
-        matrix of n² numbers on this machine. "softmax" has the exact likelihood and approximates
-        the posterior by a Gaussian (Laplace); it keeps a matrix of n² numbers for every class, and
-        is tried only where it is asked for. "auto" takes the one of the first two with the smaller
-        leave-one-out log loss up to 4000 points, and "regression" beyond.
-    class_weight : None, "balanced" or dict
-        Weights of the classes' rows: one each, such that all classes have the same total, or by
-        label (one where a label is missing).
+    {parameters}
 
     Attributes
     ----------
@@ -121,59 +94,6 @@ network_weights_, selection_, report_, columns_
     """
 
     _kind: ClassVar[str] = "NNGPClassifier"
-
-    def __init__(
-        self,
-        *,
-        depth: float | str = "auto",
-        activation: ActivationLike = "auto",
-        weight_var: VarianceLike = "auto",
-        bias_var: VarianceLike = "auto",
-        noise_var: float | str = "auto",
-        network: Network | None = None,
-        relevance: str | bool | ArrayLike = "auto",
-        input_scaling: str = "auto",
-        whitening: float | str = "auto",
-        invariance: InvarianceLike = None,
-        image_shape: Sequence[int] | None = None,
-        column_maps: str = "auto",
-        likelihood: str = "auto",
-        class_weight: ClassWeight = None,
-        networks: int = 1,
-        effort: str = "normal",
-        selection: str | None = "evidence",
-        selection_size: int = 2000,
-        budget: int | None = None,
-        solver: str | CG = "auto",
-        engine: str | Engine = "auto",
-        random_state: Seed = 0,
-        progress: Callback | bool | None = None,
-    ) -> None:
-        super().__init__(
-            depth=depth,
-            activation=activation,
-            weight_var=weight_var,
-            bias_var=bias_var,
-            noise_var=noise_var,
-            network=network,
-            relevance=relevance,
-            input_scaling=input_scaling,
-            whitening=whitening,
-            invariance=invariance,
-            image_shape=image_shape,
-            column_maps=column_maps,
-            networks=networks,
-            effort=effort,
-            selection=selection,
-            selection_size=selection_size,
-            budget=budget,
-            solver=solver,
-            engine=engine,
-            random_state=random_state,
-            progress=progress,
-        )
-        self.likelihood = likelihood
-        self.class_weight = class_weight
 
     @single_threaded_blas()
     def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -442,11 +362,6 @@ network_weights_, selection_, report_, columns_
         frequencies = self._models[0].labels.frequencies
         mixed = self.frequency_share_ > 0 and np.ptp(frequencies) > 0
         return len(self._models) == 1 and self._models[0].keeps_order and not mixed
-
-    def _check_parameters(self, d: int) -> None:
-        super()._check_parameters(d)
-        check_choice("likelihood", self.likelihood, LIKELIHOODS)
-        check_class_weight(self.class_weight)
 
     def _check_first_classes(self, y: ArrayLike, classes: ArrayLike | None) -> None:
         """Raise ValueError if the first rows lack a class that is announced."""

@@ -11,10 +11,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp._arrays import Array
+from nngp._html import facts_table, panel
 from nngp._numbers import check_convertible, check_unmasked
 from nngp._progress import one_job
 from nngp._threads import by_rows
@@ -25,7 +27,7 @@ from nngp.estimators.data_warnings import TrainingRange, warn_of_few_data
 from nngp.estimators.fit_forecast import FitForecast
 from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
 from nngp.estimators.model_file import ModelFile, as_json, from_json, write_model
-from nngp.estimators.parameters import VARIANCES, NNGPParameters, is_auto
+from nngp.estimators.parameters import VARIANCES, CommonParameters, is_auto
 from nngp.estimators.saved_fit import (
     check_input_scalings,
     check_log_evidence,
@@ -92,7 +94,7 @@ def check_targets_are_there(y: ArrayLike) -> None:
         )
 
 
-class NNGPEstimator(NNGPParameters):
+class NNGPEstimator(CommonParameters, BaseEstimator):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
@@ -248,6 +250,38 @@ class NNGPEstimator(NNGPParameters):
         best = self.networks_[0]
         self.posterior_, self.report_ = best.posterior, best.posterior.report
         self.network_, self.noise_var_ = best.network, best.noise_var
+
+    def _choices(self) -> dict[str, object]:
+        """What `fit` chose, for a page or a notebook."""
+        out: dict[str, object] = {
+            "network": repr(self.network_),
+            "noise variance (scaled targets)": float(np.max(self.noise_var_)),
+        }
+        maps = [f"{name}: {how}" for name, how in self.column_maps_ if how != "identity"]
+        out["column maps"] = maps or "none"
+        names = {"target transform": "target_transform_", "likelihood": "likelihood_"}
+        out |= {label: getattr(self, name) for label, name in names.items() if hasattr(self, name)}
+        trees = getattr(self, "trees_", None)
+        if trees is not None:
+            out["comparison with trees"] = trees.sentence
+        if self.report_.solver == "cholesky":
+            out["log evidence"] = self.log_evidence_
+        return out
+
+    def _repr_mimebundle_(self, **asked: Any) -> dict[str, str]:
+        """What a notebook shows: the choices of a fitted estimator, otherwise its parameters."""
+        if not hasattr(self, "posterior_"):
+            bundle: dict[str, str] = super()._repr_mimebundle_(**asked)
+            return bundle
+        report = self.report_
+        rows = {"fitted to": f"{report.n:,} rows, {report.d} inputs"}
+        drawing = self.network_._repr_html_()
+        body = facts_table(rows | self._choices())
+        given = {k: v for k, v in self.get_params(deep=False).items() if _is_set(self, k, v)}
+        parameters = facts_table(given) if given else "all defaults"
+        title = type(self).__name__
+        html = panel(title, body, ("network", drawing), ("parameters that were set", parameters))
+        return {"text/plain": repr(self), "text/html": html}
 
     @property
     def log_evidence_(self) -> float:
@@ -446,7 +480,13 @@ class NNGPEstimator(NNGPParameters):
         check_log_evidence(file, self.log_evidence_ if factored else None)
 
 
-def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
+def _is_set(model: NNGPEstimator, name: str, value: object) -> bool:
+    """Whether a parameter differs from its default."""
+    default = type(model)().get_params(deep=False)[name]
+    return value is not default and not (isinstance(value, str | float) and value == default)
+
+
+def _params(file: ModelFile, kind: type["NNGPEstimator"]) -> dict[str, Any]:
     """The arguments of the constructor: all of them, and no others."""
     params = file.header.fields("params")
     expected = set(kind().get_params(deep=False)) - {"engine", "progress"}

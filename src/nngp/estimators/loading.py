@@ -1,7 +1,6 @@
 """Load a saved estimator."""
 
 import os
-from typing import Any
 
 from nngp._progress import Callback
 from nngp.estimators.classifier import NNGPClassifier
@@ -9,7 +8,9 @@ from nngp.estimators.model_file import open_model
 from nngp.estimators.regressor import NNGPRegressor
 from nngp.linsolve import Engine, choose_engine
 
-KINDS = {kind._kind: kind for kind in (NNGPRegressor, NNGPClassifier)}
+KINDS: dict[str, type[NNGPRegressor] | type[NNGPClassifier]] = {
+    kind._kind: kind for kind in (NNGPRegressor, NNGPClassifier)
+}
 
 
 def load(
@@ -17,7 +18,7 @@ def load(
     *,
     engine: str | Engine = "auto",
     progress: Callback | bool | None = None,
-) -> Any:  # a regressor or a classifier, as the file says
+) -> NNGPRegressor | NNGPClassifier:
     """Load a fitted estimator from a file written by its `save` method.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nngp._arrays import Array
+from nngp._html import facts_table, panel
 from nngp.architecture import Network
 from nngp.errors import ConstantKernelWarning, NoiseWarning, ToleranceWarning
 from nngp.gram import KernelMatrix, warn_if_inexact
@@ -105,6 +106,25 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """The record as a dictionary of plain values."""
         return asdict(self)
+
+    @property
+    def summary(self) -> dict[str, object]:
+        """What a reader looks at first, with units."""
+        return {
+            "data": f"{self.n:,} points, {self.d} inputs, {self.outputs} output(s)",
+            "solver": f"{self.solver} on {self.engine}"
+            + (f", {self.iterations} iterations" if self.iterations else ""),
+            "kernel": f"{self.method}, error {self.kernel_error:.1e} of the variance",
+            "residual": f"{self.residual:.1e}",
+            "noise variance": self.noise_var,
+            "time": f"{sum(self.seconds.values()):.2g} s",
+        }
+
+    def _repr_html_(self) -> str:
+        """The summary, and the whole record folded, for notebooks."""
+        return panel(
+            "Report", facts_table(self.summary), ("all facts", facts_table(self.as_dict()))
+        )
 
 
 def describe(

@@ -42,6 +42,7 @@ class HostBackend(KernelBackend):
         per_layer: bool,
         per_input: bool = False,
     ) -> GradientSums:
+        check_differentiable(network)
         check_inputs_move(network, per_input)
         rows = in_memory(inputs)
         profiles = None if per_input else curve_sensitivities(network, rows, split, per_layer)
@@ -53,6 +54,15 @@ class HostBackend(KernelBackend):
         if not isinstance(network, Headed):
             return sums
         return HeadGradient(HostMatrix(network, rows, split=split), sums, per_layer)
+
+
+def check_differentiable(network: Network) -> None:
+    """Raise ValueError where derivatives of kernel matrices are not known."""
+    if network.base.planes is not None:
+        raise ValueError(
+            "derivatives of kernel matrices are not available for networks of images; compare a "
+            "few networks by log_evidence or leave-one-out, or differentiate nngp.jax_kernel"
+        )
 
 
 def check_inputs_move(network: Network, per_input: bool) -> None:
