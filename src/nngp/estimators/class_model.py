@@ -3,15 +3,12 @@ predicts rows better that were left out, or by the softmax likelihood."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from nngp._arrays import Array, Index
-from nngp._fields import Fields
 from nngp._machine import available_memory, single_threaded_blas
 from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
-from nngp.estimators.parameters import LIKELIHOODS
 from nngp.gram import kernel, kernel_diag
 from nngp.predictive.dirichlet import (
     DirichletProcess,
@@ -163,33 +160,6 @@ class ClassModel:
             )
         return kernel(self.network.network, self._training_inputs())
 
-    def as_saved(self) -> dict[str, Any]:
-        """Values that JSON can hold; the processes are computed again."""
-        link, process = self.link, self.process
-        return {
-            "link": {"scale": link.scale, "exponent": link.exponent, "mixing": link.mixing},
-            "left_out_loss": self.losses,
-            "dirichlet": vars(process.setting) if isinstance(process, DirichletProcess) else None,
-            "softmax": vars(process.setting) if isinstance(process, SoftmaxProcess) else None,
-        }
-
-    @classmethod
-    def from_saved(cls, fields: Fields, network: FittedNetwork, labels: Labels) -> "ClassModel":
-        """Read what `as_saved` gave, checked."""
-        losses = fields.fields("left_out_loss")
-        if set(losses.values) - set(LIKELIHOODS[1:]):
-            raise fields.wrong("left_out_loss", f"losses of {', '.join(LIKELIHOODS[1:])}")
-        link = _read_link(fields.fields("link"), labels.frequencies)
-        known = {name: losses.number(name, 0) for name in losses.values}
-        out = cls(network, labels, link, known)
-        if fields["softmax"] is not None:
-            saved = fields.fields("softmax")
-            scale, spread = saved.number("scale", 1e-150, 1e150), saved.number("spread", 0, 1)
-            return out.with_softmax(SoftmaxSetting(scale, spread))
-        if fields["dirichlet"] is None:
-            return out
-        return out.with_dirichlet(_read_setting(fields.fields("dirichlet")))
-
     def _fit_link(
         self, rows: Index | None, machine: ComputeSettings
     ) -> tuple[OneHotLink, LeftOutClasses]:
@@ -261,17 +231,6 @@ class ClassModel:
 
     def _training_inputs(self) -> Array:
         return np.asarray(self.network.posterior.inputs)
-
-
-def _read_link(saved: Fields, frequencies: Array) -> OneHotLink:
-    scale = saved.number("scale", 0, above=True)
-    exponent, mixing = saved.number("exponent", 0, 10), saved.number("mixing", 0, 1)
-    return OneHotLink(frequencies, scale, exponent, mixing)
-
-
-def _read_setting(saved: Fields) -> DirichletSetting:
-    scale = saved.number("scale", 1e-150, 1e150)
-    return DirichletSetting(scale, saved.number("alpha", 1e-9, 1))
 
 
 def some_rows(n: int, most: int) -> Index:

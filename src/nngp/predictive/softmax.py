@@ -27,12 +27,14 @@ probable (as for the Dirichlet likelihood). With a spread of one it is Laplace's
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize_scalar
 
 from nngp._arrays import Array, Index
+from nngp._records import Range, Share
 from nngp._threads import in_threads
 from nngp.predictive.dirichlet import Labels
 from nngp.predictive.one_hot_link import log_loss
@@ -55,8 +57,8 @@ CHUNK = 4_000_000  # numbers held at a time
 class SoftmaxSetting:
     """Factor on the kernel, and the share of Laplace's covariance."""
 
-    scale: float
-    spread: float = 1.0
+    scale: Annotated[float, Range(1e-150, 1e150)]
+    spread: Share = 1.0
 
 
 @dataclass(frozen=True)
