@@ -9,7 +9,7 @@ read the table and answer `--help` at once.
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -46,6 +46,20 @@ LIKELIHOODS = ("auto", "regression", "dirichlet", "softmax")
 VARIANCES = ("weight_var", "bias_var", "noise_var")
 DEPTHS, ACTIVATIONS = (1, 2, 3), ("relu", "erf")  # tried for "auto"
 DEFAULT_DEPTH = 2  # where nothing is chosen: selection=None, or too few points
+BASIC = (  # parameters that most users need; all others are called advanced
+    "effort",
+    "depth",
+    "activation",
+    "network",
+    "noise",
+    "likelihood",
+    "class_weight",
+    "invariance",
+    "image_shape",
+    "engine",
+    "random_state",
+    "progress",
+)
 Documented = TypeVar("Documented", bound=type)
 Check = Callable[[str, Any], object]
 
@@ -88,16 +102,25 @@ def parameters_of(kind: type) -> dict[str, Parameter]:
 
 
 def documented(kind: Documented) -> Documented:
-    """Put the table in place of `{parameters}` in a class's docstring."""
-    lines = []
-    for name, one in parameters_of(kind).items():
-        lines += [
-            f"{name} : {one.kind}",
-            *textwrap.wrap(one.text, 92, initial_indent="    ", subsequent_indent="    "),
-        ]
+    """Put the table in place of `{parameters}` in a class's docstring: what most users need first,
+    then a section of advanced parameters."""
+    table = parameters_of(kind)
+    basic = [name for name in BASIC if name in table]
+    title = "Advanced parameters"
+    heading = ["", title, "-" * len(title)]
+    lines = [*_described(table, basic), *heading]
+    lines += _described(table, [name for name in table if name not in basic])
     text = textwrap.indent("\n".join(lines), "    ").lstrip()
     kind.__doc__ = (kind.__doc__ or "").replace("{parameters}", text)
     return kind
+
+
+def _described(table: Mapping[str, Parameter], names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        yield f"{name} : {table[name].kind}"
+        yield from textwrap.wrap(
+            table[name].text, 92, initial_indent="    ", subsequent_indent="    "
+        )
 
 
 def one_of(*choices: object) -> Check:
