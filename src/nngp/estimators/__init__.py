@@ -15,7 +15,7 @@ One `fit`, file by file:
    `dirichlet`; `probability` has their integrals, `class_balance` the weights. Both: `trees`.
 
 `predictive` and `joint` turn scaled predictions into those of the data. `save` and `load`
-(`loading`) use `model_file` and `saved_fit`. `calibration` measures predicted probabilities.
+(`loading`) use `saved`. `calibration` measures predicted probabilities.
 `NNGPKernel` is the kernel alone, for scikit-learn's own Gaussian processes.
 """
 
