@@ -133,6 +133,10 @@ class DirichletProcess:
             variance[:, k] = left - scale**2 * _squares(factor, solved[:, rows])
         return mean, np.maximum(variance, 0.0)
 
+    def probabilities(self, cross: Array, prior: Array) -> Array:
+        """Probability of each class, (m, classes), from the same; none is zero."""
+        return above_zero(expected_softmax(*self.predict(cross, prior)))
+
     def leave_one_out(self) -> tuple[Array, Array]:
         """Means and variances at each training point from all the others, (n, classes).
 
