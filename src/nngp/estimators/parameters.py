@@ -42,7 +42,7 @@ InvarianceLike = str | Family | Callable[[Array], Array] | Sequence[Any] | None
 Seed = int | np.random.RandomState | None
 SELECTIONS = ("evidence", "loo", None)
 NOISES = ("constant", "heteroscedastic")
-LIKELIHOODS = ("auto", "regression", "dirichlet")
+LIKELIHOODS = ("auto", "regression", "dirichlet", "softmax")
 VARIANCES = ("weight_var", "bias_var", "noise_var")
 DEPTHS, ACTIVATIONS = (1, 2, 3), ("relu", "erf")  # tried for "auto"
 DEFAULT_DEPTH = 2  # where nothing is chosen: selection=None, or too few points
@@ -561,14 +561,17 @@ class ClassifierParameters(CommonParameters):
 
     likelihood: str = parameter(
         "auto",
-        '{"auto", "regression", "dirichlet"}',
+        '{"auto", "regression", "dirichlet", "softmax"}',
         '"regression" regresses on one-hot targets, and a class has the probability that its '
         'output is the largest. "dirichlet" regresses each class on logarithms of Dirichlet '
         "parameters with one of two noise levels a row (Milios et al. 2018), and averages the "
-        'softmax; it holds a matrix of n² numbers on this machine. "auto" takes the one with the '
-        'smaller leave-one-out log loss up to 4000 points, and "regression" beyond.',
+        'softmax; it holds a matrix of n² numbers on this machine. "softmax" has the likelihood of '
+        "that name and approximates the posterior by a Gaussian (Laplace); it holds such a matrix "
+        'for every class, and is tried only where it is asked for. "auto" takes the one of the '
+        "first two with the smaller leave-one-out log loss up to 4000 points, and "
+        '"regression" beyond.',
         one_of(*LIKELIHOODS),
-        Option("For classes: auto, regression or dirichlet."),
+        Option("For classes: auto, regression, dirichlet or softmax."),
     )
     class_weight: ClassWeight = parameter(
         None,
