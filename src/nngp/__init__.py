@@ -67,9 +67,11 @@ from nngp.errors import (
     VarianceError,
 )
 from nngp.gram import (
+    KernelPair,
     KernelPlan,
     jax_kernel,
     kernel,
+    kernel_and_tangent,
     kernel_diag,
     kernels,
     normalize,
@@ -118,6 +120,7 @@ __all__ = [
     "Flow",
     "Headed",
     "Invariant",
+    "KernelPair",
     "KernelPlan",
     "LayerNorm",
     "LookupTable",
@@ -153,6 +156,7 @@ __all__ = [
     "images",
     "jax_kernel",
     "kernel",
+    "kernel_and_tangent",
     "kernel_diag",
     "kernels",
     "layer_covariance",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nngp.architecture.activation import Activation, spec_of
+from nngp.architecture.activation import Activation, KernelMapOnly, spec_of
 from nngp.architecture.graph import Affine, Graph, Masked, Node, Nonlinearity, check_graph
 from nngp.architecture.outline import Outline, as_text
 
@@ -148,4 +148,9 @@ def activation_identity(phi: Activation) -> Any:
         far = np.geomspace(1e-12, 1e12, 4001)
         grid = np.concatenate([np.linspace(-30.0, 30.0, 6001), far, -far])
         with np.errstate(all="ignore"):
+            if isinstance(phi.fn, KernelMapOnly):
+                q, corr = np.broadcast_arrays(
+                    np.geomspace(1e-6, 1e6, 41)[:, None], grid[:6001] / 30
+                )
+                return [phi.name, np.asarray(phi.fn.dual(corr * q, q, q), dtype=np.float64)]
             return [phi.name, list(phi.kinks), np.asarray(phi.fn(grid), dtype=np.float64)]

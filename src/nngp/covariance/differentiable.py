@@ -21,6 +21,7 @@ import numpy as np
 from nngp._arrays import Array, DeviceArray
 from nngp._safe import correlation
 from nngp.architecture import Activation
+from nngp.architecture.activation import KernelMapOnly
 from nngp.covariance.closed_form import closed_form
 from nngp.covariance.derivative import derivative_of
 from nngp.covariance.resolve import resolve
@@ -84,18 +85,10 @@ def differentiable_layer(activation: Activation) -> DifferentiableLayer:
 
 def differentiable_slope(activation: Activation) -> DifferentiableLayer:
     """E[phi'(u) phi'(v)] likewise, which the tangent kernel multiplies by."""
-    factor, slope = derivative_of(activation, 4.0)
-    if slope is None:
-        return DifferentiableLayer(
-            lambda q1, q2, cov: factor * jnp.ones_like(cov), lambda q: factor * jnp.ones_like(q)
-        )
+    slope = derivative_of(activation, 4.0)
     if slope.closed_form is None:  # as JAX differentiates it
-        factor, slope = 1.0, Activation(_derivative(activation.fn), slope.name, activation.kinks)
-    layer = differentiable_layer(slope)
-    return DifferentiableLayer(
-        lambda q1, q2, cov: factor * layer.covariance(q1, q2, cov),
-        lambda q: factor * layer.variance(q),
-    )
+        slope = Activation(_derivative(activation.fn), slope.name, activation.kinks)
+    return differentiable_layer(slope)
 
 
 @lru_cache(maxsize=64)
@@ -125,13 +118,25 @@ def _expectations(activation: Activation) -> tuple[PairFunction, PairFunction, P
     """E[phi phi], E[phi' phi'] and E[u phi'(u) phi(v)] of (q1, q2, c)."""
     if activation.closed_form is not None:
         form = closed_form(activation.closed_form)
-        jumps = form.slope(np, 1.0, 1.0, np.float64(1.0)) > 1e6
+        if isinstance(activation.fn, KernelMapOnly):
+            _check_traceable(activation.fn.dual, activation.name, 3)
+        jumps = form.is_steep
         return (
             lambda q1, q2, c: form.value(jnp, q1, q2, c),
             lambda q1, q2, c: form.slope(jnp, q1, q2, _kept_off_one(c) if jumps else c),
             lambda q1, q2, c: form.radial(jnp, q1, q2, c),
         )
     return _numeric_expectations(activation)
+
+
+def _check_traceable(function: Callable[..., DeviceArray], name: str, arguments: int) -> None:
+    """Raise ActivationError unless JAX can trace a function of this many arrays."""
+    try:
+        jax.eval_shape(function, *[jnp.zeros(1)] * arguments)
+    except Exception as cause:
+        raise ActivationError(
+            f"activation '{name}' cannot be traced by JAX; write it with jax.numpy"
+        ) from cause
 
 
 def _numeric_expectations(
@@ -145,13 +150,7 @@ def _numeric_expectations(
             "differentiate its kernel; nngp.kernel and nngp.layer_derivatives can"
         )
     phi, kinks = activation.fn, np.array(resolved.kinks)
-    try:
-        jax.eval_shape(phi, jnp.zeros(1))
-    except Exception as cause:
-        raise ActivationError(
-            f"activation '{activation.name}' cannot be traced by JAX; write it with jax.numpy"
-        ) from cause
-
+    _check_traceable(phi, activation.name, 1)
     derivative = _derivative(phi)
 
     def expect(f: Function, g: Function) -> PairFunction:

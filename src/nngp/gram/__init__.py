@@ -20,9 +20,11 @@ from nngp.gram.inputs import Inputs, InputSet, as_inputs, common_var, normalize
 from nngp.gram.jax_kernel import jax_kernel
 from nngp.gram.kernel import (
     WARN_ABOVE,
+    KernelPair,
     check_network,
     inputs_diag,
     kernel,
+    kernel_and_tangent,
     kernel_diag,
     kernel_scale,
     kernels,
@@ -54,6 +56,7 @@ __all__ = [
     "KernelBackend",
     "KernelGradient",
     "KernelMatrix",
+    "KernelPair",
     "KernelPlan",
     "KernelSplit",
     "LowerTriangle",
@@ -66,6 +69,7 @@ __all__ = [
     "inputs_diag",
     "jax_kernel",
     "kernel",
+    "kernel_and_tangent",
     "kernel_derivatives",
     "kernel_diag",
     "kernel_scale",

@@ -163,8 +163,7 @@ def moments(phi: Activation, var: Array) -> Array:
 
 def slope_moments(phi: Activation, var: Array) -> Array:
     """E[phi'²] at each variance."""
-    factor, slope = derivative_of(phi, float(var.max(initial=1e-300)))
-    return factor * (np.ones_like(var) if slope is None else moments(slope, var))
+    return moments(derivative_of(phi, float(var.max(initial=1e-300))), var)
 
 
 def _check_range(var: Array, layer: int, before: Array) -> None:

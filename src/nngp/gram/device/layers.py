@@ -8,6 +8,7 @@ from jax import lax
 
 from nngp._arrays import DeviceArray
 from nngp.architecture import Architecture, Network
+from nngp.architecture.activation import ClosedFormKey
 from nngp.covariance import closed_form
 from nngp.gram.device.arrays import count_of, padded_rows, put
 from nngp.gram.device.profiles import BlockOrigin, on_diagonal, recompute
@@ -15,13 +16,14 @@ from nngp.gram.error_bounds import FAR_ENOUGH
 from nngp.gram.inputs import Inputs
 from nngp.gram.triples import layer_variances, snapped_correlation
 
-ClosedForm = tuple[str, float]
+ClosedForm = ClosedFormKey
 
 
 def closed_form_of(network: Network) -> ClosedForm | None:
     """The closed form by which a device can compute pairs of different norms, if there is one;
     pairs of one norm it always can."""
-    return network.activation.closed_form if isinstance(network, Architecture) else None
+    key = network.activation.closed_form if isinstance(network, Architecture) else None
+    return None if key is None or key[0] == "dual" else key  # a user's map may know NumPy only
 
 
 class DeviceLayers(NamedTuple):
