@@ -111,7 +111,7 @@ def classification(folder: Path, n: int, test: int, engine: Any) -> Any:
         truth = table[np.arange(len(answers)), answers]
         facts = {
             "engine": model.report_.engine,
-            "network": repr(model.architecture_),
+            "network": repr(model.network_),
             "accuracy": float(np.mean(table.argmax(axis=1) == answers)),
             "log_loss": float(-np.log(truth).mean()),
             "phases": {k: round(v, 3) for k, v in model.report_.seconds.items()},
@@ -171,7 +171,7 @@ def start_device(case: str, arguments: argparse.Namespace, listened: list[float]
     """Import JAX, start the device, and listen to all that is compiled; gives the engine."""
     import jax
 
-    from nngp.gram.device import programs
+    from nngp.gram.device import arrays as programs
     from nngp.linsolve.engines import gpu
 
     device = jax.devices()[0] if arguments.engine == "jax" else jax.devices("gpu")[0]
@@ -189,7 +189,7 @@ def start_device(case: str, arguments: argparse.Namespace, listened: list[float]
 
 
 def programs_made() -> list[str]:
-    module = sys.modules.get("nngp.gram.device.programs")
+    module = sys.modules.get("nngp.gram.device.arrays")
     return [] if module is None else list(module.made)
 
 

@@ -628,7 +628,8 @@ def table_of_numbers(n: int) -> tuple[Array, Array]:
 
 def chosen(model: Any) -> Any:
     """The network that an estimator chose, and all that it tried."""
-    found = model.architecture_.as_dict(), model.noise_var_, model.relevance_
+    network = getattr(model, "network_", None) or model.architecture_  # its older name
+    found = network.as_dict(), model.noise_var_, model.relevance_
     return found, lasting(model.selection_), reported(model.posterior_)
 
 

@@ -24,7 +24,7 @@ from sklearn.ensemble import (
 )
 
 import nngp
-from nngp.predictors.trees import compare_with_trees
+from nngp.estimators.trees import compare_with_trees
 
 Array = NDArray[np.float64]
 ROWS, TESTS = 1000, 2000

@@ -50,8 +50,8 @@ QUICK = (
     "tests/laws/test_release.py",
     "tests/linsolve/test_cholesky.py",
     "tests/plots/test_style.py",
-    "tests/predictors/test_columns.py",
-    "tests/predictors/test_saved.py",
+    "tests/frames/test_columns.py",
+    "tests/estimators/test_saved.py",
     "tests/terminal/test_command.py",
 )
 

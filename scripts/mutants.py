@@ -32,7 +32,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STAGES = (
-    "architecture", "covariance", "curve", "gram", "linsolve", "posterior", "predictors", "regimes",
+    "architecture", "covariance", "curve", "gram", "linsolve", "posterior", "frames", "predictive",
+    "selection", "estimators", "regimes",
 )  # fmt: skip
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 SIGNS = {"+": "-", "-": "+"}

@@ -7,11 +7,11 @@ import pytest
 
 from nngp import _threads
 from nngp._threads import column_parts, in_threads, row_parts
+from nngp.estimators.data_warnings import TrainingRange
+from nngp.frames.column_moments import medians, moments
+from nngp.frames.scaling import InputScaling
 from nngp.gram.inputs import as_inputs, input_vars
-from nngp.predictors.column_moments import medians, moments
-from nngp.predictors.doubts import SeenRange
-from nngp.predictors.probability import largest_probability
-from nngp.predictors.scaling import InputScaling
+from nngp.predictive.probability import largest_probability
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_rows_in_parts(small_parts):
     rng = np.random.default_rng(1)
     X, center, factor = rng.standard_normal((31, 9)), rng.standard_normal(9), rng.uniform(size=9)
     np.testing.assert_allclose(input_vars(X), (X * X).mean(axis=1), rtol=1e-13)
-    seen = SeenRange.of(X, center, factor)
+    seen = TrainingRange.of(X, center, factor)
     np.testing.assert_array_equal(seen.low, X.min(axis=0))
     np.testing.assert_array_equal(seen.high, X.max(axis=0))
     assert seen.size == pytest.approx(np.sqrt((((X - center) * factor) ** 2).sum() / 31))
@@ -106,6 +106,6 @@ def test_probabilities_in_parts(monkeypatch, shape):
     rng = np.random.default_rng(2)
     mean, variance = rng.standard_normal((40, 3)), rng.uniform(size=shape)
     whole = largest_probability(mean, variance)
-    monkeypatch.setattr("nngp.predictors.probability.CHUNK", 2000)  # a few rows
+    monkeypatch.setattr("nngp.predictive.probability.CHUNK", 2000)  # a few rows
     np.testing.assert_allclose(largest_probability(mean, variance), whole, rtol=1e-12)
     assert largest_probability(mean[:0], variance[:0]).shape == (0, 3)

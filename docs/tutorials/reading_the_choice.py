@@ -28,7 +28,7 @@ table = pd.read_csv("../data/concrete.csv").drop_duplicates().sample(700, random
 X, y = table.drop(columns="strength"), table["strength"]
 model = nngp.NNGPRegressor(networks=3).fit(X, y)
 
-net = model.architecture_
+net = model.network_
 print(f"network:          depth {net.depth}, {net.activation.name}")
 print(f"target transform: {model.target_transform_}")
 print(f"noise:            {model.noise_var_:.3f} of the scaled target's variance")

@@ -79,20 +79,26 @@ from nngp.gram import (
 )
 from nngp.linsolve import CG
 from nngp.posterior import (
+    FunctionSpaceDescent,
+    MatrixPosterior,
     Posterior,
     Trained,
+    TrainedMatrices,
     condition,
+    condition_matrix,
+    descend_in_function_space,
     forecast,
     max_learning_rate,
     sample_prior,
     trained,
+    trained_matrices,
 )
 
 if TYPE_CHECKING:
     from nngp import finite, plots, regimes
+    from nngp.estimators import NNGPClassifier, NNGPKernel, NNGPRegressor, load
     from nngp.finite.network import FiniteNetwork
     from nngp.linsolve.engines.dask.dask_engine import DaskEngine
-    from nngp.predictors import NNGPClassifier, NNGPKernel, NNGPRegressor, load
 
 __version__ = "0.2.0.dev0"
 
@@ -118,12 +124,14 @@ __all__ = [
     "FewDataWarning",
     "FiniteNetwork",
     "Flow",
+    "FunctionSpaceDescent",
     "Headed",
     "Invariant",
     "KernelPair",
     "KernelPlan",
     "LayerNorm",
     "LookupTable",
+    "MatrixPosterior",
     "ModelFileError",
     "NNGPClassifier",
     "NNGPKernel",
@@ -143,6 +151,7 @@ __all__ = [
     "TileStoreError",
     "ToleranceWarning",
     "Trained",
+    "TrainedMatrices",
     "TreesWarning",
     "VarianceError",
     "__version__",
@@ -150,6 +159,8 @@ __all__ = [
     "compile_curve",
     "compile_curves",
     "condition",
+    "condition_matrix",
+    "descend_in_function_space",
     "errors",
     "finite",
     "forecast",
@@ -172,10 +183,11 @@ __all__ = [
     "sample_prior",
     "symmetries",
     "trained",
+    "trained_matrices",
 ]
 
 _LAZY = {
-    **dict.fromkeys(("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "load"), "nngp.predictors"),
+    **dict.fromkeys(("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "load"), "nngp.estimators"),
     "DaskEngine": "nngp.linsolve.engines.dask.dask_engine",
     "FiniteNetwork": "nngp.finite.network",
     **{name: f"nngp.{name}" for name in ("finite", "plots", "regimes")},

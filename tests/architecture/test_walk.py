@@ -98,3 +98,34 @@ def test_a_variance_may_be_zero_where_what_is_before_it_is():
         check(node, variance)
     # The product is zero with its second factor, which the inputs leave at zero.
     assert met == [(0.25, 0, 0.0), (0.0, 1, 0.0), (0.0, 2, 0.0), (0.5, 2, 0.0)]
+
+
+def test_only_states_that_are_needed_stay_in_memory():
+    block = nngp.Residual(nngp.Act("square"), nngp.Dense(1.0))
+    net = nngp.NTK(nngp.Chain(DENSE, nngp.Repeat(block, 40), DENSE))
+    counted = Counted()
+    output(walk(net, counted, counted.new()))
+    assert counted.most <= 12
+
+
+class Counted:
+    """Operations whose results have no values, and are counted while they are in memory."""
+
+    def __init__(self):
+        self.alive = self.most = 0
+
+    def new(self, *ignored):
+        state = State(self)
+        self.alive += 1
+        self.most = max(self.most, self.alive)
+        return state
+
+    mix = times = dual = slope = normalise = mask = new
+
+
+class State:
+    def __init__(self, owner):
+        self._owner = owner
+
+    def __del__(self):
+        self._owner.alive -= 1

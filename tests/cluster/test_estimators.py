@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import nngp
-from nngp.predictors import model_file
+from nngp.estimators import model_file
 
 
 @pytest.fixture
@@ -29,11 +29,11 @@ def test_a_regressor_is_chosen_here_and_conditioned_there(client, engine, table)
     model = nngp.NNGPRegressor(engine=engine, **OPTIONS).fit(X, y)
     alone = nngp.DaskEngine(client, 150)
     given = {"noise_var": model.noise_var_, "engine": alone}
-    nngp.condition(model.architecture_, X, y, **given).leave_one_out()
+    nngp.condition(model.network_, X, y, **given).leave_one_out()
     # Of one factor and rows left out, which the widths of intervals need; of no search.
     assert len(engine.listener.done) == len(alone.listener.done)
     assert model.report_.engine == "dask"
-    ours, theirs = (m.architecture_.weight_vars for m in (model, local))
+    ours, theirs = (m.network_.weight_vars for m in (model, local))
     assert ours == pytest.approx(theirs, rel=1e-6)  # sums of threads differ in their order
     ours, theirs = (m.predict(Xs, return_std=True) for m in (model, local))
     for a, b in zip(ours, theirs, strict=True):

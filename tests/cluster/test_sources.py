@@ -5,8 +5,7 @@ import pytest
 from clusters import check_same, fit
 
 import nngp
-from nngp.gram.cluster.inputs import ClusterInputs
-from nngp.gram.cluster.sources import _stamp
+from nngp.gram.cluster.inputs import ClusterInputs, _stamp
 
 
 @pytest.fixture

@@ -310,7 +310,7 @@ def test_estimators_take_it():
     model = nngp.NNGPClassifier(network=headed()).fit(X, labels)
     assert model.score(X, labels) > 0.9
     assert [one.name for one in model.invariance_] == ["flips", "shifts"]
-    assert model.architecture_ == headed()
+    assert model.network_ == headed()
 
 
 def test_zero_norms():

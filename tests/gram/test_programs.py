@@ -5,7 +5,7 @@ import pytest
 
 jax = pytest.importorskip("jax")
 
-from nngp.gram.device import programs  # noqa: E402
+from nngp.gram.device import arrays as programs  # noqa: E402
 
 
 def fresh():

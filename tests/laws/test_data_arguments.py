@@ -11,7 +11,7 @@ from scipy import sparse
 import nngp
 from nngp import finite, plots, regimes
 from nngp.plots.depth import depth_study
-from nngp.predictors.calibration import reliability
+from nngp.predictive.calibration import reliability
 
 RNG = np.random.default_rng(0)
 NET = nngp.Architecture(1, "relu", 1.6, 0.1)

@@ -5,7 +5,7 @@ import pytest
 
 import nngp
 from nngp.plots.uncertainty import joined_bins, predicted_intervals
-from nngp.predictors.calibration import Reliability
+from nngp.predictive.calibration import Reliability
 
 
 def test_intervals_are_in_the_order_of_the_mean():

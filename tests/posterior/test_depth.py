@@ -165,7 +165,7 @@ def test_near_neighbours_in_the_chaotic_phase_stay_apart():
     np.testing.assert_allclose(curve.deficit(one_minus=gaps), deficits, rtol=1e-6, atol=1e-40)
     with mp.workdps(60):
         expected = oracle.posterior(*net, both, Y[:4], XS, 1e-10, False)
-    found = nngp.condition(curve.architecture, both, Y[:4], noise_var=1e-10)
+    found = nngp.condition(curve.network, both, Y[:4], noise_var=1e-10)
     close(found.mean(XS), oracle.as_floats(expected["mean"]), 1e-5)
 
 

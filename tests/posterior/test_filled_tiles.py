@@ -11,7 +11,7 @@ import nngp
 
 jax = pytest.importorskip("jax")
 
-from nngp.gram.device import programs  # noqa: E402
+from nngp.gram.device import arrays as programs  # noqa: E402
 from nngp.linsolve.engines.gpu import GpuEngine, _compiled  # noqa: E402
 
 RNG = np.random.default_rng(5)
@@ -131,7 +131,7 @@ def test_other_numbers_of_points_need_no_other_programs():
 
 COUNT = """
 import sys, numpy as np, jax, nngp
-from nngp.gram.device import programs
+from nngp.gram.device import arrays as programs
 from nngp.linsolve.engines.gpu import GpuEngine
 
 compiled = []

@@ -219,5 +219,5 @@ def test_a_saved_posterior_knows_its_transformations(tmp_path):
     model.fit(X, Y[:, 0])
     model.save(tmp_path / "model.nngp")
     again = nngp.load(tmp_path / "model.nngp")
-    assert again.architecture_ == network()
+    assert again.network_ == network()
     np.testing.assert_array_equal(again.predict(Xs), model.predict(Xs))

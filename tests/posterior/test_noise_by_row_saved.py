@@ -7,8 +7,8 @@ from damage import flip, forged, members_of, outcome, put
 from engines import SmallTiles
 
 import nngp
+from nngp.estimators.model_file import open_model, write_model
 from nngp.posterior.serialize import arrays_of, header_of, restore
-from nngp.predictors.model_file import open_model, write_model
 
 RNG = np.random.default_rng(0)
 N = 23

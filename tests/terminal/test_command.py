@@ -98,7 +98,7 @@ def test_one_log_evidence_is_shown(run):
     _, out, _ = run("fit train.csv -t price --drop dear --budget 2 --json")
     shown = json.loads(out)["log evidence"]
     model = nngp.load("model.nngp")
-    K = nngp.kernel(model.architecture_, model.posterior_.inputs.X)
+    K = nngp.kernel(model.network_, model.posterior_.inputs.X)
     spread = table["price"].std(ddof=0)
     cov = (K + model.noise_var_ * np.eye(60)) * spread**2
     exact = multivariate_normal(np.full(60, table["price"].mean()), cov).logpdf(table["price"])

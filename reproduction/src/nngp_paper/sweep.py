@@ -370,7 +370,7 @@ def _blocks(rows: int, columns: int) -> list[slice]:
 def _check_known(curve: nngp.AngularCurve) -> None:
     """Raise VarianceError if the kernel is not known: by the error of its deficits, or by that of
     K, whichever says more of M."""
-    error, network = min(curve.deficit_error, curve.error * (1 + curve.offset)), curve.architecture
+    error, network = min(curve.deficit_error, curve.error * (1 + curve.offset)), curve.network
     if not error < UNKNOWN:
         raise nngp.VarianceError(
             f"at depth {network.depth} the kernel is known to {error:.0e} of its scale only; use a "

@@ -142,7 +142,8 @@ def _plan_of(network: Network) -> tuple[_Step, ...]:
 
 def output(steps: Iterator[tuple[Node, Pair[State]]]) -> State:
     """The state of the last node of a walk: of the tangent kernel if it is asked for."""
-    *_, (_, last) = steps
+    for _, found in steps:  # `*_, last = steps` would keep the states of all nodes in memory
+        last = found
     return last.output
 
 

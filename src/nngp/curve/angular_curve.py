@@ -10,8 +10,7 @@ from nngp._arrays import TINY, Array, Mask
 from nngp._numbers import as_reals
 from nngp.architecture import Network
 from nngp.curve import octaves
-from nngp.curve.deficits import after
-from nngp.curve.derivatives import layer_tangents, output_tangents
+from nngp.curve.deficits import after, output_state, propagate
 from nngp.curve.limit import in_proportion
 from nngp.curve.octaves import Octaves, Profile
 
@@ -33,7 +32,7 @@ class AngularCurve:
         nodes, plus the rounding of the recursion.
     deficit_error : float
         Largest error of a deficit relative to itself (for cosines below 0, to `scale`).
-    architecture, input_var
+    network, input_var
         The arguments of `compile_curve`.
 
     Examples
@@ -46,7 +45,7 @@ class AngularCurve:
 
     def __init__(
         self,
-        architecture: Network,
+        network: Network,
         input_var: float,
         variance: float,
         deficits: Octaves,
@@ -55,7 +54,7 @@ class AngularCurve:
         offset: float | None = None,
         layers: int | None = None,
     ) -> None:
-        self.architecture, self.input_var = architecture, input_var
+        self.network, self.input_var = network, input_var
         self.variance, self.error, self.deficit_error = variance, error, deficit_error
         self.profile = Profile(variance, deficits)
         self.scale = float(deficits(np.array(False), np.array(1.0)))
@@ -146,24 +145,25 @@ class AngularCurve:
     def _tangent_tables(self, per_layer: bool) -> "_TangentTables":
         negative, m = octaves.nodes(self.profile.deficit.coefs.shape[1])
         negative, m = np.append(negative, False), np.append(m, 1.0)
-        where = self.architecture, self.input_var, negative, m
+        where = self.network, self.input_var, negative, m
         if self._layers is not None:
             if per_layer:
-                _ = self.architecture.weight_vars  # raises ValueError
-            tangents = in_proportion(after(layer_tangents(*where), self._layers), self.offset)
+                _ = self.network.weight_vars  # raises ValueError
+            state = after(propagate(*where, derivatives=True), self._layers)
+            rates = in_proportion(state, self.offset)
         else:
-            tangents = output_tangents(*where, per_layer=per_layer)
-        parameters = len(tangents.variance) // 2
+            rates = output_state(*where, per_layer=per_layer).rates
+        parameters = len(rates.variance) // 2
         functions = [
             Profile(float(at_one), octaves.from_values(row[:-1]))
-            for at_one, row in zip(tangents.variance, tangents.deficit, strict=True)
+            for at_one, row in zip(rates.variance, rates.deficit, strict=True)
         ]
-        slope = octaves.from_values(tangents.slope[:-1])
+        slope = octaves.from_values(rates.slope[:-1])
         return _TangentTables(slope, functions[:parameters], functions[parameters:])
 
     def __repr__(self) -> str:
         return (
-            f"AngularCurve({self.architecture!r}, input_var={self.input_var:g}, "
+            f"AngularCurve({self.network!r}, input_var={self.input_var:g}, "
             f"variance={self.variance:.6g}, error={self.error:.1e})"
         )
 

@@ -1,6 +1,6 @@
 """Composition of all layers into one function of the cosine, for inputs of equal norm.
 
-Takes an architecture, the input variance x·x/d and a tolerance; gives an `AngularCurve`. The
+Takes a network, the input variance x·x/d and a tolerance; gives an `AngularCurve`. The
 recursion runs once, at the nodes of the octaves and at test points between them. The test points
 measure the error of the interpolation; the recursion propagates a bound on its rounding.
 """
@@ -24,14 +24,12 @@ OCTAVES = (56, 112, 224, 448, octaves.DEEPEST)  # tried in turn
 FAST_ERROR = 2.3e-13  # of the cubics in FastTable: 4 rho^-4 with rho = 2^11, a bound
 
 
-def compile_curve(
-    architecture: Network, input_var: float = 1.0, *, tol: float = 1e-12
-) -> AngularCurve:
+def compile_curve(network: Network, input_var: float = 1.0, *, tol: float = 1e-12) -> AngularCurve:
     """Compose all layers into one function of the cosine.
 
     Parameters
     ----------
-    architecture : Network
+    network : Network
         An `Architecture`, a network of parts, or an `NTK`.
     input_var : float
         x·x/d of every input; 1 after `nngp.normalize`.
@@ -54,24 +52,24 @@ def compile_curve(
     >>> round(curve.variance, 12), round(float(curve(0.0)), 6)
     (2.0, 0.987462)
     """
-    if architecture.base is not architecture:
+    if network.base is not network:
         raise TypeError(
-            f"the kernel of an nngp.{type(architecture).__name__} is no function of the cosine; "
+            f"the kernel of an nngp.{type(network).__name__} is no function of the cosine; "
             "compile the curve of its network"
         )
-    curve = curve_at(architecture, input_var)
+    curve = curve_at(network, input_var)
     _report(curve, tol)
     return curve
 
 
 def compile_curves(
-    architecture: Architecture, input_var: float = 1.0, *, tol: float = 1e-12
+    network: Architecture, input_var: float = 1.0, *, tol: float = 1e-12
 ) -> tuple[AngularCurve, ...]:
     """Compile the curves of depth 0, 1, ..., depth in one pass over the layers.
 
     Parameters
     ----------
-    architecture : Architecture
+    network : Architecture
         Of finite depth.
     input_var, tol : float
         As for `compile_curve`.
@@ -85,24 +83,24 @@ def compile_curves(
     --------
     >>> import nngp
     >>> curves = nngp.compile_curves(nngp.Architecture(3, "relu", 2.0, 0.0))
-    >>> [curve.architecture.depth for curve in curves]
+    >>> [curve.network.depth for curve in curves]
     [0, 1, 2, 3]
     """
-    if not isinstance(architecture, Architecture):
+    if not isinstance(network, Architecture):
         raise TypeError(
             "compile_curves takes an nngp.Architecture, whose layers are alike; use "
             "nngp.compile_curve for a network of another shape"
         )
-    _ = architecture.weight_vars  # raises ValueError at infinite depth
-    curves = _compile(architecture, _check_input_var(input_var), every=True)
+    _ = network.weight_vars  # raises ValueError at infinite depth
+    curves = _compile(network, _check_input_var(input_var), every=True)
     _report(max(curves, key=lambda curve: curve.error), tol)
     return curves
 
 
-def curve_at(architecture: Network, input_var: float) -> AngularCurve:
+def curve_at(network: Network, input_var: float) -> AngularCurve:
     """`compile_curve` without its warning; of an average over transformations the curve of its
     network."""
-    return _compile(architecture.base, _check_input_var(input_var), every=False)[-1]
+    return _compile(network.base, _check_input_var(input_var), every=False)[-1]
 
 
 def _check_input_var(input_var: float) -> float:
@@ -115,7 +113,7 @@ def _check_input_var(input_var: float) -> float:
 def _report(curve: AngularCurve, tol: float) -> None:
     if not curve.error <= tol:
         warnings.warn(
-            f"{curve.architecture!r} reached an error of {curve.error:.1e} of the variance, not "
+            f"{curve.network!r} reached an error of {curve.error:.1e} of the variance, not "
             f"{tol:.1e}",
             ToleranceWarning,
             stacklevel=3,
@@ -123,28 +121,28 @@ def _report(curve: AngularCurve, tol: float) -> None:
 
 
 @lru_cache(maxsize=64)
-def _compile(architecture: Network, input_var: float, every: bool) -> tuple[AngularCurve, ...]:
+def _compile(network: Network, input_var: float, every: bool) -> tuple[AngularCurve, ...]:
     """The curve of the whole depth or, with `every`, of each depth up to it."""
-    found = find_limit(architecture, input_var) if architecture.is_infinite else None
+    found = find_limit(network, input_var) if network.is_infinite else None
     for count in OCTAVES:
         tests = _test_points(count)
         negative, m = _with_tests(count, tests)
         if found is not None:
-            state = after(propagate(architecture, input_var, negative, m), found.layers)
+            state = after(propagate(network, input_var, negative, m), found.layers)
             state = in_units_of_scale(state, found)
             more = found.offset, found.layers
-            results = [_curve_at(architecture, input_var, state, tests, *more)]
-        elif every and isinstance(architecture, Architecture):
-            states = enumerate(propagate(architecture, input_var, negative, m))
+            results = [_curve_at(network, input_var, state, tests, *more)]
+        elif every and isinstance(network, Architecture):
+            states = enumerate(propagate(network, input_var, negative, m))
             results = [
-                _curve_at(architecture.truncated(depth), input_var, state, tests)
+                _curve_at(network.truncated(depth), input_var, state, tests)
                 for depth, state in states
             ]
         else:
-            state = output_state(architecture, input_var, negative, m)
-            if (coarse := coarsened(architecture)) is not None:
+            state = output_state(network, input_var, negative, m)
+            if (coarse := coarsened(network)) is not None:
                 state = _with_step_error(state, output_state(coarse, input_var, negative, m))
-            results = [_curve_at(architecture, input_var, state, tests)]
+            results = [_curve_at(network, input_var, state, tests)]
         if max(shortfall for _, shortfall in results) <= 1e-12:
             break
     return tuple(curve for curve, _ in results)
@@ -183,7 +181,7 @@ def _with_tests(count: int, tests: tuple[Mask, Array, Mask]) -> tuple[Mask, Arra
 
 
 def _curve_at(
-    architecture: Network,
+    network: Network,
     input_var: float,
     state: LayerState,
     tests: tuple[Mask, Array, Mask],
@@ -202,6 +200,6 @@ def _curve_at(
     error = measured + state.error + FAST_ERROR
     deficit_error = float(relative.max()) + state.e_error + state.variance_error + FAST_ERROR
     curve = AngularCurve(
-        architecture, input_var, state.variance, deficits, error, deficit_error, offset, layers
+        network, input_var, state.variance, deficits, error, deficit_error, offset, layers
     )
     return curve, float(relative[is_below].max())

@@ -21,8 +21,7 @@ import numpy as np
 
 from nngp._arrays import TINY, Array, Mask
 from nngp.architecture import Network
-from nngp.curve.deficits import LayerState, propagate
-from nngp.curve.derivatives import Tangents
+from nngp.curve.deficits import LayerState, Rates, propagate
 from nngp.errors import NoLimitError, VarianceError
 
 MOST_LAYERS = 4000
@@ -38,19 +37,19 @@ class DepthLimit:
     offset: float  # lim K(0)/s
 
 
-def find_limit(architecture: Network, input_var: float) -> DepthLimit:
+def find_limit(network: Network, input_var: float) -> DepthLimit:
     """Run the recursion at some angles until D/s has converged; NoLimitError if it does not."""
     try:
-        return _converge(architecture, propagate(architecture, input_var, *_probes()))
+        return _converge(network, propagate(network, input_var, *_probes()))
     except NoLimitError:
         raise
     except VarianceError as error:
-        raise NoLimitError(f"{architecture!r} has no limit kernel: {error}") from None
+        raise NoLimitError(f"{network!r} has no limit kernel: {error}") from None
 
 
-def _converge(architecture: Network, states: Iterator[LayerState]) -> DepthLimit:
+def _converge(network: Network, states: Iterator[LayerState]) -> DepthLimit:
     """Follow the states until D/s has converged, by extrapolating its geometric approach."""
-    biased = next(architecture.nodes()).bias_var > 0  # type: ignore[union-attr]
+    biased = next(network.nodes()).bias_var > 0  # type: ignore[union-attr]
     before, last, rate = next(states), 0.0, 1.0
     for layers, state in enumerate(states, start=1):
         change, rounding = _change(before, state), 4 * (state.e_error - before.e_error)
@@ -62,7 +61,7 @@ def _converge(architecture: Network, states: Iterator[LayerState]) -> DepthLimit
         converged = to_come <= CONVERGED or (change <= rounding and layers > 1)
         if converged and _tells_duplicates_only(state):
             raise NoLimitError(
-                f"{architecture!r} has no limit kernel: in the chaotic phase all different inputs "
+                f"{network!r} has no limit kernel: in the chaotic phase all different inputs "
                 "become equally correlated; use a finite depth or a smaller weight_var"
             )
         if converged:
@@ -73,7 +72,7 @@ def _converge(architecture: Network, states: Iterator[LayerState]) -> DepthLimit
             break
         before, last = state, change
     raise NoLimitError(
-        f"{architecture!r} is too near criticality to have a limit kernel ({MOST_LAYERS} layers "
+        f"{network!r} is too near criticality to have a limit kernel ({MOST_LAYERS} layers "
         "still change it); use a finite depth"
     )
 
@@ -98,18 +97,17 @@ def _probes() -> tuple[Mask, Array]:
     return np.repeat([True, False], len(m)), np.tile(m, 2)
 
 
-def in_proportion(tangents: Tangents, offset: float) -> Tangents:
+def in_proportion(state: LayerState, offset: float) -> Rates:
     """Derivatives of D/s and of the offset from those of D and of the variance."""
-    state = tangents.state
-    scale, shape = state.deficit[-1], state.deficit / state.deficit[-1]
-    moved = tangents.deficit[:, -1:] / scale  # d log s
-    deficit = tangents.deficit / scale - shape * moved
+    own, scale, shape = state.rates, state.deficit[-1], state.deficit / state.deficit[-1]
+    moved = own.deficit[:, -1:] / scale  # d log s
+    deficit = own.deficit / scale - shape * moved
     if offset == np.inf:  # a flat prior stays flat
-        variance = np.zeros_like(tangents.variance)
+        variance = np.zeros_like(own.variance)
     else:
-        variance = tangents.variance / scale - (1 + offset) * moved[:, 0]
+        variance = own.variance / scale - (1 + offset) * moved[:, 0]
         variance[1:] = np.inf  # any bias would make the offset infinite
-    return Tangents(state, variance, deficit, tangents.slope / scale)
+    return Rates(variance, deficit, own.slope / scale)
 
 
 def _change(before: LayerState, state: LayerState) -> float:

@@ -1,7 +1,7 @@
 """Stage 4, the matrix: from inputs to blocks of K.
 
 Inputs of equal norm read the compiled curve, one look-up per pair at any depth
-(`host/equal_norm.py`). Other inputs run the recursion for (q, q', c) in every pair
+(`host/matrix.py`). Other inputs run the recursion for (q, q', c) in every pair
 (`host/pairwise.py`). `plan.py` decides, in one place, and `plan_kernel` tells. `kernel_matrix.py`
 is the seam to the stages that follow: blocks of K on any engine, made by one of three backends
 (`host/`, `device/`, `cluster/`).

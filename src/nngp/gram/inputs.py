@@ -1,12 +1,13 @@
-"""The data as the kernel sees it: checked, in float64, with its norms.
+"""The data as the kernel sees it: checked, in float64, with its norms, and as the row functions of
+an average leave it.
 
 Takes whatever the user calls data; gives an array (n, d) and the input variances x·x/d.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,7 @@ from nngp._checksums import checksums
 from nngp._digest import digest
 from nngp._numbers import as_reals
 from nngp._threads import by_rows
+from nngp.architecture import Invariant, Network, average_of
 
 COPIED = 32_000_000  # bytes up to which inputs are copied to keep them
 AT_ONCE = 2**17  # numbers that are squared before they are summed
@@ -234,3 +236,31 @@ def common_var(*sets: InputSet) -> float | None:
     if max(high - 1, 1 - low) <= EQUAL:
         return 1.0
     return float(np.median(np.concatenate([s.var for s in sets])))
+
+
+Rows = TypeVar("Rows", bound=InputSet)
+
+
+def transformed_inputs(network: Network, inputs: Rows) -> Sequence[Rows]:
+    """The inputs by each row function of the network; as they are where there is none."""
+    network = average_of(network)
+    if not isinstance(network, Invariant):
+        return (inputs,)
+    orbit = network.orbit(inputs.shape[1])
+    if not orbit.has_functions:
+        return (inputs,)
+    if not isinstance(inputs, Inputs):
+        raise TypeError(
+            "functions of rows are computed on one machine; use engine='cpu' or 'gpu', or "
+            "transformations that exchange columns"
+        )
+
+    def compute(own: Inputs) -> list[Inputs]:
+        return [own if one is None else Inputs.of(one(own.X)) for one in orbit.functions]
+
+    return cast(Sequence[Rows], inputs.derived(network.transformations, compute))
+
+
+def cut(inputs: Inputs, rows: slice) -> Inputs:
+    """Some rows that follow each other, not copied."""
+    return Inputs(inputs.X[rows], inputs.var[rows])

@@ -16,9 +16,8 @@ from nngp.architecture import NTK, Headed, Network
 from nngp.curve import curve_at, output_variance
 from nngp.errors import ToleranceWarning, VarianceError
 from nngp.gram.host.backend import in_memory
-from nngp.gram.host.fill import fill, fill_several
-from nngp.gram.host.matrix import HostMatrix
-from nngp.gram.host.shared_products import SharedProductBlocks
+from nngp.gram.host.matrix import HostMatrix, SharedProductBlocks
+from nngp.gram.host.tiles import fill, fill_several
 from nngp.gram.inputs import Inputs, InputSet, common_var
 from nngp.gram.plan import KernelPlan, make_plan
 from nngp.gram.split import SMALLEST

@@ -8,8 +8,7 @@ from nngp.architecture import Network
 from nngp.curve import curve_at
 from nngp.errors import NoLimitError
 from nngp.gram.error_bounds import curve_error
-from nngp.gram.inputs import EQUAL, InputSet, common_var
-from nngp.gram.orbit_inputs import transformed_inputs
+from nngp.gram.inputs import EQUAL, InputSet, common_var, transformed_inputs
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 
 METHODS = ("auto", "curve", "pairwise")

@@ -12,10 +12,10 @@ from scipy.special import softmax
 
 from nngp._arrays import Array
 from nngp._numbers import as_reals, check_unmasked
+from nngp.estimators import NNGPClassifier, NNGPRegressor
 from nngp.plots import style
 from nngp.plots.style import OutputPath, new_figure, plain
-from nngp.predictors import NNGPClassifier, NNGPRegressor
-from nngp.predictors.calibration import (
+from nngp.predictive.calibration import (
     Reliability,
     expected_calibration_error,
     reliability as reliability_table,

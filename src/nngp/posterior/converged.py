@@ -54,6 +54,10 @@ class Converged:
     prior: Problem
     posterior: Posterior
 
+    def mean(self, test: Inputs) -> Array:
+        """Means, (m, outputs)."""
+        return self.posterior.mean(test).reshape(len(test), -1)
+
     def variance(self, test: Inputs) -> tuple[Array, float]:
         """Variances, and how far rounding may have moved one, in units of the kernel's scale."""
         out, rounding = np.empty(len(test)), 0.0

@@ -27,7 +27,7 @@ import numpy as np
 
 from nngp._arrays import EPS, TINY, Array
 from nngp.gram import Inputs, KernelMatrix, KernelSplit
-from nngp.gram.host.fill import fill
+from nngp.gram.host.tiles import fill
 from nngp.linsolve import CpuEngine, Forecast
 from nngp.linsolve.cholesky.memory_forecast import OVERHEAD, available_memory, largest_fitting
 from nngp.linsolve.tiling import cut, spans

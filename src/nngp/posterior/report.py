@@ -12,7 +12,7 @@ from nngp.architecture import Network
 from nngp.errors import ConstantKernelWarning, NoiseWarning, ToleranceWarning
 from nngp.gram import KernelMatrix, warn_if_inexact
 from nngp.linsolve import Engine, Forecast
-from nngp.posterior.solution import Solution
+from nngp.posterior.solution import GIVEN, Solution
 
 CONSTANT = 1e-6  # of the variance: a kernel that differs less is nearly constant
 SAMPLE = 128  # points whose pairs stand for all
@@ -168,7 +168,7 @@ def warn(report: Report, network: Network, stacklevel: int) -> None:
     covered = report.noise_var > report.n * report.spread
     if report.n > 1 and covered and (almost_constant or vanished):
         deep = network.if_deep("a smaller depth, variances nearer to criticality")
-        remedy = deep or "a larger weight_var"
+        remedy = deep or ("another kernel" if report.method == GIVEN else "a larger weight_var")
         warnings.warn(
             f"the kernel has become constant: of its variance {report.variance:.1e} only "
             f"{report.spread:.0e} depends on the input, and noise_var {report.noise_var:.0e} "

@@ -27,6 +27,7 @@ Rows = Sequence[slice]  # blocks of test points
 Advance = Callable[[slice], None]  # called when a block is done
 CHECKED_ROWS = 64  # of K, computed anew for the residual
 LOOKED_AT = 200  # rows in which the cause is sought
+GIVEN = "given"  # the method of a matrix that was passed by a user
 UNUSABLE = 1e-3  # error of a mean, relative to the largest target
 
 
@@ -282,6 +283,8 @@ def no_factor(engine: Engine, matrix: KernelMatrix, noise_var: float) -> str:
     with engine.run() as run:
         M, split = run.fetch(run.chain(partial(matrix.block, sample, sample))), matrix.split
     spread, size = float(M.max() - M.min()), float(np.abs(M).max())
+    if matrix.plan.method == GIVEN:
+        return head + "drop rows that repeat each other, or pass a larger noise_var"
     if spread <= 1e-12 * size:
         return head + (
             f"at depth {network.depth} the kernel has become constant (its entries differ by "

@@ -18,7 +18,7 @@ from nngp._numbers import as_real, as_reals, whole_number
 from nngp._progress import Callback
 from nngp.architecture import Network
 from nngp.errors import ToleranceWarning
-from nngp.gram import Inputs, check_network, inputs_diag, kernel
+from nngp.gram import Inputs, check_network
 from nngp.linsolve import CG, Engine
 from nngp.posterior.descent import EnsembleMoments, Losses, losses
 from nngp.posterior.draws import draws_around
@@ -37,10 +37,11 @@ def trained(
     X: ArrayLike,
     Y: ArrayLike,
     *,
-    time: ArrayLike = math.inf,
+    time: ArrayLike | None = math.inf,
     learning_rate: float = 1.0,
     noise_var: float = 0.0,
     relative_noise: bool = False,
+    layers: str = "all",
     solver: str | CG = "auto",
     engine: str | Engine = "auto",
     memory: int | None = None,
@@ -62,7 +63,8 @@ def trained(
     Y : array_like, (n,) or (n, outputs)
     time : float or array_like
         How long networks are trained: steps of gradient descent, in the limit of small steps. 0 is
-        the prior, infinity the end of training. Several times give results with a leading axis.
+        the prior, infinity (or None) the end of training. Several times give results with a
+        leading axis.
     learning_rate : float
         Multiplies time, and nothing else; `nngp.max_learning_rate` has the largest at which
         descent in steps is stable.
@@ -74,6 +76,9 @@ def trained(
         in `nngp.condition`.
     relative_noise : bool
         Take `noise_var` in units of the tangent kernel's own scale, as in `nngp.condition`.
+    layers : {"all", "last"}
+        Train the weights and biases of all layers, or of the last only (neural-tangents'
+        ``get="nngp"``): Θ is then K, and the end of training is `nngp.condition`.
     solver, engine, memory, progress
         As in `nngp.condition`, for infinite time. Finite times are computed on this machine, from
         the eigenvectors of an n x n matrix in memory. Variances need a factor.
@@ -127,13 +132,14 @@ def trained(
         network,
         X,
         Y,
-        learning_rate=_positive("learning_rate", learning_rate),
+        learning_rate=as_positive("learning_rate", learning_rate),
         noise_var=noise_var,
         relative_noise=relative_noise,
         solver=solver,
         engine=engine,
         memory=memory,
         progress=progress,
+        layers=layers,
     )
     return Trained(problem, time)
 
@@ -160,10 +166,10 @@ class Trained:
     Trained(Architecture(depth=2, ...), n=20, time=100, learning_rate=1, noise_var=0)
     """
 
-    def __init__(self, problem: TrainingProblem, time: ArrayLike) -> None:
+    def __init__(self, problem: TrainingProblem, time: ArrayLike | None) -> None:
         self._problem = problem
         self._times = as_times(time)
-        self.time = self._times if np.ndim(time) else float(self._times[0])
+        self.time = float(self._times[0]) if time is None or not np.ndim(time) else self._times
         self._prepare()
 
     @property
@@ -189,7 +195,7 @@ class Trained:
         return self._problem.converged.posterior.report if ends else None
 
     @single_threaded_blas()
-    def at(self, time: ArrayLike) -> "Trained":
+    def at(self, time: ArrayLike | None) -> "Trained":
         """The same networks at another time, or at several. What was computed is used again.
 
         Examples
@@ -323,6 +329,7 @@ class Trained:
     def __repr__(self) -> str:
         time = f"{self.time:g}" if isinstance(self.time, float) else f"{len(self.time)} times"
         known = f"n={self.n}, time={time}, learning_rate={self.learning_rate:g}"
+        known += "" if self._problem.layers == "all" else ", layers='last'"
         return f"Trained({self.network!r}, {known}, noise_var={self.noise_var:g})"
 
     def _prepare(self) -> None:
@@ -357,18 +364,18 @@ class Trained:
 
     def _before(self, test: Inputs, variance: bool) -> EnsembleMoments:
         mean = np.zeros((len(test), self._problem.targets.shape[1]))
-        return EnsembleMoments(mean, inputs_diag(self.network, test) if variance else None, 0.0)
+        return EnsembleMoments(mean, self._problem.prior_variance(test) if variance else None, 0.0)
 
     def _after(self, test: Inputs, variance: bool) -> EnsembleMoments:
         converged = self._problem.converged
-        mean = converged.posterior.mean(test.X).reshape(len(test), -1)
+        mean = converged.mean(test)
         if not variance:
             return EnsembleMoments(mean, None, 0.0)
         return EnsembleMoments(mean, *converged.variance(test))
 
     def _covariance(self, test: Inputs, time: float) -> tuple[Array, float]:
         if time == 0:
-            return kernel(self.network, test.X), 0.0
+            return self._problem.prior_covariance(test), 0.0
         if math.isinf(time):
             found, rounding = self._problem.converged.covariance(test)
         else:
@@ -383,9 +390,9 @@ class Trained:
         return columns[:, 0].copy() if self._problem.single else columns
 
 
-def as_times(time: ArrayLike, name: str = "time") -> Array:
-    """Times, checked: one or more, not negative, perhaps infinite."""
-    times = np.array(as_reals(time, name), ndmin=1)
+def as_times(time: ArrayLike | None, name: str = "time") -> Array:
+    """Times, checked: one or more, not negative, perhaps infinite, which None stands for."""
+    times = np.array(as_reals(math.inf if time is None else time, name), ndmin=1)
     if times.ndim != 1 or not len(times):
         raise ValueError(f"{name} must be one number or a vector of them, got {times.shape}")
     if not (times >= 0).all():  # NaN is not either
@@ -398,7 +405,7 @@ def _is_between(times: Array) -> Mask:
     return (times > 0) & np.isfinite(times)
 
 
-def _positive(name: str, value: float) -> float:
+def as_positive(name: str, value: float) -> float:
     number = as_real(value, name)
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be finite and positive, got {value}")

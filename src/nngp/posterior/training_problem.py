@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from nngp._arrays import Array
 from nngp._progress import Callback
 from nngp.architecture import Network, tangent_of
-from nngp.gram import Inputs, InputSet
+from nngp.architecture.graph import Affine
+from nngp.gram import Inputs, InputSet, inputs_diag, kernel
 from nngp.linsolve import CG, CpuEngine, Engine
 from nngp.posterior.condition import condition
 from nngp.posterior.converged import Converged
@@ -33,6 +34,7 @@ class TrainingProblem:
     engine: str | Engine
     memory: int | None
     progress: Callback | bool | None
+    layers: str = "all"  # that are trained
 
     @classmethod
     def of(
@@ -48,8 +50,9 @@ class TrainingProblem:
         engine: str | Engine,
         memory: int | None,
         progress: Callback | bool | None,
+        layers: str,
     ) -> "TrainingProblem":
-        tangent = tangent_of(network)
+        tangent = tangent_of_layers(network, layers)
         inputs = kernels_of(engine).inputs(X)
         targets, single = as_targets(Y, len(inputs))
         noise = Noise.of(as_noise(noise_var), relative_noise, tangent, inputs)
@@ -66,7 +69,13 @@ class TrainingProblem:
             engine,
             memory,
             progress,
+            layers,
         )
+
+    @property
+    def tangent_network(self) -> Network:
+        """The network whose kernel is Θ."""
+        return tangent_of_layers(self.network, self.layers)
 
     @property
     def noise_var(self) -> float:
@@ -81,12 +90,20 @@ class TrainingProblem:
     @property
     def tangent(self) -> Problem:
         """Θ, on this machine."""
-        return Problem(tangent_of(self.network), self.inputs, self._here)
+        return Problem(self.tangent_network, self.inputs, self._here)
 
     @property
     def prior(self) -> Problem:
         """K, on this machine."""
         return Problem(self.network, self.inputs, self._here)
+
+    def prior_variance(self, test: Inputs) -> Array:
+        """K(x, x) of test points."""
+        return inputs_diag(self.network, test)
+
+    def prior_covariance(self, test: Inputs) -> Array:
+        """K between test points."""
+        return kernel(self.network, test.X)
 
     @property
     def _here(self) -> Resources:
@@ -102,7 +119,7 @@ class TrainingProblem:
     def converged(self) -> Converged:
         """Training for ever."""
         posterior = condition(
-            tangent_of(self.network),
+            self.tangent_network,
             self.X,
             self.targets,
             noise_var=float(np.min(self.noise.stated)),
@@ -114,3 +131,18 @@ class TrainingProblem:
         )
         problem = posterior.problem
         return Converged(Problem(self.network, problem.inputs, problem.resources), posterior)
+
+
+def tangent_of_layers(network: Network, layers: str) -> Network:
+    """The network whose kernel is the tangent kernel of the layers that are trained: of the last
+    alone, whose inputs do not move, that is the covariance itself."""
+    if layers not in ("all", "last"):
+        raise ValueError(f"layers must be 'all' or 'last', got {layers!r}")
+    if layers == "all":
+        return tangent_of(network)
+    if not network.is_infinite and not isinstance(network.base.graph[-1], Affine):
+        raise ValueError(
+            "layers='last' trains the affine map that gives the outputs, and this network does not "
+            "end in one; add nngp.Dense(1.0, 0.0) at its end"
+        )
+    return network

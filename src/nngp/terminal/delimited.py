@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from nngp.predictors.columns import Column, InputTable, with_decimal_mark
-from nngp.predictors.columns.amounts import plain_numbers
+from nngp.frames import Column, InputTable, with_decimal_mark
+from nngp.frames.amounts import plain_numbers
 from nngp.terminal.output import DataError, UsageError
 
 SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", " ": "blanks"}

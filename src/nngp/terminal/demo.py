@@ -16,8 +16,8 @@ from sklearn.model_selection import train_test_split
 
 from nngp import plots
 from nngp.architecture import Architecture
+from nngp.estimators import NNGPClassifier, load
 from nngp.plots.uncertainty import calibrations
-from nngp.predictors import NNGPClassifier, load
 from nngp.terminal.options import DemoOptions
 from nngp.terminal.output import wrapped
 from nngp.terminal.tables import create_folder
@@ -59,7 +59,7 @@ def _digits(folder: Path) -> None:
     start = time.perf_counter()
     model = NNGPClassifier().fit(X, y)
     seconds = time.perf_counter() - start
-    net = model.architecture_
+    net = model.network_
     print(f"\ndigits: {len(X)} images, NNGPClassifier().fit(X, y) in {seconds:.1f} s")
     print(f"chosen: {net.activations[0].name}, depth {net.depth}")
     print(f"accuracy on {len(Xs)} others: {model.score(Xs, ys):.4f}")

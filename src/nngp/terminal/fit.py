@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from nngp.errors import ColumnWarning
-from nngp.predictors.columns import Columns, InputTable
+from nngp.frames import Columns, InputTable
 from nngp.terminal.engines import engine_of
 from nngp.terminal.forecast import announce
 from nngp.terminal.handover import TASKS, check_parameters, parameters_for

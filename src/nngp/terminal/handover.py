@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+from nngp.estimators import NNGPClassifier, NNGPRegressor
 from nngp.linsolve import Engine, choose_engine
-from nngp.predictors import NNGPClassifier, NNGPRegressor
 from nngp.terminal.options import FitOptions, Handed, TargetKind, handed_parameters
 from nngp.terminal.output import UsageError, usage_errors
 from nngp.terminal.parsing import number

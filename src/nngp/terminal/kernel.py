@@ -8,9 +8,9 @@ import numpy as np
 from nngp._arrays import Array
 from nngp._files import replaced
 from nngp.architecture import Architecture, Network, tangent_of
+from nngp.frames import InputTable, learn_numbers
+from nngp.frames.table import IN_WORDS
 from nngp.gram import kernel as kernel_matrix, normalize, plan_kernel
-from nngp.predictors.columns import InputTable, learn_numbers
-from nngp.predictors.columns.table import IN_WORDS
 from nngp.terminal.options import KernelOptions
 from nngp.terminal.output import DataError, UsageError, print_result, usage_errors
 from nngp.terminal.parsing import network, network_file, number

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from nngp.errors import ModelFileError
+from nngp.estimators import NNGPClassifier, load
+from nngp.estimators.model_file import read_header
+from nngp.frames import Column, Columns, InputTable
+from nngp.frames.saved import texts
 from nngp.linsolve import Engine
-from nngp.predictors import NNGPClassifier, load
-from nngp.predictors.columns import Column, Columns, InputTable
-from nngp.predictors.columns.saved import texts
-from nngp.predictors.model_file import read_header
 from nngp.terminal.engines import engine_of
 from nngp.terminal.options import EvaluateOptions, InspectOptions, PredictOptions
 from nngp.terminal.output import (

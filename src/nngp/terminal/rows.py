@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nngp._arrays import Array, Index
-from nngp.predictors.columns import InputTable, learn_numbers
-from nngp.predictors.training_rows import as_copies
+from nngp.estimators.training_rows import as_copies
+from nngp.frames import InputTable, learn_numbers
 from nngp.terminal.options import FitOptions
 from nngp.terminal.output import DataError, UsageError, print_message
 from nngp.terminal.tables import column_of

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import Array
-from nngp.predictors import NNGPClassifier, NNGPRegressor
-from nngp.predictors.calibration import expected_calibration_error
-from nngp.predictors.columns import Column, InputTable
-from nngp.predictors.fitted_network import LEAVE_OUT
+from nngp.estimators import NNGPClassifier, NNGPRegressor
+from nngp.estimators.fitted_network import LEAVE_OUT
+from nngp.frames import Column, InputTable
+from nngp.predictive.calibration import expected_calibration_error
 from nngp.terminal.output import DataError, print_message
 from nngp.terminal.target import Labels, Target
 

@@ -8,9 +8,9 @@ import numpy as np
 from nngp._fields import Fields
 from nngp.architecture import Architecture, Network
 from nngp.errors import ModelFileError
-from nngp.predictors import NNGPClassifier
-from nngp.predictors.columns import Columns
-from nngp.predictors.trees import TreeComparison
+from nngp.estimators import NNGPClassifier
+from nngp.estimators.trees import TreeComparison
+from nngp.frames import Columns
 from nngp.terminal.scores import LOG_EVIDENCE, Model
 
 
@@ -28,7 +28,7 @@ def _network(net: Network) -> dict[str, object]:
 
 def summary_of(model: Model) -> dict[str, object]:
     """The network, and the cost of its choice."""
-    net, report = model.architecture_, model.report_
+    net, report = model.network_, model.report_
     out: dict[str, object] = {
         "task": "classification" if isinstance(model, NNGPClassifier) else "regression",
         "rows": report.n,

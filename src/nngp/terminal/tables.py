@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from nngp._files import replaced, writable_file
 from nngp._machine import available_memory
+from nngp.frames import Column, InputTable, table_of
+from nngp.frames.amounts import MARKS
 from nngp.plots import need_matplotlib
-from nngp.predictors.columns import Column, InputTable, table_of
-from nngp.predictors.columns.amounts import MARKS
 from nngp.terminal.delimited import check_encoding, decoded, read_delimited, separator_of
 from nngp.terminal.options import TableOptions
 from nngp.terminal.output import DataError, UsageError, print_message, suggestion

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import Array
-from nngp.predictors.columns import (
+from nngp.frames import (
     Column,
     InputTable,
     NumberEncoding,

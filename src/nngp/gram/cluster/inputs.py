@@ -1,20 +1,172 @@
 """Inputs in blocks of rows on a cluster: workers load their own rows.
 
-The client knows x·x/d of every input and a digest of every block of rows, no more.
+The client knows x·x/d of every input and a digest of every block of rows, no more. Rows come from
+an array on the client, a file that all workers see, or a dask array: a source has a shape and gives
+handles of blocks of rows. A task that can be repeated makes each block (a file is read again, an
+array travels with its task), so no row is lost with a worker.
 """
 
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp import _npy
 from nngp._arrays import Array, Index
 from nngp._digest import digest
-from nngp.gram.cluster.sources import LARGEST, rows_source, send_rows
-from nngp.gram.cluster.task import Cluster, RowsHandle, Task
+from nngp.gram.cluster.task import Cluster, RowsHandle, Task, own_copy
 from nngp.gram.inputs import Inputs, as_inputs, input_vars
+
+LARGEST = 4e9  # bytes of an array that may travel with tasks, which the scheduler keeps
+
+
+class RowsSource(Protocol):
+    """Rows of known shape."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    def rows(self, rows: slice) -> RowsHandle:
+        """The handle of a block of rows."""
+
+
+def rows_source(cluster: Cluster, X: Any, name: str) -> RowsSource:
+    """The source of the rows of X."""
+    if isinstance(X, str | os.PathLike):
+        return FileRows.of(cluster, Path(X), name)
+    if hasattr(X, "to_delayed") and hasattr(X, "rechunk"):
+        return DaskRows.of(cluster, X, name)
+    rows = ArrayRows(cluster, as_inputs(X, name))
+    if rows.X.nbytes > LARGEST and cluster.store is None:
+        raise MemoryError(
+            f"{name} has {rows.X.nbytes / 1e9:.1f} GB, too much to travel with the tasks; save it "
+            "with numpy.save where all workers can read it and pass the path, or use store=FOLDER"
+        )
+    return rows
+
+
+def send_rows(cluster: Cluster, X: Array, *, keep: bool = False) -> RowsHandle:
+    """Rows that travel with a task; with `keep` they go through the store, if there is one."""
+    X = np.ascontiguousarray(X)
+    return cluster.submit(Task(own_copy, (X,), digest("rows", X)), keep=keep)
+
+
+@dataclass
+class ArrayRows:
+    """An array on the client."""
+
+    cluster: Cluster
+    X: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape
+
+    def rows(self, rows: slice) -> RowsHandle:
+        return send_rows(self.cluster, self.X[rows], keep=True)
+
+
+@dataclass
+class FileRows:
+    """A .npy file or a zarr array; `stamp` is its size and time, to notice a change."""
+
+    cluster: Cluster
+    path: str
+    shape: tuple[int, int]
+    stamp: tuple[int, int]
+
+    @classmethod
+    def of(cls, cluster: Cluster, path: Path, name: str) -> "FileRows":
+        if path.suffix not in (".npy", ".zarr"):
+            raise ValueError(f"{name} must be an array, or the path of a .npy or .zarr, got {path}")
+        where = str(path.absolute())
+        shape, stamp, problem = cluster.fetch(cluster.submit(Task(inspect_file, (where,), "")))
+        if problem:
+            raise ValueError(f"{name} cannot be read by the workers: {problem}")
+        if 0 in shape:
+            raise ValueError(f"{name} is empty: {where} has the shape {shape}")
+        if len(shape) not in (1, 2):
+            raise ValueError(f"{name} must be two-dimensional (points, features), got {shape}")
+        return cls(cluster, where, (shape[0], shape[1] if len(shape) == 2 else 1), stamp)
+
+    def rows(self, rows: slice) -> RowsHandle:
+        return self.cluster.submit(
+            Task(read_rows, (self.path, rows.start, rows.stop, self.stamp), "")
+        )
+
+
+@dataclass
+class DaskRows:
+    """A dask array, whose chunks become blocks of rows on the workers."""
+
+    cluster: Cluster
+    X: Any
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, cluster: Cluster, X: Any, name: str) -> "DaskRows":
+        if X.ndim == 1:
+            X = X[:, None]
+        if 0 in X.shape:
+            raise ValueError(f"{name} is empty: a dask array of the shape {X.shape}")
+        if X.ndim != 2:
+            raise ValueError(f"{name} must be two-dimensional (points, features), got {X.shape}")
+        if not all(np.isfinite(size) for size in X.shape):
+            raise ValueError(
+                f"{name} must be a dask array (points, features) of known shape, got {X.shape}; "
+                f"use {name}.compute_chunk_sizes()"
+            )
+        return cls(cluster, X, (int(X.shape[0]), int(X.shape[1])))
+
+    def rows(self, rows: slice) -> RowsHandle:
+        block = self.X[rows].rechunk((rows.stop - rows.start, self.shape[1]))
+        return self.cluster.compute(block.to_delayed()[0, 0])
+
+
+def inspect_file(path: str) -> tuple[tuple[int, ...], tuple[int, int], str]:
+    """On a worker: shape and stamp of a file, or the problem with it."""
+    try:
+        return tuple(_open(path).shape), _stamp(path), ""
+    except (OSError, ValueError, ImportError, KeyError, EOFError) as error:
+        return (), (0, 0), f"{path}: {error}"
+
+
+def read_rows(path: str, start: int, stop: int, stamp: tuple[int, int]) -> Array:
+    """On a worker: some rows of a file that has not changed meanwhile."""
+    if _stamp(path) != stamp:
+        raise ValueError(
+            f"{path} was changed while it was in use; leave it alone, and condition again"
+        )
+    return np.array(_open(path)[start:stop]).reshape(stop - start, -1)
+
+
+def _open(path: str) -> Any:
+    if path.endswith(".npy"):
+        return _npy.open_memmap(path)
+    try:
+        import zarr
+    except ImportError:
+        raise ImportError("reading .zarr needs zarr: pip install 'nngp[distributed]'") from None
+    found = zarr.open(path, mode="r")
+    if not hasattr(found, "shape"):
+        raise ValueError("it is a group of arrays; pass the path of one of them")
+    return found
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    files = [path] if os.path.isfile(path) else _files_below(path)
+    facts = [os.stat(file) for file in files]
+    return sum(f.st_size for f in facts), max((f.st_mtime_ns for f in facts), default=0)
+
+
+def _files_below(folder: str) -> list[str]:
+    return [os.path.join(where, name) for where, _, names in os.walk(folder) for name in names]
+
 
 BLOCK = 1024  # test inputs in one block
 

@@ -6,7 +6,7 @@ A worker computes a block from its own rows by `HostMatrix`, as one machine does
 from collections.abc import Sequence
 from dataclasses import astuple
 from functools import cached_property, lru_cache
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
@@ -14,13 +14,12 @@ from nngp._arrays import Array
 from nngp._digest import digest
 from nngp._machine import single_threaded_blas
 from nngp.architecture import Network
-from nngp.gram.cluster.inputs import ClusterInputs
-from nngp.gram.cluster.task import BlockWithGap, Task
-from nngp.gram.host.cosines import set_diagonal
-from nngp.gram.host.matrix import HostMatrix
-from nngp.gram.host.terms import make_transform
-from nngp.gram.inputs import Inputs, as_inputs, input_vars
-from nngp.gram.kernel_matrix import Shift
+from nngp.gram.cluster.inputs import ClusterInputs, upload_rows
+from nngp.gram.cluster.task import BlockWithGap, Cluster, Task
+from nngp.gram.host.matrix import HostMatrix, make_transform
+from nngp.gram.host.tiles import set_diagonal
+from nngp.gram.inputs import Inputs, InputSet, as_inputs, input_vars
+from nngp.gram.kernel_matrix import KernelBackend, Shift
 from nngp.gram.plan import KernelPlan
 from nngp.gram.split import KernelSplit
 from nngp.gram.steps import BlockMatrix, KernelSteps
@@ -130,3 +129,41 @@ def _host_matrix(kernel: Kernel, left: Inputs, right: Inputs | None = None) -> H
 def _inputs(parts: Sequence[Array], start: int, stop: int) -> Inputs:
     X = as_inputs((parts[0] if len(parts) == 1 else np.concatenate(parts))[start:stop])
     return Inputs(X, input_vars(X))
+
+
+class ClusterBackend(KernelBackend):
+    """`KernelBackend` on a cluster."""
+
+    is_local = False
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def inputs(self, X: Any) -> ClusterInputs:
+        """Training inputs from an array, a dask array, or the path of a .npy file or zarr array."""
+        return ClusterInputs.of(self._cluster, X)
+
+    def test_inputs(self, inputs: Inputs) -> ClusterInputs:
+        return upload_rows(self._cluster, inputs)
+
+    def matrix(
+        self,
+        network: Network,
+        left: InputSet,
+        right: InputSet | None = None,
+        *,
+        split: KernelSplit | None = None,
+    ) -> ClusterMatrix:
+        other = None if right is None else _on_cluster(right)
+        return ClusterMatrix(network, _on_cluster(left), other, split=split)
+
+    def gradient(self, network: Network, inputs: InputSet, **options: Any) -> NoReturn:
+        raise ValueError(
+            "derivatives are computed on one machine; use engine='cpu' or 'gpu', with fewer points"
+        )
+
+
+def _on_cluster(inputs: InputSet) -> ClusterInputs:
+    if not isinstance(inputs, ClusterInputs):
+        raise TypeError("inputs in this machine's memory cannot be used by the engine of a cluster")
+    return inputs

@@ -1,24 +1,162 @@
 """The programs for blocks of a kernel matrix on a device: all steps of a block are one program, so
-the host is asked once for a block however many orders there are."""
+the host is asked once for a block however many orders there are.
+
+Of an average, row functions are applied on the host, once for all rows, and each pair of them is a
+call of a program; the orders of the columns are a loop inside it. A network that is no average has
+one pair and no orders.
+"""
 
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from nngp._arrays import DeviceArray
+from nngp.architecture import Architecture, Network
+from nngp.architecture.activation import ClosedFormKey
+from nngp.architecture.invariances import Orbit
+from nngp.covariance import closed_form
 from nngp.curve.octaves import evaluate
-from nngp.gram.device.layers import ClosedForm, DeviceLayers, layer_values
-from nngp.gram.device.orders import DeviceOrders, moved
+from nngp.gram.device.arrays import count_of, padded_rows, program, put, put_as
 from nngp.gram.device.profiles import (
     BlockOrigin,
     DeviceProfile,
     look_up,
     near_gap,
+    on_diagonal,
     profile_values,
+    recompute,
     with_diagonal,
 )
-from nngp.gram.device.programs import program
+from nngp.gram.error_bounds import FAR_ENOUGH
+from nngp.gram.inputs import Inputs
+from nngp.gram.triples import layer_variances, snapped_correlation
+
+
+class DeviceOrders(NamedTuple):
+    """The orders of the columns on the device, with their weights."""
+
+    index: DeviceArray  # (orders, d)
+    signs: DeviceArray | None  # (orders, d), None if all are one
+    weights: DeviceArray
+    same: DeviceArray  # whether an order leaves the columns as they are
+
+
+class FunctionPair(NamedTuple):
+    """Row functions of both sides by their number, and the share of this pair."""
+
+    left: int
+    right: int
+    share: float
+
+
+def device_orders(orbit: Orbit) -> DeviceOrders | None:
+    """The orders of an orbit, whose weights may be zero; None if columns stay where they are."""
+    if len(orbit.orders) == 1 and orbit.orders[0].is_identity:
+        return None
+    index = np.array([order.index for order in orbit.orders], dtype=np.int32)
+    signs = None
+    if any(order.signs is not None for order in orbit.orders):
+        ones = np.ones(index.shape[1])
+        given = [ones if order.signs is None else order.signs for order in orbit.orders]
+        signs = put(np.array(given))
+    same = np.array([order.is_identity for order in orbit.orders])
+    return DeviceOrders(
+        put_as(index, index.dtype), signs, put(orbit.order_weights), put_as(same, same.dtype)
+    )
+
+
+def function_pairs(orbit: Orbit) -> list[FunctionPair]:
+    """All pairs of row functions that count."""
+    shares = np.outer(orbit.function_weights, orbit.function_weights)
+    return [
+        FunctionPair(i, j, float(shares[i, j])) for i, j in np.ndindex(shares.shape) if shares[i, j]
+    ]
+
+
+def used_orders(orbit: Orbit) -> Orbit:
+    """The orbit without orders of weight zero."""
+    kept = np.flatnonzero(orbit.order_weights > 0)
+    return Orbit(
+        orbit.functions,
+        orbit.function_weights,
+        tuple(orbit.orders[k] for k in kept),
+        orbit.order_weights[kept],
+        {},
+    )
+
+
+def moved(rows: DeviceArray, orders: DeviceOrders, k: DeviceArray) -> DeviceArray:
+    """Rows with their columns in the k-th order."""
+    out = jnp.take(rows, orders.index[k], axis=1, mode="clip")
+    return out if orders.signs is None else out * orders.signs[k]
+
+
+ClosedForm = ClosedFormKey
+
+
+def closed_form_of(network: Network) -> ClosedForm | None:
+    """The closed form by which a device can compute pairs of different norms, if there is one;
+    pairs of one norm it always can."""
+    key = network.activation.closed_form if isinstance(network, Architecture) else None
+    return None if key is None or key[0] == "dual" else key  # a user's map may know NumPy only
+
+
+class DeviceLayers(NamedTuple):
+    """What the recursion needs for a block: deviations of the inputs, and the variances of every
+    layer, on either side; the variances of the weights and biases."""
+
+    left: tuple[DeviceArray, DeviceArray]
+    right: tuple[DeviceArray, DeviceArray]
+    weights: DeviceArray
+    biases: DeviceArray
+
+
+class LayerVariances:
+    """Deviations of inputs, and their variances in every layer, uploaded in blocks."""
+
+    def __init__(self, network: Network, inputs: Inputs) -> None:
+        variances = np.stack(layer_variances(network, inputs.var))
+        self._columns = np.vstack([np.sqrt(inputs.var), variances]).T
+        self._blocks: dict[tuple[int, int], tuple[DeviceArray, DeviceArray]] = {}
+
+    def block(self, rows: slice) -> tuple[DeviceArray, DeviceArray]:
+        """Those of some rows, ones beyond the last."""
+        key = rows.start, rows.stop
+        if key not in self._blocks:
+            part = padded_rows(self._columns[rows], count_of(rows), 1.0).T
+            self._blocks[key] = put(part[0]), put(part[1:])
+        return self._blocks[key]
+
+
+def layer_values(
+    layers: DeviceLayers,
+    c: DeviceArray,
+    x: DeviceArray,
+    y: DeviceArray,
+    origin: BlockOrigin,
+    form: ClosedForm,
+) -> tuple[DeviceArray, DeviceArray]:
+    """Cosines to kernel values, but for the diagonal; the smallest 1 - |c| if it is small."""
+    value = closed_form(form).value
+    (scale1, q1s), (scale2, q2s), weights, biases = layers
+
+    def layer(k: DeviceArray, cov: DeviceArray) -> DeviceArray:
+        q1, q2 = q1s[k][:, None], q2s[k][None, :]
+        corr = snapped_correlation(jnp, cov, q1, q2)
+        return biases[k + 1] + weights[k + 1] * value(jnp, q1, q2, corr)
+
+    def pair(i: DeviceArray, j: DeviceArray, old: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
+        # Unit vectors alone would take parallel inputs for duplicates.
+        same = (x[i] == y[j]).all(axis=1) & (scale1[i] == scale2[j])
+        gap = jnp.where(same, 1.0, jnp.maximum(1 - c[i, j], jnp.finfo(c.dtype).eps))
+        return jnp.where(same, q1s[-1][i], old), gap
+
+    cov = biases[0] + weights[0] * scale1[:, None] * scale2 * c
+    cov = lax.fori_loop(0, len(weights) - 1, layer, cov)
+    near = (c > 1 - FAR_ENOUGH) & ~on_diagonal(c.shape, origin)
+    return recompute(cov, near, pair)
 
 
 class TermRule(NamedTuple):

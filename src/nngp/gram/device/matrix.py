@@ -1,28 +1,104 @@
 """Blocks of a kernel matrix on an accelerator, through JAX, in double precision.
 
 The steps are those of `gram/steps.py`; arrays live on the device, where one program does a block.
+What only the host can compute is sent there (`UploadedMatrix`).
 """
 
-from functools import cached_property
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
 
 import jax
 import numpy as np
 
-from nngp._arrays import Array, DeviceArray
+from nngp._arrays import EPS, TINY, Array, DeviceArray
 from nngp.architecture import Network, average_of
+from nngp.curve import curve_at
 from nngp.curve.octaves import SHALLOW
-from nngp.gram.device.arrays import count_of, padded_rows, unit_block
-from nngp.gram.device.blocks import LastSteps, diagonal_of_orders, sum_of_terms
-from nngp.gram.device.orders import device_orders, function_pairs, used_orders
-from nngp.gram.device.profiles import DEEP, DeviceProfile, origin_of
-from nngp.gram.device.terms import curve_table, make_terms
+from nngp.gram.device.arrays import count_of, default_device, padded_rows, put, unit_block
+from nngp.gram.device.blocks import (
+    DeviceLayers,
+    FunctionPair,
+    LastSteps,
+    LayerVariances,
+    TermRule,
+    closed_form_of,
+    device_orders,
+    diagonal_of_orders,
+    function_pairs,
+    sum_of_terms,
+    used_orders,
+)
+from nngp.gram.device.profiles import DEEP, DeviceProfile, device_profile, origin_of
 from nngp.gram.host.matrix import HostMatrix
-from nngp.gram.inputs import Inputs
-from nngp.gram.kernel_matrix import Shift
-from nngp.gram.orbit_inputs import transformed_inputs
+from nngp.gram.inputs import Inputs, transformed_inputs
+from nngp.gram.kernel_matrix import Gradient, GradientSums, Shift
 from nngp.gram.plan import KernelPlan
 from nngp.gram.split import KernelSplit
 from nngp.gram.steps import BlockMatrix, KernelSteps
+
+CARELESS = 1e-13  # error, relative to the diagonal, for which near pairs are not done again
+
+
+class CurveTerms:
+    """Terms of inputs of one norm: look-ups in one table. Pairs with 1 - |c| < 2^-16 are computed
+    again from the difference of their unit vectors where the `error` of leaving that out, relative
+    to the diagonal, were too large."""
+
+    def __init__(self, network: Network, input_var: float, split: KernelSplit) -> None:
+        curve = curve_at(network, input_var)
+        # As the deficit is concave, an error of eps in c moves K by D(eps) at most.
+        size = max(curve.variance, TINY) if split.is_trivial else split.scale
+        careless = 4 * (float(curve.deficit(one_minus=EPS)) - curve.jump) / size
+        careful = careless > CARELESS
+        self.rule, self.error = TermRule(None, careful), 0.0 if careful else careless
+        self._table = curve_table(network, input_var, split, SHALLOW if careful else DEEP)
+
+    def profile(self, pair: FunctionPair, rows: slice, columns: slice) -> DeviceProfile:
+        """What the program of a block looks up."""
+        return self._table
+
+
+class LayerTerms:
+    """Terms pair by pair: the variances of every layer, for each version of the inputs."""
+
+    error = 0.0
+
+    def __init__(self, network: Network, lefts: Sequence[Inputs], rights: Sequence[Inputs]) -> None:
+        self.rule = TermRule(closed_form_of(network), careful=True)
+        self._lefts = [LayerVariances(network, one) for one in lefts]
+        self._rights = [LayerVariances(network, one) for one in rights]
+        self._variances = put(network.weight_vars), put(network.bias_vars)
+
+    def profile(self, pair: FunctionPair, rows: slice, columns: slice) -> DeviceLayers:
+        """What the program of a block needs of its layers."""
+        left, right = self._lefts[pair.left], self._rights[pair.right]
+        return DeviceLayers(left.block(rows), right.block(columns), *self._variances)
+
+
+def make_terms(
+    steps: KernelSteps, lefts: Sequence[Inputs], rights: Sequence[Inputs]
+) -> CurveTerms | LayerTerms:
+    """The terms that the steps ask for, between all versions of the inputs."""
+    if steps.curve is None or steps.plan.input_var is None:
+        return LayerTerms(steps.base, lefts, rights)
+    return CurveTerms(steps.base, steps.plan.input_var, steps.split_of_terms)
+
+
+def curve_table(
+    network: Network, input_var: float, split: KernelSplit, octaves: int
+) -> DeviceProfile:
+    """M of a split as a table on the device that is JAX's default now. One of `SHALLOW` octaves has
+    what near pairs are computed from."""
+    return _table_on(network, input_var, split, octaves, default_device())
+
+
+@lru_cache(maxsize=4)
+def _table_on(
+    network: Network, input_var: float, split: KernelSplit, octaves: int, device: DeviceArray
+) -> DeviceProfile:
+    """The device is part of the key."""
+    return device_profile(split.profile(curve_at(network, input_var)), octaves)
+
 
 ROWS = 2048  # whose own kernel values are computed at a time
 
@@ -114,3 +190,49 @@ class DeviceMatrix(BlockMatrix[Inputs]):
     @property
     def _error_of_terms(self) -> float:
         return self._terms.error
+
+
+class UploadedMatrix:
+    """`KernelMatrix` of the host, with blocks sent to the device."""
+
+    supports_padding = True
+
+    def __init__(self, host: HostMatrix) -> None:
+        self._host = host
+        self.network, self.left, self.plan = host.network, host.left, host.plan
+        self.split, self.is_exact = host.split, host.is_exact
+
+    @property
+    def diagonal(self) -> Array:
+        return self._host.diagonal
+
+    def block(
+        self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
+    ) -> DeviceArray:
+        sides = zip((rows, columns), self._host.shape, strict=True)
+        here = [slice(side.start, min(side.stop, n)) for side, n in sides]
+        there, size = self._host.block(*here, shift=shift), (count_of(rows), count_of(columns))
+        if there.shape == size:
+            return put(there)
+        block = np.eye(*size, k=rows.start - columns.start)
+        block[: len(there)], block[:, : there.shape[1]] = 0.0, 0.0
+        block[: len(there), : there.shape[1]] = there
+        return put(block)
+
+    def error(self) -> float:
+        return self._host.error()
+
+
+class DownloadedGradient:
+    """`GradientSums` of the host, from blocks of the device that may reach beyond the inputs."""
+
+    def __init__(self, host: GradientSums, n: int) -> None:
+        self._host, self._n = host, n
+
+    def contract(self, G: DeviceArray, rows: slice, columns: slice) -> None:
+        rows, columns = (slice(s.start, min(s.stop, self._n)) for s in (rows, columns))
+        there = np.asarray(G)[: rows.stop - rows.start, : columns.stop - columns.start]
+        self._host.contract(np.ascontiguousarray(there), rows, columns)
+
+    def result(self, sum_of_all: float) -> Gradient:
+        return self._host.result(sum_of_all)

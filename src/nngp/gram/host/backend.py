@@ -6,8 +6,7 @@ from numpy.typing import ArrayLike
 
 from nngp import _npy
 from nngp.architecture import Headed, Network, average_of
-from nngp.gram.host.gradient import AverageGradient
-from nngp.gram.host.head_gradient import HeadGradient
+from nngp.gram.host.gradient import AverageGradient, HeadGradient
 from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.host.pair_gradient import PairwiseGradient
 from nngp.gram.inputs import Inputs, InputSet

@@ -10,10 +10,9 @@ import numpy as np
 from nngp._arrays import Array
 from nngp.architecture import Activation, Network
 from nngp.architecture.walk import Number, Parameter, output, walk
-from nngp.gram.host.cosines import in_strips
-from nngp.gram.host.fill import fill
 from nngp.gram.host.pair_gradient import PairwiseGradient
 from nngp.gram.host.pairwise import Crossing, TileOperations
+from nngp.gram.host.tiles import fill, in_strips
 from nngp.gram.inputs import Inputs
 from nngp.gram.triples import mixture
 

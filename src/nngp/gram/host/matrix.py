@@ -1,22 +1,145 @@
-"""Blocks of a kernel matrix in host memory, computed when they are asked for."""
+"""Blocks of a kernel matrix in host memory, computed when they are asked for.
 
+Inner products come from BLAS; they become cosines and kernel values in place, strip by strip, while
+they are in the cache. Where all inputs share one norm, a value is one look-up in the curve,
+whatever the depth (`ProfileTransform`); otherwise the walk runs on the strip (`pairwise`).
+"""
+
+import threading
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
-from nngp._arrays import Array
+from nngp._arrays import Array, Index
 from nngp.architecture import Network
 from nngp.architecture.invariances.orbit import OrbitTerm
 from nngp.curve import NEAR, Profile, Workspace
-from nngp.gram.head import AverageNorms
-from nngp.gram.host.cosines import in_strips, set_diagonal
-from nngp.gram.host.terms import Term, moved_sides, whole
-from nngp.gram.inputs import Inputs
+from nngp.gram.host.pairwise import PairwiseTransform
+from nngp.gram.host.tiles import STRIP, TILE, Cosines, in_strips, set_diagonal
+from nngp.gram.inputs import Inputs, cut, transformed_inputs
 from nngp.gram.kernel_matrix import Shift
-from nngp.gram.orbit_inputs import cut, transformed_inputs
 from nngp.gram.plan import KernelPlan
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
-from nngp.gram.steps import BlockMatrix, KernelSteps
+from nngp.gram.steps import AverageNorms, BlockMatrix, KernelSteps
+
+PAIRS = 4096  # near pairs handled at a time
+
+
+class ProfileTransform:
+    """Cosines to values of a profile in place, for blocks of the product of two sets of inputs.
+
+    Where |c| is within 2^-16 of 1, inner products have lost what matters: there 1 - |c| is taken
+    anew, as half the squared distance of the two unit vectors, exact for duplicates.
+    """
+
+    def __init__(self, profile: Profile, left: Inputs, right: Inputs) -> None:
+        self.profile, self.left, self.right = profile, left, right
+        self.table = profile.fast
+        self._gaps = [1.0]  # smallest positive 1 - |c| of each block with near pairs
+        self._local = threading.local()
+
+    def __call__(self, block: Array, rows: slice, columns: slice) -> None:
+        flat = np.ascontiguousarray(block).reshape(-1)
+        low, high = flat.min(), flat.max()
+        near = None
+        if max(high, -low) > 1 - NEAR:
+            near = np.flatnonzero(np.abs(flat) > 1 - NEAR)
+        self.table.apply(flat, self._workspace(flat.size), any_negative=low < 0)
+        if near is not None:
+            self._redo(flat, near, rows, columns)
+        if not np.may_share_memory(flat, block):
+            block[...] = flat.reshape(block.shape)
+
+    def _redo(self, flat: Array, near: Index, rows: slice, columns: slice) -> None:
+        width = columns.stop - columns.start
+        i, j = near // width + rows.start, near % width + columns.start
+        for start in range(0, len(near), PAIRS):
+            part = slice(start, start + PAIRS)
+            x, y = self.left.unit(i[part]), self.right.unit(j[part])
+            negative = np.einsum("ij,ij->i", x, y) < 0
+            gap = np.where(negative[:, None], x + y, x - y)
+            m = 0.5 * np.einsum("ij,ij->i", gap, gap)
+            flat[near[part]] = self.profile.at_signed(negative, m)
+            self._gaps.append(float(m.min(where=m > 0, initial=1.0)))
+
+    @property
+    def smallest_gap(self) -> float:
+        """The smallest positive 1 - |c| met so far, if below 2^-16."""
+        return min(self._gaps)
+
+    @property
+    def noise(self) -> float:
+        """None: the error of a curve is known, and its owner counts it."""
+        return 0.0
+
+    def _workspace(self, size: int) -> Workspace:
+        work = getattr(self._local, "work", None)
+        if work is None or work.floats.size < size:
+            work = self._local.work = Workspace(max(size, STRIP))
+        return work
+
+
+class Transform(Protocol):
+    """The profile of a kernel matrix: cosines to kernel values, in place on blocks."""
+
+    @property
+    def smallest_gap(self) -> float:
+        """The smallest 1 - |c| met so far, if it is so small that it matters."""
+
+    @property
+    def noise(self) -> float:
+        """The error of a value beside that of a curve and that of rounding, relative to K(x, x)."""
+
+    def __call__(self, block: Array, rows: slice, columns: slice) -> None: ...
+
+
+def make_transform(steps: KernelSteps, left: Inputs, right: Inputs) -> Transform:
+    """The profile that the steps ask for, between these inputs."""
+    if steps.profile is None:
+        return PairwiseTransform(steps.base, left, right)
+    return ProfileTransform(steps.profile, left, right)
+
+
+class Term:
+    """Values of the network's own kernel between two sets of inputs."""
+
+    def __init__(self, steps: KernelSteps, left: Inputs, right: Inputs) -> None:
+        self.left, self.right = left, right
+        self.cosines = Cosines(left, right)
+        self.transform = make_transform(steps, left, right)
+
+    def block(self, rows: slice, columns: slice, out: Array | None = None) -> Array:
+        """The values of these rows and columns."""
+        block = self.cosines.products(rows, columns, out)
+        for part, strip in in_strips(block, rows, columns):
+            self.values(part, strip, columns)
+        return block
+
+    def values(self, products: Array, rows: slice, columns: slice) -> None:
+        """From inner products, in place on a strip."""
+        self.cosines.scale(products, rows, columns)
+        self.transform(products, rows, columns)
+
+
+def moved_sides(
+    term: OrbitTerm, left: Inputs, right: Inputs, rows: slice, columns: slice
+) -> tuple[Inputs, Inputs]:
+    """The inputs of a block of a term, with the columns of the right ones in the term's order.
+
+    They are moved when a block needs them: that moves numbers, and a product multiplies each of
+    them by hundreds of others.
+    """
+    others = cut(right, columns)
+    if not term.order.is_identity:
+        others = Inputs(term.order(others.X), others.var)
+    return cut(left, rows), others
+
+
+def whole(inputs: Inputs) -> slice:
+    """All rows."""
+    return slice(0, len(inputs))
+
 
 ROWS = 1024  # whose own kernel values are computed at a time
 PAIRWISE_ROWS = 32  # the same where a block of all their pairs is needed
@@ -152,7 +275,7 @@ def look_up(profile: Profile, cosines: Array) -> None:
 
 def _paired(profile: Profile, x: Array, y: Array) -> Array:
     """A profile at the cosines of unit vectors, row by row; from differences where they are near,
-    as in `equal_norm`."""
+    as in `ProfileTransform`."""
     c = np.einsum("ij,ij->i", x, y)
     negative, m = c < 0, 1.0 - np.abs(c)
     near = m < NEAR
@@ -161,3 +284,36 @@ def _paired(profile: Profile, x: Array, y: Array) -> Array:
         gap = x[near] - sign * y[near]
         m[near] = 0.5 * np.einsum("ij,ij->i", gap, gap)
     return np.asarray(profile.at_signed(negative, m))
+
+
+class SharedProductBlocks:
+    """A block of each of several plain matrices of the same inputs, all from one product.
+
+    Blocks have at most TILE rows and columns, and are overwritten by the next call of the same
+    thread.
+    """
+
+    def __init__(self, matrices: Sequence[HostMatrix]) -> None:
+        self._matrices, self._cosines = matrices, matrices[0].plain.cosines
+        self._local = threading.local()
+
+    def __call__(self, rows: slice, columns: slice) -> list[Array]:
+        blocks = self._memory(rows, columns)
+        shared = self._cosines.products(rows, columns, blocks[-1])
+        for part, strip in in_strips(shared, rows, columns):
+            self._cosines.scale(part, strip, columns)
+            local = slice(strip.start - rows.start, strip.stop - rows.start)
+            for matrix, block in zip(self._matrices, blocks, strict=True):
+                if block is not shared:  # which is the last, and overwritten last
+                    block[local] = part
+                matrix.plain.transform(block[local], strip, columns)
+        for matrix, block in zip(self._matrices, blocks, strict=True):
+            if matrix.symmetric:
+                set_diagonal(block, rows, columns, matrix.diagonal[rows])
+        return blocks
+
+    def _memory(self, rows: slice, columns: slice) -> list[Array]:
+        if not hasattr(self._local, "memory"):
+            self._local.memory = [np.empty(TILE * TILE) for _ in self._matrices]
+        shape = rows.stop - rows.start, columns.stop - columns.start
+        return [flat[: shape[0] * shape[1]].reshape(shape) for flat in self._local.memory]

@@ -21,8 +21,8 @@ from nngp._arrays import Array, Index
 from nngp.architecture import Activation, Network
 from nngp.architecture.walk import Number, Parameter, output, walk
 from nngp.errors import VarianceError
-from nngp.gram.host.cosines import Cosines, in_strips
 from nngp.gram.host.pairwise import CorrelationOfTile, Crossing, PairwiseTransform
+from nngp.gram.host.tiles import Cosines, in_strips
 from nngp.gram.inputs import Inputs
 from nngp.gram.kernel_matrix import Gradient
 from nngp.gram.sensitivities import by_name

@@ -18,9 +18,8 @@ from jax import lax
 from nngp._arrays import Array, DeviceArray
 from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import KernelBackend, KernelMatrix, Tile
-from nngp.gram.device.arrays import padded_rows, put, put_as
+from nngp.gram.device.arrays import DeviceProgram, donating, padded_rows, program, put, put_as
 from nngp.gram.device.backend import DeviceBackend
-from nngp.gram.device.programs import DeviceProgram, donating, program
 from nngp.linsolve.engines.engine import (
     Engine,
     EngineRun,

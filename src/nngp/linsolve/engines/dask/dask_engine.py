@@ -24,7 +24,7 @@ from nngp._arrays import Array
 from nngp._digest import digest
 from nngp._files import usable_folder
 from nngp.gram import Tile
-from nngp.gram.cluster.backend import ClusterBackend
+from nngp.gram.cluster.matrix import ClusterBackend
 from nngp.gram.cluster.task import Task, own_copy
 from nngp.linsolve.engines.dask.client import (
     Listener,

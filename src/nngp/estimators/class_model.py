@@ -1,0 +1,242 @@
+"""Class probabilities of one fitted network: by regression or a Dirichlet likelihood, whichever
+predicts rows better that were left out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from nngp._arrays import Array, Index
+from nngp._fields import Fields
+from nngp._machine import available_memory, single_threaded_blas
+from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
+from nngp.gram import kernel, kernel_diag
+from nngp.predictive.dirichlet import (
+    DirichletProcess,
+    DirichletSetting,
+    Labels,
+    find_setting,
+    left_out_table,
+    with_copies,
+)
+from nngp.predictive.expected_softmax import expected_softmax
+from nngp.predictive.one_hot_link import LinkSearch, OneHotLink, log_loss
+from nngp.predictive.probability import above_zero
+from nngp.predictive.stacking import stack
+
+LIKELIHOODS = ("auto", "regression", "dirichlet")
+SURPRISES = 0.5  # rows
+COMPARED = 1000  # points on which the two likelihoods are compared
+SEARCHED = 400  # points on which the scale and noise of the Dirichlet likelihood are found
+TEST_NUMBERS = 20_000_000  # of the kernel between test and training points, held at a time
+
+
+@dataclass(frozen=True)
+class LeftOutClasses:
+    """Probabilities of rows left out, (n, classes), and the rows' classes and weights."""
+
+    table: Array
+    labels: Labels
+
+    @property
+    def loss(self) -> float:
+        return log_loss(self.table, self.labels.index, self.labels.weights)
+
+    @property
+    def log_truth(self) -> Array:
+        """Log probability of every row's own class."""
+        index = self.labels.index
+        out: Array = np.log(self.table[np.arange(len(index)), index])
+        return out
+
+
+def shares_of_classes(tables: Sequence[LeftOutClasses]) -> Array:
+    """Shares of networks, and last that of the frequencies of the classes, under which rows left
+    out are most probable.
+
+    No network is certain: that n rows brought no surprise does not say that the next will not. So
+    `SURPRISES` more rows are counted that the frequencies alone explain, as in the rule of
+    succession. Without them one row of an unlikely class would cost more than all others together.
+    """
+    labels = tables[0].labels
+    known = [one.log_truth for one in tables]
+    log_frequencies = np.log(labels.frequencies[labels.index])
+    surprise = np.append(np.full(len(tables), -np.inf), 0.0)
+    rows = np.vstack([np.column_stack([*known, log_frequencies]), surprise])
+    return stack(rows, np.append(labels.weights, SURPRISES))
+
+
+@dataclass(frozen=True)
+class ClassModel:
+    """A network conditioned on one-hot targets, the labels, and what makes probabilities of them.
+
+    Attributes
+    ----------
+    losses : dict
+        Leave-one-out log loss of each likelihood that was tried.
+    dirichlet : DirichletProcess or None
+        None for the regression, whose outputs the link turns into probabilities.
+    """
+
+    network: FittedNetwork
+    labels: Labels
+    link: OneHotLink
+    losses: dict[str, float] = field(default_factory=dict)
+    dirichlet: DirichletProcess | None = None
+
+    @classmethod
+    def learn(
+        cls, network: FittedNetwork, labels: Labels, likelihood: str, machine: ComputeSettings
+    ) -> tuple["ClassModel", LeftOutClasses | None]:
+        """Choose the likelihood; also the probabilities of rows left out, if any can be."""
+        n, plain = len(labels.index), cls(network, labels, OneHotLink(labels.frequencies))
+        if labels.classes == 1 or n < 2:
+            return plain, None
+        small = network.posterior.report.solver == "cholesky" and n <= LEAVE_OUT
+        link, best = plain._fit_link(None if small else _some(n, LEAVE_OUT), machine)
+        out = replace(plain, link=link, losses={"regression": best.loss})
+        if likelihood == "regression" or (likelihood == "auto" and not small):
+            return out, best
+        shown = None if n <= COMPARED else _some(n, COMPARED)
+        if shown is not None:
+            best = plain._fit_link(shown, machine)[1]
+        setting, other = plain._try_dirichlet(shown)
+        out = replace(out, losses={"regression": best.loss, "dirichlet": other.loss})
+        if likelihood == "dirichlet" or other.loss < best.loss:
+            return out.with_dirichlet(setting), other
+        return out, best
+
+    @property
+    def likelihood(self) -> str:
+        return "regression" if self.dirichlet is None else "dirichlet"
+
+    @property
+    def fitted_numbers(self) -> int:
+        """Numbers of the likelihood that were chosen on rows left out."""
+        return self.link.fitted_numbers if self.dirichlet is None else 2  # its scale and alpha
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the class of the largest mean is the most probable."""
+        return self.dirichlet is None and self.link.keeps_order
+
+    def probabilities(self, X: Array) -> Array:
+        """Probability of each class at encoded inputs, (m, classes); none is zero."""
+        network, Xs = self.network, self.network.inputs(X)
+        if self.dirichlet is not None:
+            return above_zero(expected_softmax(*self._log_parameters(self.dirichlet, Xs)))
+        # In units of the scaled targets: a common spread does not change which is largest.
+        return self.link(*network.posterior.predict(Xs, noise=network.noise(Xs, True)))
+
+    def with_dirichlet(self, setting: DirichletSetting) -> "ClassModel":
+        """Condition the processes of all classes on all rows."""
+        n = len(self.labels.index)
+        needed, free = 24.0 * n**2, available_memory()
+        if free is not None and needed > free:
+            raise MemoryError(
+                f"likelihood='dirichlet' needs {needed / 1e9:.2f} GB for {n} points and "
+                f"{free / 1e9:.2f} GB may be used; pass likelihood='regression' or fewer points"
+            )
+        matrix = kernel(self.network.network, self._training_inputs())
+        process = DirichletProcess(matrix, self.labels, setting, overwrite=True)
+        return replace(self, dirichlet=process)
+
+    def as_saved(self) -> dict[str, Any]:
+        """Values that JSON can hold; the processes are computed again."""
+        link, process = self.link, self.dirichlet
+        return {
+            "link": {"scale": link.scale, "exponent": link.exponent, "mixing": link.mixing},
+            "left_out_loss": self.losses,
+            "dirichlet": None if process is None else vars(process.setting),
+        }
+
+    @classmethod
+    def from_saved(cls, fields: Fields, network: FittedNetwork, labels: Labels) -> "ClassModel":
+        """Read what `as_saved` gave, checked."""
+        losses = fields.fields("left_out_loss")
+        if set(losses.values) - set(LIKELIHOODS[1:]):
+            raise fields.wrong("left_out_loss", "losses of 'regression' and 'dirichlet'")
+        link = _read_link(fields.fields("link"), labels.frequencies)
+        known = {name: losses.number(name, 0) for name in losses.values}
+        out = cls(network, labels, link, known)
+        if fields["dirichlet"] is None:
+            return out
+        return out.with_dirichlet(_read_setting(fields.fields("dirichlet")))
+
+    def _fit_link(
+        self, rows: Index | None, machine: ComputeSettings
+    ) -> tuple[OneHotLink, LeftOutClasses]:
+        """Find the link of the regression on rows left out of all rows or of some."""
+        labels = self.labels if rows is None else self.labels.some(rows)
+        mean, variance = np.empty((len(labels.index), labels.classes)), np.empty(len(labels.index))
+        for part, network in self._parts(rows):
+            posterior = network.posterior if rows is None else network.on(rows, machine)
+            m, v = posterior.leave_one_out(noise=True)
+            if labels.is_weighted:
+                noise = np.full(len(m), network.noise_var)
+                latent = np.maximum(v - noise / labels.weights, 0.0)
+                m, latent = with_copies(m, latent, posterior.targets, noise, labels.weights)
+                v = latent + noise
+            mean[part], variance[part] = m[part], v[part]
+        search = LinkSearch(mean, variance, labels.index, labels.weights)
+        link = search.best(self.labels.frequencies)
+        return link, LeftOutClasses(link(mean, variance), labels)
+
+    def _try_dirichlet(self, rows: Index | None) -> tuple[DirichletSetting, LeftOutClasses]:
+        """Find the setting of the Dirichlet likelihood, and the rows left out of all or some."""
+        labels = self.labels if rows is None else self.labels.some(rows)
+        kernels = []
+        for part, network in self._parts(rows):
+            inputs = np.asarray(network.posterior.inputs)
+            inputs = inputs if rows is None else inputs[rows]
+            kernels.append((part, kernel(network.network, inputs)))
+        n = len(labels.index)
+        few = _some(n, SEARCHED)
+        place = np.full(n, -1)
+        place[few] = np.arange(len(few))
+        some = [
+            (place[part[place[part] >= 0]], matrix[np.ix_(few, few)]) for part, matrix in kernels
+        ]
+        with single_threaded_blas():  # for matrices that are too small to share
+            setting = find_setting(some, labels.some(few))
+        return setting, LeftOutClasses(left_out_table(kernels, labels, setting), labels)
+
+    def _parts(self, rows: Index | None) -> Sequence[tuple[Index, FittedNetwork]]:
+        """Parts of all rows, or of some, and the network that predicts each when it is left out:
+        one that was chosen without it, if there is one."""
+        network = self.network
+        if rows is None:
+            return network.folds or [(np.arange(network.posterior.n), network)]
+        return [(np.arange(len(rows)), network)]
+
+    def _log_parameters(self, process: DirichletProcess, Xs: Array) -> tuple[Array, Array]:
+        """Means and variances of the logarithms of the Dirichlet parameters, (m, classes)."""
+        inputs, network = self._training_inputs(), self.network.network
+        means, variances = [], []
+        for start in range(0, len(Xs), size := max(1, TEST_NUMBERS // len(inputs))):
+            part = Xs[start : start + size]
+            cross = kernel(network, part, inputs)
+            mean, variance = process.predict(cross, kernel_diag(network, part))
+            means.append(mean)
+            variances.append(variance)
+        return np.concatenate(means), np.concatenate(variances)
+
+    def _training_inputs(self) -> Array:
+        return np.asarray(self.network.posterior.inputs)
+
+
+def _read_link(saved: Fields, frequencies: Array) -> OneHotLink:
+    scale = saved.number("scale", 0, above=True)
+    exponent, mixing = saved.number("exponent", 0, 10), saved.number("mixing", 0, 1)
+    return OneHotLink(frequencies, scale, exponent, mixing)
+
+
+def _read_setting(saved: Fields) -> DirichletSetting:
+    scale = saved.number("scale", 1e-150, 1e150)
+    return DirichletSetting(scale, saved.number("alpha", 1e-9, 1))
+
+
+def _some(n: int, most: int) -> Index:
+    """Some of n rows, always the same."""
+    return np.random.default_rng(0).permutation(n)[:most]

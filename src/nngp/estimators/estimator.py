@@ -1,0 +1,470 @@
+"""Common base of both estimators: fit, test inputs, saved state."""
+
+import json
+import math
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from nngp._arrays import Array
+from nngp._numbers import check_convertible, check_unmasked
+from nngp._progress import one_job
+from nngp._threads import by_rows
+from nngp.architecture import Architecture, Invariant, Network, average_of
+from nngp.architecture.invariances import Family
+from nngp.errors import ColumnWarning
+from nngp.estimators.data_warnings import TrainingRange, warn_of_few_data
+from nngp.estimators.fit_forecast import FitForecast
+from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
+from nngp.estimators.model_file import ModelFile, as_json, from_json, write_model
+from nngp.estimators.parameters import VARIANCES, NNGPParameters, is_auto
+from nngp.estimators.saved_fit import (
+    check_input_scalings,
+    check_log_evidence,
+    read_columns,
+    read_names,
+    read_networks,
+    read_seen_range,
+    read_selection,
+)
+from nngp.estimators.training_rows import TrainingRows
+from nngp.frames import (
+    Columns,
+    InputTable,
+    TableLike,
+    fill_gaps,
+    is_nothing,
+    mixed_table,
+    table_of,
+)
+from nngp.frames.column_moments import medians
+from nngp.posterior import forecast
+from nngp.posterior.serialize import DEEPEST
+from nngp.predictive.targets import TargetScaling
+from nngp.selection import SearchSettings, SelectionProblem, choice_work, choose
+from nngp.selection.families import expected_families
+from nngp.selection.problem import MIN_POINTS, averaged
+
+FINITE_OR_MISSING: dict[str, Any] = {
+    "dtype": np.float64,
+    "order": "C",
+    "ensure_all_finite": "allow-nan",
+}
+READ_AGAIN = 2000  # rows up to which a saved model is read completely before it replaces another
+
+
+def check_data(values: Any, name: str) -> None:
+    """Raise TypeError for data that scikit-learn would convert silently or with an odd error."""
+    check_unmasked(values, name)
+    if values is not None and not hasattr(values, "toarray"):
+        check_convertible(values, name)
+
+
+def check_targets_are_there(y: ArrayLike) -> None:
+    """Raise ValueError for missing targets, however they are marked, with the first such row, and
+    TypeError for dates and times."""
+    try:  # NumPy would make text of a list of texts and NaN
+        typed = hasattr(y, "dtype") or hasattr(y, "__array__")
+        values = np.asarray(y) if typed else np.array(y, dtype=object)
+    except Exception as cause:
+        raise TypeError(f"y cannot be converted to an array ({cause}); cast it first") from None
+    if values.size == 0 or values.ndim == 0 or values.dtype.kind not in "fmMO":
+        return
+    if values.dtype.kind == "O":
+        gaps = np.array([is_nothing(value) for value in values.flat], dtype=bool)
+    else:
+        gaps = np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)
+    missing = gaps.reshape(len(values), -1).any(axis=1)
+    if not missing.any() and values.dtype.kind != "f":
+        check_convertible(values, "y")
+    if missing.any():
+        raise ValueError(
+            f"Input y contains NaN in {missing.sum()} of {len(values)} rows (the first is row "
+            f"{missing.argmax()}); leave out rows without a target"
+        )
+
+
+class NNGPEstimator(NNGPParameters):
+    """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
+
+    _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
+    _medians: Array | None  # of the inputs, unless an encoder has them
+    _seen: TrainingRange | None = None  # unknown with few points
+
+    @property
+    def _keeps_units(self) -> bool:
+        """Whether targets are taken in their own units."""
+        return False
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _validated(self, X: TableLike, y: ArrayLike, **checks: bool) -> tuple[Array, NDArray[Any]]:
+        """Check training inputs and targets; learn the encoding of a table that is not all
+        numbers, or lacks some."""
+        table, columns = mixed_table(X), None
+        if table is not None:
+            columns = Columns.learn(table)
+            X, _ = columns.encode(table)
+        else:
+            check_data(X, "X")
+        check_targets_are_there(y)
+        inputs, answers = validate_data(self, X, y, **FINITE_OR_MISSING, **checks)
+        if any(by_rows(lambda rows: np.isnan(rows).any(), inputs)):
+            table = InputTable.of_array(inputs)  # an array with gaps
+            columns = Columns.learn(table)
+            inputs, _ = columns.encode(table)
+        if columns is not None:  # names and number of the columns, not of their encodings
+            _warn(columns.cautions)
+            self.n_features_in_ = len(columns.names)
+            if columns.named:
+                self.feature_names_in_ = np.array(columns.names, dtype=object)
+        self.columns_ = columns
+        self._medians = None if columns else medians(inputs)
+        return inputs, answers
+
+    def _fit_networks(
+        self,
+        rows: TrainingRows,
+        targets: tuple[TargetScaling, ...],
+        final: TrainingRows | None = None,
+        *,
+        classes: bool,
+    ) -> None:
+        """Choose networks on some rows, and condition them on all, or on `final` ones."""
+        settings = self._search_settings(rows.X.shape, classes=classes)
+        given = np.asarray(self.relevance, dtype=float) if self._relevance_is_given else None
+        columns = self.columns_
+        # Scalings that have no value for some rows name them.
+        named = settings.scaling in ("unit", "whiten")
+        order = np.arange(len(rows.X)) if named else rows.order()
+        problem = SelectionProblem(
+            **vars(settings),
+            **vars(rows.some(order)),
+            targets=targets,
+            relevance=given,
+            groups=None if columns is None else columns.groups,
+            mappable=None if columns is None else columns.mappable,
+            rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
+            progress=self.progress,
+        )
+        choice = choose(problem)
+        final, machine = final or rows, self._machine
+        found = [one.with_rows(order) for one in choice.finalists]
+        self._set_networks([FittedNetwork.condition(one, final, machine) for one in found])
+        self.selection_ = choice.table.columns()
+
+    def _see(self, X: Array) -> None:
+        """Remember the range of the training inputs, as the first network sees them."""
+        few = len(X) < MIN_POINTS  # a range of so few says nothing
+        scaling = self.networks_[0].inputs
+        self._seen = None if few else TrainingRange.of(X, scaling.raw_center, scaling.raw_factor)
+
+    @property
+    def _machine(self) -> ComputeSettings:
+        return ComputeSettings(self.solver, self.engine, self._search_engine, self.progress)
+
+    def _search_settings(self, shape: tuple[int, int], *, classes: bool) -> SearchSettings:
+        """The search that the parameters describe, for inputs of that shape."""
+        candidates = self._candidates()
+        kind = self._input_scaling_kind(candidates)
+        return SearchSettings(
+            candidates=candidates,
+            criterion=self.selection,
+            size=int(self.selection_size),
+            budget=self.budget,
+            learn_relevance=self._learns_relevance(shape, kind),
+            scaling=kind,
+            maps=self._maps,
+            effort=self.effort,
+            networks=int(self.networks),
+            classes=classes,
+            network=self.network,
+            scale_is_free=not self._keeps_units,
+            whitening=None if isinstance(self.whitening, str) else float(self.whitening),
+            columns=shape[1],
+            invariance=None if is_auto(self.invariance) else self._families(shape[1]),
+            image_shape=self._image_shape(shape[1]) if is_auto(self.invariance) else None,
+            engine=self._search_engine,
+        )
+
+    @property
+    def _maps(self) -> str:
+        """Whether columns may get maps: not where their scaling or relevances were given."""
+        given = self._relevance_is_given or self.relevance is False or self.network is not None
+        given = given or self.invariance is not None
+        return self.column_maps if self.input_scaling == "auto" and not given else "identity"
+
+    def _forecast(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> FitForecast:
+        """Work and bytes that `fit` will take for inputs of that shape."""
+        n, d = shape
+        settings = self._search_settings(shape, classes=classes)
+        network = self._expected_network(settings)
+        final = forecast(n, d, outputs, network=network, solver=self.solver, engine=self.engine)
+        products = 1 if network is None else network.products(d)
+        choice, rows = choice_work(settings, n), min(n, LEAVE_OUT)
+        return FitForecast(choice, final, rows, d, products, int(self.networks))
+
+    def _expected_network(self, settings: SearchSettings) -> Network | None:
+        """A network that costs what the final one does, or may: "auto" may choose flips and the
+        largest shifts. All that are no average cost the same."""
+        families = settings.invariance
+        if families is None:
+            assert settings.image_shape is not None
+            families = expected_families(settings.image_shape)[-1]
+        if families:
+            return averaged(Architecture(1), families)
+        return self.network
+
+    def _warn_of_few_data(self, X: Array, Y: Array, *, classes: bool) -> None:
+        """Warn where noise and scale would have to be learned and cannot be."""
+        given = self._keeps_units and not any(
+            isinstance(getattr(self, name), str) for name in VARIANCES
+        )
+        if not given:
+            least = 2 if self.selection is None else MIN_POINTS
+            warn_of_few_data(X, Y, least, classes=classes, stacklevel=4)
+
+    @contextmanager
+    def _one_bar(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> Iterator[None]:
+        """Show the whole fit as one job."""
+        self._check_parameters(shape[1])
+        with one_job(self.progress, lambda: self._forecast(shape, outputs, classes=classes).phases):
+            yield
+
+    def _set_networks(self, networks: Sequence[FittedNetwork]) -> None:
+        """Set the attributes that both `fit` and `load` set."""
+        self.networks_ = tuple(networks)
+        best = self.networks_[0]
+        self.posterior_, self.report_ = best.posterior, best.posterior.report
+        self.network_, self.noise_var_ = best.network, best.noise_var
+
+    @property
+    def log_evidence_(self) -> float:
+        """Log density of the targets in their own units."""
+        check_is_fitted(self, "posterior_")
+        return self.networks_[0].log_evidence
+
+    @property
+    def column_maps_(self) -> list[tuple[str, str]]:
+        """Name and map of each input: identity, yeo-johnson with its power, log, ranks, bounded."""
+        check_is_fitted(self, "posterior_")
+        scaling, columns = self.networks_[0].inputs, self.columns_
+        maps = [one.name for one in scaling.maps] or ["identity"] * len(scaling.center)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(maps))])
+        return list(zip(columns.features if columns else names, maps, strict=True))
+
+    @property
+    def whitening_(self) -> float | None:
+        """Strength of the whitening of the inputs; None where they are not whitened."""
+        check_is_fitted(self, "posterior_")
+        whitening = self.networks_[0].inputs.whitening
+        return None if whitening is None else whitening.strength
+
+    @property
+    def invariance_(self) -> tuple[Family, ...]:
+        """Families of transformations that the network is averaged over; empty without any."""
+        check_is_fitted(self, "posterior_")
+        network = average_of(self.networks_[0].network)
+        return network.transformations if isinstance(network, Invariant) else ()
+
+    @property
+    def relevance_(self) -> Array:
+        """Relevance of each scaled input, relative to the largest: the variance of the weights
+        that leave it."""
+        check_is_fitted(self, "posterior_")
+        relevance = self.networks_[0].inputs.relevance
+        out: Array = relevance / max(relevance.max(), np.finfo(float).tiny)
+        return out
+
+    def _test_inputs(self, X: TableLike) -> Array:
+        """Check test inputs and encode them as training was encoded; warn of those far outside."""
+        check_is_fitted(self, "posterior_")
+        columns = self.columns_
+        if columns is None:
+            inputs = self._plain(X)
+            names = getattr(self, "feature_names_in_", None)
+            inputs, remarks = fill_gaps(inputs, self._medians, names)
+            _warn(remarks)
+        else:
+            inputs, names = self._encoded(X, columns), columns.origins
+        if self._seen is not None:
+            self._seen.warn_if_far(inputs, names, stacklevel=4)
+        return inputs
+
+    def _encoded(self, X: TableLike, columns: Columns) -> Array:
+        """Encode a table, or an array of numbers, as training was encoded."""
+        table = table_of(X) if columns.named else None
+        if table is None:
+            if columns.named:
+                check_data(X, "X")
+                plain = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+            else:
+                plain = self._plain(X)
+            table = columns.table_of_array(plain)
+        inputs, remarks = columns.encode(table)
+        _warn(remarks)
+        return inputs
+
+    def _plain(self, X: TableLike) -> Array:
+        """Test inputs that are numbers or missing, in the columns of training."""
+        check_data(X, "X")
+        out: Array = validate_data(self, X, reset=False, **FINITE_OR_MISSING)
+        return out
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        factor: bool = True,
+        notes: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the fitted model to one file, which `nngp.load` reads.
+
+        Parameters
+        ----------
+        path : path
+        factor : bool
+            Keep the Cholesky factor (4 n² bytes): a loaded model then predicts the same to the bit
+            at once. Without it the file holds little more than the data, and loading computes the
+            factor again. A model solved by conjugate gradients has no factor, and loads at once.
+        notes : dict, optional
+            Values that JSON can hold, kept in the file.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> model = nngp.NNGPRegressor(selection=None)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+        >>> model.save("model.nngp", notes={"unit": "kg"})
+        >>> type(nngp.load("model.nngp")).__name__
+        'NNGPRegressor'
+        """
+        check_is_fitted(self, "posterior_")
+        if "_kind" not in vars(type(self)):
+            raise TypeError(
+                f"{type(self).__name__} is a class of your own; only NNGPRegressor and "
+                "NNGPClassifier can be saved"
+            )
+        try:
+            json.dumps(dict(notes or {}), allow_nan=False)
+        except (TypeError, ValueError) as cause:
+            raise TypeError(f"notes must be a dict of values that JSON can hold: {cause}") from None
+        self._check_saved(len(self.networks_[0].inputs.center))
+        values, arrays = self._state()
+        networks = {str(k): one.header(factor=factor) for k, one in enumerate(self.networks_)}
+        header = {
+            "kind": self._kind,
+            "params": self._saved_params(),
+            "fitted": values,
+            "notes": dict(notes or {}),
+            "networks": networks,
+        }
+        parts = (_within(k, one, factor=factor) for k, one in enumerate(self.networks_))
+        write_model(path, header, chain(arrays.items(), *parts), self._check_written)
+
+    def _saved_params(self) -> dict[str, object]:
+        """Return the parameters for a file, without those that `load` takes."""
+        params = self.get_params(deep=False)
+        if isinstance(params["random_state"], np.random.RandomState):
+            params["random_state"] = None  # its state has changed since
+        return {k: as_json(v) for k, v in params.items() if k not in ("engine", "progress")}
+
+    def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
+        """Return the plain values and the arrays of the fit, without its networks, for a file."""
+        names, seen = getattr(self, "feature_names_in_", None), self._seen
+        values: dict[str, object] = {
+            "n_features_in": self.n_features_in_,
+            "columns": None if self.columns_ is None else self.columns_.as_dict(),
+            "feature_names": None if names is None else [str(name) for name in names],
+            "row_size": None if seen is None else seen.size,
+            "log_evidence": self.log_evidence_ if self.report_.solver == "cholesky" else None,
+            "selection": {k: as_json(column.tolist()) for k, column in self.selection_.items()},
+        }
+        arrays: dict[str, NDArray[Any]] = {}
+        if self._medians is not None:
+            arrays["input_median"] = self._medians
+        if seen is not None:
+            arrays |= {"input_low": seen.low, "input_high": seen.high}
+        return values, arrays
+
+    def _check_saved(self, d: int) -> None:
+        """Raise ValueError or TypeError for parameters that `fit` would not accept."""
+        self._check_parameters(d)
+        if not isinstance(self.depth, str) and DEEPEST < self.depth < math.inf:
+            raise ValueError(f"depth must be at most {DEEPEST} in a file, got {self.depth}")
+        self._candidates()
+        check_random_state(self.random_state)
+
+    @classmethod
+    def _loaded(cls, file: ModelFile, engine: Any = "auto", progress: Any = None) -> Self:
+        """The estimator in a file."""
+        model = cls(**_params(file, cls), engine=engine, progress=progress)
+        file.header.fields("notes")
+        model._restore(file)
+        file.check_complete()
+        return model
+
+    def _check_written(self, file: ModelFile) -> None:
+        """Read what was saved: all of it if that takes no time, else parameters and notes."""
+        if self.posterior_.n <= READ_AGAIN:
+            self._loaded(file)
+        else:
+            file.header.fields("notes")
+            with file.reporting_damage():
+                type(self)(**_params(file, type(self)))._check_saved(
+                    len(self.networks_[0].inputs.center)
+                )
+
+    def _restore(self, file: ModelFile) -> None:
+        """Set the fitted attributes from what `save` wrote."""
+        self._set_networks(read_networks(file, self.engine, self.progress))
+        inputs = self.networks_[0].inputs
+        d = len(inputs.center)
+        self.n_features_in_, names = read_names(file.header.fields("fitted"))
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.columns_ = read_columns(file, d)
+        self._medians = None if self.columns_ else file.read("input_median", (d,))
+        with file.reporting_damage():
+            self._check_saved(d)
+        fills = self.columns_.fills if self.columns_ else self._medians
+        self._seen = read_seen_range(file, inputs.raw_factor, fills)
+        check_input_scalings(file, self._seen, self.networks_)
+        self.selection_ = read_selection(file)
+        factored = self.report_.solver == "cholesky"
+        check_log_evidence(file, self.log_evidence_ if factored else None)
+
+
+def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
+    """The arguments of the constructor: all of them, and no others."""
+    params = file.header.fields("params")
+    expected = set(kind().get_params(deep=False)) - {"engine", "progress"}
+    if set(params.values) != expected:
+        raise file.damaged("its header has not the parameters of an estimator")
+    with file.reporting_damage():
+        out = {name: from_json(value) for name, value in params.values.items()}
+        if out.get("image_shape") is not None:
+            out["image_shape"] = tuple(out["image_shape"])
+        return out
+
+
+def _within(k: int, network: FittedNetwork, *, factor: bool) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Arrays of the network of that number, for a file."""
+    for name, array in network.arrays(factor=factor):
+        yield f"{k}/{name}", array
+
+
+def _warn(remarks: Iterable[str]) -> None:
+    for remark in remarks:
+        warnings.warn(remark, ColumnWarning, stacklevel=5)

@@ -1,0 +1,47 @@
+"""Load a saved estimator."""
+
+import os
+from typing import Any
+
+from nngp._progress import Callback
+from nngp.estimators.classifier import NNGPClassifier
+from nngp.estimators.model_file import open_model
+from nngp.estimators.regressor import NNGPRegressor
+from nngp.linsolve import Engine, choose_engine
+
+KINDS = {kind._kind: kind for kind in (NNGPRegressor, NNGPClassifier)}
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    engine: str | Engine = "auto",
+    progress: Callback | bool | None = None,
+) -> Any:  # a regressor or a classifier, as the file says
+    """Load a fitted estimator from a file written by its `save` method.
+
+    Parameters
+    ----------
+    path : path
+    engine : {"auto", "cpu", "gpu"} or engine
+        Where to compute from now on; need not be where it was fitted.
+    progress : callable or bool, optional
+        As in `nngp.condition`; a file saved without its factor takes a while to load.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no model, is damaged, or has another format than this version writes.
+
+    Examples
+    --------
+    >>> import nngp, numpy as np
+    >>> model = nngp.NNGPRegressor(selection=None).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    >>> model.save("model.nngp")
+    >>> bool(np.all(nngp.load("model.nngp").predict([[1.5]]) == model.predict([[1.5]])))
+    True
+    """
+    choose_engine(engine, 0)  # raises for a wrong name before the file is blamed
+    with open_model(path) as file:
+        kind = KINDS[file.header.text("kind", tuple(KINDS))]
+        return kind._loaded(file, engine, progress)

@@ -1,0 +1,691 @@
+"""Regression: the posterior mean predicts, the posterior variance is its uncertainty."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from nngp._arrays import Array
+from nngp._machine import single_threaded_blas
+from nngp._numbers import as_real, as_reals, check_unmasked, whole_number
+from nngp._progress import Callback
+from nngp.architecture import Network
+from nngp.estimators.data_warnings import warn_of_duplicates
+from nngp.estimators.estimator import NNGPEstimator, check_data, check_targets_are_there
+from nngp.estimators.mixing import drawn_from, learn_blend, left_out_predictive, mixed_mean
+from nngp.estimators.model_file import ModelFile
+from nngp.estimators.parameters import (
+    ActivationLike,
+    InvarianceLike,
+    Seed,
+    VarianceLike,
+    check_choice,
+)
+from nngp.estimators.saved_fit import read_blend, read_trees
+from nngp.estimators.training_rows import TrainingRows, as_rows, as_weights
+from nngp.estimators.trees import TreeComparison, compare_with_trees
+from nngp.frames import TableLike
+from nngp.linsolve import CG, Engine
+from nngp.predictive.blend import Blend
+from nngp.predictive.joint import joint_covariance
+from nngp.predictive.predictive import Predictive
+from nngp.predictive.resolution import duplicate_rows, floor_is_refuted, has_twin
+from nngp.predictive.targets import (
+    TARGET_SCALINGS,
+    TARGET_TRANSFORMS,
+    TargetScaling,
+    candidates as target_candidates,
+)
+from nngp.selection import MIN_POINTS
+
+NOISES = ("constant", "heteroscedastic")
+MOST_TRANSFORMED = 20_000  # rows: with a transform a mean needs a variance, n² operations a point
+
+
+class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
+    """Bayesian regression with a deep network of infinite width.
+
+    `NNGPRegressor().fit(X, y)` needs no tuning: it chooses activation, depth, variances, noise,
+    the relevance and a monotone map of each input, and a transform of the targets by the marginal
+    likelihood, with exact gradients. The width of its intervals is checked on rows left out.
+
+    Parameters
+    ----------
+    depth : int, math.inf or "auto"
+        Number of hidden layers. "auto" tries 1, 2 and 3.
+    activation : str, callable, Activation or "auto"
+        "auto" tries "relu" and "erf".
+    weight_var, bias_var : float, sequence of depth + 1 floats, or "auto"
+        Prior variances (the weights' times fan-in). "auto" finds one for each layer.
+    noise_var : float or "auto"
+        Variance of the observation noise, in units of the scaled targets. "auto" finds it; of
+        targets that were rounded it is not below what rounding leaves (spacing²/12), unless rows
+        left out show that they were not.
+    network : Network, optional
+        A network of any shape (`nngp.Chain`, ..., or an `nngp.NTK`) instead of a choice; only the
+        noise is found. Depth, activation and variances are then its own, and columns get neither
+        relevances nor maps.
+    noise : {"constant", "heteroscedastic"}
+        "heteroscedastic" lets the noise depend on the inputs, by a second process for its
+        logarithm, if rows left out are predicted better that way.
+    relevance : "auto", bool or array of d floats
+        Whether each input gets a weight variance of its own; "auto" does so if d <= n, with
+        selection "evidence" or "loo" and inputs that are not on a sphere.
+    input_scaling : {"auto", "standardize", "sphere", "unit", "whiten", "none"}
+        "standardize" brings columns to mean 0 and deviation 1; "sphere" does the same, adds a
+        constant input and brings rows to one norm; "unit" brings rows to one norm, as in the
+        paper; "whiten" makes columns uncorrelated, as `whitening` says, and then rows of one norm,
+        which helps with images; "none" leaves the inputs as they are. "auto" standardizes, and
+        restores the columns' own spreads if that is better, as it is for pixels; for an activation
+        without a closed form it takes "sphere", where all activations are fast.
+    whitening : float or "auto"
+        Strength of the regularisation with `input_scaling="whiten"`: what is added to the
+        eigenvalues of the covariance of the training inputs, over their mean. "auto" takes the
+        best of 1, 0.3, 0.1, 0.03 and 0.01 by evidence, and 0.1 with selection None. A row
+        that equals the mean of the training inputs has no direction, and is an error.
+    invariance : None, "auto", family of transformations, or a sequence of them
+        Average the network over transformations of images (`nngp.images`) or of columns
+        (`nngp.symmetries`), so that all functions of the prior are invariant. "auto" adds flips,
+        quarter turns, orders of colours and shifts by 1, 2 and 3 pixels as long as the evidence
+        rises clearly and rows left out are predicted better. Columns that change places share one
+        scale, so `input_scaling="auto"` is "unit", and there are neither relevances nor maps.
+        Whitened rows are transformed after they were whitened. Each transformation multiplies the
+        cost of the kernel: `nngp.Invariant(...).products(d)` says how often.
+    image_shape : tuple of int, optional
+        Of a row as an image: (height, width), (height, width, channels) or (channels, height,
+        width). Without it a row is a square image of one channel.
+    column_maps : {"auto", "identity"}
+        "auto" lets each column of numbers have a monotone map, chosen by evidence: the identity, a
+        power of Yeo and Johnson, the logarithm, or ranks. A column with wild values has a bounded
+        one. "identity" leaves columns as they are.
+    target_scaling : {"standardize", "none"}
+        "standardize" brings each output to mean 0 and deviation 1.
+    target_transform : {"auto", "identity", "log", "yeo-johnson"}
+        Monotone transform of the targets. "auto" compares them by evidence up to 20,000 rows, and
+        conditions predictions on positive targets where all were positive; it is "identity" with
+        more rows, solver "cg", or selection None, which compares nothing. Means,
+        deviations, intervals, densities and samples are of the targets in their own units.
+    calibrate : "auto" or bool
+        Whether rows left out decide how wide predictions are, as a mixture of widths. "auto" does
+        so where the noise is learned. False: the posterior as it is.
+    networks : int
+        How many networks are kept at most. Several are mixed with weights that predict rows left
+        out best (stacking).
+    effort : {"fast", "normal", "thorough"}
+        How long to search.
+    selection : {"evidence", "loo", None}
+        Criterion for what is "auto": marginal likelihood; leave-one-out density; or none (a
+        ReLU network of depth 2, noise 0.1).
+    selection_size : int
+        Largest number of points used for the choice; the final fit uses all points. The noise alone
+        is found with four times as many (twice with a `network`), or with 27.5% of all where that
+        is more, 16,000 at most.
+    budget : int, optional
+        Largest number of networks computed for the choice; 20 by default for an activation that
+        has kinks and no closed form, some hundreds otherwise.
+    solver : {"auto", "cholesky", "cg"} or CG
+        Solver of the final system; see `nngp.condition`.
+    engine : {"auto", "cpu", "gpu"} or engine
+        Where to compute; see `nngp.condition`. With a `DaskEngine` the network is chosen on this
+        machine and conditioned on the cluster.
+    random_state : int, RandomState or None
+        Seed for the points that are used for the choice.
+    progress : callable or bool, optional
+        As in `nngp.condition`; one bar shows the whole fit.
+
+    Attributes
+    ----------
+    network_ : Network
+        The chosen network: an `nngp.Architecture`, or an `nngp.Invariant` of one.
+    noise_var_ : float
+        Noise variance in units of the scaled targets.
+    target_transform_ : str
+        The transform that was chosen.
+    column_maps_ : list of (str, str)
+        Name and map of each input.
+    networks_, network_weights_ : tuple of FittedNetwork, array
+        The networks kept, each with its `posterior`, `inputs` and `targets`, and their shares. The
+        first is described by the attributes that are of one network.
+    duplicate_rows_ : int
+        Rows that repeat another row, inputs and targets.
+    trees_ : TreeComparison or None
+        Errors of the network and of trees on the same rows left out; None if not compared.
+    whitening_ : float or None
+        Strength of whitening that was used; None where inputs are not whitened.
+    invariance_ : tuple of families
+        Transformations that the network is averaged over; empty without any.
+    relevance_ : array (d,)
+        Relevance of each scaled input, relative to the largest.
+    log_evidence_ : float
+        Log marginal likelihood: the log density of all targets as they were given, in their own
+        units. Also called `log_marginal_likelihood_`. Needs a Cholesky factor.
+    selection_ : dict of arrays
+        Networks tried; `pandas.DataFrame(model.selection_)` shows them. `log_evidence` is, like
+        `log_evidence_`, in the units of the data, but of the `n` points that were looked at.
+        `score` is what was maximised: the criterion of the scaled targets, with the prior of the
+        hyper-parameters, for each target.
+    posterior_ : Posterior
+        Of the scaled targets given the scaled inputs; so its log_evidence is of scaled targets.
+    report_ : Report
+        Method, accuracy and time of the final fit.
+    columns_ : Columns or None
+        How the columns of a data frame became inputs (`features`, `left_out`, `remarks`); None if
+        the inputs were plain numbers.
+
+    Warns
+    -----
+    FewDataWarning
+        If the data say nothing about noise and scale: fewer than five points, or all equal.
+    DuplicateRowsWarning
+        If one row in a hundred, or more, repeats another.
+    TreesWarning
+        If trees predict rows left out better. Not looked at with effort "fast".
+    ExtrapolationWarning
+        If rows to predict lie far outside the training data.
+    ColumnWarning
+        If a column of a data frame is left out, lacks values, or holds some that training did not.
+
+    Examples
+    --------
+    >>> import numpy as np, nngp
+    >>> X = np.linspace(-3, 3, 40)[:, None]
+    >>> model = nngp.NNGPRegressor().fit(X, np.sin(X[:, 0]))
+    >>> mean, std = model.predict([[1.0], [9.0]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(1)) < 1e-3), bool(std[1] > 10 * std[0])
+    (True, True)
+    """
+
+    _kind: ClassVar[str] = "NNGPRegressor"
+
+    def __init__(
+        self,
+        *,
+        depth: float | str = "auto",
+        activation: ActivationLike = "auto",
+        weight_var: VarianceLike = "auto",
+        bias_var: VarianceLike = "auto",
+        noise_var: float | str = "auto",
+        network: Network | None = None,
+        noise: str = "constant",
+        relevance: str | bool | ArrayLike = "auto",
+        input_scaling: str = "auto",
+        whitening: float | str = "auto",
+        invariance: InvarianceLike = None,
+        image_shape: Sequence[int] | None = None,
+        column_maps: str = "auto",
+        target_scaling: str = "standardize",
+        target_transform: str = "auto",
+        calibrate: str | bool = "auto",
+        networks: int = 1,
+        effort: str = "normal",
+        selection: str | None = "evidence",
+        selection_size: int = 2000,
+        budget: int | None = None,
+        solver: str | CG = "auto",
+        engine: str | Engine = "auto",
+        random_state: Seed = 0,
+        progress: Callback | bool | None = None,
+    ) -> None:
+        super().__init__(
+            depth=depth,
+            activation=activation,
+            weight_var=weight_var,
+            bias_var=bias_var,
+            noise_var=noise_var,
+            network=network,
+            relevance=relevance,
+            input_scaling=input_scaling,
+            whitening=whitening,
+            invariance=invariance,
+            image_shape=image_shape,
+            column_maps=column_maps,
+            networks=networks,
+            effort=effort,
+            selection=selection,
+            selection_size=selection_size,
+            budget=budget,
+            solver=solver,
+            engine=engine,
+            random_state=random_state,
+            progress=progress,
+        )
+        self.noise = noise
+        self.target_scaling = target_scaling
+        self.target_transform = target_transform
+        self.calibrate = calibrate
+
+    @single_threaded_blas()
+    def fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        noise_var: ArrayLike | None = None,
+    ) -> Self:
+        """Choose networks and condition them on the data.
+
+        Parameters
+        ----------
+        X : array (n, d), or data frame of pandas or polars
+            Text and categories in a frame become one input for each value, dates become days and
+            phases of year, week and day, and missing values the training median, with an input
+            that shows where. Such a model finds the columns of a later frame by name.
+        y : array (n,) or (n, outputs)
+        sample_weight : array (n,), optional
+            A row of weight 2 predicts as two rows do, and one of weight 0 is left out. Whole
+            weights count copies in the evidence, too; where some are not whole, they say only how
+            certain a row is: its noise is divided by its weight.
+        noise_var : array (n,), optional
+            Variance of each row's error as far as it is known, in squared units of y. It is added
+            to the noise that is learned; with the parameter `noise_var=0` it is all there is.
+            New observations have the learned noise.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> model = nngp.NNGPRegressor(depth=3, selection=None, noise_var=1e-3)
+        >>> model.fit(X, np.sin(X[:, 0])).network_.depth
+        3
+        >>> weights = np.where(X[:, 0] < 0, 0.0, 1.0)  # leave out the left half
+        >>> half = model.fit(X, np.sin(X[:, 0]), sample_weight=weights)
+        >>> bool(half.predict([[-2.0]], return_std=True)[1][0] > 0.1)
+        True
+        """
+        rows, answers = self._rows(X, y, sample_weight, noise_var)
+        ordered = rows.some(rows.order())
+        targets = self._target_candidates(ordered.Y, ordered.weights)
+        with self._one_bar(rows.X.shape, rows.Y.shape[1], classes=False):
+            self._fit_networks(rows, targets, classes=False)
+            self._check_floor(rows, targets)
+            self._vary_noise(rows)
+            self._learn_blend()
+            self.trees_ = self._compare_with_trees(rows)
+        self._see(rows.X)
+        self._single = np.ndim(answers) == 1
+        self._warn_of_few_data(rows.X, rows.Y, classes=False)
+        warn_of_duplicates(self.duplicate_rows_, len(rows.X), stacklevel=3)
+        if self.trees_ is not None:
+            self.trees_.warn(stacklevel=3)
+        return self
+
+    @single_threaded_blas()
+    def partial_fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        noise_var: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows to the fit. The networks, scalings and encodings stay as the first call, which
+        is `fit`, chose them; the factor is extended, not computed again.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> _, before = model.predict([[4.0]], return_std=True)
+        >>> model = model.partial_fit([[4.0]], [np.sin(4.0)])
+        >>> _, after = model.predict([[4.0]], return_std=True)
+        >>> bool(after[0] < before[0] / 2)
+        True
+        """
+        if not hasattr(self, "posterior_"):
+            return self.fit(X, y, sample_weight, noise_var)
+        rows, answers = self._more_rows(X, y, sample_weight, noise_var)
+        outputs = self.posterior_.targets.shape[1]
+        if rows.Y.shape[1] != outputs or (np.ndim(answers) == 1) != self._single:
+            raise ValueError(
+                f"y has the shape {np.shape(answers)}, and that of the first call was "
+                f"{'(n,)' if self._single else f'(n, {outputs})'}; pass y in the same shape"
+            )
+        self._set_networks([one.updated(rows) for one in self.networks_])
+        if self._seen is not None:
+            self._seen = self._seen.widened(rows.X)
+        self._learn_blend()
+        return self
+
+    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R² of the mean, as in scikit-learn.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> round(model.score([[0.5], [1.5], [2.5]], np.sin([0.5, 1.5, 2.5])), 2)
+        1.0
+        """
+        check_unmasked([y, sample_weight], "y")
+        return float(super().score(X, y, sample_weight))
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        """The same as `log_evidence_`, by scikit-learn's name."""
+        return self.log_evidence_
+
+    @property
+    def target_transform_(self) -> str:
+        """The transform of the targets that was chosen."""
+        check_is_fitted(self, "posterior_")
+        return self.networks_[0].targets.transform
+
+    @property
+    def noise_floor_(self) -> float:
+        """Least noise variance by the resolution of the targets, in units of the scaled ones."""
+        check_is_fitted(self, "posterior_")
+        return self.networks_[0].targets.noise_floor
+
+    @property
+    def network_weights_(self) -> Array:
+        """Share of each of `networks_` in the predictions."""
+        check_is_fitted(self, "posterior_")
+        return self._blend.network_weights
+
+    @single_threaded_blas()
+    def predict(
+        self,
+        X: TableLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        *,
+        noise: bool = True,
+    ) -> Any:
+        """Predict the posterior mean, with its standard deviation or covariance if asked for.
+
+        Both are of new observations; with `noise=False` of the function behind them. Shapes are
+        (m,) for one output and (m, outputs) for several, (m, m) and (m, m, outputs) for the
+        covariance.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> mean, std = model.predict([[1.0], [9.0]], return_std=True)
+        >>> mean[:1].round(2).tolist(), std.round(2).tolist()
+        ([0.84], [0.03, 0.47])
+        >>> model.predict([[1.0], [1.1]], return_cov=True, noise=False)[1].shape
+        (2, 2)
+        """
+        if return_std and return_cov:
+            raise ValueError("return_std and return_cov cannot both be asked for; pass one")
+        inputs = self._test_inputs(X)
+        if not (return_std or return_cov) and self._means_suffice:
+            return self._shaped(self._mean(inputs))
+        predictive = self._predictive(inputs, noise=noise)
+        mean = self._shaped(predictive.mean())
+        if return_std:
+            return mean, self._shaped(predictive.std())
+        if not return_cov:
+            return mean
+        return mean, self._shaped(joint_covariance(predictive, self._covariances(inputs, noise)))
+
+    @single_threaded_blas()
+    def predict_interval(
+        self, X: TableLike, coverage: float = 0.95, *, noise: bool = True
+    ) -> tuple[Array, Array]:
+        """Lower and upper ends of the central interval that holds an observation with that
+        probability. It need not be symmetric, and of a positive target it is positive.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> lower, upper = model.predict_interval([[1.0]], coverage=0.9)
+        >>> bool(lower[0] < np.sin(1) < upper[0])
+        True
+        """
+        if not 0 < as_real(coverage, "coverage") < 1:
+            raise ValueError(f"coverage must be between 0 and 1, got {coverage}")
+        low, high = self._predictive(self._test_inputs(X), noise=noise).interval(coverage)
+        return self._shaped(low), self._shaped(high)
+
+    @single_threaded_blas()
+    def predict_quantile(self, X: TableLike, q: ArrayLike, *, noise: bool = True) -> Array:
+        """The value that an observation stays below with probability q.
+
+        Several probabilities give an array with a first axis for them, as in `numpy.quantile`.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> low, high = model.predict_quantile([[1.0]], [0.05, 0.95])
+        >>> bool(low < np.sin(1) < high)
+        True
+        """
+        levels = as_reals(q, "q")
+        if not levels.size or not ((levels > 0) & (levels < 1)).all():
+            raise ValueError(f"q must be between 0 and 1, got {q!r}")
+        predictive = self._predictive(self._test_inputs(X), noise=noise)
+        found = [self._shaped(predictive.quantile(float(level))) for level in levels.flat]
+        return (
+            found[0]
+            if levels.ndim == 0
+            else np.stack(found).reshape(*levels.shape, *found[0].shape)
+        )
+
+    @single_threaded_blas()
+    def log_density(self, X: TableLike, y: ArrayLike) -> Array:
+        """Log density of observations y at X in units of y: (m,), or (m, outputs) for several.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> near, far = model.log_density([[1.0], [1.0]], [np.sin(1), 0.0])
+        >>> bool(near > far)
+        True
+        """
+        check_data(y, "y")
+        predictive = self._predictive(self._test_inputs(X), noise=True)
+        Y = as_reals(y, "y")
+        Y = Y[:, None] if Y.ndim == 1 else Y
+        if Y.shape != predictive.shape:
+            raise ValueError(
+                f"y has the shape {np.shape(y)} and X has {predictive.shape[0]} rows, each with "
+                f"{predictive.shape[1]} output(s); pass a value for each"
+            )
+        if np.isnan(Y).any():
+            raise ValueError("y holds NaN, which has no density; leave out rows without a target")
+        return self._shaped(predictive.log_density(Y))
+
+    @single_threaded_blas()
+    def sample_y(
+        self, X: TableLike, n_samples: int = 1, random_state: Seed = 0, *, noise: bool = True
+    ) -> Array:
+        """Draw samples from the posterior, (m, n_samples) or (m, outputs, n_samples).
+
+        Values of one sample at several rows vary together, as the posterior has them.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> draws = model.sample_y([[1.0], [9.0]], n_samples=200, noise=False)
+        >>> draws.shape, draws.std(axis=1).round(1).tolist()
+        ((2, 200), [0.0, 0.4])
+        """
+        count = whole_number("n_samples", n_samples, least=0)
+        inputs, seed = self._test_inputs(X), check_random_state(random_state).randint(2**31)
+        predictive = self._predictive(inputs, noise=noise)
+        out = np.empty((count, *predictive.shape))
+        for draw in drawn_from(self._blend, count, seed):
+            one = self.networks_[draw.network]
+            Xs = one.inputs(inputs)
+            drawn = one.posterior.sample(Xs, len(draw.which), draw.seed, noise=one.noise(Xs, noise))
+            out[draw.which] = predictive.from_process(drawn, draw.part, draw.factor)
+        out = np.moveaxis(out, 0, -1)
+        return out[:, 0] if self._single else out
+
+    @single_threaded_blas()
+    def left_out(self) -> Predictive:
+        """Predictions for training rows, each from all the others, without refitting.
+
+        Of all rows up to 4,000 and with a Cholesky factor; otherwise of 4,000 of them, from these.
+        Rows with whole weights, 300 or less in all, are so many rows here.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, y)
+        >>> error = np.abs(model.left_out().mean()[:, 0] - y)
+        >>> bool(error[1:-1].max() < 0.05), bool(error[0] > 0.05)  # an end lies outside
+        (True, True)
+        """
+        check_is_fitted(self, "posterior_")
+        found = [one.left_out(self._machine) for one in self.networks_]
+        return left_out_predictive(found, self.networks_, self._blend)
+
+    def _rows(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        noise_var: ArrayLike | None,
+    ) -> tuple[TrainingRows, NDArray[Any]]:
+        """Check training data, learn how a table is encoded, leave out rows without a weight."""
+        check_unmasked(y, "y")
+        check_targets_are_there(y)
+        check_data(y, "y")
+        inputs, answers = self._validated(X, y, multi_output=True, y_numeric=True)
+        weights = as_weights(sample_weight, len(inputs))
+        counted = slice(None) if weights is None else weights > 0
+        self.duplicate_rows_ = duplicate_rows(np.column_stack([inputs, answers])[counted])
+        return as_rows(inputs, answers, sample_weight, noise_var), answers
+
+    def _more_rows(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        noise_var: ArrayLike | None,
+    ) -> tuple[TrainingRows, NDArray[Any]]:
+        """Check more training data and encode them as those of the first call."""
+        check_unmasked(y, "y")
+        check_targets_are_there(y)
+        check_data(y, "y")
+        inputs = self._test_inputs(X)
+        answers = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        check_consistent_length(inputs, answers)
+        return as_rows(inputs, answers, sample_weight, noise_var), answers
+
+    @property
+    def _keeps_units(self) -> bool:
+        return self.target_scaling == "none"
+
+    def _target_candidates(self, Y: Array, weights: Array | None) -> tuple[TargetScaling, ...]:
+        """Scalings of the targets to choose from."""
+        kind = self.target_transform
+        few = self.selection not in ("evidence", "loo") or len(Y) > MOST_TRANSFORMED
+        if kind == "auto" and (few or isinstance(self.solver, CG) or self.solver == "cg"):
+            kind = "identity"  # where a mean would need every variance, or nothing compares them
+        return target_candidates(Y, self.target_scaling, kind, weights)
+
+    def _check_floor(self, rows: TrainingRows, targets: tuple[TargetScaling, ...]) -> None:
+        """Fit again without a least noise, if left-out rows say that targets were not rounded."""
+        best = self.networks_[0]
+        if not isinstance(self.noise_var, str) or best.targets.noise_floor == 0:
+            return
+        left_out = best.left_out(self._machine)
+        alone = ~has_twin(rows.X)[left_out.rows]
+        steps = best.targets.scaled_spacing(rows.Y[left_out.rows])[alone]
+        missed = (left_out.Y - left_out.mean)[alone]
+        if floor_is_refuted(missed.ravel(), steps.ravel()):
+            again = tuple(one.without_floor() for one in targets)
+            self._fit_networks(rows, again, classes=False)
+
+    def _vary_noise(self, rows: TrainingRows) -> None:
+        """Let the noise depend on the inputs, where that pays."""
+        if self.noise == "heteroscedastic":
+            machine = self._machine
+            self._set_networks([one.with_varying_noise(rows, machine) for one in self.networks_])
+
+    def _compare_with_trees(self, rows: TrainingRows) -> TreeComparison | None:
+        """Compare the fitted model with trees on rows left out, unless time is short."""
+        if self.effort == "fast" or self.selection is None or rows.Y.shape[1] > 1:
+            return None
+        which = self.networks_[0].left_out(self._machine).rows
+        mean = self.left_out().mean()[:, 0]
+        return compare_with_trees(rows.X[which], rows.Y[which, 0], mean, classes=False)
+
+    def _learn_blend(self) -> None:
+        """Find shares of networks and widths of their predictions from rows left out."""
+        self._blend = Blend.plain(len(self.networks_))
+        learned = self.selection is not None and isinstance(self.noise_var, str)
+        wanted = learned if self.calibrate == "auto" else self.calibrate
+        if self.posterior_.n < MIN_POINTS or not (wanted or len(self.networks_) > 1):
+            return
+        left_out = [one.left_out(self._machine) for one in self.networks_]
+        self._blend = learn_blend(
+            self.networks_, left_out, self.selection_size, widths=bool(wanted)
+        )
+        used = np.flatnonzero(self._blend.network_weights > 0).tolist()
+        self._blend = self._blend.of_networks(used)
+        self._set_networks([self.networks_[k] for k in used])
+
+    @property
+    def _means_suffice(self) -> bool:
+        """Whether the mean in units of the data follows from the scaled means alone."""
+        return all(not (t.transforms or t.positive) for t in (n.targets for n in self.networks_))
+
+    def _mean(self, inputs: Array) -> Array:
+        means = [n.targets.undo(n.posterior.mean(n.inputs(inputs))) for n in self.networks_]
+        return mixed_mean(means, self._blend.network_weights)
+
+    def _predictive(self, inputs: Array, *, noise: bool) -> Predictive:
+        both = [one.predict(inputs, noise=noise) for one in self.networks_]
+        means, variances = zip(*both, strict=True)
+        return self._blend.predictive(means, variances, [one.targets for one in self.networks_])
+
+    def _covariances(self, inputs: Array, noise: bool) -> list[Array]:
+        """Covariances of scaled targets of the networks that have a share."""
+        shares = zip(self.networks_, self._blend.network_weights, strict=True)
+        scaled = [(one, one.inputs(inputs)) for one, share in shares if share > 0]
+        return [one.posterior.covariance(Xs, noise=one.noise(Xs, noise)) for one, Xs in scaled]
+
+    def _shaped(self, columns: Array) -> Array:
+        return columns[..., 0].copy() if self._single else columns
+
+    def _check_parameters(self, d: int) -> None:
+        super()._check_parameters(d)
+        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
+        check_choice("target_transform", self.target_transform, TARGET_TRANSFORMS)
+        check_choice("noise", self.noise, NOISES)
+        check_choice("calibrate", self.calibrate, ("auto", True, False))
+
+    def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
+        values, arrays = super()._state()
+        blend, blend_arrays = self._blend.as_saved()
+        values |= {"single": self._single, "duplicate_rows": self.duplicate_rows_, **blend}
+        values["trees"] = None if self.trees_ is None else self.trees_.as_saved()
+        return values, {**arrays, **blend_arrays}
+
+    def _restore(self, file: ModelFile) -> None:
+        super()._restore(file)
+        fitted = file.header.fields("fitted")
+        self._single = fitted.flag("single")
+        self.duplicate_rows_ = fitted.whole("duplicate_rows", 0, self.posterior_.n)
+        self._blend = read_blend(file, len(self.networks_))
+        self.trees_ = read_trees(fitted)
+        if self._single and self.posterior_.targets.shape[1] > 1:
+            raise fitted.wrong("single", "false, as there are several outputs")

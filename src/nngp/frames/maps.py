@@ -1,0 +1,302 @@
+"""Monotone maps of columns, learned from training values: hyper-parameters like relevances.
+
+`ColumnMap` is one column's map (identity, Yeo-Johnson, logarithm, ranks, or a bounded one), applied
+to values in units of the column (`Units`, which one wild value does not move), so that its scale
+does not matter. Beyond what was seen in training a map never grows faster than a straight line.
+`MapFamily` holds the maps that a column may get.
+
+The transformation of Yeo and Johnson (2000): with L = log(1 + |t|) and κ = λ where t >= 0, 2 - λ
+where t < 0, it is sign(t) (e^(κL) - 1) / κ. `transforms` has it for targets: there one λ in [0, 2],
+so that every value has an inverse, and no derivative. Here λ is learned, one for each column, with
+a form that has a derivative at κ = 0.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import ndtri
+
+from nngp._arrays import Array, Mask
+from nngp._fields import Fields
+
+POWERS = (-2.0, 4.0)  # bounds of λ
+MOST = 700.0  # of an exponent: exp of it is 1e304
+
+
+def transformed(t: Array, power: Array) -> tuple[Array, Array]:
+    """The transformed values, and their derivatives in the power; `power` broadcasts with t."""
+    size = np.log1p(np.abs(t))
+    return from_logs(size, t < 0, power)
+
+
+def from_logs(size: Array, negative: Mask, power: Array) -> tuple[Array, Array]:
+    """The same from L and the sign, which a search computes once."""
+    exponent = np.where(negative, 2.0 - power, power)
+    y = np.minimum(exponent * size, MOST)
+    grown = np.expm1(y)
+    small = np.abs(y) < 1e-4
+    safe = np.where(small, 1.0, y)
+    value = size * np.where(small, 1.0 + y / 2 + y * y / 6, grown / safe)
+    moved = np.where(small, 0.5 + y / 3 + y * y / 8, (y * (grown + 1.0) - grown) / (safe * safe))
+    return np.where(negative, -value, value), size * size * moved
+
+
+def likeliest_power(t: Array) -> float:
+    """The power that makes t most like a normal sample (profile likelihood)."""
+    size, negative = np.log1p(np.abs(t)), t < 0
+    signed = float(np.where(negative, -size, size).sum())
+
+    def loss(power: float) -> float:
+        value, _ = from_logs(size, negative, np.full_like(t, power))
+        spread = float(value.var())
+        if not spread > 0:
+            return np.inf
+        return 0.5 * len(t) * float(np.log(spread)) - (power - 1.0) * signed
+
+    return float(minimize_scalar(loss, bounds=POWERS, method="bounded").x)
+
+
+HEAVY = 50.0  # units from the center beyond which a column counts as heavy-tailed
+QUARTILE = float(ndtri(0.75))  # of the standard normal distribution
+
+
+class Units(NamedTuple):
+    """Median, robust deviation (zero of a constant), and the largest distance in it."""
+
+    center: float
+    unit: float
+    reach: float
+
+    @property
+    def is_heavy(self) -> bool:
+        return self.reach > HEAVY
+
+
+def units_of(x: Array) -> Units:
+    """Units of a column: the width of its middle half, as that of a normal distribution; where half
+    of the values are the same, the typical distance of the others from it."""
+    low, center, high = (float(part) for part in np.quantile(x / 2, [0.25, 0.5, 0.75]))  # halves:
+    unit = (high - low) / QUARTILE  # no overflow
+    if not unit > 1e-12 * max(abs(low), abs(high)):
+        others = np.abs(x / 2 - center)
+        others = others[others > 1e-12 * np.abs(x).max()]
+        unit = 2.0 * float(np.median(others)) if len(others) else 0.0
+    if not unit > np.finfo(float).tiny:
+        return Units(2 * center, 0.0, 0.0)
+    with np.errstate(over="ignore"):
+        reach = float(np.abs(x / unit - 2 * (center / unit)).max())
+    return Units(2 * center, unit, reach)
+
+
+KINDS = ("identity", "yeo-johnson", "log", "ranks", "bounded")
+MIDDLE, LARGEST = 4.0, 8.0  # deviations up to which the bounded map is the identity; its bound
+KNOTS = 200  # of the map to ranks
+
+
+@dataclass(frozen=True)
+class ColumnMap:
+    """A map of that kind: x -> u(t), with t = (x - center) / unit."""
+
+    kind: str = "identity"
+    center: float = 0.0
+    unit: float = 1.0
+    power: float = 1.0  # of Yeo-Johnson
+    low: float = -np.inf  # range of t in training
+    high: float = np.inf
+    knots: Array = field(default_factory=lambda: np.empty(0))  # of ranks, in t
+    scores: Array = field(default_factory=lambda: np.empty(0))  # normal scores at the knots
+
+    def __call__(self, x: Array) -> Array:
+        if self.kind == "identity":
+            return x
+        with np.errstate(over="ignore"):
+            t = np.clip((x - self.center) / self.unit, -1e150, 1e150)
+        if self.kind == "ranks":
+            return np.interp(t, self.knots, self.scores)
+        if self.kind == "bounded":
+            return bounded(t)
+        inside = np.clip(t, self.low, self.high)
+        u, slope = self._curve(inside)
+        return u + self._beyond(t, inside, slope)
+
+    def _curve(self, t: Array) -> tuple[Array, Array]:
+        if self.kind == "log":
+            return np.log(t), 1.0 / t
+        u, _ = transformed(t, np.full(t.shape, self.power))
+        exponent = np.where(t >= 0, self.power, 2.0 - self.power)
+        return u, np.exp((exponent - 1.0) * np.log1p(np.abs(t)))
+
+    def _beyond(self, t: Array, inside: Array, slope: Array) -> Array:
+        """How far the map goes on outside the range seen: along its tangent, or along the curve
+        where that is flatter."""
+        tangent = slope * (t - inside)
+        if self.kind == "log":
+            above = np.log(np.maximum(t, inside)) - np.log(inside)
+        else:
+            with np.errstate(over="ignore"):
+                power = np.full(t.shape, self.power)
+                above = transformed(t, power)[0] - transformed(inside, power)[0]
+        low = np.where(np.abs(above) < np.abs(tangent), above, tangent)
+        return np.where(t < inside, tangent if self.kind == "log" else low, low)
+
+    @property
+    def slope(self) -> float:
+        """du/dx in the middle of the column; of a curved map over the range seen in training."""
+        if self.kind == "identity":
+            return 1.0
+        if self.kind == "ranks":
+            return float(np.ptp(self.scores) / np.ptp(self.knots)) / self.unit
+        if self.kind == "yeo-johnson" and self.low < self.high:
+            ends = np.array([self.low, self.high])
+            return float(np.ptp(self._curve(ends)[0]) / np.ptp(ends)) / self.unit
+        return 1.0 / self.unit
+
+    @property
+    def middle(self) -> float:
+        """A typical value of the column."""
+        if self.kind == "yeo-johnson":  # whose center is zero where no value is negative
+            return self.center + self.unit * (self.low + self.high) / 2
+        return self.unit if self.kind == "log" else self.center
+
+    @property
+    def name(self) -> str:
+        """For tables: the kind, with its power."""
+        return f"{self.kind}({self.power:.3g})" if self.kind == "yeo-johnson" else self.kind
+
+    def as_saved(self) -> dict[str, Any]:
+        """Values that JSON can hold."""
+        if self.kind == "identity":
+            return {"kind": self.kind}
+        out: dict[str, Any] = {"kind": self.kind, "center": self.center, "unit": self.unit}
+        if self.kind in ("yeo-johnson", "log"):
+            out |= {"power": self.power, "low": self.low, "high": self.high}
+        if self.kind == "ranks":
+            out |= {"knots": self.knots.tolist(), "scores": self.scores.tolist()}
+        return out
+
+    @classmethod
+    def from_saved(cls, fields: Fields) -> "ColumnMap":
+        """Read what `as_saved` gave, checked."""
+        kind = fields.text("kind", KINDS)
+        if kind == "identity":
+            return cls()
+        center, unit = fields.number("center"), fields.number("unit", 0, above=True)
+        if kind == "bounded":
+            return cls(kind, center, unit)
+        if kind == "ranks":
+            knots = np.array(fields.list("knots", float), dtype=float)
+            scores = np.array(fields.list("scores", float, len(knots)), dtype=float)
+            if len(knots) < 2 or not all(_increases(values) for values in (knots, scores)):
+                raise fields.wrong("knots", "two or more increasing numbers, as are their scores")
+            return cls(kind, center, unit, knots=knots, scores=scores)
+        low = fields.number("low", 0, above=True) if kind == "log" else fields.number("low")
+        high = fields.number("high", low)
+        return cls(kind, center, unit, fields.number("power", *POWERS), low, high)
+
+
+def _increases(values: Array) -> bool:
+    return bool(np.isfinite(values).all() and (np.diff(values) > 0).all())
+
+
+def bounded(t: Array) -> Array:
+    """t in the middle, then smoothly towards a bound."""
+    size, room = np.abs(t), LARGEST - MIDDLE
+    beyond = room * np.tanh(np.maximum(size - MIDDLE, 0.0) / room)
+    return np.sign(t) * (np.minimum(size, MIDDLE) + beyond)
+
+
+def learn_ranks(x: Array, center: float, unit: float) -> ColumnMap | None:
+    """Normal scores of the ranks, interpolated; None for fewer than three values."""
+    values, counts = np.unique((x - center) / unit, return_counts=True)
+    if len(values) < 3:
+        return None
+    middle = np.cumsum(counts) - 0.5 * counts
+    scores = ndtri(middle / len(x))
+    if len(values) > KNOTS:
+        keep = np.unique(np.linspace(0, len(values) - 1, KNOTS).astype(int))
+        values, scores = values[keep], scores[keep]
+    apart = np.concatenate([[True], np.diff(scores) > 0])
+    return ColumnMap("ranks", center, unit, knots=values[apart], scores=scores[apart])
+
+
+SOME = 200
+FEW = 10  # distinct values: of fewer a map would be a free parameter for each
+
+
+@dataclass(frozen=True)
+class MapFamily:
+    """Maps of a column x; `mappable` says whether it may get any but the identity."""
+
+    x: Array
+    mappable: bool
+
+    @cached_property
+    def units(self) -> Units:
+        return units_of(self.x)
+
+    @cached_property
+    def can_move(self) -> bool:
+        """Whether a monotone map changes anything."""
+        return self.mappable and self.units.unit > 0 and _has_several(self.x)
+
+    @cached_property
+    def is_heavy(self) -> bool:
+        return self.mappable and self.units.is_heavy and self.can_move
+
+    @cached_property
+    def default(self) -> ColumnMap:
+        """The identity, or the bounded map of a column with heavy tails."""
+        return self.make("bounded") if self.is_heavy else ColumnMap()
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """Fixed maps that may be tried; a heavy-tailed column does not get the identity."""
+        if not self.can_move:
+            return ("identity",)
+        positive = ("log",) if self.x.min() > 0 else ()
+        return ("bounded" if self.is_heavy else "identity", *positive, "ranks")
+
+    @cached_property
+    def learnable(self) -> bool:
+        """Whether the power of Yeo-Johnson can be learned."""
+        return self.can_move and not self.is_heavy
+
+    @cached_property
+    def yeo_johnson(self) -> ColumnMap:
+        """Yeo-Johnson of power one, which is the identity, in units of the column."""
+        center, unit = self._origin()
+        t = (self.x - center) / unit
+        return ColumnMap("yeo-johnson", center, unit, 1.0, float(t.min()), float(t.max()))
+
+    @cached_property
+    def likeliest(self) -> float:
+        """The power that makes the column most like a normal sample."""
+        one = self.yeo_johnson
+        return likeliest_power((self.x - one.center) / one.unit)
+
+    def make(self, kind: str, power: float = 1.0) -> ColumnMap:
+        """The map of that kind."""
+        center, unit, _ = self.units
+        if kind == "yeo-johnson":
+            return replace(self.yeo_johnson, power=power)
+        if kind == "bounded":
+            return ColumnMap("bounded", center, unit)
+        if kind == "log":
+            low, high = float(self.x.min()), float(self.x.max())
+            return ColumnMap("log", 0.0, center, 1.0, low / center, high / center)
+        if kind == "ranks":
+            return learn_ranks(self.x, center, unit) or ColumnMap()
+        return ColumnMap()
+
+    def _origin(self) -> tuple[float, float]:
+        """Zero of a column without negative values, otherwise its median; and the unit."""
+        center, unit, _ = self.units
+        return (0.0, unit) if self.x.min() >= 0 else (center, unit)
+
+
+def _has_several(x: Array) -> bool:
+    """Whether there are FEW distinct values or more; the first rows mostly tell."""
+    return any(len(np.unique(x[:count])) >= FEW for count in (SOME, len(x)))

@@ -1,0 +1,144 @@
+"""Blend: the weights of several networks, and how much wider than they say each may be.
+
+A process is as sure as its hyper-parameters make it, and real errors have longer tails than one
+Gaussian. So the deviation of each network is multiplied by one of a set of factors, with a
+probability each. All probabilities, those of networks and those of factors, are found at once by
+stacking the log densities of points left out (`stacking`): the density is the scale mixture of
+Gaussians that is most likely, and intervals follow from it.
+
+Points left out in closed form were seen when the hyper-parameters were chosen. With p of them
+fitted to n points, errors are smaller by a share of p/n of their variance than they would be at
+other parameters, and those of new points larger by as much; so residuals are multiplied by
+√((n + p) / (n - p)) first. `PRIOR` points more that are sure of the factor one keep few points from
+saying otherwise.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nngp._arrays import Array
+from nngp._fields import Fields
+from nngp.predictive.predictive import Predictive, PredictivePart
+from nngp.predictive.stacking import stack
+from nngp.predictive.targets import TargetScaling
+
+PRIOR = 2.0  # points
+RATIO = 1.12  # of factors that follow each other
+NARROWEST, WIDEST, MOST = 8, 18, 60  # powers of RATIO: 0.4; 7.7 or what the residuals need; 900
+NEGLIGIBLE = 1e-6  # a weight
+LARGEST_SHARE = 0.5  # of the points, to count as hyper-parameters
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Probabilities of each network with each factor of its deviation.
+
+    Attributes
+    ----------
+    factors : array, (j,)
+    weights : array, (networks, j)
+    """
+
+    factors: Array
+    weights: Array
+
+    @classmethod
+    def plain(cls, networks: int = 1) -> "Blend":
+        """Equal weights, and deviations as they are."""
+        return cls(np.ones(1), np.full((networks, 1), 1.0 / networks))
+
+    @classmethod
+    def learn(
+        cls,
+        residuals: Array,
+        log_densities: Array,
+        parameters: Sequence[int] | None = None,
+        fitted: int | None = None,
+    ) -> "Blend":
+        """Learn from points left out; several outputs of a point are points here.
+
+        Parameters
+        ----------
+        residuals : array, (n, networks)
+            Errors over the deviations that were predicted for them.
+        log_densities : array, (n, networks)
+            Of the targets in the units of the data, as each network predicted them.
+        parameters : sequence of int, optional
+            Hyper-parameters that each network was fitted with.
+        fitted : int, optional
+            Points that they were fitted to; n by default.
+        """
+        n, networks = residuals.shape
+        count = n if fitted is None else min(fitted, n)
+        z = residuals * _optimism(count, parameters or [0] * networks)
+        factors = _factors(float(np.abs(z).max(initial=0.0)))
+        wider = -0.5 * (z[..., None] / factors) ** 2 - np.log(factors)
+        table = (log_densities + 0.5 * residuals**2)[..., None] + wider
+        sure = np.where(factors == 1.0, 0.0, -np.inf)  # of the factor, not of the network
+        rows = np.concatenate([table, np.broadcast_to(sure, (1, *table.shape[1:]))])
+        flat = rows.reshape(len(rows), networks * len(factors))
+        weights = stack(flat, np.append(np.ones(n), PRIOR)).reshape(networks, -1)
+        return cls(factors, weights)._without_negligible()
+
+    def predictive(
+        self,
+        means: Sequence[Array],
+        variances: Sequence[Array],
+        targets: Sequence[TargetScaling],
+    ) -> Predictive:
+        """The mixture of the networks' predictions, scaled as `PredictivePart` has them."""
+        parts = []
+        for mean, variance, scaling, weights in zip(
+            means, variances, targets, self.weights, strict=True
+        ):
+            if (some := weights > 0).any():
+                factors = self.factors[some]
+                parts.append(PredictivePart(mean, variance, scaling, factors, weights[some]))
+        return Predictive(parts)
+
+    def of_networks(self, which: Sequence[int]) -> "Blend":
+        """Some of the networks, with weights that add up to one."""
+        weights = self.weights[list(which)]
+        return Blend(self.factors, weights / weights.sum())
+
+    @property
+    def network_weights(self) -> Array:
+        """Weight of each network, (networks,)."""
+        return np.asarray(self.weights.sum(axis=1))
+
+    def as_saved(self) -> tuple[dict[str, object], dict[str, NDArray[np.float64]]]:
+        """Plain values and arrays for a file."""
+        sizes = {"blend_networks": len(self.weights), "blend_factors": len(self.factors)}
+        return dict(sizes), {"blend_factors": self.factors, "blend_weights": self.weights}
+
+    @classmethod
+    def from_saved(cls, fields: Fields, arrays: Mapping[str, Array]) -> "Blend":
+        """What `as_saved` gave, checked; the arrays are finite."""
+        shape = fields.whole("blend_networks", 1), fields.whole("blend_factors", 1)
+        factors, weights = arrays["blend_factors"], arrays["blend_weights"]
+        if factors.shape != shape[1:] or weights.shape != shape:
+            raise fields.fail("its weights of networks are not those of its factors")
+        if factors.min() < 0.999 * RATIO**-NARROWEST or factors.max() > 1.001 * RATIO**MOST:
+            raise fields.fail("its factors of deviations are not those that are tried")
+        if (weights < 0).any() or (weights > 2).any() or abs(weights.sum() - 1) > 1e-9:
+            raise fields.fail("its weights of networks are not probabilities")
+        return cls(factors, weights)
+
+    def _without_negligible(self) -> "Blend":
+        weights = np.where(self.weights < NEGLIGIBLE, 0.0, self.weights)
+        some = weights.any(axis=0)
+        return Blend(self.factors[some], weights[:, some] / weights.sum())
+
+
+def _optimism(n: int, parameters: Sequence[int]) -> Array:
+    share = np.minimum(np.asarray(parameters, dtype=float) / max(n, 1), LARGEST_SHARE)
+    return np.asarray(np.sqrt((1 + share) / (1 - share)))
+
+
+def _factors(largest: float) -> Array:
+    """Powers of a ratio, one among them, up to the largest residual."""
+    needed = int(np.ceil(np.log(max(largest, 1.0)) / np.log(RATIO)))
+    return np.asarray(RATIO ** np.arange(-NARROWEST, min(max(WIDEST, needed), MOST) + 1.0))
