@@ -5,8 +5,8 @@ activation whose Gaussian expectations are known carries the key of its closed f
 user's function that happens to be called "relu" is never taken for the built-in one.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
@@ -18,6 +18,7 @@ from nngp._arrays import Array, Floats, Namespace
 from nngp.errors import ActivationError
 
 LEAST_PADDED = 1024  # fewer numbers take no less time
+RESERVED = ("weight_var", "bias_var", "noise_var", "relevance", "x")  # names of other derivatives
 MOST_POWER = 30  # of a polynomial: moments of higher powers soon leave float64
 Function = Callable[..., Floats]
 KernelMap = Callable[[Floats, Floats, Floats], Floats]  # of cov, var1, var2
@@ -43,6 +44,10 @@ class Activation:
         Points around which phi has structure of any width, such as the centre of a narrow bump.
         Structure around 0 is always found. Elsewhere a bump narrower than some 1e-4 of the range
         of the pre-activations can be missed unless it is declared here.
+    params : mapping of str to float, optional
+        Parameters that fn takes by name behind x. They are hyper-parameters of every network with
+        this activation: `Posterior.evidence_gradient` has their derivatives, the estimators learn
+        them, `nngp.jax_kernel` takes them as arguments. The kernel must be smooth in them.
 
     Examples
     --------
@@ -50,12 +55,18 @@ class Activation:
     >>> ramp = nngp.Activation(lambda x: np.clip(x, 0, 2), name="ramp", kinks=(0, 2))
     >>> round(float(nngp.layer_covariance(ramp, 1.0, 1.0, 0.5)), 6)
     0.282327
+
+    >>> import jax.numpy as jnp
+    >>> snake = nngp.Activation(lambda x, w: x + jnp.sin(w * x) ** 2 / w, params={"w": 1.5})
+    >>> snake.with_params(w=2.0).params
+    (('w', 2.0),)
     """
 
     fn: Function
     name: str = ""
     kinks: tuple[float, ...] = ()
     features: tuple[float, ...] = ()
+    params: tuple[tuple[str, float], ...] = ()  # given as a mapping
     closed_form: ClosedFormKey | None = field(default=None, init=False, repr=False)
     spec: Spec | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -73,6 +84,7 @@ class Activation:
             object.__setattr__(self, "name", getattr(self.fn, "__name__", "activation"))
         object.__setattr__(self, "kinks", _as_points("kinks", self.kinks))
         object.__setattr__(self, "features", _as_points("features", self.features))
+        object.__setattr__(self, "params", _as_params(self.params))
 
     def __str__(self) -> str:
         return self.name
@@ -82,7 +94,20 @@ class Activation:
             return from_spec, (self.spec,)
         if isinstance(self.fn, KernelMapOnly):
             return Activation.from_dual, (self.fn.dual, self.fn.slope, self.name)
-        return Activation, (self.fn, self.name, self.kinks, self.features)
+        return Activation, (self.fn, self.name, self.kinks, self.features, self.params)
+
+    def with_params(self, **values: float) -> "Activation":
+        """The same activation at other values of some of its parameters."""
+        own = dict(self.params)
+        for name in values:
+            if name not in own:
+                known = f"its parameters are {', '.join(own)}" if own else "it has none"
+                raise ValueError(f"activation '{self.name}' has no parameter '{name}'; {known}")
+        return replace(self, params=tuple({**own, **values}.items())) if values else self
+
+    def apply(self, x: Floats) -> Floats:
+        """phi(x) as fn computes it, at the values of the parameters."""
+        return self.fn(x, **dict(self.params)) if self.params else self.fn(x)
 
     @classmethod
     def from_dual(
@@ -202,7 +227,7 @@ class Activation:
 
     def _apply(self, x: Array) -> Array:
         try:
-            out = _in_double_precision(self.fn, x) if _returns_jax(self.fn) else self.fn(x)
+            out = _in_double_precision(self, x) if _returns_jax(self) else self.apply(x)
             if np.iscomplexobj(out):
                 raise TypeError("it returned complex numbers")
             return np.asarray(out, dtype=np.float64)
@@ -213,6 +238,25 @@ class Activation:
             ) from cause
 
 
+def _as_params(params: Any) -> tuple[tuple[str, float], ...]:
+    pairs = params.items() if isinstance(params, Mapping) else params
+    try:
+        out = tuple((name, float(value)) for name, value in pairs)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"params must be a dictionary of names and numbers, got {params!r}"
+        ) from None
+    for name, value in out:
+        if not isinstance(name, str) or not name.isidentifier() or name in RESERVED:
+            raise ValueError(
+                f"{name!r} cannot be the name of a parameter; take a Python name that is not one "
+                f"of {', '.join(RESERVED)}"
+            )
+        if not np.isfinite(value):
+            raise ValueError(f"the parameter '{name}' must be a finite number, got {value}")
+    return out
+
+
 def _as_points(kind: str, points: Iterable[float] | float) -> tuple[float, ...]:
     values = tuple(sorted({float(x) for x in np.atleast_1d(np.asarray(points, dtype=float))}))
     if not np.isfinite(values).all():
@@ -221,12 +265,12 @@ def _as_points(kind: str, points: Iterable[float] | float) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=256)
-def _returns_jax(fn: Function) -> bool:
+def _returns_jax(phi: Activation) -> bool:
     """Whether a function returns JAX arrays for NumPy arrays."""
-    return type(fn(np.zeros(1))).__module__.split(".")[0] in ("jax", "jaxlib")
+    return type(phi.apply(np.zeros(1))).__module__.split(".")[0] in ("jax", "jaxlib")
 
 
-def _in_double_precision(fn: Function, x: Array) -> Array:
+def _in_double_precision(phi: Activation, x: Array) -> Array:
     """Evaluate a JAX function in 64-bit mode, without which it would round to float32.
 
     JAX compiles every operation again for each new shape (tens of milliseconds each), so x is
@@ -237,7 +281,7 @@ def _in_double_precision(fn: Function, x: Array) -> Array:
     flat = np.ravel(x)
     size = max(LEAST_PADDED, 1 << max(flat.size - 1, 0).bit_length())
     with jax.enable_x64(True):
-        out = np.asarray(fn(jax.numpy.asarray(np.pad(flat, (0, size - flat.size)))))
+        out = np.asarray(phi.apply(jax.numpy.asarray(np.pad(flat, (0, size - flat.size)))))
     return out[: flat.size].reshape(np.shape(x)) if out.shape == (size,) else out
 
 
@@ -353,21 +397,24 @@ class Scaled:
     d: float
 
     def __call__(self, x: Floats) -> Floats:
-        return self.a * self.activation.fn(self.b * x + self.c) + self.d
+        return self.a * self.activation.apply(self.b * x + self.c) + self.d
 
 
 def _scaled(phi: Activation, a: float, b: float, c: float, d: float) -> Activation:
+    if phi.params:
+        raise ValueError("the function of an activation with parameters must be scaled inside")
     if (a, b, c, d) == (1.0, 1.0, 0.0, 0.0):
         return phi
     if isinstance(phi.fn, KernelMapOnly):
         raise ValueError("a layer known by its kernel map cannot be scaled; scale the map itself")
     if isinstance(phi.fn, Scaled):
         own = phi.fn
-        inner, outer = (own.b * b, own.b * c + own.c), (a * own.a, a * own.d + d)
-        return _scaled(own.activation, outer[0], *inner, outer[1])
+        line = own.b * b, own.b * c + own.c
+        return _scaled(own.activation, a * own.a, *line, a * own.d + d)
     if phi.closed_form is not None and phi.closed_form[0] == "polynomial":
-        line, base = np.polynomial.Polynomial([c, b]), phi.closed_form[1]
-        return _polynomial(tuple((a * np.polynomial.Polynomial(base)(line) + d).coef.tolist()))
+        base = np.polynomial.Polynomial(phi.closed_form[1])
+        shifted = a * base(np.polynomial.Polynomial([c, b])) + d
+        return _polynomial(tuple(shifted.coef.tolist()))
     places = [(x - c) / b if b else np.inf for x in (*phi.kinks, *phi.features)]
     points = tuple(x for x in places if np.isfinite(x))
     kinks = points[: len(phi.kinks)] if b else ()

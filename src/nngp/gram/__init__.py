@@ -7,6 +7,7 @@ is the seam to the stages that follow: blocks of K on any engine, made by one of
 (`host/`, `device/`, `cluster/`).
 """
 
+from nngp.gram.activation_parameters import scale_in_parameters, with_parameters
 from nngp.gram.host.backend import HostBackend
 from nngp.gram.host.derivatives import kernel_derivatives
 from nngp.gram.host.lower_triangle import (
@@ -77,7 +78,9 @@ __all__ = [
     "normalize",
     "plan_kernel",
     "scale_derivatives",
+    "scale_in_parameters",
     "shift_of",
     "table_bytes",
     "warn_if_inexact",
+    "with_parameters",
 ]
