@@ -55,11 +55,6 @@ class Activation:
     >>> ramp = nngp.Activation(lambda x: np.clip(x, 0, 2), name="ramp", kinks=(0, 2))
     >>> round(float(nngp.layer_covariance(ramp, 1.0, 1.0, 0.5)), 6)
     0.282327
-
-    >>> import jax.numpy as jnp
-    >>> snake = nngp.Activation(lambda x, w: x + jnp.sin(w * x) ** 2 / w, params={"w": 1.5})
-    >>> snake.with_params(w=2.0).params
-    (('w', 2.0),)
     """
 
     fn: Function
@@ -97,7 +92,15 @@ class Activation:
         return Activation, (self.fn, self.name, self.kinks, self.features, self.params)
 
     def with_params(self, **values: float) -> "Activation":
-        """The same activation at other values of some of its parameters."""
+        """The same activation at other values of some of its parameters.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> wave = nngp.Activation(lambda x, w: np.sin(w * x), params={"w": 1.0})
+        >>> wave.with_params(w=2.0).params
+        (('w', 2.0),)
+        """
         own = dict(self.params)
         for name in values:
             if name not in own:
@@ -106,7 +109,14 @@ class Activation:
         return replace(self, params=tuple({**own, **values}.items())) if values else self
 
     def apply(self, x: Floats) -> Floats:
-        """phi(x) as fn computes it, at the values of the parameters."""
+        """phi(x) as fn computes it, unchecked, at the values of the parameters.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> nngp.Activation(lambda x, w: w * x, params={"w": 2.0}).apply(3.0)
+        6.0
+        """
         return self.fn(x, **dict(self.params)) if self.params else self.fn(x)
 
     @classmethod

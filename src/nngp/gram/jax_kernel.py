@@ -1,6 +1,6 @@
 """The kernel of one pair as a pure JAX function."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,10 +24,11 @@ def jax_kernel(network: Network) -> Callable[..., Any]:
     Returns
     -------
     k : callable
-        k(x1, x2, weight_var=None, bias_var=None) for vectors x1, x2 of one length; the
-        variances are scalars or have one entry for each affine map (depth + 1 in a chain). Jit
-        it, vmap it, and differentiate it once in all four arguments; gradients are finite at
-        x1 == x2, x1 == -x2 and at zero.
+        k(x1, x2, weight_var=None, bias_var=None, params=None) for vectors x1, x2 of one length;
+        the variances are scalars or have one entry for each affine map (depth + 1 in a chain),
+        `params` is a dictionary of parameters of the activations. Jit it, vmap it, and
+        differentiate it once in all arguments; gradients are finite at x1 == x2, x1 == -x2 and
+        at zero. Kinks that move with a parameter stay where the network has them.
 
     Notes
     -----
@@ -59,11 +60,15 @@ def jax_kernel(network: Network) -> Callable[..., Any]:
         raise TypeError("nngp.jax_kernel has no layers on top of an average; take its parts")
     if isinstance(network, Invariant):
         return _averaged(jnp, network)
-    layers = {phi: differentiable_layer(phi) for phi in network.activations}
-    wanted = network.activations if network.is_tangent else ()
-    slopes = {phi: differentiable_slope(phi) for phi in wanted}
-    operations = Triples(jnp, layers.__getitem__, slopes.__getitem__)
-    count = len(network.weight_vars)
+
+    def at(params: Mapping[str, Any] | None) -> Triples:
+        """The operations of the walk, at these values of the activations' parameters."""
+        layers = {phi: differentiable_layer(phi, params) for phi in network.activations}
+        wanted = network.activations if network.is_tangent else ()
+        slopes = {phi: differentiable_slope(phi, params) for phi in wanted}
+        return Triples(jnp, layers.__getitem__, slopes.__getitem__)
+
+    own, count = at(None), len(network.weight_vars)
 
     def per_layer(given: Any, default: tuple[float, ...], like: Any) -> Any:
         values = jnp.asarray(default if given is None else given, dtype=like.dtype)
@@ -74,17 +79,32 @@ def jax_kernel(network: Network) -> Callable[..., Any]:
             )
         return jnp.broadcast_to(values, (count,))
 
-    def k(x1: Any, x2: Any, weight_var: Any = None, bias_var: Any = None) -> Any:
+    def k(
+        x1: Any,
+        x2: Any,
+        weight_var: Any = None,
+        bias_var: Any = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> Any:
         check_unmasked([x1, x2, weight_var, bias_var], "an argument of the kernel")
+        _check_names(network, params)
         x1, x2 = _vectors(jnp, x1, x2)
         weights = per_layer(weight_var, network.weight_vars, x1)
         biases = per_layer(bias_var, network.bias_vars, x1)
         d = len(x1)
         inputs = Triple(jnp.sum(x1 * x1) / d, jnp.sum(x2 * x2) / d, jnp.sum(x1 * x2) / d)
         given = partial(_pick, weights, biases)
+        operations = own if params is None else at(params)
         return output(walk(network, operations, inputs, variances=given)).cov
 
     return k
+
+
+def _check_names(network: Network, params: Mapping[str, Any] | None) -> None:
+    for name in params or ():
+        if name not in network.params:
+            known = ", ".join(network.params) or "none"
+            raise ValueError(f"the network has no parameter '{name}' (it has {known})")
 
 
 def _averaged(jnp: Any, network: Invariant) -> Callable[..., Any]:
@@ -93,7 +113,13 @@ def _averaged(jnp: Any, network: Invariant) -> Callable[..., Any]:
 
     kernel = jax_kernel(network.network)
 
-    def k(x1: Any, x2: Any, weight_var: Any = None, bias_var: Any = None) -> Any:
+    def k(
+        x1: Any,
+        x2: Any,
+        weight_var: Any = None,
+        bias_var: Any = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> Any:
         x1, x2 = _vectors(jnp, x1, x2)
         orbit = network.orbit(len(x1))
         if orbit.has_functions:
@@ -106,7 +132,7 @@ def _averaged(jnp: Any, network: Invariant) -> Callable[..., Any]:
         moved = x2[index] * jnp.asarray(
             np.array([np.broadcast_to(one, len(x2)) for one in signs]), dtype=x2.dtype
         )
-        values = jax.vmap(lambda one: kernel(x1, one, weight_var, bias_var))(moved)
+        values = jax.vmap(lambda one: kernel(x1, one, weight_var, bias_var, params))(moved)
         return values @ jnp.asarray(orbit.order_weights, dtype=values.dtype)
 
     return k

@@ -141,7 +141,15 @@ def kernels(
 
 
 class KernelPair(NamedTuple):
-    """K and Θ of one network, as `nngp.kernel_and_tangent` returns them."""
+    """K and Θ of one network, as `nngp.kernel_and_tangent` returns them.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> both = nngp.kernel_and_tangent(nngp.Architecture(1, "erf", 2.0, 0.0), [[1.0, 1.0]])
+    >>> type(both).__name__, both._fields
+    ('KernelPair', ('nngp', 'ntk'))
+    """
 
     nngp: Array
     ntk: Array
