@@ -34,13 +34,12 @@ class DenseKernel:
         cov = number(bias) + number(weight) * (X @ Z.T / number(X.shape[1]))
         variance = bias + weight
         for weight, bias in layers:
-            exact = self.table.row(variance)
-            row = exact.astype(self.dtype)
+            row = self.table.row(variance).astype(self.dtype)
             if self.clamped:
                 row[-1], row[0] = row[-2], row[1]
             corr = np.clip(cov / number(variance), -1.0, 1.0)
             cov = number(bias) + number(weight) * along_row(row, max_corr, corr)
-            variance = bias + weight * float(exact[-1])
+            variance = bias + weight * self.table.variance(variance)
         return np.asarray(cov, self.dtype)
 
     def predict(

@@ -78,7 +78,7 @@ def table_of(kernel: str, activation: str) -> nngp.LookupTable | None:
         return nngp.LookupTable(activation, 501, 501, 2000, 100.0, 10.0, 0.99999)
     if kernel == "defaults":
         return nngp.LookupTable(activation, 101, 151, 131, 100.0, 100.0, 0.99999)
-    return nngp.LookupTable.authors(activation)
+    return nngp.LookupTable(activation, 501, 501, 500, 100.0, 10.0, 0.99999)
 
 
 @dataclass(frozen=True)

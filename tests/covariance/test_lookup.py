@@ -1,7 +1,10 @@
 """The paper's table: its sum is the paper's sum, its exact filling is exact, files are checked."""
 
+from itertools import product
+
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 import nngp
 
@@ -49,8 +52,9 @@ def test_exact_filling_is_the_integral(name):
 def test_the_authors_table_is_cut_as_theirs_is():
     table = nngp.LookupTable.authors("relu")
     assert (table.grid.n_g, table.grid.u_max, table.grid.max_corr) == (501, 10.0, 0.99999)
+    assert (table.grid.s_min, table.grid.clamp, table.values.shape) == (1e-8, True, (501, 500))
     for var, low in [(10.0, 0.017), (25.0, 0.22), (100.0, 0.71)]:
-        assert 1 - table(var, 1.0) / (var / 2) == pytest.approx(low, abs=0.005)
+        assert 1 - table.variance(var) / (var / 2) == pytest.approx(low, abs=0.005)
 
 
 def test_kernel_by_table_is_near_the_exact_one():
@@ -149,3 +153,80 @@ def test_the_authors_table_makes_near_inputs_equal_in_a_deep_network():
     np.testing.assert_allclose(by_table[1:3], 0.0, atol=1e-6)
     assert by_table[3] > 5e-5
     assert exact[2] > 1e-4
+
+
+def authors_grid(phi, n_g, n_v, n_c, max_var=100.0, max_gauss=10.0):
+    """The tables of `_compute_qmap_grid` in nngp.py of github.com/brain-research/nngp, as it is
+    described there: normalised log weights over the square of u, one variance after the other. Its
+    published files are binary and not to be had here; this is written from the code that made
+    them."""
+    z1 = np.linspace(-max_gauss, max_gauss, n_g)[:, None, None]
+    z2 = z1.transpose(1, 0, 2)
+    var, corr = np.linspace(1e-8, max_var, n_v), np.linspace(-0.99999, 0.99999, n_c)
+    qaa, qab = [], []
+    for s in var:
+        alone = -0.5 * z1[:, 0, 0] ** 2 / s
+        qaa.append(phi(z1[:, 0, 0]) ** 2 @ np.exp(alone - logsumexp(alone)))
+        pair = -(z1**2 + z2**2 - 2 * z1 * z2 * corr) / (2 * s * (1 - corr**2))
+        weights = np.exp(pair - logsumexp(pair, axis=(0, 1)))
+        qab.append((phi(z1) * phi(z2) * weights).sum(axis=(0, 1)))
+    return var, corr, np.array(qaa), np.array(qab)
+
+
+def authors_place(nodes, at):
+    """Two nodes and their weights, as in interp.py: truncated, the last one repeated at the end,
+    weights of one minus the distance, and normalised."""
+    spacing = nodes[1] - nodes[0]
+    low = int((at - nodes[0]) / spacing)
+    pair = [min(low, len(nodes) - 1), min(low + 1, len(nodes) - 1)]
+    weights = np.array([1 - abs(at - (nodes[0] + i * spacing)) / spacing for i in pair])
+    return list(zip(pair, weights / weights.sum(), strict=True))
+
+
+def authors_kernel(grid, cosines, depth, weight_var, bias_var):
+    """`k_diag` and `k_full` of nngp.py, for each cosine."""
+    var, corr, qaa, qab = grid
+    out = []
+    for cosine in np.ravel(cosines):
+        q, k = weight_var + bias_var, weight_var * cosine + bias_var
+        for _ in range(depth):
+            places = product(authors_place(var, q), authors_place(corr, k / q))
+            k = bias_var + weight_var * sum(a * b * qab[i, j] for (i, a), (j, b) in places)
+            q = bias_var + weight_var * sum(a * qaa[i] for i, a in authors_place(var, q))
+        out.append(k)
+    return np.reshape(out, np.shape(cosines))
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh"])
+def test_the_authors_code_gives_the_same_tables_and_kernels(name):
+    """For networks on either side of the critical line, of equal points too."""
+    sizes = {"n_g": 101, "n_v": 21, "n_c": 40}
+    phi = {"relu": lambda u: np.maximum(u, 0), "tanh": np.tanh}[name]
+    grid = authors_grid(phi, **sizes)
+    table = clamped(name, **sizes, s_max=100.0)
+    np.testing.assert_allclose(table.at_one, grid[2], rtol=1e-12, atol=1e-15)
+    # their form of the exponent loses digits at c = ±0.99999, ours does not
+    np.testing.assert_allclose(table.values, grid[3], rtol=1e-10, atol=1e-13)
+    X = nngp.normalize(np.random.default_rng(0).standard_normal((7, 5)))
+    X[3], X[4] = X[2], nngp.normalize(X[2:3] + 1e-4)[0]
+    for depth, *variances in [(1, 1.6, 0.1), (3, 2.5, 0.4), (20, 2.5, 0.4), (20, 1.0, 1.0)]:
+        expected = authors_kernel(grid, X @ X.T / 5, depth, *variances)
+        found = table.kernel(X, depth=depth, weight_var=variances[0], bias_var=variances[1])
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_a_clamped_table_has_no_correlation_above_its_largest():
+    """A point and itself count as two points; the variance is that of the one-dimensional table."""
+    table = clamped("relu", n_g=801, n_v=5, s_max=4.0)
+    assert table(2.0, 1.0) == table(2.0, 0.999999) == table(2.0, 0.99999)
+    assert table(2.0, 0.99999) < table.variance(2.0) - 1e-6
+    X = nngp.normalize([[1.0, 0.5], [1.0, 0.5 + 1e-6]])
+    K = table.kernel(X, depth=2, weight_var=1.6, bias_var=0.4)
+    q = 0.4 + 1.6 * table.variance(2.0)
+    expected = 0.4 + 1.6 * table(q, (0.4 + 1.6 * table(2.0, 0.99999)) / q)
+    np.testing.assert_allclose(K, np.full((2, 2), expected), rtol=1e-14)
+
+
+def clamped(name, n_g=101, n_v=21, n_c=40, s_max=20.0):
+    """A table as the authors' are made, but smaller."""
+    return nngp.LookupTable(name, n_g, n_v, n_c, s_max, u_max=10.0, s_min=1e-8, clamp=True)

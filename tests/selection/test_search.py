@@ -64,14 +64,13 @@ def test_the_gradient_of_everything(criterion):
         assert exact[k] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-8)
 
 
-@pytest.mark.parametrize("criterion", ["evidence", "loo"])
-def test_the_gradient_in_parameters_of_the_activation(criterion):
-    X, y = data(15)
+def test_the_gradient_in_parameters_of_the_activation():
+    X, y = data(6)
     phi = nngp.Activation(lambda x, s, t: np.tanh(s * x) + t * x, params={"s": 0.7, "t": 0.1})
     asked = problem(X, y, candidates=[Candidate(phi, 1)])
     scaled = asked.targets[0](asked.Y)
     objective = Objective(
-        SearchInputs(asked, np.arange(15)), 15, scaled, criterion, DenseEvidence(), "cpu"
+        SearchInputs(asked, np.arange(6)), 6, scaled, "evidence", DenseEvidence(), "cpu"
     )
     at = HyperparameterPoint(nngp.Architecture(1, phi, (1.2, 2.0), (0.2, 0.3)), 0.1)
     space = Space(asked.candidates[0])

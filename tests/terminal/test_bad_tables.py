@@ -15,7 +15,7 @@ ROWS = "".join(f"{i},{i % 3},{i * 1.5}\n" for i in range(1, 10))
 GOOD = "a,b,y\n" + ROWS
 NUMBERS = "".join(f"{i},{i}\n" for i in range(1, 10))
 DATES = "".join(f"2024-01-0{i},{i}\n" for i in range(1, 10))
-NAMES = ".csv, .tsv, .txt, .dat, .data, .tab, .csv.gz, .tsv.gz, .txt.gz, .parquet, .pq"
+NAMES = ".csv, .tsv, .txt, .dat, .data, .tab, .csv.gz, .tsv.gz, .txt.gz, .parquet, .pq, .xlsx"
 QUOTED = "(values that hold commas need quotation marks)"
 # What each table is, its file, its content, the exit code, the sentence.
 BAD = [
@@ -69,7 +69,7 @@ BAD = [
         "t.csv",
         b"PK\x03\x04\x14\0\x06\0",
         3,
-        "t.csv is a zip archive or a spreadsheet, not a table; save it as CSV first",
+        "t.csv could not be read as Excel: it is damaged, or another kind of zip archive",
     ),
     (
         "a picture",
@@ -78,7 +78,7 @@ BAD = [
         3,
         "t.csv is a picture, not a table; save it as CSV first",
     ),
-    ("a spreadsheet", "t.xlsx", b"PK\x03\x04", 2, f"t.xlsx: the name must end in {NAMES}"),
+    ("an old spreadsheet", "t.xls", b"PK\x03\x04", 2, f"t.xls: the name must end in {NAMES}"),
     (
         "damaged Parquet",
         "t.parquet",

@@ -16,7 +16,7 @@ pytest.importorskip("typer")
 
 import nngp  # noqa: E402
 from nngp.terminal.app import COMMANDS  # noqa: E402
-from nngp.terminal.words import in_command_words  # noqa: E402
+from nngp.terminal.output import in_command_words  # noqa: E402
 
 DONE, USAGE, DATA, RESOURCES, INTERRUPTED = 0, 2, 3, 4, 130
 FAULTS = {  # the exit code of a fault, and each command that can meet it
@@ -96,12 +96,13 @@ FAULTS = {  # the exit code of a fault, and each command that can meet it
 }
 WORK = {  # a function that every command calls, to fail in
     "fit": ("nngp.terminal.fit.read_table", "fit good.csv -t y"),
-    "predict": ("nngp.terminal.predict.read_header", "predict good.nngp good.csv"),
-    "evaluate": ("nngp.terminal.predict.read_header", "evaluate good.nngp good.csv"),
-    "inspect": ("nngp.terminal.predict.read_header", "inspect good.nngp"),
-    "kernel": ("nngp.terminal.kernel.read_table", "kernel good.csv"),
-    "phase": ("nngp.terminal.phase.phases", "phase"),
-    "demo": ("nngp.terminal.demo.load_diabetes", "demo"),
+    "predict": ("nngp.terminal.predict.read_model", "predict good.nngp good.csv"),
+    "evaluate": ("nngp.terminal.predict.read_model", "evaluate good.nngp good.csv"),
+    "plot": ("nngp.terminal.predict.read_model", "plot good.nngp good.csv"),
+    "inspect": ("nngp.terminal.predict.read_model", "inspect good.nngp"),
+    "kernel": ("nngp.terminal.networks.read_table", "kernel good.csv"),
+    "phase": ("nngp.terminal.networks.phases", "phase"),
+    "demo": ("nngp.terminal.demo.train_test_split", "demo"),
 }
 FAILURES = {
     "interrupted": (KeyboardInterrupt(), INTERRUPTED),

@@ -11,9 +11,9 @@ pl = pytest.importorskip("polars")
 pytest.importorskip("typer")
 
 import nngp  # noqa: E402
-from nngp.terminal import handover  # noqa: E402
-from nngp.terminal.options import FitOptions, TargetKind, handed_parameters  # noqa: E402
-from nngp.terminal.words import in_command_words  # noqa: E402
+from nngp.terminal import estimator_options as handover  # noqa: E402
+from nngp.terminal.options import FitOptions, TargetKind, estimator_options  # noqa: E402
+from nngp.terminal.output import in_command_words  # noqa: E402
 
 KINDS = {"regression": nngp.NNGPRegressor, "classification": nngp.NNGPClassifier}
 
@@ -47,7 +47,7 @@ def test_weights_and_noise_are_columns_and_no_inputs(run, told):
     words = "fit train.csv -t y --drop dear --weights weight --noise-column noise --selection none"
     code, _, said = run(words)
     assert code == 0
-    assert f"{len(frame) - len(left)} row(s) of weight 0 are left out" in said
+    assert f"{len(frame) - len(left)} row(s) of weight 0 are dropped" in said
     assert told["X"].names == ["x"]
     np.testing.assert_array_equal(told["y"], left["y"])
     np.testing.assert_array_equal(told["sample_weight"], left["weight"])
@@ -67,7 +67,7 @@ def test_whole_weights_are_copies(run, target):
     code, shown, _ = run(f"{words} --selection none --json")
     assert code == 0
     assert json.loads(shown)["rows"] == 60
-    assert any(name.startswith("leave-one-out") for name in json.loads(shown))
+    assert json.loads(shown)["estimated_by"].startswith("leave-one-out: each of 60 rows")
 
 
 def test_words_that_no_parameter_has_are_wrong_usage(run):
@@ -152,7 +152,7 @@ def test_an_option_of_another_task_is_refused(monkeypatch):
 
 
 def test_messages_about_parameters_name_the_options():
-    names = handed_parameters(FitOptions)
+    names = estimator_options(FitOptions)
     assert in_command_words("random_state must be whole") == "--seed must be whole"
     said = in_command_words("noise='heteroscedastic' needs target_transform='identity'")
     assert said == "--noise heteroscedastic needs --target-transform identity"
@@ -179,4 +179,4 @@ def test_the_interval_is_the_models_own(run, monkeypatch):
     np.testing.assert_allclose([row["y_upper"] for row in rows], upper, rtol=1e-12)
     pl.DataFrame({"x": table()["x"], "y": [row["y"] + 5 for row in rows]}).write_csv("test.csv")
     _, out, _ = run("evaluate model.nngp test.csv --json")
-    assert json.loads(out)["inside 95% interval"] == 1.0
+    assert json.loads(out)["coverage_95"] == 1.0

@@ -7,7 +7,7 @@ pl = pytest.importorskip("polars")
 pytest.importorskip("typer")
 
 import nngp  # noqa: E402
-from nngp.terminal import forecast  # noqa: E402
+from nngp.terminal import estimator_options as forecast  # noqa: E402
 
 FIT = "fit train.csv -t y --budget 3"
 
@@ -24,7 +24,7 @@ def test_a_small_fit_says_nothing(table):
 
 
 def test_a_large_fit_says_how_much_memory_it_takes(table, monkeypatch):
-    monkeypatch.setattr(forecast, "SAY_FROM", 0.0)
+    monkeypatch.setattr(forecast, "SHOW_MEMORY_FROM", 0.0)
     code, _, said = table(FIT)
     assert code == 0
     assert "this will take 0.067 GB of memory" in said

@@ -7,7 +7,10 @@ the inner product has lost what matters: there m is half the squared distance of
 and the curve itself is asked.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
+from numpy.typing import NDArray
 
 from nngp import AngularCurve
 from nngp_paper.arrays import Array, Index
@@ -55,6 +58,26 @@ class Pairs:
         first, last = np.searchsorted(i, (rows.start, rows.stop))
         some = slice(first, last)
         out[i[some] - rows.start, j[some]] = curve.deficit(one_minus=self._near_gaps[some])
+
+
+class SortedPairs:
+    """The same for functions that are piecewise linear in the cosine, as those of a look-up table:
+    cosines in ascending order, some rows at a time, so that the search for a cell is short."""
+
+    def __init__(self, x: Array, y: Array) -> None:
+        self.shape = len(x), len(y)
+        self._sorted: list[tuple[slice, NDArray[np.int32], Array]] = []
+        for rows in strips(0, *self.shape):
+            cosines = (x[rows] @ y.T).ravel()
+            order = np.argsort(cosines).astype(np.int32)
+            self._sorted.append((rows, order, cosines[order]))
+
+    def interpolate(self, cosines: Array, values: Array) -> Iterator[Array]:
+        """The function with these knots at all pairs, some rows at a time."""
+        for rows, order, at in self._sorted:
+            out = np.empty(len(order))
+            out[order] = np.interp(at, cosines, values)
+            yield out.reshape(rows.stop - rows.start, self.shape[1])
 
 
 def cubics_of(curve: AngularCurve) -> Array:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from nngp_paper.errors import NothingMeasuredError
 from nngp_paper.experiment import Config, Experiment, Result, result_of
-from nngp_paper.grids.arrays import RELATIVE, Grids, read_grids
+from nngp_paper.grids.arrays import AUTHORS, RELATIVE, Grids, read_grids
 from nngp_paper.runs import RunStore
 from nngp_paper.runs.key import key_of
 from nngp_paper.runs.study import Study
@@ -58,6 +58,11 @@ class Results:
     def relative_grids(self) -> Grids:
         """The grids with noise relative to each kernel's scale."""
         return read_grids(self.store, self.scope.relative, RELATIVE)
+
+    @cached_property
+    def authors_grids(self) -> Grids:
+        """The grids with the kernel of the authors' look-up table."""
+        return read_grids(self.store, self.scope, AUTHORS)
 
 
 class Drawing(Protocol[Shown]):

@@ -38,7 +38,7 @@ import scipy.linalg
 import nngp
 from nngp_paper.arrays import Array
 from nngp_paper.engines import engine_name
-from nngp_paper.pairs import Pairs, cubics_of
+from nngp_paper.pairs import Pairs, SortedPairs, cubics_of
 
 LARGEST_DENSE = 10_000  # training points up to which a kernel is one dense matrix here
 FIRST_NOISE, LAST_NOISE = 1e-10, 0.2  # of the ladder: what follows 0, and where it ends
@@ -46,6 +46,7 @@ LARGEST_SHIFT = 1e300  # noise in units of a kernel's scale that float64 holds
 SMALLEST_SCALE = 1e-290  # of a kernel, over its variance, that can be split off
 UNKNOWN = 1e-4  # error of a kernel, over its scale
 EQUAL = 256 * float(np.finfo(np.float64).eps)  # relative spread of norms that rounding explains
+MOST_SORTED = 10**8  # pairs that are kept in order for look-up tables, 12 bytes each
 BLOCK = 2**22  # pairs of scored and training points whose kernel is held at a time
 NOTHING = float("nan")
 
@@ -267,6 +268,16 @@ class Sweep:
         own = _unit_rows(self._X)
         return [Pairs(_unit_rows(points), own) for points, _ in self._scored]
 
+    @cached_property
+    def _sorted(self) -> list[SortedPairs] | None:
+        """For look-up tables: pairs of the training points, then of each scored set with them. None
+        where that would take too much memory."""
+        sets = [self._X, *(points for points, _ in self._scored)]
+        if len(self._X) * sum(map(len, sets)) > MOST_SORTED:
+            return None
+        own = _unit_rows(self._X)
+        return [SortedPairs(_unit_rows(points), own) for points in sets]
+
 
 class _Kernel(Protocol):
     """K = scale (M + offset 11ᵀ)."""
@@ -319,6 +330,8 @@ class _TableKernel:
                 f"the table is for '{table.activation.name}', the network has "
                 f"'{network.activation.name}'"
             )
+        if sweep._input_var is None:
+            raise ValueError("the look-up table needs inputs of equal norm; normalise them first")
         self._sweep, self._table = sweep, table
         self._network: dict[str, Any] = {
             "depth": network.depth,
@@ -327,12 +340,29 @@ class _TableKernel:
         }
 
     def fill(self, out: Array) -> None:
-        out[...] = self._table.kernel(self._sweep._X, **self._network)
+        if self._sweep._sorted is None:
+            out[...] = self._table.kernel(self._sweep._X, **self._network)
+            return
+        np.concatenate(list(self._interpolated(0)), out=out)
+        np.fill_diagonal(out, self._profile[1][-1])
 
     def cross(self, k: int) -> Iterator[Array]:
+        if self._sweep._sorted is not None:
+            yield from self._interpolated(k + 1)
+            return
         points, _ = self._sweep._scored[k]
         for rows in _blocks(len(points), len(self._sweep._X)):
             yield self._table.kernel(points[rows], self._sweep._X, **self._network)
+
+    def _interpolated(self, k: int) -> Iterator[Array]:
+        assert self._sweep._sorted is not None
+        return self._sweep._sorted[k].interpolate(*self._profile)
+
+    @cached_property
+    def _profile(self) -> tuple[Array, Array]:
+        variance = self._sweep._input_var
+        assert variance is not None  # as __init__ checks
+        return self._table.profile(**self._network, input_var=variance)
 
 
 @contextmanager

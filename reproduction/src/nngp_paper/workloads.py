@@ -9,7 +9,7 @@ from typing import Protocol
 
 from nngp_paper.experiment import Config, Experiment
 from nngp_paper.finite.requirements import need_packages
-from nngp_paper.grids.study import GRID_RUNS, RELATIVE_RUNS
+from nngp_paper.grids.study import DEEP_RUNS, GRID_RUNS, MAP_RUNS
 from nngp_paper.part import AnyPart
 from nngp_paper.parts.fig05_prior import PRIOR_RUNS
 from nngp_paper.parts.fig06_angular import ANGULAR_RUNS
@@ -25,7 +25,8 @@ from nngp_paper.shared.searches import FINITE_RUNS, GAP_RUNS, SearchSize, search
 from nngp_paper.shared.settings import SETTING_RUNS
 from nngp_paper.shared.uncertainty import UNCERTAINTY_RUNS
 
-EXPERIMENTS = (  # cheap ones first
+# Cheap ones first. Of several of one name each holds the runs of those before it.
+EXPERIMENTS = (
     ANGULAR_RUNS,
     PRIOR_RUNS,
     CRITICAL_RUNS,
@@ -35,7 +36,8 @@ EXPERIMENTS = (  # cheap ones first
     SETTING_RUNS,
     WIDTH_RUNS,
     INVARIANCE_RUNS,
-    RELATIVE_RUNS,
+    *DEEP_RUNS,
+    *MAP_RUNS,
     GRID_RUNS,
     FINITE_RUNS,
     GAP_RUNS,
@@ -128,12 +130,11 @@ def workloads_for(
     """The workloads that parts need, each once; and a sentence for each that has to be left out.
     Studies are done by `executor`; searches over finite networks in this process: their trials
     share lanes."""
-    needed = {experiment.name for part in parts for experiment in part.experiments}
+    needed = {experiment for part in parts for experiment in part.experiments}
+    largest = {one.name: one for one in EXPERIMENTS if one in needed}
     workloads: list[Workload] = []
     left_out: list[str] = []
-    for experiment in EXPERIMENTS:
-        if experiment.name not in needed:
-            continue
+    for experiment in largest.values():
         try:
             if experiment.extra:
                 need_packages()
@@ -146,7 +147,7 @@ def workloads_for(
 
 def study_named(name: str, scope: Scope) -> Study:
     """The study of an experiment by name, on a worker of a cluster."""
-    return study_of(next(one for one in EXPERIMENTS if one.name == name), scope)
+    return study_of({one.name: one for one in EXPERIMENTS}[name], scope)
 
 
 def study_of(experiment: Experiment, scope: Scope) -> Study:

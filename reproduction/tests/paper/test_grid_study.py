@@ -12,7 +12,7 @@ import nngp
 from nngp_paper import datasets
 from nngp_paper.grids import study as grid
 from nngp_paper.grids.arrays import read_grids
-from nngp_paper.grids.study import grid_studies, grid_study, promising_study, relative_study
+from nngp_paper.grids.study import grid_studies, grid_study, map_study, promising_study
 from nngp_paper.published import Published
 from nngp_paper.runs import RunStore
 from nngp_paper.runs.study import carry_out
@@ -165,7 +165,7 @@ def test_deep_silu_networks_of_unbounded_variance_are_left_out():
 def test_relative_noise_is_an_experiment_of_its_own(tmp_path):
     scope = replace(SCOPE, sizes=(30, 60), depths=(50,), activations=("relu",))
     with RunStore(tmp_path / "runs.db") as store:
-        carry_out(store, relative_study(scope))
+        carry_out(store, map_study(scope, "relative_grid"))
         runs = store.runs("relative_grid", "done")
         assert not read_grids(store, scope).by_name
         (found,) = read_grids(store, scope, "relative_grid").by_name.values()
@@ -183,20 +183,47 @@ def test_relative_noise_is_an_experiment_of_its_own(tmp_path):
     assert knows > hidden + 0.3
 
 
-def test_the_grids_with_relative_noise_are_those_of_the_figures():
+@pytest.mark.parametrize("kind", ["grid", "relative_grid", "authors_grid"])
+def test_maps_are_those_of_the_figures(kind):
     scope = Scope("mnist", (100, 1000, 50_000))
-    found = relative_study(scope).configs
+    found = map_study(scope, kind).configs
     assert {c["train"] for c in found} == {1000}
     assert {c["depth"] for c in found} == {1, 3, 10, 50}
     assert {c["activation"] for c in found} == {"relu", "tanh"}
     assert len(found) == 30 * 4 * 2
-    assert relative_study(Scope("mnist", (50_000,))).configs == []
-    assert {c["train"] for c in relative_study(Scope("digits", (100, 700, 1000))).configs} == {1000}
-    assert {c["depth"] for c in relative_study(Scope("mnist", (700,), (1, 3, 20))).configs} == {
-        1,
-        3,
-        20,
-    }
+    deep = map_study(scope, kind, deep=True).configs
+    assert [*deep] == [c for c in found if c["depth"] == 50]
+    assert map_study(Scope("mnist", (50_000,)), kind).configs == []
+    some = map_study(Scope("digits", (100, 700, 1000)), kind).configs
+    assert {c["train"] for c in some} == {1000}
+    some = map_study(Scope("mnist", (700,), (1, 3, 20)), kind).configs
+    assert {c["depth"] for c in some} == {1, 3, 20}
+
+
+def test_maps_with_absolute_noise_are_runs_of_the_whole_grid():
+    """So what one figure has done, the others need not do."""
+    whole = [dict(c) for c in grid_study(SCOPE).configs]
+    assert all(dict(c) in whole for c in map_study(SCOPE).configs)
+
+
+def test_maps_by_the_authors_table(tmp_path, monkeypatch):
+    """Against the matrices that the table gives."""
+    table = nngp.LookupTable("relu", 51, 51, 50, 20.0, s_min=1e-8, clamp=True)
+    monkeypatch.setattr(grid, "authors_table", lambda activation: table)
+    scope = replace(SCOPE, sizes=(60,), depths=(2,), activations=("relu",))
+    with RunStore(tmp_path / "runs.db") as store:
+        carry_out(store, map_study(scope, "authors_grid"))
+        (run,) = store.runs("authors_grid", "done", where={"weight_var": 2.55})
+    data = datasets.split("digits", 60)
+    Y = data.targets(data.labels)
+    for i, bias_var in enumerate(run.config["bias_vars"]):
+        kernel = partial(table.kernel, depth=2, weight_var=2.55, bias_var=bias_var)
+        K = kernel(data.X) + run.result["noise_var"][i] * np.eye(60)
+        mean = kernel(data.X_test, data.X) @ np.linalg.solve(K, Y)
+        error = np.mean((mean - data.targets(data.labels_test)) ** 2)
+        assert run.result["test_mse"][i] == pytest.approx(error, rel=1e-6)
+        right = np.mean(mean.argmax(axis=1) == data.labels_test)
+        assert run.result["test_accuracy"][i] == pytest.approx(right, rel=1e-7)
 
 
 def test_nothing_smaller_is_nothing_to_try(tmp_path):
@@ -241,7 +268,7 @@ def test_published_settings_with_both_kernels(tmp_path, monkeypatch):
     )
     table = nngp.LookupTable("relu", 51, 51, 50, 20.0)
     monkeypatch.setattr(settings, "published", lambda: rows)
-    monkeypatch.setattr(settings, "_authors_table", lambda activation: table)
+    monkeypatch.setattr(settings, "authors_table", lambda activation: table)
     with RunStore(tmp_path / "runs.db") as store:
         carry_out(store, setting_study(SCOPE))
         runs = store.runs("setting", "done", where={"depth": 2})
@@ -250,14 +277,14 @@ def test_published_settings_with_both_kernels(tmp_path, monkeypatch):
     data = datasets.split("digits", 60)
     net, Y = nngp.Architecture(2, "relu", 1.5, 0.2), data.targets(data.labels)
     by_table = partial(table.kernel, depth=2, weight_var=1.5, bias_var=0.2)
-    for name, kernel in (("exact", partial(nngp.kernel, net)), ("table", by_table)):
+    for name, kernel in (("exact", partial(nngp.kernel, net)), ("authors", by_table)):
         run = done[name]
         K = kernel(data.X) + run.jitter * np.eye(60)
         mean = kernel(data.X_test, data.X) @ np.linalg.solve(K, Y)
         error = np.mean((mean - data.targets(data.labels_test)) ** 2)
         assert run.result["test_mse"] == pytest.approx(error, rel=1e-6)
         assert run.result["test_accuracy"] == np.mean(mean.argmax(axis=1) == data.labels_test)
-    assert failed.config["kernel"] == "table"
+    assert failed.config["kernel"] == "authors"
     assert "past the table's s_max" in failed.error
 
 
@@ -268,7 +295,7 @@ def test_data_that_cannot_be_read_are_no_result(tmp_path, monkeypatch):
     monkeypatch.setattr("nngp_paper.grids.sweeps.split", damaged)
     rows = (Published("digits", 60, "relu", 2, None, 1.5, 0.2, 0.9),)
     monkeypatch.setattr(settings, "published", lambda: rows)
-    monkeypatch.setattr(settings, "_authors_table", lambda activation: None)
+    monkeypatch.setattr(settings, "authors_table", lambda activation: None)
     with RunStore(tmp_path / "runs.db") as store:
         with pytest.raises(ValueError, match="the file is damaged"):
             carry_out(store, setting_study(SCOPE))

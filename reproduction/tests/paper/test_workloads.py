@@ -31,13 +31,24 @@ def test_a_part_asks_for_its_own_work_only():
 
 def test_parts_share_work():
     pytest.importorskip("optax")
-    assert names("fig4", "fig9", "fig10") == ["critical", "relative_grid", "grid"]
+    maps = ["grid", "relative_grid", "authors_grid"]
+    assert names("fig4", "fig9", "fig10") == ["critical", *maps]
     assert names("table1", "table2") == ["setting", "grid"]
     assert names("all") == [
         *("angular", "prior", "critical", "spread", "doubt", "loo_scale", "setting", "width"),
         "invariance",
-        *("relative_grid", "grid", "finite", "gap"),
+        *("grid", "relative_grid", "authors_grid", "finite", "gap"),
     ]
+
+
+@pytest.mark.parametrize(("parts", "runs"), [(["fig4"], 3), (["fig4", "fig9"], 6), (["all"], 24)])
+def test_a_part_asks_for_no_more_runs_than_it_reads(tmp_path, parts, runs):
+    """Figure 4 has one depth and training set, figure 9 two depths, and only the whole paper both
+    sets and gelu."""
+    found, _ = workloads_for(parts_named(parts), SCOPE, WORK)
+    (grid,) = [task for task in found if task.experiment == "grid"]
+    with RunStore(tmp_path / "runs.db") as store:
+        assert len(grid.declare(store)) == runs
 
 
 def test_everything_that_a_part_needs_can_be_done():

@@ -14,6 +14,7 @@ The rules hold in the limit of infinite width under conditions that `check_graph
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from nngp.architecture.activation import Activation
 
@@ -91,7 +92,28 @@ class Joined:
     shares: tuple[float, ...]
 
 
-Node = Affine | Nonlinearity | Normalised | Masked | Added | Multiplied | Joined
+@dataclass(frozen=True)
+class Windowed:
+    """Units at the positions of an image, from those in windows over another.
+
+    `kind` says what becomes of the units of a window: "patch" puts them side by side, as the
+    weights of a convolution see them; "mean" averages them. "image" turns a row of the data into
+    an image, "flat" an image into units without positions. A window of None is the whole image.
+    """
+
+    source: int
+    kind: Literal["image", "patch", "mean", "flat"]
+    window: tuple[int, int] | None = None  # of an image its height and width
+    stride: tuple[int, int] = (1, 1)
+    padding: str = "valid"  # "same", "valid" or "circular"
+    channels: int = 0  # of an image
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        return (self.source,)
+
+
+Node = Affine | Nonlinearity | Normalised | Masked | Added | Multiplied | Joined | Windowed
 Graph = tuple[Node, ...]
 
 
@@ -133,10 +155,13 @@ class _Units:
     gaussian: bool
     centred: bool
     roots: frozenset[int]
+    flat: bool = False  # the positions of an image side by side: units that are not alike
 
 
 def check_graph(graph: Iterable[Node]) -> None:
     """Raise ValueError where the rules of infinite width do not hold."""
+    graph = tuple(graph)
+    image_sizes(graph)
     units = [_Units(False, False, frozenset([INPUT]))]
     for node in graph:
         units.append(_units_of(node, units, len(units)))
@@ -152,7 +177,16 @@ def check_graph(graph: Iterable[Node]) -> None:
 def _units_of(node: Node, units: Sequence[_Units], index: int) -> _Units:
     own = [units[source] for source in node.sources]
     roots = frozenset[int]().union(*(one.roots for one in own))
+    if isinstance(node, Nonlinearity | Normalised | Multiplied) and any(one.flat for one in own):
+        raise ValueError(
+            "behind nngp.Flatten units have the variances of their positions, which differ; put an "
+            "nngp.Dense behind it before any activation, layer norm or product"
+        )
     match node:
+        case Windowed(kind="flat"):
+            return _Units(False, own[0].centred, roots, flat=True)
+        case Windowed():
+            return own[0]
         case Affine():
             return _Units(True, True, frozenset([index]))
         case Nonlinearity(activation=phi):
@@ -169,11 +203,12 @@ def _units_of(node: Node, units: Sequence[_Units], index: int) -> _Units:
                 )
             return _Units(True, True, roots)
         case Masked():
-            return _Units(False, own[0].centred, roots)
+            return _Units(False, own[0].centred, roots, own[0].flat)
         case Added():
             _check_added(own)
             centred = all(one.centred for one in own)
-            return _Units(all(one.gaussian for one in own), centred, roots)
+            flat = any(one.flat for one in own)
+            return _Units(all(one.gaussian for one in own), centred, roots, flat)
         case Multiplied():
             if _overlap(own):
                 raise ValueError(
@@ -182,7 +217,8 @@ def _units_of(node: Node, units: Sequence[_Units], index: int) -> _Units:
                 )
             return _Units(False, any(one.centred for one in own), roots)
         case Joined():
-            return _Units(False, all(one.centred for one in own), roots)
+            flat = any(one.flat for one in own)
+            return _Units(False, all(one.centred for one in own), roots, flat)
 
 
 def _check_added(own: Sequence[_Units]) -> None:
@@ -196,3 +232,69 @@ def _check_added(own: Sequence[_Units]) -> None:
 def _overlap(own: Sequence[_Units]) -> bool:
     """Whether two branches are made of the same random units."""
     return sum(len(one.roots) for one in own) > len(frozenset[int]().union(*(o.roots for o in own)))
+
+
+Size = tuple[int, int]
+
+
+def image_sizes(graph: Sequence[Node]) -> list[Size | None]:
+    """Height and width behind every node, the input first; None where units have no positions.
+    ValueError where parts do not fit their images."""
+    sizes: list[Size | None] = [None]
+    images = [node for node in graph if isinstance(node, Windowed) and node.kind == "image"]
+    if len(images) > 1:
+        raise ValueError("a network has one nngp.Image, at its beginning; remove the others")
+    for node in graph:
+        sizes.append(_size_behind(node, [sizes[one] for one in node.sources], graph))
+        if images and INPUT in node.sources and node is not images[0]:
+            raise ValueError(
+                "a network with nngp.Image begins with it, so that all branches read the image; "
+                "begin a dense branch with nngp.Flatten()"
+            )
+    return sizes
+
+
+def _size_behind(node: Node, own: Sequence[Size | None], graph: Sequence[Node]) -> Size | None:
+    first = own[0]
+    if isinstance(node, Windowed):
+        return _size_of_windows(node, first)
+    if any(size != first for size in own):
+        raise ValueError(
+            f"branches that are joined have images of different sizes ({_sizes(own)}); give them "
+            'equal strides and padding="same", or nngp.Flatten() and an nngp.Dense each'
+        )
+    if isinstance(node, Affine) and first is not None:
+        before = graph[node.source - 1]
+        if not (isinstance(before, Windowed) and before.kind == "patch"):
+            raise ValueError(
+                "nngp.Dense needs units without positions and what is before it is an image; put "
+                "nngp.Flatten() or nngp.GlobalAvgPool() before it, or use nngp.Conv(1, ...)"
+            )
+    return first
+
+
+def _size_of_windows(node: Windowed, before: Size | None) -> Size | None:
+    if node.kind == "image":
+        return node.window
+    if before is None:
+        raise ValueError(
+            "nngp.Conv, pooling and nngp.Flatten need an image; begin the network with "
+            "nngp.Image((height, width, channels)), and flatten it once"
+        )
+    if node.window is None:
+        return None
+    if node.padding == "valid" and any(k > n for k, n in zip(node.window, before, strict=True)):
+        raise ValueError(
+            f"a window of {_sizes([node.window])} is larger than the image there, "
+            f'{_sizes([before])}; use a smaller window, or padding="same" in nngp.Conv'
+        )
+    if node.padding == "valid":
+        steps = zip(before, node.window, node.stride, strict=True)
+        height, width = ((n - k) // s + 1 for n, k, s in steps)
+    else:
+        height, width = (-(-n // s) for n, s in zip(before, node.stride, strict=True))
+    return height, width
+
+
+def _sizes(sizes: Sequence[Size | None]) -> str:
+    return " and ".join("no image" if one is None else f"{one[0]} x {one[1]}" for one in sizes)

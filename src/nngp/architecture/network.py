@@ -11,7 +11,8 @@ import numpy as np
 
 from nngp.architecture.activation import Activation, KernelMapOnly, spec_of
 from nngp.architecture.graph import Affine, Graph, Masked, Node, Nonlinearity, check_graph
-from nngp.architecture.outline import Outline, as_text
+from nngp.architecture.outline import Outline, as_html, as_text
+from nngp.architecture.planes import PlanePlan, plan_planes
 
 
 class Network(ABC):
@@ -56,6 +57,10 @@ class Network(ABC):
 
     def __str__(self) -> str:
         return as_text(self.outline())
+
+    def _repr_html_(self) -> str:
+        """A drawing, for notebooks."""
+        return as_html(self.outline())
 
     @property
     def base(self) -> "Network":
@@ -135,6 +140,12 @@ class Network(ABC):
     def has_masks(self) -> bool:
         """Whether there is dropout: two equal inputs then are two draws of the masks."""
         return not self.is_infinite and any(isinstance(node, Masked) for node in self.graph)
+
+    @property
+    def planes(self) -> PlanePlan | None:
+        """How covariances of images are laid out; None for a network that reads rows as they
+        are."""
+        return None if self.is_infinite else plan_planes(self.graph)
 
     @property
     def values(self) -> list[Any]:

@@ -1,8 +1,10 @@
-"""Networks of any dense shape, made of parts.
+"""Networks of any shape, made of parts.
 
 A part maps units to units. `Chain` puts parts behind each other; `Sum`, `Residual`, `Product` and
-`Concat` join branches; `Repeat` stacks copies of a part, each with weights of its own. Any part can
-be the whole network, if it ends in affine maps (`graph.check_graph`).
+`Concat` join branches; `Repeat` stacks copies of a part, each with weights of its own. Behind an
+`Image` units have positions, until `Flatten` or `GlobalAvgPool`; in between `Conv` takes the place
+of `Dense`, and `AvgPool` averages neighbours. Any part can be the whole network, if it ends in
+affine maps (`graph.check_graph`).
 """
 
 import warnings
@@ -31,6 +33,7 @@ from nngp.architecture.graph import (
     Node,
     Nonlinearity,
     Normalised,
+    Windowed,
 )
 from nngp.architecture.network import Network, depth_of
 from nngp.architecture.outline import Outline, OutlineStep, repeated
@@ -71,19 +74,7 @@ class Dense(NetworkPart):
     bias_var: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("weight_var", "bias_var"):
-            value = as_real(getattr(self, name), name)
-            if not np.isfinite(value) or value < 0:
-                raise ValueError(f"{name} must be finite and not negative, got {value!r}")
-            object.__setattr__(self, name, value)
-        if self.weight_var == 0:
-            raise ValueError("weight_var must be positive: without weights no input is seen")
-        if self.weight_var > LARGEST_USUAL_WEIGHT_VAR:
-            warnings.warn(
-                f"nngp.Dense takes the variance of the weights, here {self.weight_var:g}, not a "
-                "width: layers are infinitely wide; pass W_std² of a layer of neural-tangents",
-                stacklevel=3,
-            )
+        _check_variances(self)
 
     def append_to(self, graph: GraphBuilder, source: int) -> int:
         return graph.add(Affine(source, self.weight_var, self.bias_var))
@@ -97,6 +88,25 @@ class Dense(NetworkPart):
 
     def __repr__(self) -> str:
         return f"Dense({shortest(self.weight_var)}, {shortest(self.bias_var)})"
+
+
+def _check_variances(part: "Dense | Conv") -> None:
+    """Check the variances of an affine map, and convert them to plain numbers."""
+    for name in ("weight_var", "bias_var"):
+        value = as_real(getattr(part, name), name)
+        if not np.isfinite(value) or value < 0:
+            raise ValueError(f"{name} must be finite and not negative, got {value!r}")
+        object.__setattr__(part, name, value)
+    if part.weight_var == 0:
+        raise ValueError("weight_var must be positive: without weights no input is seen")
+    # A variance that was found by a search may be as large, but is no whole number.
+    if part.weight_var > LARGEST_USUAL_WEIGHT_VAR and part.weight_var.is_integer():
+        warnings.warn(
+            f"nngp.{type(part).__name__} takes the variance of the weights, here "
+            f"{part.weight_var:g}, not a width: layers are infinitely wide; pass W_std² of a layer "
+            "of neural-tangents",
+            stacklevel=4,
+        )
 
 
 @dataclass(frozen=True)
@@ -190,6 +200,258 @@ class Dropout(NetworkPart):
 
     def __repr__(self) -> str:
         return f"Dropout({shortest(self.keep)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Image(NetworkPart):
+    """Read every row of the data as an image: the first part of a convolutional network.
+
+    Parameters
+    ----------
+    shape : (height, width) or (height, width, channels)
+        Rows hold the numbers in this order, channels fastest, as `images.reshape(len(images), -1)`
+        leaves them. A sequence is an image of height 1.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> net = nngp.Chain(
+    ...     nngp.Image((2, 2)), nngp.Conv(3, 2.0), nngp.Act("relu"), nngp.Flatten(), nngp.Dense()
+    ... )
+    >>> nngp.kernel(net, [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]).round(4).tolist()
+    [[0.1111, 0.1111], [0.1111, 0.1111]]
+    """
+
+    shape: tuple[int, int, int]
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        sizes = tuple(shape) if np.iterable(shape) else ()
+        if len(sizes) not in (2, 3):
+            raise ValueError(
+                f"shape must be (height, width) or (height, width, channels), got {shape!r}; a "
+                "sequence is an image of height 1"
+            )
+        names = ("height", "width", "channels")
+        found = (whole_number(name, size) for name, size in zip(names, (*sizes, 1), strict=False))
+        object.__setattr__(self, "shape", tuple(found))
+
+    def append_to(self, graph: GraphBuilder, source: int) -> int:
+        if source != INPUT:
+            raise ValueError(
+                "nngp.Image reads the data, so it comes first; put it at the beginning"
+            )
+        height, width, channels = self.shape
+        return graph.add(Windowed(source, "image", (height, width), channels=channels))
+
+    def outline(self) -> Outline:
+        return (OutlineStep("other", "Image", (" x ".join(map(str, self.shape)),)),)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"part": "image", "shape": list(self.shape)}
+
+    def __repr__(self) -> str:
+        return f"Image({self.shape})"
+
+
+PADDINGS = ("same", "valid", "circular")
+
+
+@dataclass(frozen=True, repr=False)
+class Conv(NetworkPart):
+    """A convolution with infinitely many channels: an affine map of the units in a window, with the
+    same weights at every position.
+
+    Parameters
+    ----------
+    window : int or (int, int)
+        Height and width of the window in positions.
+    weight_var, bias_var : float
+        Weights have variance weight_var / fan-in, where the fan-in is that of the whole window.
+    stride : int or (int, int)
+        Step from one window to the next.
+    padding : {"same", "valid", "circular"}
+        Zeros around the image, so that a stride of 1 keeps its size; windows inside the image
+        alone; or the opposite edge of the image around it.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> halved = nngp.Conv(2, 1.0, stride=2)
+    >>> net = nngp.Chain(nngp.Image((4, 4)), halved, nngp.Flatten(), nngp.Dense(1.0))
+    >>> nngp.kernel(net, [[1.0] * 16]).tolist()
+    [[1.0]]
+    """
+
+    window: tuple[int, int]
+    weight_var: float
+    bias_var: float = 0.0
+    stride: tuple[int, int] = (1, 1)
+    padding: str = "same"
+
+    def __init__(
+        self,
+        window: int | Sequence[int],
+        weight_var: float,
+        bias_var: float = 0.0,
+        *,
+        stride: int | Sequence[int] = 1,
+        padding: str = "same",
+    ) -> None:
+        if padding not in PADDINGS:
+            raise ValueError(f"padding must be one of {', '.join(PADDINGS)}, got {padding!r}")
+        values = _pair("window", window), weight_var, bias_var, _pair("stride", stride), padding
+        names = ("window", "weight_var", "bias_var", "stride", "padding")
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(self, name, value)
+        _check_variances(self)
+
+    def append_to(self, graph: GraphBuilder, source: int) -> int:
+        patches = graph.add(Windowed(source, "patch", self.window, self.stride, self.padding))
+        return graph.add(Affine(patches, self.weight_var, self.bias_var))
+
+    def outline(self) -> Outline:
+        details = [f"weight_var {self.weight_var:g}", f"bias_var {self.bias_var:g}"]
+        details += [f"stride {_shown(self.stride)}"] if self.stride != (1, 1) else []
+        details += [self.padding] if self.padding != "same" else []
+        return (OutlineStep("dense", f"Conv {_shown(self.window)}", tuple(details)),)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "part": "conv",
+            "window": list(self.window),
+            "weight_var": self.weight_var,
+            "bias_var": self.bias_var,
+            "stride": list(self.stride),
+            "padding": self.padding,
+        }
+
+    def __repr__(self) -> str:
+        words = [_short(self.window), shortest(self.weight_var), shortest(self.bias_var)]
+        words += [f"stride={_short(self.stride)}"] if self.stride != (1, 1) else []
+        words += [f"padding={self.padding!r}"] if self.padding != "same" else []
+        return f"Conv({', '.join(words)})"
+
+
+@dataclass(frozen=True, repr=False)
+class AvgPool(NetworkPart):
+    """The mean of the units in windows inside the image, channel by channel.
+
+    Its kernel depends on covariances of different positions, so that networks with pooling take
+    the time of (2w - 1)² and more networks without, for windows of w x w positions.
+
+    Parameters
+    ----------
+    window : int or (int, int)
+    stride : int or (int, int), optional
+        By default the window, so that windows do not overlap.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> net = nngp.Chain(
+    ...     nngp.Image((4, 4)), nngp.Conv(3, 2.0), nngp.AvgPool(2), nngp.Flatten(), nngp.Dense()
+    ... )
+    >>> print(net)
+    input
+    Image      4 x 4 x 1
+    Conv 3x3   weight_var 2, bias_var 0
+    AvgPool    2x2
+    Flatten
+    Dense      weight_var 1, bias_var 0
+    output
+    """
+
+    window: tuple[int, int]
+    stride: tuple[int, int]
+
+    def __init__(
+        self, window: int | Sequence[int], stride: int | Sequence[int] | None = None
+    ) -> None:
+        object.__setattr__(self, "window", _pair("window", window))
+        steps = self.window if stride is None else _pair("stride", stride)
+        object.__setattr__(self, "stride", steps)
+
+    def append_to(self, graph: GraphBuilder, source: int) -> int:
+        return graph.add(Windowed(source, "mean", self.window, self.stride))
+
+    def outline(self) -> Outline:
+        strides = (f"stride {_shown(self.stride)}",) if self.stride != self.window else ()
+        return (OutlineStep("other", "AvgPool", (_shown(self.window), *strides)),)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"part": "avg_pool", "window": list(self.window), "stride": list(self.stride)}
+
+    def __repr__(self) -> str:
+        stride = f", {_short(self.stride)}" if self.stride != self.window else ""
+        return f"AvgPool({_short(self.window)}{stride})"
+
+
+@dataclass(frozen=True)
+class GlobalAvgPool(NetworkPart):
+    """The mean of the units at all positions, channel by channel: units without positions.
+
+    Its kernel needs the covariances of all pairs of positions: height x width times the time of
+    `Flatten`.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> net = nngp.Chain(nngp.Image((2, 2)), nngp.Conv(1, 1.0), nngp.GlobalAvgPool(), nngp.Dense())
+    >>> nngp.kernel(net, [[1.0, 2.0, 3.0, 4.0]]).tolist()  # 2.5²
+    [[6.25]]
+    """
+
+    def append_to(self, graph: GraphBuilder, source: int) -> int:
+        return graph.add(Windowed(source, "mean"))
+
+    def outline(self) -> Outline:
+        return (OutlineStep("other", "GlobalAvgPool"),)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"part": "global_avg_pool"}
+
+
+@dataclass(frozen=True)
+class Flatten(NetworkPart):
+    """The units at all positions side by side, for an `nngp.Dense` to read.
+
+    Its kernel compares equal positions of two images only.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> net = nngp.Chain(nngp.Image((2, 2)), nngp.Flatten(), nngp.Dense(1.0))
+    >>> nngp.kernel(net, [[1.0, 2.0, 3.0, 4.0]]).tolist()
+    [[7.5]]
+    """
+
+    def append_to(self, graph: GraphBuilder, source: int) -> int:
+        return graph.add(Windowed(source, "flat"))
+
+    def outline(self) -> Outline:
+        return (OutlineStep("other", "Flatten"),)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"part": "flatten"}
+
+
+def _pair(name: str, value: Any) -> tuple[int, int]:
+    """A number for both axes, or one for each."""
+    if not np.iterable(value):
+        one = whole_number(name, value)
+        return one, one
+    numbers = tuple(whole_number(name, one) for one in value)
+    if len(numbers) != 2:
+        raise ValueError(f"{name} must be a number or (height, width), got {value!r}")
+    return numbers
+
+
+def _shown(pair: tuple[int, int]) -> str:
+    return f"{pair[0]}x{pair[1]}"
+
+
+def _short(pair: tuple[int, int]) -> str:
+    return str(pair[0]) if pair[0] == pair[1] else str(pair)
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,10 +12,15 @@ from nngp.architecture.invariances.saved import family_from_dict
 from nngp.architecture.network import Network
 from nngp.architecture.parts import (
     Act,
+    AvgPool,
     Chain,
     Concat,
+    Conv,
     Dense,
     Dropout,
+    Flatten,
+    GlobalAvgPool,
+    Image,
     LayerNorm,
     NetworkPart,
     Product,
@@ -93,10 +98,19 @@ def _concat(branches: Any, shares: Any) -> NetworkPart:
     return Concat(*_several(branches), shares=shares)
 
 
+def _conv(window: Any, weight_var: Any, bias_var: Any, stride: Any, padding: Any) -> NetworkPart:
+    return Conv(window, weight_var, bias_var, stride=stride, padding=padding)
+
+
 # the name of a part -> its entries, and a function of them
 _READERS: dict[str, tuple[tuple[str, ...], Callable[..., NetworkPart]]] = {
     "dense": (("weight_var", "bias_var"), Dense),
     "act": (("activation",), lambda spec: Act(from_spec(spec))),
+    "image": (("shape",), Image),
+    "conv": (("window", "weight_var", "bias_var", "stride", "padding"), _conv),
+    "avg_pool": (("window", "stride"), AvgPool),
+    "global_avg_pool": ((), GlobalAvgPool),
+    "flatten": ((), Flatten),
     "layer_norm": ((), LayerNorm),
     "dropout": (("keep",), Dropout),
     "chain": (("parts",), lambda parts: Chain(*_several(parts))),

@@ -12,17 +12,20 @@ kernel, Θ. With F = E[phi(u) phi(v)] and F' = E[phi'(u) phi'(v)] at the covaria
     layer norm       K / sqrt(q q')       Θ / sqrt(q q')
     dropout          K, but q / keep      the same
                      for equal inputs
+    windows          mean of K over the   the same
+                     steps of a window
 
 `walk` states these rules in terms of six operations on whatever represents K. Each representation
 implements the six (`Operations`) and nothing else: deficits with their errors where all inputs have
 one norm, triples (q, q', K) otherwise, derivatives around either. A new kind of node is a dataclass
-in `graph`, a line here, and an operation only if these six do not express it.
+in `graph`, a line here, and an operation only if these six do not express it. Windows, of which
+convolution and pooling are made, have a seventh; only what represents images implements it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -37,6 +40,7 @@ from nngp.architecture.graph import (
     Node,
     Nonlinearity,
     Normalised,
+    Windowed,
     last_uses,
 )
 from nngp.architecture.network import Network
@@ -46,7 +50,7 @@ Number = Any  # a float, or a scalar of JAX
 
 
 class Operations(Protocol[State]):
-    """The six operations on a covariance K that the rules of every node are made of."""
+    """The operations on a covariance K that the rules of every node are made of."""
 
     def mix(self, weights: Sequence[Number], states: Sequence[State], constant: Number) -> State:
         """constant + Σ w K. Variances of the network arrive as `Parameter`."""
@@ -65,6 +69,13 @@ class Operations(Protocol[State]):
 
     def mask(self, state: State, keep: float) -> State:
         """The same covariance for two draws of the masks, and q / keep for one."""
+
+
+class ImageOperations(Operations[State], Protocol):
+    """The operations where units have positions in an image."""
+
+    def window(self, state: State, node: Windowed) -> State:
+        """Means over windows (`planes`). A convolution is such a mean, then an affine map."""
 
 
 class Parameter(float):
@@ -173,6 +184,10 @@ def _step(
             return Pair(do.normalise(K, K), None if T is None else do.normalise(T, K))
         case Masked(keep=keep):
             return Pair(do.mask(K, keep), None if T is None else do.mask(T, keep))
+        case Windowed():
+            on_images = cast(ImageOperations[State], do)
+            out = on_images.window(K, node)
+            return Pair(out, None if T is None else on_images.window(T, node))
 
 
 def _mixed(

@@ -9,13 +9,16 @@ fill it:
          n_c n_g² exponentials.
 "exact"  the integral itself.
 
-Correlation 1 has a separate table (the paper's footnote 3), and so has -1.
+Correlation 1 has a separate table (the paper's footnote 2), and so has -1. The authors' code uses
+that table for variances only: a pair of correlation above max_corr has the value at max_corr
+(`clamp`), even if it is a point and itself.
 
 A kernel is the recursion of eq. 5 with F read from the table (steps 3 and 4). As inputs share one
-norm, a layer has one variance, and the table one row for it.
+norm, a layer has one variance, and the table one row for it. A row is a piecewise linear function,
+and so are the layers together: `profile` has all knots of the whole network, and a pair costs one
+interpolation at any depth.
 """
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -52,10 +55,17 @@ class _Grid:
     s_max: float
     u_max: float
     max_corr: float
+    s_min: float
+    clamp: bool
 
     @property
     def variances(self) -> Array:
-        return np.linspace(0.0, self.s_max, self.n_v)
+        return np.linspace(self.s_min, self.s_max, self.n_v)
+
+    def row_place(self, var: Array) -> tuple[Index, Array]:
+        """The cell of each variance, and how far into it; the ends hold for what lies beyond."""
+        share = (var - self.s_min) / (self.s_max - self.s_min)
+        return _cell(np.maximum(share, 0.0) * (self.n_v - 1), self.n_v)
 
     @property
     def correlations(self) -> Array:
@@ -63,7 +73,7 @@ class _Grid:
 
 
 class LookupTable:
-    """Table of F over n_v variances in [0, s_max] and n_c correlations in ±max_corr.
+    """Table of F over n_v variances in [s_min, s_max] and n_c correlations in ±max_corr.
 
     Parameters
     ----------
@@ -79,6 +89,11 @@ class LookupTable:
         variance, obeys the paper's s_max < u_max².
     max_corr : float
         Largest correlation of the two-dimensional table.
+    s_min : float
+        Smallest variance.
+    clamp : bool
+        Whether pairs of correlation above max_corr get the value at max_corr, as in the authors'
+        code. By default they lie on the straight line to the table for correlation 1.
     fill : {"sum", "exact"}
         The paper's double sum, or the exact integral.
 
@@ -100,24 +115,41 @@ class LookupTable:
         u_max: float | None = None,
         max_corr: float = 0.99999,
         *,
+        s_min: float = 0.0,
+        clamp: bool = False,
         fill: _Fill = "sum",
     ) -> None:
         u_max = 6.0 * float(np.sqrt(s_max)) if u_max is None else float(u_max)
         self.activation = as_activation(activation)
         named = {"n_g": n_g, "n_v": n_v, "n_c": n_c}
         sizes = {name: whole_number(name, size, least=2) for name, size in named.items()}
-        self.grid = _Grid(**sizes, s_max=float(s_max), u_max=u_max, max_corr=float(max_corr))
+        self.grid = _Grid(
+            **sizes,
+            s_max=float(s_max),
+            u_max=u_max,
+            max_corr=float(max_corr),
+            s_min=float(s_min),
+            clamp=bool(clamp),
+        )
         self.fill = fill
         _check(self.grid, fill)
         build = _fill_sum if fill == "sum" else _fill_exact
         self.values, self.at_one, self.at_minus_one = build(self.activation, self.grid)
+        # Of a pair whose correlation is 1 or -1; a variance is always read from `at_one`.
+        self._pair_at_one, self._pair_at_minus_one = self.at_one, self.at_minus_one
+        if clamp:
+            self._pair_at_one = self.values[:, -1]
+            self._pair_at_minus_one = _continued(self.values, self.grid)
 
     @classmethod
     def authors(cls, activation: ActivationLike) -> "LookupTable":
-        """The table that the paper's authors published: u in ±10 for variances up to 100.
+        """The table that the paper's authors published: u in ±10, variances from 1e-8 to 100.
 
         Its sum is truncated at one standard deviation of the largest variance, so that for ReLU F
-        is 1.7% low at variance 10 and 71% at 100. The published settings were found with it.
+        is 1.7% low at variance 10 and 71% at 100. Correlations above 0.99999 count as 0.99999, so
+        that a deep network in the ordered phase cannot tell similar points apart. The published
+        settings were found with this table. It does what `nngp.py` and `interp.py` of
+        github.com/brain-research/nngp do.
 
         Examples
         --------
@@ -126,16 +158,17 @@ class LookupTable:
         >>> round(float(coarse(10.0, 1.0)), 2)  # truncated in the same way; exact: 5
         4.92
         """
-        return cls(activation, 501, 501, 500, 100.0, 10.0, 0.99999, fill="sum")
+        return cls(activation, 501, 501, 500, 100.0, 10.0, 0.99999, s_min=1e-8, clamp=True)
 
     def __call__(self, var: ArrayLike, corr: ArrayLike) -> Array:
-        """Interpolate bilinearly; beyond ±max_corr linearly to the tables at ±1."""
+        """Interpolate bilinearly; beyond ±max_corr linearly to the tables at ±1, or as `clamp`
+        says."""
         var, corr = np.broadcast_arrays(as_reals(var, "var"), as_reals(corr, "corr"))
         self._check_range(var, corr)
         g = self.grid
-        row, fv = _cell(var * (g.n_v - 1) / g.s_max, g.n_v)
-        at_one = _lerp(self.at_one[row], self.at_one[row + 1], fv)
-        at_minus_one = _lerp(self.at_minus_one[row], self.at_minus_one[row + 1], fv)
+        row, fv = g.row_place(var)
+        ends = self._pair_at_one, self._pair_at_minus_one
+        at_one, at_minus_one = (_lerp(end[row], end[row + 1], fv) for end in ends)
         position = (corr + g.max_corr) * (g.n_c - 1) / (2 * g.max_corr)
         col, fc = _cell(position, g.n_c)
         low = _lerp(self.values[row, col], self.values[row, col + 1], fc)
@@ -150,7 +183,7 @@ class LookupTable:
         )
 
     def row(self, var: float) -> Array:
-        """F at one variance, for correlation -1, those of the table, and 1.
+        """F of pairs at one variance, for correlation -1, those of the table, and 1.
 
         Examples
         --------
@@ -162,9 +195,23 @@ class LookupTable:
         """
         g = self.grid
         self._check_range(np.asarray(var), np.zeros(1))
-        cell, fraction = _cell(np.asarray(var * (g.n_v - 1) / g.s_max), g.n_v)
-        parts = self.at_minus_one[:, None], self.values, self.at_one[:, None]
+        cell, fraction = g.row_place(np.asarray(var))
+        parts = self._pair_at_minus_one[:, None], self.values, self._pair_at_one[:, None]
         return np.concatenate([_lerp(part[cell], part[cell + 1], fraction) for part in parts])
+
+    def variance(self, var: float) -> float:
+        """E[φ(u)²] at one variance of u.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
+        >>> round(table.variance(3.0), 6)
+        1.5
+        """
+        self._check_range(np.asarray(var), np.zeros(1))
+        cell, fraction = self.grid.row_place(np.asarray(var))
+        return float(_lerp(self.at_one[cell], self.at_one[cell + 1], fraction))
 
     def recursion(
         self,
@@ -198,11 +245,21 @@ class LookupTable:
         """
         cosines = as_reals(corr, "corr")
         self._check_range(np.zeros(1), cosines)
+        maps = self._maps(depth, weight_var, bias_var, input_var)
+        return self._layers(maps, input_var, cosines)
+
+    def _maps(
+        self,
+        depth: int,
+        weight_var: float | Sequence[float],
+        bias_var: float | Sequence[float],
+        input_var: float,
+    ) -> list[tuple[float, float]]:
+        """Variances of the weights and biases of each affine map."""
         if not 0 <= input_var < np.inf:
             raise ValueError(f"input_var must be finite and not negative, got {input_var}")
         network = Architecture(depth, self.activation, weight_var, bias_var)
-        maps = list(zip(network.weight_vars, network.bias_vars, strict=True))
-        return self._layers(maps, input_var, cosines)
+        return list(zip(network.weight_vars, network.bias_vars, strict=True))
 
     def _layers(
         self, maps: Sequence[tuple[float, float]], input_var: float, corr: Array
@@ -213,11 +270,50 @@ class LookupTable:
         variance = bias + weight * input_var
         yield cov
         for weight, bias in maps[1:]:
-            row = self.row(variance)
             layer_corr = np.clip(cov / max(variance, TINY), -1.0, 1.0)
-            cov = bias + weight * along_row(row, self.grid.max_corr, layer_corr)
-            variance = bias + weight * float(row[-1])
+            cov = bias + weight * along_row(self.row(variance), self.grid.max_corr, layer_corr)
+            variance = bias + weight * self.variance(variance)
             yield cov
+
+    def profile(
+        self,
+        *,
+        depth: int,
+        weight_var: float | Sequence[float] = 1.6,
+        bias_var: float | Sequence[float] = 0.1,
+        input_var: float = 1.0,
+    ) -> tuple[Array, Array]:
+        """Compute a network's kernel as a piecewise linear function of the cosine: all its knots.
+
+        Parameters
+        ----------
+        depth, weight_var, bias_var, input_var
+            As in `recursion`.
+
+        Returns
+        -------
+        tuple of ndarray
+            Cosines from -1 to 1, and K there; `numpy.interp` gives K in between.
+
+        Examples
+        --------
+        >>> import nngp, numpy as np
+        >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
+        >>> network = {"depth": 20, "weight_var": 2.0, "bias_var": 0.1}
+        >>> cosines, K = table.profile(**network)
+        >>> *_, last = table.recursion(0.3, **network)
+        >>> bool(abs(np.interp(0.3, cosines, K) - last) < 1e-12)
+        True
+        """
+        (weight, bias), *maps = self._maps(depth, weight_var, bias_var, input_var)
+        cosines = np.array([-1.0, 1.0])
+        cov, variance = bias + weight * input_var * cosines, bias + weight * input_var
+        for weight, bias in maps:
+            corr = np.clip(cov / max(variance, TINY), -1.0, 1.0)
+            cosines, corr = _with_crossings(cosines, corr, self.grid)
+            cov = bias + weight * along_row(self.row(variance), self.grid.max_corr, corr)
+            variance = bias + weight * self.variance(variance)
+        return cosines, cov
 
     def kernel(
         self,
@@ -265,17 +361,14 @@ class LookupTable:
         K = left @ right.T
         K *= 1 / norm2 if norm2 > 0 else 0.0
 
-        def last_layer(corr: Array) -> Array:
-            layers = self.recursion(
-                corr, depth=depth, weight_var=weight_var, bias_var=bias_var, input_var=input_var
-            )
-            return deque(layers, maxlen=1).pop()
-
+        cosines, values = self.profile(
+            depth=depth, weight_var=weight_var, bias_var=bias_var, input_var=input_var
+        )
         strip = max(1, STRIP // len(right))
         for start in range(0, len(K), strip):
-            K[start : start + strip] = last_layer(K[start : start + strip])
+            K[start : start + strip] = np.interp(K[start : start + strip], cosines, values)
         if Y is None:
-            np.fill_diagonal(K, last_layer(np.ones(1)))
+            np.fill_diagonal(K, values[-1])
         return K
 
     @cached_property
@@ -317,6 +410,8 @@ def _check(grid: _Grid, fill: str) -> None:
         raise ValueError(f"n_g must be odd and at least 3 (the grid holds u = 0), got {grid.n_g}")
     if grid.n_v < 2 or grid.n_c < 2 or grid.s_max <= 0 or grid.u_max <= 0:
         raise ValueError("n_v and n_c must be at least 2, s_max and u_max positive")
+    if not 0 <= grid.s_min < grid.s_max:
+        raise ValueError(f"s_min must lie between 0 and s_max, got {grid.s_min}")
     if not 0 < grid.max_corr < 1:
         raise ValueError(f"max_corr must lie between 0 and 1, got {grid.max_corr}")
 
@@ -329,10 +424,11 @@ def _fill_sum(activation: Activation, grid: _Grid) -> tuple[Array, Array, Array]
     ones = [_rotated(np.ones_like(phi), parity) for parity in (0, 1)]
     step = u[1] - u[0]
     values = np.full((grid.n_v, grid.n_c), activation(np.zeros(1))[0] ** 2)
-    for i, s in enumerate(grid.variances[1:], start=1):
+    positive = [(i, s) for i, s in enumerate(grid.variances) if s > 0]
+    for i, s in positive:
         values[i] = _sum_row(parts, ones, grid.correlations, s, step)
     at_one, at_minus_one = values[:, 0].copy(), values[:, 0].copy()
-    for i, s in enumerate(grid.variances[1:], start=1):
+    for i, s in positive:
         weight = np.exp(-0.5 * u**2 / s)
         at_one[i] = weight @ phi**2 / weight.sum()
         at_minus_one[i] = weight @ (phi * phi[::-1]) / weight.sum()
@@ -392,6 +488,31 @@ def along_row(row: Array, max_corr: float, corr: Array) -> Array:
     left = cell.astype(int) + 1
     out: Array = row[left] + (row[left + 1] - row[left]) * np.clip(fraction, 0.0, 1.0)
     return out
+
+
+def _with_crossings(cosines: Array, corr: Array, grid: _Grid) -> tuple[Array, Array]:
+    """Knots of a piecewise linear function, and those where it crosses the table's correlations."""
+    nodes = grid.correlations
+    first = np.searchsorted(nodes, np.minimum(corr[:-1], corr[1:]), side="right")
+    last = np.searchsorted(nodes, np.maximum(corr[:-1], corr[1:]), side="left")
+    counts = np.maximum(last - first, 0)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    crossed = nodes[first[owner] + np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]]
+    share = (crossed - corr[owner]) / (corr[owner + 1] - corr[owner])
+    found = cosines[owner] + share * (cosines[owner + 1] - cosines[owner])
+    cosines, corr = np.concatenate([cosines, found]), np.concatenate([corr, crossed])
+    order = np.argsort(cosines, kind="stable")
+    cosines, corr = cosines[order], corr[order]
+    kept = np.append(np.diff(cosines) > 0, True)  # rounding may make two of them one
+    return cosines[kept], corr[kept]
+
+
+def _continued(values: Array, grid: _Grid) -> Array:
+    """F at correlation -1 as the authors' interpolation continues the first cell: with weights that
+    are one minus the distance to each of the two nodes, divided by their sum."""
+    beyond = (1 - grid.max_corr) / (2 * grid.max_corr) * (grid.n_c - 1)
+    continued: Array = ((1 - beyond) * values[:, 0] - beyond * values[:, 1]) / (1 - 2 * beyond)
+    return continued
 
 
 def _rows(X: ArrayLike, name: str) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp._arrays import Array
+from nngp._arrays import Array, Index
 
 Kind = Literal["number", "boolean", "date", "text", "category", "other"]
 Mask = NDArray[np.bool_]
@@ -54,8 +54,8 @@ class Column:
     def is_text(self) -> bool:
         return self.kind in ("text", "category")
 
-    def rows(self, wanted: Mask) -> "Column":
-        """The rows where `wanted` is true."""
+    def rows(self, wanted: Mask | Index) -> "Column":
+        """The rows where `wanted` is true, or of these numbers."""
         return replace(self, values=self.values[wanted], missing=self.missing[wanted])
 
     def numbers(self) -> Array:
@@ -120,8 +120,8 @@ class InputTable:
     def _by_name(self) -> dict[str, Column]:
         return {column.name: column for column in self.columns}
 
-    def rows(self, wanted: Mask) -> "InputTable":
-        """The rows where `wanted` is true."""
+    def rows(self, wanted: Mask | Index) -> "InputTable":
+        """The rows where `wanted` is true, or of these numbers."""
         return replace(self, columns=tuple(column.rows(wanted) for column in self.columns))
 
     def without(self, names: Iterable[str]) -> "InputTable":

@@ -9,6 +9,7 @@ import numpy as np
 from nngp._arrays import EPS, TINY, Array
 from nngp.architecture import Activation, Network
 from nngp.architecture.flow import coarsened
+from nngp.architecture.graph import Windowed
 from nngp.architecture.walk import Number, output, walk
 from nngp.curve import NEAR, AngularCurve
 from nngp.gram.host.pair_layer import TOLERANCE, PairLayer, SlopePairLayer, pair_layer
@@ -139,6 +140,10 @@ class _Operations:
             corr=state.corr * keep,
             corr_error=state.corr_error * keep,
         )
+
+    def window(self, state: PairErrors, node: Windowed) -> PairErrors:
+        """The sample pairs are images of one colour: means leave them, up to rounding."""
+        return state._replace(corr_error=state.corr_error + 4 * EPS)
 
 
 def _rounding(phi: Activation) -> float:

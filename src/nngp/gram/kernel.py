@@ -21,7 +21,7 @@ from nngp.gram.host.tiles import fill, fill_several
 from nngp.gram.inputs import Inputs, InputSet, common_var
 from nngp.gram.plan import KernelPlan, make_plan
 from nngp.gram.split import SMALLEST
-from nngp.gram.triples import output_variances
+from nngp.gram.triples import own_variances
 
 WARN_ABOVE = 1e-9  # error of an entry, relative to the variance, or to a split's scale
 
@@ -225,15 +225,20 @@ def inputs_diag(network: Network, inputs: InputSet) -> Array:
     if network.is_infinite:
         var = cast(float, make_plan(network, inputs, inputs).input_var)
         return np.full(len(inputs), curve_at(network, var).profile.at_one)
-    shared = common_var(inputs)
+    shared = None if network.planes is not None else common_var(inputs)
     if shared is not None:
         return np.full(len(inputs), output_variance(network, shared))
-    return output_variances(network, inputs.var)
+    return own_variances(network, inputs)
 
 
 def kernel_scale(network: Network, inputs: InputSet) -> tuple[float, float]:
     """The deficit of orthogonal inputs, K(1) - K(0), at the norm that all inputs share or the
     middle one; and that norm, as x·x/d."""
+    if network.base.planes is not None and not isinstance(network, Headed):
+        raise ValueError(
+            "a network of images has no scale between equal and orthogonal inputs, so noise cannot "
+            "be relative to it; use relative_noise=False"
+        )
     shared = common_var(inputs)
     var = float(np.median(inputs.var)) if shared is None else shared
     curve = curve_at(network, var)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nngp.architecture import Network
+from nngp.architecture.planes import PlanePlan
 from nngp.curve import curve_at
 from nngp.errors import NoLimitError
 from nngp.gram.error_bounds import curve_error
@@ -41,6 +42,9 @@ def make_plan(
     """The plan for K(left, right)."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    planes = network.base.planes
+    if planes is not None:
+        return _of_images(planes, left, right, method)
     sides = {id(s): s for s in (left, right)}.values()
     shared = common_var(*(one for s in sides for one in transformed_inputs(network, s)))
     if method == "auto":
@@ -61,6 +65,17 @@ def make_plan(
     if method == "curve" and shared is not None:
         error = curve_error(curve_at(network, shared), nearest=1.0)
     return KernelPlan(method, reason, shared, error)
+
+
+def _of_images(planes: PlanePlan, left: InputSet, right: InputSet, method: str) -> KernelPlan:
+    if method == "curve":
+        raise ValueError(
+            "method='curve' is for networks that see inner products of the inputs, and this one "
+            "reads images; use method='auto'"
+        )
+    for side in (left, right):
+        planes.check_columns(side.shape[1])
+    return KernelPlan("pairwise", "the network reads images", None, None)
 
 
 def _automatic(shared: float | None, left: InputSet, right: InputSet) -> tuple[str, str]:

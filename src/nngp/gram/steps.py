@@ -28,7 +28,7 @@ from nngp.gram.error_bounds import curve_error, pairwise_error
 from nngp.gram.inputs import InputSet
 from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
 from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
-from nngp.gram.triples import output_variances
+from nngp.gram.triples import own_variances
 
 
 @dataclass(frozen=True)
@@ -155,11 +155,11 @@ class KernelSteps:
         """A term as a function of the cosine, where all inputs share one norm."""
         return None if self.curve is None else self.split_of_terms.profile(self.curve)
 
-    def own_values(self, input_var: Array) -> Array:
-        """What a term is for an input and itself, from x·x/d."""
+    def own_values(self, inputs: InputSet) -> Array:
+        """What a term is for every input and itself."""
         if self.profile is not None:
-            return np.full(len(input_var), self.profile.at_one)
-        return output_variances(self.base, input_var)
+            return np.full(len(inputs), self.profile.at_one)
+        return own_variances(self.base, inputs)
 
     def diagonal(self, average: Array) -> Array:
         """M(x, x), from that of the average."""
@@ -169,7 +169,7 @@ class KernelSteps:
 
     def norms(self, left: InputSet, right: InputSet, averages: Sequence[Array]) -> AverageNorms:
         """The norms by which a head scales, from the diagonals of the average on either side."""
-        variance = max(float(self.own_values(side.var).max()) for side in (left, right))
+        variance = max(float(self.own_values(side).max()) for side in (left, right))
         return AverageNorms(averages[0], averages[-1], variance, self.orbit.products)
 
     def error(
@@ -217,8 +217,9 @@ class BlockMatrix(ABC, Generic[Side]):
         return self._average_of(self.left)
 
     def _average_of(self, inputs: Side) -> Array:
-        if len(self.steps.orbit.orders) == 1 and not self.steps.orbit.has_functions:
-            return self.steps.own_values(inputs.var)
+        is_plain = len(self.steps.orbit.orders) == 1 and not self.steps.orbit.has_functions
+        if is_plain and self.network.planes is None:
+            return self.steps.own_values(inputs)
         return self._diagonal_of_terms(inputs)
 
     @abstractmethod

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from nngp.plots.block_depth import blocks as blocks
     from nngp.plots.depth import accuracy_by_depth as accuracy_by_depth
+    from nngp.plots.fit_page import fit_report as fit_report
     from nngp.plots.network_picture import network as network
     from nngp.plots.phases_figure import phase_diagram as phase_diagram
     from nngp.plots.training_loss import training as training
@@ -39,6 +40,7 @@ _HOMES = {
     ),
     "blocks": "nngp.plots.block_depth",
     **dict.fromkeys(("convergence", "draw_decay"), "nngp.plots.width_convergence"),
+    "fit_report": "nngp.plots.fit_page",
     "intervals": "nngp.plots.uncertainty",
     "network": "nngp.plots.network_picture",
     "phase_diagram": "nngp.plots.phases_figure",
@@ -58,4 +60,5 @@ def need_matplotlib() -> None:
 
 
 __all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_attributes("nngp.plots", _HOMES, check=need_matplotlib)
+if not TYPE_CHECKING:  # a type checker reports a name that is not imported above
+    __getattr__, __dir__ = lazy_attributes("nngp.plots", _HOMES, check=need_matplotlib)

@@ -25,6 +25,7 @@ RANGES = (5.0, 2.0)  # the paper's; wider, and half as fine, if a network lies o
 LAYERS = 20
 VARIANCES = (0.02, 5.0)  # where the flow of the variance starts
 CORRELATIONS = (0.0, 0.5, 0.9)  # and that of the correlation
+PRINTED = 1e-5  # relative accuracy of a number printed with six digits
 EXTREMES = (1e-8, 1e8)  # variances beyond which a flow is not followed
 
 
@@ -35,7 +36,6 @@ class Propagation:
     weight_var: float
     bias_var: float
     phase: str
-    on_line: bool  # whether it was chosen to lie on the critical line
     variance: float  # q*, which may be 0 or inf
     correlation: float  # c*
     chi: float  # slope of the correlation map at 1
@@ -54,19 +54,29 @@ class Phases:
     depth_scale: Array
     critical_weight_var: float  # at the networks' bias_var; 0 or inf if there is none
     networks: tuple[Propagation, ...]
+    name: str  # of the activation, as the user gave it
 
 
 def phases(
-    activation: ActivationLike, weight_var: float | None = None, bias_var: float | None = None
+    activation: ActivationLike,
+    weight_var: float | None = None,
+    bias_var: float | None = None,
+    *,
+    name: str | None = None,
 ) -> Phases:
-    """The figure's numbers: of the network given, or of three across the critical line."""
+    """The figure's numbers: of the network given, or of three across the critical line. `name` is
+    that of the activation in the figure, by default its own."""
     phi = as_activation(activation)
     bias_var = BIAS_VAR if bias_var is None else float(bias_var)
     critical = _critical_weight_var(phi, bias_var)
     weight_vars = _across(critical) if weight_var is None else (float(weight_var),)
-    networks = tuple(propagation(phi, each, bias_var, each == critical) for each in weight_vars)
+    networks = tuple(
+        propagation(phi, each, bias_var, _is_near(each, critical)) for each in weight_vars
+    )
     diagram = regimes.phase_diagram(phi, *_grids(max(weight_vars), bias_var))
-    return Phases(diagram, limiting_depth_scale(diagram), critical, networks)
+    return Phases(
+        diagram, limiting_depth_scale(diagram), critical, networks, name or diagram.activation
+    )
 
 
 def limiting_depth_scale(diagram: regimes.PhaseDiagram) -> Array:
@@ -79,7 +89,8 @@ def limiting_depth_scale(diagram: regimes.PhaseDiagram) -> Array:
 def propagation(
     phi: Activation, weight_var: float, bias_var: float, on_line: bool = False
 ) -> Propagation:
-    """Fixed points, correlation map and flows of one network."""
+    """Fixed points, correlation map and flows of one network; one `on_line` is critical, whichever
+    side of the line rounding puts it on."""
     at = (phi, weight_var, bias_var)
     variance = regimes.variance_fixed_point(*at)
     cosines = np.linspace(0.0, 1.0, 101)
@@ -89,8 +100,7 @@ def propagation(
     return Propagation(
         weight_var,
         bias_var,
-        regimes.phase(*at),
-        on_line,
+        "critical" if on_line else regimes.phase(*at),
         variance,
         regimes.correlation_fixed_point(*at),
         regimes.chi(*at),
@@ -115,6 +125,11 @@ def _grids(weight_var: float, bias_var: float) -> tuple[Array, Array]:
 def _critical_weight_var(phi: Activation, bias_var: float) -> float:
     """Infinite where every network is on the quiet side of the line, 0 where none is."""
     return float(regimes.phase_diagram(phi, [1.0], [bias_var]).critical_weight_vars[0])
+
+
+def _is_near(weight_var: float, critical: float) -> bool:
+    """Whether a weight_var is the critical one up to the digits that are printed."""
+    return 0 < critical < np.inf and abs(weight_var / critical - 1) < PRINTED
 
 
 def _across(critical: float) -> tuple[float, ...]:

@@ -64,12 +64,13 @@ def phase_diagram(
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
     ('weight variance', 'bias variance')
     """
-    return draw_phases(phases(activation, weight_var, bias_var), path)
+    name = activation if isinstance(activation, str) else None
+    return draw_phases(phases(activation, weight_var, bias_var, name=name), path)
 
 
 def draw_phases(data: Phases, path: OutputPath = None) -> "Figure":
     """Draw phase diagram, depth scales, correlation map, flow of variance and correlation."""
-    networks = sorted(data.networks, key=lambda net: ORDER.index(_style(net).name))
+    networks = sorted(data.networks, key=lambda net: ORDER.index(net.phase))
     with new_figure((5.0, 4.8), path) as figure:
         grid = figure.add_gridspec(2, 2)
         _draw_diagram(figure.add_subplot(grid[0, 0]), data)
@@ -77,11 +78,6 @@ def draw_phases(data: Phases, path: OutputPath = None) -> "Figure":
         _draw_map(figure.add_subplot(grid[1, 0]), networks)
         _draw_flows(grid[1, 1].subgridspec(2, 1), networks)
     return figure
-
-
-def _style(net: Propagation) -> PhaseStyle:
-    """A network on the line is critical, whichever of its numbers changes there."""
-    return STYLES["critical" if net.on_line else net.phase]
 
 
 def _draw_diagram(axes: "Axes", data: Phases) -> None:
@@ -96,7 +92,7 @@ def _draw_diagram(axes: "Axes", data: Phases) -> None:
     _frame_plane(axes, data)
     _name_line(axes, data)
     axes.set_ylabel("bias variance")
-    axes.set_title(diagram.activation, loc="center")  # the letter stands on the left
+    axes.set_title(data.name, loc="center")  # the letter stands on the left
     _letter(axes, "a")
 
 
@@ -120,7 +116,7 @@ def _frame_plane(axes: "Axes", data: Phases) -> None:
     axes.plot(*_line(data), ":", color="black", lw=1.4)
     mark: Options = {"mec": "white", "ms": 7, "zorder": 4, "clip_on": False}
     for net in data.networks:
-        look = _style(net)
+        look = STYLES[net.phase]
         axes.plot(net.weight_var, net.bias_var, look.mark, color=look.colour, **mark)
     limits = data.diagram.weight_vars[[0, -1]], data.diagram.bias_vars[[0, -1]]
     axes.set(xlabel="weight variance", xlim=limits[0], ylim=limits[1])
@@ -167,7 +163,7 @@ def _name_line(axes: "Axes", data: Phases) -> None:
 def _draw_map(axes: "Axes", networks: list[Propagation]) -> None:
     axes.plot([0, 1], [0, 1], color=GREY, lw=0.8)
     for place, net in enumerate(networks):
-        look = _style(net)
+        look = STYLES[net.phase]
         axes.plot(net.cosines, net.mapped, color=look.colour, lw=look.width)
         # Smaller with every network, rings below dots: where they coincide, all are seen.
         dot: Options = {"marker": "o", "c": look.colour, "clip_on": False}
@@ -183,7 +179,7 @@ def _draw_map(axes: "Axes", networks: list[Propagation]) -> None:
 
 def _explain(axes: "Axes", networks: list[Propagation]) -> None:
     """Legend of the marks, as a rule below the diagonal, where there is room."""
-    ranked = [_style(net) for net in sorted(networks, key=lambda net: -net.mapped[0])]
+    ranked = [STYLES[net.phase] for net in sorted(networks, key=lambda net: -net.mapped[0])]
     marks = {look.name: _mark(look.mark, look.colour) for look in ranked}
     marks["stable"] = _mark("o", GREY)
     if any(net.correlation < 1 for net in networks):
@@ -224,7 +220,7 @@ def _draw_flows(grid: "GridSpecBase", networks: list[Propagation]) -> None:
 
 
 def _draw_flow(axes: "Axes", net: Propagation, flows: tuple[Array, ...], rest: float) -> None:
-    look = _style(net)
+    look = STYLES[net.phase]
     line: Options = {"color": look.colour, "lw": look.width, "marker": look.mark}
     for flow in flows:
         axes.plot(flow, ms=3.5, markevery=5, clip_on=False, **line)

@@ -13,6 +13,7 @@ from scipy.special import softmax
 from nngp._arrays import Array
 from nngp._numbers import as_reals, check_unmasked
 from nngp.estimators import NNGPClassifier, NNGPRegressor
+from nngp.frames import TableLike
 from nngp.plots import style
 from nngp.plots.style import OutputPath, new_figure, plain
 from nngp.predictive.calibration import (
@@ -63,7 +64,7 @@ class Calibration:
 
 def intervals(
     model: NNGPRegressor,
-    X: ArrayLike,
+    X: TableLike,
     y: ArrayLike,
     path: OutputPath = None,
     *,
@@ -85,7 +86,7 @@ def intervals(
 
 
 def reliability(
-    model: NNGPClassifier, X: ArrayLike, y: ArrayLike, path: OutputPath = None
+    model: NNGPClassifier, X: TableLike, y: ArrayLike, path: OutputPath = None
 ) -> "Figure":
     """Draw the accuracy of a fitted `NNGPClassifier` against its confidence on data it has not
     seen, beside a softmax of its means.
@@ -105,7 +106,7 @@ def reliability(
 
 
 def predicted_intervals(
-    model: NNGPRegressor, X: ArrayLike, y: ArrayLike, coverage: float = 0.95
+    model: NNGPRegressor, X: TableLike, y: ArrayLike, coverage: float = 0.95
 ) -> Intervals:
     """Intervals of a fitted regressor with one output."""
     mean = model.predict(X)
@@ -114,7 +115,7 @@ def predicted_intervals(
     return Intervals(mean[order], lower[order], upper[order], observed[order], coverage)
 
 
-def calibrations(model: NNGPClassifier, X: ArrayLike, y: ArrayLike) -> list[Calibration]:
+def calibrations(model: NNGPClassifier, X: TableLike, y: ArrayLike) -> list[Calibration]:
     """Calibration of a classifier's own probabilities, and of a plain softmax of its means."""
     return [
         _calibration("probability of being largest", model.predict_proba(X), model, y),

@@ -32,18 +32,18 @@ COMMANDS = {
     "fit": Command(options.FitOptions, "fit", "houses.csv --target price -o houses.nngp"),
     "predict": Command(options.PredictOptions, "predict", "houses.nngp new.csv -o prices.csv"),
     "evaluate": Command(options.EvaluateOptions, "predict", "houses.nngp test.csv"),
+    "plot": Command(options.PlotOptions, "predict", "houses.nngp test.csv -o houses.png"),
     "inspect": Command(options.InspectOptions, "predict", "houses.nngp"),
     "kernel": Command(
-        options.KernelOptions, "kernel", "points.csv --depth 3 --activation relu -o K.npy"
+        options.KernelOptions, "networks", "points.csv --depth 3 --activation relu -o K.npy"
     ),
-    "phase": Command(options.PhaseOptions, "phase", "tanh --out phase.svg"),
+    "phase": Command(options.PhaseOptions, "networks", "tanh --out phase.svg"),
     "demo": Command(options.DemoOptions, "demo", "--folder demo"),
 }
 
 
 def _function(name: str, command: Command) -> Callable[..., None]:
-    """The function that typer reads a command from: its parameters are the fields of the options,
-    its docstring is theirs."""
+    """A function for typer: its parameters are the fields of the options, its docstring theirs."""
 
     def call(**values: object) -> None:
         with exit_codes(NOTHING_WRITTEN):
@@ -94,7 +94,7 @@ class Program(TyperGroup):
 app = typer.Typer(
     name="nngp",
     cls=Program,
-    help="Deep networks of infinite width: fit a table, predict with honest uncertainty.\n\n"
+    help="Neural network Gaussian processes: fit a table, predict with calibrated uncertainty.\n\n"
     "Exit codes: 0 done, 2 wrong usage, 3 a file or its values cannot be used, 4 something is "
     "missing (memory, a GPU, a cluster, a package), 130 interrupted.",
     invoke_without_command=True,

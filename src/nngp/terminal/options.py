@@ -7,31 +7,36 @@ here, so that `--help` answers at once.
 
 # ruff: noqa: RUF009 (`option` and `argument` give fields, not defaults)
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
 from typer import Argument, Option
 
+from nngp.estimators.parameters import ClassifierParameters, RegressorParameters, parameters_of
+
 OUT = ("--out", "--output", "-o")
 MODEL, TABLE = (
     "A model written by nngp fit.",
-    "A .csv, .tsv, .txt or .parquet file, or - for stdin.",
+    "A .csv, .tsv, .txt, .parquet or .xlsx file, or - for stdin.",
 )
-ENGINE, VARIANCE = "auto, cpu or gpu.", "A number, or auto."
-PROGRESS = "Also without a terminal: a line every ten seconds."
-NONE = (("none", None),)
-PICTURE = "A .svg, .png or .pdf file. By default none with --json, else"
+ENGINE = "auto, cpu or gpu."
+PROGRESS = "Show progress without a terminal, too: a line every ten seconds."
+PICTURE = "A .svg, .png or .pdf file. By default none with --json, otherwise"
+# Panels of the help, in the order of their first option.
+# Those of the estimators' parameters are in the table of `nngp.estimators.parameters`.
+RESULT, ROWS, READING, MACHINE = "Result", "Rows and columns", "Reading the table", "Machine"
 
 
-def option(default: object, help: str, *names: str, **more: Any) -> Any:
-    """A field that is an option of the command line."""
-    return field(default=default, metadata={"typer": Option(*names, help=help, **more)})
+def option(default: object, help: str, *names: str, panel: str = "Options", **more: Any) -> Any:
+    """A field that is an option of the command line, shown in a panel of its help."""
+    given = Option(*names, help=help, rich_help_panel=panel, **more)
+    return field(default=default, metadata={"typer": given})
 
 
 @dataclass(frozen=True)
-class Handed:
+class EstimatorOption:
     """The parameter of an estimator that an option sets, and what its text is: a word, or a number
     (whole or not) beside words; `words` are texts that stand for other values."""
 
@@ -40,24 +45,9 @@ class Handed:
     words: tuple[tuple[str, object], ...] = ()
 
 
-def parameter(
-    default: object,
-    help: str,
-    handed: str | Handed | None = None,
-) -> Any:
-    """A field that is an option, handed to an estimator under its own name or another."""
-    metadata = {"typer": Option(help=help), "parameter": handed}
-    return field(default=default, metadata=metadata)
-
-
-def handed_parameters(kind: type) -> dict[str, Handed]:
+def estimator_options(kind: type) -> dict[str, EstimatorOption]:
     """The options of a command that are parameters of an estimator."""
-    out = {}
-    for one in fields(kind):
-        if "parameter" in one.metadata:
-            handed = one.metadata["parameter"] or one.name
-            out[one.name] = Handed(handed) if isinstance(handed, str) else handed
-    return out
+    return {one.name: one.metadata["option"] for one in fields(kind) if "option" in one.metadata}
 
 
 def argument(help: str, **more: Any) -> Any:
@@ -78,98 +68,109 @@ class TargetKind(StrEnum):
 class OutputOptions:
     """The option of every command that has a result."""
 
-    as_json: bool = option(False, "Print one JSON object, for programs.", "--json")
+    as_json: bool = option(False, "Print one JSON object, for programs.", "--json", panel=RESULT)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineOptions(OutputOptions):
-    """The choice of a device."""
-
-    engine: str = option("auto", ENGINE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterOptions(OutputOptions):
-    """Work on a Dask cluster."""
-
-    cluster: str | None = option(None, "Compute on a Dask cluster: its scheduler, tcp://HOST:8786.")
-    tile: int | None = option(None, "With --cluster: rows of a tile, at most.", min=1)
-    tile_store: Path | None = option(
-        None, "With --cluster: a folder that all workers see, to go on from."
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComputeOptions(EngineOptions, ClusterOptions):
+class ComputeOptions(OutputOptions):
     """The machine that computes: this one, its GPU, or a cluster."""
+
+    engine: str = option("auto", ENGINE, panel=MACHINE)
+    cluster: str | None = option(
+        None, "Compute on a Dask cluster: its scheduler, tcp://HOST:8786.", panel=MACHINE
+    )
+    tile: int | None = option(
+        None, "With --cluster: the largest number of rows of a tile.", min=1, panel=MACHINE
+    )
+    tile_store: Path | None = option(
+        None, "With --cluster: a folder that all workers see, to resume from.", panel=MACHINE
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions(OutputOptions):
     """How a table of text is read."""
 
-    encoding: str | None = option(None, "Of a table of text: utf-8, latin-1, cp1252, utf-16, ...")
-    sep: str | None = option(None, "What separates values: a character, tab, ... Found by itself.")
-    decimal: str | None = option(
-        None, "The decimal mark where the table leaves it open, as 1,234 does: . or ,"
+    encoding: str | None = option(
+        None, "Encoding of text: utf-8, latin-1, cp1252, utf-16, ...", panel=READING
     )
+    sep: str | None = option(
+        None, "Separator: a character, tab, ... Detected by default.", panel=READING
+    )
+    decimal: str | None = option(
+        None, "Decimal mark where the table is ambiguous, as in 1,234: . or ,", panel=READING
+    )
+
+
+def _parameter_fields() -> list[tuple[str, Any, Any]]:
+    """A field for each parameter that has an option in the estimators' own tables."""
+    out = {}
+    for kind in (RegressorParameters, ClassifierParameters):
+        defaults = {one.name: one.default for one in fields(kind)}
+        for name, one in parameters_of(kind).items():
+            if (given := one.option) is None:
+                continue
+            texts = {str(value): text for text, value in given.words}
+            default = texts.get(str(defaults[name]), defaults[name])
+            metadata = {
+                "typer": Option(help=given.help, rich_help_panel=given.panel),
+                "option": EstimatorOption(name, given.number, given.words),
+            }
+            made = field(default=default, metadata=metadata)
+            out[name] = (given.name or name, given.type, made)
+    return list(out.values())
+
+
+ParameterOptions: Any = make_dataclass(
+    "ParameterOptions", _parameter_fields(), bases=(OutputOptions,), frozen=True, kw_only=True
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(ComputeOptions, TableOptions):
+class FitOptions(ParameterOptions, ComputeOptions, TableOptions):
     """Fit a table: choose a network, condition it on every row, write the model to a file."""
 
     train: Path = argument(TABLE)
-    target: str = field(metadata={"typer": Option("--target", "-t", help="The column to predict.")})
-    output: Path | None = option(
-        None, "Where the model goes; model.nngp by default.", "--output", "-o"
+    target: str = field(
+        metadata={
+            "typer": Option("--target", "-t", help="The column to predict.", rich_help_panel=ROWS)
+        }
     )
-    task: TargetKind = option(TargetKind.auto, "What the target is; auto looks at it.")
-    drop: list[str] | None = option(None, "A column to ignore.")
+    output: Path | None = option(
+        None, "The model; model.nngp by default.", "--output", "-o", panel=RESULT
+    )
+    report: Path | None = option(
+        None, "Also write an .html page: scores, charts, worst rows.", panel=RESULT
+    )
+    task: TargetKind = option(
+        TargetKind.auto, "Kind of the target; auto looks at its values.", panel=ROWS
+    )
+    drop: list[str] | None = option(None, "A column to ignore (repeatable).", panel=ROWS)
     weights: str | None = option(
-        None, "A column with a weight for each row: 2 is the row twice, 0 leaves it out."
+        None, "A column with a weight for each row: 2 counts twice, 0 not at all.", panel=ROWS
     )
     noise_column: str | None = option(
-        None, "A column with the variance of each row's target, in the target's units squared."
+        None, "A column with the noise variance of each row's target.", panel=ROWS
     )
-    depth: str = parameter("auto", "Hidden layers, inf, or auto.", Handed("depth", "whole"))
-    activation: str = parameter("auto", "relu, erf, tanh, ... or auto.")
-    weight_var: str = parameter("auto", VARIANCE, Handed("weight_var", "any"))
-    bias_var: str = parameter("auto", VARIANCE, Handed("bias_var", "any"))
-    noise_var: str = parameter("auto", VARIANCE, Handed("noise_var", "any"))
-    noise: str = parameter("constant", "constant, or heteroscedastic: noise that varies.")
-    input_scaling: str = parameter("auto", "auto, standardize, sphere, unit, whiten or none.")
-    whitening: str = parameter(
-        "auto", "Strength of whiten: a number, or auto.", Handed("whitening", "any")
-    )
-    column_maps: str = parameter("auto", "Of skewed columns: auto, or identity for none.")
-    target_transform: str = parameter("auto", "auto, identity, log or yeo-johnson.")
-    likelihood: str = parameter("auto", "Of classes: auto, regression or dirichlet.")
-    class_weight: str = parameter(
-        "none", "none, or balanced: rare classes count more.", Handed("class_weight", words=NONE)
-    )
-    selection: str = parameter(
-        "evidence", "evidence, loo or none.", Handed("selection", words=NONE)
-    )
-    effort: str = parameter("normal", "fast, normal or thorough.")
-    networks: int = parameter(1, "At most so many networks are kept, and weighted.")
-    budget: int | None = parameter(None, "At most so many networks are tried.")
-    seed: int = parameter(0, "Which rows the choice looks at.", "random_state")
-    factor: bool = option(True, "Keep the Cholesky factor in the file (4 n² bytes).")
-    solver: str = parameter("auto", "cholesky, cg, or auto: cg where no factor fits.")
-    progress: bool = option(False, PROGRESS, "--progress")
+    factor: bool = option(True, "Keep the Cholesky factor in the file (4 n² bytes).", panel=RESULT)
+    progress: bool = option(False, PROGRESS, "--progress", panel=MACHINE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions(ComputeOptions, TableOptions):
-    """Predict every row: mean, deviation and interval, or class and probabilities."""
+    """Predict every row: mean, standard deviation and interval, or class and probabilities."""
 
     model: Path = argument(MODEL)
     table: Path = argument(TABLE)
-    output: Path | None = option(None, "A table; CSV on stdout by default.", "--output", "-o")
-    interval: float = option(0.95, "Probability of the interval.")
-    keep: list[str] | None = option(None, "Columns of the table to copy: names, with commas.")
-    progress: bool = option(False, PROGRESS, "--progress")
+    output: Path | None = option(
+        None, "A table (.csv, .tsv, .parquet, .xlsx); CSV on stdout by default.", "--output", "-o",
+        panel=RESULT,
+    )  # fmt: skip
+    interval: float = option(0.95, "Probability of the interval.", panel=RESULT)
+    keep: list[str] | None = option(
+        None, "Columns of the table to copy: names, separated by commas.", panel=RESULT
+    )
+    progress: bool = option(False, PROGRESS, "--progress", panel=MACHINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +179,23 @@ class EvaluateOptions(ComputeOptions, TableOptions):
 
     model: Path = argument(MODEL)
     table: Path = argument(TABLE)
-    progress: bool = option(False, PROGRESS, "--progress")
+    progress: bool = option(False, PROGRESS, "--progress", panel=MACHINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotOptions(ComputeOptions, TableOptions):
+    """Draw predictions for a table that has the target column: intervals, or reliability."""
+
+    model: Path = argument(MODEL)
+    table: Path = argument(TABLE)
+    output: Path | None = option(
+        None,
+        "A .png, .svg or .pdf picture, or an .html page with all charts; by default a .png "
+        "named after the model.",
+        *OUT,
+        panel=RESULT,
+    )
+    progress: bool = option(False, PROGRESS, "--progress", panel=MACHINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,31 +215,33 @@ class KernelOptions(TableOptions):
     weight_var: float = option(1.6, "Variance of weights times fan-in.")
     bias_var: float = option(0.1, "Variance of biases.")
     network: Path | None = option(
-        None, "Instead of these four: a .json file with the as_dict() of a network of any shape."
+        None, "Instead of these: a .json file with the as_dict() of a network of any shape."
     )
-    ntk: bool = option(False, "The tangent kernel of the network.", "--ntk")
-    normalize: bool = option(False, "First scale each row to x·x/d = 1.")
+    ntk: bool = option(False, "The neural tangent kernel of the network.", "--ntk")
+    normalize: bool = option(False, "First normalize each row to x·x/d = 1.")
     output: Path | None = option(
-        None, "A .npy, .csv or .parquet file; stdout by default.", "--output", "-o"
+        None, "A .npy, .csv, .parquet or .xlsx file; stdout by default.", *OUT, panel=RESULT
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseOptions(OutputOptions):
-    """Draw how signals propagate: phases, depth scales, maps and flows of networks in them."""
+    """Draw signal propagation: phase diagram, depth scales, correlation maps, networks in them."""
 
     name: str = argument("relu, erf, tanh, gelu, ...", metavar="[ACTIVATION]", default="tanh")
-    activation: str | None = option(None, "The same as an option.")
+    activation: str | None = option(None, "The activation, as an option.")
     weight_var: float | None = option(
-        None, "Of the network drawn; by default three across the critical line."
+        None, "Weight variance of the network drawn; by default of three across the critical line."
     )
-    bias_var: float = option(0.1, "Of the networks drawn.")
-    output: Path | None = option(None, f"{PICTURE} phase-tanh.svg, say.", *OUT)
-    table: Path | None = option(None, "Also write the diagram to a .csv, .tsv or .parquet file.")
+    bias_var: float = option(0.1, "Bias variance of the networks drawn.")
+    output: Path | None = option(None, f"{PICTURE} phase-ACTIVATION.svg.", *OUT, panel=RESULT)
+    table: Path | None = option(
+        None, "Also write the diagram to a .csv, .tsv, .parquet or .xlsx file.", panel=RESULT
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions:
-    """The whole job on data that come with scikit-learn: fit, predict, evaluate, pictures."""
+    """Fit, predict, evaluate and draw, on a table that comes with this package."""
 
-    folder: Path = option(Path("demo"), "Where tables and pictures go.")
+    folder: Path = option(Path("demo"), "A folder for tables and pictures.")

@@ -4,24 +4,40 @@ import difflib
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from nngp import errors
-from nngp.terminal.words import in_command_words
+from nngp.terminal.options import FitOptions, estimator_options
 
 USAGE, DATA, RESOURCES, INTERRUPTED = 2, 3, 4, 130
 Row = Mapping[str, object]
 WARNINGS = [kind for name, kind in vars(errors).items() if name.endswith("Warning")]
+
+LABELS = {  # of names in the JSON output whose words are others
+    "rmse": "RMSE",
+    "r2": "R²",
+    "coverage_95": "coverage of 95% intervals",
+    "log_likelihood": "log likelihood per row",
+    "calibration_error": "expected calibration error",
+    "log_evidence_one_hot": "log evidence of one-hot targets",
+    "chi": "slope χ",
+    "correlation": "limiting correlation",
+    "variance": "limiting variance",
+    "depth_scale_variance": "depth scale ξ of variance",
+    "depth_scale_correlation": "depth scale ξ of correlation",
+    "critical_weight_var": "critical weight_var",
+}
 
 out = Console(soft_wrap=True, emoji=False)
 err = Console(stderr=True, soft_wrap=True, emoji=False)
@@ -144,18 +160,50 @@ def suggestion(name: str, names: Sequence[str]) -> str:
     return f" (did you mean {' or '.join(repr(lower[n]) for n in near)}?)" if near else ""
 
 
-def print_result(title: str, rows: Row, as_json: bool) -> None:
-    """Print the result of a command: a table of names and values, or one JSON object."""
+def print_result(title: str, *groups: Row, as_json: bool, json_only: Row | None = None) -> None:
+    """Print the result of a command: names and values in groups, or one JSON object of all."""
     if as_json:
-        print_json(rows, lambda number: None if math.isinf(number) else number)
+        whole = {
+            name: value for group in (*groups, json_only or {}) for name, value in group.items()
+        }
+        print_json(whole, lambda number: None if math.isinf(number) else number)
         return
-    table = Table(
-        title=escape(title), show_header=False, title_justify="left", box=None, pad_edge=False
-    )
+    width = width_of(sys.stdout)
+    out.print(f"[italic]{escape(title)}[/]", width=width)
+    for number, group in enumerate(groups):
+        if number:
+            out.print()
+        table = Table(show_header=False, box=None, pad_edge=False)
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, value in group.items():
+            if not _is_table(value):
+                table.add_row(label_of(name), escape(_text(value)))
+        out.print(table, width=width)
+        for name, value in group.items():
+            if _is_table(value):
+                out.print(f"\n[bold]{label_of(name)}[/]", width=width)
+                _print_table(value)
+
+
+def label_of(name: str) -> str:
+    """A name of the JSON output, as people read it."""
+    return LABELS.get(name, name if name.endswith("_var") else name.replace("_", " "))
+
+
+def _is_table(value: object) -> bool:
+    """Whether a value is a list of rows with the same names."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _print_table(rows: Any) -> None:
+    """Print rows with the same names as columns, each name once on the left."""
+    table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows.items():
-        table.add_row(name, escape(_text(value)))
+    for _ in rows:
+        table.add_column(justify="right", overflow="fold")
+    for name in rows[0]:
+        table.add_row(label_of(name), *(escape(_text(row[name])) for row in rows))
     out.print(table, width=width_of(sys.stdout))
 
 
@@ -189,3 +237,46 @@ def _text(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
     return str(value)
+
+
+# Options of the command line in place of the library's parameters, in its messages.
+# Parameters of an estimator, and the fields of the options that set them.
+FIELDS = {option.name: field for field, option in estimator_options(FitOptions).items()}
+OPTIONS = (*FIELDS, "engine")
+GIVEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(?:'([^']*)'|([\w.+-]+))")  # solver='cg'
+# noise_var anywhere; words such as depth where a sentence says what their values must be
+LONG = "|".join(name for name in OPTIONS if "_" in name)
+NAMED = re.compile(rf"\b({LONG}|(?:{'|'.join(OPTIONS)})(?= must be))\b")
+OTHERS = {  # no options: what to say, or not to say, in their place
+    "pass a file from save()": "pass a file that nngp fit wrote",
+    "was the model saved there?": "nngp fit writes one",
+    "; a cluster is nngp.DaskEngine(address)": "; a cluster is --cluster ADDRESS",
+    " (free, or the memory= asked for)": "",
+    ", or relative_noise=True": "",
+    "nngp.normalize on both": "--input-scaling unit",
+    "math.inf": "inf",
+    " or nngp.CG(...)": "",
+    "points would fit": "rows would fit",
+    "convert the column to numbers": "name it by --decimal . or --decimal ,",
+}
+
+
+def in_command_words(sentence: str) -> str:
+    """A message of the library as the command says it.
+
+    >>> in_command_words("needs a factor; condition with solver='cholesky' and noise_var > 0")
+    'needs a factor; condition with --solver cholesky and --noise-var > 0'
+    """
+    for python, ours in OTHERS.items():
+        sentence = sentence.replace(python, ours)
+    sentence = GIVEN.sub(lambda found: f"{_option(found[1])} {found[2] or found[3]}", sentence)
+    return NAMED.sub(lambda found: _option(found[0]), sentence)
+
+
+def option_named(field: str) -> str:
+    """The option that a field of the options is."""
+    return f"--{field.replace('_', '-')}"
+
+
+def _option(parameter: str) -> str:
+    return option_named(FIELDS.get(parameter, parameter))

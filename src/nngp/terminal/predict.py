@@ -1,19 +1,27 @@
-"""`nngp predict`, `nngp evaluate` and `nngp inspect`: the commands that read a saved model."""
+"""`nngp predict`, `nngp evaluate`, `nngp plot` and `nngp inspect`: the commands that read a saved
+model."""
 
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from nngp._records import reading
 from nngp.errors import ModelFileError
-from nngp.estimators import NNGPClassifier, load
-from nngp.estimators.model_file import read_header
-from nngp.frames import Column, Columns, InputTable
-from nngp.frames.saved import texts
+from nngp.estimators import NNGPClassifier
+from nngp.estimators.loading import restored
+from nngp.estimators.saved import SavedModel, read_model
+from nngp.frames import Column, InputTable
 from nngp.linsolve import Engine
-from nngp.terminal.engines import engine_of
-from nngp.terminal.options import EvaluateOptions, InspectOptions, PredictOptions
+from nngp.plots.fit_page import fit_report
+from nngp.plots.uncertainty import intervals, reliability
+from nngp.terminal.estimator_options import engine_of
+from nngp.terminal.options import (
+    EvaluateOptions,
+    InspectOptions,
+    PlotOptions,
+    PredictOptions,
+)
 from nngp.terminal.output import (
     DataError,
     UsageError,
@@ -22,14 +30,15 @@ from nngp.terminal.output import (
     print_result,
     suggestion,
 )
-from nngp.terminal.scores import Model, table_scores
-from nngp.terminal.summary import facts_of
+from nngp.terminal.scores import Model, facts_of, table_scores
 from nngp.terminal.tables import (
+    PICTURES,
     STDIN,
     TABLES,
     check_not_input,
     check_writable,
     column_of,
+    picture_file,
     read_table,
     write_table,
 )
@@ -39,7 +48,7 @@ UNNAMED = "prediction"  # of a target that was an array in Python
 
 
 @dataclass(frozen=True)
-class SavedModel:
+class LoadedModel:
     """A model from a file, its target if it was fitted to a column, and the columns that were set
     aside then: dropped, weights, noise."""
 
@@ -48,7 +57,7 @@ class SavedModel:
     aside: tuple[str, ...] = ()
 
     def inputs(self, rows: InputTable, besides: Iterable[str] = ()) -> InputTable:
-        """The table without columns that were no inputs in training."""
+        """The table without columns that were not inputs in training."""
         others = {*self.aside, *besides, *([self.target.name] if self.target else [])}
         return rows.without(others - set(self.model.feature_names_in_))
 
@@ -83,54 +92,78 @@ def predict(options: PredictOptions) -> None:
 def evaluate(options: EvaluateOptions) -> None:
     """Print the scores of predictions for a table with answers."""
     with engine_of(options) as engine:
-        saved = _load(options, engine)
-        if saved.target is None:
-            raise DataError(f"{options.model} was saved from Python and knows no target")
-        table, name = read_table(options.table, options), saved.target.name
-        if name not in table.names:
-            source = "the input" if options.table == STDIN else options.table
-            near = suggestion(name, table.names)
-            raise DataError(f"{source} has no column '{name}' to compare with{near}")
-        target = saved.target.for_table(table)
-        rows = target.known(table)
-        inputs = saved.inputs(rows)
-        scores = table_scores(saved.model, target, inputs, rows.column(name))
-        title = f"{options.model} on {len(rows)} rows of {options.table}"
-        print_result(title, scores, options.as_json)
+        saved, target, rows, inputs = _with_targets(options, engine)
+        scores = table_scores(saved.model, target, inputs, rows.column(target.name))
+        title = f"{options.model} on {options.table}"
+        print_result(title, {"rows": len(rows), **scores}, as_json=options.as_json)
+
+
+def plot(options: PlotOptions) -> None:
+    """Draw predictions for a table with answers: a picture, or a page with all of them."""
+    with engine_of(options) as engine:
+        asked = options.output or Path(f"{options.model.stem}.png")
+        path = picture_file(asked, "", False, (*PICTURES, ".html"))
+        saved, target, rows, inputs = _with_targets(options, engine)
+        model, column, title = saved.model, rows.column(target.name), f"{options.model.name} on "
+        answers = (
+            target.labels(column) if isinstance(model, NNGPClassifier) else target.amounts(column)
+        )
+        assert path is not None
+        if path.suffix == ".html":
+            title += options.table.name
+            fit_report(model, inputs, answers, path, held_out=True, title=title)
+        elif isinstance(model, NNGPClassifier):
+            reliability(model, inputs, answers, path)
+        else:
+            intervals(model, inputs, answers, path)
+        facts = {"picture": str(path), "rows": len(rows)}
+        print_result(f"{options.model} on {options.table}", facts, as_json=options.as_json)
+
+
+def _with_targets(
+    options: EvaluateOptions | PlotOptions, engine: str | Engine
+) -> tuple[LoadedModel, Target, InputTable, InputTable]:
+    """A saved model, its target, the rows of a table whose targets are known, and their inputs."""
+    saved = _load(options, engine)
+    if saved.target is None:
+        raise DataError(f"{options.model} was saved from Python and knows no target")
+    table, name = read_table(options.table, options), saved.target.name
+    if name not in table.names:
+        source = "the input" if options.table == STDIN else options.table
+        near = suggestion(name, table.names)
+        raise DataError(f"{source} has no column '{name}' to compare with{near}")
+    target = saved.target.for_table(table)
+    rows = target.known(table)
+    return saved, target, rows, saved.inputs(rows)
 
 
 def inspect(options: InspectOptions) -> None:
     """Print the facts in a model's header."""
-    header, columns, _ = _read(options.model)
-    facts = {
-        **facts_of(header, columns),
-        "megabytes": round(options.model.stat().st_size / 1e6, 3),
-    }
-    print_result(str(options.model), facts, options.as_json)
+    saved, _, _ = _read(options.model)
+    facts = {**facts_of(saved), "megabytes": round(options.model.stat().st_size / 1e6, 3)}
+    print_result(str(options.model), facts, as_json=options.as_json)
 
 
-def _load(options: PredictOptions | EvaluateOptions, engine: str | Engine) -> SavedModel:
+def _load(
+    options: PredictOptions | EvaluateOptions | PlotOptions, engine: str | Engine
+) -> LoadedModel:
     """Load a model that knows its columns."""
     path = options.model
-    header, columns, target = _read(path)
-    if columns is None or not columns.named:
+    saved, target, aside = _read(path)
+    if saved.columns is None or not saved.columns.named:
         raise DataError(f"{path} was saved from Python and knows no columns; use nngp.load there")
-    model = load(path, engine=engine, progress=options.progress or None)
-    return SavedModel(model, target, texts(header["notes"].get("aside", [])))
+    model = restored(path, saved, engine, options.progress or None)
+    return LoadedModel(model, target, aside)
 
 
-def _read(path: Path) -> tuple[dict[str, Any], Columns | None, Target | None]:
-    """The header of a saved model, with its columns and target if it has any."""
-    header = read_header(path)
-    try:
-        encoder = header["fitted"]["columns"]
-        columns = None if encoder is None else Columns.from_dict(encoder)
-        texts(header["notes"].get("aside", []))
-        return header, columns, Target.from_notes(header["notes"])
-    except (ValueError, TypeError, KeyError) as cause:
-        raise ModelFileError(
-            f"{path} is damaged (of its columns, {cause}); get a fresh copy or fit the model again"
-        ) from None
+def _read(path: Path) -> tuple[SavedModel, Target | None, tuple[str, ...]]:
+    """A saved model, with its target and the columns that were set aside, if it has any."""
+    saved = read_model(path)
+    aside = saved.notes.get("aside", [])
+    with reading(path):
+        if not isinstance(aside, list) or not all(isinstance(name, str) for name in aside):
+            raise ModelFileError(f"the columns set aside are {aside!r}")
+        return saved, Target.from_notes(saved.notes), tuple(aside)
 
 
 def _names(options: list[str] | None) -> list[str]:
@@ -160,7 +193,7 @@ def _beside(kept: list[Column], columns: dict[str, list[object]]) -> dict[str, l
     """Columns that are copied, then those of predictions; UsageError if a name is in both."""
     both = [column.name for column in kept if column.name in columns]
     if both:
-        raise UsageError(f"--keep {both[0]} is also a column of predictions; leave it out")
+        raise UsageError(f"--keep {both[0]} is also a column of predictions; remove it")
     return {column.name: _copied(column) for column in kept} | columns
 
 

@@ -1,7 +1,7 @@
 """Tables in files, and checks of files before any work.
 
-What is read is Parquet or text with separators, packed by gzip or not, from a file or from stdin
-("-"): its first bytes say which.
+What is read is Parquet, a sheet of Excel, or text with separators (packed by gzip or not), from a
+file or from stdin ("-"): its first bytes say which.
 """
 
 import gzip
@@ -9,6 +9,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -26,21 +27,32 @@ from nngp.terminal.delimited import check_encoding, decoded, read_delimited, sep
 from nngp.terminal.options import TableOptions
 from nngp.terminal.output import DataError, UsageError, print_message, suggestion
 
-TABLES = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
+TABLES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".xlsx": "excel",
+}
 PICTURES = (".svg", ".png", ".pdf")
 TEXTS = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab")
-READABLE = (*TEXTS, *(f"{ending}.gz" for ending in (".csv", ".tsv", ".txt")), ".parquet", ".pq")
+READABLE = (
+    *TEXTS,
+    *(f"{ending}.gz" for ending in (".csv", ".tsv", ".txt")),
+    ".parquet",
+    ".pq",
+    ".xlsx",
+)
 STDIN = Path("-")
-PACKED, PARQUET = b"\x1f\x8b", b"PAR1"
+PACKED, PARQUET, ZIPPED = b"\x1f\x8b", b"PAR1", b"PK\x03\x04"
 OTHERS = {
-    b"PK\x03\x04": "a zip archive or a spreadsheet",
-    b"\xd0\xcf\x11\xe0": "a spreadsheet",
+    b"\xd0\xcf\x11\xe0": "an old Excel file (.xls)",
     b"%PDF": "a PDF document",
     b"\x89PNG": "a picture",
     b"SQLite": "a database",
     b"\x93NUMPY": "a NumPy array",
 }
-SHARE = 8  # a table's text takes this much less than the memory, because its columns take more
+MEMORY_PER_BYTE = 8  # of a table's text: its columns take more
 STEP = 1 << 20
 
 
@@ -55,6 +67,8 @@ def read_table(path: Path, options: TableOptions | None = None) -> InputTable:
     data = _unpacked(_content(path), name)
     if data.startswith(PARQUET) or _ending(path) in (".parquet", ".pq"):
         table = _read_parquet(data, name)
+    elif data.startswith(ZIPPED) or _ending(path) == ".xlsx":
+        table = _read_excel(data, name)
     else:
         table = _read_text(data, name, path, separator, options.encoding)
     return table if decimal is None else replace(table, decimal=decimal, certain=True)
@@ -84,7 +98,7 @@ def _content(path: Path) -> bytes:
     if path.is_dir():
         raise DataError(f"{path} is a folder; name a file")
     if path.stat().st_size > _most_bytes():
-        raise DataError(f"{path} is too large for the memory of this machine; take fewer rows")
+        raise DataError(f"{path} is too large for the memory of this machine; use fewer rows")
     try:
         return path.read_bytes()
     except OSError as error:
@@ -109,7 +123,7 @@ def _unpacked(data: bytes, name: str) -> bytes:
 
 def _most_bytes() -> float:
     memory = available_memory()
-    return float("inf") if memory is None else memory / SHARE
+    return float("inf") if memory is None else memory / MEMORY_PER_BYTE
 
 
 def _read_parquet(data: bytes, name: str) -> InputTable:
@@ -119,6 +133,32 @@ def _read_parquet(data: bytes, name: str) -> InputTable:
         raise DataError(
             f"{name} could not be read as PARQUET: it is damaged, or no Parquet file"
         ) from None
+    return _table_in(frame, name)
+
+
+def _read_excel(data: bytes, name: str) -> InputTable:
+    """The first sheet of an .xlsx file, whose first row has the names of the columns."""
+    _need("fastexcel", "reading")
+    try:
+        frame = pl.read_excel(BytesIO(data), engine="calamine")
+    except Exception as cause:  # fastexcel's errors have no base of their own in older versions
+        if isinstance(cause, pl.exceptions.NoDataError):
+            raise DataError(f"{name} has no rows") from None
+        raise DataError(
+            f"{name} could not be read as Excel: it is damaged, or another kind of zip archive"
+        ) from None
+    return _table_in(frame, name)
+
+
+def _need(package: str, what: str) -> None:
+    """Raise ImportError with the command that installs a package for Excel files."""
+    if find_spec(package) is None:
+        raise ImportError(
+            f"{what} Excel files needs {package}; install it with: pip install 'nngp[excel]'"
+        )
+
+
+def _table_in(frame: pl.DataFrame, name: str) -> InputTable:
     table = table_of(frame.rename(str.strip)) if frame.width else None
     if table is None or len(table) == 0:
         raise DataError(f"{name} has no rows")
@@ -135,6 +175,9 @@ def write_table(columns: Mapping[str, Sequence[object] | NDArray[Any]], path: Pa
     with replaced(path) as part:
         if kind == "parquet":
             table.write_parquet(part)
+        elif kind == "excel":
+            _need("xlsxwriter", "writing")
+            table.write_excel(part, autofit=True)
         else:
             table.write_csv(part, separator="\t" if kind == "tsv" else ",")
 
@@ -163,14 +206,17 @@ def default_output(asked: Path | None, name: str) -> Path:
     return path
 
 
-def picture_file(asked: Path | None, name: str, as_json: bool) -> Path | None:
+def picture_file(
+    asked: Path | None, name: str, as_json: bool, kinds: Sequence[str] = PICTURES
+) -> Path | None:
     """Where a picture goes, checked before any work: what was asked for, or `name`, which says
     what the picture shows. None with --json: a program that wants numbers asked for no picture."""
     if asked is None and as_json:
         return None
-    need_matplotlib()
     path = default_output(asked, name)
-    check_writable(path, PICTURES, create=True)
+    check_writable(path, kinds, create=True)
+    if path.suffix in PICTURES:
+        need_matplotlib()
     return path
 
 

@@ -1,4 +1,5 @@
-"""The target column: its known rows, its kind (numbers or classes), its values."""
+"""The target column (its kind, numbers or classes, and its values) and the columns that describe
+rows: weights, and the noise of each."""
 
 import re
 from dataclasses import dataclass, replace
@@ -7,17 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp._arrays import Array
+from nngp._arrays import Array, Index
+from nngp._records import from_plain, to_plain
+from nngp.estimators.training_rows import as_copies
 from nngp.frames import (
     Column,
     InputTable,
     NumberEncoding,
     TextKind,
     kind_of_text,
+    learn_numbers,
     missing_texts,
     reading_of_amounts,
 )
-from nngp.terminal.options import TargetKind
+from nngp.terminal.options import FitOptions, TargetKind
 from nngp.terminal.output import DataError, UsageError, print_message
 from nngp.terminal.tables import column_of
 
@@ -44,7 +48,7 @@ class Target:
         return replace(self, numbers=here)
 
     def known(self, table: InputTable) -> InputTable:
-        """Rows whose target is not missing; says how many are left out."""
+        """Rows whose target is not missing; says how many are dropped."""
         column = table.column(self.name)
         if self.numbers is not None:
             known = ~np.isnan(self.numbers.read(column))
@@ -55,7 +59,7 @@ class Target:
         if not known.any():
             raise _empty(self.name)
         if not known.all():
-            print_message(f"{int((~known).sum())} row(s) without '{self.name}' are left out")
+            print_message(f"{int((~known).sum())} row(s) without '{self.name}' are dropped")
         return table.rows(known)
 
     def amounts(self, column: Column) -> Array:
@@ -63,7 +67,7 @@ class Target:
         if self.numbers is None:
             raise UsageError(
                 f"regression needs numbers and column '{self.name}' holds words such as "
-                f"'{column.texts[0]}'; use --task classification, or mend the column"
+                f"'{column.texts[0]}'; use --task classification, or correct the column"
             )
         return self.numbers.read(column)
 
@@ -77,7 +81,7 @@ class Target:
 
     def as_notes(self) -> dict[str, Any]:
         """Plain values for the notes of a model."""
-        numbers = None if self.numbers is None else self.numbers.as_dict()
+        numbers = None if self.numbers is None else to_plain(self.numbers)[0]
         return {"target": self.name, "target_numbers": numbers}
 
     @classmethod
@@ -86,7 +90,7 @@ class Target:
         name, numbers = notes.get("target"), notes.get("target_numbers")
         if not isinstance(name, str):
             return None
-        return cls(name, None if numbers is None else NumberEncoding.from_dict(numbers))
+        return cls(name, None if numbers is None else from_plain(NumberEncoding, numbers, {}))
 
 
 def learn_target(table: InputTable, name: str, task: TargetKind) -> tuple[Target, bool]:
@@ -187,3 +191,76 @@ def _are_whole(column: Column) -> bool:
     known = column.known
     lost = column.missing.any()  # integers with gaps come as floats
     return known.dtype.kind in "iu" or bool(lost and (known == np.round(known)).all())
+
+
+@dataclass(frozen=True)
+class FitRows:
+    """Rows to learn from, with the keyword arguments of `fit` that describe them."""
+
+    table: InputTable
+    arguments: dict[str, Array]  # of the estimator's fit
+
+    @property
+    def fitted(self) -> Index:
+        """The rows that the model has in the end: some weights are copies."""
+        weights = self.arguments.get("sample_weight")
+        return np.arange(len(self.table)) if weights is None else as_copies(weights)[0]
+
+
+def set_aside(options: FitOptions) -> list[str]:
+    """Columns other than the target that are not inputs."""
+    named = [*(options.drop or []), options.weights, options.noise_column]
+    return [name for name in named if name is not None]
+
+
+def check_set_aside(table: InputTable, options: FitOptions) -> None:
+    """Raise UsageError unless each of these columns is there, and serves one purpose."""
+    names = set_aside(options)
+    for name in names:
+        column_of(table, name)
+    if options.target in names:
+        purpose = "dropped" if options.target in (options.drop or []) else "anything else"
+        raise UsageError(f"'{options.target}' is the target, so it cannot be {purpose}")
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice and twice[0] in (options.weights, options.noise_column):
+        raise UsageError(f"column '{twice[0]}' is named for two purposes; remove one of them")
+
+
+def training_rows(table: InputTable, options: FitOptions, *, classes: bool) -> FitRows:
+    """Read weights and noise; rows of weight 0 are dropped, with a message."""
+    if classes and options.noise_column is not None:
+        raise UsageError("--noise-column is for regression; remove it")
+    arguments = {}
+    if options.noise_column is not None:
+        arguments["noise_var"] = _amounts(table, options.noise_column, "variances of the noise")
+    if options.weights is None:
+        return FitRows(table, arguments)
+    weights = _amounts(table, options.weights, "weights")
+    counts = weights > 0
+    if not counts.any():
+        raise DataError(f"all weights in column '{options.weights}' are 0; nothing is left to fit")
+    if not counts.all():
+        print_message(f"{int((~counts).sum())} row(s) of weight 0 are dropped")
+    arguments = {name: values[counts] for name, values in arguments.items()}
+    return FitRows(table.rows(counts), arguments | {"sample_weight": weights[counts]})
+
+
+def _amounts(table: InputTable, name: str, what: str) -> Array:
+    """The numbers of a column, none missing and none negative; DataError for others."""
+    column = column_of(table, name)
+    encoding = None if column.missing.all() else learn_numbers(column, table.decimal)
+    if encoding is None:
+        raise DataError(f"column '{name}' holds no numbers, and {what} must be; correct the column")
+    values = encoding.read(column)
+    lacking, negative = np.isnan(values), values < 0
+    if lacking.any():
+        raise DataError(
+            f"column '{name}' lacks {int(lacking.sum())} value(s), and {what} are needed for every "
+            "row; fill them in, or remove the rows"
+        )
+    if negative.any():
+        raise DataError(
+            f"column '{name}' holds {values[negative][0]:.6g}, and {what} must not be negative; "
+            "correct the column"
+        )
+    return values

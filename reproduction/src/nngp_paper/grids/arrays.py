@@ -17,6 +17,7 @@ from nngp_paper.scope import Scope
 
 EXPERIMENT = "grid"
 RELATIVE = "relative_grid"  # the same with noise relative to each kernel's scale
+AUTHORS = "authors_grid"  # the same with the kernel of the authors' look-up table
 SCORES = ("val_accuracy", "val_mse", "test_accuracy", "test_mse", "log_evidence", "noise_var")
 DIGITS = 4  # decimals of the variances, as in scope.py
 

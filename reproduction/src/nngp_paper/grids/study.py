@@ -4,19 +4,21 @@ A run is a strip, the networks of one depth and weight variance: short enough th
 matters little, long enough to be worth a row in the store. Training sets up to 10,000 points get
 the whole grid; activations beside the paper's get a coarser one (`Scope.step`). Beyond 10,000
 points those networks of the paper's activations are tried that could be the best (`candidates.py`),
-the most promising first. The grids with relative noise are a second experiment, on one training set
-and for the depths that figures 4 and 9 show; they may be coarser (`Scope.relative`).
+the most promising first. Grids with relative noise, which may be coarser (`Scope.relative`), and
+those with the authors' look-up table are experiments of their own, on one training set and for the
+depths that figures 4 and 9 show. These figures need no other grids (`map_study`).
 """
 
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import groupby, product
 from typing import Any
 
-from nngp import Architecture
+from nngp import Architecture, LookupTable
 from nngp_paper.experiment import Config, Experiment, rounded
-from nngp_paper.grids.arrays import EXPERIMENT, RELATIVE, SCORES, Grid, read_grids
+from nngp_paper.grids.arrays import AUTHORS, EXPERIMENT, RELATIVE, SCORES, Grid, read_grids
 from nngp_paper.grids.candidates import candidates
 from nngp_paper.grids.choice import Chosen
 from nngp_paper.grids.sweeps import Sweeps
@@ -28,7 +30,13 @@ from nngp_paper.sweep import SweepResult
 LARGEST_FULL_GRID = 10_000  # training points up to which the whole grid is done
 MOST = ((20_000, 400), (10**9, 120))  # training points up to which so many networks are tried
 BATCH = 40  # networks that are equally urgent: strips of one batch are done by weight variance
-RELATIVE_SIZE = 1000  # training points of the grids with relative noise, or the nearest to it
+MAP_SIZE = 1000  # training points of the grids of figures 4 and 9, or the nearest to it
+# What the configurations of each kind of grid have more than those of the paper's:
+MORE: dict[str, Config] = {
+    EXPERIMENT: {},
+    RELATIVE: {"relative_noise": True},
+    AUTHORS: {"kernel": "authors"},
+}
 SHOWN_DEPTHS, DEEP = (1, 3, 10, 50), 50  # of figures 9 and 4
 FIELDS = {"val_accuracy": "accuracy", "val_mse": "mse"}  # where a sweep has another name
 
@@ -40,14 +48,22 @@ def grid_study(scope: Scope) -> Study:
     return _study(scope, EXPERIMENT, _whole_grid(scope, scope.activations, scope.depths, sizes))
 
 
-def relative_study(scope: Scope) -> Study:
-    """The grids with noise relative to each kernel's scale, on one training set: what a network
-    still knows, where the absolute noise of the others may hide it."""
+def map_study(scope: Scope, experiment: str = EXPERIMENT, *, deep: bool = False) -> Study:
+    """The grids of figure 9 on one training set, or with `deep` the one depth of figure 4: with
+    absolute noise, with noise relative to each kernel's scale (what a network still knows, where
+    the absolute noise may hide it), or with the authors' look-up table."""
+    own = scope.relative if experiment == RELATIVE else scope
+    depths = {deep_one(scope.depths)} | set(() if deep else shown_depths(scope.depths))
+    size = map_size(scope)
+    sizes = [] if size is None else [size]
+    configs = _whole_grid(own, scope.paper_activations, depths, sizes)
+    return _study(scope, experiment, [{**config, **MORE[experiment]} for config in configs])
+
+
+def map_size(scope: Scope) -> int | None:
+    """The training set of these grids, the nearest to 1,000 points."""
     small = [size for size in scope.sizes if size <= LARGEST_FULL_GRID]
-    sizes = [min(small, key=lambda size: _apart(size, RELATIVE_SIZE))] if small else []
-    depths = {*shown_depths(scope.depths), deep_one(scope.depths)}
-    configs = _whole_grid(scope.relative, scope.paper_activations, depths, sizes)
-    return _study(scope, RELATIVE, [{**config, "relative_noise": True} for config in configs])
+    return min(small, key=lambda size: _apart(size, MAP_SIZE)) if small else None
 
 
 def shown_depths(depths: Collection[int]) -> list[int]:
@@ -122,7 +138,10 @@ def later_strips(scope: Scope) -> list[Config]:
 
 
 GRID_RUNS = Experiment(EXPERIMENT, grid_study, grid_studies, later_strips)
-RELATIVE_RUNS = Experiment(RELATIVE, relative_study)
+MAP_RUNS, DEEP_RUNS = (
+    tuple(Experiment(kind, partial(map_study, experiment=kind, deep=deep)) for kind in MORE)
+    for deep in (False, True)
+)
 Network = tuple[int, float, float]  # depth, weight variance, bias variance
 
 
@@ -176,9 +195,17 @@ def _study(scope: Scope, experiment: str, configs: Sequence[Config]) -> Study:
 
     def work(config: Config) -> Outcome:
         sweep = sweeps.of(config["train"], config.get("relative_noise", False))
-        return _outcome(list(sweep.run(_networks(config))), sweeps.device(config["train"]))
+        table = authors_table(config["activation"]) if "kernel" in config else None
+        device = "cpu" if table else sweeps.device(config["train"])
+        return _outcome(list(sweep.run(_networks(config), table=table)), device)
 
     return Study(experiment, configs, work, sweeps.close)
+
+
+@cache
+def authors_table(activation: str) -> LookupTable:
+    """The authors' table of an activation, which takes seconds to fill."""
+    return LookupTable.authors(activation)
 
 
 def _networks(config: Config) -> list[Architecture]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from nngp_paper.arrays import Mask
 from nngp_paper.grids.arrays import no_grids
-from nngp_paper.grids.study import GRID_RUNS, RELATIVE_RUNS, deep_one
+from nngp_paper.grids.study import DEEP_RUNS, deep_one
 from nngp_paper.part import Axes, Claim, Figure, Part, Results
 from nngp_paper.shared import heat_maps
 from nngp_paper.shared.critical import CRITICAL_RUNS, Theory, critical_weight_var
@@ -16,7 +16,7 @@ from nngp_paper.shared.propagation import (
     combined,
     correlations,
     no_line,
-    noise_sentence,
+    sources_sentence,
     strength,
 )
 from nngp_paper.shared.words import percent
@@ -24,12 +24,12 @@ from nngp_paper.verdict import ClaimVerdict
 
 CLAIM = Claim(
     title="accuracy over the two variances, and the phase diagram",
-    paper="Accuracy closely tracks the phase diagram: it is best along the critical line, and far "
-    "from it deep networks fall to chance.",
-    look="Bright cells should lie along the critical line of the phase diagram beside them; the "
-    "mark is the best network by validation. With noise 1e-10, as in the paper, a kernel that has "
-    "shrunk below the noise is lost; with noise relative to the kernel's scale only that is lost "
-    "which the network itself loses.",
+    paper="Performance appears to closely track the structure from the phase diagram: it is best "
+    "along the critical line, and far from criticality the process cannot be trained.",
+    look="Accuracy by weight and bias variance; the mark is the best network by validation. From "
+    "left to right: the authors' look-up table, as in the paper; the exact kernel with their "
+    "noise of 1e-10, which hides a kernel that has shrunk below it; and noise relative to the "
+    "kernel's scale, with which only that is lost which the network itself loses.",
 )
 
 
@@ -64,13 +64,11 @@ def verdict(data: HeatMaps) -> ClaimVerdict:
     }
     words = [strength(one) for some in found.values() for one in some]
     names = ", ".join(data.activations)
-    parts = [f"{kind}{' ' * bool(kind)}{correlations(some)}" for kind, some in found.items()]
-    absolute, relative = [*found.values(), []][:2]
+    parts = [f"{kind} {correlations(some)}" for kind, some in found.items()]
     return ClaimVerdict(
         combined(words),
-        f"Rank correlation of accuracy and distance from the critical line for {names}: "
-        f"{'; '.join(parts)} (chance: {chances(found.values())}); "
-        f"{noise_sentence(absolute, relative)}.",
+        f"{sources_sentence(found)}. Rank correlation of accuracy and distance from the critical "
+        f"line for {names}: {'; '.join(parts)} (chance: {chances(found.values())}).",
     )
 
 
@@ -87,9 +85,9 @@ def draw(data: HeatMaps, path: str | Path | None = None, *, narrow: bool = False
         for (*maps, last), name in zip(axes, data.activations, strict=True):
             for panel, (kind, some) in zip(maps, data.kinds, strict=True):
                 heat_maps.draw_map(panel, data, some, name, depth, norm)
-                panel.set(title=f"{name}: {kind or 'test accuracy'}")
+                panel.set_title(f"{name}: {kind}".replace(", ", "\n"))
             _draw_phases(last, data.theories.get(name))
-            last.set(title=f"{name}: phases")
+            last.set_title(f"{name}: phases")
         heat_maps.draw_colour_bar(figure, [panel for row in axes for panel in row[:-1]], norm)
         title = f"test accuracy: {heat_maps.data_words(data)}, {depth} hidden layers"
         heat_maps.name_figure(figure, title)
@@ -104,7 +102,7 @@ def _panels(activations: int, kinds: int, narrow: bool) -> tuple[Figure, list[li
 
     columns = 1 if narrow else kinds + 1
     rows = activations * (kinds + 1) // columns
-    size = (NARROW, 1.0 + 2.1 * rows) if narrow else (WIDTH, 0.6 + 2.5 * rows)
+    size = (NARROW, 1.0 + 2.1 * rows) if narrow else (WIDTH, 0.8 + 2.1 * rows)
     figure, grid = plt.subplots(*(rows, columns), figsize=size, squeeze=False, layout="constrained")
     for row in grid:
         row[0].set_ylabel("bias variance")
@@ -142,8 +140,8 @@ def _name_area(axes: Axes, theory: Theory, area: Mask, name: str) -> None:
     weights = theory.weight_vars[area[row]]
     if len(weights) > LABEL_WIDTH * len(theory.weight_vars):
         inner = np.clip(theory.bias_vars[row], *np.quantile(theory.bias_vars, (0.12, 0.88)))
-        axes.text(weights.mean(), inner, name, ha="center", va="center")
+        axes.text(weights.mean(), inner, name, ha="center", va="center", fontsize=POINTS - 2)
 
 
-RUNS = (CRITICAL_RUNS, RELATIVE_RUNS, GRID_RUNS)
+RUNS = (CRITICAL_RUNS, *DEEP_RUNS)
 PART = Part("fig4", CLAIM, RUNS, read, finding, verdict, draw)

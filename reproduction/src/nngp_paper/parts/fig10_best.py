@@ -1,6 +1,6 @@
 """Figure 10: the variances of the best networks beside the critical line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,12 +8,11 @@ import numpy as np
 from scipy.stats import hypergeom
 
 from nngp_paper.arrays import Array
-from nngp_paper.grids.arrays import no_grids
+from nngp_paper.grids.arrays import Grids, no_grids
 from nngp_paper.grids.choice import Chosen, by_validation
-from nngp_paper.grids.study import GRID_RUNS
+from nngp_paper.grids.study import GRID_RUNS, MAP_RUNS
 from nngp_paper.part import Axes, Claim, Figure, Part, Results, Style
 from nngp_paper.ranges import BIAS_VAR_RANGE, WEIGHT_VAR_RANGE
-from nngp_paper.scope import ACTIVATIONS, Scope
 from nngp_paper.shared.critical import (
     CRITICAL_RUNS,
     NO_LINE,
@@ -21,69 +20,164 @@ from nngp_paper.shared.critical import (
     critical_weight_var,
     read_theories,
 )
-from nngp_paper.shared.heat_maps import NARROW, map_panels, name_figure, write_note
-from nngp_paper.shared.words import by_size, sentence
+from nngp_paper.shared.heat_maps import (
+    AUTHORS_TABLE,
+    EXACT,
+    NARROW,
+    RELATIVE_NOISE,
+    map_panels,
+    name_figure,
+    write_note,
+)
+from nngp_paper.shared.words import sentence
 from nngp_paper.verdict import ClaimVerdict, share_word
 
 CLAIM = Claim(
     title="where the best networks are",
-    paper="The settings that do best on validation lie near the critical line.",
-    look="The 25 best settings of each training size beside the critical line. Activations beside "
-    "the paper's were tried with fewer networks, as Table 2 says.",
+    paper="The best performing networks are distributed near the critical line (the 25 best of "
+    "each training set).",
+    look="The 25 best by validation beside the critical line: on one training set by the authors' "
+    "table, as in the paper, and by the exact kernel with both kinds of noise (the first and the "
+    "last at the depths of Figure 9), then by the exact kernel on other training sets. With a bias "
+    "variance of zero the weight variance of a relu network only scales its kernel: settings that "
+    "are the same predictor count once.",
 )
 TOP = 25  # networks
 RARE = 0.05  # a probability
-PANELS = 4  # training sets that are shown
+HOMOGENEOUS = ("relu",)  # activations whose kernels scale with the weight variance
+LEAST = 200  # networks that a probability is given for
+OTHERS = 2  # training sets that are shown beside the one of the maps
+SAME = 3  # significant digits of the validation errors of settings that are the same predictor
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A kernel with its noise, by name, and a training set."""
+
+    kind: str
+    train: int
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind.replace(', ', chr(10))}\n{self.train:,} points"
 
 
 @dataclass(frozen=True)
 class Best:
-    """The best 25 by validation, the best first, of all depths: by activation and training points;
-    `networks` counts those that they were chosen from, `wanted` those of the whole grids.
-    `distances` are those of all settings of an activation's grid from its critical line."""
+    """The best 25 predictors by validation, the best first, of all depths, by activation and panel;
+    `networks` counts those that they were chosen from, `wanted` those of the whole grids, `merged`
+    the settings that are the same predictor as a better one of the 25. `distances` are those of all
+    predictors that were tried from the critical line of their activation."""
 
     dataset: str
     activations: tuple[str, ...]
-    sizes: tuple[int, ...]
-    chosen: dict[tuple[str, int], tuple[Chosen, ...]]
-    networks: dict[tuple[str, int], int]
-    wanted: dict[tuple[str, int], int]
-    distances: dict[str, Array]
+    panels: tuple[Panel, ...]
+    chosen: dict[tuple[str, Panel], tuple[Chosen, ...]]
+    networks: dict[tuple[str, Panel], int]
+    wanted: dict[tuple[str, Panel], int]
+    merged: dict[tuple[str, Panel], int]
+    distances: dict[tuple[str, Panel], Array]
     theories: dict[str, Theory]
     weight_range: tuple[float, float] = WEIGHT_VAR_RANGE
     bias_range: tuple[float, float] = BIAS_VAR_RANGE
 
 
 def read(results: Results) -> Best:
-    """The best of every activation on up to four training sets, from the smallest to the largest
-    that have been begun."""
+    """The best of the paper's activations: by each kernel and noise on the training set of figure
+    4, and by the exact kernel on others, from the smallest to the largest that have been begun."""
     scope, grids = results.scope, results.grids
     begun = {name for _, name, _ in grids.by_name}
-    names = tuple(name for name in scope.activations if name in begun)
-    sizes = _spread(sorted({train for train, _, _ in grids.by_name}), PANELS)
-    every = {(name, train): grids.of(train, name) for name in names for train in sizes}
-    chosen = {key: tuple(by_validation(of, TOP)) for key, of in every.items()}
+    names = tuple(name for name in scope.paper_activations if name in begun)
+    if not names:
+        raise no_grids(scope)
     theories = read_theories(results.store, names)
-    if not any(chosen.values()):
+    kinds = {AUTHORS_TABLE: results.authors_grids, RELATIVE_NOISE: results.relative_grids}
+    panels: dict[Panel, Grids] = {}
+    for panel in _panels(grids, kinds):
+        panels[panel] = kinds.get(panel.kind, grids)
+    found = {
+        (name, panel): _found(name, panel, of, theories.get(name))
+        for name in names
+        for panel, of in panels.items()
+    }
+    known = {key: one for key, one in found.items() if one.chosen}
+    if not known:
         raise no_grids(scope)
     return Best(
         scope.dataset,
         names,
-        tuple(sizes),
-        {key: some for key, some in chosen.items() if some},
-        {key: sum(grid.networks for grid in of) for key, of in every.items()},
-        {(name, train): grids.row_wanted(train, name) for name, train in every},
-        {name: _distances(scope, theories.get(name), name) for name in names},
+        tuple(panels),
+        {key: one.chosen for key, one in known.items()},
+        {key: one.networks for key, one in found.items()},
+        {key: one.wanted for key, one in found.items()},
+        {key: one.merged for key, one in found.items()},
+        {key: one.distances for key, one in found.items()},
         theories,
     )
 
 
-def _distances(scope: Scope, theory: Theory | None, name: str) -> Array:
-    """Distances of all networks of the grids from the critical line; none without a line."""
-    lines = [critical_weight_var(theory, value) for value in scope.bias_vars_of(name)]
-    known = np.array([line for line in lines if line is not None])
-    weights = [value for depth in scope.depths for value in scope.weight_vars_of(name, depth)]
-    return np.abs(np.array(weights)[:, None] - known[None, :]).ravel()
+def _panels(grids: Grids, kinds: Mapping[str, Grids]) -> list[Panel]:
+    """The kinds on the training set that they have, and the exact kernel on some others."""
+    sizes = sorted({train for train, _, _ in grids.by_name})
+    shared = {train for of in kinds.values() for train, _, _ in of.by_name} & set(sizes)
+    if not shared:
+        return [Panel(EXACT, train) for train in _spread(sizes, len(kinds) + OTHERS)]
+    at = max(shared)
+    others = [train for train in sizes if train != at]
+    there = [name for name, of in kinds.items() if any(key[0] == at for key in of.by_name)]
+    order = [name for name in (AUTHORS_TABLE, EXACT, RELATIVE_NOISE) if name in (EXACT, *there)]
+    return [Panel(kind, at) for kind in order] + [
+        Panel(EXACT, train) for train in _spread(others, OTHERS)
+    ]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What there is of one activation and panel."""
+
+    chosen: tuple[Chosen, ...]
+    networks: int
+    wanted: int
+    merged: int
+    distances: Array
+
+
+def _found(name: str, panel: Panel, grids: Grids, theory: Theory | None) -> _Found:
+    own = grids.of(panel.train, name)
+    every = by_validation(own, None)
+    # Of the authors' table a scale is more than a scale: its integral is cut.
+    different = every if panel.kind == AUTHORS_TABLE else distinct(every, name)
+    best = tuple(different[:TOP])
+    last = every.index(best[-1]) + 1 if best else 0
+    wanted = sum(grid.wanted for grid in own)
+    if panel.kind == EXACT:
+        wanted = grids.row_wanted(panel.train, name)
+    return _Found(
+        best,
+        sum(grid.networks for grid in own),
+        wanted,
+        last - len(best),
+        np.array([apart for one in different if (apart := _apart(theory, one)) is not None]),
+    )
+
+
+def distinct(ranked: Sequence[Chosen], activation: str) -> list[Chosen]:
+    """Networks without those that are the same predictor as a better one: relu networks of one
+    depth without biases whose validation scores are the same. (Where noise outweighs a kernel that
+    has become small, they differ.)"""
+    if activation not in HOMOGENEOUS:
+        return list(ranked)
+    found: dict[object, Chosen] = {}
+    for place, one in enumerate(ranked):
+        error = f"{one.val_mse:.{SAME}g}"
+        found.setdefault((one.depth, error) if one.bias_var == 0 else place, one)
+    return list(found.values())
+
+
+def _apart(theory: Theory | None, one: Chosen) -> float | None:
+    """Distance from the critical line in weight variance."""
+    line = critical_weight_var(theory, one.bias_var)
+    return None if line is None else abs(one.weight_var - line)
 
 
 def _spread(sizes: Sequence[int], count: int) -> Sequence[int]:
@@ -94,29 +188,31 @@ def _spread(sizes: Sequence[int], count: int) -> Sequence[int]:
 
 
 def finding(data: Best) -> str:
-    """Median distances of the best from the critical line."""
+    """Median distances of the best from the critical line, and how many settings were merged."""
     away = medians(data)
     if not away:
         return NO_LINE
     low, high = data.weight_range
+    parts = [
+        f"{name} {', '.join(f'{v:.2f}' for (n, _), v in away.items() if n == name)}"
+        for name in data.activations
+    ]
+    merged = sum(data.merged.values())
+    same = f" {merged} settings are the same predictor as a better one." if merged else ""
     return (
         f"Median distance in weight variance from the critical line, on a grid from {low:g} to "
-        f"{high:g}, with {by_size(away, '.2f')}"
+        f"{high:g}, from the left: {sentence(parts)}{same}"
     )
 
 
-def medians(data: Best) -> dict[tuple[str, int], float]:
+def medians(data: Best) -> dict[tuple[str, Panel], float]:
     """Median distances of the best from the critical line, where there is one."""
     away = {}
-    for (name, train), chosen in data.chosen.items():
-        lines = [critical_weight_var(data.theories.get(name), one.bias_var) for one in chosen]
-        apart = [
-            abs(one.weight_var - line)
-            for one, line in zip(chosen, lines, strict=True)
-            if line is not None
-        ]
-        if apart:
-            away[name, train] = float(np.median(apart))
+    for key, chosen in data.chosen.items():
+        apart = [_apart(data.theories.get(key[0]), one) for one in chosen]
+        known = [value for value in apart if value is not None]
+        if known:
+            away[key] = float(np.median(known))
     return away
 
 
@@ -128,39 +224,42 @@ def by_chance(median: float, count: int, distances: Array) -> float:
 
 
 def verdict(data: Best) -> ClaimVerdict:
-    """Whether the best are nearer to the line than networks drawn at random."""
-    away = {key: value for key, value in medians(data).items() if key[0] in _judged(data)}
+    """Whether the best are nearer to the line than networks drawn at random, in the panels with
+    enough networks to tell."""
+    away = medians(data)
     if not away:
         return ClaimVerdict("not measured", NO_LINE)
     chances = {
-        key: by_chance(value, len(data.chosen[key]), data.distances[key[0]])
+        key: by_chance(value, len(data.chosen[key]), data.distances[key])
         for key, value in away.items()
+        if len(data.distances[key]) >= LEAST
     }
     near = [value < RARE for value in chances.values()]
+    if not near:
+        return ClaimVerdict(
+            "not measured", f"No panel has the {LEAST} networks that a comparison needs."
+        )
     return ClaimVerdict(
         share_word(near),
-        f"In {sum(near)} of {len(near)} panels of the paper's activations the best "
+        f"In {sum(near)} of {len(near)} panels with {LEAST} networks or more the best "
         f"{max(map(len, data.chosen.values()))} are nearer to the line than {1 - RARE:.0%} of sets "
-        f"of as many networks drawn at random; {_beside_chance(data, away, chances)}",
+        f"of as many networks drawn at random; {_beside_chance(away, chances)}.",
     )
 
 
 def _beside_chance(
-    data: Best, away: dict[tuple[str, int], float], chances: dict[tuple[str, int], float]
+    away: dict[tuple[str, Panel], float], chances: dict[tuple[str, Panel], float]
 ) -> str:
-    """Median distances and their probabilities by activation and size, beside the whole grid's."""
-    sizes = ", ".join(f"{size:,}" for size in sorted({size for _, size in away}))
+    """Median distances and their probabilities, by activation and panel."""
     parts = []
-    for name in dict.fromkeys(name for name, _ in away):
-        own = sorted(key for key in away if key[0] == name)
-        found = ", ".join(f"{away[key]:.2f} (p {chances[key]:.2g})" for key in own)
-        parts.append(f"{name} {found}, the whole grid {np.median(data.distances[name]):.2f}")
-    return f"median distances with {sizes} points: {sentence(parts)}"
-
-
-def _judged(data: Best) -> tuple[str, ...]:
-    """The paper's activations, or all where there is none of them."""
-    return tuple(name for name in data.activations if name in ACTIVATIONS) or data.activations
+    for name in dict.fromkeys(name for name, _ in chances):
+        found = [
+            f"{panel.kind}, {panel.train:,} points {away[name, panel]:.2f} (p {chance:.2g})"
+            for (own, panel), chance in chances.items()
+            if own == name
+        ]
+        parts.append(f"{name}: {'; '.join(found)}")
+    return f"median distances of {'. '.join(parts)}"
 
 
 POINTS = 9
@@ -179,23 +278,23 @@ def draw(data: Best, path: str | Path | None = None, *, narrow: bool = False) ->
     from nngp_paper.plots.style import save
 
     with plt.rc_context({"font.size": POINTS}):
-        titles = [f"{train:,} points" for train in data.sizes]
+        titles = [panel.title for panel in data.panels]
         figure, axes = map_panels(data.activations, titles, 1.65, narrow)
         looks = _looks(sorted({one.depth for some in data.chosen.values() for one in some}))
         for row, name in zip(axes, data.activations, strict=True):
-            for panel, train in zip(row, data.sizes, strict=False):
-                _draw_panel(panel, data, name, train, looks)
+            for axes_of, panel in zip(row, data.panels, strict=False):
+                _draw_panel(axes_of, data, name, panel, looks)
         _draw_legend(figure, looks)
         name_figure(figure, _title(data))
         save(figure, path)
     return figure
 
 
-def _draw_panel(axes: Axes, data: Best, name: str, train: int, looks: Looks) -> None:
+def _draw_panel(axes: Axes, data: Best, name: str, panel: Panel, looks: Looks) -> None:
     if name in data.theories:
         theory = data.theories[name]
         axes.plot(*theory.line_within(np.array(data.weight_range)), color="0.4", lw=1.1, ls="--")
-    chosen = data.chosen.get((name, train), ())
+    chosen = data.chosen.get((name, panel), ())
     if not chosen:
         write_note(axes, "not run")
     for depth, look in reversed(looks.items()):
@@ -247,4 +346,5 @@ def _title(data: Best) -> str:
     return f"{data.dataset}: the {count} best by validation{line}{note}"
 
 
-PART = Part("fig10", CLAIM, (CRITICAL_RUNS, GRID_RUNS), read, finding, verdict, draw)
+RUNS = (CRITICAL_RUNS, *MAP_RUNS[1:], GRID_RUNS)  # MAP_RUNS[0] is a part of the whole grid
+PART = Part("fig10", CLAIM, RUNS, read, finding, verdict, draw)

@@ -32,14 +32,17 @@ class HeatMap:
     best: Chosen | None
 
 
+AUTHORS_TABLE, EXACT = "authors' table", "exact kernel, noise 1e-10"
+RELATIVE_NOISE = "exact kernel, relative noise"
 Maps = dict[tuple[str, int], HeatMap]  # by activation and depth
 
 
 @dataclass(frozen=True)
 class HeatMaps:
     """Heat maps on one training set by activation and depth, and the theory of each activation;
-    what is missing in either was not run. `relative` are those with noise relative to the kernel's
-    scale, `asked` is the number of networks of a grid."""
+    what is missing in either was not run. `maps` are those of the exact kernel with the paper's
+    noise, `relative` those with noise relative to the kernel's scale, `authors` those of the
+    authors' look-up table; `asked` is the number of networks of a grid."""
 
     dataset: str
     train: int
@@ -49,28 +52,27 @@ class HeatMaps:
     theories: dict[str, Theory]
     asked: dict[tuple[str, int], int]
     relative: Maps
+    authors: Maps
 
     @property
     def networks(self) -> int:
-        """Number of networks that were run."""
-        return sum(one.grid.networks for one in self.maps.values())
+        """Number of networks that were run, with each kind of kernel and noise."""
+        return sum(one.grid.networks for _, maps in self.kinds for one in maps.values())
 
     @property
     def wanted(self) -> int:
         """Number of networks of the whole grids."""
-        wanted = sum(one.grid.wanted for one in self.maps.values())
-        return wanted + sum(self.asked[key] for key in self.missing)
-
-    @property
-    def missing(self) -> list[tuple[str, int]]:
-        """Activations and depths of grids that were not begun."""
-        return [key for key in product(self.activations, self.depths) if key not in self.maps]
+        wanted = sum(one.grid.wanted for _, maps in self.kinds for one in maps.values())
+        keys = list(product(self.activations, self.depths))
+        left = [key for _, maps in self.kinds for key in keys if key not in maps]
+        return wanted + sum(self.asked[key] for key in left)
 
     @property
     def kinds(self) -> list[tuple[str, Maps]]:
-        """The kinds of noise that there are, by name."""
-        both = [("noise 1e-10", self.maps), ("relative noise", self.relative)]
-        return both if self.relative else [("", self.maps)]
+        """Kernels and noises of which there are maps, by name: from what the authors computed to
+        what the network alone does."""
+        every = {AUTHORS_TABLE: self.authors, EXACT: self.maps, RELATIVE_NOISE: self.relative}
+        return [(name, maps) for name, maps in every.items() if maps]
 
     def followings(self, name: str, maps: Maps) -> list[Following]:
         """How accuracy follows the critical line, by depth."""
@@ -79,10 +81,11 @@ class HeatMaps:
 
 
 def read_heat_maps(results: Results, names: Sequence[str], depths: Sequence[int]) -> HeatMaps:
-    """Heat maps of these activations and depths: on the training set that has grids with relative
-    noise, else on the one with the fullest grids."""
-    grids, relative = results.grids, results.relative_grids
-    both = {key[0] for key in relative.by_name} & {key[0] for key in grids.by_name}
+    """Heat maps of these activations and depths: on the training set that has grids with the
+    authors' table or relative noise, else on the one with the fullest grids."""
+    grids, relative, authors = results.grids, results.relative_grids, results.authors_grids
+    others = {key[0] for one in (relative, authors) for key in one.by_name}
+    both = others & {key[0] for key in grids.by_name}
     train = max(both) if both else _fullest(grids, names, depths)
     maps = _maps(grids, train, names, depths)
     shown = tuple(name for name in names if any(key[0] == name for key in maps))
@@ -95,6 +98,7 @@ def read_heat_maps(results: Results, names: Sequence[str], depths: Sequence[int]
         read_theories(results.store, shown),
         {key: results.scope.networks(*key) for key in product(shown, depths)},
         _maps(relative, train, shown, depths),
+        _maps(authors, train, shown, depths),
     )
 
 
@@ -153,7 +157,7 @@ def error_scale(data: HeatMaps) -> "LogNorm":
 def draw_map(
     axes: Axes, data: HeatMaps, maps: Maps, name: str, depth: int, norm: "LogNorm"
 ) -> None:
-    """The cell of a network lies around it: grey without a kernel, white if it was not run."""
+    """The cell of a network lies around it: grey without a kernel, hatched if it was not run."""
     from matplotlib.colors import ListedColormap
 
     axes.locator_params(axis="x", nbins=5)
@@ -163,6 +167,9 @@ def draw_map(
         return
     weights, biases = _edges(one.grid.weight_vars), _edges(one.grid.bias_vars)
     cells: Style = {"rasterized": True}
+    if (left := one.grid.asked & ~one.grid.tried).any():
+        hatched: Style = {"facecolor": "none", "edgecolor": "0.75", "hatch": "////", "lw": 0}
+        axes.pcolor(weights, biases, np.ma.masked_equal(left.T, False), **hatched)
     if (grey := _without_kernel(one)).any():
         hidden = np.ma.masked_equal(grey.T, False)
         axes.pcolormesh(weights, biases, hidden, cmap=ListedColormap([NO_KERNEL]), **cells)
@@ -236,7 +243,10 @@ def draw_legend(figure: Figure, data: HeatMaps) -> None:
     every = [one for _, maps in data.kinds for one in maps.values()]
     if any(_without_kernel(one).any() for one in every):
         marks.append(Patch(facecolor=NO_KERNEL, label="no kernel"))
-    columns = 3 if figure.get_figwidth() > NARROW else 2
+    if any((one.grid.asked & ~one.grid.tried).any() for one in every):
+        look: Style = {"facecolor": "none", "edgecolor": "0.75", "hatch": "////"}
+        marks.append(Patch(label="not run", **look))
+    columns = 4 if figure.get_figwidth() > NARROW else 2
     figure.legend(handles=marks, loc="outside lower center", ncols=columns, frameon=False)
 
 

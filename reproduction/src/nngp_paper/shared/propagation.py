@@ -6,8 +6,9 @@ variance; it is negative if networks near the line do better. Beside it stands t
 networks that are not above chance.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -18,6 +19,7 @@ from nngp_paper.shared.critical import Theory, critical_weight_var
 from nngp_paper.verdict import ClaimVerdict, Word
 
 CLASSES = 10  # of every set of images
+SOURCES = ("the table accounts for", "the noise for", "the network itself for")
 LOST = 2.0 / CLASSES  # an accuracy below twice that of chance
 STRONG = -0.5  # a rank correlation at least as negative says that accuracy follows the line
 WEAK = 0.1  # a smaller one says nothing, however many the networks are
@@ -71,14 +73,26 @@ def combined(words: list[Word]) -> Word:
     return known[0] if len(set(known)) == 1 else "partly"
 
 
-def noise_sentence(absolute: list[Following], relative: list[Following]) -> str:
-    """The networks that are lost with each noise: what the network loses, what the noise hides."""
-    lost, networks = sum(one.lost for one in absolute), sum(one.networks for one in absolute)
-    words = f"{lost:,} of {networks:,} networks are below {LOST:.0%}, twice chance"
-    if not relative:
-        return f"{words}; grids with relative noise were not run"
-    again, of = sum(one.lost for one in relative), sum(one.networks for one in relative)
-    return f"{words}, with noise of 1e-10; {again:,} of {of:,} with noise relative to the kernel"
+def lost_share(found: Sequence[Following]) -> float:
+    """The share of networks near chance."""
+    return sum(one.lost for one in found) / max(sum(one.networks for one in found), 1)
+
+
+def sources_sentence(lost: Mapping[str, Sequence[Following]]) -> str:
+    """What the table, the noise and the network itself each contribute: the networks that are lost
+    with each kernel and noise, in the order of `HeatMaps.kinds`."""
+    parts = []
+    for name, found in lost.items():
+        share, networks = lost_share(found), sum(one.networks for one in found)
+        parts.append(f"{100 * share:.0f}% of {networks:,} networks with the {name}")
+    words = f"Below {LOST:.0%} accuracy, twice chance, are {', '.join(parts)}"
+    shares = [lost_share(found) for found in lost.values()]
+    if len(shares) < len(SOURCES):
+        return words
+    own = [a - b for a, b in pairwise([*shares, 0.0])]
+    points = [f"{100 * part:.0f}".replace("-", "−") for part in own]
+    blame = [f"{name} {part}" for name, part in zip(SOURCES, points, strict=True)]
+    return f"{words}: {', '.join(blame)} of these {100 * shares[0]:.0f} points"
 
 
 def correlations(found: list[Following]) -> str:

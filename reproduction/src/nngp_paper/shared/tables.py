@@ -26,7 +26,7 @@ from nngp_paper.part import Results
 from nngp_paper.published import Published, published_row
 from nngp_paper.runs import Run
 from nngp_paper.shared.searches import best_trial, finished_trials, is_of
-from nngp_paper.shared.settings import EXPERIMENT as SETTING
+from nngp_paper.shared.settings import EXPERIMENT as SETTING, KERNELS, OLD_TABLE
 from nngp_paper.shared.words import percent
 
 TOP = 25  # networks; how far apart the best are on test says what a choice among them is worth
@@ -254,7 +254,7 @@ def _row(
         published_row(scope.dataset, train, activation, finite=True),
         paper,
         best_trial(trials, train, activation),
-        _at(paper, settings, "table"),
+        _at(paper, settings, KERNELS[0]) or _at(paper, settings, OLD_TABLE),
         _at(paper, settings, "exact"),
         best[0] if best else None,
         (min(accuracies), max(accuracies)) if best else None,

@@ -205,7 +205,7 @@ def test_every_part_has_a_finding(findings):
         ("fig7", "Slopes by layer: −0.500 ± "),
         ("fig8", "with 1,000 points: relu 0.950"),
         ("fig9", "10,000 training points and 3, 50 layers: relu 98.00%, 90.00%; tanh"),
-        ("fig10", "on a grid from 0.1 to 5, with 1,000, 10,000 points: relu "),
+        ("fig10", "on a grid from 0.1 to 5, from the left: relu "),
         ("invariance", "accuracy 80.00% plain and 90.00% with shifts 1, log loss 0.400 and 0.200"),
         ("width", "distance to the process falls as width^(−1.000 ± 0.005) and"),
     ],
@@ -247,8 +247,9 @@ def test_distances_from_the_line_are_medians():
     nets = [
         SimpleNamespace(weight_var=w, bias_var=b) for w, b in ((1.0, 0.0), (1.9, 0.5), (9.0, 1))
     ]
-    data = {"chosen": {("relu", 100): nets}, "weight_range": (0.1, 5.0)}
-    assert told("fig10", theories={"relu": line}, **data).endswith("with 100 points: relu 0.40.")
+    shared = {"activations": ("relu",), "merged": {}, "weight_range": (0.1, 5.0)}
+    data = {"chosen": {("relu", "exact kernel"): nets}, **shared}
+    assert told("fig10", theories={"relu": line}, **data).endswith("from the left: relu 0.40.")
     assert told("fig10", theories={}, **data) == "The critical line has not been computed."
 
 

@@ -75,6 +75,8 @@ class ClusterMatrix(BlockMatrix[ClusterInputs]):
 
     @cached_property
     def _error_of_terms(self) -> float:
+        if self.steps.base.planes is not None:
+            return 0.0
         # Of inputs the client's transform reads norms only: it transforms no block.
         sides = cast(Inputs, self.left), cast(Inputs, self.right)
         return make_transform(self.steps, *sides).noise

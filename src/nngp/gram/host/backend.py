@@ -4,7 +4,7 @@ import os
 
 from numpy.typing import ArrayLike
 
-from nngp import _npy
+from nngp._files import open_npy
 from nngp.architecture import Headed, Network, average_of
 from nngp.gram.host.gradient import AverageGradient, HeadGradient
 from nngp.gram.host.matrix import HostMatrix
@@ -42,6 +42,7 @@ class HostBackend(KernelBackend):
         per_layer: bool,
         per_input: bool = False,
     ) -> GradientSums:
+        check_differentiable(network)
         check_inputs_move(network, per_input)
         rows = in_memory(inputs)
         profiles = None if per_input else curve_sensitivities(network, rows, split, per_layer)
@@ -53,6 +54,15 @@ class HostBackend(KernelBackend):
         if not isinstance(network, Headed):
             return sums
         return HeadGradient(HostMatrix(network, rows, split=split), sums, per_layer)
+
+
+def check_differentiable(network: Network) -> None:
+    """Raise ValueError where derivatives of kernel matrices are not known."""
+    if network.base.planes is not None:
+        raise ValueError(
+            "derivatives of kernel matrices are not available for networks of images; compare a "
+            "few networks by log_evidence or leave-one-out, or differentiate nngp.jax_kernel"
+        )
 
 
 def check_inputs_move(network: Network, per_input: bool) -> None:
@@ -77,6 +87,6 @@ def _open_npy(path: str | os.PathLike[str]) -> ArrayLike:
             f"X must be an array or the path of a .npy file, got {path}; zarr needs a DaskEngine"
         )
     try:
-        return _npy.open_memmap(path)
-    except (OSError, ValueError, EOFError) as error:
+        return open_npy(path)
+    except (OSError, ValueError) as error:
         raise ValueError(f"X cannot be read: {path}: {error}") from None

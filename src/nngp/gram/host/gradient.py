@@ -33,7 +33,7 @@ from nngp.gram.host.matrix import (
 )
 from nngp.gram.host.pair_gradient import PairwiseGradient
 from nngp.gram.host.tiles import Cosines, in_strips, set_diagonal
-from nngp.gram.inputs import Inputs
+from nngp.gram.inputs import Inputs, cut
 from nngp.gram.kernel_matrix import Gradient
 from nngp.gram.sensitivities import HEAD_PREFIX, CurveSensitivities, by_name, with_families
 
@@ -73,7 +73,7 @@ class AverageGradient:
     def _term_block(self, term: OrbitTerm, rows: slice, columns: slice) -> Array:
         block = self._matrix.term_block(term, rows, columns)
         if term.is_same:
-            own = self._matrix.lefts[term.left].var[rows]
+            own = cut(self._matrix.lefts[term.left], rows)
             set_diagonal(block, rows, columns, self._matrix.steps.own_values(own))
         return block if self._matrix.is_exact else np.asarray(self._matrix.split.of_whole(block))
 

@@ -15,6 +15,7 @@ from nngp._arrays import Array, Index
 from nngp.architecture import Network
 from nngp.architecture.invariances.orbit import OrbitTerm
 from nngp.curve import NEAR, Profile, Workspace
+from nngp.gram.host.images import ImageTerm
 from nngp.gram.host.pairwise import PairwiseTransform
 from nngp.gram.host.tiles import STRIP, TILE, Cosines, in_strips, set_diagonal
 from nngp.gram.inputs import Inputs, cut, transformed_inputs
@@ -116,10 +117,21 @@ class Term:
             self.values(part, strip, columns)
         return block
 
+    def paired(self) -> Array:
+        """The value of each left input with the right input of the same number."""
+        return self.block(whole(self.left), whole(self.right)).diagonal()
+
     def values(self, products: Array, rows: slice, columns: slice) -> None:
         """From inner products, in place on a strip."""
         self.cosines.scale(products, rows, columns)
         self.transform(products, rows, columns)
+
+
+def make_term(steps: KernelSteps, left: Inputs, right: Inputs) -> Term | ImageTerm:
+    """The values of a network's own kernel between these inputs."""
+    if steps.base.planes is None:
+        return Term(steps, left, right)
+    return ImageTerm(steps.base, left, right)
 
 
 def moved_sides(
@@ -161,13 +173,13 @@ class HostMatrix(BlockMatrix[Inputs]):
         super().__init__(KernelSteps.of(network, left, other, plan, split), left, right)
         self.lefts, self.rights = (transformed_inputs(network, side) for side in (left, other))
         self.terms = self.steps.orbit.terms()
-        self.plain = Term(self.steps, left, other)  # of the inputs as they are
+        self.plain = make_term(self.steps, left, other)  # of the inputs as they are
         self._gaps = [1.0]
 
     @property
     def is_plain(self) -> bool:
         """Whether blocks are those of the network's own kernel, without further steps."""
-        return self.network is self.steps.base and self.is_exact
+        return isinstance(self.plain, Term) and self.network is self.steps.base and self.is_exact
 
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
@@ -198,7 +210,7 @@ class HostMatrix(BlockMatrix[Inputs]):
         left, right = self.lefts[term.left], self.rights[term.right]
         if term.order.is_identity and left is self.left and right is self.right:
             return self.plain.block(rows, columns, out)
-        moved = Term(self.steps, *moved_sides(term, left, right, rows, columns))
+        moved = make_term(self.steps, *moved_sides(term, left, right, rows, columns))
         block = moved.block(whole(moved.left), whole(moved.right), out)
         if moved.transform.smallest_gap < NEAR:
             self.record_gap(moved.transform.smallest_gap)
@@ -230,15 +242,15 @@ class HostMatrix(BlockMatrix[Inputs]):
         for term in self.terms:
             left, right = versions[term.left], versions[term.right]
             if term.is_same:
-                values = self.steps.own_values(left.var)
+                values = self.steps.own_values(left)
             elif self.steps.profile is not None:
                 every = slice(None)
                 values = _paired(
                     self.steps.profile, left.unit(every), term.order(right.unit(every))
                 )
             else:
-                all_pairs = Term(self.steps, left, Inputs(term.order(right.X), right.var))
-                values = all_pairs.block(whole(left), whole(left)).diagonal()
+                moved = make_term(self.steps, left, Inputs(term.order(right.X), right.var))
+                values = moved.paired()
             total += term.weight * values
         return total
 
@@ -294,7 +306,9 @@ class SharedProductBlocks:
     """
 
     def __init__(self, matrices: Sequence[HostMatrix]) -> None:
-        self._matrices, self._cosines = matrices, matrices[0].plain.cosines
+        self._matrices = matrices
+        self._terms = [one.plain for one in matrices if isinstance(one.plain, Term)]
+        self._cosines = self._terms[0].cosines
         self._local = threading.local()
 
     def __call__(self, rows: slice, columns: slice) -> list[Array]:
@@ -303,10 +317,10 @@ class SharedProductBlocks:
         for part, strip in in_strips(shared, rows, columns):
             self._cosines.scale(part, strip, columns)
             local = slice(strip.start - rows.start, strip.stop - rows.start)
-            for matrix, block in zip(self._matrices, blocks, strict=True):
+            for term, block in zip(self._terms, blocks, strict=True):
                 if block is not shared:  # which is the last, and overwritten last
                     block[local] = part
-                matrix.plain.transform(block[local], strip, columns)
+                term.transform(block[local], strip, columns)
         for matrix, block in zip(self._matrices, blocks, strict=True):
             if matrix.symmetric:
                 set_diagonal(block, rows, columns, matrix.diagonal[rows])
