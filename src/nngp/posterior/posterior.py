@@ -24,14 +24,14 @@ from nngp.linsolve import EngineRun, inverse_rows
 from nngp.linsolve.engines.engine import Handle
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.by_cholesky import row_squares
-from nngp.posterior.criteria import held_out
 from nngp.posterior.draws import draws_around
+from nngp.posterior.evidence.criteria import held_out
+from nngp.posterior.evidence.tiled_gradients import density_gradient, evidence_gradient
 from nngp.posterior.noise import as_observation_noise
 from nngp.posterior.predictive_gradient import predictive_gradient, rows_at_a_time
 from nngp.posterior.report import Report, describe, warn
 from nngp.posterior.setup import Problem, as_targets
 from nngp.posterior.solution import Explained, JointMatrices, Solution, check_shifted, means
-from nngp.posterior.tiled_gradients import density_gradient, evidence_gradient
 
 CHUNK = 16_384  # test points whose norms and the like are prepared at a time
 Work = Callable[[EngineRun, KernelMatrix, list[slice]], Iterator[Array]]  # on blocks of test points

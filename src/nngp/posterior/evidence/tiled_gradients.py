@@ -29,7 +29,7 @@ from nngp.gram import (
 )
 from nngp.linsolve import EngineRun, Factor, inverse_rows
 from nngp.linsolve.engines.engine import Handle
-from nngp.posterior.criteria import (
+from nngp.posterior.evidence.criteria import (
     evidence_slope,
     evidence_slope_diagonal,
     held_out_density,
