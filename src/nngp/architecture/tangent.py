@@ -40,7 +40,8 @@ class NTK(WrappedNetwork):
         if self.network.base is not self.network:
             raise TypeError(
                 "the tangent kernel of an average is the average of tangent kernels; write "
-                "nngp.Invariant(nngp.NTK(network), transformations)"
+                "nngp.Invariant(nngp.NTK(network), transformations), and nngp.NTK(head) for layers "
+                "on top of it"
             )
         if self.network.is_infinite:
             raise ValueError(

@@ -26,8 +26,8 @@ from scipy.optimize import minimize
 
 from nngp._arrays import Array, Index
 from nngp._records import Range
-from nngp.posterior.criteria import held_out
-from nngp.posterior.dense_evidence import inverse_of
+from nngp.posterior.evidence.criteria import held_out
+from nngp.posterior.evidence.dense_evidence import inverse_of
 from nngp.predictive.expected_softmax import expected_softmax
 from nngp.predictive.one_hot_link import log_loss
 from nngp.predictive.probability import above_zero
