@@ -173,7 +173,7 @@ def _through(layer: PairLayer, before: PairErrors, moment: Array, own_error: flo
     # Correlations beyond SNAP are rounded to ±1.
     doubt = before.corr_error + np.where(np.abs(c) > SNAP - 8 * EPS, 1 - SNAP, 0.0)
     value = layer.value(ALL, ALL, c)
-    rates = layer.rates(ALL, ALL, c)
+    row, column = layer.radials(ALL, ALL, c)
     moved = [
         np.abs(layer.value(ALL, ALL, np.clip(c + sign * doubt, -1.0, 1.0)) - value)
         for sign in (-1, 1)
@@ -187,8 +187,8 @@ def _through(layer: PairLayer, before: PairErrors, moment: Array, own_error: flo
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     corr = value * inverse
     error = np.maximum(*moved) * inverse + own_error
-    error += 0.5 * np.abs(rates.row * inverse - corr * left_gain) * before.left_error
-    error += 0.5 * np.abs(rates.column * inverse - corr * right_gain) * before.right_error
+    error += 0.5 * np.abs(row * inverse - corr * left_gain) * before.left_error
+    error += 0.5 * np.abs(column * inverse - corr * right_gain) * before.right_error
     return PairErrors(
         left,
         right,
