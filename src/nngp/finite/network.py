@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from nngp._numbers import as_reals, check_unmasked, whole_number
 from nngp._progress import Callback, Progress, progress_for
 from nngp.architecture import Network
-from nngp.covariance import derivative_at_zero
+from nngp.covariance import derivative_of
 from nngp.errors import ToleranceWarning
 from nngp.finite.layout import UnitLayout, hidden_layers, lay_out
 from nngp.finite.requirements import need_jax
@@ -315,7 +315,7 @@ class FiniteNetwork:
     def check_differentiable(self) -> None:
         """Raise ActivationError for an activation that jumps: its gradient is infinite."""
         for activation in self.architecture.activations:
-            derivative_at_zero(activation)
+            derivative_of(activation, 1.0)
 
     def prior(self, d: int) -> "NetworkPrior":
         """The distribution of the weights for inputs of `d` features."""
