@@ -8,7 +8,9 @@ import pytest
 
 import nngp
 
-pytestmark = pytest.mark.filterwarnings("ignore::nngp.TreesWarning")  # some are nearly linear
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::nngp.errors.TreesWarning"
+)  # some are nearly linear
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = np.sin(2 * X[:, 0]) + 0.05 * RNG.normal(size=60)
@@ -29,10 +31,10 @@ def test_a_constant_kernel_warns_once(kind, scaling):
     )
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", nngp.NeverPredictedWarning)  # as it should
+        warnings.simplefilter("ignore", nngp.errors.NeverPredictedWarning)  # as it should
         model.fit(X, LABELS)
         model.predict(X)
-    assert [type(warning.message) for warning in told] == [nngp.ConstantKernelWarning]
+    assert [type(warning.message) for warning in told] == [nngp.errors.ConstantKernelWarning]
 
 
 @pytest.mark.filterwarnings("error")
@@ -91,7 +93,7 @@ def test_relevances_are_not_learned_on_a_sphere():
 
 
 def test_infinite_depth_needs_one_norm():
-    with pytest.raises(ValueError, match="inputs of one norm"):
+    with pytest.raises(ValueError, match="inputs of equal norm"):
         nngp.NNGPRegressor(
             depth=math.inf, selection=None, weight_var=1.0, input_scaling="standardize"
         ).fit(X, Y)

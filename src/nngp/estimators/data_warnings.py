@@ -16,7 +16,7 @@ from nngp.errors import DuplicateRowsWarning, ExtrapolationWarning, FewDataWarni
 FAR = 3.0
 MANY_DUPLICATES = 0.01  # share of rows
 NAMED = 5  # columns named in a warning
-LARGEST = float(np.finfo(float).max)
+MAX_FLOAT = float(np.finfo(float).max)
 
 
 def warn_of_few_data(X: Array, Y: Array, least: int, *, classes: bool, stacklevel: int) -> None:
@@ -69,7 +69,7 @@ class TrainingRange:
         parts = by_rows(lambda rows: _extent(rows, center, factor), X)
         low, high, squares = zip(*parts, strict=True)
         with np.errstate(over="ignore", invalid="ignore"):
-            size = np.nan_to_num(np.sqrt(np.sum(squares) / len(X)), nan=LARGEST, posinf=LARGEST)
+            size = np.nan_to_num(np.sqrt(np.sum(squares) / len(X)), nan=MAX_FLOAT, posinf=MAX_FLOAT)
         return cls(np.min(low, axis=0), np.max(high, axis=0), factor, float(size))
 
     def widened(self, X: Array) -> "TrainingRange":

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import DeviceArray
-from nngp.architecture import Headed, Network
+from nngp.architecture import Network, WithHead
 from nngp.curve.octaves import SHALLOW
 from nngp.gram.device.arrays import put, unit_block
 from nngp.gram.device.blocks import (
@@ -71,7 +71,7 @@ class DeviceGradient:
 
 def _has_tangent_head(network: Network) -> bool:
     """Whether a tangent kernel goes through a head: from two averages, which the host computes."""
-    return isinstance(network, Headed) and network.is_tangent
+    return isinstance(network, WithHead) and network.is_tangent
 
 
 class DeviceBackend(KernelBackend):
@@ -114,7 +114,7 @@ class DeviceBackend(KernelBackend):
         per_input: bool = False,
     ) -> GradientSums:
         rows = in_memory(inputs)
-        if not per_input and not isinstance(network, Headed):
+        if not per_input and not isinstance(network, WithHead):
             profiles = curve_sensitivities(network, rows, split, per_layer)
             if profiles is not None:
                 return DeviceGradient(network, rows, profiles, split)
