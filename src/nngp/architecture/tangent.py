@@ -54,5 +54,8 @@ class NTK(WrappedNetwork):
     def as_dict(self) -> dict[str, Any]:
         return {"part": "ntk", "of": self.network.as_dict()}
 
+    def _repr_html_(self) -> str:
+        return f"<i>tangent kernel of</i>{super()._repr_html_()}"
+
     def __repr__(self) -> str:
         return f"NTK({self.network!r})"

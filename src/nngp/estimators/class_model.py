@@ -3,16 +3,13 @@ predicts rows better that were left out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from nngp._arrays import Array, Index
-from nngp._fields import Fields
 from nngp._machine import available_memory, single_threaded_blas
 from nngp.estimators.data_warnings import warn_of_no_signal
 from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
-from nngp.estimators.parameters import LIKELIHOODS
 from nngp.gram import kernel, kernel_diag
 from nngp.predictive.dirichlet import (
     DirichletProcess,
@@ -153,28 +150,6 @@ class ClassModel:
         process = DirichletProcess(matrix, self.labels, setting, overwrite=True)
         return replace(self, dirichlet=process)
 
-    def as_saved(self) -> dict[str, Any]:
-        """Values that JSON can hold; the processes are computed again."""
-        link, process = self.link, self.dirichlet
-        return {
-            "link": {"scale": link.scale, "exponent": link.exponent, "mixing": link.mixing},
-            "left_out_loss": self.losses,
-            "dirichlet": None if process is None else vars(process.setting),
-        }
-
-    @classmethod
-    def from_saved(cls, fields: Fields, network: FittedNetwork, labels: Labels) -> "ClassModel":
-        """Read what `as_saved` gave, checked."""
-        losses = fields.fields("left_out_loss")
-        if set(losses.values) - set(LIKELIHOODS[1:]):
-            raise fields.wrong("left_out_loss", "losses of 'regression' and 'dirichlet'")
-        link = _read_link(fields.fields("link"), labels.frequencies)
-        known = {name: losses.number(name, 0) for name in losses.values}
-        out = cls(network, labels, link, known)
-        if fields["dirichlet"] is None:
-            return out
-        return out.with_dirichlet(_read_setting(fields.fields("dirichlet")))
-
     def _fit_link(
         self, rows: Index | None, machine: ComputeSettings
     ) -> tuple[OneHotLink, LeftOutClasses]:
@@ -235,17 +210,6 @@ class ClassModel:
 
     def _training_inputs(self) -> Array:
         return np.asarray(self.network.posterior.inputs)
-
-
-def _read_link(saved: Fields, frequencies: Array) -> OneHotLink:
-    scale = saved.number("scale", 0, above=True)
-    exponent, mixing = saved.number("exponent", 0, 10), saved.number("mixing", 0, 1)
-    return OneHotLink(frequencies, scale, exponent, mixing)
-
-
-def _read_setting(saved: Fields) -> DirichletSetting:
-    scale = saved.number("scale", 1e-150, 1e150)
-    return DirichletSetting(scale, saved.number("alpha", 1e-9, 1))
 
 
 def some_rows(n: int, most: int) -> Index:

@@ -24,9 +24,13 @@ from nngp.estimators.class_model import (
 from nngp.estimators.estimator import NNGPEstimator
 from nngp.estimators.fitted_network import FittedNetwork
 from nngp.estimators.mixing import mixed_mean
-from nngp.estimators.model_file import ModelFile
 from nngp.estimators.parameters import ClassifierParameters, documented
-from nngp.estimators.saved_fit import read_trees
+from nngp.estimators.saved import (
+    SavedClassification,
+    SavedClassModel,
+    SavedModel,
+    one_hot_labels,
+)
 from nngp.estimators.training_rows import TrainingRows, as_copies, as_weights
 from nngp.estimators.trees import MOST_INPUTS, MOST_ROWS, TreeComparison, compare_with_trees
 from nngp.frames import TableLike
@@ -37,8 +41,6 @@ from nngp.predictive.class_balance import (
 )
 from nngp.predictive.dirichlet import Labels
 from nngp.predictive.targets import TargetScaling
-
-LARGEST_SPREAD = 1e6  # of one-hot targets in a file, over the scale of a network's outputs
 
 
 @documented
@@ -454,63 +456,27 @@ network_weights_, selection_, report_, columns_
     ) -> tuple[ClassModel, LeftOutClasses | None]:
         return ClassModel.learn(network, labels, self.likelihood, self._machine)
 
-    def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
-        classes, is_object = self.classes_, self.classes_.dtype == object
-        if is_object and not all(isinstance(label, str) for label in classes):
-            raise ValueError("class labels that are neither text nor numbers cannot be saved")
-        values, arrays = super()._state()
-        stored = classes.astype(str) if is_object else classes
-        values |= {
-            "object_classes": is_object,
-            "class_type": stored.dtype.str,
-            "models": {str(k): one.as_saved() for k, one in enumerate(self._models)},
-            "trees": None if self.trees_ is None else self.trees_.as_saved(),
-            "frequency_share": self.frequency_share_,
-            "loss_estimate": self.loss_estimate_,
-        }
-        return values, {**arrays, "classes": stored, "network_weights": self.network_weights_}
+    def _saved_fit(self) -> SavedClassification:
+        classes, kind = SavedClassification.plain_labels(self.classes_)
+        return SavedClassification(
+            classes,
+            kind,
+            tuple(SavedClassModel.of(one) for one in self._models),
+            self.network_weights_,
+            self.trees_,
+            self.frequency_share_,
+            self.loss_estimate_,
+        )
 
-    def _restore(self, file: ModelFile) -> None:
-        super()._restore(file)
-        fitted, targets = file.header.fields("fitted"), self.posterior_.targets
-        (n, count), kind = targets.shape, fitted.text("class_type")
-        classes = file.read_labels("classes", count, kind)
-        self.classes_ = classes.astype(object) if fitted.flag("object_classes") else classes
-        weights = self.networks_[0].weights
-        weights = np.ones(n) if weights is None else weights
-        labels = Labels(targets.argmax(axis=1), weights, count)
-        for network in self.networks_:
-            _check_one_hot(file, network, labels)
-            _check_noise(file, network, labels)
-        models = fitted.fields("models")
-        if list(models.values) != [str(k) for k in range(len(self.networks_))]:
-            raise file.damaged("its likelihoods are not those of its networks")
-        pairs = zip(models.values, self.networks_, strict=True)
-        read = [ClassModel.from_saved(models.fields(name), one, labels) for name, one in pairs]
-        self._models = tuple(read)
-        shares = file.read("network_weights", (len(read),))
-        if (shares < 0).any() or (shares > 2).any() or abs(shares.sum() - 1.0) > 1e-9:
-            raise file.damaged("its shares of networks are not probabilities")
-        self.network_weights_, self.trees_ = shares, read_trees(fitted)
-        self.frequency_share_ = fitted.number("frequency_share", 0, 1)
-        known = fitted["loss_estimate"] is not None
-        self.loss_estimate_ = fitted.number("loss_estimate", 0) if known else None
-
-
-def _check_one_hot(file: ModelFile, network: FittedNetwork, labels: Labels) -> None:
-    """Raise ModelFileError unless a network's targets are those of the labels."""
-    scaling = network.targets
-    if scaling.center.any() or np.ptp(scaling.spread) or scaling.spread[0] > LARGEST_SPREAD:
-        raise file.damaged("its targets are not scaled as those of classes")
-    if not np.array_equal(scaling(labels.one_hot()), network.posterior.targets):
-        raise file.damaged("its targets are not those of classes")
-
-
-def _check_noise(file: ModelFile, network: FittedNetwork, labels: Labels) -> None:
-    """Raise ModelFileError unless a network's noise is that of the rows' weights."""
-    used: Any = network.posterior.noise_var
-    stated: Any = network.noise_var
-    if labels.is_weighted:  # at least the floor, where the ladder was climbed
-        stated = np.maximum(stated / labels.weights, np.min(used))
-    if np.shape(stated) != np.shape(used) or not np.array_equal(stated, used):
-        raise file.damaged("its noise is not that of its rows")
+    def _restore(self, saved: SavedModel) -> None:
+        super()._restore(saved)
+        fit = saved.fit
+        assert isinstance(fit, SavedClassification)
+        labels, pairs = (
+            one_hot_labels(saved.networks[0]),
+            zip(fit.models, self.networks_, strict=True),
+        )
+        self.classes_ = fit.labels()
+        self._models = tuple(model.restore(network, labels) for model, network in pairs)
+        self.network_weights_, self.trees_ = fit.network_weights, fit.trees
+        self.frequency_share_, self.loss_estimate_ = fit.frequency_share, fit.loss_estimate

@@ -1,6 +1,6 @@
 """Regression: the posterior mean predicts, the posterior variance is its uncertainty."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +15,8 @@ from nngp.estimators.data_warnings import warn_of_duplicates, warn_of_no_signal
 from nngp.estimators.estimator import NNGPEstimator, check_data, check_targets_are_there
 from nngp.estimators.fitted_network import FittedNetwork
 from nngp.estimators.mixing import drawn_from, learn_blend, left_out_predictive, mixed_mean
-from nngp.estimators.model_file import ModelFile
 from nngp.estimators.parameters import RegressorParameters, Seed, documented
-from nngp.estimators.saved_fit import read_blend, read_trees
+from nngp.estimators.saved import SavedModel, SavedRegression
 from nngp.estimators.training_rows import TrainingRows, as_rows, as_weights
 from nngp.estimators.trees import TreeComparison, compare_with_trees
 from nngp.frames import TableLike
@@ -245,6 +244,36 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
         check_is_fitted(self, "posterior_")
         return self._blend.network_weights
 
+    @overload
+    def predict(
+        self,
+        X: TableLike,
+        return_std: Literal[False] = False,
+        return_cov: Literal[False] = False,
+        *,
+        noise: bool = True,
+    ) -> Array: ...
+
+    @overload
+    def predict(
+        self,
+        X: TableLike,
+        return_std: Literal[True],
+        return_cov: bool = False,
+        *,
+        noise: bool = True,
+    ) -> tuple[Array, Array]: ...
+
+    @overload
+    def predict(
+        self,
+        X: TableLike,
+        return_std: bool = False,
+        *,
+        return_cov: Literal[True],
+        noise: bool = True,
+    ) -> tuple[Array, Array]: ...
+
     @single_threaded_blas()
     def predict(
         self,
@@ -253,7 +282,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
         return_cov: bool = False,
         *,
         noise: bool = True,
-    ) -> Any:
+    ) -> Array | tuple[Array, Array]:
         """Predict the posterior mean, with its standard deviation or covariance if asked for.
 
         Both are of new observations; with `noise=False` of the function behind them. Shapes are
@@ -534,19 +563,12 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
     def _shaped(self, columns: Array) -> Array:
         return columns[..., 0].copy() if self._single else columns
 
-    def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
-        values, arrays = super()._state()
-        blend, blend_arrays = self._blend.as_saved()
-        values |= {"single": self._single, "duplicate_rows": self.duplicate_rows_, **blend}
-        values["trees"] = None if self.trees_ is None else self.trees_.as_saved()
-        return values, {**arrays, **blend_arrays}
+    def _saved_fit(self) -> SavedRegression:
+        return SavedRegression(self._single, self.duplicate_rows_, self._blend, self.trees_)
 
-    def _restore(self, file: ModelFile) -> None:
-        super()._restore(file)
-        fitted = file.header.fields("fitted")
-        self._single = fitted.flag("single")
-        self.duplicate_rows_ = fitted.whole("duplicate_rows", 0, self.posterior_.n)
-        self._blend = read_blend(file, len(self.networks_))
-        self.trees_ = read_trees(fitted)
-        if self._single and self.posterior_.targets.shape[1] > 1:
-            raise fitted.wrong("single", "false, as there are several outputs")
+    def _restore(self, saved: SavedModel) -> None:
+        super()._restore(saved)
+        fit = saved.fit
+        assert isinstance(fit, SavedRegression)
+        self._single, self.duplicate_rows_ = fit.single, fit.duplicate_rows
+        self._blend, self.trees_ = fit.blend, fit.trees

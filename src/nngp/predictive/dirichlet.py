@@ -18,12 +18,14 @@ closed form of leave-one-out.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import minimize
 
 from nngp._arrays import Array, Index
+from nngp._records import Range
 from nngp.posterior.criteria import held_out
 from nngp.posterior.dense_evidence import inverse_of
 from nngp.predictive.expected_softmax import expected_softmax
@@ -81,8 +83,8 @@ class Labels:
 class DirichletSetting:
     """Factor on the kernel, and the parameter α_ε of a class that is not a row's own."""
 
-    scale: float
-    alpha: float
+    scale: Annotated[float, Range(1e-150, 1e150)]
+    alpha: Annotated[float, Range(1e-9, 1.0)]
 
     @property
     def noise(self) -> tuple[float, float]:

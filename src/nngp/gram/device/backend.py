@@ -8,10 +8,10 @@ from nngp.architecture import Headed, Network
 from nngp.curve.octaves import SHALLOW
 from nngp.gram.device.arrays import put, unit_block
 from nngp.gram.device.blocks import (
-    closed_form_of,
     contracted,
     device_orders,
     function_pairs,
+    has_device_walk,
     used_orders,
 )
 from nngp.gram.device.matrix import DeviceMatrix, DownloadedGradient, UploadedMatrix, curve_table
@@ -78,7 +78,7 @@ class DeviceBackend(KernelBackend):
         return self._host.inputs(X)
 
     def supports(self, network: Network, inputs: InputSet) -> bool:
-        if closed_form_of(network.base) is not None:
+        if has_device_walk(network.base):
             return True
         return common_var(*transformed_inputs(network, inputs)) is not None
 
@@ -92,7 +92,7 @@ class DeviceBackend(KernelBackend):
     ) -> KernelMatrix:
         rows, other = in_memory(left), None if right is None else in_memory(right)
         plan = make_plan(network, rows, rows if other is None else other)
-        if plan.method == "curve" or closed_form_of(network.base) is not None:
+        if plan.method == "curve" or has_device_walk(network.base):
             return DeviceMatrix(network, rows, other, plan=plan, split=split)
         return UploadedMatrix(HostMatrix(network, rows, other, plan=plan, split=split))
 

@@ -4,7 +4,7 @@ import os
 
 from numpy.typing import ArrayLike
 
-from nngp import _npy
+from nngp._files import open_npy
 from nngp.architecture import Headed, Network, average_of
 from nngp.gram.host.gradient import AverageGradient, HeadGradient
 from nngp.gram.host.matrix import HostMatrix
@@ -87,6 +87,6 @@ def _open_npy(path: str | os.PathLike[str]) -> ArrayLike:
             f"X must be an array or the path of a .npy file, got {path}; zarr needs a DaskEngine"
         )
     try:
-        return _npy.open_memmap(path)
-    except (OSError, ValueError, EOFError) as error:
+        return open_npy(path)
+    except (OSError, ValueError) as error:
         raise ValueError(f"X cannot be read: {path}: {error}") from None
