@@ -50,6 +50,13 @@ def test_a_column_of_categories_that_is_the_label():
     assert nngp.LeakageWarning not in categories(lambda: model.fit(frame[["a", "b"]], labels))
 
 
+def test_copies_of_rows_are_no_leak():
+    X, _, rng = table(n=100)
+    model = nngp.NNGPRegressor(selection=None)
+    X, y = np.repeat(X, 2, axis=0), np.repeat(rng.normal(size=100), 2)
+    assert nngp.LeakageWarning not in categories(lambda: model.fit(X, y))
+
+
 @pytest.mark.parametrize("heavy", [False, True])
 def test_noise_alone_and_a_signal(heavy):
     X, _, rng = table(n=120)

@@ -26,6 +26,7 @@ NAMED = 5  # columns named in a warning
 # none. Fewer rows than these may be told apart by one column by chance.
 UNEXPLAINED, WRONG = 1e-3, 5e-3
 LEAK_ROWS, LEAK_ROWS_OF_CLASSES, MOST_LEAK_ROWS, MOST_CLASSES = 50, 200, 2000, 20
+FEW_LEVELS = 5  # rows of a value of a column of few values, at least
 FARTHEST = 25  # one row in so many may be missed
 SIGNAL_ROWS = 40  # fewer say little about whether there is any signal
 LARGEST = float(np.finfo(float).max)
@@ -100,22 +101,23 @@ def warn_of_leakage(
 
 
 def _explains(x: Array, Y: Array, *, classes: bool) -> bool:
-    """Whether every second row follows from its neighbours in the order of one column."""
-    order = np.argsort(x, kind="stable")
-    known, asked = order[::2], order[1::2]
+    """Whether every second value of a column, or row of few values, follows from the others."""
+    different, place = np.unique(x, return_inverse=True)
+    several = FEW_LEVELS * len(different) < len(x)  # rows of each value; else rows may be copies
+    known = (np.arange(len(x)) if several else place) % 2 == 0
     values, index = np.unique(x[known], return_inverse=True)
     if len(values) < 2:
         return False
     counts = np.bincount(index)
     means = [np.bincount(index, y[known]) / counts for y in Y.T]
-    predicted = np.column_stack([np.interp(x[asked], values, mean) for mean in means])
+    predicted = np.column_stack([np.interp(x[~known], values, mean) for mean in means])
     if classes:
-        wrong = predicted.argmax(axis=1) != Y[asked].argmax(axis=1)
+        wrong = predicted.argmax(axis=1) != Y[~known].argmax(axis=1)
         return bool(wrong.mean() < WRONG)
     spread = Y.std(axis=0)
     used = spread > 0
     with np.errstate(over="ignore", invalid="ignore"):
-        missed = np.sort(((predicted - Y[asked])[:, used] / spread[used]) ** 2, axis=0)
+        missed = np.sort(((predicted - Y[~known])[:, used] / spread[used]) ** 2, axis=0)
     most = missed[: len(missed) - len(missed) // FARTHEST]  # ends are not between neighbours
     return bool((most.mean(axis=0) < UNEXPLAINED).all())
 
