@@ -74,9 +74,11 @@ from nngp.errors import (
     VarianceError,
 )
 from nngp.gram import (
+    KernelPair,
     KernelPlan,
     jax_kernel,
     kernel,
+    kernel_and_tangent,
     kernel_diag,
     kernels,
     normalize,
@@ -137,6 +139,7 @@ __all__ = [
     "Headed",
     "Image",
     "Invariant",
+    "KernelPair",
     "KernelPlan",
     "LayerNorm",
     "LeakageWarning",
@@ -178,6 +181,7 @@ __all__ = [
     "images",
     "jax_kernel",
     "kernel",
+    "kernel_and_tangent",
     "kernel_diag",
     "kernels",
     "layer_covariance",

@@ -59,7 +59,7 @@ class NNGPClassifier(ClassifierMixin, ClassifierParameters, NNGPEstimator):
     classes_ : array
         The labels, sorted.
     likelihood_ : str
-        The likelihood that was chosen: "regression" or "dirichlet".
+        The likelihood that was chosen: "regression", "dirichlet" or "softmax".
     left_out_loss_ : dict
         Leave-one-out log loss of each likelihood that was tried with the first network.
     loss_estimate_ : float or None
@@ -328,7 +328,7 @@ network_weights_, selection_, report_, columns_
 
     @property
     def likelihood_(self) -> str:
-        """The likelihood that was chosen: "regression" or "dirichlet"."""
+        """The likelihood that was chosen: "regression", "dirichlet" or "softmax"."""
         check_is_fitted(self, "posterior_")
         return self._models[0].likelihood
 

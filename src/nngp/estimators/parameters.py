@@ -9,7 +9,7 @@ read the table and answer `--help` at once.
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -42,10 +42,24 @@ InvarianceLike = str | Family | Callable[[Array], Array] | Sequence[Any] | None
 Seed = int | np.random.RandomState | None
 SELECTIONS = ("evidence", "loo", None)
 NOISES = ("constant", "heteroscedastic")
-LIKELIHOODS = ("auto", "regression", "dirichlet")
+LIKELIHOODS = ("auto", "regression", "dirichlet", "softmax")
 VARIANCES = ("weight_var", "bias_var", "noise_var")
 DEPTHS, ACTIVATIONS = (1, 2, 3), ("relu", "erf")  # tried for "auto"
 DEFAULT_DEPTH = 2  # where nothing is chosen: selection=None, or too few points
+BASIC = (  # parameters that most users need; all others are called advanced
+    "effort",
+    "depth",
+    "activation",
+    "network",
+    "noise",
+    "likelihood",
+    "class_weight",
+    "invariance",
+    "image_shape",
+    "engine",
+    "random_state",
+    "progress",
+)
 Documented = TypeVar("Documented", bound=type)
 Check = Callable[[str, Any], object]
 
@@ -88,16 +102,25 @@ def parameters_of(kind: type) -> dict[str, Parameter]:
 
 
 def documented(kind: Documented) -> Documented:
-    """Put the table in place of `{parameters}` in a class's docstring."""
-    lines = []
-    for name, one in parameters_of(kind).items():
-        lines += [
-            f"{name} : {one.kind}",
-            *textwrap.wrap(one.text, 92, initial_indent="    ", subsequent_indent="    "),
-        ]
+    """Put the table in place of `{parameters}` in a class's docstring: what most users need first,
+    then a section of advanced parameters."""
+    table = parameters_of(kind)
+    basic = [name for name in BASIC if name in table]
+    title = "Other Parameters"  # the name of that section in numpydoc
+    heading = ["", title, "-" * len(title)]
+    lines = [*_described(table, basic), *heading]
+    lines += _described(table, [name for name in table if name not in basic])
     text = textwrap.indent("\n".join(lines), "    ").lstrip()
     kind.__doc__ = (kind.__doc__ or "").replace("{parameters}", text)
     return kind
+
+
+def _described(table: Mapping[str, Parameter], names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        yield f"{name} : {table[name].kind}"
+        yield from textwrap.wrap(
+            table[name].text, 92, initial_indent="    ", subsequent_indent="    "
+        )
 
 
 def one_of(*choices: object) -> Check:
@@ -538,14 +561,17 @@ class ClassifierParameters(CommonParameters):
 
     likelihood: str = parameter(
         "auto",
-        '{"auto", "regression", "dirichlet"}',
+        '{"auto", "regression", "dirichlet", "softmax"}',
         '"regression" regresses on one-hot targets, and a class has the probability that its '
         'output is the largest. "dirichlet" regresses each class on logarithms of Dirichlet '
         "parameters with one of two noise levels a row (Milios et al. 2018), and averages the "
-        'softmax; it holds a matrix of n² numbers on this machine. "auto" takes the one with the '
-        'smaller leave-one-out log loss up to 4000 points, and "regression" beyond.',
+        'softmax; it holds a matrix of n² numbers on this machine. "softmax" has the likelihood of '
+        "that name and approximates the posterior by a Gaussian (Laplace); it holds such a matrix "
+        'for every class, and is tried only where it is asked for. "auto" takes the one of the '
+        "first two with the smaller leave-one-out log loss up to 4000 points, and "
+        '"regression" beyond.',
         one_of(*LIKELIHOODS),
-        Option("For classes: auto, regression or dirichlet."),
+        Option("For classes: auto, regression, dirichlet or softmax."),
     )
     class_weight: ClassWeight = parameter(
         None,

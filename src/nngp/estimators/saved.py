@@ -49,8 +49,9 @@ from nngp.gram import Inputs, common_var
 from nngp.linsolve import CG, Engine
 from nngp.posterior.saved import SavedPosterior
 from nngp.predictive.blend import Blend
-from nngp.predictive.dirichlet import DirichletSetting, Labels
+from nngp.predictive.dirichlet import DirichletProcess, DirichletSetting, Labels
 from nngp.predictive.one_hot_link import OneHotLink
+from nngp.predictive.softmax import SoftmaxProcess, SoftmaxSetting
 from nngp.predictive.targets import TargetScaling
 from nngp.selection.problem import as_column
 
@@ -171,25 +172,35 @@ class SavedClassModel:
     link: SavedLink
     regression_loss: NonNegative | None
     dirichlet_loss: NonNegative | None
+    softmax_loss: NonNegative | None
     dirichlet: DirichletSetting | None
+    softmax: SoftmaxSetting | None
 
     @classmethod
     def of(cls, model: ClassModel) -> "SavedClassModel":
         """The record of a likelihood; its processes are computed again."""
-        link, process = model.link, model.dirichlet
+        link, process = model.link, model.process
         return cls(
             SavedLink(link.scale, link.exponent, link.mixing),
             model.losses.get("regression"),
             model.losses.get("dirichlet"),
-            None if process is None else process.setting,
+            model.losses.get("softmax"),
+            process.setting if isinstance(process, DirichletProcess) else None,
+            process.setting if isinstance(process, SoftmaxProcess) else None,
         )
 
     def restore(self, network: FittedNetwork, labels: Labels) -> ClassModel:
         """The likelihood of a network again."""
         numbers = self.link.scale, self.link.exponent, self.link.mixing
-        losses = {"regression": self.regression_loss, "dirichlet": self.dirichlet_loss}
+        losses = {
+            "regression": self.regression_loss,
+            "dirichlet": self.dirichlet_loss,
+            "softmax": self.softmax_loss,
+        }
         known = {name: loss for name, loss in losses.items() if loss is not None}
         model = ClassModel(network, labels, OneHotLink(labels.frequencies, *numbers), known)
+        if self.softmax is not None:
+            return model.with_softmax(self.softmax)
         return model if self.dirichlet is None else model.with_dirichlet(self.dirichlet)
 
 

@@ -23,7 +23,7 @@ from nngp._progress import Callback
 from nngp.architecture import Network, as_activation
 from nngp.linsolve import Engine
 from nngp.posterior import Posterior, condition
-from nngp.posterior.criteria import log_normal
+from nngp.posterior.evidence.criteria import log_normal
 from nngp.predictive.targets import TargetScaling
 from nngp.selection import SelectionProblem, choose
 from nngp.selection.problem import Candidate

@@ -16,7 +16,7 @@ from nngp._arrays import Array, Index
 from nngp.architecture import Architecture
 from nngp.errors import NotPositiveDefiniteError, VarianceError
 from nngp.posterior import Posterior, condition
-from nngp.posterior.dense_evidence import DenseEvidence
+from nngp.posterior.evidence.dense_evidence import DenseEvidence
 from nngp.predictive.transforms import TargetMap
 
 CANDIDATES = (("plain", 1, "erf"), ("plain", 1, "sin"), ("sphere", 0, "relu"))

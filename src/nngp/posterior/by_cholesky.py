@@ -37,7 +37,7 @@ from nngp.linsolve.engines.engine import (
 )
 from nngp.linsolve.tiling import Edges, flops, spans
 from nngp.posterior.constant import Constant
-from nngp.posterior.criteria import log_evidence
+from nngp.posterior.evidence.criteria import log_evidence
 from nngp.posterior.noise import Noise
 from nngp.posterior.setup import Resources, middle_of, with_ones
 from nngp.posterior.solution import (

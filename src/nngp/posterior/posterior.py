@@ -24,14 +24,14 @@ from nngp.linsolve import EngineRun, inverse_rows
 from nngp.linsolve.engines.engine import Handle
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.by_cholesky import row_squares
-from nngp.posterior.criteria import held_out
 from nngp.posterior.draws import draws_around
+from nngp.posterior.evidence.criteria import held_out
+from nngp.posterior.evidence.tiled_gradients import density_gradient, evidence_gradient
 from nngp.posterior.noise import as_observation_noise
 from nngp.posterior.predictive_gradient import predictive_gradient, rows_at_a_time
 from nngp.posterior.report import Report, describe, warn
 from nngp.posterior.setup import Problem, as_targets
 from nngp.posterior.solution import Explained, JointMatrices, Solution, check_shifted, means
-from nngp.posterior.tiled_gradients import density_gradient, evidence_gradient
 
 CHUNK = 16_384  # test points whose norms and the like are prepared at a time
 Work = Callable[[EngineRun, KernelMatrix, list[slice]], Iterator[Array]]  # on blocks of test points
@@ -298,8 +298,9 @@ class Posterior:
         With `per_layer`, those in weight_var and bias_var have one entry a layer (depth + 1),
         from input to output; otherwise all layers move together. With `per_input` there is also
         "relevance", an entry for each of the d inputs: the derivative in a factor (now one) of
-        the variance of the first layer's weights that leave that input. Needs a second array of
-        the factor's size while it runs.
+        the variance of the first layer's weights that leave that input. Parameters of activations
+        (`nngp.Activation(fn, params=...)`) have entries by their names, good to about 1e-8 of the
+        log evidence. Needs a second array of the factor's size while it runs.
 
         Examples
         --------

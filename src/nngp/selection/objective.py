@@ -12,8 +12,8 @@ from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
 from nngp.gram import has_lower_triangle
 from nngp.linsolve import Engine
 from nngp.posterior import condition
-from nngp.posterior.criteria import HeldOut
-from nngp.posterior.dense_evidence import DenseEvidence, DenseValue
+from nngp.posterior.evidence.criteria import HeldOut
+from nngp.posterior.evidence.dense_evidence import DenseEvidence, DenseValue
 from nngp.selection.inputs import Scaled, SearchInputs
 from nngp.selection.problem import HyperparameterPoint, are_copies, row_noise
 from nngp.selection.space import Slopes, Space
@@ -217,5 +217,6 @@ class Objective:
             self._by_noise(np.asarray(by_name["noise_var"])) + extra_slope,
             np.asarray(by_name.get("relevance", 0.0)),
             np.zeros(scaled.by_power.shape[1]),
+            np.array([by_name[name] for name in at.base.params]),
         )
         return value + extra, space.gradient(theta, slopes), evidence + extra

@@ -25,7 +25,7 @@ from nngp.linsolve import EngineRun
 from nngp.linsolve.cg.product import KernelProduct
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.posterior import Posterior
-from nngp.posterior.prediction_weights import Weights, prediction_weights
+from nngp.posterior.predictive_gradient import Weights, prediction_weights
 from nngp.posterior.setup import Problem
 from nngp.posterior.solution import (
     Factored,
