@@ -72,9 +72,11 @@ from nngp.errors import (
     VarianceError,
 )
 from nngp.gram import (
+    KernelPair,
     KernelPlan,
     jax_kernel,
     kernel,
+    kernel_and_tangent,
     kernel_diag,
     kernels,
     normalize,
@@ -135,6 +137,7 @@ __all__ = [
     "Headed",
     "Image",
     "Invariant",
+    "KernelPair",
     "KernelPlan",
     "LayerNorm",
     "LookupTable",
@@ -174,6 +177,7 @@ __all__ = [
     "images",
     "jax_kernel",
     "kernel",
+    "kernel_and_tangent",
     "kernel_diag",
     "kernels",
     "layer_covariance",

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from nngp.architecture.network import Network
-from nngp.architecture.wrapped import WrappedNetwork
+from nngp.architecture.network import Network, WrappedNetwork
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,8 @@ class NTK(WrappedNetwork):
         if self.network.base is not self.network:
             raise TypeError(
                 "the tangent kernel of an average is the average of tangent kernels; write "
-                "nngp.Invariant(nngp.NTK(network), transformations)"
+                "nngp.Invariant(nngp.NTK(network), transformations), and nngp.NTK(head) for layers "
+                "on top of it"
             )
         if self.network.is_infinite:
             raise ValueError(

@@ -69,6 +69,11 @@ class DeviceGradient:
         return with_families(found, self._orbit, by_table[-1])
 
 
+def _has_tangent_head(network: Network) -> bool:
+    """Whether a tangent kernel goes through a head: from two averages, which the host computes."""
+    return isinstance(network, Headed) and network.is_tangent
+
+
 class DeviceBackend(KernelBackend):
     """`KernelBackend` on a device; the host computes what the device cannot."""
 
@@ -78,6 +83,8 @@ class DeviceBackend(KernelBackend):
         return self._host.inputs(X)
 
     def supports(self, network: Network, inputs: InputSet) -> bool:
+        if _has_tangent_head(network):
+            return False
         if has_device_walk(network.base):
             return True
         return common_var(*transformed_inputs(network, inputs)) is not None
@@ -92,7 +99,8 @@ class DeviceBackend(KernelBackend):
     ) -> KernelMatrix:
         rows, other = in_memory(left), None if right is None else in_memory(right)
         plan = make_plan(network, rows, rows if other is None else other)
-        if plan.method == "curve" or has_device_walk(network.base):
+        here = plan.method == "curve" or has_device_walk(network.base)
+        if here and not _has_tangent_head(network):
             return DeviceMatrix(network, rows, other, plan=plan, split=split)
         return UploadedMatrix(HostMatrix(network, rows, other, plan=plan, split=split))
 

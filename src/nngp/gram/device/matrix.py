@@ -160,6 +160,11 @@ class DeviceMatrix(BlockMatrix[Inputs]):
         self._terms = make_terms(steps)
         self._gap: DeviceArray = np.float64(1.0)
 
+    def _of_same_inputs(self, network: Network) -> HostMatrix:
+        return HostMatrix(
+            network, self.left, None if self.symmetric else self.right, plan=self.plan
+        )
+
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> DeviceArray:

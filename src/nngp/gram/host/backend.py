@@ -63,6 +63,11 @@ def check_differentiable(network: Network) -> None:
             "derivatives of kernel matrices are not available for networks of images; compare a "
             "few networks by log_evidence or leave-one-out, or differentiate nngp.jax_kernel"
         )
+    if isinstance(network, Headed) and network.is_tangent:
+        raise ValueError(
+            "derivatives of the tangent kernel of layers on top of an average are not available; "
+            "take those of its covariance"
+        )
 
 
 def check_inputs_move(network: Network, per_input: bool) -> None:
