@@ -17,7 +17,8 @@ For tables      NNGPRegressor, NNGPClassifier, NNGPKernel, load
 Networks        Architecture; Chain of Dense, Act, Residual, Repeat, Sum, Product, Concat,
                 LayerNorm, Dropout, ContinuousResidual; Image, Conv, AvgPool, GlobalAvgPool,
                 Flatten; NTK, Invariant, WithHead; Activation; Network (their base class)
-Kernels         kernel, kernels, kernel_diag, normalize, plan_kernel, KernelPlan, jax_kernel
+Kernels         kernel, kernel_and_tangent, kernel_diag, kernels, normalize, jax_kernel;
+                plan_kernel, KernelPlan, KernelPair
 Inference       condition, Posterior, condition_matrix, MatrixPosterior, sample_prior, forecast
 Large problems  CG, DaskEngine
 Finite width    FiniteNetwork
