@@ -25,7 +25,7 @@ from sklearn import datasets
 import nngp
 
 DATA = Path(__file__).parents[1] / "docs" / "data"
-STEPS = 30  # of L-BFGS at most
+STEPS = 20  # of L-BFGS at most
 Table = tuple[np.ndarray, np.ndarray]
 
 
@@ -97,7 +97,7 @@ def climb(activation: Any, depth: int, train: Table) -> nngp.Posterior:
         return -posterior.log_evidence, -by_variance
 
     v = np.hstack([np.zeros(depth + 1), np.full(depth + 1, -2.0), -3.0, *start.params.values()])
-    bounds = [(-9.0, 5.0)] * (2 * depth + 3) + [(-3.0, 3.0)] * len(names)
+    bounds = [(-7.0, 4.0)] * (2 * depth + 3) + [(-3.0, 3.0)] * len(names)
     found = minimize(objective, v, jac=True, bounds=bounds, options={"maxiter": STEPS})
     return posterior_at(found.x)
 
