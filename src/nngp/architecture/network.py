@@ -157,6 +157,43 @@ class Network(ABC):
         return words if self.depth > 1 else ""
 
 
+class WrappedNetwork(Network):
+    """A network that stands for another one: everything is that of `network`, unless a subclass
+    says otherwise."""
+
+    network: Network
+
+    def nodes(self) -> Iterator[Node]:
+        return self.network.nodes()
+
+    def outline(self) -> Outline:
+        return self.network.outline()
+
+    @property
+    def is_infinite(self) -> bool:
+        return self.network.is_infinite
+
+    @property
+    def graph(self) -> Graph:
+        return self.network.graph
+
+    @property
+    def weight_vars(self) -> tuple[float, ...]:
+        return self.network.weight_vars
+
+    @property
+    def bias_vars(self) -> tuple[float, ...]:
+        return self.network.bias_vars
+
+    @property
+    def activations(self) -> tuple[Activation, ...]:
+        return self.network.activations
+
+    @property
+    def depth(self) -> int:  # type: ignore[override]
+        return self.network.depth
+
+
 @lru_cache(maxsize=256)
 def _activations_of(network: Network) -> tuple[Activation, ...]:
     """The different activations of a network and of what it is made of."""

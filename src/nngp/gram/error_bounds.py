@@ -1,4 +1,4 @@
-"""Bounds on the error of kernel entries, from the nearest pair of inputs in a matrix."""
+"""The error of kernel entries at unequal norms, from the nearest pair of inputs in a matrix."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -6,31 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nngp._arrays import EPS, TINY, Array
+from nngp._arrays import EPS, Array
 from nngp.architecture import Activation, Network
 from nngp.architecture.flow import coarsened
 from nngp.architecture.graph import Windowed
 from nngp.architecture.walk import Number, output, walk
-from nngp.curve import NEAR, AngularCurve
 from nngp.gram.host.pair_layer import TOLERANCE, PairLayer, SlopePairLayer, pair_layer
-from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 from nngp.gram.triples import SNAP, moments, slope_moments
 
 FAR_ENOUGH = 1e-6  # 1 - |c| below which the nearest pair of a matrix is looked for
 ALL = slice(None)
-
-
-def curve_error(curve: AngularCurve, nearest: float, split: KernelSplit = TRIVIAL_SPLIT) -> float:
-    """Of the entries of a matrix whose nearest pair of inputs has 1 - |c| = nearest.
-
-    Rounding moves a cosine by some eps, and 1 - |c| of near pairs by sqrt of it times eps;
-    as the deficit D is concave, that moves K by at most D(m) times the relative change of m.
-    """
-    gaps = [(NEAR, 4 * EPS / NEAR), (nearest, 4 * EPS / nearest**0.5)]
-    moved = [(float(curve.deficit(one_minus=m)) - curve.jump) * change for m, change in gaps]
-    if split.is_trivial:
-        return curve.error + max(moved) / max(curve.variance, TINY)
-    return curve.deficit_error + max(moved) / split.scale
 
 
 class PairErrors(NamedTuple):
