@@ -5,9 +5,9 @@
 DIR holds `mnist.npz` and `uci_classification`. On each set `NNGPClassifier` chooses the network
 by the likelihood "regression"; every likelihood then learns on the training rows what makes
 probabilities of that network (its scale and noise by leave-one-out), and is timed and scored on
-the test rows. "log-ratio" is the regression on the K - 1 isometric log-ratio coordinates of smoothed
-one-hot labels: they are a fixed linear map of one-hot targets, so that its posterior is that of the
-regression, and only its probabilities differ: the mean of softmax, on a scale chosen by
+the test rows. "log-ratio" is the regression on the K - 1 isometric log-ratio coordinates of
+smoothed one-hot labels. They are a fixed linear map of one-hot targets, so that the posterior is
+that of the regression; only its probabilities differ: the mean of softmax, on a scale chosen by
 leave-one-out. Sets that are in the file already are not repeated.
 """
 
@@ -16,6 +16,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,9 +117,9 @@ def main() -> None:
     asked = parser.parse_args()
     known = json.loads(asked.out.read_text()) if asked.out.exists() else {}
     problems: dict[str, Callable[[], Problem]] = {
-        name: (lambda name=name: table(name, asked.data)) for name in TABLES
+        name: partial(table, name, asked.data) for name in TABLES
     }
-    problems[f"mnist {IMAGES}"] = lambda: images(asked.data)
+    problems[f"mnist {IMAGES}"] = partial(images, asked.data)
     for name, problem in problems.items():
         if name not in known:
             with warnings.catch_warnings():
