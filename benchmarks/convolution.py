@@ -47,15 +47,13 @@ def candidates(family: str, shape: tuple[int, int, int]) -> dict[str, nngp.Netwo
         case "dense":
             return {f"depth {d}": nngp.Architecture(d, "relu", 2.0, 0.1) for d in (1, 2, 4)}
         case "dense, shifts":
-            shifts = nngp.images.shifts(1, shape[:2])
+            shifts = nngp.images.shifts(1, shape if shape[2] > 1 else shape[:2])
             dense = candidates("dense", shape)
             return {name: nngp.Invariant(net, shifts) for name, net in dense.items()}
         case "convolution":
             return {f"depth {d}": Chain(Image(shape), *layers(d), *end) for d in (1, 2, 4, 7)}
     pool = AvgPool(3, 1)
-    return {
-        f"depth {d}, 3 x 3 pooled": Chain(Image(shape), *layers(d), pool, *end) for d in (2, 4)
-    }
+    return {f"depth {d}, 3 x 3 pooled": Chain(Image(shape), *layers(d), pool, *end) for d in (2, 4)}
 
 
 def as_rows(images: Any, full: bool) -> tuple[np.ndarray, tuple[int, int, int]]:
@@ -74,7 +72,9 @@ def fitted(K: np.ndarray, Y: np.ndarray) -> Iterator[tuple[float, float, np.ndar
     for noise in NOISES * K.trace() / n:
         spectrum = np.maximum(values, 0) + noise
         scale = (turned**2 / spectrum[:, None]).sum() / Y.size
-        evidence = -0.5 * Y.shape[1] * (np.log(spectrum).sum() + n * (1 + np.log(2 * np.pi * scale)))
+        evidence = (
+            -0.5 * Y.shape[1] * (np.log(spectrum).sum() + n * (1 + np.log(2 * np.pi * scale)))
+        )
         yield float(noise), float(evidence), vectors @ (turned / spectrum[:, None])
 
 

@@ -135,8 +135,9 @@ def _through_windows(node: Windowed, x: DeviceArray) -> DeviceArray:
     x = jnp.pad(x, [(0, 0), *((one.low, one.high) for one in windows), (0, 0)], mode=mode)
     down, across = windows
     seen = [
-        x[:, i : i + (down.out - 1) * down.stride + 1 : down.stride]
-        [:, :, j : j + (across.out - 1) * across.stride + 1 : across.stride]
+        x[:, i : i + (down.out - 1) * down.stride + 1 : down.stride][
+            :, :, j : j + (across.out - 1) * across.stride + 1 : across.stride
+        ]
         for i in range(down.window)
         for j in range(across.window)
     ]

@@ -97,12 +97,12 @@ class StripOperations:
 
     def dual(self, phi: Activation, state: Map) -> Map:
         crossing = next(self._left)
-        if phi.closed_form is not None and phi.closed_form[0] == "leaky_relu":
+        if is_rectifier(phi):
             return self._rectified(phi, state, crossing)
         q1, q2 = self._sides(crossing.variances, state)
         if self._with_slopes:
-            self._slope = _like(state, slopes(phi, q1, q2, _values(state)))
-        return _like(state, covariances(phi, q1, q2, _values(state)))
+            self._slope = like(state, slopes(phi, q1, q2, values_of(state)))
+        return like(state, covariances(phi, q1, q2, values_of(state)))
 
     def slope(self, phi: Activation, state: Map) -> Map:
         return self._slope  # `walk` asks right after the value
@@ -111,7 +111,7 @@ class StripOperations:
         # K comes before Θ, and both are divided by the roots of one crossing.
         crossing = next(self._left)
         a, b = self._sides(crossing.inverse_roots, state)
-        return _like(state, _values(state) * a * b)
+        return like(state, values_of(state) * a * b)
 
     def mask(self, state: Map, keep: float) -> Map:
         return state  # masks of two images are independent
@@ -133,7 +133,7 @@ class StripOperations:
         negative = phi.closed_form[1]
         a2, b2 = (0.5 * (1 + negative)) ** 2, TWO_OVER_PI * (0.5 * (1 - negative)) ** 2
         left, right = self._sides(crossing.inverse_roots, state)
-        c = _values(state) * left
+        c = values_of(state) * left
         c *= right
         np.clip(c, -1.0, 1.0, out=c)
         _snap(c)
@@ -148,8 +148,17 @@ class StripOperations:
         c *= right
         if self._with_slopes:
             slope *= b2
-            self._slope = _like(state, slope)
-        return _like(state, c)
+            self._slope = like(state, slope)
+        return like(state, c)
+
+
+def is_rectifier(phi: Activation) -> bool:
+    """Whether it is relu or one of its relatives, which have a way of their own."""
+    return (
+        phi.closed_form is not None
+        and phi.closed_form[0] == "leaky_relu"
+        and phi.closed_form[1] != 1
+    )
 
 
 def _snap(c: Array) -> None:
@@ -159,12 +168,12 @@ def _snap(c: Array) -> None:
         c[near] = np.sign(c[near])
 
 
-def _values(state: Map) -> Array:
+def values_of(state: Map) -> Array:
     values: Array = state.values if isinstance(state, Planes) else state
     return values
 
 
-def _like(state: Map, values: Array) -> Map:
+def like(state: Map, values: Array) -> Map:
     return state.like(values) if isinstance(state, Planes) else values
 
 
@@ -206,8 +215,7 @@ class ImageTerm:
 
     def paired(self) -> Array:
         """The value of each left input with the right input of the same number."""
-        plan = self._plan
-        width = max(8, STRIP_BYTES // (8 * plan.numbers))
+        plan, width = self._plan, self._width
 
         def values(some: slice) -> Array:
             left, right = (as_images(plan, side.X[some]) for side in (self.left, self.right))
@@ -220,8 +228,7 @@ class ImageTerm:
         return np.concatenate(in_threads(values, parts))
 
     def _tile(self, X: Array, Y: Array) -> Array:
-        plan = self._plan
-        width = max(8, STRIP_BYTES // (8 * plan.numbers))
+        plan, width = self._plan, self._width
         out = np.empty((len(X), len(Y)))
         left, right = as_images(plan, X), as_images(plan, Y)
         recorded, own = self._recorded(left, right)
@@ -233,10 +240,19 @@ class ImageTerm:
                 row = slice(i, i + 1)
                 inputs = image_planes(np, plan, left[..., row], some)
                 out[i, part] = self._strip(inputs, recorded, row, others)
+        self._set_equal(out, X, Y, own)
+        return out
+
+    def _set_equal(self, values: Array, X: Array, Y: Array, own: Array) -> None:
+        """Give equal images exactly what is on the diagonal."""
         if not self.network.has_masks:
             for i, j in _equal_rows(X, Y):
-                out[i, j] = own[i]  # exactly what is on the diagonal
-        return out
+                values[i, j] = own[i]
+
+    @property
+    def _width(self) -> int:
+        """Columns of a strip."""
+        return max(8, STRIP_BYTES // (8 * self._plan.numbers))
 
     def _strip(
         self, inputs: Planes, recorded: Sequence[Crossing], row: slice, columns: slice
