@@ -1,5 +1,6 @@
 PYTHON ?= python3
-BIN := .venv/bin
+# A virtual environment of Windows has its programs in another folder.
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 # Two processes, each with one thread for BLAS: more would wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 REPRODUCTION := reproduction/tests reproduction/src
@@ -79,18 +80,19 @@ test-dist: dist
 test-bounds: .venv/.dev
 	$(BIN)/python scripts/bounds.py $(BOUNDS)
 
-.venv/bin/python:
+.venv/.created:
 	$(PYTHON) -m venv .venv
+	@touch $@
 
-.venv/.demo: .venv/bin/python pyproject.toml
+.venv/.demo: .venv/.created pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cli,plots]"
 	@touch $@
 
-.venv/.paper: .venv/bin/python pyproject.toml reproduction/pyproject.toml
+.venv/.paper: .venv/.created pyproject.toml reproduction/pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cli,finite,plots,progress]" -e reproduction
 	@touch $@
 
-.venv/.dev: .venv/bin/python pyproject.toml reproduction/pyproject.toml
+.venv/.dev: .venv/.created pyproject.toml reproduction/pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev]" -e reproduction
 	@touch $@ .venv/.demo .venv/.paper
 

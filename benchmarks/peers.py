@@ -4,7 +4,7 @@
     python benchmarks/peers.py environments              # only create .peers/NAME
     python benchmarks/peers.py numbers                   # only the snippets of the documentation
     python benchmarks/peers.py table                     # tables from the record, as Markdown
-    python benchmarks/peers.py readme                    # the README's table
+    python benchmarks/peers.py readme                    # the times that the README names
     python benchmarks/peers.py draw                      # docs/pictures/peers.png
 
 Each library has an environment of its own with the versions of `peers/requirements`. Each
@@ -45,7 +45,7 @@ def main() -> None:
     elif args.command == "table":
         print(peers_report.tables(json.loads(args.record.read_text()), exact()))
     elif args.command == "readme":
-        print(peers_report.readme_table(json.loads(args.record.read_text())))
+        print(*peers_report.readme_times(json.loads(args.record.read_text())), sep="\n")
     else:
         peers_report.draw(json.loads(args.record.read_text()), args.out)
 

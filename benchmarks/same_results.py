@@ -32,7 +32,6 @@ import subprocess
 import sys
 import time
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -725,14 +724,11 @@ def kernel_for_sklearn() -> Any:
 
 
 def contents(path: Path) -> Any:
-    """The members of a saved model: the header without what passes, and the arrays."""
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-        arrays = {
-            name: np.load(io.BytesIO(archive.read(name))) for name in names if name.endswith(".npy")
-        }
-        others = {n: lasting(json.loads(archive.read(n))) for n in names if n not in arrays}
-    return names, others, arrays
+    """A saved model: its description without what passes, and the arrays."""
+    import safetensors.numpy  # of later versions of the library only
+
+    arrays, facts = safetensors.numpy.load_file(path), safetensors.safe_open(path, "np").metadata()
+    return sorted(arrays), lasting(json.loads(facts["description"])), arrays
 
 
 def plain_regressor(**options: Any) -> Any:
@@ -758,7 +754,11 @@ def saved_model(kind: str) -> Any:
         with folder() as place, quiet():
             make().save(place / "model.nngp", factor=factor, notes={"of": [1, 2.5, "x"]})
             again = nngp.load(place / "model.nngp", engine="cpu")
-            says = again.predict_proba(Xs) if kind == "classifier" else again.predict(Xs, True)
+            says = (
+                again.predict_proba(Xs)
+                if isinstance(again, nngp.NNGPClassifier)
+                else again.predict(Xs, True)
+            )
             out.append((contents(place / "model.nngp"), says, chosen(again)))
     return out
 

@@ -28,6 +28,7 @@ extensions = [
     "explorer",
     "gallery",
     "mathml",
+    "notebooks",
     "reference",
 ]
 exclude_patterns = ["conf.py", "data", "_build", "_ext", "_ipython", "explorer/*.html"]
@@ -66,7 +67,23 @@ default_role = "py:obj"
 modindex_common_prefix = ["nngp."]
 
 html_theme = "furo"
-html_title = "nngp"
+html_title = f"nngp {version}"
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#005f94",
+        "color-brand-content": "#005f94",
+        "color-brand-visited": "#5b4a8a",
+        "color-sidebar-background": "#f4f7f9",
+        "font-stack--headings": "Georgia, 'Times New Roman', serif",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#5ab4e8",
+        "color-brand-content": "#5ab4e8",
+        "color-brand-visited": "#b5a3e0",
+    },
+}
 html_static_path = ["_static"]
 html_extra_path = ["../reproduction/measured/report.html"]  # the paper's report, a page of its own
 html_css_files = ["site.css"]

@@ -31,7 +31,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".bounds"
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 ENDS = ("lowest", "highest")
 EXTRA = "test"
 # The site and the benchmarks are developers' tools, whose packages have bounds of their own.

@@ -7,11 +7,17 @@ text. Nothing but the package is needed, so an environment that has only the whe
 """
 
 import io
+import os
 import re
+import shutil
 import sys
-from contextlib import redirect_stdout
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
+
+DATA = Path("docs", "data", "concrete.csv")  # that the examples read
 
 
 def blocks(text: str) -> list[str]:
@@ -22,6 +28,21 @@ def blocks(text: str) -> list[str]:
 def promises(code: str) -> list[str]:
     """The lines that a block says it prints."""
     return re.findall(r"print\(.*\)  # (.*)", code)
+
+
+@contextmanager
+def checkout(root: Path) -> Iterator[Path]:
+    """A temporary folder as the working directory, with the data of a checkout."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, DATA)
+        path.parent.mkdir(parents=True)
+        shutil.copy(root / DATA, path)
+        os.chdir(folder)
+        try:
+            yield Path(folder)
+        finally:
+            os.chdir(before)
 
 
 def run(text: str) -> dict[str, Any]:
@@ -41,6 +62,7 @@ def run(text: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])
-    page = file.read_text()
-    run(page)
+    page = file.read_text("utf-8")
+    with checkout(file.resolve().parent):
+        run(page)
     print(f"{len(blocks(page))} blocks of {file.name} print what they promise")

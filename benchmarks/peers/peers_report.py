@@ -11,7 +11,6 @@ Record = dict[str, Any]
 COLOURS = {NNGP: "#1f5fa8", TANGENTS: "#d9622b", TORCH: "#3b8f5a", LEARN: "#8a4fa3"}
 COLOURS[SCIPY] = "#5b6770"
 NONE = "–"
-README_PEERS = NNGP, TANGENTS, TORCH, LEARN
 STYLE = Path(__file__).parents[2] / "docs" / "_static" / "matplotlibrc"
 
 
@@ -30,25 +29,13 @@ def tables(record: Record, exact: dict[str, Any]) -> str:
     return "\n\n".join(f"### {title}\n{table}" for title, table in parts.items())
 
 
-def readme_table(record: Record) -> str:
-    """Seconds of a later call for what users do most: the README's table."""
-    rows = []
-    for name, depth in (("relu", 3), ("relu", 50), ("tanh", 3)):
-        n = sizes(record, "kernel", activation=name, depth=depth, library=TANGENTS)[-1]
-        words = {"activation": name, "depth": depth, "n": n}
-        found = [one(record, "kernel", library=peer, **words) for peer in README_PEERS]
-        rows.append([f"kernel, {name}, depth {depth}, n = {n:,}", *map(later, found)])
-    n = sizes(record, "inference", library=NNGP)[-1]
-    last = [one(record, "inference", library=peer, n=n, outputs=10) for peer in README_PEERS]
-    fewer = [one(record, "inference", library=peer, n=n, outputs=1) for peer in README_PEERS]
-    title = f"posterior with variances, n = {n:,}, ten outputs"
-    cells = [
-        later(ten) if ten else later(single) + (" (one output)" if single else "")
-        for ten, single in zip(last, fewer, strict=True)
-    ]
-    rows.append([title, *cells])
-    rows.append(["its memory", *(gib(a or b) for a, b in zip(last, fewer, strict=True))])
-    return markdown(["", *(LABELS[peer] for peer in README_PEERS)], rows)
+def readme_times(record: Record) -> tuple[str, ...]:
+    """The times that the README names: of a deep kernel, with this library and neural-tangents."""
+    words = {"activation": "relu", "depth": 50}
+    n = sizes(record, "kernel", library=TANGENTS, **words)[-1]
+    return tuple(
+        later(one(record, "kernel", library=peer, n=n, **words)) for peer in (NNGP, TANGENTS)
+    )
 
 
 def later(result: Record | None) -> str:

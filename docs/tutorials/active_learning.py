@@ -222,6 +222,6 @@ for rule in ("random", "variance", "doubt"):
 #   were drawn at random, as here.
 # - These labels are right. Where people disagree, undecided images are also those whose labels are
 #   worth least; a rule that only looks at the gap does not know that.
-# - Take smaller batches where labels are dear; the factor grows at the same cost.
-# - The network stays as it was. Choose it anew by the evidence when there are some hundred labels,
+# - Take smaller batches where labels are expensive; the factor grows at the same cost.
+# - The network stays as it was. Choose it again by the evidence when there are some hundred labels,
 #   for instance with `NNGPClassifier().fit`; `partial_fit` then adds labels to that.

@@ -10,8 +10,8 @@
 
 # %% [markdown]
 # # Bayesian optimisation with posterior draws
-# Each experiment is dear, so choose the next by what the last ones taught. Draws from the
-# posterior make good choices, several at a time. Here they find the strongest of a thousand
+# Each experiment is expensive, so choose the next one by what the previous ones showed. Draws from
+# the posterior make good choices, several at a time. Here they find the strongest of a thousand
 # concretes, and tune a support vector machine.
 
 # %% [markdown]
@@ -22,7 +22,7 @@
 # ## Two parameters, one picture
 # An experiment is the cross-validation of a support vector machine on the breast-cancer data, for
 # one pair of $C$ and $\gamma$. We allow 256 pairs. To have something to compare with, the page
-# runs all of them, which nobody would do with dear experiments.
+# runs all of them, which is not affordable when experiments are expensive.
 
 # %%
 import matplotlib.pyplot as plt
@@ -74,7 +74,7 @@ net = nngp.Architecture(depth=2, activation="erf", weight_var=4.0, bias_var=0.5)
 
 
 def begin(inputs, target, known, noise):
-    """A posterior of standardised targets, and how to standardise them."""
+    """A posterior of standardized targets, and how to standardize them."""
     middle, spread = target[known].mean(), target[known].std()
     standard = (target - middle) / spread
     return nngp.condition(net, inputs[known], standard[known], noise_var=noise), standard
@@ -151,7 +151,7 @@ for number, draw in enumerate(draws):
     axes.plot(place, draw, color=f"C{number}")
     axes.plot(place[draw.argmax()], draw.max(), "v", color=f"C{number}", ms=9, mec="black")
 axes.set(
-    xlabel=r"$\log_{10} C$ at the best $\gamma$", ylabel="standardised -log loss", xlim=(-1.1, 5.1)
+    xlabel=r"$\log_{10} C$ at the best $\gamma$", ylabel="standardized -log loss", xlim=(-1.1, 5.1)
 )
 axes.text(-0.95, (mean - band)[4] + 0.15, "95% of the posterior", color="0.35")
 plt.show()
@@ -175,9 +175,9 @@ print(f"the strongest has {strength.max()} MPa, the median is {np.median(strengt
 
 
 def expected_improvement(mean, variance, best):
-    deviation = np.sqrt(variance) + 1e-9
-    t = (mean - best) / deviation
-    return deviation * (t * ndtr(t) + np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi))
+    std = np.sqrt(variance) + 1e-9
+    t = (mean - best) / std
+    return std * (t * ndtr(t) + np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi))
 
 
 def search(rule, seed, days=10):

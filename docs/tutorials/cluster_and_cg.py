@@ -39,7 +39,7 @@ net = nngp.Architecture(depth=3, activation="relu", weight_var=1.6, bias_var=0.1
 # ## Conjugate gradients
 # The mean needs one solution of $(K + \sigma^2 I)\,\alpha = y$. Conjugate gradients find it by
 # products of the matrix with vectors. Tiles of $K$ are kept as far as memory goes and computed
-# again in every iteration otherwise, so memory is no limit. The residual is checked anew at the
+# again in every iteration otherwise, so memory is no limit. The residual is recomputed at the
 # end: you get the tolerance that you asked for, or an error.
 #
 # How many iterations it takes depends on the *preconditioner*, a cheap stand-in for the inverse.

@@ -11,7 +11,7 @@
 # %% [markdown]
 # # An activation designed by the evidence
 # The paper ends its method with a suggestion: choose the nonlinearity itself by gradient ascent on
-# the log evidence. Here it is done for the strength of concrete, with an honest look at the gain.
+# the log evidence. Here it is done for the strength of concrete, and the gain is measured.
 
 # %% [markdown]
 # The evidence is the probability that a network gives the training targets, before it has seen
@@ -19,8 +19,8 @@
 # parameters can be improved by climbing, like any other hyper-parameter.
 #
 # ## Data
-# 1030 batches of concrete, 200 of them to learn from. The inputs are standardised, get a constant
-# column, and are scaled to one norm. Thanks to the constant column nothing is lost by the scaling,
+# 1030 batches of concrete, 200 of them to learn from. The inputs are standardized, get a constant
+# column, and are normalized. Thanks to the constant column nothing is lost by the scaling,
 # and the kernel is a function of the cosine alone.
 
 # %%
@@ -41,12 +41,12 @@ inputs, strength = np.log1p(table[:, :-1]), table[:, -1]
 N = 200
 inputs = (inputs - inputs[:N].mean(axis=0)) / inputs[:N].std(axis=0)
 X = nngp.normalize(np.column_stack([inputs, np.full(len(inputs), 2.0)]))
-mean, deviation = strength[:N].mean(), strength[:N].std()
-Y = (strength - mean) / deviation
+mean, std = strength[:N].mean(), strength[:N].std()
+Y = (strength - mean) / std
 
 
 def error(predicted):
-    return deviation * np.sqrt(np.mean((predicted - Y[N:]) ** 2))
+    return std * np.sqrt(np.mean((predicted - Y[N:]) ** 2))
 
 
 # %% [markdown]
@@ -183,7 +183,7 @@ print(f"nngp's log evidence of the designed network: {posterior.log_evidence:.6f
 print(f"this page's:                                 {-found.fun:.6f}")
 
 # %% [markdown]
-# ## Beside the usual ones
+# ## Compared with the usual ones
 # A fair comparison climbs the evidence for relu, erf and gelu as well, over the variances of every
 # layer and the noise. Here `nngp` has the gradient: `Posterior.evidence_gradient`.
 
@@ -254,6 +254,6 @@ plt.show()
 # - **The family matters.** Polynomials of degree 8, tried first, ended below plain erf on this
 #   table. A family should contain the functions that it has to beat.
 # - **More freedom can overfit the evidence.** Here are 17 parameters for
-#   200 points. With fewer points, check rows left out before you believe a gain.
+#   200 points. With fewer points, check held-out rows before you believe a gain.
 #
 # To try a function of your own without any formula, see [your own activation](own_activation.py).

@@ -105,7 +105,7 @@ print(f"critical weight variance: {nngp.regimes.critical_line('erf', 0.1):.2f}")
 
 # %% [markdown]
 # ## What each choice is worth
-# Judge the choices on the test set, beside the best network that the test set itself would have
+# Judge the choices on the test set, next to the best network that the test set itself would have
 # chosen, and the median of the grid.
 
 # %%
@@ -185,5 +185,5 @@ print(f"networks within one standard error of it: {near} of {len(grid)}")
 # gradient will: `nngp.NNGPRegressor` climbs the evidence, and lets leave-one-out decide where the
 # evidence is known to err (the shape of the noise, the likelihood for classes).
 #
-# **Advice.** Climb the evidence. Check the winner on rows left out, which is free. Keep a
+# **Advice.** Climb the evidence. Check the winner on held-out rows, which is free. Keep a
 # validation set only if you have data to spare, and never choose by the test set.

@@ -100,7 +100,7 @@ for record in records:
 # one layer; the paper reports 98.75%, with a table in place of the exact kernel. Beyond that the
 # points are those of MNIST and Fashion-MNIST, and then noisy copies, so accuracy is not the point
 # of those rows. The memory of the CPU row is all of the process, data included; other work ran
-# beside its predictions.
+# in addition to its predictions.
 
 # %% tags=["thumbnail", "hide-input"]
 figure, axes = plt.subplots(figsize=(6, 4))

@@ -110,8 +110,9 @@ for width, p_value in zip(found.widths, found.p_value, strict=True):
 # The posterior, too, is a limit of networks. Draw many, freeze their hidden layers, and train the
 # last layer of each by gradient descent, from its random start towards targets with a little noise
 # added. Then the ensemble samples the posterior (sample-then-optimise). The mean of
-# `nngp.condition` is the mean over all such networks, and its deviation is their spread. Training
-# is part of the package that reproduces the paper, `nngp_paper` (`pip install ./reproduction`).
+# `nngp.condition` is the mean over all such networks, and its standard deviation is their spread.
+# Training is part of the package that reproduces the paper, `nngp_paper` (`pip install
+# ./reproduction`).
 
 # %%
 train = np.radians([20, 70, 110, 200, 250, 330])
@@ -145,8 +146,8 @@ print(f"difference of the means: {np.median(apart):.1f} standard errors (median)
 # %% [markdown]
 # ## What it costs
 # The posterior took one factorisation of a 6 x 6 matrix. The ensemble took sixty trained networks,
-# and its mean is still uncertain by one part in eight of the deviation. The process is the cheaper
-# way to a Bayesian average over wide networks, as long as a factor of $n^3$ operations is
+# and its mean is still uncertain by one part in eight of the standard deviation. The process is the
+# cheaper way to a Bayesian average over wide networks, as long as a factor of $n^3$ operations is
 # affordable.
 #
 # Two cautions. Training *all* layers is another limit (the tangent kernel), which this page does

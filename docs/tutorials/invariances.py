@@ -9,7 +9,7 @@
 # ---
 
 # %% [markdown]
-# # What an invariance is worth
+# # The effect of invariances
 # A digit that is moved by a pixel is the same digit. Mirrored, it is another one. Tell a network
 # what does not matter, or let the evidence find out, and see how many labelled images that is
 # worth.
@@ -55,7 +55,7 @@ plt.show()
 # `invariance="auto"` compares such averages by their evidence. It adds one family of
 # transformations after the other: mirror images, quarter turns, shifts by one pixel, by two, by
 # three. What leaves an image on one side comes back on the other. A family stays if the evidence
-# rises clearly and images left out are predicted better.
+# rises clearly and held-out images are predicted better.
 
 # %%
 options = {"effort": "fast", "likelihood": "regression"}
@@ -179,9 +179,9 @@ for families in ([], [images.flips((32, 32, 3))], [images.shifts(1, (32, 32, 3))
     print(f"{names or 'none':7} {one.products(3072):3} products for an image of 32 x 32 x 3")
 
 # %% [markdown]
-# A kernel takes so many times as long. For colour images give the shape:
+# A kernel takes that many times as long. For colour images give the shape:
 # `NNGPClassifier(invariance="auto", image_shape=(32, 32, 3))`.
 #
 # **Advice.** If you know what does not matter, say it: `invariance=nngp.images.shifts(1)`. If you
-# do not, ask: "auto" is as honest as the evidence, and looks at no test image. An invariance cannot
+# do not, ask: "auto" relies on the evidence, and looks at no test image. An invariance cannot
 # replace labels that say something else.

@@ -138,7 +138,7 @@ figure = nngp.plots.phase_diagram(bump)
 print(nngp.regimes.diagnose(nngp.Architecture(30, bump, 2.0, 0.1)))
 
 # %% [markdown]
-# ## Beside the named ones
+# ## Compared with the named ones
 # Same data, depth 3. Each activation gets the best weight variance out of three, judged by the
 # log evidence of the training data alone.
 

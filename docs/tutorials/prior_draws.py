@@ -50,8 +50,8 @@ plt.show()
 
 # %% [markdown]
 # - **relu** looks like straight lines that bend near zero, where its units switch on and off. Far
-#   out every draw is a straight line: a relu network extrapolates linearly, with a deviation that
-#   grows with the distance.
+#   out every draw is a straight line: a relu network extrapolates linearly, with a standard
+#   deviation that grows with the distance.
 # - **Ten layers** spread the bends over the whole range. Each draw still ends in straight lines.
 # - **erf** saturates. Far out every draw becomes a constant, and its variance stays bounded.
 # - **step** jumps. Infinitely many small jumps make draws that are continuous and nowhere smooth,
@@ -59,21 +59,21 @@ plt.show()
 #
 # None of these is stationary: how a function behaves depends on how far from zero the input is.
 # That is the main difference to the kernels that are popular elsewhere. Standardise your columns,
-# so that zero means the centre of the data. The picture below shows the deviation of the prior and
-# the typical slope of a draw, both relative to their values at zero.
+# so that zero means the centre of the data. The picture below shows the standard deviation of the
+# prior and the typical slope of a draw, both relative to their values at zero.
 
 # %% tags=["hide-input"]
 far = np.linspace(-8, 8, 321)
 figure, panels = plt.subplots(1, 2, figsize=(7, 3.2))
 lines = ("#1f5fa8", "#5b6770", "#d9622b", "#3b8f5a")
 for (title, net), colour in zip(networks.items(), lines, strict=True):
-    deviation = np.sqrt(nngp.kernel_diag(net, far[:, None]))
-    panels[0].plot(far, deviation / deviation[160], color=colour)
+    std = np.sqrt(nngp.kernel_diag(net, far[:, None]))
+    panels[0].plot(far, std / std[160], color=colour)
     if "step" not in title:  # its draws have no slope
         draws = nngp.sample_prior(net, far[:, None], 400, seed=0)
         slope = np.sqrt(np.mean(np.gradient(draws, far, axis=1) ** 2, axis=0))
         panels[1].plot(far, slope / slope[160], color=colour)
-panels[0].set(title="deviation of the prior", xlabel="input")
+panels[0].set(title="standard deviation of the prior", xlabel="input")
 panels[1].set(title="slope of a draw", xlabel="input", ylim=(0, None))
 panels[0].text(5.2, 6.2, "relu, 1 layer", color="#1f5fa8", ha="right")
 panels[0].text(8, 2.5, "10 layers", color="#5b6770", ha="right", va="top")
@@ -174,7 +174,7 @@ plt.show()
 # ## What this means for data
 # | you believe | take |
 # |---|---|
-# | trends go on outside the data | relu and its relatives |
+# | trends continue outside the data | relu and its relatives |
 # | outside the data nothing is known, but values stay in a range | erf, tanh |
 # | the function changes a lot over short distances | larger weight variance, a few layers |
 # | the function is smooth or nearly linear | small weight variance |

@@ -70,7 +70,7 @@ tried.loc[best, shown].round(3)
 # %% [markdown]
 # The search is a staircase. First the kind of network, on a subset; then relevances, a transform
 # of the target, maps of columns; then more rows. Where a transform of the target wins, the last
-# steps are done once more without it, so that rows left out can judge both. The picture shows
+# steps are done once more without it, so that held-out rows can judge both. The picture shows
 # where the gain was.
 
 # %% tags=["thumbnail", "hide-input"]
@@ -131,7 +131,7 @@ plt.show()
 # found that by itself.
 #
 # ## Several networks: `network_weights_`
-# With `networks=3` up to three are kept, and mixed with the shares that predict rows left out
+# With `networks=3` up to three are kept, and mixed with the shares that predict held-out rows
 # best. A share of one for the first means that the others added nothing.
 
 # %%
@@ -140,7 +140,7 @@ for one, share in zip(model.networks_, model.network_weights_, strict=True):
     print(f"{share:.2f}  depth {net.depth}, {net.activation.name}, {one.targets.transform}")
 
 # %% [markdown]
-# ## Rows left out: `left_out()`
+# ## Leave-one-out predictions: `left_out()`
 # Every training row is predicted from all the others, without fitting again. Use it to look for
 # rows that do not fit in: wrong units, swapped digits, a laboratory's mistake.
 
@@ -159,13 +159,15 @@ panel.axhspan(-2, 2, color="0.94")
 panel.plot(left_out.mean()[:, 0], surprise, "o", markersize=3, alpha=0.6)
 panel.plot(left_out.mean()[odd, 0], surprise[odd], "o", color=orange, markersize=6)
 panel.text(84, -5.3, "19 in 20 should lie in the grey part", color="0.4", ha="right")
-panel.set(xlabel="strength expected from all other rows, MPa", ylabel="residual, in deviations")
+panel.set(
+    xlabel="strength expected from all other rows, MPa", ylabel="residual, in standard deviations"
+)
 plt.show()
 
 # %% [markdown]
 # ## Least noise: `noise_floor_`
 # Targets are written with two decimals, so they carry the noise of rounding: spacing²/12. The
-# chosen noise is never below it, unless rows left out show that nothing was rounded.
+# chosen noise is never below it, unless held-out rows show that nothing was rounded.
 
 # %%
 print(f"least noise {model.noise_floor_:.1e}, chosen {model.noise_var_:.1e} (scaled targets)")
@@ -174,7 +176,7 @@ print(f"least noise {model.noise_floor_:.1e}, chosen {model.noise_var_:.1e} (sca
 # Here rounding is far below the noise. If the two were equal, more decimals would buy accuracy.
 #
 # ## Would trees do better? `trees_`
-# `fit` compares itself with trees on rows left out. Two tables, one question each:
+# `fit` compares itself with trees on held-out rows. Two tables, one question each:
 
 # %%
 cars = pd.read_csv("../data/auto-mpg.csv").drop(columns="name").dropna()

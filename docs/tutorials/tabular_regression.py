@@ -93,11 +93,11 @@ print(f"measurements inside their 90% intervals: {held:.0%}")
 
 # %% [markdown]
 # The lead is gone: which method comes first now depends on the split. And the intervals are too
-# narrow. `fit` checks their width on rows left out one at a time, and the sisters of such a row
+# narrow. `fit` checks their width on leave-one-out predictions, and the sisters of such a row
 # stay in. No method can know that your new rows will be less familiar than your old ones. If they
 # come in groups, test on groups that were held back.
 #
-# ## Do the intervals mean what they say?
+# ## Are the intervals calibrated?
 # For rows like the training rows, yes, with a little caution. The quantile of 10% lies above
 # about 10% of the measurements, and so on (left). The outer quantiles, which make intervals, are
 # right; in the middle more rows lie close to the prediction than promised. Rows with wide
@@ -169,8 +169,8 @@ plt.show()
 
 # %% [markdown]
 # ## Far from the training rows
-# The honest answer there is "I do not know". The intervals grow, while a forest stays flat and
-# says nothing. Very far out `predict` also warns, and names the column.
+# There the model should say "I do not know", and it does. The intervals grow, while a forest stays
+# flat and says nothing. Very far out `predict` also warns, and names the column.
 
 # %%
 cement = np.linspace(0, 1100, 150)

@@ -107,9 +107,9 @@ for name, (mean, std) in found.items():
 
 # %% [markdown]
 # Training had gaps in `horsepower`, so the model knows what a gap there means: no warning, and a
-# larger deviation. It never saw one in `weight`. The median stands for it, and the model takes
-# that for the truth: it predicts a lighter car than this is. Take the warning seriously, or fill
-# the gap yourself.
+# larger standard deviation. It never saw one in `weight`. The median stands for it, and the model
+# takes that for the truth: it predicts a lighter car than this is. Take the warning seriously, or
+# fill the gap yourself.
 #
 # ## Columns go by name
 # Their order does not matter, and others are ignored. A column that is missing is an error.

@@ -13,8 +13,8 @@ ICLR 2018):
 
 Modules beside these names: `nngp.images` and `nngp.symmetries` (transformations for
 `nngp.Invariant`), `nngp.regimes` (phases and critical lines), `nngp.finite` (networks of finite
-width), `nngp.plots`, `nngp.errors` (all errors and warnings). Names that need scikit-learn, JAX or
-Dask are imported on first use.
+width), `nngp.optuna` (a sampler for Optuna), `nngp.plots`, `nngp.errors` (all errors and warnings).
+Names that need scikit-learn, JAX, Optuna or Dask are imported on first use.
 """
 
 from typing import TYPE_CHECKING
@@ -98,7 +98,7 @@ from nngp.posterior import (
 )
 
 if TYPE_CHECKING:
-    from nngp import finite, plots, regimes
+    from nngp import finite, optuna, plots, regimes
     from nngp.estimators import NNGPClassifier, NNGPKernel, NNGPRegressor, load
     from nngp.finite.network import FiniteNetwork
     from nngp.linsolve.engines.dask.dask_engine import DaskEngine
@@ -183,6 +183,7 @@ __all__ = [
     "max_learning_rate",
     "network_from_dict",
     "normalize",
+    "optuna",
     "plan_kernel",
     "plots",
     "regimes",
@@ -196,7 +197,7 @@ _LAZY = {
     **dict.fromkeys(("NNGPRegressor", "NNGPClassifier", "NNGPKernel", "load"), "nngp.estimators"),
     "DaskEngine": "nngp.linsolve.engines.dask.dask_engine",
     "FiniteNetwork": "nngp.finite.network",
-    **{name: f"nngp.{name}" for name in ("finite", "plots", "regimes")},
+    **{name: f"nngp.{name}" for name in ("finite", "optuna", "plots", "regimes")},
 }
 if not TYPE_CHECKING:  # a type checker reports a name that is not imported above
     __getattr__, __dir__ = lazy_attributes(__name__, _LAZY, public=__all__)

@@ -1,13 +1,19 @@
-"""Writing files completely or not at all, and folders for output."""
+"""Writing files completely or not at all, folders for output, and arrays in .npy files."""
 
 import os
 import secrets
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from numpy.lib import format as npy
+from numpy.typing import NDArray
 
 LONGEST = 100  # characters of a path in a message
+_PARSING = threading.Lock()
 
 
 @contextmanager
@@ -66,3 +72,18 @@ def usable_folder(path: str | os.PathLike[str], option: str) -> Path:
     except OSError as error:
         raise ValueError(f"{option}={str(path)!r} is no folder that can be used: {error}") from None
     return folder
+
+
+def open_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Map the array of a .npy file into memory, read-only; ValueError for anything else.
+
+    One thread at a time: NumPy parses the header with `ast.literal_eval`, which fails at times in
+    CPython 3.11 ("AST constructor recursion depth mismatch") when two threads call it at once.
+    """
+    try:
+        with _PARSING:
+            return npy.open_memmap(path, mode="r")
+    except (OSError, MemoryError):
+        raise
+    except Exception as cause:  # of NumPy's parser there are many
+        raise ValueError(f"it is no .npy file of numbers: {cause}") from None

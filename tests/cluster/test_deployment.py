@@ -90,7 +90,7 @@ def test_scheduler_and_workers_by_hand(head, shared, tmp_path):
     found: dict = {}
     exec(code, found)
     assert found["engine"].store == str(tmp_path / "job42")
-    assert list((tmp_path / "job42").rglob("*.npz"))
+    assert list((tmp_path / "job42").rglob("*.safetensors"))
     local = nngp.condition(found["net"], *shared[:2], noise_var=1e-2, engine="cpu")
     mean, variance = local.predict(shared[2])
     np.testing.assert_allclose(found["mean"], mean, atol=1e-11)
@@ -113,7 +113,7 @@ def test_the_commands(head, shared, run, tmp_path, monkeypatch):
             line += " --selection none --noise-var 0.01"
         code, _, err = run(line.removeprefix("nngp "))
         assert code == 0, err
-    assert list((tmp_path / "job43").rglob("*.npz"))
+    assert list((tmp_path / "job43").rglob("*.safetensors"))
     run("fit train.csv --target y -o here.nngp --selection none --noise-var 0.01 --engine cpu")
     run("predict here.nngp new.csv -o here.csv --engine cpu")
     ours, theirs = (pl.read_csv(f"{name}.csv").to_numpy() for name in ("predictions", "here"))

@@ -207,6 +207,17 @@ def test_layers_on_top_of_an_average(client, unit):
     assert ours.report.kernel_error == pytest.approx(local.report.kernel_error, rel=1e-12)
 
 
+def test_tangent_kernels_of_layers_on_top_of_an_average(client):
+    rng = np.random.default_rng(8)
+    X, Xs = rng.normal(size=(60, 6)), rng.normal(size=(9, 6))
+    families = nngp.images.flips((2, 3))
+    average = nngp.Invariant(nngp.NTK(nngp.Architecture(1, "erf", 1.6, 0.1)), families)
+    net = nngp.Headed(average, nngp.NTK(nngp.Architecture(1, "erf", 2.0, 0.1)))
+    engines = "cpu", nngp.DaskEngine(client, 32)
+    local, ours = (nngp.condition(net, X, X[:, 0], noise_var=1e-2, engine=e) for e in engines)
+    check_same(ours, local, Xs)
+
+
 def test_an_average_of_zero_has_no_head_on_a_cluster(client):
     odd = nngp.Invariant(nngp.Architecture(1, "erf", 1.0, 0.0), nngp.symmetries.signs())
     X, engine = nngp.normalize(np.eye(3) + 0.1), nngp.DaskEngine(client)

@@ -90,7 +90,7 @@ def test_iterations_leave_nothing_in_a_store(client, small, tmp_path):
     solver = nngp.CG(tolerance=1e-2, rank=50, preconditioner="nystrom")
     posterior = fit(small, engine, solver=solver)
     posterior.variance(small.Xs)
-    assert len(list(tmp_path.rglob("*.npz"))) == 3  # blocks of inputs
+    assert len(list(tmp_path.rglob("*.safetensors"))) == 3  # blocks of inputs
 
 
 def test_float32_tiles_can_only_precondition(client, small):

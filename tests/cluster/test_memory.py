@@ -72,7 +72,7 @@ def test_with_a_store_workers_hold_next_to_nothing(tmp_path):
     watch = solved(4000, 400, TILE, store=tmp_path)
     assert watch.disk == 0
     assert max(watch.workers.values()) < 200e6
-    assert sum(file.stat().st_size for file in tmp_path.rglob("*.npz")) > 60e6
+    assert sum(file.stat().st_size for file in tmp_path.rglob("*.safetensors")) > 60e6
 
 
 @pytest.mark.slow

@@ -10,16 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from clusters import check_same, fit
-from damage import (
-    archive_of,
-    bits_of_structure,
-    flip,
-    members_of,
-    mutated,
-    npy_bytes,
-    outcome,
-    table,
-)
+from damage import bits_of_structure, file_of, flip, mutated, outcome, parts_of, table
 
 import nngp
 from nngp.linsolve.engines.dask.tile_store import Token, find_tile, tile_path, write_tile
@@ -35,7 +26,7 @@ from clusters import processes
 
 def slow(step):  # once there is something to lose it waits to be killed
     time.sleep(0.03)
-    if sum(1 for _ in Path(sys.argv[3]).rglob("*.npz")) > 60:
+    if sum(1 for _ in Path(sys.argv[3]).rglob("*.safetensors")) > 60:
         time.sleep(600)
         sys.exit("nobody killed it")  # the test itself was ended, and this would outlive it
 
@@ -50,7 +41,7 @@ if __name__ == "__main__":
 
 def tiles(folder):
     """Finished ones: what is being written has a name with a dot in front."""
-    return sorted(path for path in folder.rglob("*.npz") if not path.name.startswith("."))
+    return sorted(path for path in folder.rglob("*.safetensors") if not path.name.startswith("."))
 
 
 def rows(engine):
@@ -133,7 +124,7 @@ def test_a_tile_is_there_as_a_whole_or_not_at_all(tmp_path):
     assert find_tile(str(tmp_path), "abc") is None
     write_tile(str(tmp_path), "abc", np.eye(3))
     assert np.array_equal(find_tile(str(tmp_path), "abc").read(), np.eye(3))
-    tile_path(tmp_path, "abc").write_bytes(b"PK")
+    tile_path(tmp_path, "abc").write_bytes(b"\x08")
     assert find_tile(str(tmp_path), "abc") is None
     assert not tile_path(tmp_path, "abc").exists()
 
@@ -197,19 +188,23 @@ def test_tiles_that_changed_places(tmp_path):
 
 
 def test_forged_tiles(tmp_path):
-    """Right checksums, wrong contents."""
+    """Right digests, wrong contents."""
     stored = StoredTile(tmp_path, 4)
-    members = members_of(stored.whole)
-    arrays = (np.eye(3), np.eye(4, dtype="f4"), np.asfortranarray(np.arange(16.0).reshape(4, 4)))
-    for tile in (*arrays, np.full((4, 4), np.nan), np.eye(4)[None], np.eye(4, dtype=">f8")):
-        assert stored.judge(archive_of(members | {"tile.npy": npy_bytes(tile)})) == "refused"
-    for text in (b"", b"{}", b"[" * 9000, b"\xff", b'{"name": "abc"}', b"null", b"x" * 20_000):
-        assert stored.judge(archive_of(members | {"facts.json": text})) == "refused"
-    assert stored.judge(archive_of(members | {"more.npy": b""})) == "refused"
-    assert stored.judge(archive_of(members)) == "same"
-    huge = members["facts.json"].replace(b"[4, 4]", b"[400000, 400000]")
-    tile = members["tile.npy"].replace(b"(4, 4), }          ", b"(400000, 400000), }")
-    assert stored.judge(archive_of({"facts.json": huge, "tile.npy": tile})) == "refused"
+    facts, arrays = parts_of(stored.whole)
+    assert stored.judge(file_of(facts, arrays)) == "same"
+    assert stored.judge(file_of(facts, {"tile": np.full((4, 4), np.nan)})) == "refused"
+    assert stored.judge(file_of(facts, {"other": arrays["tile"]})) == "refused"
+    assert stored.judge(file_of(facts, arrays | {"more": np.eye(2)})) == "refused"
+    for text in ("", "[" * 9000, "{'kernel': NaN}"):
+        assert stored.judge(file_of(facts | {"notes": text}, arrays)) == "refused"
+    for name in facts:
+        others = {key: text for key, text in facts.items() if key != name}
+        assert stored.judge(file_of(others, arrays)) == "refused", name
+
+    def huge(header):
+        header["tile"]["shape"] = [400_000, 400_000]
+
+    assert stored.judge(file_of(facts, arrays, huge)) == "refused"
 
 
 @pytest.mark.slow

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from records import read_again
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier
 
 import nngp
-from nngp._fields import Fields
-from nngp.estimators.trees import TreeComparison, compare_with_trees
+from nngp.estimators.trees import compare_with_trees
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(0, 6, size=(120, 3)).astype(float)
@@ -82,8 +82,7 @@ def test_nothing_to_compare():
 
 def test_the_figures_come_back_from_a_file():
     found = compare_with_trees(X, Y, STEPS, classes=False)
-    fields = Fields(found.as_saved(), "its trees", nngp.ModelFileError)
-    assert TreeComparison.from_saved(fields) == found
+    assert read_again(found) == found
     for name, wrong in {
         "rows": 3,
         "few_valued": 4,
@@ -93,9 +92,8 @@ def test_the_figures_come_back_from_a_file():
         "trees": "nan",
         "deviations": None,
     }.items():
-        bad = Fields({**found.as_saved(), name: wrong}, "its trees", nngp.ModelFileError)
         with pytest.raises(nngp.ModelFileError):
-            TreeComparison.from_saved(bad)
+            read_again(found, {name: wrong})
 
 
 def test_weights_of_classes_are_not_compared():

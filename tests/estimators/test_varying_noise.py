@@ -1,19 +1,19 @@
 """Noise that depends on the inputs: found where it is, refused where it is not, saved."""
 
-import json
-
 import numpy as np
 import pytest
+from records import read_again
 from scipy import stats
 
 import nngp
-from nngp._fields import Fields
+from nngp.estimators.saved import SavedNoise
 from nngp.estimators.varying_noise import (
     VaryingNoise,
     _log_noise,
     _State,
     learn_varying_noise,
 )
+from nngp.posterior.saved import SavedPosterior
 
 NET = nngp.Architecture(2, "erf", 4.0, 0.5)
 
@@ -89,18 +89,15 @@ def test_known_noise_is_not_learned_again():
 
 
 def test_saved_and_read(found):
-    arrays = dict(found.arrays(factor=True))
-    header = json.loads(json.dumps(found.header(factor=True)))
-
-    def read(name, shape=None, dtype="float64"):
-        return arrays[name]
-
-    back = VaryingNoise.from_saved(Fields(header, "noise", ValueError), read, "cpu", None)
+    posterior = SavedPosterior.of(found.posterior, factor=True)
+    saved = SavedNoise(posterior, found.level, found.least, found.gain)
+    back = read_again(saved)
+    process = back.posterior.restore(engine="cpu")
+    again = VaryingNoise(process, back.level, back.least, np.empty(0), back.gain)
     Xs = np.linspace(-2, 2, 9)[:, None]
-    np.testing.assert_array_equal(back.noise_at(Xs), found.noise_at(Xs))
-    header["level"] = 0.0
-    with pytest.raises(ValueError, match=r"noise.level is 0.0, expected a finite number above 0"):
-        VaryingNoise.from_saved(Fields(header, "noise", ValueError), read, "cpu", None)
+    np.testing.assert_array_equal(again.noise_at(Xs), found.noise_at(Xs))
+    with pytest.raises(ValueError, match=r"level is 0.0, expected a finite number above 0"):
+        read_again(saved, {"level": 0.0})
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

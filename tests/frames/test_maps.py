@@ -1,11 +1,13 @@
 """Maps of columns: monotone, bounded where they say so, saved, chosen where they help."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from records import read_again
 from scipy.stats import yeojohnson
 
 import nngp
-from nngp._fields import Fields
 from nngp.frames.maps import ColumnMap, MapFamily, likeliest_power, transformed, units_of
 from nngp.frames.scaling import InputScaling
 
@@ -40,8 +42,7 @@ def test_maps_are_monotone_finite_and_saved():
             assert np.isfinite(u).all()
             assert (np.diff(u) >= 0).all()
             assert (np.diff(one(np.sort(x))) > 0).all()
-            fields = Fields(one.as_saved(), "map", ValueError)
-            np.testing.assert_array_equal(ColumnMap.from_saved(fields)(everywhere), u)
+            np.testing.assert_array_equal(read_again(one)(everywhere), u)
 
 
 def test_units_do_not_matter():
@@ -70,15 +71,14 @@ DAMAGE = [
     ({"kind": "cube"}, "one of identity"),
     ({"unit": 0.0}, "above 0"),
     ({"power": 9.0}, "finite number"),
-    ({"high": -1e9}, "finite number"),
+    ({"high": -1e9}, "the range of a map is empty"),
 ]
 
 
 def test_a_damaged_map_is_refused():
     for damage, message in DAMAGE:
-        saved = family(np.arange(1.0, 50.0)).make("yeo-johnson", 0.5).as_saved() | damage
         with pytest.raises(ValueError, match=message):
-            ColumnMap.from_saved(Fields(saved, "map", ValueError))
+            read_again(family(np.arange(1.0, 50.0)).make("yeo-johnson", 0.5), damage)
 
 
 def test_scaling_is_saved_with_its_maps():
@@ -86,12 +86,9 @@ def test_scaling_is_saved_with_its_maps():
     maps = (family(X[:, 0]).make("log"), ColumnMap(), family(X[:, 2]).make("yeo-johnson", 0.2))
     scaling = InputScaling.learn(X, "standardize", maps).stretched(np.array([1.0, 2.0, 0.5]))
     np.testing.assert_allclose(scaling(X).std(axis=0), np.sqrt([1.0, 2.0, 0.5]))
-    values, arrays = scaling.as_saved()
-    again = InputScaling.from_saved(Fields(values, "inputs", ValueError), arrays)
-    np.testing.assert_array_equal(again(2 * X), scaling(2 * X))
-    values["maps"].pop("1")
+    np.testing.assert_array_equal(read_again(scaling)(2 * X), scaling(2 * X))
     with pytest.raises(ValueError, match="maps are not those"):
-        InputScaling.from_saved(Fields(values, "inputs", ValueError), arrays)
+        read_again(replace(scaling, maps=maps[:2]))
 
 
 def test_one_wild_value_does_no_harm():

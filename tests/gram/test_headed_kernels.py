@@ -74,6 +74,72 @@ def test_sampled_networks():
     np.testing.assert_allclose(total / draws, nngp.kernel(net, X), rtol=0.03)
 
 
+def tangent(net):
+    below = nngp.Invariant(nngp.NTK(net.average.network), net.average.transformations)
+    return nngp.Headed(below, nngp.NTK(net.head))
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_an_average_over_nothing_is_layer_norm(unit):
+    """Then all of it is one network, whose tangent kernel the walk knows."""
+    X, Z = rows(8, unit), rows(5, unit)
+    average = nngp.Invariant(BASE, symmetries.signs(probability=0.0))
+    for head in HEADS.values():
+        net = tangent(nngp.Headed(average, head))
+        plain = nngp.NTK(nngp.Chain(BASE.chain, nngp.LayerNorm(), getattr(head, "chain", head)))
+        np.testing.assert_allclose(nngp.kernel(net, X, Z), nngp.kernel(plain, X, Z), rtol=1e-12)
+        np.testing.assert_allclose(nngp.kernel(net, X), nngp.kernel(plain, X), rtol=1e-12)
+        np.testing.assert_allclose(nngp.kernel_diag(net, X), nngp.kernel_diag(plain, X), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("head", "unit"), [("relu", True), ("erf", False)])
+def test_tangent_kernels_by_hand(head, unit):
+    """Weights of the head, and those below it, which are moved by the slope of the head."""
+    net, X, Z = headed(head), rows(7, unit), rows(4, unit)
+    own, other = (nngp.kernel_diag(net.average, one) for one in (X, Z))
+    c = nngp.kernel(net.average, X, Z) / np.sqrt(np.outer(own, other))
+    below = nngp.kernel(tangent(net).average, X, Z) / np.sqrt(np.outer(own, other))
+    curve, of_head = nngp.compile_curve(net.head), nngp.compile_curve(nngp.NTK(net.head))
+    slope = (curve(c + 1e-6) - curve(c - 1e-6)) / 2e-6
+    expected = of_head(c) + slope * below
+    np.testing.assert_allclose(nngp.kernel(tangent(net), X, Z), expected, rtol=1e-8)
+    K = nngp.kernel(tangent(net), X)
+    np.testing.assert_allclose(K.diagonal(), nngp.kernel_diag(tangent(net), X), rtol=1e-14)
+    assert np.linalg.eigvalsh(K).min() > 0
+
+
+def test_tangent_kernels_on_every_engine_and_for_training():
+    jax = pytest.importorskip("jax")
+    from nngp.linsolve.engines.gpu import GpuEngine
+
+    net, X, Z = headed(), rows(30), rows(5)
+    y = RNG.standard_normal(30)
+    K, cross = nngp.kernel(tangent(net), X), nngp.kernel(tangent(net), Z, X)
+    mean = cross @ np.linalg.solve(K + 0.1 * np.eye(30), y)
+    for engine in ("cpu", GpuEngine(jax.devices()[0], tile=16)):
+        posterior = nngp.condition(tangent(net), X, y, noise_var=0.1, engine=engine)
+        np.testing.assert_allclose(posterior.mean(Z), mean, atol=1e-9)
+        assert posterior.report.kernel_error < 1e-9
+        with pytest.raises(ValueError, match="derivatives of the tangent kernel"):
+            posterior.evidence_gradient()
+    trained = nngp.trained(net, X, y, engine="cpu")
+    found = cross @ np.linalg.solve(K, y)
+    np.testing.assert_allclose(trained.mean(Z), found, atol=1e-6)
+
+
+@pytest.mark.parametrize("of", [lambda net: net, tangent])
+def test_as_functions_of_jax(of):
+    jax = pytest.importorskip("jax")
+    net, X, Z = of(headed("erf")), rows(3, unit=False), rows(2, unit=False)
+    with jax.enable_x64(True):
+        k = jax.jit(nngp.jax_kernel(net))
+        found = [[float(k(x, z)) for z in Z] for x in X]
+        slope = float(jax.grad(k, argnums=4)(X[0], Z[0], None, None, 3.0))
+        moved = [float(k(X[0], Z[0], None, None, 3.0 + step)) for step in (1e-5, -1e-5)]
+    np.testing.assert_allclose(found, nngp.kernel(net, X, Z), rtol=1e-12)
+    assert slope == pytest.approx((moved[0] - moved[1]) / 2e-5, rel=1e-8)
+
+
 def test_it_has_the_invariances_of_its_average():
     X = rows(6)
     turned = X.reshape(6, 3, 3)[:, :, ::-1].reshape(6, 9)
@@ -335,7 +401,6 @@ def test_what_is_not_available_says_so():
         (lambda: nngp.NTK(headed()), TypeError, "tangent"),
         (lambda: nngp.Invariant(headed(), symmetries.signs()), TypeError, "not invariant yet"),
         (lambda: nngp.compile_curve(headed()), TypeError, "nngp.Headed"),
-        (lambda: nngp.jax_kernel(headed()), TypeError, "top of an average"),
         (lambda: nngp.FiniteNetwork(headed(), 10), TypeError, "nngp.Headed"),
         (
             lambda: nngp.condition(headed(), rows(9), np.ones(9)).evidence_gradient(per_input=True),

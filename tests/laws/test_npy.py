@@ -3,7 +3,6 @@
 import gc
 import io
 import itertools
-import re
 import sys
 import tempfile
 import threading
@@ -13,12 +12,10 @@ import numpy as np
 import pytest
 from numpy.lib import format as npy
 
-from nngp import _npy
-from nngp._archive import open_stored
+from nngp._files import open_npy
 
 DTYPES = ["?", "i1", "u1", "<i2", ">i4", "<i8", ">u2", "<u8", "<f2", "<f4", ">f4", "<f8", ">f8"]
-OTHERS = ["<U1", "<U7", ">U3", "S1", "S12", "<M8[D]", ">m8[ns]"]
-SHAPES = [(), (0,), (1,), (7,), (3, 4), (0, 5), (5, 0, 2), (2, 3, 4), (1, 1, 1, 6)]
+SHAPES = [(), (1,), (7,), (3, 4), (2, 3, 4), (1, 1, 1, 6)]
 HEAD = "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }"
 
 
@@ -44,7 +41,7 @@ def read(data):
     with tempfile.NamedTemporaryFile(suffix=".npy") as file:
         file.write(data)
         file.flush()
-        return np.array(_npy.open_memmap(file.name), order="K")
+        return np.array(open_npy(file.name), order="K")
 
 
 def assert_same(read, expected):
@@ -58,44 +55,25 @@ def assert_same(read, expected):
 def test_it_agrees_with_numpy(tmp_path):
     """Every type in every shape, and each in one of the orders and versions of the format."""
     layouts = itertools.cycle(itertools.product("CF", [(1, 0), (2, 0), (3, 0)]))
-    for dtype, shape in itertools.product([*DTYPES, *OTHERS], SHAPES):
+    for dtype, shape in itertools.product(DTYPES, SHAPES):
         order, version = next(layouts)
         data = npy_bytes(sample(dtype, shape, order), version)
         path = tmp_path / "a.npy"
         path.write_bytes(data)
-        mapped = _npy.open_memmap(path)
+        mapped = open_npy(path)
         assert isinstance(mapped, np.memmap)
         assert not mapped.flags.writeable
         assert_same(mapped, np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-OTHER_HEADERS = [
-    HEAD.replace(", }", "}"),
-    HEAD.replace(": ", ":").replace(", ", ","),
-    HEAD.replace("'<f8'", "'=f8'"),
-    HEAD + 30 * " " + "\n",
-    HEAD.replace("(3, 4)", "(12,)"),
-]
-
-
-def test_headers_of_other_writers():
-    for header in OTHER_HEADERS:
-        data = with_header(header, np.arange(12.0).tobytes())
-        assert_same(read(data), np.load(io.BytesIO(data)))
-
-
 BAD_HEADERS = [
     HEAD.replace("'<f8'", "'|O'"),
-    HEAD.replace("'<f8'", "[('a', '<f8')]"),
-    HEAD.replace("'<f8'", "'<c16'"),
-    HEAD.replace("'<f8'", "'<M4[ns]'"),
-    HEAD.replace("'<f8'", "'|V8'"),
-    HEAD.replace("'<f8'", "'<U0'"),
+    HEAD.replace("'<f8'", "'<f3'"),
     HEAD.replace("(3, 4)", "(-3, 4)"),
-    HEAD.replace("(3, 4)", "(3L, 4L)"),
     HEAD.replace("(3, 4)", "(12)"),
     HEAD.replace("(3, 4)", "(3, 4"),
-    HEAD.replace("(3, 4)", f"({'9' * 5000},)"),
+    HEAD.replace("(3, 4)", "(4000000000000000000,)"),
+    HEAD.replace("(3, 4)", f"({'9' * 30},)"),
     HEAD.replace("False", "0"),
     HEAD.replace("'shape'", "'size'"),
     "{" + HEAD,
@@ -106,45 +84,21 @@ BAD_HEADERS = [
 
 def test_other_headers_are_refused():
     for header in BAD_HEADERS:
-        with pytest.raises(
-            ValueError, match=r"^its .npy header .* does not describe an array of real"
-        ):
+        with pytest.raises(ValueError, match=r"it is no \.npy file"):
             read(with_header(header, bytes(96)))
 
 
-def test_types_that_numpy_does_not_have_are_refused():
-    for descr in ("<f3", "<i16", "<b7", "<U999999999", "<M8[x]"):
-        with pytest.raises(ValueError, match=f"^NumPy has no data type '{re.escape(descr)}'$"):
-            read(with_header(HEAD.replace("<f8", descr), bytes(96)))
-
-
-def test_a_file_that_is_cut_short_is_refused_wherever_it_ends(tmp_path):
-    for version in (1, 2, 3):
-        whole = npy_bytes(sample("<f8", (3, 4)), (version, 0))
-        for length in range(len(whole)):
-            with pytest.raises(ValueError, match="cut short"):
-                read(whole[:length])
-        (tmp_path / "a.npy").write_bytes(whole[:-1])
-        with pytest.raises(ValueError, match=r"float64 \(3, 4\) has 96 bytes, but 95 are there"):
-            _npy.open_memmap(tmp_path / "a.npy")
-
-
-def test_nothing_is_allocated_for_a_shape_that_the_file_cannot_have():
-    for shape in ("(4000000000000000000,)", "(3000000000, 3000000000, 3)"):
-        data = with_header(HEAD.replace("(3, 4)", shape), bytes(96))
-        with pytest.raises(
-            ValueError, match=r"it is cut short: an array float64 .* but 96 are there"
-        ):
-            read(data)
-
-
 def test_other_files_are_refused():
-    with pytest.raises(ValueError, match=r"it is no \.npy file"):
-        read(b"PK\3\4 something else")
-    with pytest.raises(ValueError, match=r"it has \.npy format 4\.0, and 1\.0 to 3\.0 can be read"):
-        read(b"\x93NUMPY\4\0" + bytes(100))
-    with pytest.raises(ValueError, match=r"header is longer than 10000 bytes, with 10001$"):
-        read(with_header(HEAD.ljust(10001)))
+    whole = npy_bytes(sample("<f8", (3, 4)))
+    for data in (
+        b"PK\3\4 something else",
+        b"",
+        whole[:-1],
+        whole[:40],
+        b"\x93NUMPY\4\0" + bytes(100),
+    ):
+        with pytest.raises(ValueError, match=r"it is no \.npy file"):
+            read(data)
 
 
 def errors_of_threads(read, *, rounds):
@@ -181,26 +135,10 @@ def errors_of_threads(read, *, rounds):
     return errors
 
 
-def reads(tmp_path):
-    """Readers of one small array, by every way that the package has."""
-    array = np.arange(12.0).reshape(3, 4)
-    data, path = npy_bytes(array), tmp_path / "a.npy"
-    path.write_bytes(data)
-    np.savez(tmp_path / "a.npz", a=array)
-
-    def stored():
-        with open_stored(tmp_path / "a.npz") as archive:
-            archive.read_array("a.npy", (3, 4), "float64")
-
-    return {
-        "memmap": lambda: _npy.open_memmap(path),
-        "stored": stored,
-    }
-
-
 def test_many_threads_at_once(tmp_path):
-    for way in ("memmap", "stored"):
-        assert errors_of_threads(reads(tmp_path)[way], rounds=150) == []
+    path = tmp_path / "a.npy"
+    path.write_bytes(npy_bytes(np.arange(12.0).reshape(3, 4)))
+    assert errors_of_threads(lambda: open_npy(path), rounds=150) == []
 
 
 @pytest.mark.slow

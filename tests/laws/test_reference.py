@@ -14,6 +14,7 @@ import nngp
 
 pytest.importorskip("jax")  # for nngp.finite
 pytest.importorskip("matplotlib")
+pytest.importorskip("optuna")
 pytest.importorskip("distributed")
 pytest.importorskip("nngp_paper")  # the site documents both packages
 
@@ -25,6 +26,7 @@ MODULES = (
     "nngp.symmetries",
     "nngp.regimes",
     "nngp.finite",
+    "nngp.optuna",
     "nngp.plots",
     "nngp_paper.datasets",
     "nngp_paper.finite",

@@ -331,7 +331,7 @@ def test_an_interrupted_solve_goes_on_where_it_was(tmp_path):
     assert not list(tmp_path.iterdir())  # removed when done
     with pytest.raises(StopError):
         solved(tmp_path, stopping(whole.iterations // 2))
-    assert [file.name for file in tmp_path.iterdir()] == ["nngp-cg-a.npz"]
+    assert [file.name for file in tmp_path.iterdir()] == ["nngp-cg-a.safetensors"]
     counted = []
     rest = solved(
         tmp_path,
@@ -360,7 +360,7 @@ def test_a_checkpoint_of_another_problem_is_not_used(tmp_path):
     (file,) = tmp_path.iterdir()
     found = solved(tmp_path)
     assert list(tmp_path.iterdir()) == [file]  # whoever it belongs to may still want it
-    file.rename(tmp_path / "nngp-cg-a.npz")
+    file.rename(tmp_path / "nngp-cg-a.safetensors")
     with pytest.warns(CheckpointWarning, match="damaged"):
         again = solved(tmp_path)
     assert np.array_equal(found.x, again.x)
@@ -385,7 +385,7 @@ def test_a_damaged_checkpoint_is_noticed(tmp_path, damage):
 
 
 def test_a_checkpoint_that_cannot_be_written_does_not_end_the_solve(tmp_path, monkeypatch):
-    monkeypatch.setattr("nngp.linsolve.cg.checkpoint.np.savez", full)
+    monkeypatch.setattr("nngp.linsolve.cg.checkpoint.write_tensors", full)
     with pytest.warns(CheckpointWarning, match="cannot be written") as warned:
         found = solved(tmp_path, every=0.0)
     assert len(warned) == 1

@@ -1,14 +1,16 @@
-"""Damage to files: flipped bits, random mutations, and archives rewritten with other contents."""
+"""Damage to files: flipped bits, random mutations, and safetensors files with other contents.
 
-import io
+Files are taken apart and put together here without the library and without `safetensors`."""
+
+import hashlib
 import json
-import struct
 import tracemalloc
-import zipfile
 from collections import Counter
 
 import numpy as np
-from numpy.lib import format as npy
+
+TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U8": "u1", "BOOL": "?"}
+BLANK = "0" * 64
 
 
 def outcome(read, error, same):
@@ -41,26 +43,9 @@ def flip(data, bit):
 
 
 def bits_of_structure(data):
-    """Bits of all but the values of arrays, by kind: zip's own headers, the headers of .npy
-    members, and members that are no arrays."""
-    kinds = {}
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        infos, directory = archive.infolist(), archive.start_dir
-        members = {info.filename: archive.read(info) for info in infos}
-    for info in infos:
-        name, extra = struct.unpack_from("<2H", data, info.header_offset + 26)
-        start = info.header_offset + 30 + name + extra
-        is_array = info.filename.endswith(".npy")
-        content = members[info.filename]
-        length = content.index(b"\n") + 1 if is_array else len(content)
-        kinds.setdefault("zip structures", []).append((info.header_offset, start))
-        kind = "array headers" if is_array else "JSON header"
-        kinds.setdefault(kind, []).append((start, start + length))
-    kinds["zip structures"].append((directory, len(data)))
-    return {
-        kind: [bit for a, b in ranges for bit in range(8 * a, 8 * b)]
-        for kind, ranges in kinds.items()
-    }
+    """Bits of all but the values of arrays, by kind."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    return {"length": list(range(64)), "header": list(range(64, 8 * end))}
 
 
 def mutated(data, rng):
@@ -111,38 +96,58 @@ def _repeat(out, rng):
     out[place:place] = out[place : place + size]
 
 
-def members_of(data):
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+def parts_of(data):
+    """The texts of a file, and its arrays."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    facts = header.pop("__metadata__")
+    arrays = {}
+    for name, one in header.items():
+        start, stop = one["data_offsets"]
+        raw = data[end + start : end + stop]
+        arrays[name] = np.frombuffer(raw, TYPES[one["dtype"]]).reshape(one["shape"]).copy()
+    return {name: text for name, text in facts.items() if not name.startswith("digest")}, arrays
 
 
-def archive_of(members):
-    """The members as an archive again, with right checksums, as its owner would write it."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return file.getvalue()
-
-
-def npy_bytes(array):
-    file = io.BytesIO()
-    npy.write_array(file, array, allow_pickle=False)
-    return file.getvalue()
-
-
-def forged(data, change_header=None, **arrays):
-    """A model file with other values in its header and other arrays, every checksum right."""
-    members = members_of(data)
+def file_of(facts, arrays, change_header=None, change_text=None, indent=None):
+    """The file with these texts and arrays, every digest right. `change_header` alters the header
+    as a dictionary, `change_text` its text, both before the digest is taken."""
+    header, data = {"__metadata__": {}}, b""
     for name, array in arrays.items():
-        members[f"{name}.npy"] = array if isinstance(array, bytes) else npy_bytes(array)
-    header = json.loads(members["header.json"])
-    names = [name for name in members if name != "header.json"]
-    header["checksums"] = {n.removesuffix(".npy"): zipfile.crc32(members[n]) for n in names}
+        code = next(code for code, kind in TYPES.items() if np.dtype(kind) == array.dtype)
+        raw = np.ascontiguousarray(array).tobytes()
+        place = [len(data), len(data) + len(raw)]
+        header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": place}
+        data += raw
+    sums = {
+        name: hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+        for name, array in arrays.items()
+    }
+    header["__metadata__"] = {**facts, "digests": json.dumps(sums), "digest": BLANK}
     if change_header is not None:
         change_header(header)
-    members["header.json"] = json.dumps(header).encode()
-    return archive_of(members)
+    text = json.dumps(header, separators=(",", ":"), indent=indent)
+    text = text if change_text is None else change_text(text)
+    text = text.encode()
+    text += b" " * (-len(text) % 8)
+    whole = hashlib.sha256(text).hexdigest()
+    text = text.replace(f'"digest":"{BLANK}"'.encode(), f'"digest":"{whole}"'.encode())
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def description_of(data):
+    """The model in the file, as plain values."""
+    return json.loads(parts_of(data)[0]["description"])
+
+
+def forged(data, change=None, **arrays):
+    """A model file with other plain values and other arrays, every digest right."""
+    facts, own = parts_of(data)
+    description = json.loads(facts["description"])
+    if change is not None:
+        change(description)
+    facts["description"] = json.dumps(description)
+    return file_of(facts, own | arrays)
 
 
 def table(title, counts):
@@ -172,8 +177,9 @@ def leaves(values, path=()):
 def put(values, path, value):
     """Set a value in nested mappings and lists."""
     for key in path[:-1]:
-        values = values[key]
-    values[path[-1]] = value
+        values = values[int(key) if isinstance(values, list) else key]
+    last = path[-1]
+    values[int(last) if isinstance(values, list) else last] = value
 
 
 def finite(array):

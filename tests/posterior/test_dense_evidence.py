@@ -8,7 +8,7 @@ import nngp
 from nngp.errors import NotPositiveDefiniteError, VarianceError
 from nngp.gram import has_lower_triangle
 from nngp.gram.host import lower_triangle
-from nngp.posterior.dense_evidence import DenseEvidence
+from nngp.posterior.evidence.dense_evidence import DenseEvidence
 
 
 def data(n=40, d=3, outputs=2):

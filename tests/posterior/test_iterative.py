@@ -5,10 +5,10 @@ import copy
 import functools
 import json
 import pickle
-import zipfile
 
 import numpy as np
 import pytest
+from damage import parts_of
 from engines import SmallTiles
 from sklearn.datasets import load_digits
 
@@ -394,8 +394,8 @@ def test_an_estimator_and_its_file(tmp_path, kind):
     method = "predict" if kind is nngp.NNGPRegressor else "predict_proba"
     close(getattr(model, method)(images[:9]), getattr(direct, method)(images[:9]), 1e-5)
     model.save(tmp_path / "model.nngp")
-    with zipfile.ZipFile(tmp_path / "model.nngp") as file:
-        assert not [name for name in file.namelist() if name.startswith(("factor", "z"))]
+    arrays = parts_of((tmp_path / "model.nngp").read_bytes())[1]
+    assert not [name for name in arrays if "solution.factor" in name or name.endswith(".z")]
     again = nngp.load(tmp_path / "model.nngp", engine="cpu")
     assert again.report_ == model.report_
     assert again.posterior_.solution.problem.options == again.get_params()["solver"]

@@ -1,14 +1,17 @@
 """Posteriors with noise by row in files: the same to the bit, and refused where the noise was
 changed."""
 
+import json
+
 import numpy as np
 import pytest
-from damage import flip, forged, members_of, outcome, put
+from damage import flip, forged, outcome, parts_of, put
 from engines import SmallTiles
 
 import nngp
-from nngp.estimators.model_file import open_model, write_model
-from nngp.posterior.serialize import arrays_of, header_of, restore
+from nngp._records import from_plain, to_plain
+from nngp._tensors import open_tensors, write_tensors
+from nngp.posterior.saved import SavedPosterior
 
 RNG = np.random.default_rng(0)
 N = 23
@@ -26,19 +29,17 @@ WAYS = {
 
 
 def written(path, posterior, *, factor=True):
-    header = {"posterior": header_of(posterior, factor=factor)}
-    write_model(path, header, arrays_of(posterior, factor=factor), check=restored)
-
-
-def restored(file, engine="cpu"):
-    posterior = restore(file.header.fields("posterior"), file.read, engine=engine)
-    file.check_complete()
-    return posterior
+    plain, arrays = to_plain(SavedPosterior.of(posterior, factor=factor))
+    write_tensors(path, {"description": json.dumps(plain)}, arrays)
 
 
 def read(path, engine="cpu"):
-    with open_model(path) as file:
-        return restored(file, engine)
+    try:
+        file = open_tensors(path)
+        plain = json.loads(file.facts["description"])
+    except ValueError as cause:
+        raise nngp.ModelFileError(str(cause)) from None
+    return from_plain(SavedPosterior, plain, file.arrays).restore(engine=engine)
 
 
 def made(way):
@@ -99,9 +100,9 @@ def test_noise_that_was_changed_is_refused(way, tmp_path):
     bad = [changed(3, np.nan), changed(3, -NOISE[3]), changed(3, np.inf), NOISE[:-1]]
     bad += [NOISE[:, None], NOISE.astype("float32"), changed(least, 1e-3), changed(largest, 2e6)]
     bad += [np.zeros(N), np.full(N, 1e300), np.full(N, NOISE.min()), NOISE[::-1].copy()]
-    assert judge(forged(whole, noise=NOISE)) == "same"
+    assert judge(forged(whole, **{"noise.stated": NOISE})) == "same"
     for number, noise in enumerate(bad):
-        assert judge(forged(whole, noise=noise)) == "refused", number
+        assert judge(forged(whole, **{"noise.stated": noise})) == "refused", number
     start = whole.index(NOISE.tobytes())
     for byte in (0, 8 * N - 1, 5):
         assert judge(flip(whole, 8 * (start + byte))) == "refused"
@@ -110,12 +111,12 @@ def test_noise_that_was_changed_is_refused(way, tmp_path):
         ("noise_var", 1e-3), ("report.noise_var_largest", 1e5), ("report.rows_raised", 1),
         ("report.noise_var_asked", 1e-5),
     ):  # fmt: skip
-        data = forged(whole, lambda h, p=place, v=value: put(h["posterior"], p.split("."), v))
+        data = forged(whole, lambda h, p=place, v=value: put(h, p.split("."), v))
         assert judge(data) == "refused", place
 
 
 def test_one_number_needs_no_array(tmp_path):
     path = tmp_path / "model.nngp"
     written(path, nngp.condition(NET, X, Y, noise_var=0.1))
-    assert "noise.npy" not in members_of(path.read_bytes())
+    assert "noise.stated" not in parts_of(path.read_bytes())[1]
     assert read(path).noise_var == 0.1

@@ -1,13 +1,11 @@
 """Stacking against SciPy's optimiser; the scale mixture of points left out; saving."""
 
-import json
-
 import numpy as np
 import pytest
+from records import read_again
 from scipy import optimize, stats
 from scipy.special import logsumexp
 
-from nngp._fields import Fields
 from nngp.predictive.blend import Blend
 from nngp.predictive.stacking import stack
 from nngp.predictive.targets import TargetScaling
@@ -132,23 +130,21 @@ def test_plain():
 
 def test_saved_and_read():
     blend = Blend.learn(RNG.standard_t(3, (80, 2)), RNG.normal(size=(80, 2)))
-    values, arrays = blend.as_saved()
-    back = Blend.from_saved(Fields(json.loads(json.dumps(values)), "f", ValueError), arrays)
+    back = read_again(blend)
     np.testing.assert_array_equal(back.weights, blend.weights)
     np.testing.assert_array_equal(back.factors, blend.factors)
 
 
 DAMAGED = [
-    ("blend_factors", lambda a: -a, "not those that are tried"),
-    ("blend_factors", lambda a: 1e6 * a, "not those that are tried"),
-    ("blend_weights", lambda a: 2 * a, "not probabilities"),
-    ("blend_weights", lambda a: a[:, :-1], "not those of its factors"),
+    ("factors", lambda a: -a, "other numbers than those from 0.4"),
+    ("factors", lambda a: 1e6 * a, "other numbers than those from 0.4"),
+    ("weights", lambda a: 2 * a, "do not add up to one"),
+    ("weights", lambda a: a[:, :-1], r"is float64 \(1, \d+\), expected"),
 ]
 
 
 def test_damaged():
     for name, change, message in DAMAGED:
-        values, arrays = blend_of(RNG.standard_t(3, 80)).as_saved()
-        arrays[name] = change(arrays[name])
+        blend = blend_of(RNG.standard_t(3, 80))
         with pytest.raises(ValueError, match=message):
-            Blend.from_saved(Fields(values, "f", ValueError), arrays)
+            read_again(blend, **{name: change(getattr(blend, name))})

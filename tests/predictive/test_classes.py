@@ -262,7 +262,10 @@ def test_a_class_that_is_never_predicted():
 
 @pytest.mark.parametrize(
     ("likelihood", "weighted", "factor"),
-    [("regression", False, True), ("regression", True, False), ("dirichlet", True, True)],
+    [
+        *(("regression", False, True), ("regression", True, False)),
+        *(("dirichlet", True, True), ("softmax", True, False)),
+    ],
 )
 def test_saved(tmp_path, likelihood, weighted, factor):
     X, y = blobs()

@@ -1,12 +1,11 @@
 """Scaling of targets: transforms against SciPy and differences, limits, candidates, saving."""
 
-import json
-
 import numpy as np
 import pytest
+from records import read_again
 from scipy import stats
 
-from nngp._fields import Fields
+import nngp
 from nngp.predictive.targets import TargetScaling, candidates
 from nngp.predictive.transforms import TargetMap
 
@@ -145,28 +144,28 @@ def test_saved_and_read():
     for kind in ["identity", "log", "yeo-johnson"]:
         Y = np.column_stack([np.ceil(SKEWED), np.ceil(SKEWED[::-1])])
         scaling = TargetScaling.learn(Y, "standardize", kind, positive=True)
-        values, arrays = scaling.as_saved()
-        fields = Fields(json.loads(json.dumps(values)), "fitted", ValueError)
-        back = TargetScaling.from_saved(fields, arrays)
+        back = read_again(scaling)
         np.testing.assert_array_equal(back(Y), scaling(Y))
         assert back.transforms == scaling.transforms
         assert (back.positive, back.noise_floor) == (True, scaling.noise_floor)
 
 
 DAMAGED = [
-    ("target_transforms", ["cube"], "expected names out of"),
-    ("target_transforms", [], "expected a list of 1"),
-    ("target_positive", 1, "expected true or false"),
-    ("noise_floor", -1.0, "expected a finite number"),
-    ("target_spread", np.zeros(1), "not positive"),
-    ("target_unit", np.full(1, -1.0), "not positive"),
-    ("target_power", np.full(1, 2.5), "between 0 and 2"),
+    ({"transforms": [{"type": "TargetMap", "kind": "cube"}]}, "has other values than TargetMap"),
+    ({"transforms": [1]}, "expected a record of TargetMap"),
+    ({"positive": 1}, "expected true or false"),
+    ({"noise_floor": -1.0}, "expected a finite number"),
 ]
 
 
 def test_damaged():
-    for name, value, message in DAMAGED:
-        values, arrays = TargetScaling.learn(column(SKEWED), "standardize", "log").as_saved()
-        (arrays if name in arrays else values)[name] = value
-        with pytest.raises(ValueError, match=message):
-            TargetScaling.from_saved(Fields(values, "fitted", ValueError), arrays)
+    scaling = TargetScaling.learn(column(SKEWED), "standardize", "yeo-johnson")
+    for changes, message in DAMAGED:
+        with pytest.raises(nngp.ModelFileError, match=message):
+            read_again(scaling, changes)
+    for name in ("spread", "center"):
+        with pytest.raises(nngp.ModelFileError, match=f"{name} holds other numbers"):
+            read_again(scaling, **{name: np.full(1, -1e306)})
+    for changes in ({"kind": "cube"}, {"unit": -1.0}, {"power": 2.5}):
+        with pytest.raises(nngp.ModelFileError, match="expected"):
+            read_again(scaling.transforms[0], changes)

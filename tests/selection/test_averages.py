@@ -11,7 +11,7 @@ import nngp
 from nngp import images
 from nngp.errors import NotPositiveDefiniteError
 from nngp.frames.maps import MapFamily
-from nngp.posterior.dense_evidence import DenseEvidence
+from nngp.posterior.evidence.dense_evidence import DenseEvidence
 from nngp.selection import SearchSettings, choice_work, noise
 from nngp.selection.cost import noise_subset, noise_work
 from nngp.selection.noise import noise_evidence

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nngp
-from nngp.posterior.dense_evidence import DenseEvidence
+from nngp.posterior.evidence.dense_evidence import DenseEvidence
 from nngp.predictive.targets import TargetScaling
 from nngp.selection import SelectionProblem, choose, row_noise
 from nngp.selection.inputs import SearchInputs

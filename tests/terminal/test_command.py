@@ -363,7 +363,7 @@ BAD = {
     "fit constant.csv -t y": (3, "no column is left to learn from"),
     "predict train.csv train.csv": (3, "is not a saved nngp model"),
     "predict nothing.nngp train.csv": (3, "there is no file nothing.nngp"),
-    "inspect cut.nngp": (3, "is truncated or damaged"),
+    "inspect cut.nngp": (3, "cut.nngp is damaged"),
     "predict python.nngp train.csv": (3, "knows no columns"),
     "predict good.nngp other.csv": (3, "there is no column 'x'"),
     "predict good.nngp text.csv": (3, "column 'x' held numbers in training"),

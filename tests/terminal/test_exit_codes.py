@@ -96,10 +96,10 @@ FAULTS = {  # the exit code of a fault, and each command that can meet it
 }
 WORK = {  # a function that every command calls, to fail in
     "fit": ("nngp.terminal.fit.read_table", "fit good.csv -t y"),
-    "predict": ("nngp.terminal.predict.read_header", "predict good.nngp good.csv"),
-    "evaluate": ("nngp.terminal.predict.read_header", "evaluate good.nngp good.csv"),
-    "plot": ("nngp.terminal.predict.read_header", "plot good.nngp good.csv"),
-    "inspect": ("nngp.terminal.predict.read_header", "inspect good.nngp"),
+    "predict": ("nngp.terminal.predict.read_model", "predict good.nngp good.csv"),
+    "evaluate": ("nngp.terminal.predict.read_model", "evaluate good.nngp good.csv"),
+    "plot": ("nngp.terminal.predict.read_model", "plot good.nngp good.csv"),
+    "inspect": ("nngp.terminal.predict.read_model", "inspect good.nngp"),
     "kernel": ("nngp.terminal.networks.read_table", "kernel good.csv"),
     "phase": ("nngp.terminal.networks.phases", "phase"),
     "demo": ("nngp.terminal.demo.train_test_split", "demo"),

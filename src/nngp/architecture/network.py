@@ -9,7 +9,7 @@ import numpy as np
 
 from nngp.architecture.activation import Activation, spec_of
 from nngp.architecture.graph import Affine, Graph, Masked, Node, Nonlinearity, check_graph
-from nngp.architecture.outline import Outline, as_text
+from nngp.architecture.outline import Outline, as_html, as_text
 from nngp.architecture.planes import PlanePlan, plan_planes
 
 
@@ -55,6 +55,10 @@ class Network(ABC):
 
     def __str__(self) -> str:
         return as_text(self.outline())
+
+    def _repr_html_(self) -> str:
+        """A drawing, for notebooks."""
+        return as_html(self.outline())
 
     @property
     def base(self) -> "Network":

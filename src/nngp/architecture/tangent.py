@@ -40,7 +40,8 @@ class NTK(WrappedNetwork):
         if self.network.base is not self.network:
             raise TypeError(
                 "the tangent kernel of an average is the average of tangent kernels; write "
-                "nngp.Invariant(nngp.NTK(network), transformations)"
+                "nngp.Invariant(nngp.NTK(network), transformations), and nngp.NTK(head) for layers "
+                "on top of it"
             )
         if self.network.is_infinite:
             raise ValueError(
@@ -53,6 +54,9 @@ class NTK(WrappedNetwork):
 
     def as_dict(self) -> dict[str, Any]:
         return {"part": "ntk", "of": self.network.as_dict()}
+
+    def _repr_html_(self) -> str:
+        return f"<i>tangent kernel of</i>{super()._repr_html_()}"
 
     def __repr__(self) -> str:
         return f"NTK({self.network!r})"

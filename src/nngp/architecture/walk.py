@@ -111,13 +111,16 @@ def walk(
     inputs: State,
     *,
     variances: Variances | None = None,
+    tangent: State | None = None,
 ) -> Iterator[tuple[Node, Pair[State]]]:
     """Yield every node with its states, in the order of computation; endless at infinite depth.
 
     `inputs` is the state of the inputs, of covariance x·x'/d. With `variances` those of the network
-    are replaced, affine map by affine map.
+    are replaced, affine map by affine map. `tangent` is the tangent kernel of what gives the
+    inputs, which by default has no weights.
     """
-    tangent = operations.mix([0.0], [inputs], 0.0) if network.is_tangent else None
+    if network.is_tangent and tangent is None:
+        tangent = operations.mix([0.0], [inputs], 0.0)
     states = {INPUT: Pair(inputs, tangent)}
     steps = _steps(network.nodes(), repeat([])) if network.is_infinite else _plan_of(network)
     for index, (node, weight, bias, unused) in enumerate(steps, start=1):

@@ -134,6 +134,11 @@ class AngularCurve:
         tables = self._per_layer if per_layer else self._shared
         return {"weight_var": tables.weight_var, "bias_var": tables.bias_var}
 
+    @property
+    def in_input_var(self) -> Profile:
+        """dK^L/d(input_var) at a fixed cosine: of finite depth."""
+        return self._shared.input_var
+
     @cached_property
     def _shared(self) -> "_TangentTables":
         return self._tangent_tables(per_layer=False)
@@ -159,7 +164,8 @@ class AngularCurve:
             for at_one, row in zip(rates.variance, rates.deficit, strict=True)
         ]
         slope = octaves.from_values(rates.slope[:-1])
-        return _TangentTables(slope, functions[:parameters], functions[parameters:])
+        weights, biases = functions[:parameters], functions[parameters:-1]
+        return _TangentTables(slope, weights, biases, functions[-1])
 
     def __repr__(self) -> str:
         return (
@@ -169,11 +175,12 @@ class AngularCurve:
 
 
 class _TangentTables(NamedTuple):
-    """dK/dc, and the derivatives of K in each weight_var and each bias_var."""
+    """dK/dc, and dK in each weight_var, in each bias_var and in the variance of the inputs."""
 
     slope: Octaves
     weight_var: list[Profile]
     bias_var: list[Profile]
+    input_var: Profile
 
 
 def _signed(corr: ArrayLike | None, one_minus: ArrayLike | None) -> tuple[Mask, Array]:

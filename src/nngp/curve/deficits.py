@@ -45,7 +45,7 @@ Item = TypeVar("Item")
 class Rates(NamedTuple):
     """Derivatives of K(x, x) and of the deficit in each parameter, and of K in the correlation of
     the inputs. Parameters are the weight variances of all affine maps and then their bias
-    variances, each by itself or all of a kind together."""
+    variances, each by itself or all of a kind together; the last is the variance of the inputs."""
 
     variance: Array  # (parameters,)
     deficit: Array  # (parameters, nodes)
@@ -285,10 +285,13 @@ def _finite(slope: Array) -> Array:
 def input_state(input_var: float, negative: Mask, m: Array, parameters: int = 0) -> LayerState:
     """The state of the inputs themselves; with derivatives if there are parameters."""
     deficit, surplus = (np.where(negative, 2 - m, m), np.where(negative, m, 2 - m))
-    still = np.zeros((parameters, len(m)))
-    rates = Rates(np.zeros(parameters), still, np.full(len(m), input_var))
     state = LayerState(input_var, input_var * deficit, input_var * surplus, 0.0, 2 * EPS)
-    return replace(state, derivatives=rates) if parameters else state
+    if not parameters:
+        return state
+    variance = np.zeros(parameters)
+    variance[-1] = 1.0
+    rates = Rates(variance, np.outer(variance, deficit), np.full(len(m), input_var))
+    return replace(state, derivatives=rates)
 
 
 def node_states(
@@ -298,7 +301,7 @@ def node_states(
     carried along unless `per_layer` is None; at infinite depth it is not True."""
     parameters = 0
     if per_layer is not None:
-        parameters = 2 * len(network.weight_vars) if per_layer else 2
+        parameters = 1 + (2 * len(network.weight_vars) if per_layer else 2)
     inputs = input_state(input_var, negative, m, parameters)
     check, steps = StateCheck(input_var), walk(network, Deficits(bool(per_layer)), inputs)
     while True:

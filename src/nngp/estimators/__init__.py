@@ -15,14 +15,31 @@ One `fit`, file by file:
    `dirichlet`; `probability` has their integrals, `class_balance` the weights. Both: `trees`.
 
 `predictive` and `joint` turn scaled predictions into those of the data. `save` and `load`
-(`loading`) use `model_file` and `saved_fit`. `calibration` measures predicted probabilities.
+(`loading`) use `saved`. `calibration` measures predicted probabilities.
 `NNGPKernel` is the kernel alone, for scikit-learn's own Gaussian processes.
 """
 
+from typing import TYPE_CHECKING
+
+from nngp._lazy import lazy_attributes
 from nngp.errors import ModelFileError
-from nngp.estimators.classifier import NNGPClassifier
-from nngp.estimators.loading import load
-from nngp.estimators.regressor import NNGPRegressor
-from nngp.estimators.sklearn_kernel import NNGPKernel
+
+if TYPE_CHECKING:
+    from nngp.estimators.classifier import NNGPClassifier
+    from nngp.estimators.loading import load
+    from nngp.estimators.regressor import NNGPRegressor
+    from nngp.estimators.sklearn_kernel import NNGPKernel
 
 __all__ = ["ModelFileError", "NNGPClassifier", "NNGPKernel", "NNGPRegressor", "load"]
+
+# The table of parameters is read without scikit-learn, which takes half a second to import.
+__getattr__, __dir__ = lazy_attributes(
+    "nngp.estimators",
+    {
+        "NNGPClassifier": "nngp.estimators.classifier",
+        "NNGPKernel": "nngp.estimators.sklearn_kernel",
+        "NNGPRegressor": "nngp.estimators.regressor",
+        "load": "nngp.estimators.loading",
+    },
+    public=__all__,
+)

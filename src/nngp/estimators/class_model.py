@@ -1,34 +1,36 @@
 """Class probabilities of one fitted network: by regression or a Dirichlet likelihood, whichever
-predicts rows better that were left out."""
+predicts rows better that were left out, or by the softmax likelihood."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from nngp._arrays import Array, Index
-from nngp._fields import Fields
 from nngp._machine import available_memory, single_threaded_blas
 from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
 from nngp.gram import kernel, kernel_diag
 from nngp.predictive.dirichlet import (
     DirichletProcess,
     DirichletSetting,
+    Kernels,
     Labels,
     find_setting,
     left_out_table,
     with_copies,
 )
-from nngp.predictive.expected_softmax import expected_softmax
 from nngp.predictive.one_hot_link import LinkSearch, OneHotLink, log_loss
-from nngp.predictive.probability import above_zero
+from nngp.predictive.softmax import (
+    SoftmaxProcess,
+    SoftmaxSetting,
+    find_setting as find_softmax,
+    held_out_table,
+)
 from nngp.predictive.stacking import stack
 
-LIKELIHOODS = ("auto", "regression", "dirichlet")
 SURPRISES = 0.5  # rows
-COMPARED = 1000  # points on which the two likelihoods are compared
-SEARCHED = 400  # points on which the scale and noise of the Dirichlet likelihood are found
+COMPARED = 1000  # points on which likelihoods are compared
+SEARCHED = 400  # points on which scale and noise of the Dirichlet and softmax ones are found
 TEST_NUMBERS = 20_000_000  # of the kernel between test and training points, held at a time
 
 
@@ -75,7 +77,7 @@ class ClassModel:
     ----------
     losses : dict
         Leave-one-out log loss of each likelihood that was tried.
-    dirichlet : DirichletProcess or None
+    process : DirichletProcess, SoftmaxProcess or None
         None for the regression, whose outputs the link turns into probabilities.
     """
 
@@ -83,7 +85,7 @@ class ClassModel:
     labels: Labels
     link: OneHotLink
     losses: dict[str, float] = field(default_factory=dict)
-    dirichlet: DirichletProcess | None = None
+    process: DirichletProcess | SoftmaxProcess | None = None
 
     @classmethod
     def learn(
@@ -101,6 +103,10 @@ class ClassModel:
         shown = None if n <= COMPARED else some_rows(n, COMPARED)
         if shown is not None:
             best = plain._fit_link(shown, machine)[1]
+        if likelihood == "softmax":
+            softmax, other = plain._try_softmax(shown)
+            out = replace(out, losses={"regression": best.loss, "softmax": other.loss})
+            return out.with_softmax(softmax), other
         setting, other = plain._try_dirichlet(shown)
         out = replace(out, losses={"regression": best.loss, "dirichlet": other.loss})
         if likelihood == "dirichlet" or other.loss < best.loss:
@@ -109,60 +115,50 @@ class ClassModel:
 
     @property
     def likelihood(self) -> str:
-        return "regression" if self.dirichlet is None else "dirichlet"
+        if self.process is None:
+            return "regression"
+        return "softmax" if isinstance(self.process, SoftmaxProcess) else "dirichlet"
 
     @property
     def fitted_numbers(self) -> int:
         """Numbers of the likelihood that were chosen on rows left out."""
-        return self.link.fitted_numbers if self.dirichlet is None else 2  # its scale and alpha
+        own = {"regression": self.link.fitted_numbers, "dirichlet": 2, "softmax": 2}
+        return own[self.likelihood]
 
     @property
     def keeps_order(self) -> bool:
         """Whether the class of the largest mean is the most probable."""
-        return self.dirichlet is None and self.link.keeps_order
+        return self.process is None and self.link.keeps_order
 
     def probabilities(self, X: Array) -> Array:
         """Probability of each class at encoded inputs, (m, classes); none is zero."""
         network, Xs = self.network, self.network.inputs(X)
-        if self.dirichlet is not None:
-            return above_zero(expected_softmax(*self._log_parameters(self.dirichlet, Xs)))
+        if self.process is not None:
+            return self._by_process(self.process, Xs)
         # In units of the scaled targets: a common spread does not change which is largest.
         return self.link(*network.posterior.predict(Xs, noise=network.noise(Xs, True)))
 
     def with_dirichlet(self, setting: DirichletSetting) -> "ClassModel":
         """Condition the processes of all classes on all rows."""
+        matrix = self._matrix("dirichlet", 3)
+        process = DirichletProcess(matrix, self.labels, setting, overwrite=True)
+        return replace(self, process=process)
+
+    def with_softmax(self, setting: SoftmaxSetting) -> "ClassModel":
+        """Approximate the posterior of the logits given all rows."""
+        matrix = self._matrix("softmax", 5 + self.labels.classes)
+        return replace(self, process=SoftmaxProcess(matrix, self.labels, setting))
+
+    def _matrix(self, likelihood: str, matrices: int) -> Array:
+        """The kernel matrix of all rows; MemoryError where so many do not fit."""
         n = len(self.labels.index)
-        needed, free = 24.0 * n**2, available_memory()
+        needed, free = 8.0 * matrices * n**2, available_memory()
         if free is not None and needed > free:
             raise MemoryError(
-                f"likelihood='dirichlet' needs {needed / 1e9:.2f} GB for {n} points and "
+                f"likelihood='{likelihood}' needs {needed / 1e9:.2f} GB for {n} points and "
                 f"{free / 1e9:.2f} GB may be used; pass likelihood='regression' or fewer points"
             )
-        matrix = kernel(self.network.network, self._training_inputs())
-        process = DirichletProcess(matrix, self.labels, setting, overwrite=True)
-        return replace(self, dirichlet=process)
-
-    def as_saved(self) -> dict[str, Any]:
-        """Values that JSON can hold; the processes are computed again."""
-        link, process = self.link, self.dirichlet
-        return {
-            "link": {"scale": link.scale, "exponent": link.exponent, "mixing": link.mixing},
-            "left_out_loss": self.losses,
-            "dirichlet": None if process is None else vars(process.setting),
-        }
-
-    @classmethod
-    def from_saved(cls, fields: Fields, network: FittedNetwork, labels: Labels) -> "ClassModel":
-        """Read what `as_saved` gave, checked."""
-        losses = fields.fields("left_out_loss")
-        if set(losses.values) - set(LIKELIHOODS[1:]):
-            raise fields.wrong("left_out_loss", "losses of 'regression' and 'dirichlet'")
-        link = _read_link(fields.fields("link"), labels.frequencies)
-        known = {name: losses.number(name, 0) for name in losses.values}
-        out = cls(network, labels, link, known)
-        if fields["dirichlet"] is None:
-            return out
-        return out.with_dirichlet(_read_setting(fields.fields("dirichlet")))
+        return kernel(self.network.network, self._training_inputs())
 
     def _fit_link(
         self, rows: Index | None, machine: ComputeSettings
@@ -186,21 +182,35 @@ class ClassModel:
     def _try_dirichlet(self, rows: Index | None) -> tuple[DirichletSetting, LeftOutClasses]:
         """Find the setting of the Dirichlet likelihood, and the rows left out of all or some."""
         labels = self.labels if rows is None else self.labels.some(rows)
+        kernels, (some, few) = self._kernels(rows)
+        with single_threaded_blas():  # for matrices that are too small to share
+            setting = find_setting(some, labels.some(few))
+        return setting, LeftOutClasses(left_out_table(kernels, labels, setting), labels)
+
+    def _try_softmax(self, rows: Index | None) -> tuple[SoftmaxSetting, LeftOutClasses]:
+        """Find the setting of the softmax likelihood, and the rows left out of all or some."""
+        labels = self.labels if rows is None else self.labels.some(rows)
+        kernels, (some, few) = self._kernels(rows)
+        with single_threaded_blas():
+            setting = find_softmax(some, labels.some(few))
+        return setting, LeftOutClasses(held_out_table(kernels, labels, setting), labels)
+
+    def _kernels(self, rows: Index | None) -> tuple[Kernels, tuple[Kernels, Index]]:
+        """The kernel matrix of each part of all rows or of some; the same for a few of these, and
+        which these are."""
+        n = len(self.labels.index) if rows is None else len(rows)
         kernels = []
         for part, network in self._parts(rows):
             inputs = np.asarray(network.posterior.inputs)
             inputs = inputs if rows is None else inputs[rows]
             kernels.append((part, kernel(network.network, inputs)))
-        n = len(labels.index)
         few = some_rows(n, SEARCHED)
         place = np.full(n, -1)
         place[few] = np.arange(len(few))
         some = [
             (place[part[place[part] >= 0]], matrix[np.ix_(few, few)]) for part, matrix in kernels
         ]
-        with single_threaded_blas():  # for matrices that are too small to share
-            setting = find_setting(some, labels.some(few))
-        return setting, LeftOutClasses(left_out_table(kernels, labels, setting), labels)
+        return kernels, (some, few)
 
     def _parts(self, rows: Index | None) -> Sequence[tuple[Index, FittedNetwork]]:
         """Parts of all rows, or of some, and the network that predicts each when it is left out:
@@ -210,31 +220,17 @@ class ClassModel:
             return network.folds or [(np.arange(network.posterior.n), network)]
         return [(np.arange(len(rows)), network)]
 
-    def _log_parameters(self, process: DirichletProcess, Xs: Array) -> tuple[Array, Array]:
-        """Means and variances of the logarithms of the Dirichlet parameters, (m, classes)."""
-        inputs, network = self._training_inputs(), self.network.network
-        means, variances = [], []
+    def _by_process(self, process: DirichletProcess | SoftmaxProcess, Xs: Array) -> Array:
+        """Probability of each class at scaled inputs, some at a time."""
+        inputs, network, tables = self._training_inputs(), self.network.network, []
         for start in range(0, len(Xs), size := max(1, TEST_NUMBERS // len(inputs))):
             part = Xs[start : start + size]
             cross = kernel(network, part, inputs)
-            mean, variance = process.predict(cross, kernel_diag(network, part))
-            means.append(mean)
-            variances.append(variance)
-        return np.concatenate(means), np.concatenate(variances)
+            tables.append(process.probabilities(cross, kernel_diag(network, part)))
+        return np.concatenate(tables)
 
     def _training_inputs(self) -> Array:
         return np.asarray(self.network.posterior.inputs)
-
-
-def _read_link(saved: Fields, frequencies: Array) -> OneHotLink:
-    scale = saved.number("scale", 0, above=True)
-    exponent, mixing = saved.number("exponent", 0, 10), saved.number("mixing", 0, 1)
-    return OneHotLink(frequencies, scale, exponent, mixing)
-
-
-def _read_setting(saved: Fields) -> DirichletSetting:
-    scale = saved.number("scale", 1e-150, 1e150)
-    return DirichletSetting(scale, saved.number("alpha", 1e-9, 1))
 
 
 def some_rows(n: int, most: int) -> Index:

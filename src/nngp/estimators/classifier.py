@@ -16,10 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nngp._arrays import Array
 from nngp._machine import single_threaded_blas
 from nngp._numbers import check_unmasked
-from nngp._progress import Callback
-from nngp.architecture import Network
 from nngp.estimators.class_model import (
-    LIKELIHOODS,
     ClassModel,
     LeftOutClasses,
     shares_of_classes,
@@ -27,21 +24,17 @@ from nngp.estimators.class_model import (
 from nngp.estimators.estimator import NNGPEstimator
 from nngp.estimators.fitted_network import FittedNetwork
 from nngp.estimators.mixing import mixed_mean
-from nngp.estimators.model_file import ModelFile
-from nngp.estimators.parameters import (
-    ActivationLike,
-    InvarianceLike,
-    Seed,
-    VarianceLike,
-    check_choice,
+from nngp.estimators.parameters import ClassifierParameters, documented
+from nngp.estimators.saved import (
+    SavedClassification,
+    SavedClassModel,
+    SavedModel,
+    one_hot_labels,
 )
-from nngp.estimators.saved_fit import read_trees
 from nngp.estimators.training_rows import TrainingRows, as_copies, as_weights
 from nngp.estimators.trees import MOST_INPUTS, MOST_ROWS, TreeComparison, compare_with_trees
 from nngp.frames import TableLike
-from nngp.linsolve import CG, Engine
 from nngp.predictive.class_balance import (
-    ClassWeight,
     check_class_weight,
     warn_if_never_predicted,
     weights_of_classes,
@@ -49,10 +42,9 @@ from nngp.predictive.class_balance import (
 from nngp.predictive.dirichlet import Labels
 from nngp.predictive.targets import TargetScaling
 
-LARGEST_SPREAD = 1e6  # of one-hot targets in a file, over the scale of a network's outputs
 
-
-class NNGPClassifier(ClassifierMixin, NNGPEstimator):
+@documented
+class NNGPClassifier(ClassifierMixin, ClassifierParameters, NNGPEstimator):
     """Bayesian classification with a deep network of infinite width.
 
     `NNGPClassifier().fit(X, y)` needs no tuning: it chooses activation, depth, variances and noise
@@ -60,29 +52,14 @@ class NNGPClassifier(ClassifierMixin, NNGPEstimator):
 
     Parameters
     ----------
-    depth, activation, weight_var, bias_var, noise_var, input_scaling, whitening, invariance, \
-image_shape, column_maps, networks, effort, selection, selection_size, budget, solver, engine, \
-random_state, progress
-        As in `NNGPRegressor`.
-    relevance : "auto", bool or array of d floats
-        As in `NNGPRegressor`, but "auto" learns them by leave-one-out and keeps them only if they
-        predict rows left out better: one-hot targets make the evidence too sure of itself.
-    likelihood : {"auto", "regression", "dirichlet"}
-        "regression" regresses on one-hot targets, and a class has the probability that its output
-        is the largest. "dirichlet" regresses each class on logarithms of Dirichlet parameters with
-        one of two noise levels a row (Milios et al. 2018), and averages the softmax; it holds a
-        matrix of n² numbers on this machine. "auto" takes the one with the smaller leave-one-out
-        log loss up to 4000 points, and "regression" beyond.
-    class_weight : None, "balanced" or dict
-        Weights of the classes' rows: one each, such that all classes have the same total, or by
-        label (one where a label is missing).
+    {parameters}
 
     Attributes
     ----------
     classes_ : array
         The labels, sorted.
     likelihood_ : str
-        The likelihood that was chosen: "regression" or "dirichlet".
+        The likelihood that was chosen: "regression", "dirichlet" or "softmax".
     left_out_loss_ : dict
         Leave-one-out log loss of each likelihood that was tried with the first network.
     loss_estimate_ : float or None
@@ -119,59 +96,6 @@ network_weights_, selection_, report_, columns_
     """
 
     _kind: ClassVar[str] = "NNGPClassifier"
-
-    def __init__(
-        self,
-        *,
-        depth: float | str = "auto",
-        activation: ActivationLike = "auto",
-        weight_var: VarianceLike = "auto",
-        bias_var: VarianceLike = "auto",
-        noise_var: float | str = "auto",
-        network: Network | None = None,
-        relevance: str | bool | ArrayLike = "auto",
-        input_scaling: str = "auto",
-        whitening: float | str = "auto",
-        invariance: InvarianceLike = None,
-        image_shape: Sequence[int] | None = None,
-        column_maps: str = "auto",
-        likelihood: str = "auto",
-        class_weight: ClassWeight = None,
-        networks: int = 1,
-        effort: str = "normal",
-        selection: str | None = "evidence",
-        selection_size: int = 2000,
-        budget: int | None = None,
-        solver: str | CG = "auto",
-        engine: str | Engine = "auto",
-        random_state: Seed = 0,
-        progress: Callback | bool | None = None,
-    ) -> None:
-        super().__init__(
-            depth=depth,
-            activation=activation,
-            weight_var=weight_var,
-            bias_var=bias_var,
-            noise_var=noise_var,
-            network=network,
-            relevance=relevance,
-            input_scaling=input_scaling,
-            whitening=whitening,
-            invariance=invariance,
-            image_shape=image_shape,
-            column_maps=column_maps,
-            networks=networks,
-            effort=effort,
-            selection=selection,
-            selection_size=selection_size,
-            budget=budget,
-            solver=solver,
-            engine=engine,
-            random_state=random_state,
-            progress=progress,
-        )
-        self.likelihood = likelihood
-        self.class_weight = class_weight
 
     @single_threaded_blas()
     def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -399,7 +323,7 @@ network_weights_, selection_, report_, columns_
 
     @property
     def likelihood_(self) -> str:
-        """The likelihood that was chosen: "regression" or "dirichlet"."""
+        """The likelihood that was chosen: "regression", "dirichlet" or "softmax"."""
         check_is_fitted(self, "posterior_")
         return self._models[0].likelihood
 
@@ -440,11 +364,6 @@ network_weights_, selection_, report_, columns_
         frequencies = self._models[0].labels.frequencies
         mixed = self.frequency_share_ > 0 and np.ptp(frequencies) > 0
         return len(self._models) == 1 and self._models[0].keeps_order and not mixed
-
-    def _check_parameters(self, d: int) -> None:
-        super()._check_parameters(d)
-        check_choice("likelihood", self.likelihood, LIKELIHOODS)
-        check_class_weight(self.class_weight)
 
     def _check_first_classes(self, y: ArrayLike, classes: ArrayLike | None) -> None:
         """Raise ValueError if the first rows lack a class that is announced."""
@@ -529,63 +448,27 @@ network_weights_, selection_, report_, columns_
     ) -> tuple[ClassModel, LeftOutClasses | None]:
         return ClassModel.learn(network, labels, self.likelihood, self._machine)
 
-    def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
-        classes, is_object = self.classes_, self.classes_.dtype == object
-        if is_object and not all(isinstance(label, str) for label in classes):
-            raise ValueError("class labels that are neither text nor numbers cannot be saved")
-        values, arrays = super()._state()
-        stored = classes.astype(str) if is_object else classes
-        values |= {
-            "object_classes": is_object,
-            "class_type": stored.dtype.str,
-            "models": {str(k): one.as_saved() for k, one in enumerate(self._models)},
-            "trees": None if self.trees_ is None else self.trees_.as_saved(),
-            "frequency_share": self.frequency_share_,
-            "loss_estimate": self.loss_estimate_,
-        }
-        return values, {**arrays, "classes": stored, "network_weights": self.network_weights_}
+    def _saved_fit(self) -> SavedClassification:
+        classes, kind = SavedClassification.plain_labels(self.classes_)
+        return SavedClassification(
+            classes,
+            kind,
+            tuple(SavedClassModel.of(one) for one in self._models),
+            self.network_weights_,
+            self.trees_,
+            self.frequency_share_,
+            self.loss_estimate_,
+        )
 
-    def _restore(self, file: ModelFile) -> None:
-        super()._restore(file)
-        fitted, targets = file.header.fields("fitted"), self.posterior_.targets
-        (n, count), kind = targets.shape, fitted.text("class_type")
-        classes = file.read_labels("classes", count, kind)
-        self.classes_ = classes.astype(object) if fitted.flag("object_classes") else classes
-        weights = self.networks_[0].weights
-        weights = np.ones(n) if weights is None else weights
-        labels = Labels(targets.argmax(axis=1), weights, count)
-        for network in self.networks_:
-            _check_one_hot(file, network, labels)
-            _check_noise(file, network, labels)
-        models = fitted.fields("models")
-        if list(models.values) != [str(k) for k in range(len(self.networks_))]:
-            raise file.damaged("its likelihoods are not those of its networks")
-        pairs = zip(models.values, self.networks_, strict=True)
-        read = [ClassModel.from_saved(models.fields(name), one, labels) for name, one in pairs]
-        self._models = tuple(read)
-        shares = file.read("network_weights", (len(read),))
-        if (shares < 0).any() or (shares > 2).any() or abs(shares.sum() - 1.0) > 1e-9:
-            raise file.damaged("its shares of networks are not probabilities")
-        self.network_weights_, self.trees_ = shares, read_trees(fitted)
-        self.frequency_share_ = fitted.number("frequency_share", 0, 1)
-        known = fitted["loss_estimate"] is not None
-        self.loss_estimate_ = fitted.number("loss_estimate", 0) if known else None
-
-
-def _check_one_hot(file: ModelFile, network: FittedNetwork, labels: Labels) -> None:
-    """Raise ModelFileError unless a network's targets are those of the labels."""
-    scaling = network.targets
-    if scaling.center.any() or np.ptp(scaling.spread) or scaling.spread[0] > LARGEST_SPREAD:
-        raise file.damaged("its targets are not scaled as those of classes")
-    if not np.array_equal(scaling(labels.one_hot()), network.posterior.targets):
-        raise file.damaged("its targets are not those of classes")
-
-
-def _check_noise(file: ModelFile, network: FittedNetwork, labels: Labels) -> None:
-    """Raise ModelFileError unless a network's noise is that of the rows' weights."""
-    used: Any = network.posterior.noise_var
-    stated: Any = network.noise_var
-    if labels.is_weighted:  # at least the floor, where the ladder was climbed
-        stated = np.maximum(stated / labels.weights, np.min(used))
-    if np.shape(stated) != np.shape(used) or not np.array_equal(stated, used):
-        raise file.damaged("its noise is not that of its rows")
+    def _restore(self, saved: SavedModel) -> None:
+        super()._restore(saved)
+        fit = saved.fit
+        assert isinstance(fit, SavedClassification)
+        labels, pairs = (
+            one_hot_labels(saved.networks[0]),
+            zip(fit.models, self.networks_, strict=True),
+        )
+        self.classes_ = fit.labels()
+        self._models = tuple(model.restore(network, labels) for model, network in pairs)
+        self.network_weights_, self.trees_ = fit.network_weights, fit.trees
+        self.frequency_share_, self.loss_estimate_ = fit.frequency_share, fit.loss_estimate

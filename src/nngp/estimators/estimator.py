@@ -4,36 +4,37 @@ import json
 import math
 import os
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nngp._arrays import Array
+from nngp._html import facts_table, panel
 from nngp._numbers import check_convertible, check_unmasked
 from nngp._progress import one_job
 from nngp._threads import by_rows
 from nngp.architecture import Architecture, Invariant, Network, average_of
 from nngp.architecture.invariances import Family
-from nngp.errors import ColumnWarning
+from nngp.errors import ColumnWarning, ModelFileError
 from nngp.estimators.data_warnings import TrainingRange, warn_of_few_data
 from nngp.estimators.fit_forecast import FitForecast
 from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
-from nngp.estimators.model_file import ModelFile, as_json, from_json, write_model
-from nngp.estimators.parameters import VARIANCES, NNGPParameters, is_auto
-from nngp.estimators.saved_fit import (
-    check_input_scalings,
-    check_log_evidence,
-    read_columns,
-    read_names,
-    read_networks,
-    read_seen_range,
-    read_selection,
+from nngp.estimators.parameters import VARIANCES, CommonParameters, is_auto
+from nngp.estimators.saved import (
+    SavedClassification,
+    SavedModel,
+    SavedNetwork,
+    SavedRange,
+    SavedRegression,
+    plain_params,
+    write_model,
 )
 from nngp.estimators.training_rows import TrainingRows
 from nngp.frames import (
@@ -47,7 +48,7 @@ from nngp.frames import (
 )
 from nngp.frames.column_moments import medians
 from nngp.posterior import forecast
-from nngp.posterior.serialize import DEEPEST
+from nngp.posterior.saved import DEEPEST
 from nngp.predictive.targets import TargetScaling
 from nngp.selection import SearchSettings, SelectionProblem, choice_work, choose
 from nngp.selection.families import expected_families
@@ -92,7 +93,7 @@ def check_targets_are_there(y: ArrayLike) -> None:
         )
 
 
-class NNGPEstimator(NNGPParameters):
+class NNGPEstimator(CommonParameters, BaseEstimator):
     """A deep network of infinite width behind scikit-learn's interface; see its subclasses."""
 
     _kind: ClassVar[str]  # name in saved files; a class without its own cannot be saved
@@ -249,6 +250,38 @@ class NNGPEstimator(NNGPParameters):
         self.posterior_, self.report_ = best.posterior, best.posterior.report
         self.network_, self.noise_var_ = best.network, best.noise_var
 
+    def _choices(self) -> dict[str, object]:
+        """What `fit` chose, for a page or a notebook."""
+        out: dict[str, object] = {
+            "network": repr(self.network_),
+            "noise variance (scaled targets)": float(np.max(self.noise_var_)),
+        }
+        maps = [f"{name}: {how}" for name, how in self.column_maps_ if how != "identity"]
+        out["column maps"] = maps or "none"
+        names = {"target transform": "target_transform_", "likelihood": "likelihood_"}
+        out |= {label: getattr(self, name) for label, name in names.items() if hasattr(self, name)}
+        trees = getattr(self, "trees_", None)
+        if trees is not None:
+            out["comparison with trees"] = trees.sentence
+        if self.report_.solver == "cholesky":
+            out["log evidence"] = self.log_evidence_
+        return out
+
+    def _repr_mimebundle_(self, **asked: Any) -> dict[str, str]:
+        """What a notebook shows: the choices of a fitted estimator, otherwise its parameters."""
+        if not hasattr(self, "posterior_"):
+            bundle: dict[str, str] = super()._repr_mimebundle_(**asked)
+            return bundle
+        report = self.report_
+        rows = {"fitted to": f"{report.n:,} rows, {report.d} inputs"}
+        drawing = self.network_._repr_html_()
+        body = facts_table(rows | self._choices())
+        given = {k: v for k, v in self.get_params(deep=False).items() if _is_set(self, k, v)}
+        parameters = facts_table(given) if given else "all defaults"
+        title = type(self).__name__
+        html = panel(title, body, ("network", drawing), ("parameters that were set", parameters))
+        return {"text/plain": repr(self), "text/html": html}
+
     @property
     def log_evidence_(self) -> float:
         """Log density of the targets in their own units."""
@@ -361,42 +394,26 @@ class NNGPEstimator(NNGPParameters):
         except (TypeError, ValueError) as cause:
             raise TypeError(f"notes must be a dict of values that JSON can hold: {cause}") from None
         self._check_saved(len(self.networks_[0].inputs.center))
-        values, arrays = self._state()
-        networks = {str(k): one.header(factor=factor) for k, one in enumerate(self.networks_)}
-        header = {
-            "kind": self._kind,
-            "params": self._saved_params(),
-            "fitted": values,
-            "notes": dict(notes or {}),
-            "networks": networks,
-        }
-        parts = (_within(k, one, factor=factor) for k, one in enumerate(self.networks_))
-        write_model(path, header, chain(arrays.items(), *parts), self._check_written)
-
-    def _saved_params(self) -> dict[str, object]:
-        """Return the parameters for a file, without those that `load` takes."""
-        params = self.get_params(deep=False)
-        if isinstance(params["random_state"], np.random.RandomState):
-            params["random_state"] = None  # its state has changed since
-        return {k: as_json(v) for k, v in params.items() if k not in ("engine", "progress")}
-
-    def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
-        """Return the plain values and the arrays of the fit, without its networks, for a file."""
+        networks = tuple(SavedNetwork.of(one, factor=factor) for one in self.networks_)
         names, seen = getattr(self, "feature_names_in_", None), self._seen
-        values: dict[str, object] = {
-            "n_features_in": self.n_features_in_,
-            "columns": None if self.columns_ is None else self.columns_.as_dict(),
-            "feature_names": None if names is None else [str(name) for name in names],
-            "row_size": None if seen is None else seen.size,
-            "log_evidence": self.log_evidence_ if self.report_.solver == "cholesky" else None,
-            "selection": {k: as_json(column.tolist()) for k, column in self.selection_.items()},
-        }
-        arrays: dict[str, NDArray[Any]] = {}
-        if self._medians is not None:
-            arrays["input_median"] = self._medians
-        if seen is not None:
-            arrays |= {"input_low": seen.low, "input_high": seen.high}
-        return values, arrays
+        model = SavedModel(
+            params=plain_params(self.get_params(deep=False)),
+            notes=dict(notes or {}),
+            n_features_in=self.n_features_in_,
+            feature_names=None if names is None else tuple(str(name) for name in names),
+            columns=self.columns_,
+            medians=self._medians,
+            seen=None if seen is None else SavedRange(seen.low, seen.high, seen.size),
+            log_evidence=self.log_evidence_ if self.report_.solver == "cholesky" else None,
+            selection={name: column.tolist() for name, column in self.selection_.items()},
+            networks=networks,
+            fit=self._saved_fit(),
+        )
+        write_model(path, model, self._check_written)
+
+    @abstractmethod
+    def _saved_fit(self) -> SavedRegression | SavedClassification:
+        """Return what the fit has beyond its networks, for a file."""
 
     def _check_saved(self, d: int) -> None:
         """Raise ValueError or TypeError for parameters that `fit` would not accept."""
@@ -407,62 +424,50 @@ class NNGPEstimator(NNGPParameters):
         check_random_state(self.random_state)
 
     @classmethod
-    def _loaded(cls, file: ModelFile, engine: Any = "auto", progress: Any = None) -> Self:
+    def _loaded(cls, saved: SavedModel, engine: Any = "auto", progress: Any = None) -> Self:
         """The estimator in a file."""
-        model = cls(**_params(file, cls), engine=engine, progress=progress)
-        file.header.fields("notes")
-        model._restore(file)
-        file.check_complete()
+        model = cls._with_params(saved, engine=engine, progress=progress)
+        model._restore(saved)
         return model
 
-    def _check_written(self, file: ModelFile) -> None:
-        """Read what was saved: all of it if that takes no time, else parameters and notes."""
+    def _check_written(self, saved: SavedModel) -> None:
+        """Read what was saved: all of it if that takes no time, else all but factor and weights."""
         if self.posterior_.n <= READ_AGAIN:
-            self._loaded(file)
+            self._loaded(saved)
         else:
-            file.header.fields("notes")
-            with file.reporting_damage():
-                type(self)(**_params(file, type(self)))._check_saved(
-                    len(self.networks_[0].inputs.center)
-                )
+            self._with_params(saved)
 
-    def _restore(self, file: ModelFile) -> None:
+    @classmethod
+    def _with_params(cls, saved: SavedModel, **others: Any) -> Self:
+        """The estimator that is not fitted; ModelFileError for parameters that none has."""
+        params = dict(saved.params)
+        if set(params) != set(cls().get_params(deep=False)) - {"engine", "progress"}:
+            raise ModelFileError("it has not the parameters of an estimator")
+        try:
+            if params.get("image_shape") is not None:
+                params["image_shape"] = tuple(params["image_shape"])
+            model = cls(**params, **others)
+            model._check_saved(len(saved.networks[0].inputs.center))
+        except (TypeError, ValueError, KeyError, ArithmeticError) as cause:
+            raise ModelFileError(f"its parameters cannot be used: {cause}") from None
+        return model
+
+    def _restore(self, saved: SavedModel) -> None:
         """Set the fitted attributes from what `save` wrote."""
-        self._set_networks(read_networks(file, self.engine, self.progress))
-        inputs = self.networks_[0].inputs
-        d = len(inputs.center)
-        self.n_features_in_, names = read_names(file.header.fields("fitted"))
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        self.columns_ = read_columns(file, d)
-        self._medians = None if self.columns_ else file.read("input_median", (d,))
-        with file.reporting_damage():
-            self._check_saved(d)
-        fills = self.columns_.fills if self.columns_ else self._medians
-        self._seen = read_seen_range(file, inputs.raw_factor, fills)
-        check_input_scalings(file, self._seen, self.networks_)
-        self.selection_ = read_selection(file)
+        self._set_networks([one.restore(self.engine, self.progress) for one in saved.networks])
+        self.n_features_in_ = saved.n_features_in
+        if saved.feature_names is not None:
+            self.feature_names_in_ = np.array(saved.feature_names, dtype=object)
+        self.columns_, self._medians = saved.columns, saved.medians
+        self._seen, self.selection_ = saved.training_range(), saved.table()
         factored = self.report_.solver == "cholesky"
-        check_log_evidence(file, self.log_evidence_ if factored else None)
+        saved.check_log_evidence(self.log_evidence_ if factored else None)
 
 
-def _params(file: ModelFile, kind: type[NNGPParameters]) -> dict[str, Any]:
-    """The arguments of the constructor: all of them, and no others."""
-    params = file.header.fields("params")
-    expected = set(kind().get_params(deep=False)) - {"engine", "progress"}
-    if set(params.values) != expected:
-        raise file.damaged("its header has not the parameters of an estimator")
-    with file.reporting_damage():
-        out = {name: from_json(value) for name, value in params.values.items()}
-        if out.get("image_shape") is not None:
-            out["image_shape"] = tuple(out["image_shape"])
-        return out
-
-
-def _within(k: int, network: FittedNetwork, *, factor: bool) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Arrays of the network of that number, for a file."""
-    for name, array in network.arrays(factor=factor):
-        yield f"{k}/{name}", array
+def _is_set(model: NNGPEstimator, name: str, value: object) -> bool:
+    """Whether a parameter differs from its default."""
+    default = type(model)().get_params(deep=False)[name]
+    return value is not default and not (isinstance(value, str | float) and value == default)
 
 
 def _warn(remarks: Iterable[str]) -> None:

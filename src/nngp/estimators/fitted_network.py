@@ -1,32 +1,24 @@
 """A network that was chosen and conditioned on data, with all that its predictions need."""
 
 import warnings
-from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp._arrays import Array, Index
-from nngp._fields import Fields
 from nngp._progress import Callback
 from nngp.architecture import Network
-from nngp.estimators.training_rows import TrainingRows, are_weights
+from nngp.estimators.training_rows import TrainingRows
 from nngp.estimators.varying_noise import VaryingNoise, learn_varying_noise
-from nngp.frames.scaling import INPUT_ARRAYS, InputScaling
-from nngp.frames.whitening import WHITENING
-from nngp.gram import common_var
+from nngp.frames.scaling import InputScaling
 from nngp.linsolve import CG, Engine
 from nngp.posterior import Posterior, condition
-from nngp.posterior.serialize import arrays_of, header_of, restore
-from nngp.predictive.targets import SAVED_ARRAYS, TargetScaling
+from nngp.predictive.targets import TargetScaling
 from nngp.selection import Hyperparameters
 from nngp.selection.problem import are_copies
 
-ArrayReader = Callable[..., NDArray[Any]]
-VARYING = "varying"  # prefix of arrays in a file
 LEAVE_OUT = 4000  # points left out, one at a time; more are a random part of that size
 
 
@@ -256,48 +248,6 @@ class FittedNetwork:
             folds=tuple(folds),
         )
 
-    def header(self, *, factor: bool) -> dict[str, object]:
-        """Plain values for a file."""
-        return {
-            "noise_var": self.noise_var,
-            "weighted": self.weights is not None,
-            "inputs": self.inputs.as_saved()[0],
-            "targets": self.targets.as_saved()[0],
-            "varying": None if self.varying is None else self.varying.header(factor=factor),
-            "posterior": header_of(self.posterior, factor=factor),
-        }
-
-    def arrays(self, *, factor: bool) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Arrays for a file, by name, one at a time."""
-        if self.weights is not None:
-            yield "weights", self.weights
-        yield from self.inputs.as_saved()[1].items()
-        yield from self.targets.as_saved()[1].items()
-        if self.varying is not None:
-            for name, array in self.varying.arrays(factor=factor):
-                yield f"{VARYING}/{name}", array
-        yield from arrays_of(self.posterior, factor=factor)
-
-    @classmethod
-    def from_saved(
-        cls, fields: Fields, read: ArrayReader, engine: str | Engine, progress: Any
-    ) -> "FittedNetwork":
-        """Read what `header` and `arrays` gave, checked."""
-        posterior = restore(fields.fields("posterior"), read, engine=engine, progress=progress)
-        if posterior.single:
-            raise fields.fail("its posterior is not that of an estimator")
-        noise_var, used = fields.number("noise_var", 0), posterior.noise_var
-        if not isinstance(used, np.ndarray) and noise_var != used:
-            raise fields.wrong("noise_var", f"{used}, as its posterior has it")
-        return cls(
-            posterior,
-            _read_inputs(fields.fields("inputs"), read, posterior),
-            _read_targets(fields.fields("targets"), read, posterior),
-            noise_var,
-            _read_varying(fields, read, posterior, engine, progress),
-            _read_weights(fields, read, posterior),
-        )
-
 
 def _joined(old: Array | None, n: int, new: Array | None, m: int) -> Array | None:
     """Weights of n rows and m more; None if all are one."""
@@ -306,54 +256,7 @@ def _joined(old: Array | None, n: int, new: Array | None, m: int) -> Array | Non
     return np.concatenate([np.ones(n) if old is None else old, np.ones(m) if new is None else new])
 
 
-def _read_weights(fields: Fields, read: ArrayReader, posterior: Posterior) -> Array | None:
-    if not fields.flag("weighted"):
-        return None
-    weights = read("weights", (posterior.n,))
-    possible = are_weights(weights) and weights.min() > 0 and (weights != 1.0).any()
-    if not possible or np.ndim(posterior.noise_var) == 0:
-        raise fields.fail("its weights are not those of weighted rows")
-    return weights
-
-
-def _read_varying(
-    fields: Fields, read: ArrayReader, posterior: Posterior, engine: str | Engine, progress: Any
-) -> VaryingNoise | None:
-    if fields["varying"] is None:
-        return None
-
-    def prefixed(name: str, *shape: Any) -> NDArray[Any]:
-        return read(f"{VARYING}/{name}", *shape)
-
-    varying = VaryingNoise.from_saved(fields.fields("varying"), prefixed, engine, progress)
-    if varying.posterior.inputs.shape[1] != posterior.inputs.shape[1]:
-        raise fields.fail("its noise depends on other inputs than its network")
-    return varying
-
-
 def _common_noise(posterior: Posterior) -> float:
     """The noise that all rows share, which may have been raised; zero if rows have their own."""
     noise = posterior.noise_var
     return 0.0 if isinstance(noise, np.ndarray) else noise
-
-
-def _read_inputs(fields: Fields, read: ArrayReader, posterior: Posterior) -> InputScaling:
-    d = posterior.inputs.shape[1] - fields.flag("constant")
-    arrays = {name: read(name, (d,)) for name in INPUT_ARRAYS}
-    if WHITENING in fields.values:
-        arrays[WHITENING] = read(WHITENING, (d, d))
-    scaling = InputScaling.from_saved(fields, arrays)
-    if scaling.unit and common_var(posterior.inputs) != 1.0:
-        raise fields.wrong("unit", "true only of inputs of norm 1")
-    return scaling
-
-
-def _read_targets(fields: Fields, read: ArrayReader, posterior: Posterior) -> TargetScaling:
-    outputs = posterior.targets.shape[1]
-    arrays = {name: read(name, (outputs,)) for name in SAVED_ARRAYS}
-    scaling = TargetScaling.from_saved(fields, arrays)
-    with np.errstate(over="ignore", invalid="ignore"):
-        whole = np.isfinite(scaling.undo(posterior.targets)).all()
-    if not whole:
-        raise fields.fail("its centers and spreads are not those of its targets")
-    return scaling.reaching(posterior.targets)

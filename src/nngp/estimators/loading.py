@@ -1,15 +1,17 @@
 """Load a saved estimator."""
 
 import os
-from typing import Any
 
 from nngp._progress import Callback
+from nngp._records import reading
 from nngp.estimators.classifier import NNGPClassifier
-from nngp.estimators.model_file import open_model
 from nngp.estimators.regressor import NNGPRegressor
+from nngp.estimators.saved import SavedModel, read_model
 from nngp.linsolve import Engine, choose_engine
 
-KINDS = {kind._kind: kind for kind in (NNGPRegressor, NNGPClassifier)}
+KINDS: dict[str, type[NNGPRegressor] | type[NNGPClassifier]] = {
+    kind._kind: kind for kind in (NNGPRegressor, NNGPClassifier)
+}
 
 
 def load(
@@ -17,7 +19,7 @@ def load(
     *,
     engine: str | Engine = "auto",
     progress: Callback | bool | None = None,
-) -> Any:  # a regressor or a classifier, as the file says
+) -> NNGPRegressor | NNGPClassifier:
     """Load a fitted estimator from a file written by its `save` method.
 
     Parameters
@@ -42,6 +44,15 @@ def load(
     True
     """
     choose_engine(engine, 0)  # raises for a wrong name before the file is blamed
-    with open_model(path) as file:
-        kind = KINDS[file.header.text("kind", tuple(KINDS))]
-        return kind._loaded(file, engine, progress)
+    return restored(path, read_model(path), engine, progress)
+
+
+def restored(
+    path: str | os.PathLike[str],
+    saved: SavedModel,
+    engine: str | Engine,
+    progress: Callback | bool | None,
+) -> NNGPRegressor | NNGPClassifier:
+    """Restore an estimator that was read from a file."""
+    with reading(path):
+        return KINDS[saved.kind]._loaded(saved, engine, progress)

@@ -1,7 +1,6 @@
 """Regression: the posterior mean predicts, the posterior variance is its uncertainty."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,41 +11,27 @@ from sklearn.utils.validation import check_is_fitted
 from nngp._arrays import Array
 from nngp._machine import single_threaded_blas
 from nngp._numbers import as_real, as_reals, check_unmasked, whole_number
-from nngp._progress import Callback
-from nngp.architecture import Network
 from nngp.estimators.data_warnings import warn_of_duplicates
 from nngp.estimators.estimator import NNGPEstimator, check_data, check_targets_are_there
 from nngp.estimators.mixing import drawn_from, learn_blend, left_out_predictive, mixed_mean
-from nngp.estimators.model_file import ModelFile
-from nngp.estimators.parameters import (
-    ActivationLike,
-    InvarianceLike,
-    Seed,
-    VarianceLike,
-    check_choice,
-)
-from nngp.estimators.saved_fit import read_blend, read_trees
+from nngp.estimators.parameters import RegressorParameters, Seed, documented
+from nngp.estimators.saved import SavedModel, SavedRegression
 from nngp.estimators.training_rows import TrainingRows, as_rows, as_weights
 from nngp.estimators.trees import TreeComparison, compare_with_trees
 from nngp.frames import TableLike
-from nngp.linsolve import CG, Engine
+from nngp.linsolve import CG
 from nngp.predictive.blend import Blend
 from nngp.predictive.joint import joint_covariance
 from nngp.predictive.predictive import Predictive
 from nngp.predictive.resolution import duplicate_rows, floor_is_refuted, has_twin
-from nngp.predictive.targets import (
-    TARGET_SCALINGS,
-    TARGET_TRANSFORMS,
-    TargetScaling,
-    candidates as target_candidates,
-)
+from nngp.predictive.targets import TargetScaling, candidates as target_candidates
 from nngp.selection import MIN_POINTS
 
-NOISES = ("constant", "heteroscedastic")
 MOST_TRANSFORMED = 20_000  # rows: with a transform a mean needs a variance, n² operations a point
 
 
-class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
+@documented
+class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPEstimator):
     """Bayesian regression with a deep network of infinite width.
 
     `NNGPRegressor().fit(X, y)` needs no tuning: it chooses activation, depth, variances, noise,
@@ -55,87 +40,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
 
     Parameters
     ----------
-    depth : int, math.inf or "auto"
-        Number of hidden layers. "auto" tries 1, 2 and 3.
-    activation : str, callable, Activation or "auto"
-        "auto" tries "relu" and "erf".
-    weight_var, bias_var : float, sequence of depth + 1 floats, or "auto"
-        Prior variances (the weights' times fan-in). "auto" finds one for each layer.
-    noise_var : float or "auto"
-        Variance of the observation noise, in units of the scaled targets. "auto" finds it; of
-        targets that were rounded it is not below what rounding leaves (spacing²/12), unless rows
-        left out show that they were not.
-    network : Network, optional
-        A network of any shape (`nngp.Chain`, ..., or an `nngp.NTK`) instead of a choice; only the
-        noise is found. Depth, activation and variances are then its own, and columns get neither
-        relevances nor maps.
-    noise : {"constant", "heteroscedastic"}
-        "heteroscedastic" lets the noise depend on the inputs, by a second process for its
-        logarithm, if rows left out are predicted better that way.
-    relevance : "auto", bool or array of d floats
-        Whether each input gets a weight variance of its own; "auto" does so if d <= n, with
-        selection "evidence" or "loo" and inputs that are not on a sphere.
-    input_scaling : {"auto", "standardize", "sphere", "unit", "whiten", "none"}
-        "standardize" brings columns to mean 0 and deviation 1; "sphere" does the same, adds a
-        constant input and brings rows to one norm; "unit" brings rows to one norm, as in the
-        paper; "whiten" makes columns uncorrelated, as `whitening` says, and then rows of one norm,
-        which helps with images; "none" leaves the inputs as they are. "auto" standardizes, and
-        restores the columns' own spreads if that is better, as it is for pixels; for an activation
-        without a closed form it takes "sphere", where all activations are fast.
-    whitening : float or "auto"
-        Strength of the regularisation with `input_scaling="whiten"`: what is added to the
-        eigenvalues of the covariance of the training inputs, over their mean. "auto" takes the
-        best of 1, 0.3, 0.1, 0.03 and 0.01 by evidence, and 0.1 with selection None. A row
-        that equals the mean of the training inputs has no direction, and is an error.
-    invariance : None, "auto", family of transformations, or a sequence of them
-        Average the network over transformations of images (`nngp.images`) or of columns
-        (`nngp.symmetries`), so that all functions of the prior are invariant. "auto" adds flips,
-        quarter turns, orders of colours and shifts by 1, 2 and 3 pixels as long as the evidence
-        rises clearly and rows left out are predicted better. Columns that change places share one
-        scale, so `input_scaling="auto"` is "unit", and there are neither relevances nor maps.
-        Whitened rows are transformed after they were whitened. Each transformation multiplies the
-        cost of the kernel: `nngp.Invariant(...).products(d)` says how often.
-    image_shape : tuple of int, optional
-        Of a row as an image: (height, width), (height, width, channels) or (channels, height,
-        width). Without it a row is a square image of one channel.
-    column_maps : {"auto", "identity"}
-        "auto" lets each column of numbers have a monotone map, chosen by evidence: the identity, a
-        power of Yeo and Johnson, the logarithm, or ranks. A column with wild values has a bounded
-        one. "identity" leaves columns as they are.
-    target_scaling : {"standardize", "none"}
-        "standardize" brings each output to mean 0 and deviation 1.
-    target_transform : {"auto", "identity", "log", "yeo-johnson"}
-        Monotone transform of the targets. "auto" compares them by evidence up to 20,000 rows, and
-        conditions predictions on positive targets where all were positive; it is "identity" with
-        more rows, solver "cg", or selection None, which compares nothing. Means,
-        deviations, intervals, densities and samples are of the targets in their own units.
-    calibrate : "auto" or bool
-        Whether rows left out decide how wide predictions are, as a mixture of widths. "auto" does
-        so where the noise is learned. False: the posterior as it is.
-    networks : int
-        How many networks are kept at most. Several are mixed with weights that predict rows left
-        out best (stacking).
-    effort : {"fast", "normal", "thorough"}
-        How long to search.
-    selection : {"evidence", "loo", None}
-        Criterion for what is "auto": marginal likelihood; leave-one-out density; or none (a
-        ReLU network of depth 2, noise 0.1).
-    selection_size : int
-        Largest number of points used for the choice; the final fit uses all points. The noise alone
-        is found with four times as many (twice with a `network`), or with 27.5% of all where that
-        is more, 16,000 at most.
-    budget : int, optional
-        Largest number of networks computed for the choice; 20 by default for an activation that
-        has kinks and no closed form, some hundreds otherwise.
-    solver : {"auto", "cholesky", "cg"} or CG
-        Solver of the final system; see `nngp.condition`.
-    engine : {"auto", "cpu", "gpu"} or engine
-        Where to compute; see `nngp.condition`. With a `DaskEngine` the network is chosen on this
-        machine and conditioned on the cluster.
-    random_state : int, RandomState or None
-        Seed for the points that are used for the choice.
-    progress : callable or bool, optional
-        As in `nngp.condition`; one bar shows the whole fit.
+    {parameters}
 
     Attributes
     ----------
@@ -200,63 +105,6 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     """
 
     _kind: ClassVar[str] = "NNGPRegressor"
-
-    def __init__(
-        self,
-        *,
-        depth: float | str = "auto",
-        activation: ActivationLike = "auto",
-        weight_var: VarianceLike = "auto",
-        bias_var: VarianceLike = "auto",
-        noise_var: float | str = "auto",
-        network: Network | None = None,
-        noise: str = "constant",
-        relevance: str | bool | ArrayLike = "auto",
-        input_scaling: str = "auto",
-        whitening: float | str = "auto",
-        invariance: InvarianceLike = None,
-        image_shape: Sequence[int] | None = None,
-        column_maps: str = "auto",
-        target_scaling: str = "standardize",
-        target_transform: str = "auto",
-        calibrate: str | bool = "auto",
-        networks: int = 1,
-        effort: str = "normal",
-        selection: str | None = "evidence",
-        selection_size: int = 2000,
-        budget: int | None = None,
-        solver: str | CG = "auto",
-        engine: str | Engine = "auto",
-        random_state: Seed = 0,
-        progress: Callback | bool | None = None,
-    ) -> None:
-        super().__init__(
-            depth=depth,
-            activation=activation,
-            weight_var=weight_var,
-            bias_var=bias_var,
-            noise_var=noise_var,
-            network=network,
-            relevance=relevance,
-            input_scaling=input_scaling,
-            whitening=whitening,
-            invariance=invariance,
-            image_shape=image_shape,
-            column_maps=column_maps,
-            networks=networks,
-            effort=effort,
-            selection=selection,
-            selection_size=selection_size,
-            budget=budget,
-            solver=solver,
-            engine=engine,
-            random_state=random_state,
-            progress=progress,
-        )
-        self.noise = noise
-        self.target_scaling = target_scaling
-        self.target_transform = target_transform
-        self.calibrate = calibrate
 
     @single_threaded_blas()
     def fit(
@@ -389,6 +237,36 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         check_is_fitted(self, "posterior_")
         return self._blend.network_weights
 
+    @overload
+    def predict(
+        self,
+        X: TableLike,
+        return_std: Literal[False] = False,
+        return_cov: Literal[False] = False,
+        *,
+        noise: bool = True,
+    ) -> Array: ...
+
+    @overload
+    def predict(
+        self,
+        X: TableLike,
+        return_std: Literal[True],
+        return_cov: bool = False,
+        *,
+        noise: bool = True,
+    ) -> tuple[Array, Array]: ...
+
+    @overload
+    def predict(
+        self,
+        X: TableLike,
+        return_std: bool = False,
+        *,
+        return_cov: Literal[True],
+        noise: bool = True,
+    ) -> tuple[Array, Array]: ...
+
     @single_threaded_blas()
     def predict(
         self,
@@ -397,7 +275,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
         return_cov: bool = False,
         *,
         noise: bool = True,
-    ) -> Any:
+    ) -> Array | tuple[Array, Array]:
         """Predict the posterior mean, with its standard deviation or covariance if asked for.
 
         Both are of new observations; with `noise=False` of the function behind them. Shapes are
@@ -666,26 +544,12 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, NNGPEstimator):
     def _shaped(self, columns: Array) -> Array:
         return columns[..., 0].copy() if self._single else columns
 
-    def _check_parameters(self, d: int) -> None:
-        super()._check_parameters(d)
-        check_choice("target_scaling", self.target_scaling, TARGET_SCALINGS)
-        check_choice("target_transform", self.target_transform, TARGET_TRANSFORMS)
-        check_choice("noise", self.noise, NOISES)
-        check_choice("calibrate", self.calibrate, ("auto", True, False))
+    def _saved_fit(self) -> SavedRegression:
+        return SavedRegression(self._single, self.duplicate_rows_, self._blend, self.trees_)
 
-    def _state(self) -> tuple[dict[str, object], dict[str, NDArray[Any]]]:
-        values, arrays = super()._state()
-        blend, blend_arrays = self._blend.as_saved()
-        values |= {"single": self._single, "duplicate_rows": self.duplicate_rows_, **blend}
-        values["trees"] = None if self.trees_ is None else self.trees_.as_saved()
-        return values, {**arrays, **blend_arrays}
-
-    def _restore(self, file: ModelFile) -> None:
-        super()._restore(file)
-        fitted = file.header.fields("fitted")
-        self._single = fitted.flag("single")
-        self.duplicate_rows_ = fitted.whole("duplicate_rows", 0, self.posterior_.n)
-        self._blend = read_blend(file, len(self.networks_))
-        self.trees_ = read_trees(fitted)
-        if self._single and self.posterior_.targets.shape[1] > 1:
-            raise fitted.wrong("single", "false, as there are several outputs")
+    def _restore(self, saved: SavedModel) -> None:
+        super()._restore(saved)
+        fit = saved.fit
+        assert isinstance(fit, SavedRegression)
+        self._single, self.duplicate_rows_ = fit.single, fit.duplicate_rows
+        self._blend, self.trees_ = fit.blend, fit.trees

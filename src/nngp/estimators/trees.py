@@ -11,14 +11,14 @@ from all but one: the comparison leans to the network, and trees that win here w
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nngp import _machine
 from nngp._arrays import Array
-from nngp._fields import Fields
+from nngp._records import Choice, NonNegative, Range
 from nngp.errors import TreesWarning
 
 LEAST_ROWS, MOST_ROWS = 50, 1000  # fewer say nothing; more take too long with labels
@@ -51,14 +51,19 @@ class TreeComparison:
         By how many standard errors the trees' mean loss is smaller; negative if it is larger.
     """
 
-    rows: int
-    inputs: int
+    rows: Annotated[int, Range(LEAST_ROWS)]
+    inputs: Annotated[int, Range(1)]
     few_valued: int
-    measure: str
-    method: str
-    network: float
-    trees: float
+    measure: Annotated[str, Choice(*MEASURES.values())]
+    method: Annotated[str, Choice(*METHODS)]
+    network: NonNegative
+    trees: NonNegative
     deviations: float
+
+    def check_saved(self) -> None:
+        """Raise ValueError where more inputs have few values than there are."""
+        if self.few_valued > self.inputs:
+            raise ValueError(f"{self.few_valued} of {self.inputs} inputs have few values")
 
     @property
     def trees_win(self) -> bool:
@@ -79,28 +84,6 @@ class TreeComparison:
         )
         why = steps if 2 * self.few_valued >= self.inputs else ""
         return f"{self.method} predict this table better{why} ({figures})"
-
-    def as_saved(self) -> dict[str, Any]:
-        """Plain values for a model file."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_saved(cls, fields: Fields) -> "TreeComparison":
-        """The comparison that `as_saved` described, each value checked."""
-        inputs = fields.whole("inputs", 1)
-        few = fields.whole("few_valued", 0)
-        if few > inputs:
-            raise fields.wrong("few_valued", f"at most {inputs}")
-        return cls(
-            rows=fields.whole("rows", LEAST_ROWS),
-            inputs=inputs,
-            few_valued=few,
-            measure=fields.text("measure", tuple(MEASURES.values())),
-            method=fields.text("method", METHODS),
-            network=fields.number("network", 0),
-            trees=fields.number("trees", 0),
-            deviations=fields.number("deviations"),
-        )
 
     def warn(self, stacklevel: int) -> None:
         """Warn where trees win."""

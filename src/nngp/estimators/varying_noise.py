@@ -11,23 +11,19 @@ alternations (Goldberg, Williams and Bishop 1998, with residuals left out instea
 noise is kept if points left out gain log density by it, their noise being left out, too.
 """
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import digamma, polygamma
 
 from nngp._arrays import Array
-from nngp._fields import Fields
 from nngp._progress import Callback
 from nngp.architecture import Network, as_activation
 from nngp.linsolve import Engine
 from nngp.posterior import Posterior, condition
-from nngp.posterior.criteria import log_normal
-from nngp.posterior.serialize import arrays_of, header_of, restore
+from nngp.posterior.evidence.criteria import log_normal
 from nngp.predictive.targets import TargetScaling
 from nngp.selection import SelectionProblem, choose
 from nngp.selection.problem import Candidate
@@ -39,7 +35,6 @@ SMALLEST_SHARE = 1e-4  # of what was expected, a squared residual: logarithms of
 LARGEST_RATIO = 1e4  # of a noise variance over that of all rows
 LEAST_GAIN = 3.0  # in log density: chance alone gives about one
 BUDGET = 60  # networks tried for the noise, at first
-ArrayReader = Callable[..., NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -69,27 +64,6 @@ class VaryingNoise:
     def noise_at(self, Xs: Array) -> Array:
         """Variance of the noise at scaled inputs, (m,)."""
         return _variances(self.posterior.mean(Xs), self.level, self.least)
-
-    def header(self, *, factor: bool) -> dict[str, object]:
-        """Plain values for a file."""
-        values = {"level": self.level, "least": self.least, "gain": self.gain}
-        return {**values, "posterior": header_of(self.posterior, factor=factor)}
-
-    def arrays(self, *, factor: bool) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Arrays for a file, by name, one at a time."""
-        yield from arrays_of(self.posterior, factor=factor)
-
-    @classmethod
-    def from_saved(
-        cls, fields: Fields, read: ArrayReader, engine: str | Engine, progress: Any
-    ) -> "VaryingNoise":
-        """Read what `header` and `arrays` gave, checked."""
-        level, least = fields.number("level", 0, above=True), fields.number("least", 0)
-        gain = fields.number("gain")
-        posterior = restore(fields.fields("posterior"), read, engine=engine, progress=progress)
-        if not posterior.single:
-            raise fields.fail("its noise has several outputs")
-        return cls(posterior, level, least, np.empty(0), gain)
 
 
 class _State(NamedTuple):

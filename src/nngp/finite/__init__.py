@@ -28,4 +28,5 @@ _HOMES = {
     "NetworkFunctions": "nngp.finite.functions",
 }
 __all__ = sorted([*_HOMES, "Decay"])
-__getattr__, __dir__ = lazy_attributes("nngp.finite", _HOMES, public=__all__, check=need_jax)
+if not TYPE_CHECKING:  # a type checker reports a name that is not imported above
+    __getattr__, __dir__ = lazy_attributes("nngp.finite", _HOMES, public=__all__, check=need_jax)

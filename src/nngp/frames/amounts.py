@@ -8,12 +8,13 @@ a decimal point. "1,234" alone leaves it open.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import Array
+from nngp._records import Choice
 from nngp.frames.table import Mask
 
 MARKS = (".", ",")
@@ -46,8 +47,13 @@ PATTERNS = {".": _pattern(",", r"\."), ",": _pattern(r"\.", ",")}
 class AmountFormat:
     """The decimal mark of a column of numbers in text, and the unit beside them, or none."""
 
-    decimal: str = "."
+    decimal: Annotated[str, Choice(*MARKS)] = "."
     unit: str = ""
+
+    def check_saved(self) -> None:
+        """Raise ValueError for a unit that no number has beside it."""
+        if not is_unit(self.unit):
+            raise ValueError(f"{self.unit!r} is no unit of numbers")
 
     def parse(self, texts: NDArray[Any]) -> tuple[Array, Mask]:
         """The numbers, and where a text is one."""

@@ -5,11 +5,12 @@ import datetime
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nngp._records import Choice
 from nngp.frames.table import Mask
 
 MONTHS = ["january", "february", "march", "april", "may", "june"]
@@ -38,7 +39,7 @@ NAME_DAY = re.compile(r"(?P<name>[A-Za-z]{3,9})\.? (?P<day>\d{1,2}),? (?P<year>\
 class DateFormat:
     """Which of day and month comes first in dates such as 03/04/2024."""
 
-    first: str = UNKNOWN
+    first: Annotated[str, Choice(*ORDERS)] = UNKNOWN
 
     def parse(self, texts: NDArray[Any]) -> tuple[NDArray[np.datetime64], Mask]:
         """The dates, in UTC, and where a text is one."""

@@ -8,12 +8,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.frames import saved
 from nngp.frames.missing import missing_texts
 from nngp.frames.table import IN_WORDS, Column, Mask
 
@@ -110,24 +108,14 @@ class CategoryEncoding:
             f"column '{self.name}' lacks {count} value(s), which count as none of the known ones"
         ]
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "kind": "category",
-            "name": self.name,
-            "levels": list(self.levels),
-            "missing": self.missing,
-            "rare": list(self.rare),
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "CategoryEncoding":
-        levels = saved.different(saved.texts(values["levels"]))
-        if levels != tuple(sorted(levels)):
-            raise ValueError("the values of a category are not in order")
-        rare = saved.different(saved.texts(values["rare"]))
-        if any(len(mark) != 2 * MARK or set(mark) - set("0123456789abcdef") for mark in rare):
-            raise ValueError("a mark of a rare value is none")
-        return cls(saved.text(values["name"]), levels, saved.flag(values["missing"]), rare)
+    def check_saved(self) -> None:
+        """Raise ValueError for levels or marks that are never learned."""
+        if self.levels != tuple(sorted(set(self.levels))):
+            raise ValueError("the values of a category are repeated, or not in order")
+        hexadecimal = set("0123456789abcdef")
+        wrong = any(len(mark) != 2 * MARK or set(mark) - hexadecimal for mark in self.rare)
+        if wrong or len(set(self.rare)) < len(self.rare):
+            raise ValueError("a mark of a rare value is none, or repeated")
 
 
 def _marks(texts: Iterable[str]) -> tuple[str, ...]:

@@ -5,13 +5,13 @@ an input only where the training data span it more than once.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import Array
-from nngp.frames import saved
+from nngp._records import Choice, Range
 from nngp.frames.calendar import NO_ORDER, ORDERS, DateFormat
 from nngp.frames.missing import missing_texts
 from nngp.frames.number import MANY_MISSING, lacking
@@ -28,9 +28,9 @@ class DateEncoding:
     """A column of dates as a number of days and the phases of some cycles."""
 
     name: str
-    fill: float
+    fill: Annotated[float, Range(-LAST_DAY, LAST_DAY)]
     indicator: bool = False
-    cycles: tuple[str, ...] = ()
+    cycles: tuple[Annotated[str, Choice(*SPANS)], ...] = ()
     format: DateFormat = NO_ORDER
 
     @classmethod
@@ -99,26 +99,10 @@ class DateEncoding:
             )
         return Column(self.name, "date", dates, missing)
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "kind": "date",
-            "name": self.name,
-            "fill": self.fill,
-            "indicator": self.indicator,
-            "cycles": list(self.cycles),
-            "first": self.format.first,
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "DateEncoding":
-        cycles = saved.different(saved.texts(values["cycles"]))
-        return cls(
-            saved.text(values["name"]),
-            saved.number(values["fill"], LAST_DAY),
-            saved.flag(values["indicator"]),
-            tuple(saved.choice(cycle, tuple(SPANS)) for cycle in cycles),
-            DateFormat(saved.choice(values["first"], tuple(ORDERS))),
-        )
+    def check_saved(self) -> None:
+        """Raise ValueError for cycles that stand twice."""
+        if len(set(self.cycles)) < len(self.cycles):
+            raise ValueError("a cycle of its dates stands twice")
 
 
 def _cycles(days: Array) -> tuple[str, ...]:

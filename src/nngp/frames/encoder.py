@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import Array
-from nngp.frames import saved
 from nngp.frames.amounts import AmountFormat, plain_numbers
 from nngp.frames.calendar import ORDERS
 from nngp.frames.category import MOST_LEVELS, CategoryEncoding
@@ -21,11 +20,6 @@ from nngp.frames.table import IN_WORDS, Column, InputTable, Mask
 from nngp.frames.texts import TextKind, kind_of_text, with_decimal_mark
 
 Encoding = NumberEncoding | DateEncoding | CategoryEncoding
-KINDS: dict[str, type[Encoding]] = {
-    "number": NumberEncoding,
-    "date": DateEncoding,
-    "category": CategoryEncoding,
-}
 IDENTIFIER = 20  # rows from which a text column almost without repetition is an identifier
 ALMOST = 0.9  # share of different texts from which there is almost no repetition
 NAMED = 5  # columns that a remark names
@@ -167,34 +161,13 @@ class Columns:
         """Names of the columns that are used."""
         return [encoding.name for encoding in self.encodings]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for a model file."""
-        return {
-            "names": list(self.names),
-            "encodings": [encoding.as_dict() for encoding in self.encodings],
-            "left_out": list(self.left_out),
-            "merged": list(self.merged),
-            "remarks": list(self.remarks),
-            "named": self.named,
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "Columns":
-        """The encoder that `as_dict` described; ValueError, KeyError or TypeError if none did."""
-        names = saved.different(saved.texts(values["names"]))
-        rows = values["encodings"]
-        encodings = tuple(KINDS[saved.text(row["kind"])].from_dict(row) for row in rows)
-        used = saved.different(tuple(encoding.name for encoding in encodings))
-        if not used or not set(used) <= set(names):
+    def check_saved(self) -> None:
+        """Raise ValueError for columns that no table has."""
+        if not self.used or not set(self.used) <= set(self.names):
             raise ValueError("an encoded column is not among the names")
-        return cls(
-            names=names,
-            encodings=encodings,
-            left_out=saved.texts(values["left_out"]),
-            merged=saved.texts(values["merged"]),
-            remarks=saved.texts(values["remarks"]),
-            named=saved.flag(values["named"]),
-        )
+        for names in (self.used, self.names):
+            if len(set(names)) < len(names):
+                raise ValueError("a column stands twice")
 
     def _check_names(self, names: Sequence[str]) -> None:
         """Raise ValueError that names all missing columns, with those that may have been meant."""

@@ -11,16 +11,16 @@ so that every value has an inverse, and no derivative. Here λ is learned, one f
 a form that has a derivative at κ = 0.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtri
 
 from nngp._arrays import Array, Mask
-from nngp._fields import Fields
+from nngp._records import Choice, Extended, Positive, Range
 
 POWERS = (-2.0, 4.0)  # bounds of λ
 MOST = 700.0  # of an exponent: exp of it is 1e304
@@ -100,14 +100,14 @@ KNOTS = 200  # of the map to ranks
 class ColumnMap:
     """A map of that kind: x -> u(t), with t = (x - center) / unit."""
 
-    kind: str = "identity"
+    kind: Annotated[str, Choice(*KINDS)] = "identity"
     center: float = 0.0
-    unit: float = 1.0
-    power: float = 1.0  # of Yeo-Johnson
-    low: float = -np.inf  # range of t in training
-    high: float = np.inf
-    knots: Array = field(default_factory=lambda: np.empty(0))  # of ranks, in t
-    scores: Array = field(default_factory=lambda: np.empty(0))  # normal scores at the knots
+    unit: Positive = 1.0
+    power: Annotated[float, Range(*POWERS)] = 1.0  # of Yeo-Johnson
+    low: Extended = -np.inf  # range of t in training
+    high: Extended = np.inf
+    knots: tuple[float, ...] = ()  # of ranks, in t
+    scores: tuple[float, ...] = ()  # normal scores at the knots
 
     def __call__(self, x: Array) -> Array:
         if self.kind == "identity":
@@ -166,39 +166,17 @@ class ColumnMap:
         """For tables: the kind, with its power."""
         return f"{self.kind}({self.power:.3g})" if self.kind == "yeo-johnson" else self.kind
 
-    def as_saved(self) -> dict[str, Any]:
-        """Values that JSON can hold."""
-        if self.kind == "identity":
-            return {"kind": self.kind}
-        out: dict[str, Any] = {"kind": self.kind, "center": self.center, "unit": self.unit}
-        if self.kind in ("yeo-johnson", "log"):
-            out |= {"power": self.power, "low": self.low, "high": self.high}
-        if self.kind == "ranks":
-            out |= {"knots": self.knots.tolist(), "scores": self.scores.tolist()}
-        return out
-
-    @classmethod
-    def from_saved(cls, fields: Fields) -> "ColumnMap":
-        """Read what `as_saved` gave, checked."""
-        kind = fields.text("kind", KINDS)
-        if kind == "identity":
-            return cls()
-        center, unit = fields.number("center"), fields.number("unit", 0, above=True)
-        if kind == "bounded":
-            return cls(kind, center, unit)
-        if kind == "ranks":
-            knots = np.array(fields.list("knots", float), dtype=float)
-            scores = np.array(fields.list("scores", float, len(knots)), dtype=float)
-            if len(knots) < 2 or not all(_increases(values) for values in (knots, scores)):
-                raise fields.wrong("knots", "two or more increasing numbers, as are their scores")
-            return cls(kind, center, unit, knots=knots, scores=scores)
-        low = fields.number("low", 0, above=True) if kind == "log" else fields.number("low")
-        high = fields.number("high", low)
-        return cls(kind, center, unit, fields.number("power", *POWERS), low, high)
-
-
-def _increases(values: Array) -> bool:
-    return bool(np.isfinite(values).all() and (np.diff(values) > 0).all())
+    def check_saved(self) -> None:
+        """Raise ValueError for a map that is never learned."""
+        is_curve = self.kind in ("yeo-johnson", "log")
+        least = 0.0 if self.kind == "log" else -np.inf
+        if is_curve and not least < self.low <= self.high < np.inf:
+            raise ValueError("the range of a map is empty, or not one of its values")
+        if self.kind == "ranks" and not (
+            len(self.knots) == len(self.scores) > 1
+            and all((np.diff(part) > 0).all() for part in (self.knots, self.scores))
+        ):
+            raise ValueError("ranks need increasing knots, two or more, and scores for each")
 
 
 def bounded(t: Array) -> Array:
@@ -219,7 +197,8 @@ def learn_ranks(x: Array, center: float, unit: float) -> ColumnMap | None:
         keep = np.unique(np.linspace(0, len(values) - 1, KNOTS).astype(int))
         values, scores = values[keep], scores[keep]
     apart = np.concatenate([[True], np.diff(scores) > 0])
-    return ColumnMap("ranks", center, unit, knots=values[apart], scores=scores[apart])
+    knots, scores = values[apart].tolist(), scores[apart].tolist()
+    return ColumnMap("ranks", center, unit, knots=tuple(knots), scores=tuple(scores))
 
 
 SOME = 200

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.frames import saved
-from nngp.frames.amounts import MARKS, PLAIN, AmountFormat, is_unit, possible_marks
+from nngp.frames.amounts import MARKS, PLAIN, AmountFormat, possible_marks
 from nngp.frames.missing import missing_texts
 from nngp.frames.table import IN_WORDS, Column, InputTable, Mask
 from nngp.frames.texts import FALSE, TRUE, TextKind, kind_of_text
@@ -124,30 +122,6 @@ class NumberEncoding:
                 f"'{known[~right][0]}'; mend the value, or leave the cell empty"
             )
         return out
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "kind": "number",
-            "name": self.name,
-            "fill": self.fill,
-            "indicator": self.indicator,
-            "boolean": self.boolean,
-            "decimal": self.format.decimal,
-            "unit": self.format.unit,
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "NumberEncoding":
-        unit = saved.text(values["unit"])
-        if not is_unit(unit):
-            raise ValueError(f"{unit!r} is no unit of numbers")
-        return cls(
-            saved.text(values["name"]),
-            saved.number(values["fill"]),
-            saved.flag(values["indicator"]),
-            saved.flag(values["boolean"]),
-            AmountFormat(saved.choice(values["decimal"], MARKS), unit),
-        )
 
 
 def learn_numbers(column: Column, decimal: str | None = None) -> NumberEncoding | None:

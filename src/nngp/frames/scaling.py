@@ -9,23 +9,19 @@ leave that input, relative to the others. A column may have a monotone map, whic
 "whiten" removes what columns have in common, as neighbouring pixels do, before rows are normalized.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp._arrays import EPS, Array
-from nngp._fields import Fields
+from nngp._records import Range, Shaped
 from nngp._threads import in_threads, row_parts
 from nngp.frames.column_moments import moments
 from nngp.frames.maps import ColumnMap
 from nngp.frames.whitening import (
     DEFAULT_STRENGTH,
-    LARGEST_STRENGTH,
-    LEAST_STRENGTH,
-    WHITENING,
     InputSpectrum,
     Whitening,
     check_directions,
@@ -34,7 +30,6 @@ from nngp.gram import normalize
 
 INPUT_SCALINGS = ("auto", "standardize", "sphere", "unit", "whiten", "none")
 RELEVANCE_BOUNDS = (1e-6, 1e4)
-INPUT_ARRAYS = ("input_center", "input_factor", "relevance")  # in a saved model
 
 
 @dataclass(frozen=True)
@@ -43,9 +38,9 @@ class InputScaling:
     column more if `constant`, and each row normalized if `unit`. Without `maps` all are the
     identity."""
 
-    center: Array
-    factor: Array  # with the square roots of the relevances
-    relevance: Array
+    center: Annotated[Array, Shaped("d")]
+    factor: Annotated[Array, Shaped("d"), Range(0.0)]  # with the square roots of the relevances
+    relevance: Annotated[Array, Shaped("d"), Range(0.0)]
     unit: bool = False
     constant: bool = False
     maps: tuple[ColumnMap, ...] = ()
@@ -124,46 +119,34 @@ class InputScaling:
         np.subtract(X, self.center, out=out)
         out *= self.factor
 
-    def as_saved(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain values and arrays for a file."""
-        values: dict[str, Any] = {
-            "unit": self.unit,
-            "constant": self.constant,
-            "maps": {str(j): one.as_saved() for j, one in enumerate(self.maps)},
-        }
-        arrays = dict(zip(INPUT_ARRAYS, (self.center, self.factor, self.relevance), strict=True))
-        if self.whitening is not None:
-            values[WHITENING], arrays[WHITENING] = self.whitening
-        return values, arrays
-
-    @classmethod
-    def from_saved(cls, fields: Fields, arrays: Mapping[str, Array]) -> "InputScaling":
-        """Read what `as_saved` gave, checked; the arrays are finite, and have the right shapes."""
-        center, factor, relevance = (arrays[name] for name in INPUT_ARRAYS)
-        unit, constant = fields.flag("unit"), fields.flag("constant")
-        if constant > unit:
-            raise fields.wrong("constant", "false, as rows are not normalized")
-        if (factor < 0).any() or (relevance < 0).any():
-            raise fields.fail("its factors or relevances of the inputs are negative")
-        if unit > constant and not factor.any():
-            raise fields.fail("its factors of the inputs are zero, which leaves no row a direction")
-        whitening = _read_whitening(fields, arrays, factor, relevance)
-        as_they_are = unit and not constant and whitening is None
+    def check_saved(self) -> None:
+        """Raise ValueError for a scaling that is never learned."""
+        factor, relevance, whitening = self.factor, self.relevance, self.whitening
+        if self.constant > self.unit:
+            raise ValueError("it has a constant column, and rows that are not normalized")
+        if self.unit > self.constant and not factor.any():
+            raise ValueError("its factors of the inputs are zero, which leaves no row a direction")
+        as_they_are = self.unit and not self.constant and whitening is None
         if as_they_are and not np.allclose(factor, np.sqrt(relevance), rtol=1e-9, atol=0.0):
-            raise fields.fail("its factors of the inputs are not the roots of their relevances")
+            raise ValueError("its factors of the inputs are not the roots of their relevances")
         # A column's spread is not below the rounding of its mean; whitened columns share a factor.
-        most = np.sqrt(relevance) / EPS * (1.0 if whitening is None else np.sqrt(len(center)))
-        with np.errstate(over="ignore"):
-            far = np.abs(center) * factor > most
-        if far.any():
-            raise fields.fail("its centers and factors of the inputs contradict each other")
-        maps = fields.fields("maps")
-        if maps.values and list(maps.values) != [str(j) for j in range(len(center))]:
-            raise fields.fail("its maps are not those of its inputs")
-        read = tuple(ColumnMap.from_saved(maps.fields(name)) for name in maps.values)
-        if whitening is not None and (not unit or constant or read):
-            raise fields.fail("it whitens inputs that are not brought to one norm as they are")
-        return cls(center, factor, relevance, unit, constant, read, whitening)
+        most = np.sqrt(relevance) / EPS * (1.0 if whitening is None else np.sqrt(len(factor)))
+        if (np.abs(self.center) * factor > most).any():
+            raise ValueError("its centers and factors of the inputs contradict each other")
+        if self.maps and len(self.maps) != len(factor):
+            raise ValueError("its maps are not those of its inputs")
+        if whitening is not None:
+            self._check_whitening(whitening)
+
+    def _check_whitening(self, whitening: Whitening) -> None:
+        """Raise ValueError unless columns have one factor or none, and rows one norm."""
+        used = self.factor > 0
+        if not used.any() or np.ptp(self.factor[used]) > 0:
+            raise ValueError("its columns are whitened and have factors of their own")
+        if not np.array_equal(self.relevance, used) or len(whitening.matrix) != len(used):
+            raise ValueError("its columns are whitened and have relevances of their own")
+        if not self.unit or self.constant or self.maps:
+            raise ValueError("it whitens inputs that are not brought to one norm as they are")
 
 
 def learn_whitening(
@@ -205,19 +188,6 @@ def learn_whitening(
     True
     """
     return InputScaling.whitened(InputSpectrum.learn(X, weights), strength)
-
-
-def _read_whitening(
-    fields: Fields, arrays: Mapping[str, Array], factor: Array, relevance: Array
-) -> Whitening | None:
-    """The whitening of a file, if it has one: columns have one factor, or none."""
-    if WHITENING not in fields.values:
-        return None
-    used = factor > 0
-    if not used.any() or np.ptp(factor[used]) > 0 or not np.array_equal(relevance, used):
-        raise fields.fail("its columns are whitened and have factors or relevances of their own")
-    strength = fields.number(WHITENING, LEAST_STRENGTH, LARGEST_STRENGTH)
-    return Whitening.from_saved(strength, arrays[WHITENING], fields)
 
 
 def _mapped(X: Array, maps: Sequence[ColumnMap]) -> Array:

@@ -10,13 +10,13 @@ One decomposition serves all strengths: about 25 d³ operations, and d² numbers
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import eigh, lapack
 
 from nngp._arrays import EPS, Array
-from nngp._fields import Fields
+from nngp._records import Range, Shaped
 from nngp.frames.column_moments import moments
 
 STRENGTHS = (1.0, 0.3, 0.1, 0.03, 0.01)  # tried for "auto"
@@ -26,10 +26,10 @@ MOST_COLUMNS = 10_000  # of a matrix of d² numbers, and d³ operations
 ROWS = 4096  # that are centred at once
 VANISHED = 16 * EPS  # of a row beside the mean: what rounding leaves of their difference
 DECOMPOSITION = 12  # times d³ multiplications
-WHITENING = "whitening"  # the array in a saved model
 
 
-class Whitening(NamedTuple):
+@dataclass(frozen=True)
+class Whitening:
     """W = U (S + strength)^(-1/2) Uᵀ, for rows that are centred and have variance one on average.
 
     Attributes
@@ -40,20 +40,19 @@ class Whitening(NamedTuple):
         W, symmetric and positive definite.
     """
 
-    strength: float
-    matrix: Array
+    strength: Annotated[float, Range(LEAST_STRENGTH, LARGEST_STRENGTH)]
+    matrix: Annotated[Array, Shaped("d", "d")]
 
     def __call__(self, Z: Array) -> Array:
         """W z of every row z."""
         out: Array = Z @ self.matrix
         return out
 
-    @classmethod
-    def from_saved(cls, strength: float, matrix: Array, fields: Fields) -> "Whitening":
-        """What a file says, checked: W of a covariance whose mean eigenvalue is one."""
-        if not np.array_equal(matrix, matrix.T) or not _is_whitening(matrix, strength):
-            raise fields.fail("its matrix of whitening is not one of that strength")
-        return cls(strength, matrix)
+    def check_saved(self) -> None:
+        """Raise ValueError unless this is W of a covariance whose mean eigenvalue is one."""
+        symmetric = np.array_equal(self.matrix, self.matrix.T)
+        if not symmetric or not _is_whitening(self.matrix, self.strength):
+            raise ValueError("its matrix of whitening is not one of that strength")
 
 
 def _is_whitening(matrix: Array, strength: float) -> bool:

@@ -9,6 +9,7 @@ is the seam to the stages that follow: blocks of K on any engine, made by one of
 
 from nngp.gram.host.backend import HostBackend
 from nngp.gram.host.derivatives import kernel_derivatives
+from nngp.gram.host.input_gradient import InputGradient
 from nngp.gram.host.lower_triangle import (
     EvaluationArrays,
     KernelGradient,
@@ -49,6 +50,7 @@ __all__ = [
     "Gradient",
     "GradientSums",
     "HostBackend",
+    "InputGradient",
     "InputSet",
     "Inputs",
     "KernelBackend",

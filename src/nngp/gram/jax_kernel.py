@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from nngp._numbers import check_unmasked
 from nngp.architecture import Headed, Invariant, Network
+from nngp.architecture.invariances import covariance_of
 from nngp.architecture.walk import output, walk
 from nngp.gram.triples import Triple, Triples
 
@@ -27,7 +28,8 @@ def jax_kernel(network: Network) -> Callable[..., Any]:
         k(x1, x2, weight_var=None, bias_var=None) for vectors x1, x2 of one length; the
         variances are scalars or have one entry for each affine map (depth + 1 in a chain). Jit
         it, vmap it, and differentiate it once in all four arguments; gradients are finite at
-        x1 == x2, x1 == -x2 and at zero.
+        x1 == x2, x1 == -x2 and at zero. That of a `Headed` network takes the variances of its head
+        as head_weight_var and head_bias_var too.
 
     Notes
     -----
@@ -53,12 +55,26 @@ def jax_kernel(network: Network) -> Callable[..., Any]:
         raise ImportError(
             "nngp.jax_kernel needs JAX; install it with: pip install 'nngp[jax]'"
         ) from None
-    from nngp.covariance.differentiable import differentiable_layer, differentiable_slope
-
     if isinstance(network, Headed):
-        raise TypeError("nngp.jax_kernel has no layers on top of an average; take its parts")
+        return _headed(jnp, network)
     if isinstance(network, Invariant):
         return _averaged(jnp, network)
+    walked = _walk(jnp, network)
+
+    def k(x1: Any, x2: Any, weight_var: Any = None, bias_var: Any = None) -> Any:
+        check_unmasked([x1, x2, weight_var, bias_var], "an argument of the kernel")
+        x1, x2 = _vectors(jnp, x1, x2)
+        d = len(x1)
+        inputs = Triple(jnp.sum(x1 * x1) / d, jnp.sum(x2 * x2) / d, jnp.sum(x1 * x2) / d)
+        return walked(inputs, weight_var, bias_var)
+
+    return k
+
+
+def _walk(jnp: Any, network: Network) -> Callable[..., Any]:
+    """The walk of a network from a triple, with given variances or its own."""
+    from nngp.covariance.differentiable import differentiable_layer, differentiable_slope
+
     layers = {phi: differentiable_layer(phi) for phi in network.activations}
     wanted = network.activations if network.is_tangent else ()
     slopes = {phi: differentiable_slope(phi) for phi in wanted}
@@ -74,15 +90,38 @@ def jax_kernel(network: Network) -> Callable[..., Any]:
             )
         return jnp.broadcast_to(values, (count,))
 
-    def k(x1: Any, x2: Any, weight_var: Any = None, bias_var: Any = None) -> Any:
-        check_unmasked([x1, x2, weight_var, bias_var], "an argument of the kernel")
-        x1, x2 = _vectors(jnp, x1, x2)
-        weights = per_layer(weight_var, network.weight_vars, x1)
-        biases = per_layer(bias_var, network.bias_vars, x1)
-        d = len(x1)
-        inputs = Triple(jnp.sum(x1 * x1) / d, jnp.sum(x2 * x2) / d, jnp.sum(x1 * x2) / d)
+    def walked(
+        inputs: Triple, weight_var: Any, bias_var: Any, tangent: Triple | None = None
+    ) -> Any:
+        weights = per_layer(weight_var, network.weight_vars, inputs.cov)
+        biases = per_layer(bias_var, network.bias_vars, inputs.cov)
         given = partial(_pick, weights, biases)
-        return output(walk(network, operations, inputs, variances=given)).cov
+        return output(walk(network, operations, inputs, variances=given, tangent=tangent)).cov
+
+    return walked
+
+
+def _headed(jnp: Any, network: Headed) -> Callable[..., Any]:
+    """The kernel of layers on top of an average."""
+    below = _averaged(jnp, cast(Invariant, covariance_of(network.average)))
+    tangent_below = _averaged(jnp, network.average) if network.is_tangent else None
+    head = _walk(jnp, network.head)
+
+    def k(
+        x1: Any,
+        x2: Any,
+        weight_var: Any = None,
+        bias_var: Any = None,
+        head_weight_var: Any = None,
+        head_bias_var: Any = None,
+    ) -> Any:
+        own = weight_var, bias_var
+        norms = jnp.sqrt(below(x1, x1, *own)) * jnp.sqrt(below(x2, x2, *own))
+        one = jnp.ones_like(norms)
+        inputs, tangent = Triple(one, one, below(x1, x2, *own) / norms), None
+        if tangent_below is not None:  # that of an input and itself reaches no pair of others
+            tangent = Triple(0 * one, 0 * one, tangent_below(x1, x2, *own) / norms)
+        return head(inputs, head_weight_var, head_bias_var, tangent)
 
     return k
 

@@ -21,11 +21,12 @@ The recursion for unequal norms carries no deficits; there M is K itself (`TRIVI
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from nngp._arrays import EPS
+from nngp._records import NonNegative, Positive, Range
 from nngp.curve import AngularCurve, Profile
 from nngp.errors import NoLimitError
 
@@ -38,10 +39,10 @@ class KernelSplit:
     """K = scale (M + offset); `input_var` is that of the inputs whose curve M comes from, and
     `kept` the part of the constant that M holds."""
 
-    scale: float
-    offset: float
-    input_var: float | None
-    kept: float = 0.0
+    scale: Positive
+    offset: Annotated[float, Range(0.0, infinite=True)]
+    input_var: Positive | None
+    kept: NonNegative = 0.0
 
     @classmethod
     def of(cls, curve: AngularCurve) -> "KernelSplit":

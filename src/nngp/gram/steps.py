@@ -21,7 +21,7 @@ import numpy as np
 
 from nngp._arrays import EPS, TINY, Array
 from nngp.architecture import Headed, Invariant, Network, average_of
-from nngp.architecture.invariances import Orbit, orbit_of
+from nngp.architecture.invariances import Orbit, covariance_of, orbit_of
 from nngp.curve import AngularCurve, Profile, curve_at
 from nngp.errors import VarianceError
 from nngp.gram.error_bounds import curve_error, pairwise_error
@@ -51,12 +51,31 @@ class HeadCurve:
         """M as a function of the cosine."""
         return self.split.profile(self.curve)
 
-    def error(self, of_cosines: float) -> float:
-        """Error of entries, relative to the diagonal, where cosines have one. The deficit is
-        concave, so it moves by that of the error of a cosine at most."""
+    @cached_property
+    def covariance(self) -> AngularCurve:
+        """The curve of the covariance: its slope is what the head multiplies a tangent kernel below
+        it by."""
+        return curve_at(covariance_of(self.head), 1.0)
+
+    def slope(self, cosines: Array) -> Array:
+        """The slope of the covariance, in units of the split."""
+        return self.covariance.derivative(cosines) / self.split.scale
+
+    def error_of_slope(self, of_cosines: float, nearest: float) -> float:
+        """Largest error of the slope where cosines have one, relative to that at equal inputs: that
+        of the nearest pair, as the slope is steepest there."""
+        places = 0.0, nearest, min(nearest + of_cosines + 8 * EPS, 1.0)
+        largest, before, moved = self.covariance.derivative(one_minus=places)
+        return float((before - moved) / largest)
+
+    def error(self, of_cosines: float, nearest: float = 0.0) -> float:
+        """Error of entries, relative to the diagonal, where cosines have one and the nearest pair
+        has 1 - |c| = nearest. The deficit is concave, so it moves most there."""
         curve, split = self.curve, self.split
         size = max(curve.variance, TINY) if split.is_trivial else split.scale
-        moved = float(curve.deficit(one_minus=min(of_cosines + 8 * EPS, 1.0))) - curve.jump
+        start = float(curve.deficit(one_minus=nearest)) if nearest > 0 else curve.jump
+        further = min(nearest + of_cosines + 8 * EPS, 1.0)
+        moved = float(curve.deficit(one_minus=further)) - start
         return curve_error(curve, 1.0, split) + moved / size
 
 
@@ -177,16 +196,19 @@ class KernelSteps:
     ) -> float:
         """Largest error of entries relative to the diagonal, given the smallest 1 - |c| of pairs;
         `more` is an error that the backend's own way to evaluate a term has."""
-        if self.curve is not None:
-            below, noise = curve_error(self.curve, gap, self.split_of_terms), self.curve.error
-        else:
-            below, noise = pairwise_error(self.base, input_var, gap), more
-        below += more
+        below = self.error_of_terms(gap, input_var, more)
         if self.head is not None and norms is not None:
             return self.head.error(norms.error_of_cosines(below))
         if self.is_exact:
             return below
+        noise = more if self.curve is None else self.curve.error
         return below + noise * self.split.offset + self.split.shift_error(self.network.depth)
+
+    def error_of_terms(self, gap: float, input_var: Array, more: float) -> float:
+        """The same of the sum of the terms, before a head or a shift."""
+        if self.curve is not None:
+            return curve_error(self.curve, gap, self.split_of_terms) + more
+        return pairwise_error(self.base, input_var, gap) + more
 
 
 Side = TypeVar("Side", bound=InputSet)
@@ -203,13 +225,26 @@ class BlockMatrix(ABC, Generic[Side]):
         self.network, self.plan, self.split = steps.network, steps.plan, steps.split
         self.is_exact = steps.is_exact
         self.shape = len(self.left), len(self.right)
+        self.covariance: BlockMatrix[Side] | None = None
+        if self.network.is_tangent and steps.head is not None:
+            self.covariance = self._of_same_inputs(covariance_of(average_of(self.network)))
+
+    @abstractmethod
+    def _of_same_inputs(self, network: Network) -> "BlockMatrix[Side]":
+        """The kernel matrix of another network. Below a head, the covariance says how the average's
+        tangent kernel is scaled."""
 
     @cached_property
     def diagonal(self) -> Array:
         """M(x, x) of the left inputs."""
-        if self.steps.head is not None:
-            return self.steps.diagonal(np.empty(len(self.left)))
-        return self.steps.diagonal(self.average_diagonal)
+        head = self.steps.head
+        if head is None:
+            return self.steps.diagonal(self.average_diagonal)
+        out = self.steps.diagonal(np.empty(len(self.left)))
+        if self.covariance is not None and self.norms is not None:
+            tangent = self.average_diagonal * self.norms.left**2
+            out += tangent * head.slope(np.ones(1))
+        return out
 
     @property
     def average_diagonal(self) -> Array:
@@ -231,6 +266,10 @@ class BlockMatrix(ABC, Generic[Side]):
         """The norms by which a head scales the average; None where there is no head."""
         if self.steps.head is None:
             return None
+        return (self.covariance or self).average_norms()
+
+    def average_norms(self) -> AverageNorms:
+        """The norms of the average, k_G(x, x), on either side."""
         sides = [self.left] if self.symmetric else [self.left, self.right]
         averages = [self._average_of(side) for side in sides]
         return self.steps.norms(self.left, self.right, averages)
@@ -241,6 +280,11 @@ class BlockMatrix(ABC, Generic[Side]):
         """The smallest 1 - |c| recorded so far, if it is so small that it matters."""
 
     @property
+    def nearest_cosine(self) -> float:
+        """The smallest 1 - |c| that went through a head, 0 if it was not looked for."""
+        return 0.0
+
+    @property
     def _error_of_terms(self) -> float:
         """What the way in which terms are evaluated adds to their error."""
         return 0.0
@@ -248,4 +292,13 @@ class BlockMatrix(ABC, Generic[Side]):
     def error(self) -> float:
         """Largest error of the entries computed so far, relative to the diagonal."""
         both = np.concatenate([self.left.var, self.right.var])
-        return self.steps.error(self.smallest_gap, both, self.norms, self._error_of_terms)
+        found = self.smallest_gap, both
+        if self.covariance is None or self.norms is None or self.steps.head is None:
+            return self.steps.error(*found, self.norms, self._error_of_terms)
+        head, below = self.steps.head, self.covariance
+        cosines, tangent = (
+            self.norms.error_of_cosines(one.steps.error_of_terms(*found, one._error_of_terms))
+            for one in (below, self)
+        )
+        near = self.nearest_cosine
+        return head.error(cosines, near) + head.error_of_slope(cosines, near) + tangent

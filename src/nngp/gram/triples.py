@@ -20,7 +20,7 @@ from nngp._arrays import EPS, Array, Floats, Namespace
 from nngp._safe import correlation
 from nngp._threads import in_threads
 from nngp.architecture import Activation, Network
-from nngp.architecture.graph import Affine, Node, Windowed
+from nngp.architecture.graph import Node, Windowed
 from nngp.architecture.planes import Axis, AxisWindow, PlanePlan
 from nngp.architecture.walk import Number, Pair, RangeCheck, output, walk
 from nngp.covariance import closed_form, derivative_of, layer_covariance, second_moment
@@ -347,13 +347,6 @@ def own_variances(network: Network, inputs: InputSet) -> Array:
     return np.concatenate(
         in_threads(values, [slice(start, start + OWN) for start in range(0, len(X), OWN)])
     )
-
-
-def layer_variances(network: Network, input_var: Array) -> list[Array]:
-    """K^l(x, x) of every point behind each affine map."""
-    with np.errstate(over="ignore"):
-        steps = _variance_steps(network, input_var, None)
-        return [states.cov.rows for node, states in steps if isinstance(node, Affine)]
 
 
 def moments(phi: Activation, var: Array) -> Array:

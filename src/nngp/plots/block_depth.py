@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nngp._arrays import Array
+from nngp._progress import Callback, Progress, progress_for
 from nngp.architecture import Network
 from nngp.plots import style
 from nngp.plots.style import OutputPath, new_figure, plain
@@ -35,7 +36,12 @@ class BlockStudy:
 
 
 def blocks(
-    blocks: Blocks, path: OutputPath = None, *, depth: int = 1000, correlation: float = 0.5
+    blocks: Blocks,
+    path: OutputPath = None,
+    *,
+    depth: int = 1000,
+    correlation: float = 0.5,
+    progress: Callback | bool | None = None,
 ) -> "Figure":
     """Draw variance and 1 - correlation against the number of repetitions of parts.
 
@@ -48,6 +54,8 @@ def blocks(
         The number of repetitions.
     correlation : float
         Of two inputs before the first repetition.
+    progress : callable or bool, optional
+        As in `nngp.condition`.
 
     Examples
     --------
@@ -61,17 +69,24 @@ def blocks(
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['variance', '1 - correlation']
     """
-    return draw_blocks(block_study(blocks, depth, correlation), path)
+    return draw_blocks(block_study(blocks, depth, correlation, progress), path)
 
 
-def block_study(blocks: Blocks, depth: int = 1000, correlation: float = 0.5) -> BlockStudy:
-    """Follow each part over so many repetitions."""
+def block_study(
+    blocks: Blocks,
+    depth: int = 1000,
+    correlation: float = 0.5,
+    progress: Callback | bool | None = None,
+) -> BlockStudy:
+    """Follow each part over `depth` repetitions."""
     named = {"block": blocks} if isinstance(blocks, Network) else dict(blocks)
     if not named:
         raise ValueError("give at least one part to draw")
-    found = {
-        name: propagate(block, depth, correlations=[correlation]) for name, block in named.items()
-    }
+    found = {}
+    with Progress("propagation", len(named), progress_for(progress)) as job:
+        for name, block in named.items():
+            found[name] = propagate(block, depth, correlations=[correlation])
+            job.advance(1, name)
     return BlockStudy(correlation, found)
 
 

@@ -17,6 +17,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from nngp._arrays import Array
 from nngp._numbers import check_unmasked
+from nngp._progress import Callback, Progress, progress_for
 from nngp.architecture import Architecture
 from nngp.gram import kernel, normalize
 from nngp.linsolve.cholesky.factor import LIMIT, next_noise
@@ -56,9 +57,11 @@ def accuracy_by_depth(
     *,
     weight_var: float = 1.0,
     bias_var: float = 0.1,
+    progress: Callback | bool | None = None,
 ) -> "Figure":
     """Draw test accuracy on digits against depth: plain float64, this library's arithmetic, the
-    infinitely deep network. The network must be in the ordered phase.
+    infinitely deep network. The network must be in the ordered phase. `progress` is as in
+    `nngp.condition`.
 
     Examples
     --------
@@ -74,7 +77,8 @@ def accuracy_by_depth(
     >>> figure.axes[0].get_ylabel()
     'test accuracy'
     """
-    return draw_depth(depth_study(digits(), "digits", activation, weight_var, bias_var), path)
+    study = depth_study(digits(), "digits", activation, weight_var, bias_var, progress=progress)
+    return draw_depth(study, path)
 
 
 def depth_study(
@@ -84,15 +88,21 @@ def depth_study(
     weight_var: float = 1.0,
     bias_var: float = 0.1,
     depths: Sequence[int] = DEPTHS,
+    *,
+    progress: Callback | bool | None = None,
 ) -> DepthStudy:
     """Compute test accuracies from training inputs and labels, test inputs and labels. Rows are
-    centred and put on one norm, as the authors did."""
+    centred and normalized, as the authors did."""
     X, X_test = (normalize(part, center=True) for part in data[::2])
     check_unmasked(data[1::2], "labels")
     labels, answers = (np.asarray(part) for part in data[1::2])
     Y = np.eye(labels.max() + 1)[labels] - 1 / (labels.max() + 1)
     limit = Architecture(math.inf, activation, weight_var, bias_var)
-    rows = [_at_depth(limit.truncated(depth), X, Y, X_test, answers) for depth in depths]
+    rows = []
+    with Progress("accuracy by depth", len(depths), progress_for(progress)) as job:
+        for depth in depths:
+            rows.append(_at_depth(limit.truncated(depth), X, Y, X_test, answers))
+            job.advance(1, f"depth {depth}")
     plain, kept, scale = (np.array(column) for column in zip(*rows, strict=True))
     end = _accuracy(condition(limit, X, Y, noise_var=NOISE).mean(X_test), answers)
     sizes = len(X), len(X_test)

@@ -191,7 +191,7 @@ def fit_report(
         "probable true classes: look here for typing errors and missing columns.</p>"
         + rows_table((*head, *shown), worst)
     )
-    sections += "<h2>What was chosen</h2>" + facts_table(chosen(model))
+    sections += "<h2>What was chosen</h2>" + facts_table(model._choices())
     tiles = {"rows fitted": f"{model.report_.n:,}", **scores}
     text = _page(title, f"Scores and charts are of {how} predictions.", tiles, sections)
     with replaced(path) as part:
@@ -320,28 +320,6 @@ def _categories(column: Column) -> Index:
     )
     common = np.argsort(-counts, kind="stable")[:MAX_CATEGORIES]
     return np.asarray(known[first[common]])
-
-
-def chosen(model: Model) -> dict[str, object]:
-    """What `fit` chose, in words."""
-    out: dict[str, object] = {
-        "network": str(model.network_).replace("\n", " → "),
-        "noise variance (scaled targets)": float(np.max(model.noise_var_)),
-    }
-    maps = [f"{name}: {how}" for name, how in model.column_maps_ if how != "identity"]
-    out["column maps"] = maps or "none"
-    for label, name in (
-        ("target transform", "target_transform_"),
-        ("likelihood", "likelihood_"),
-    ):
-        if getattr(model, name, None) is not None:
-            out[label] = getattr(model, name)
-    trees = getattr(model, "trees_", None)
-    if trees is not None:
-        out["comparison with trees"] = trees.sentence
-    if model.report_.solver == "cholesky":
-        out["log evidence"] = model.log_evidence_
-    return out
 
 
 def _regression_scores(found: Predicted) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Training and test loss against the time of training, for networks of infinite width.
 
-Takes trained networks; gives a figure. The numbers are `nngp.posterior.descent.Losses`.
+Takes trained networks; gives a figure. The numbers are `nngp.posterior.training.descent.Losses`.
 """
 
 from typing import TYPE_CHECKING

@@ -8,15 +8,15 @@ descent trains instead: `converged` for ever, `descent` for a time.
 """
 
 from nngp.posterior.condition import condition, forecast
-from nngp.posterior.descent import Losses
 from nngp.posterior.draws import sample_prior
-from nngp.posterior.function_space import FunctionSpaceDescent, descend_in_function_space
 from nngp.posterior.given import MatrixPosterior, condition_matrix
-from nngp.posterior.learning_rate import max_learning_rate
 from nngp.posterior.posterior import LeaveOneOut, Posterior
 from nngp.posterior.report import Report
-from nngp.posterior.trained import Trained, trained
-from nngp.posterior.trained_matrices import TrainedMatrices, trained_matrices
+from nngp.posterior.training.descent import Losses
+from nngp.posterior.training.function_space import FunctionSpaceDescent, descend_in_function_space
+from nngp.posterior.training.learning_rate import max_learning_rate
+from nngp.posterior.training.trained import Trained, trained
+from nngp.posterior.training.trained_matrices import TrainedMatrices, trained_matrices
 
 __all__ = [
     "FunctionSpaceDescent",

@@ -15,7 +15,7 @@ small either.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -23,9 +23,9 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._digest import digest
-from nngp._fields import Fields
 from nngp._files import usable_folder
 from nngp._progress import Progress, progress_for
+from nngp._records import Share
 from nngp.errors import NoFactorError, NotPositiveDefiniteError
 from nngp.gram import InputSet, KernelMatrix, KernelSplit, Shift, Tile
 from nngp.linsolve import (
@@ -48,16 +48,13 @@ from nngp.posterior.noise import Noise
 from nngp.posterior.setup import Problem, Resources, middle_of, with_ones
 from nngp.posterior.solution import (
     Advance,
-    ArrayReader,
     Explained,
     JointMatrices,
     Rows,
     Solution,
     means,
     no_factor,
-    read_edges,
     rows_on_host,
-    tiles_on_host,
 )
 
 AT_ONCE = 4e8  # bytes of right-hand sides that are solved together
@@ -115,10 +112,10 @@ class CGConvergence:
     """Iterations, residual and preconditioner of a solve."""
 
     iterations: int
-    residual: float  # the largest of a right-hand side, relative to it, computed anew
+    residual: Share  # the largest of a right-hand side, relative to it, computed again
     preconditioner: str
     rank: int
-    kept: float  # share of the tiles
+    kept: Share  # of the tiles
 
 
 @dataclass
@@ -244,22 +241,6 @@ class CGSolution(Solution):
         problem = replace(self.problem, inputs=inputs)
         return solve_by_cg(problem, matrix, Y, noise, near=self)
 
-    def header(self, *, factor: bool) -> dict[str, Any]:
-        """There is no factor to keep, whatever `factor` says; checkpoints stay where they were."""
-        return {
-            "solver": self.solver,
-            "edges": list(self.edges),
-            "options": asdict(replace(self.problem.options, checkpoint=None)),
-            "reached": asdict(self.reached),
-            "factor": False,
-        }
-
-    def arrays(self, run: EngineRun, *, factor: bool) -> Iterator[tuple[str, Array]]:
-        yield "alpha", tiles_on_host(run, self.alpha)
-        if self.constant is not None:
-            yield "constant/alpha", tiles_on_host(run, self.constant.alpha)
-            yield "constant/sums", self.constant.sums
-
     def _solve(self, run: EngineRun, right: Array) -> RowSolutions:
         """Rows of B⁻¹ times these; product and preconditioner are made again if not kept."""
         if self._iteration is None:
@@ -275,43 +256,6 @@ class CGSolution(Solution):
         except NotPositiveDefiniteError as error:
             error.noise_var = self.noise.least
             raise _with_cause(error, self.problem, self._iteration.product.blocks) from None
-
-
-def read_cg(
-    header: Fields,
-    read: ArrayReader,
-    problem: Problem,
-    split: KernelSplit,
-    noise: Noise,
-    Y: Array,
-) -> CGSolution:
-    """The solution from a saved model; nothing is computed until a variance is asked for."""
-    (n, outputs), constant = Y.shape, None
-    edges, options = read_edges(header, n), _read_options(header)
-    own = CGProblem(problem.network, problem.inputs, problem.resources, options)
-    with problem.engine.run() as run:
-        alpha = run.columns(read("alpha", (outputs, n)), edges)
-        if not split.is_trivial:
-            ones = run.columns(read("constant/alpha", (1, n)), edges)
-            beta = header.number("beta", 0, above=True)
-            constant = Constant(split, beta, read("constant/sums", (outputs,)), (), ones)
-    reached = header.fields("reached").record(CGConvergence)
-    if reached.iterations > options.max_iterations:
-        raise header.wrong("options", f"at least {reached.iterations} iterations, as it took")
-    failed, seconds = header.whole("failed_attempts"), header.fields("seconds")
-    spent = {name: seconds.number(name, 0) for name in seconds.values}
-    return CGSolution(own, edges, split, noise, constant, alpha, reached, failed, spent)
-
-
-def _read_options(header: Fields) -> CG:
-    """The options from a saved model."""
-    try:
-        options = CG(**header.fields("options").values)
-    except (TypeError, ValueError, ArithmeticError) as cause:
-        raise header.fail(f"its options of conjugate gradients cannot be used: {cause}") from None
-    if options.tolerance != header.fields("report").number("tolerance"):
-        raise header.wrong("options", "the tolerance of its report")
-    return options
 
 
 def solve_by_cg(

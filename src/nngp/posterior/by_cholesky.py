@@ -37,7 +37,7 @@ from nngp.linsolve.engines.engine import (
 )
 from nngp.linsolve.tiling import Edges, flops, spans
 from nngp.posterior.constant import Constant
-from nngp.posterior.criteria import log_evidence
+from nngp.posterior.evidence.criteria import log_evidence
 from nngp.posterior.noise import Noise
 from nngp.posterior.setup import Resources, middle_of, with_ones
 from nngp.posterior.solution import (
@@ -161,29 +161,6 @@ class CholeskySolution(Factored):
         (n, d), outputs = inputs.shape, Y.shape[1]
         found = _extended_or_anew(self, matrix, Y, noise, resources)
         return found, forecast_factor(resources.engine, n, d, outputs, resources.memory)
-
-    def header(self, *, factor: bool) -> dict[str, Any]:
-        return {
-            "solver": self.solver,
-            "edges": list(self.factor.own_edges),
-            "log_det": self.factor.log_det,
-            "log_evidence": self.log_evidence,
-            "factor": factor,
-        }
-
-    def arrays(self, run: EngineRun, *, factor: bool) -> Iterator[tuple[str, Array]]:
-        """None without the factor: with it, everything else is computed again."""
-        if not factor:
-            return
-        yield "alpha", tiles_on_host(run, self.alpha)[:, : self.n]
-        if self.constant is not None:
-            yield "constant/z", tiles_on_host(run, self.constant.z)[:, : self.n]
-            yield "constant/alpha", tiles_on_host(run, self.constant.alpha)[:, : self.n]
-            yield "constant/sums", self.constant.sums
-        sizes = np.diff(self.factor.own_edges)
-        for i, row in enumerate(self.factor.rows):
-            for j, tile in enumerate(row):
-                yield f"factor/{i}/{j}", run.fetch(tile)[: sizes[i], : sizes[j]]
 
 
 def solve_by_cholesky(

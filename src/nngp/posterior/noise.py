@@ -7,12 +7,14 @@ and one number for all rows is multiplied by ten.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
 from nngp._numbers import as_real, as_reals
+from nngp._records import NonNegative, Positive, Range, Shaped
 from nngp.architecture import Network
 from nngp.errors import VarianceError
 from nngp.gram import InputSet, KernelSplit, Shift, kernel_scale
@@ -26,10 +28,10 @@ class Noise:
     climbs in units. `input_var` is the norm that the unit was taken at, None if the noise is
     absolute."""
 
-    stated: Shift
-    unit: float = 1.0
-    input_var: float | None = None
-    floor: float = 0.0
+    stated: Annotated[Shift, Shaped("n"), Range(0.0)]
+    unit: Positive = 1.0
+    input_var: NonNegative | None = None
+    floor: NonNegative = 0.0
 
     @classmethod
     def of(

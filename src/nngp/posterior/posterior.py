@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
+from nngp._html import facts_table, panel
 from nngp._machine import single_threaded_blas
 from nngp._numbers import whole_number
 from nngp.architecture import Network
@@ -23,13 +24,14 @@ from nngp.linsolve import EngineRun, inverse_rows
 from nngp.linsolve.engines.engine import Handle
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.by_cholesky import row_squares
-from nngp.posterior.criteria import held_out
 from nngp.posterior.draws import draws_around
+from nngp.posterior.evidence.criteria import held_out
+from nngp.posterior.evidence.tiled_gradients import density_gradient, evidence_gradient
 from nngp.posterior.noise import as_observation_noise
+from nngp.posterior.predictive_gradient import predictive_gradient, rows_at_a_time
 from nngp.posterior.report import Report, describe, warn
 from nngp.posterior.setup import Problem, as_targets
 from nngp.posterior.solution import Explained, JointMatrices, Solution, check_shifted, means
-from nngp.posterior.tiled_gradients import density_gradient, evidence_gradient
 
 CHUNK = 16_384  # test points whose norms and the like are prepared at a time
 Work = Callable[[EngineRun, KernelMatrix, list[slice]], Iterator[Array]]  # on blocks of test points
@@ -40,6 +42,14 @@ class LeaveOneOut(NamedTuple):
 
     mean: Array
     variance: Array
+
+
+class PredictiveGradient(NamedTuple):
+    """Derivatives of predictions in the test points: of the mean, (m, d, outputs) or (m, d) as Y
+    was given, and of the variance, (m, d)."""
+
+    mean: Array
+    variance: Array | None
 
 
 class Posterior:
@@ -176,6 +186,42 @@ class Posterior:
 
         both = self._stream(test, work, float(self.n) ** 2)
         return self._shaped(both[:, :-1]), both[:, -1] + added
+
+    @single_threaded_blas()
+    def predict_gradient(self, Xs: ArrayLike, *, variance: bool = True) -> PredictiveGradient:
+        """Derivatives of `mean` and `variance` in the test points.
+
+        They are exact derivatives of the kernel, with respect to norm and direction (at infinite
+        depth, where inputs have one norm, along their sphere). Computed on this machine, a block
+        at a time. The variance needs a factor; with variance=False it is None.
+
+        Where a test point is a training point, a kernel that has no derivative there (the tangent
+        kernel of relu) gives the mean of both sides. A kernel of relu has one, but no second
+        derivative: a gradient of a gradient does not exist there. Where the variance is 0 its
+        derivative is that of the formula, which rounding may make any small number.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-1, 1, 20)[:, None]
+        >>> net = nngp.Architecture(2, "erf", 4.0, 0.5)
+        >>> posterior = nngp.condition(net, X, np.sin(3 * X[:, 0]), noise_var=1e-4)
+        >>> mean, variance = posterior.predict_gradient([[0.25], [1.5]])
+        >>> round(float(mean[0, 0]), 1), bool(variance[1, 0] > 0)  # 3 cos(0.75) = 2.2
+        (2.2, True)
+        """
+        test, solution = self._test_inputs(Xs), self.solution
+        if variance:
+            solution.factored("the derivative of the variance")
+        with self.problem.resources.track("gradient", float(len(test))) as progress:
+            found = []
+            for rows in spans(cut(len(test), rows_at_a_time(self.problem, self.n))):
+                part = test.take(np.arange(rows.start, rows.stop))
+                found.append(predictive_gradient(self.problem, solution, part, variance))
+                progress.advance(float(len(part)))
+        mean = np.concatenate([part[0] for part in found])
+        of_variance = np.concatenate([part[1] for part in found]) if variance else None
+        return PredictiveGradient(mean[..., 0].copy() if self.single else mean, of_variance)
 
     @single_threaded_blas()
     def covariance(self, Xs: ArrayLike, *, noise: bool | ArrayLike = False) -> Array:
@@ -398,6 +444,14 @@ class Posterior:
         shown = f"{least} to {largest}" if noise.is_by_row else least
         known = f"n={self.n}, noise_var={shown}, {self.solution.summary}"
         return f"Posterior({self.network!r}, {known})"
+
+    def _repr_html_(self) -> str:
+        """What it was conditioned on, its evidence and network, for notebooks."""
+        facts = dict(self.report.summary)
+        if self.report.solver == "cholesky":
+            facts["log evidence"] = self.log_evidence
+        network = self.network._repr_html_()
+        return panel("Posterior", facts_table(facts), ("network", network))
 
     def _stream(self, test: Inputs, work: Work, operations: float) -> Array:
         """`work` on groups of test points, so that memory does not grow with their number. They

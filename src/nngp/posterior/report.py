@@ -3,11 +3,13 @@
 import warnings
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from nngp._arrays import Array
+from nngp._html import facts_table, panel
+from nngp._records import NonNegative, Range, Share
 from nngp.architecture import Network
 from nngp.errors import ConstantKernelWarning, NoiseWarning, ToleranceWarning
 from nngp.gram import KernelMatrix, warn_if_inexact
@@ -79,32 +81,51 @@ class Report:
     tile: int
     method: str
     reason: str
-    kernel_error: float
-    scale: float
-    offset: float
-    variance: float
-    spread: float
-    noise_var_asked: float
-    noise_unit: float
-    noise_var: float
+    kernel_error: NonNegative
+    scale: NonNegative
+    offset: Annotated[float, Range(0.0, infinite=True)]
+    variance: Annotated[float, Range(0.0, infinite=True)]
+    spread: NonNegative
+    noise_var_asked: NonNegative
+    noise_unit: NonNegative
+    noise_var: NonNegative
     failed_attempts: int
-    residual: float
+    residual: Share
     factor_bytes: int
     forecast_bytes: int
-    noise_var_largest: float
+    noise_var_largest: NonNegative
     rows_raised: int
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, NonNegative] = field(default_factory=dict)
     solver: str = "cholesky"
     iterations: int = 0
-    tolerance: float = 0.0
+    tolerance: Share = 0.0
     preconditioner: str = ""
     rank: int = 0
-    kept: float = 0.0
+    kept: Share = 0.0
     cluster: dict[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The record as a dictionary of plain values."""
         return asdict(self)
+
+    @property
+    def summary(self) -> dict[str, object]:
+        """What a reader looks at first, with units."""
+        return {
+            "data": f"{self.n:,} points, {self.d} inputs, {self.outputs} output(s)",
+            "solver": f"{self.solver} on {self.engine}"
+            + (f", {self.iterations} iterations" if self.iterations else ""),
+            "kernel": f"{self.method}, error {self.kernel_error:.1e} of the variance",
+            "residual": f"{self.residual:.1e}",
+            "noise variance": self.noise_var,
+            "time": f"{sum(self.seconds.values()):.2g} s",
+        }
+
+    def _repr_html_(self) -> str:
+        """The summary, and the whole record folded, for notebooks."""
+        return panel(
+            "Report", facts_table(self.summary), ("all facts", facts_table(self.as_dict()))
+        )
 
 
 def describe(

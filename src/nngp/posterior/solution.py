@@ -8,17 +8,15 @@ Y - μ.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nngp._arrays import TINY, Array
-from nngp._fields import Fields
 from nngp.errors import VarianceError
 from nngp.gram import InputSet, KernelMatrix, KernelSplit, Shift, Tile, shift_of
 from nngp.linsolve import Engine, EngineRun, Factor, Forecast
 from nngp.linsolve.engines.engine import Handle, compiled
-from nngp.linsolve.tiling import Edges
 from nngp.posterior.constant import Constant
 from nngp.posterior.noise import Noise
 from nngp.posterior.setup import Resources
@@ -29,13 +27,6 @@ CHECKED_ROWS = 64  # of K, computed anew for the residual
 LOOKED_AT = 200  # rows in which the cause is sought
 GIVEN = "given"  # the method of a matrix that was passed by a user
 UNUSABLE = 1e-3  # error of a mean, relative to the largest target
-
-
-class ArrayReader(Protocol):
-    """Reads arrays of a saved model."""
-
-    def __call__(self, name: str, shape: tuple[int, ...], dtype: str = "float64") -> Array:
-        """A finite array of this name, shape and type; raises ModelFileError otherwise."""
 
 
 class JointMatrices(NamedTuple):
@@ -128,14 +119,6 @@ class Solution(ABC):
         """The solution of more data, of which these were the first rows, with the noise that they
         had."""
 
-    @abstractmethod
-    def header(self, *, factor: bool) -> dict[str, Any]:
-        """Plain values for a saved model, beside those that all solutions have."""
-
-    @abstractmethod
-    def arrays(self, run: EngineRun, *, factor: bool) -> Iterator[tuple[str, Array]]:
-        """Arrays for a saved model by name, one at a time: a factor may be large."""
-
     @property
     def mean(self) -> Array | float:
         """The constant part of every prediction: μ of each output, or nothing."""
@@ -152,14 +135,6 @@ class Factored(Solution):
 
     factor: Factor
     log_evidence: float
-
-
-def read_edges(header: Fields, n: int) -> Edges:
-    """Where the tiles begin, from a saved model."""
-    edges = header.list("edges", int)
-    if len(edges) < 2 or edges[0] != 0 or edges[-1] != n or min(np.diff(edges)) <= 0:
-        raise header.wrong("edges", f"increasing numbers from 0 to {n}")
-    return tuple(edges)
 
 
 def means(

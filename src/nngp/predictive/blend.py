@@ -13,14 +13,14 @@ other parameters, and those of new points larger by as much; so residuals are mu
 saying otherwise.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp._arrays import Array
-from nngp._fields import Fields
+from nngp._records import Range, Shaped
 from nngp.predictive.predictive import Predictive, PredictivePart
 from nngp.predictive.stacking import stack
 from nngp.predictive.targets import TargetScaling
@@ -28,6 +28,7 @@ from nngp.predictive.targets import TargetScaling
 PRIOR = 2.0  # points
 RATIO = 1.12  # of factors that follow each other
 NARROWEST, WIDEST, MOST = 8, 18, 60  # powers of RATIO: 0.4; 7.7 or what the residuals need; 900
+NARROW, WIDE = 0.999 * RATIO**-NARROWEST, 1.001 * RATIO**MOST  # in a file
 NEGLIGIBLE = 1e-6  # a weight
 LARGEST_SHARE = 0.5  # of the points, to count as hyper-parameters
 
@@ -42,8 +43,8 @@ class Blend:
     weights : array, (networks, j)
     """
 
-    factors: Array
-    weights: Array
+    factors: Annotated[Array, Shaped("factors"), Range(NARROW, WIDE)]
+    weights: Annotated[Array, Shaped("networks", "factors"), Range(0.0, 2.0)]
 
     @classmethod
     def plain(cls, networks: int = 1) -> "Blend":
@@ -109,23 +110,10 @@ class Blend:
         """Weight of each network, (networks,)."""
         return np.asarray(self.weights.sum(axis=1))
 
-    def as_saved(self) -> tuple[dict[str, object], dict[str, NDArray[np.float64]]]:
-        """Plain values and arrays for a file."""
-        sizes = {"blend_networks": len(self.weights), "blend_factors": len(self.factors)}
-        return dict(sizes), {"blend_factors": self.factors, "blend_weights": self.weights}
-
-    @classmethod
-    def from_saved(cls, fields: Fields, arrays: Mapping[str, Array]) -> "Blend":
-        """What `as_saved` gave, checked; the arrays are finite."""
-        shape = fields.whole("blend_networks", 1), fields.whole("blend_factors", 1)
-        factors, weights = arrays["blend_factors"], arrays["blend_weights"]
-        if factors.shape != shape[1:] or weights.shape != shape:
-            raise fields.fail("its weights of networks are not those of its factors")
-        if factors.min() < 0.999 * RATIO**-NARROWEST or factors.max() > 1.001 * RATIO**MOST:
-            raise fields.fail("its factors of deviations are not those that are tried")
-        if (weights < 0).any() or (weights > 2).any() or abs(weights.sum() - 1) > 1e-9:
-            raise fields.fail("its weights of networks are not probabilities")
-        return cls(factors, weights)
+    def check_saved(self) -> None:
+        """Raise ValueError for weights that are no probabilities."""
+        if abs(self.weights.sum() - 1) > 1e-9:
+            raise ValueError("its weights of networks do not add up to one")
 
     def _without_negligible(self) -> "Blend":
         weights = np.where(self.weights < NEGLIGIBLE, 0.0, self.weights)

@@ -18,14 +18,16 @@ closed form of leave-one-out.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import minimize
 
 from nngp._arrays import Array, Index
-from nngp.posterior.criteria import held_out
-from nngp.posterior.dense_evidence import inverse_of
+from nngp._records import Range
+from nngp.posterior.evidence.criteria import held_out
+from nngp.posterior.evidence.dense_evidence import inverse_of
 from nngp.predictive.expected_softmax import expected_softmax
 from nngp.predictive.one_hot_link import log_loss
 from nngp.predictive.probability import above_zero
@@ -81,8 +83,8 @@ class Labels:
 class DirichletSetting:
     """Factor on the kernel, and the parameter α_ε of a class that is not a row's own."""
 
-    scale: float
-    alpha: float
+    scale: Annotated[float, Range(1e-150, 1e150)]
+    alpha: Annotated[float, Range(1e-9, 1.0)]
 
     @property
     def noise(self) -> tuple[float, float]:
@@ -130,6 +132,10 @@ class DirichletProcess:
         for k, (rows, factor) in enumerate(zip(self._members, self._factors, strict=True)):
             variance[:, k] = left - scale**2 * _squares(factor, solved[:, rows])
         return mean, np.maximum(variance, 0.0)
+
+    def probabilities(self, cross: Array, prior: Array) -> Array:
+        """Probability of each class, (m, classes), from the same; none is zero."""
+        return above_zero(expected_softmax(*self.predict(cross, prior)))
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Means and variances at each training point from all the others, (n, classes).

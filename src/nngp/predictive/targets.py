@@ -5,22 +5,21 @@ of the data, with the logarithm of the Jacobian. Targets that lie on a grid (who
 have a least variance of the noise, `noise_floor`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nngp._arrays import Array
-from nngp._fields import Fields
+from nngp._records import UNSAVED, NonNegative, Range, Shaped
 from nngp.frames.column_moments import moments
 from nngp.predictive.resolution import spacing
 from nngp.predictive.transforms import TRANSFORMS, TargetMap
 
 TARGET_SCALINGS = ("standardize", "none")
 TARGET_TRANSFORMS = ("auto", *TRANSFORMS)
-SAVED_ARRAYS = tuple(f"target_{k}" for k in ("center", "spread", "power", "origin", "unit"))
 FEW = 20  # points say too little about the shape of a distribution
 NEARLY_LINEAR = 0.1  # of a logarithm, its deviation; of a power, its distance from one
 NOISE_OF_LABELS = 1e-6  # least variance; rows that repeat say zero, and would leave rounding
@@ -47,12 +46,12 @@ class TargetScaling:
         wide Gaussian into a mean that no target comes near.
     """
 
-    center: Array
-    spread: Array
+    center: Annotated[Array, Shaped("outputs"), Range(-LARGEST_SAVED, LARGEST_SAVED)]
+    spread: Annotated[Array, Shaped("outputs"), Range(0.0, LARGEST_SAVED, above=True)]
     transforms: tuple[TargetMap, ...] = ()
     positive: bool = False
-    noise_floor: float = 0.0
-    reach: tuple[Array, Array] | None = None
+    noise_floor: NonNegative = 0.0
+    reach: tuple[Array, Array] | None = field(default=None, metadata=UNSAVED)
 
     @classmethod
     def learn(
@@ -163,37 +162,10 @@ class TargetScaling:
         steps = np.array([spacing(y) for y in Y.T])
         return np.asarray(steps * np.exp(np.minimum(self.log_slopes(Y), 300.0)))
 
-    def as_saved(self) -> tuple[dict[str, object], dict[str, NDArray[np.float64]]]:
-        """Plain values and arrays for a file."""
-        maps = self.maps
-        values = {
-            "target_transforms": [one.kind for one in maps],
-            "target_positive": self.positive,
-            "noise_floor": self.noise_floor,
-        }
-        powers, origins, units = np.array([(one.power, one.origin, one.unit) for one in maps]).T
-        arrays = (self.center, self.spread, powers, origins, units)
-        return values, dict(zip(SAVED_ARRAYS, arrays, strict=True))
-
-    @classmethod
-    def from_saved(cls, fields: Fields, arrays: Mapping[str, Array]) -> "TargetScaling":
-        """What `as_saved` gave, checked; the arrays are finite and have one entry an output."""
-        center, spread, powers, origins, units = (arrays[name] for name in SAVED_ARRAYS)
-        kinds = fields.list("target_transforms", str, len(center))
-        if not set(kinds) <= set(TRANSFORMS):
-            raise fields.wrong("target_transforms", f"names out of {', '.join(TRANSFORMS)}")
-        if not ((spread > 0).all() and (units > 0).all()):
-            raise fields.fail("a spread or unit of its targets is not positive")
-        if max(spread.max(), np.abs(center).max()) > LARGEST_SAVED:
-            raise fields.fail("a center or spread of its targets is too large to predict with")
-        if not ((powers >= 0) & (powers <= 2)).all():
-            raise fields.fail("a power of its targets' transforms is not between 0 and 2")
-        maps: tuple[TargetMap, ...] = ()
-        if set(kinds) != {"identity"}:
-            numbers = zip(powers.tolist(), origins.tolist(), units.tolist(), strict=True)
-            maps = tuple(TargetMap(k, *three) for k, three in zip(kinds, numbers, strict=True))
-        positive = fields.flag("target_positive")
-        return cls(center, spread, maps, positive, fields.number("noise_floor", 0))
+    def check_saved(self) -> None:
+        """Raise ValueError unless there is a transform for every output, or none."""
+        if self.transforms and len(self.transforms) != len(self.center):
+            raise ValueError("its transforms are not those of its targets")
 
     def _transformed(self, Y: Array) -> Array:
         return _by_output(Y, self.transforms)

@@ -12,11 +12,13 @@ with other bounds of λ, with derivatives in λ, and without an inverse.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from nngp._arrays import Array
+from nngp._records import Choice, Positive, Range
 
 TRANSFORMS = ("identity", "log", "yeo-johnson")
 LARGEST = float(np.finfo(float).max)
@@ -31,10 +33,10 @@ class TargetMap:
     """A strictly increasing function of one target. What float64 cannot hold is limited to the
     largest number that it can."""
 
-    kind: str = "identity"
-    power: float = 1.0  # λ
+    kind: Annotated[str, Choice(*TRANSFORMS)] = "identity"
+    power: Annotated[float, Range(0.0, 2.0)] = 1.0  # λ
     origin: float = 0.0
-    unit: float = 1.0
+    unit: Positive = 1.0
 
     @classmethod
     def learn(cls, y: Array, kind: str) -> "TargetMap":

@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 from nngp._arrays import Array
 from nngp.architecture import Architecture
 from nngp.errors import NotPositiveDefiniteError
-from nngp.posterior.criteria import log_normal
+from nngp.posterior.evidence.criteria import log_normal
 from nngp.predictive.targets import TargetScaling
 from nngp.selection.cost import averaged_work
 from nngp.selection.families import Families, Shape, growing_shifts, small_families

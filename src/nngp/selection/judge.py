@@ -13,7 +13,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp.errors import NotPositiveDefiniteError, VarianceError
-from nngp.posterior.criteria import HeldOut
+from nngp.posterior.evidence.criteria import HeldOut
 from nngp.predictive.blend import Blend
 from nngp.predictive.predictive import Predictive
 from nngp.predictive.targets import TargetScaling

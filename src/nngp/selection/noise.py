@@ -24,8 +24,8 @@ from nngp.gram import TRIVIAL_SPLIT, KernelMatrix, kernel, kernel_diag
 from nngp.linsolve import Engine, choose_engine
 from nngp.linsolve.engines.engine import WholeMatrix
 from nngp.linsolve.tiling import spans
-from nngp.posterior.criteria import log_evidence
-from nngp.posterior.dense_evidence import DenseEvidence, threaded_evidence
+from nngp.posterior.evidence.criteria import log_evidence
+from nngp.posterior.evidence.dense_evidence import DenseEvidence, threaded_evidence
 from nngp.selection.cost import noise_subset, noise_work
 from nngp.selection.inputs import SearchInputs
 from nngp.selection.maximise import BestTrial

@@ -12,8 +12,8 @@ from nngp.errors import ActivationError, NotPositiveDefiniteError, VarianceError
 from nngp.gram import has_lower_triangle
 from nngp.linsolve import Engine
 from nngp.posterior import condition
-from nngp.posterior.criteria import HeldOut
-from nngp.posterior.dense_evidence import DenseEvidence, DenseValue
+from nngp.posterior.evidence.criteria import HeldOut
+from nngp.posterior.evidence.dense_evidence import DenseEvidence, DenseValue
 from nngp.selection.inputs import Scaled, SearchInputs
 from nngp.selection.problem import HyperparameterPoint, are_copies, row_noise
 from nngp.selection.space import Slopes, Space

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from nngp._arrays import Array, Index
 from nngp._threads import in_threads
 from nngp.gram import has_lower_triangle
-from nngp.posterior.dense_evidence import DenseEvidence
+from nngp.posterior.evidence.dense_evidence import DenseEvidence
 from nngp.predictive.targets import TargetScaling
 from nngp.selection.cost import judged_subset, large_subset, network_work, small_subset
 from nngp.selection.inputs import SearchInputs

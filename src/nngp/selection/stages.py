@@ -15,7 +15,7 @@ from nngp._progress import Progress, progress_for
 from nngp.architecture import Activation
 from nngp.errors import VarianceError
 from nngp.gram import has_lower_triangle
-from nngp.posterior.dense_evidence import threaded_evidence
+from nngp.posterior.evidence.dense_evidence import threaded_evidence
 from nngp.predictive.targets import TargetScaling
 from nngp.selection.cost import (
     FOLDS,

@@ -7,25 +7,26 @@ here, so that `--help` answers at once.
 
 # ruff: noqa: RUF009 (`option` and `argument` give fields, not defaults)
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
 from typer import Argument, Option
 
+from nngp.estimators.parameters import ClassifierParameters, RegressorParameters, parameters_of
+
 OUT = ("--out", "--output", "-o")
 MODEL, TABLE = (
     "A model written by nngp fit.",
     "A .csv, .tsv, .txt, .parquet or .xlsx file, or - for stdin.",
 )
-ENGINE, VARIANCE = "auto, cpu or gpu.", "A number, or auto."
+ENGINE = "auto, cpu or gpu."
 PROGRESS = "Show progress without a terminal, too: a line every ten seconds."
-NONE = (("none", None),)
 PICTURE = "A .svg, .png or .pdf file. By default none with --json, otherwise"
 # Panels of the help, in the order of their first option.
-RESULT, ROWS, NETWORK = "Result", "Rows and columns", "Network"
-SEARCH, READING, MACHINE = "Search for the network", "Reading the table", "Machine"
+# Those of the estimators' parameters are in the table of `nngp.estimators.parameters`.
+RESULT, ROWS, READING, MACHINE = "Result", "Rows and columns", "Reading the table", "Machine"
 
 
 def option(default: object, help: str, *names: str, panel: str = "Options", **more: Any) -> Any:
@@ -44,27 +45,9 @@ class EstimatorOption:
     words: tuple[tuple[str, object], ...] = ()
 
 
-def parameter(
-    default: object,
-    help: str,
-    of: str | EstimatorOption | None = None,
-    *,
-    panel: str,
-) -> Any:
-    """A field that is an option, and sets a parameter `of` an estimator: the one of its own name,
-    or another."""
-    metadata = {"typer": Option(help=help, rich_help_panel=panel), "parameter": of}
-    return field(default=default, metadata=metadata)
-
-
 def estimator_options(kind: type) -> dict[str, EstimatorOption]:
     """The options of a command that are parameters of an estimator."""
-    out = {}
-    for one in fields(kind):
-        if "parameter" in one.metadata:
-            of = one.metadata["parameter"] or one.name
-            out[one.name] = EstimatorOption(of) if isinstance(of, str) else of
-    return out
+    return {one.name: one.metadata["option"] for one in fields(kind) if "option" in one.metadata}
 
 
 def argument(help: str, **more: Any) -> Any:
@@ -119,8 +102,32 @@ class TableOptions(OutputOptions):
     )
 
 
+def _parameter_fields() -> list[tuple[str, Any, Any]]:
+    """A field for each parameter that has an option in the estimators' own tables."""
+    out = {}
+    for kind in (RegressorParameters, ClassifierParameters):
+        defaults = {one.name: one.default for one in fields(kind)}
+        for name, one in parameters_of(kind).items():
+            if (given := one.option) is None:
+                continue
+            texts = {str(value): text for text, value in given.words}
+            default = texts.get(str(defaults[name]), defaults[name])
+            metadata = {
+                "typer": Option(help=given.help, rich_help_panel=given.panel),
+                "option": EstimatorOption(name, given.number, given.words),
+            }
+            made = field(default=default, metadata=metadata)
+            out[name] = (given.name or name, given.type, made)
+    return list(out.values())
+
+
+ParameterOptions: Any = make_dataclass(
+    "ParameterOptions", _parameter_fields(), bases=(OutputOptions,), frozen=True, kw_only=True
+)
+
+
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(ComputeOptions, TableOptions):
+class FitOptions(ParameterOptions, ComputeOptions, TableOptions):
     """Fit a table: choose a network, condition it on every row, write the model to a file."""
 
     train: Path = argument(TABLE)
@@ -145,54 +152,7 @@ class FitOptions(ComputeOptions, TableOptions):
     noise_column: str | None = option(
         None, "A column with the noise variance of each row's target.", panel=ROWS
     )
-    depth: str = parameter(
-        "auto", "Hidden layers, inf, or auto.", EstimatorOption("depth", "whole"), panel=NETWORK
-    )
-    activation: str = parameter("auto", "relu, erf, tanh, ... or auto.", panel=NETWORK)
-    weight_var: str = parameter(
-        "auto", VARIANCE, EstimatorOption("weight_var", "any"), panel=NETWORK
-    )
-    bias_var: str = parameter("auto", VARIANCE, EstimatorOption("bias_var", "any"), panel=NETWORK)
-    noise_var: str = parameter("auto", VARIANCE, EstimatorOption("noise_var", "any"), panel=NETWORK)
-    noise: str = parameter(
-        "constant", "constant, or heteroscedastic: noise that depends on the row.", panel=NETWORK
-    )
-    input_scaling: str = parameter(
-        "auto", "auto, standardize, sphere, unit, whiten or none.", panel=NETWORK
-    )
-    whitening: str = parameter(
-        "auto",
-        "Regularisation of whiten: a number, or auto.",
-        EstimatorOption("whitening", "any"),
-        panel=NETWORK,
-    )
-    column_maps: str = parameter(
-        "auto", "Transforms of skewed columns: auto, or identity for none.", panel=NETWORK
-    )
-    target_transform: str = parameter("auto", "auto, identity, log or yeo-johnson.", panel=NETWORK)
-    likelihood: str = parameter(
-        "auto", "For classes: auto, regression or dirichlet.", panel=NETWORK
-    )
-    class_weight: str = parameter(
-        "none",
-        "none, or balanced: rare classes count more.",
-        EstimatorOption("class_weight", words=NONE),
-        panel=NETWORK,
-    )
-    effort: str = parameter("normal", "fast, normal or thorough.", panel=SEARCH)
-    selection: str = parameter(
-        "evidence",
-        "Criterion: evidence, loo or none.",
-        EstimatorOption("selection", words=NONE),
-        panel=SEARCH,
-    )
-    networks: int = parameter(1, "Largest number of networks to keep and average.", panel=SEARCH)
-    budget: int | None = parameter(None, "Largest number of networks to try.", panel=SEARCH)
-    seed: int = parameter(0, "Random seed.", "random_state", panel=SEARCH)
     factor: bool = option(True, "Keep the Cholesky factor in the file (4 n² bytes).", panel=RESULT)
-    solver: str = parameter(
-        "auto", "cholesky, cg, or auto: cg where no factor fits.", panel=MACHINE
-    )
     progress: bool = option(False, PROGRESS, "--progress", panel=MACHINE)
 
 

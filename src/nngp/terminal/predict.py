@@ -5,13 +5,13 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from nngp._records import reading
 from nngp.errors import ModelFileError
-from nngp.estimators import NNGPClassifier, load
-from nngp.estimators.model_file import read_header
-from nngp.frames import Column, Columns, InputTable
-from nngp.frames.saved import texts
+from nngp.estimators import NNGPClassifier
+from nngp.estimators.loading import restored
+from nngp.estimators.saved import SavedModel, read_model
+from nngp.frames import Column, InputTable
 from nngp.linsolve import Engine
 from nngp.plots.fit_page import fit_report
 from nngp.plots.uncertainty import intervals, reliability
@@ -48,7 +48,7 @@ UNNAMED = "prediction"  # of a target that was an array in Python
 
 
 @dataclass(frozen=True)
-class SavedModel:
+class LoadedModel:
     """A model from a file, its target if it was fitted to a column, and the columns that were set
     aside then: dropped, weights, noise."""
 
@@ -122,7 +122,7 @@ def plot(options: PlotOptions) -> None:
 
 def _with_targets(
     options: EvaluateOptions | PlotOptions, engine: str | Engine
-) -> tuple[SavedModel, Target, InputTable, InputTable]:
+) -> tuple[LoadedModel, Target, InputTable, InputTable]:
     """A saved model, its target, the rows of a table whose targets are known, and their inputs."""
     saved = _load(options, engine)
     if saved.target is None:
@@ -139,38 +139,31 @@ def _with_targets(
 
 def inspect(options: InspectOptions) -> None:
     """Print the facts in a model's header."""
-    header, columns, _ = _read(options.model)
-    facts = {
-        **facts_of(header, columns),
-        "megabytes": round(options.model.stat().st_size / 1e6, 3),
-    }
+    saved, _, _ = _read(options.model)
+    facts = {**facts_of(saved), "megabytes": round(options.model.stat().st_size / 1e6, 3)}
     print_result(str(options.model), facts, as_json=options.as_json)
 
 
 def _load(
     options: PredictOptions | EvaluateOptions | PlotOptions, engine: str | Engine
-) -> SavedModel:
+) -> LoadedModel:
     """Load a model that knows its columns."""
     path = options.model
-    header, columns, target = _read(path)
-    if columns is None or not columns.named:
+    saved, target, aside = _read(path)
+    if saved.columns is None or not saved.columns.named:
         raise DataError(f"{path} was saved from Python and knows no columns; use nngp.load there")
-    model = load(path, engine=engine, progress=options.progress or None)
-    return SavedModel(model, target, texts(header["notes"].get("aside", [])))
+    model = restored(path, saved, engine, options.progress or None)
+    return LoadedModel(model, target, aside)
 
 
-def _read(path: Path) -> tuple[dict[str, Any], Columns | None, Target | None]:
-    """The header of a saved model, with its columns and target if it has any."""
-    header = read_header(path)
-    try:
-        encoder = header["fitted"]["columns"]
-        columns = None if encoder is None else Columns.from_dict(encoder)
-        texts(header["notes"].get("aside", []))
-        return header, columns, Target.from_notes(header["notes"])
-    except (ValueError, TypeError, KeyError) as cause:
-        raise ModelFileError(
-            f"{path} is damaged (of its columns, {cause}); get a fresh copy or fit the model again"
-        ) from None
+def _read(path: Path) -> tuple[SavedModel, Target | None, tuple[str, ...]]:
+    """A saved model, with its target and the columns that were set aside, if it has any."""
+    saved = read_model(path)
+    aside = saved.notes.get("aside", [])
+    with reading(path):
+        if not isinstance(aside, list) or not all(isinstance(name, str) for name in aside):
+            raise ModelFileError(f"the columns set aside are {aside!r}")
+        return saved, Target.from_notes(saved.notes), tuple(aside)
 
 
 def _names(options: list[str] | None) -> list[str]:

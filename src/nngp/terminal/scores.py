@@ -4,20 +4,17 @@ Names are those of the JSON output; `output.LABELS` has their wording for people
 """
 
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import Array
-from nngp._fields import Fields
 from nngp.architecture import Architecture, Network
-from nngp.errors import ModelFileError
 from nngp.estimators import NNGPClassifier, NNGPRegressor
 from nngp.estimators.fitted_network import LEAVE_OUT
-from nngp.estimators.trees import TreeComparison
-from nngp.frames import Column, Columns, InputTable
+from nngp.estimators.saved import VERSION, SavedModel
+from nngp.frames import Column, InputTable
 from nngp.plots.fit_page import predicted_classes
 from nngp.terminal.output import DataError, print_message
 from nngp.terminal.target import Labels, Target
@@ -162,27 +159,23 @@ def _choices(model: Model) -> dict[str, object]:
     return out
 
 
-def facts_of(header: Mapping[str, Any], columns: Columns | None) -> dict[str, object]:
-    """What the header of a model file says of it."""
-    notes, fitted, best = header["notes"], header["fitted"], header["networks"]["0"]
-    posterior = best["posterior"]
-    evidence = fitted["log_evidence"]  # none without a factor
-    name = LOG_EVIDENCE.get(header["kind"], "log_evidence")
-    summary, trees = notes.get("summary"), fitted.get("trees")
-    if trees is not None:
-        fields = Fields(trees, "its comparison with trees", ModelFileError)
-        trees = TreeComparison.from_saved(fields).sentence
+def facts_of(saved: SavedModel) -> dict[str, object]:
+    """Facts about a saved model."""
+    notes, columns, best = saved.notes, saved.columns, saved.networks[0]
+    evidence = saved.log_evidence  # none without a factor
+    summary = notes.get("summary")
+    trees = saved.fit.trees
     return {
-        "kind": header["kind"],
-        "format": header["version"],
+        "kind": saved.kind,
+        "format": VERSION,
         "target": notes.get("target", "(not from a table)"),
-        **({} if evidence is None else {name: evidence}),
+        **({} if evidence is None else {LOG_EVIDENCE[saved.kind]: evidence}),
         **(summary if isinstance(summary, dict) else {}),
-        **({} if trees is None else {"trees": trees}),
-        **posterior["architecture"],
-        "noise_var": best["noise_var"],
-        "factor_saved": posterior["factor"],
+        **({} if trees is None else {"trees": trees.sentence}),
+        **best.posterior.network.as_dict(),
+        "noise_var": best.noise_var,
+        "factor in file": best.posterior.has_factor,
         "columns": columns.used if columns else [],
-        "column_kinds": columns.kinds if columns else {},
+        "kinds of columns": columns.kinds if columns else {},
         "remarks": [*columns.cautions, *columns.remarks] if columns else [],
     }

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nngp._arrays import Array, Index
+from nngp._records import from_plain, to_plain
 from nngp.estimators.training_rows import as_copies
 from nngp.frames import (
     Column,
@@ -80,7 +81,7 @@ class Target:
 
     def as_notes(self) -> dict[str, Any]:
         """Plain values for the notes of a model."""
-        numbers = None if self.numbers is None else self.numbers.as_dict()
+        numbers = None if self.numbers is None else to_plain(self.numbers)[0]
         return {"target": self.name, "target_numbers": numbers}
 
     @classmethod
@@ -89,7 +90,7 @@ class Target:
         name, numbers = notes.get("target"), notes.get("target_numbers")
         if not isinstance(name, str):
             return None
-        return cls(name, None if numbers is None else NumberEncoding.from_dict(numbers))
+        return cls(name, None if numbers is None else from_plain(NumberEncoding, numbers, {}))
 
 
 def learn_target(table: InputTable, name: str, task: TargetKind) -> tuple[Target, bool]:

@@ -6,8 +6,13 @@ and `Invariant` (`invariant.py`) is the network; `Headed` (`headed.py`) has laye
 """
 
 from nngp.architecture.invariances.family import ColumnOrder, Family, RowFunction
-from nngp.architecture.invariances.headed import Headed, average_of
-from nngp.architecture.invariances.invariant import Invariant, tangent_of
+from nngp.architecture.invariances.headed import (
+    Headed,
+    average_of,
+    covariance_of,
+    tangent_of,
+)
+from nngp.architecture.invariances.invariant import Invariant
 from nngp.architecture.invariances.orbit import Orbit, orbit_of
 
 __all__ = [
@@ -18,6 +23,7 @@ __all__ = [
     "Orbit",
     "RowFunction",
     "average_of",
+    "covariance_of",
     "orbit_of",
     "tangent_of",
 ]

@@ -6,6 +6,7 @@ from typing import Any
 from nngp.architecture.invariances.invariant import Invariant
 from nngp.architecture.network import Network
 from nngp.architecture.outline import Outline, OutlineStep
+from nngp.architecture.tangent import NTK
 from nngp.architecture.wrapped import WrappedNetwork
 
 
@@ -18,6 +19,9 @@ class Headed(WrappedNetwork):
     k(c) of c = k_G(x, x') / √(k_G(x, x) k_G(x', x')). What the average does not tell apart, the
     head does not either. It costs one look-up more than the average. Gradients of the evidence name
     the head's variances "head.weight_var" and "head.bias_var".
+
+    The tangent kernel of all of it is that of tangent kernels of both:
+    `Headed(Invariant(NTK(network), transformations), NTK(head))`.
 
     Parameters
     ----------
@@ -49,8 +53,11 @@ class Headed(WrappedNetwork):
                 "the head must be a network without transformations (nngp.Architecture, "
                 f"nngp.Chain, ...), got {type(head).__name__}"
             )
-        if average.is_tangent or head.is_tangent:
-            raise TypeError("the tangent kernel of layers on top of an average is not available")
+        if average.is_tangent != head.is_tangent:
+            raise TypeError(
+                "the tangent kernel of layers on top of an average needs that of both: write "
+                "nngp.Headed(nngp.Invariant(nngp.NTK(network), transformations), nngp.NTK(head))"
+            )
         if average.is_infinite or head.is_infinite:
             raise ValueError("layers on top of an average must be of finite depth, as must both")
         if average.has_masks or head.has_masks:
@@ -62,6 +69,10 @@ class Headed(WrappedNetwork):
     def average(self) -> Invariant:
         """The part that is averaged."""
         return self.network
+
+    @property
+    def is_tangent(self) -> bool:  # type: ignore[override]
+        return self.network.is_tangent
 
     @property
     def base(self) -> Network:
@@ -92,3 +103,21 @@ class Headed(WrappedNetwork):
 def average_of(network: Network) -> Network:
     """The part of a network that reads its inputs: the average below a head, else all of it."""
     return network.network if isinstance(network, Headed) else network
+
+
+def tangent_of(network: Network) -> Network:
+    """The tangent kernel of a network, whether or not it is invariant."""
+    if isinstance(network, Headed):
+        return Headed(_tangent_average(network.average), NTK(network.head))
+    return _tangent_average(network) if isinstance(network, Invariant) else NTK(network)
+
+
+def _tangent_average(average: Invariant) -> Invariant:
+    return Invariant(NTK(average.network), average.transformations)
+
+
+def covariance_of(network: Network) -> Network:
+    """The network whose tangent kernel this is; other networks as they are."""
+    if isinstance(network, Invariant):
+        return Invariant(covariance_of(network.network), network.transformations)
+    return network.network if isinstance(network, NTK) else network

@@ -9,7 +9,6 @@ from nngp.architecture.invariances.orbit import Orbit, orbit_of
 from nngp.architecture.invariances.symmetries import functions
 from nngp.architecture.network import Network
 from nngp.architecture.outline import Outline, OutlineStep
-from nngp.architecture.tangent import NTK
 from nngp.architecture.wrapped import WrappedNetwork
 
 
@@ -121,12 +120,3 @@ def as_families(transformations: Any) -> tuple[Family, ...]:
             "shifts"
         )
     return tuple(out)
-
-
-def tangent_of(network: Network) -> Network:
-    """The tangent kernel of a network, whether or not it is invariant."""
-    if network.base is not network and not isinstance(network, Invariant):
-        raise TypeError("the tangent kernel of layers on top of an average is not available")
-    if isinstance(network, Invariant):
-        return Invariant(NTK(network.network), network.transformations)
-    return NTK(network)

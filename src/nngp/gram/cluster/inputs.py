@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp import _npy
 from nngp._arrays import Array, Index
 from nngp._digest import digest
+from nngp._files import open_npy
 from nngp.gram.cluster.task import Cluster, RowsHandle, Task, own_copy
 from nngp.gram.inputs import Inputs, as_inputs, input_vars
 
@@ -147,7 +147,7 @@ def read_rows(path: str, start: int, stop: int, stamp: tuple[int, int]) -> Array
 
 def _open(path: str) -> Any:
     if path.endswith(".npy"):
-        return _npy.open_memmap(path)
+        return open_npy(path)
     try:
         import zarr
     except ImportError:

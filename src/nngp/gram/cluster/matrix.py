@@ -21,7 +21,7 @@ from nngp.gram.host.tiles import set_diagonal
 from nngp.gram.inputs import Inputs, InputSet, as_inputs, input_vars
 from nngp.gram.kernel_matrix import KernelBackend, Shift
 from nngp.gram.plan import KernelPlan
-from nngp.gram.split import KernelSplit
+from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 from nngp.gram.steps import BlockMatrix, KernelSteps
 
 
@@ -50,6 +50,10 @@ class ClusterMatrix(BlockMatrix[ClusterInputs]):
         how = self.plan.method, self.plan.input_var, astuple(self.split)
         kernel_id = digest(network.values, *how)
         self._kernel = Kernel(kernel_id, network, self.plan, self.split)
+
+    def _of_same_inputs(self, network: Network) -> "ClusterMatrix":
+        right = None if self.symmetric else self.right
+        return ClusterMatrix(network, self.left, right, split=TRIVIAL_SPLIT)
 
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None

@@ -8,10 +8,10 @@ from nngp.architecture import Headed, Network
 from nngp.curve.octaves import SHALLOW
 from nngp.gram.device.arrays import put, unit_block
 from nngp.gram.device.blocks import (
-    closed_form_of,
     contracted,
     device_orders,
     function_pairs,
+    has_device_walk,
     used_orders,
 )
 from nngp.gram.device.matrix import DeviceMatrix, DownloadedGradient, UploadedMatrix, curve_table
@@ -69,6 +69,11 @@ class DeviceGradient:
         return with_families(found, self._orbit, by_table[-1])
 
 
+def _has_tangent_head(network: Network) -> bool:
+    """Whether a tangent kernel goes through a head: from two averages, which the host computes."""
+    return isinstance(network, Headed) and network.is_tangent
+
+
 class DeviceBackend(KernelBackend):
     """`KernelBackend` on a device; the host computes what the device cannot."""
 
@@ -78,7 +83,9 @@ class DeviceBackend(KernelBackend):
         return self._host.inputs(X)
 
     def supports(self, network: Network, inputs: InputSet) -> bool:
-        if closed_form_of(network.base) is not None:
+        if _has_tangent_head(network):
+            return False
+        if has_device_walk(network.base):
             return True
         return common_var(*transformed_inputs(network, inputs)) is not None
 
@@ -92,7 +99,8 @@ class DeviceBackend(KernelBackend):
     ) -> KernelMatrix:
         rows, other = in_memory(left), None if right is None else in_memory(right)
         plan = make_plan(network, rows, rows if other is None else other)
-        if plan.method == "curve" or closed_form_of(network.base) is not None:
+        here = plan.method == "curve" or has_device_walk(network.base)
+        if here and not _has_tangent_head(network):
             return DeviceMatrix(network, rows, other, plan=plan, split=split)
         return UploadedMatrix(HostMatrix(network, rows, other, plan=plan, split=split))
 

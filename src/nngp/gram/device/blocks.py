@@ -6,6 +6,7 @@ call of a program; the orders of the columns are a loop inside it. A network tha
 one pair and no orders.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -13,11 +14,13 @@ import numpy as np
 from jax import lax
 
 from nngp._arrays import DeviceArray
-from nngp.architecture import Architecture, Network
+from nngp.architecture import Activation, Network
+from nngp.architecture.activation import ClosedFormKey
 from nngp.architecture.invariances import Orbit
+from nngp.architecture.walk import output, walk
 from nngp.covariance import closed_form
 from nngp.curve.octaves import evaluate
-from nngp.gram.device.arrays import count_of, padded_rows, program, put, put_as
+from nngp.gram.device.arrays import program, put, put_as
 from nngp.gram.device.profiles import (
     BlockOrigin,
     DeviceProfile,
@@ -29,8 +32,7 @@ from nngp.gram.device.profiles import (
     with_diagonal,
 )
 from nngp.gram.error_bounds import FAR_ENOUGH
-from nngp.gram.inputs import Inputs
-from nngp.gram.triples import layer_variances, snapped_correlation
+from nngp.gram.triples import Triple, Triples, snapped_correlation
 
 
 class DeviceOrders(NamedTuple):
@@ -92,77 +94,98 @@ def moved(rows: DeviceArray, orders: DeviceOrders, k: DeviceArray) -> DeviceArra
     return out if orders.signs is None else out * orders.signs[k]
 
 
-ClosedForm = tuple[str, float]
+def has_device_walk(network: Network) -> bool:
+    """Whether a device can compute pairs of different norms, by closed forms; pairs of one norm it
+    always can."""
+    if network.is_infinite or network.planes is not None:
+        return False
+    return all(phi.closed_form is not None for phi in network.activations)
 
 
-def closed_form_of(network: Network) -> ClosedForm | None:
-    """The closed form by which a device can compute pairs of different norms, if there is one;
-    pairs of one norm it always can."""
-    return network.activation.closed_form if isinstance(network, Architecture) else None
+class _Layer:
+    """An expectation of an activation on a device, as the operations on triples take it."""
+
+    def __init__(self, phi: Activation, slope: bool) -> None:
+        self._which = {"form": phi.closed_form, "slope": slope}
+
+    def variance(self, q: DeviceArray) -> DeviceArray:
+        return _expectation(q, q, q, **self._which)
+
+    def covariance(self, q1: DeviceArray, q2: DeviceArray, cov: DeviceArray) -> DeviceArray:
+        return _expectation(q1, q2, cov, **self._which)
 
 
-class DeviceLayers(NamedTuple):
-    """What the recursion needs for a block: deviations of the inputs, and the variances of every
-    layer, on either side; the variances of the weights and biases."""
-
-    left: tuple[DeviceArray, DeviceArray]
-    right: tuple[DeviceArray, DeviceArray]
-    weights: DeviceArray
-    biases: DeviceArray
-
-
-class LayerVariances:
-    """Deviations of inputs, and their variances in every layer, uploaded in blocks."""
-
-    def __init__(self, network: Network, inputs: Inputs) -> None:
-        variances = np.stack(layer_variances(network, inputs.var))
-        self._columns = np.vstack([np.sqrt(inputs.var), variances]).T
-        self._blocks: dict[tuple[int, int], tuple[DeviceArray, DeviceArray]] = {}
-
-    def block(self, rows: slice) -> tuple[DeviceArray, DeviceArray]:
-        """Those of some rows, ones beyond the last."""
-        key = rows.start, rows.stop
-        if key not in self._blocks:
-            part = padded_rows(self._columns[rows], count_of(rows), 1.0).T
-            self._blocks[key] = put(part[0]), put(part[1:])
-        return self._blocks[key]
+@program
+def _expectation(
+    q1: DeviceArray, q2: DeviceArray, cov: DeviceArray, *, form: ClosedFormKey, slope: bool
+) -> DeviceArray:
+    corr = snapped_correlation(jnp, cov, q1, q2)
+    expectation = closed_form(form).slope if slope else closed_form(form).value
+    return expectation(jnp, q1, q2, corr)
 
 
-def layer_values(
-    layers: DeviceLayers,
+# One program for each operation, whatever the network: all of a network as one program would take
+# minutes to compile.
+OPERATIONS = Triples(jnp, partial(_Layer, slope=False), partial(_Layer, slope=True))
+
+
+def pair_values(
+    network: Network,
+    x: DeviceArray,
+    y: DeviceArray,
+    left: DeviceArray,
+    right: DeviceArray,
+    origin: BlockOrigin,
+) -> tuple[DeviceArray, DeviceArray]:
+    """The kernel between unit vectors x, y of inputs with these x·x/d, but for the diagonal, by the
+    walk; and the smallest 1 - |c| if it is small."""
+    variances = list(zip(network.weight_vars, network.bias_vars, strict=True))
+    c, cov = _products(x, y, left, right)
+    inputs = Triple(left[:, None], right[None, :], cov)
+    out = output(walk(network, OPERATIONS, inputs, variances=variances.__getitem__))
+    if network.has_masks:  # equal inputs are two draws of the masks
+        own = jnp.full(len(x), jnp.nan)
+    else:
+        own = jnp.broadcast_to(out.rows, (len(x), 1))[:, 0]
+    return _with_duplicates(out.cov, own, c, x, y, left, right, origin)
+
+
+@program
+def _products(
+    x: DeviceArray, y: DeviceArray, left: DeviceArray, right: DeviceArray
+) -> tuple[DeviceArray, DeviceArray]:
+    """Cosines, and x·x'/d."""
+    c = x @ y.T
+    return c, jnp.sqrt(left)[:, None] * jnp.sqrt(right) * c
+
+
+@program
+def _with_duplicates(
+    cov: DeviceArray,
+    own: DeviceArray,
     c: DeviceArray,
     x: DeviceArray,
     y: DeviceArray,
+    left: DeviceArray,
+    right: DeviceArray,
     origin: BlockOrigin,
-    form: ClosedForm,
 ) -> tuple[DeviceArray, DeviceArray]:
-    """Cosines to kernel values, but for the diagonal; the smallest 1 - |c| if it is small."""
-    value = closed_form(form).value
-    (scale1, q1s), (scale2, q2s), weights, biases = layers
-
-    def layer(k: DeviceArray, cov: DeviceArray) -> DeviceArray:
-        q1, q2 = q1s[k][:, None], q2s[k][None, :]
-        corr = snapped_correlation(jnp, cov, q1, q2)
-        return biases[k + 1] + weights[k + 1] * value(jnp, q1, q2, corr)
+    """A block whose equal inputs have the exact values `own`, unless these are NaN."""
 
     def pair(i: DeviceArray, j: DeviceArray, old: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
         # Unit vectors alone would take parallel inputs for duplicates.
-        same = (x[i] == y[j]).all(axis=1) & (scale1[i] == scale2[j])
+        same = (x[i] == y[j]).all(axis=1) & (left[i] == right[j])
         gap = jnp.where(same, 1.0, jnp.maximum(1 - c[i, j], jnp.finfo(c.dtype).eps))
-        return jnp.where(same, q1s[-1][i], old), gap
+        return jnp.where(same & ~jnp.isnan(own[i]), own[i], old), gap
 
-    cov = biases[0] + weights[0] * scale1[:, None] * scale2 * c
-    cov = lax.fori_loop(0, len(weights) - 1, layer, cov)
     near = (c > 1 - FAR_ENOUGH) & ~on_diagonal(c.shape, origin)
-    return recompute(cov, near, pair)
+    return recompute(jnp.broadcast_to(cov, c.shape), near, pair)
 
 
-class TermRule(NamedTuple):
-    """How a program turns cosines into values: by the layers of a closed form, or by a curve, where
-    near pairs may need a second look."""
-
-    form: ClosedForm | None
-    careful: bool
+@program
+def in_order(rows: DeviceArray, orders: DeviceOrders, k: DeviceArray) -> DeviceArray:
+    """Rows with their columns in the k-th order."""
+    return moved(rows, orders, k)
 
 
 class LastSteps(NamedTuple):
@@ -184,22 +207,20 @@ def sum_of_terms(
     origin: BlockOrigin,
     alike: DeviceArray,
     orders: DeviceOrders | None,
-    profile: DeviceProfile | DeviceLayers,
+    profile: DeviceProfile,
     last: LastSteps | None,
     *,
-    rule: TermRule,
+    careful: bool,
 ) -> tuple[DeviceArray, DeviceArray]:
     """What was there before and a share of Σ v_u k(x, u x'), with the last steps where these terms
     are the last; and the smallest 1 - |c| so far, if it is small. `alike` says whether both sides
-    are transformed by one function, so that the diagonal may have inputs with themselves."""
+    are transformed by one function, so that the diagonal may have inputs with themselves; `careful`
+    whether near pairs need a second look."""
 
     def term(other: DeviceArray, same: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
         here = origin._replace(symmetric=origin.symmetric & same)
         c = x @ other.T
-        if isinstance(profile, DeviceLayers):
-            assert rule.form is not None
-            return layer_values(profile, c, x, other, here, rule.form)
-        if rule.careful:
+        if careful:
             return profile_values(profile, c, x, other, here)
         return look_up(profile, c), jnp.ones(())
 
@@ -217,6 +238,18 @@ def sum_of_terms(
         start = jnp.zeros((len(x), len(y))) if before is None else before
         total, gap = lax.fori_loop(0, len(orders.weights), add, (start, gap))
     return total if last is None else _finished(total, last, origin), gap
+
+
+@program
+def add_pairs(before: DeviceArray | None, value: DeviceArray, share: DeviceArray) -> DeviceArray:
+    """What was there before and a share of one term."""
+    return share * value if before is None else before + share * value
+
+
+@program
+def finish(total: DeviceArray, last: LastSteps, origin: BlockOrigin) -> DeviceArray:
+    """A block of M from the sum of its terms."""
+    return _finished(total, last, origin)
 
 
 def _finished(total: DeviceArray, last: LastSteps, origin: BlockOrigin) -> DeviceArray:

@@ -4,10 +4,11 @@ The steps are those of `gram/steps.py`; arrays live on the device, where one pro
 What only the host can compute is sent there (`UploadedMatrix`).
 """
 
-from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from nngp._arrays import EPS, TINY, Array, DeviceArray
@@ -16,19 +17,19 @@ from nngp.curve import curve_at
 from nngp.curve.octaves import SHALLOW
 from nngp.gram.device.arrays import count_of, default_device, padded_rows, put, unit_block
 from nngp.gram.device.blocks import (
-    DeviceLayers,
-    FunctionPair,
+    DeviceOrders,
     LastSteps,
-    LayerVariances,
-    TermRule,
-    closed_form_of,
+    add_pairs,
     device_orders,
     diagonal_of_orders,
+    finish,
     function_pairs,
+    in_order,
+    pair_values,
     sum_of_terms,
     used_orders,
 )
-from nngp.gram.device.profiles import DEEP, DeviceProfile, device_profile, origin_of
+from nngp.gram.device.profiles import DEEP, BlockOrigin, DeviceProfile, device_profile, origin_of
 from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.inputs import Inputs, transformed_inputs
 from nngp.gram.kernel_matrix import Gradient, GradientSums, Shift
@@ -49,38 +50,70 @@ class CurveTerms:
         # As the deficit is concave, an error of eps in c moves K by D(eps) at most.
         size = max(curve.variance, TINY) if split.is_trivial else split.scale
         careless = 4 * (float(curve.deficit(one_minus=EPS)) - curve.jump) / size
-        careful = careless > CARELESS
-        self.rule, self.error = TermRule(None, careful), 0.0 if careful else careless
-        self._table = curve_table(network, input_var, split, SHALLOW if careful else DEEP)
+        self._careful = careless > CARELESS
+        self.error = 0.0 if self._careful else careless
+        octaves = SHALLOW if self._careful else DEEP
+        self._table = curve_table(network, input_var, split, octaves)
 
-    def profile(self, pair: FunctionPair, rows: slice, columns: slice) -> DeviceProfile:
-        """What the program of a block looks up."""
-        return self._table
+    def sum(self, block: "_TermBlock", before: "_Sum", last: LastSteps | None) -> "_Sum":
+        """All orders of a pair of row functions, added to what was there before."""
+        return sum_of_terms(
+            *before,
+            block.x,
+            block.y,
+            np.float64(block.share),
+            block.origin,
+            np.bool_(block.alike),
+            block.orders,
+            self._table,
+            last,
+            careful=self._careful,
+        )
 
 
-class LayerTerms:
-    """Terms pair by pair: the variances of every layer, for each version of the inputs."""
+class PairTerms:
+    """Terms of inputs of any norms: the walk, pair by pair."""
 
     error = 0.0
 
-    def __init__(self, network: Network, lefts: Sequence[Inputs], rights: Sequence[Inputs]) -> None:
-        self.rule = TermRule(closed_form_of(network), careful=True)
-        self._lefts = [LayerVariances(network, one) for one in lefts]
-        self._rights = [LayerVariances(network, one) for one in rights]
-        self._variances = put(network.weight_vars), put(network.bias_vars)
+    def __init__(self, network: Network) -> None:
+        self._network = network
 
-    def profile(self, pair: FunctionPair, rows: slice, columns: slice) -> DeviceLayers:
-        """What the program of a block needs of its layers."""
-        left, right = self._lefts[pair.left], self._rights[pair.right]
-        return DeviceLayers(left.block(rows), right.block(columns), *self._variances)
+    def sum(self, block: "_TermBlock", before: "_Sum", last: LastSteps | None) -> "_Sum":
+        """All orders of a pair of row functions, added to what was there before."""
+        total, gap = before
+        orders, weights, same = block.orders, [1.0], [True]
+        if orders is not None:
+            weights, same = np.asarray(orders.weights).tolist(), np.asarray(orders.same).tolist()
+        for k, (weight, unmoved) in enumerate(zip(weights, same, strict=True)):
+            y = block.y if orders is None else in_order(block.y, orders, np.int32(k))
+            here = block.origin._replace(
+                symmetric=np.bool_(bool(block.origin.symmetric) and block.alike and unmoved)
+            )
+            value, near = pair_values(self._network, block.x, y, *block.norms, here)
+            total, gap = add_pairs(total, value, block.share * weight), jnp.minimum(gap, near)
+        return total if last is None else finish(total, last, block.origin), gap
 
 
-def make_terms(
-    steps: KernelSteps, lefts: Sequence[Inputs], rights: Sequence[Inputs]
-) -> CurveTerms | LayerTerms:
-    """The terms that the steps ask for, between all versions of the inputs."""
+_Sum = tuple[DeviceArray | None, DeviceArray]  # of the terms so far, and the smallest 1 - |c|
+
+
+class _TermBlock(NamedTuple):
+    """One block of the terms of a pair of row functions: unit vectors, and x·x/d of each."""
+
+    x: DeviceArray
+    y: DeviceArray
+    norms: tuple[DeviceArray, DeviceArray]
+    share: float
+    alike: bool
+    origin: BlockOrigin
+    orders: DeviceOrders | None
+
+
+def make_terms(steps: KernelSteps) -> CurveTerms | PairTerms:
+    """The terms that the steps ask for."""
     if steps.curve is None or steps.plan.input_var is None:
-        return LayerTerms(steps.base, lefts, rights)
+        return PairTerms(steps.base)
     return CurveTerms(steps.base, steps.plan.input_var, steps.split_of_terms)
 
 
@@ -104,7 +137,8 @@ ROWS = 2048  # whose own kernel values are computed at a time
 
 
 class DeviceMatrix(BlockMatrix[Inputs]):
-    """`KernelMatrix` on a device; inputs of unequal norms need an activation with a closed form."""
+    """`KernelMatrix` on a device; inputs of unequal norms need closed forms
+    (`has_device_walk`)."""
 
     supports_padding = True
 
@@ -123,8 +157,13 @@ class DeviceMatrix(BlockMatrix[Inputs]):
         orbit = used_orders(steps.orbit)
         self._orders, self._pairs = device_orders(orbit), function_pairs(orbit)
         self._lefts, self._rights = (transformed_inputs(network, side) for side in (left, other))
-        self._terms = make_terms(steps, self._lefts, self._rights)
+        self._terms = make_terms(steps)
         self._gap: DeviceArray = np.float64(1.0)
+
+    def _of_same_inputs(self, network: Network) -> HostMatrix:
+        return HostMatrix(
+            network, self.left, None if self.symmetric else self.right, plan=self.plan
+        )
 
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
@@ -132,21 +171,23 @@ class DeviceMatrix(BlockMatrix[Inputs]):
         last = self._last_steps(rows, columns, shift)
         origin = origin_of(rows, columns, self.shape, self.symmetric)
         with jax.enable_x64(True):
-            total: DeviceArray = None
+            found: _Sum = None, self._gap
             for pair in self._pairs:
-                total, self._gap = sum_of_terms(
-                    total,
-                    self._gap,
-                    unit_block(self._lefts[pair.left], rows),
-                    unit_block(self._rights[pair.right], columns),
-                    np.float64(pair.share),
+                left, right = self._lefts[pair.left], self._rights[pair.right]
+                here = _TermBlock(
+                    unit_block(left, rows),
+                    unit_block(right, columns),
+                    (
+                        padded_rows(left.var[rows], count_of(rows), 1.0),
+                        padded_rows(right.var[columns], count_of(columns), 1.0),
+                    ),
+                    pair.share,
+                    pair.left == pair.right,
                     origin,
-                    np.bool_(pair.left == pair.right),
                     self._orders,
-                    self._terms.profile(pair, rows, columns),
-                    last if pair is self._pairs[-1] else None,
-                    rule=self._terms.rule,
                 )
+                found = self._terms.sum(here, found, last if pair is self._pairs[-1] else None)
+            total, self._gap = found
         return total
 
     def _last_steps(self, rows: slice, columns: slice, shift: Shift) -> LastSteps:

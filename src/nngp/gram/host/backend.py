@@ -4,7 +4,7 @@ import os
 
 from numpy.typing import ArrayLike
 
-from nngp import _npy
+from nngp._files import open_npy
 from nngp.architecture import Headed, Network, average_of
 from nngp.gram.host.gradient import AverageGradient, HeadGradient
 from nngp.gram.host.matrix import HostMatrix
@@ -63,6 +63,11 @@ def check_differentiable(network: Network) -> None:
             "derivatives of kernel matrices are not available for networks of images; compare a "
             "few networks by log_evidence or leave-one-out, or differentiate nngp.jax_kernel"
         )
+    if isinstance(network, Headed) and network.is_tangent:
+        raise ValueError(
+            "derivatives of the tangent kernel of layers on top of an average are not available; "
+            "take those of its covariance"
+        )
 
 
 def check_inputs_move(network: Network, per_input: bool) -> None:
@@ -87,6 +92,6 @@ def _open_npy(path: str | os.PathLike[str]) -> ArrayLike:
             f"X must be an array or the path of a .npy file, got {path}; zarr needs a DaskEngine"
         )
     try:
-        return _npy.open_memmap(path)
-    except (OSError, ValueError, EOFError) as error:
+        return open_npy(path)
+    except (OSError, ValueError) as error:
         raise ValueError(f"X cannot be read: {path}: {error}") from None

@@ -46,7 +46,7 @@ class _Forward:
         return Moved(one.value * other.value, rate)
 
 
-class _VarianceRates(_Forward):
+class VarianceRates(_Forward):
     """The operations on the variances of all points; `entering` are the derivatives of those that
     enter each nonlinearity and layer norm."""
 
@@ -72,7 +72,7 @@ class _VarianceRates(_Forward):
         return Moved(state.value / keep, state.rate / keep)
 
 
-class _TileRates(_Forward):
+class TileRates(_Forward):
     """The operations on a tile."""
 
     def __init__(
@@ -127,7 +127,7 @@ def kernel_derivatives(network: Network, inputs: Inputs) -> dict[str, Array]:
     source, n = PairwiseGradient(network, inputs, per_layer=False), len(inputs)
     out = {}
     for kind in ("weight_var", "bias_var"):
-        operations = _VarianceRates(kind, source.forward.crossings)
+        operations = VarianceRates(kind, source.forward.crossings)
         zero = np.zeros(n)
         diagonal = output(walk(network, operations, Moved(inputs.var, zero))).rate
         block = partial(_block, source, kind, operations.entering, diagonal)
@@ -147,7 +147,7 @@ def _block(
     block = source.cosines.block(rows, columns)
     for cosines, strip in in_strips(block, rows, columns):
         i, j = source.coincident(cosines, strip, columns)
-        operations = _TileRates(kind, source.forward.crossings, entering, strip, columns)
+        operations = TileRates(kind, source.forward.crossings, entering, strip, columns)
         tile = source.forward.input_tile(cosines, strip, columns)
         rate = output(walk(source.network, operations, Moved(tile, np.zeros_like(tile)))).rate
         rate[i, j] = diagonal[i + strip.start]

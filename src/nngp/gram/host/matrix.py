@@ -7,7 +7,7 @@ whatever the depth (`ProfileTransform`); otherwise the walk runs on the strip (`
 
 import threading
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -171,10 +171,16 @@ class HostMatrix(BlockMatrix[Inputs]):
     ) -> None:
         other = left if right is None else right
         super().__init__(KernelSteps.of(network, left, other, plan, split), left, right)
+        self._below = cast(HostMatrix | None, self.covariance)
         self.lefts, self.rights = (transformed_inputs(network, side) for side in (left, other))
         self.terms = self.steps.orbit.terms()
         self.plain = make_term(self.steps, left, other)  # of the inputs as they are
-        self._gaps = [1.0]
+        self._gaps, self._nearest = [1.0], [1.0]
+
+    def _of_same_inputs(self, network: Network) -> "HostMatrix":
+        return HostMatrix(
+            network, self.left, None if self.symmetric else self.right, plan=self.plan
+        )
 
     @property
     def is_plain(self) -> bool:
@@ -220,12 +226,34 @@ class HostMatrix(BlockMatrix[Inputs]):
         """From the average to M, in place."""
         if self.steps.head is None and self.is_exact:
             return
+        if self._below is not None:
+            self._through_head(average, self._below.average_block(rows, columns), rows, columns)
+            return
         for part, strip in in_strips(average, rows, columns):
             if self.steps.head is None:
                 part[...] = self.split.of_whole(part)
             elif self.norms is not None:
                 to_cosines(part, self.norms, strip, columns)
                 look_up(self.steps.head.profile, part)
+
+    def _through_head(self, tangent: Array, average: Array, rows: slice, columns: slice) -> None:
+        """Θ = Θ_head(c) + k_head'(c) Θ_G / √(a a') from Θ_G and k_G of the average, in place."""
+        head, norms = self.steps.head, self.norms
+        assert head is not None
+        assert norms is not None
+        strips = zip(
+            in_strips(tangent, rows, columns), in_strips(average, rows, columns), strict=True
+        )
+        for (part, strip), (c, _) in strips:
+            to_cosines(c, norms, strip, columns)
+            if self.symmetric:  # what is on the diagonal is known
+                set_diagonal(c, strip, columns, np.zeros(len(c)))
+            self._nearest.append(1.0 - float(np.abs(c).max()))
+            part *= norms.left[strip][:, None]
+            part *= norms.right[columns]
+            part *= head.slope(c)
+            look_up(head.profile, c)
+            part += c
 
     def _diagonal_of_terms(self, inputs: Inputs) -> Array:
         size = PAIRWISE_ROWS if self.steps.profile is None else ROWS
@@ -260,7 +288,12 @@ class HostMatrix(BlockMatrix[Inputs]):
 
     @property
     def smallest_gap(self) -> float:
-        return min(*self._gaps, self.plain.transform.smallest_gap)
+        below = 1.0 if self._below is None else self._below.smallest_gap
+        return min(*self._gaps, self.plain.transform.smallest_gap, below)
+
+    @property
+    def nearest_cosine(self) -> float:
+        return min(self._nearest)
 
     @property
     def _error_of_terms(self) -> float:

@@ -8,13 +8,14 @@ diagonal.
 """
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 
 import numpy as np
 
 from nngp._numbers import whole_number
+from nngp._records import UNSAVED
 from nngp.linsolve.cg.nystrom import TERMS
 from nngp.linsolve.cholesky.memory_forecast import (
     OVERHEAD,
@@ -74,7 +75,7 @@ class CG:
     preconditioner: str = "auto"
     rank: int | None = None
     max_iterations: int = 1000
-    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint: str | os.PathLike[str] | None = field(default=None, metadata=UNSAVED)
     checkpoint_seconds: float = 60.0
     seed: int = 0
 

@@ -12,19 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from nngp._archive import StoredArchive, open_stored
 from nngp._files import replaced, usable_folder
+from nngp._tensors import open_tensors, write_tensors
 from nngp.errors import CheckpointWarning
 from nngp.linsolve.cg.gradients import CGState
-
-NAMES = ("x", "r", "p", "rz", "key", "count")
 
 
 class Checkpoint:
     """The file of one problem in `folder`, written every `every` seconds."""
 
     def __init__(self, folder: Any, key: str, every: float) -> None:
-        self.path = usable_folder(folder, "checkpoint") / f"nngp-cg-{key[:12]}.npz"
+        self.path = usable_folder(folder, "checkpoint") / f"nngp-cg-{key[:12]}.safetensors"
         self.key, self.every = key, every
         self._last = time.monotonic()
         self._state: CGState | None = None
@@ -34,8 +32,7 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with open_stored(self.path) as archive:
-                return self._read(archive, shape)
+            return self._read(shape)
         except (ValueError, OSError):
             pass
         warnings.warn(
@@ -45,18 +42,17 @@ class Checkpoint:
         )
         return None
 
-    def _read(self, archive: StoredArchive, shape: tuple[int, int]) -> CGState:
-        """The state in an archive. Raises ValueError if it is not one of this problem."""
-        if set(archive.members) != {f"{name}.npy" for name in NAMES}:
-            raise ValueError("it has other members than a state")
-        if str(archive.read_array("key.npy", (), f"<U{len(self.key)}")) != self.key:
+    def _read(self, shape: tuple[int, int]) -> CGState:
+        """The state in the file. Raises ValueError if it is not one of this problem."""
+        file = open_tensors(self.path)
+        shapes = {"x": shape, "r": shape, "p": shape, "rz": shape[:1]}
+        found = {name: array.shape for name, array in file.arrays.items()}
+        if file.facts.get("key") != self.key or found != shapes:
             raise ValueError("it is that of another problem")
-        x, r, p = (archive.read_array(f"{name}.npy", shape, "float64") for name in "xrp")
-        rz = archive.read_array("rz.npy", shape[:1], "float64")
-        count = int(archive.read_array("count.npy", (), "int64"))
-        if count < 0 or not all(np.isfinite(array).all() for array in (x, r, p, rz)):
+        x, r, p, rz = (np.array(file.arrays[name].read(), dtype=float) for name in shapes)
+        if not all(np.isfinite(array).all() for array in (x, r, p, rz)):
             raise ValueError("it is not finite")
-        return CGState(x, r, p, rz, count)
+        return CGState(x, r, p, rz, int(file.facts.get("count", "")))
 
     def note(self, state: CGState) -> None:
         """Remember a state; write it down if the last one is old enough."""
@@ -78,16 +74,9 @@ class Checkpoint:
         state = self._state
         if state is None:
             return
-        with replaced(self.path) as part, part.open("wb") as file:
-            np.savez(
-                file,
-                key=self.key,
-                x=state.x,
-                r=state.r,
-                p=state.p,
-                rz=state.rz,
-                count=state.iteration,
-            )
+        arrays = {"x": state.x, "r": state.r, "p": state.p, "rz": state.rz}
+        with replaced(self.path) as part:
+            write_tensors(part, {"key": self.key, "count": str(state.iteration)}, arrays)
         self._last = time.monotonic()
 
     def remove(self) -> None:

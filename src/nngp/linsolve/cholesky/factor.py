@@ -32,7 +32,7 @@ class Factor:
     identity, and not of the matrix: they make its tile as large as the others."""
 
     edges: Edges
-    rows: Rows
+    rows: Sequence[Sequence[Handle]]  # read on first use where a model was loaded
     shift: Shift
     log_det: float
     filled: int = 0
@@ -66,7 +66,7 @@ def factorise(
     first: Callable[[int, int], Tile],
     edges: Edges,
     progress: Progress,
-    known: Rows | None = None,
+    known: Sequence[Sequence[Handle]] | None = None,
     border: Callable[[int], Tile] | None = None,
 ) -> tuple[Rows, float, list[Tile]]:
     """Rows of the Cholesky factor L, log det L Lᵀ, and the tiles of B L⁻ᵀ for a border B.

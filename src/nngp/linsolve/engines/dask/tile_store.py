@@ -1,27 +1,23 @@
 """Finished tiles as files in a folder, each there as a whole or not at all.
 
-A file is a zip archive with one array, stored as it is, and its facts: checksums tell a damaged
-tile from a good one. Its name is the digest of everything that the tile depends on
-(`nngp._digest`), and is also among the facts: a tile under another's name is not taken for it.
+A file holds one array and its facts (`nngp._tensors`): digests tell a damaged tile from a good
+one. Its name is the digest of everything that the tile depends on (`nngp._digest`), and is also
+among the facts: a tile under another's name is not taken for it.
 """
 
 import json
 import os
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 
-from nngp._archive import open_stored
-from nngp._fields import Fields, parse_json
 from nngp._files import replaced
+from nngp._tensors import open_tensors, parse_json, write_tensors
 from nngp.errors import TileStoreError
 
-LARGEST_FACTS = 10_000  # bytes
-FACTS, TILE = "facts.json", "tile.npy"
+TILE, FACTS = "tile", {"name", "finite", "notes"}
 
 
 @dataclass(frozen=True)
@@ -45,45 +41,29 @@ class Token:
 
 def _read(path: Path, name: str) -> tuple[Any, dict[str, Any]]:
     """The tile and its notes. Raises ValueError if the file is not what `write_tile` wrote."""
-    with open_stored(path) as archive:
-        if set(archive.members) != {FACTS, TILE}:
-            raise ValueError("it has other members than a tile and its facts")
-        facts = Fields(parse_json(archive.read(FACTS, LARGEST_FACTS)), "facts", ValueError)
-        if facts.text("name") != name:
-            raise ValueError("it is another tile")
-        shape = tuple(facts.list("shape", int))
-        tile = archive.read_array(TILE, shape, facts.text("dtype", ("float64", "float32")))
-        if facts.flag("finite") and not np.isfinite(tile).all():
-            raise ValueError("it holds NaN or infinity")
-        return tile, _notes(facts.fields("notes"))
-
-
-def _notes(notes: Fields) -> dict[str, Any]:
-    if not notes.values:
-        return {}
-    return {"kernel": notes.text("kernel"), "nearest": notes.number("nearest", 0.0)}
+    file = open_tensors(path)
+    facts = file.facts
+    if set(file.arrays) != {TILE} or set(facts) != FACTS or facts["name"] != name:
+        raise ValueError("it is another tile")
+    tile = np.array(file.arrays[TILE].read())
+    if facts["finite"] == "yes" and not np.isfinite(tile).all():
+        raise ValueError("it holds NaN or infinity")
+    return tile, parse_json(facts["notes"])
 
 
 def tile_path(folder: str | os.PathLike[str], name: str) -> Path:
     """A few hundred folders, so that none gets too long to list."""
-    return Path(folder) / name[:2] / f"{name}.npz"
+    return Path(folder) / name[:2] / f"{name}.safetensors"
 
 
 def write_tile(folder: str, name: str, tile: Any, notes: dict[str, Any] | None = None) -> Token:
     """Keep a tile."""
     path, array = tile_path(folder, name), np.ascontiguousarray(tile)
-    facts = {
-        "name": name,
-        "shape": array.shape,
-        "dtype": array.dtype.name,
-        "finite": bool(np.isfinite(array).all()),
-        "notes": notes or {},
-    }
+    finite = "yes" if np.isfinite(array).all() else "no"
+    facts = {"name": name, "finite": finite, "notes": json.dumps(notes or {})}
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replaced(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(FACTS, json.dumps(facts))
-        with archive.open(TILE, "w", force_zip64=True) as member:
-            npy.write_array(member, array, allow_pickle=False)
+    with replaced(path) as part:
+        write_tensors(part, facts, {TILE: array})
     return Token(folder, name, notes or {})
 
 

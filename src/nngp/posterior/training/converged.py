@@ -15,36 +15,27 @@ so K's constant enters as g' (1 - 1ᵀw)², of which nothing is lost, and everyt
 """
 
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 
 from nngp._arrays import EPS, Array
 from nngp.gram import Inputs, InputSet, KernelMatrix, KernelSplit
-from nngp.linsolve import EngineRun, backward, forward
+from nngp.linsolve import EngineRun
 from nngp.linsolve.cg.product import KernelProduct
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.posterior import Posterior
+from nngp.posterior.predictive_gradient import Weights, prediction_weights
 from nngp.posterior.setup import Problem
 from nngp.posterior.solution import (
     Factored,
     check_shifted,
     check_shifted_variance,
     rows_on_host,
-    tile_of_rows,
-    tiles_on_host,
 )
 
 ROWS = 1024  # test points at a time: the kernel's tiles are computed once for all of them
 ARRAYS = 5  # of test points times training points that are held
-
-
-class Weights(NamedTuple):
-    """w(x) of some test points, (m, n), and 1 - 1ᵀw(x)."""
-
-    w: Array
-    unexplained: Array
 
 
 @dataclass(frozen=True)
@@ -131,28 +122,9 @@ class Converged:
     def _weights(self, run: EngineRun, test: InputSet) -> Weights:
         solution, tangent = self._factored, self.posterior.problem
         cross = tangent.to_rows(test, solution.split)
-        w = _solve(run, solution, cross, solution.rows_at_a_time(tangent.engine))
+        found = prediction_weights(run, tangent.engine, solution, cross)
         check_shifted(cross, solution, self.posterior.targets)
-        unknown = 1.0 - w.sum(axis=1)  # 1 - bᵀm(x)
-        constant = solution.constant
-        if constant is None:
-            return Weights(w, unknown)
-        w += np.outer(constant.variance * unknown, constant.vector)
-        return Weights(w, unknown * (solution.split.scale / constant.weight))
-
-
-def _solve(run: EngineRun, solution: Factored, cross: KernelMatrix, at_once: int) -> Array:
-    """B⁻¹m(x) of all test points, as rows on the host."""
-    rows = spans(cut(len(cross.left), at_once))
-    found: list[Array] = []
-    for start in range(0, len(rows), run.width):
-        firsts = [
-            partial(tile_of_rows, cross, part, solution.slices)
-            for part in rows[start : start + run.width]
-        ]
-        for tiles in forward(run, solution.factor, firsts):
-            found.append(tiles_on_host(run, backward(run, solution.factor, tiles)))
-    return np.concatenate(found)[:, : solution.n]
+        return found
 
 
 def _rounding(w: Array) -> float:

@@ -20,7 +20,7 @@ from nngp.errors import VarianceError
 from nngp.gram import WARN_ABOVE, Gradient, GradientSums, Shift, Tile, scale_derivatives
 from nngp.linsolve import EngineRun, Factor, inverse_rows
 from nngp.linsolve.engines.engine import Handle
-from nngp.posterior.criteria import (
+from nngp.posterior.evidence.criteria import (
     evidence_slope,
     evidence_slope_diagonal,
     held_out_density,

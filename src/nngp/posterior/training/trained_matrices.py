@@ -14,7 +14,6 @@ from nngp._arrays import Array
 from nngp._machine import single_threaded_blas
 from nngp.gram import Inputs
 from nngp.linsolve import CpuEngine
-from nngp.posterior.converged import Converged
 from nngp.posterior.given import (
     UNKNOWN,
     GivenProblem,
@@ -27,8 +26,9 @@ from nngp.posterior.given import (
 )
 from nngp.posterior.noise import as_noise
 from nngp.posterior.setup import Resources, as_targets
-from nngp.posterior.trained import Trained, as_positive
-from nngp.posterior.training_problem import TrainingProblem
+from nngp.posterior.training.converged import Converged
+from nngp.posterior.training.trained import Trained, as_positive
+from nngp.posterior.training.training_problem import TrainingProblem
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from nngp._numbers import as_real, as_reals
 from nngp.errors import NotConvergedError
 from nngp.posterior.given import as_cross_matrix, as_kernel_matrix
 from nngp.posterior.setup import as_targets
-from nngp.posterior.trained import as_positive, as_times
+from nngp.posterior.training.trained import as_positive, as_times
 
 Loss = str | Callable[[Any, Any], Any]
 Slope = Callable[[Array], Array]

@@ -33,7 +33,7 @@ from nngp.linsolve.cholesky.memory_forecast import OVERHEAD, available_memory, l
 from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.setup import Problem
 from nngp.posterior.solution import check_shifted_mean, check_shifted_variance
-from nngp.posterior.spectrum import Spectrum, decompose
+from nngp.posterior.training.spectrum import Spectrum, decompose
 
 MOST_POINTS = 15_000  # of one matrix: LAPACK in the NumPy and SciPy wheels crashes above
 ROWS = 512  # of a kernel, or test points, at a time

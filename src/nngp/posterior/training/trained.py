@@ -20,12 +20,12 @@ from nngp.architecture import Network
 from nngp.errors import ToleranceWarning
 from nngp.gram import Inputs, check_network
 from nngp.linsolve import CG, Engine
-from nngp.posterior.descent import EnsembleMoments, Losses, losses
 from nngp.posterior.draws import draws_around
-from nngp.posterior.learning_rate import check_trainable
 from nngp.posterior.report import Report
 from nngp.posterior.setup import as_targets
-from nngp.posterior.training_problem import TrainingProblem
+from nngp.posterior.training.descent import EnsembleMoments, Losses, losses
+from nngp.posterior.training.learning_rate import check_trainable
+from nngp.posterior.training.training_problem import TrainingProblem
 
 SCALE = "the kernel's scale"
 WARN_ABOVE = 1e-6  # rounding of a mean relative to the targets, of a variance to the kernel's scale

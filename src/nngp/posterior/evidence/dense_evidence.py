@@ -19,7 +19,7 @@ from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import EvaluationArrays, KernelGradient, LowerTriangle
 from nngp.linsolve import dense
 from nngp.linsolve.engines import blas
-from nngp.posterior.criteria import (
+from nngp.posterior.evidence.criteria import (
     HeldOut,
     evidence_slope,
     held_out,

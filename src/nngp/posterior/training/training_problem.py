@@ -13,10 +13,10 @@ from nngp.architecture.graph import Affine
 from nngp.gram import Inputs, InputSet, inputs_diag, kernel
 from nngp.linsolve import CG, CpuEngine, Engine
 from nngp.posterior.condition import condition
-from nngp.posterior.converged import Converged
-from nngp.posterior.descent import Descent
 from nngp.posterior.noise import Noise, as_noise
 from nngp.posterior.setup import Problem, Resources, as_targets, kernels_of
+from nngp.posterior.training.converged import Converged
+from nngp.posterior.training.descent import Descent
 
 
 @dataclass(frozen=True, eq=False)
