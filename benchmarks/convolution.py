@@ -14,6 +14,7 @@ that nngp_paper.datasets reads. Goes on where the record (results/convolution.js
 
 import argparse
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,6 +96,7 @@ def score(net: nngp.Network, train: Any, test: Any) -> dict[str, float]:
 
 def run_images(options: argparse.Namespace) -> None:
     images = datasets.load(options.dataset, options.data)
+    assert isinstance(images, datasets.Images)
     both, shape = as_rows(
         np.concatenate([images.train_images[: max(options.sizes)], images.test_images[:TEST]]),
         options.full,
@@ -156,10 +158,10 @@ def best(record: dict[str, Any]) -> dict[tuple[str, str, int], tuple[str, dict[s
     """By data set, family and number of images: the network with the best evidence."""
     out: dict[tuple[str, str, int], tuple[str, dict[str, float]]] = {}
     for key, found in record["images"].items():
-        dataset, shape, rest = key.split(", ", 1)[0], *key.split("), ")[0:1], key.split("), ")[1]
-        n, name = int(rest.split(", ")[0]), rest.split(", ", 1)[1]
+        dataset, shape, rest = re.split(r", (?=\()|(?<=\)), ", key)
+        n, name = rest.split(", ", 1)
         family = max((one for one in FAMILIES if name.startswith(one + ", ")), key=len)
-        place = f"{dataset}{shape[len(dataset) + 1 :]})", family, n
+        place = f"{dataset} {shape}", family, int(n)
         if place not in out or found["log evidence"] > out[place][1]["log evidence"]:
             out[place] = name, found
     return out

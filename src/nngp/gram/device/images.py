@@ -27,6 +27,7 @@ from nngp.gram.host.images import (
     ImageTerm,
     Map,
     StripOperations,
+    columns_of_tile,
     is_rectifier,
     like,
     values_of,
@@ -39,15 +40,29 @@ DEGREE, NODES = 27, 400
 class DeviceImageTerm(ImageTerm):
     """Values of a network of images, whose tiles a device computes."""
 
+    @property
+    def _rows(self) -> int:
+        return columns_of_tile(self._plan)
+
+    @property
+    def _columns(self) -> int:
+        return self._width  # a tile is a strip of each of its rows: one program for all tiles
+
     def _tile(self, X: Array, Y: Array) -> Array:
-        left, right = (as_images(self._plan, side) for side in (X, Y))
+        padded = _repeated(X, self._rows), _repeated(Y, self._columns)
+        left, right = (as_images(self._plan, side) for side in padded)
         recorded, own = self._recorded(left, right)
         maps = [one.variances for one in recorded]
         with jax.enable_x64(True):
-            found = _tile_values(self.network, left, right, maps, self._width)
-            out = np.array(found)
+            found = _tile_values(self.network, left, right, maps)
+            out = np.array(found)[: len(X), : len(Y)]
         self._set_equal(out, X, Y, own)
         return out
+
+
+def _repeated(X: Array, count: int) -> Array:
+    """Rows, and the first one again up to a count."""
+    return np.concatenate([X, np.broadcast_to(X[:1], (count - len(X), X.shape[1]))])
 
 
 def has_closed_forms(network: Network) -> bool:
@@ -55,26 +70,23 @@ def has_closed_forms(network: Network) -> bool:
     return all(phi.closed_form is not None for phi in network.activations)
 
 
-@partial(jax.jit, static_argnums=(0, 4))
+@partial(jax.jit, static_argnums=0)
 def _tile_values(
-    network: Network, left: DeviceArray, right: DeviceArray, maps: list[DeviceArray], width: int
+    network: Network, left: DeviceArray, right: DeviceArray, maps: list[DeviceArray]
 ) -> DeviceArray:
-    """The values of a tile, some columns at a time and row by row."""
+    """The values of a tile, row by row."""
     plan = network.planes
     assert plan is not None
-    rows, columns = left.shape[-1], right.shape[-1]
-    crossings = [DeviceCrossing(one) for one in maps]
+    rows, crossings = left.shape[-1], [DeviceCrossing(one) for one in maps]
 
-    def strip(start: int, i: DeviceArray) -> DeviceArray:
-        stop = min(start + width, columns)
-        others = slice(rows + start, rows + stop)
-        operations = DeviceStrip(network.is_tangent, crossings, i, others)
+    def strip(i: DeviceArray) -> DeviceArray:
+        operations = DeviceStrip(network.is_tangent, crossings, slice(0, 1), slice(rows, None))
+        operations.traced = i
         image = lax.dynamic_slice_in_dim(left, i, 1, axis=-1)
-        inputs = image_planes(jnp, plan, image, right[..., start:stop])
+        inputs = image_planes(plan, image, right)
         return output(walk(network, operations, inputs))
 
-    parts = [lax.map(partial(strip, start), jnp.arange(rows)) for start in range(0, columns, width)]
-    return jnp.concatenate(parts, axis=1)
+    return lax.map(strip, jnp.arange(rows))
 
 
 class DeviceCrossing(Crossing):
@@ -87,10 +99,12 @@ class DeviceCrossing(Crossing):
 
 
 class DeviceStrip(StripOperations):
-    """The operations of a strip in JAX; `row` is a number that is traced."""
+    """The operations of a strip in JAX; the number of the row is `traced`."""
+
+    traced: DeviceArray
 
     def _sides(self, maps: DeviceArray, state: Map) -> tuple[DeviceArray, DeviceArray]:
-        left = lax.dynamic_slice_in_dim(maps, self._row, 1, axis=-1)
+        left = lax.dynamic_slice_in_dim(maps, self.traced, 1, axis=-1)
         right = maps[..., self._columns]
         if isinstance(state, Planes):
             return state.own(left), state.partner(right)
@@ -105,7 +119,8 @@ class DeviceStrip(StripOperations):
         q1, q2 = self._sides(crossing.variances, state)
         c = snapped_correlation(jnp, values_of(state), q1, q2)
         if self._with_slopes:
-            self._slope = like(state, jnp.broadcast_to(form.slope(jnp, q1, q2, c), c.shape))
+            slope: DeviceArray = jnp.broadcast_to(form.slope(jnp, q1, q2, c), c.shape)
+            self._slope = like(state, slope)
         return like(state, form.value(jnp, q1, q2, c))
 
     def window(self, state: Map, node: Windowed) -> Map:

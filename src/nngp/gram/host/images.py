@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from nngp._arrays import EPS, Array
+from nngp._machine import threads
 from nngp._threads import in_threads
 from nngp.architecture import Activation, Network
 from nngp.architecture.graph import Windowed
@@ -37,7 +38,8 @@ from nngp.gram.triples import (
 
 RESERVE = 2**21  # numbers: more than any temporary array of a strip
 STRIP_BYTES = 2**18  # of the covariances of a strip: with a few temporaries they fit the L2 cache
-ROWS, COLUMNS = 64, 128  # images of a tile, whose variances are kept
+COLUMNS = 128  # images of a tile, whose variances are kept; half as many rows
+TILE_BYTES = 2**27  # of the covariances of the images of a tile with themselves
 SNAPPED = 32 * EPS  # 1 - |c| that rounding explains behind some layers
 
 Map = Any  # `Planes`, or an array where units have no positions
@@ -194,9 +196,9 @@ class ImageTerm:
         block = np.empty(shape) if out is None else out
         same = self.left is self.right and rows == columns
         tiles = [
-            (slice(i, min(i + ROWS, shape[0])), slice(j, min(j + COLUMNS, shape[1])))
-            for i in range(0, shape[0], ROWS)
-            for j in range(0, min(i + ROWS, shape[1]) if same else shape[1], COLUMNS)
+            (slice(i, min(i + self._rows, shape[0])), slice(j, min(j + self._columns, shape[1])))
+            for i in range(0, shape[0], self._rows)
+            for j in range(0, min(i + self._rows, shape[1]) if same else shape[1], self._columns)
         ]
         X, Y = self.left.X[rows], self.right.X[columns]
         # The allocator of Linux maps large arrays into memory anew, page by page, until one that is
@@ -222,7 +224,7 @@ class ImageTerm:
             recorded, _ = self._recorded(left, right)
             count = left.shape[-1]
             sides = slice(0, count), slice(count, 2 * count)
-            return self._strip(image_planes(np, plan, left, right), recorded, *sides)
+            return self._strip(image_planes(plan, left, right), recorded, *sides)
 
         parts = [slice(start, start + width) for start in range(0, len(self.left), width)]
         return np.concatenate(in_threads(values, parts))
@@ -238,7 +240,7 @@ class ImageTerm:
             some = np.ascontiguousarray(right[..., part])
             for i in range(len(X)):
                 row = slice(i, i + 1)
-                inputs = image_planes(np, plan, left[..., row], some)
+                inputs = image_planes(plan, left[..., row], some)
                 out[i, part] = self._strip(inputs, recorded, row, others)
         self._set_equal(out, X, Y, own)
         return out
@@ -248,6 +250,16 @@ class ImageTerm:
         if not self.network.has_masks:
             for i, j in _equal_rows(X, Y):
                 values[i, j] = own[i]
+
+    @property
+    def _rows(self) -> int:
+        """Rows of a tile."""
+        return self._columns // 2
+
+    @property
+    def _columns(self) -> int:
+        """Columns of a tile."""
+        return columns_of_tile(self._plan)
 
     @property
     def _width(self) -> int:
@@ -274,6 +286,18 @@ class ImageTerm:
         both = np.concatenate([left, right], axis=-1)
         own = image_variances(self.network, both, recorded)
         return recorded.crossings, own
+
+
+def columns_of_tile(plan: PlanePlan) -> int:
+    """Columns of a tile, whose own covariances fit the memory."""
+    return max(16, min(COLUMNS, TILE_BYTES // (8 * plan.numbers)))
+
+
+def image_bytes(network: Network) -> int:
+    """Bytes that blocks of a network of images take beside their values: what the images of a tile
+    have behind every node, for each thread."""
+    plan = network.base.planes
+    return 0 if plan is None else threads() * 12 * columns_of_tile(plan) * plan.work
 
 
 def _equal_rows(X: Array, Y: Array) -> Iterator[tuple[int, int]]:
