@@ -89,7 +89,7 @@ def main() -> None:
     scopes = [Scope(name, fitting(name, asked.sizes), *shape) for name in asked.dataset]
     with RunStore(asked.store) as store:
         for experiment in asked.experiments:
-            kind = next(one for one in EXPERIMENTS if one.name == experiment)
+            kind = {one.name: one for one in EXPERIMENTS}[experiment]  # the largest of a name
             for stage in zip(*(stages(kind, store, scope) for scope in scopes), strict=True):
                 study = together(stage)
                 keys = carry_out(store, study, until=until, wait=False, progress=False)

@@ -141,3 +141,27 @@ def test_memory_of_control_groups(groups):
     old = {"memory__limit_in_bytes": "900", "memory__usage_in_bytes": "500"}
     group(groups / "memory/m", **old, memory__stat="total_inactive_file 50\n")
     assert list(_machine._free_in_containers()) == [450, 700]
+
+
+def test_one_thread_computes_in_the_calling_thread():
+    import threading
+
+    import numpy as np
+
+    import nngp
+    from nngp._machine import one_thread, threads
+
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    net, begun = nngp.Architecture(2, "erf", 2.0, 0.3), []
+    with_threads = nngp.condition(net, X, X[:, 0], noise_var=0.1, engine="cpu").predict(X)
+    start = threading.Thread.start
+    threading.Thread.start = lambda self: (begun.append(self), start(self))[1]
+    try:
+        with one_thread():
+            assert threads() == 1
+            alone = nngp.condition(net, X, X[:, 0], noise_var=0.1, engine="cpu").predict(X)
+    finally:
+        threading.Thread.start = start
+    assert begun == []
+    for one, other in zip(with_threads, alone, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)

@@ -22,10 +22,7 @@ ABBREVIATIONS = ("eq.", "eqs.", "sec.", "app.")
 
 
 def set_docstrings(app: Sphinx, config: Config) -> None:
-    config.napoleon_custom_sections = [
-        ("Attributes", "params_style"),
-        ("Advanced parameters", "params_style"),
-    ]
+    config.napoleon_custom_sections = [("Attributes", "params_style")]
     config.maximum_signature_line_length = 80
     config.smartquotes_action = "D"  # dashes only
     known = autosummary.WELL_KNOWN_ABBREVIATIONS

@@ -73,9 +73,11 @@ from nngp.errors import (
     VarianceError,
 )
 from nngp.gram import (
+    KernelPair,
     KernelPlan,
     jax_kernel,
     kernel,
+    kernel_and_tangent,
     kernel_diag,
     kernels,
     normalize,
@@ -136,6 +138,7 @@ __all__ = [
     "Headed",
     "Image",
     "Invariant",
+    "KernelPair",
     "KernelPlan",
     "LayerNorm",
     "LongJobWarning",
@@ -176,6 +179,7 @@ __all__ = [
     "images",
     "jax_kernel",
     "kernel",
+    "kernel_and_tangent",
     "kernel_diag",
     "kernels",
     "layer_covariance",

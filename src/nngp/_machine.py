@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -103,9 +103,23 @@ def limit_this_thread() -> None:
     _limit_of_thread().enter()
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute in the calling thread alone: for many small problems, where waking another thread
+    takes longer than the work."""
+    before = getattr(_of_thread, "alone", False)
+    _of_thread.alone = True
+    try:
+        yield
+    finally:
+        _of_thread.alone = before
+
+
 def threads() -> int:
     """The number of threads that this process may use: by its affinity, and by the share of CPU
     time that its container has."""
+    if getattr(_of_thread, "alone", False):
+        return 1
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:

@@ -176,7 +176,7 @@ NO_NETWORKS = [
     ({**DENSE, "stride": 2}, "the part 'dense' has no entry 'stride'"),
     ({"part": "act", "activation": None}, "None describes no activation"),
     ({"part": "act", "activation": "os.system"}, "unknown activation 'os.system'"),
-    ({"part": "act", "activation": ["leaky_relu", "0"]}, "slope of leaky_relu must be"),
+    ({"part": "act", "activation": ["leaky_relu", "0"]}, "needs finite numbers"),
     ({"part": "dropout", "keep": [0.5]}, "keep must be one number, got list"),
     ({"part": "chain", "parts": {"0": DENSE}}, "parts of a network must be a list"),
     ({"part": "chain", "parts": "dense"}, "parts of a network must be a list"),

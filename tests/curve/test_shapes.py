@@ -91,3 +91,12 @@ def check(row, which):
     assert max(abs(float(off)), *entries) <= min(1e-11, curve.error), named(row)
     assert relative.max() <= min(1e-8, curve.deficit_error), named(row)
     assert nngp.kernel_diag(own, [[1.0]])[0] == curve.variance, named(row)
+
+
+def test_the_tangent_kernel_is_zero_where_there_are_no_weights_yet():
+    """As at the first concatenation here, which is no variance that left float64."""
+    both = nngp.Concat(nngp.Chain(), nngp.Chain(), shares=(0.5, 0.5))
+    net = nngp.NTK(nngp.Chain(both, nngp.Dense(1.5, 0.2)))
+    curve, plain = nngp.compile_curve(net), nngp.compile_curve(nngp.NTK(nngp.Dense(1.5, 0.2)))
+    c = np.array([1.0, 0.3, -0.8])
+    np.testing.assert_allclose(curve(c), plain(c), rtol=1e-12)

@@ -178,6 +178,7 @@ def test_wide_drawn_networks_have_the_kernel_as_covariance(name):
         np.testing.assert_allclose(found, theta, rtol=0, atol=0.1 * theta.max())
 
 
+@pytest.mark.slow
 def test_drawn_networks_count_channels_as_units():
     pytest.importorskip("jax")
     drawn = nngp.FiniteNetwork(NETS["pooled"], width=16)

@@ -347,3 +347,16 @@ def test_kernels_takes_a_list():
             nngp.kernels(wrong, np.eye(3))
     with pytest.raises(TypeError, match=r"must be an nngp\.Architecture"):
         nngp.kernels([net, 3], np.eye(3))
+
+
+@pytest.mark.parametrize("norms", [True, False])
+def test_kernel_and_tangent_are_those_of_one_at_a_time(norms):
+    X = np.random.default_rng(0).standard_normal((9, 4))
+    X = nngp.normalize(X) if norms else X
+    net = nngp.Architecture(3, "erf", 1.6, 0.1)
+    for other in (None, X[:4] + 0.1):
+        found = nngp.kernel_and_tangent(net, X, other)
+        np.testing.assert_array_equal(found.nngp, nngp.kernel(net, X, other))
+        np.testing.assert_array_equal(found.ntk, nngp.kernel(nngp.NTK(net), X, other))
+    with pytest.raises(TypeError, match="the network itself"):
+        nngp.kernel_and_tangent(nngp.NTK(net), X)

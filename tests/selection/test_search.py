@@ -64,6 +64,28 @@ def test_the_gradient_of_everything(criterion):
         assert exact[k] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-8)
 
 
+def test_the_gradient_in_parameters_of_the_activation():
+    X, y = data(6)
+    phi = nngp.Activation(lambda x, s, t: np.tanh(s * x) + t * x, params={"s": 0.7, "t": 0.1})
+    asked = problem(X, y, candidates=[Candidate(phi, 1)])
+    scaled = asked.targets[0](asked.Y)
+    objective = Objective(
+        SearchInputs(asked, np.arange(6)), 6, scaled, "evidence", DenseEvidence(), "cpu"
+    )
+    at = HyperparameterPoint(nngp.Architecture(1, phi, (1.2, 2.0), (0.2, 0.3)), 0.1)
+    space = Space(asked.candidates[0])
+    theta = space.pack(at)
+    theta[-2:] = 0.9, -0.2
+    assert space.unpack(theta, at).base.params == {"s": 0.9, "t": -0.2}
+    exact = objective.evaluate(space, theta, space.unpack(theta, at)).gradient
+    for k, step in enumerate(1e-4 * np.eye(len(theta))):
+        up, down = (
+            objective.evaluate(space, t, space.unpack(t, at), gradient=False).score
+            for t in (theta + step, theta - step)
+        )
+        assert exact[k] == pytest.approx((up - down) / 2e-4, rel=1e-4, abs=1e-7)
+
+
 def test_a_weight_of_two_is_the_row_twice():
     X, y = data(40)
     twice = np.r_[0:40, 0:10]

@@ -23,6 +23,7 @@ else:  # names for annotations only: matplotlib is imported by drawings
     Axes = Figure = Any
 
 KINDS = {"table": "Table", "fig": "Figure"}  # by the beginning of a part's name
+BEYOND = "Beyond the paper"  # the label of parts without a number
 DATASETS = ("mnist", "cifar10")  # of the paper
 Style = dict[str, Any]  # keywords of matplotlib's functions
 Data = TypeVar("Data")
@@ -117,7 +118,12 @@ class Part(Generic[Data]):
     def label(self) -> str:
         """What stands before the title."""
         numbered = re.fullmatch(r"(table|fig)(\d+)", self.name)
-        return f"{KINDS[numbered[1]]} {numbered[2]}" if numbered else "Beyond the paper"
+        return f"{KINDS[numbered[1]]} {numbered[2]}" if numbered else BEYOND
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether the paper has nothing of the kind, so that its claim is ours."""
+        return self.label == BEYOND
 
     def look(self, scope: Scope) -> str:
         """What to look for."""

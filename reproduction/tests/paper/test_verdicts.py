@@ -38,7 +38,8 @@ def test_words_of_many_cases():
 
 def row(infinite, finite, test=10_000):
     result = SimpleNamespace(result={"test_accuracy": finite})
-    return SimpleNamespace(chosen=SimpleNamespace(test_accuracy=infinite), finite=result, test=test)
+    chosen = SimpleNamespace(test_accuracy=infinite)
+    return SimpleNamespace(chosen=chosen, finite=result, test=test, train=1000)
 
 
 def test_wins_as_printed_and_by_two_standard_errors():
@@ -63,6 +64,7 @@ def test_the_papers_wins_are_those_of_its_rows():
     assert {name for name, _, _ in lost} == {"mnist"}
     assert sum(train <= 500 for _, train, _ in lost) == 4
     assert published_wins("cifar10") == Wins(18, 0, 0)
+    assert published_wins("mnist", trains={100, 1000}) == Wins(2, 0, 2)
     assert published_wins("mnist", 2.0) == Wins(0, 18, 0)
     clear = 0
     for key, one in accuracy.items():
@@ -85,7 +87,7 @@ def test_the_papers_wins_are_those_of_its_rows():
 def test_tables_count_wins(rows, word):
     found = wins.verdict(AccuracyTable("mnist", tuple(rows)))
     assert found.word == word
-    assert "the paper 13 of 18" in found.reason
+    assert ("the paper 2 of 2" in found.reason) == bool(rows)  # its rows of the same sizes
     if rows:
         assert "the paper's wins 0 and loses 0" in found.reason
 

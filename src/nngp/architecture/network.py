@@ -1,13 +1,15 @@
 """The seam of this room: what every description of a network gives to those who compute with it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from nngp.architecture.activation import Activation, spec_of
+from nngp.architecture.activation import Activation, KernelMapOnly, spec_of
 from nngp.architecture.graph import Affine, Graph, Masked, Node, Nonlinearity, check_graph
 from nngp.architecture.outline import Outline, as_html, as_text
 from nngp.architecture.planes import PlanePlan, plan_planes
@@ -101,6 +103,40 @@ class Network(ABC):
         return tuple(dict.fromkeys(found))
 
     @property
+    def params(self) -> dict[str, float]:
+        """The parameters of the activations, by name. ValueError if two activations disagree."""
+        out: dict[str, float] = {}
+        for phi in _activations_of(self):
+            for name, value in phi.params:
+                if out.setdefault(name, value) != value:
+                    raise ValueError(
+                        f"two activations of the network have a parameter '{name}', with different "
+                        "values; give one of them another name"
+                    )
+        return out
+
+    def with_params(self, **values: float) -> "Network":
+        """The same network at other values of some parameters of its activations.
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> swish = nngp.Activation(lambda x, beta: x / (1 + np.exp(-beta * x)), params={"beta": 1})
+        >>> nngp.Architecture(2, swish).with_params(beta=2.0).params
+        {'beta': 2.0}
+        """
+        for name in values:
+            if name not in self.params:
+                known = ", ".join(self.params) or "none"
+                raise ValueError(f"the network has no parameter '{name}' (it has {known})")
+
+        def change(phi: Activation) -> Activation:
+            return phi.with_params(**{k: v for k, v in values.items() if k in dict(phi.params)})
+
+        out: Network = _with_activations(self, change)
+        return out
+
+    @property
     def has_masks(self) -> bool:
         """Whether there is dropout: two equal inputs then are two draws of the masks."""
         return not self.is_infinite and any(isinstance(node, Masked) for node in self.graph)
@@ -119,6 +155,74 @@ class Network(ABC):
     def if_deep(self, words: str) -> str:
         """Words for a message, where there are layers to spare: empty at depth 0 and 1."""
         return words if self.depth > 1 else ""
+
+
+class WrappedNetwork(Network):
+    """A network that stands for another one: everything is that of `network`, unless a subclass
+    says otherwise."""
+
+    network: Network
+
+    def nodes(self) -> Iterator[Node]:
+        return self.network.nodes()
+
+    def outline(self) -> Outline:
+        return self.network.outline()
+
+    @property
+    def is_infinite(self) -> bool:
+        return self.network.is_infinite
+
+    @property
+    def graph(self) -> Graph:
+        return self.network.graph
+
+    @property
+    def weight_vars(self) -> tuple[float, ...]:
+        return self.network.weight_vars
+
+    @property
+    def bias_vars(self) -> tuple[float, ...]:
+        return self.network.bias_vars
+
+    @property
+    def activations(self) -> tuple[Activation, ...]:
+        return self.network.activations
+
+    @property
+    def depth(self) -> int:  # type: ignore[override]
+        return self.network.depth
+
+
+@lru_cache(maxsize=256)
+def _activations_of(network: Network) -> tuple[Activation, ...]:
+    """The different activations of a network and of what it is made of."""
+    found: list[Activation] = []
+
+    def note(phi: Activation) -> Activation:
+        found.append(phi)
+        return phi
+
+    _with_activations(network, note)
+    return tuple(dict.fromkeys(found))
+
+
+def _with_activations(part: Any, change: Callable[[Activation], Activation]) -> Any:
+    """A network, or a part of one, with its activations replaced."""
+    if isinstance(part, Activation):
+        return change(part)
+    if isinstance(part, tuple) and not hasattr(part, "_fields"):
+        return tuple(_with_activations(one, change) for one in part)
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    own = {one.name: getattr(part, one.name) for one in fields(part)}
+    new = {name: _with_activations(value, change) for name, value in own.items()}
+    if all(new[name] is own[name] for name in own):
+        return part
+    out = copy(part)
+    for name, value in new.items():
+        object.__setattr__(out, name, value)
+    return out
 
 
 @lru_cache(maxsize=256)
@@ -159,4 +263,9 @@ def activation_identity(phi: Activation) -> Any:
         far = np.geomspace(1e-12, 1e12, 4001)
         grid = np.concatenate([np.linspace(-30.0, 30.0, 6001), far, -far])
         with np.errstate(all="ignore"):
-            return [phi.name, list(phi.kinks), np.asarray(phi.fn(grid), dtype=np.float64)]
+            if isinstance(phi.fn, KernelMapOnly):
+                q, corr = np.broadcast_arrays(
+                    np.geomspace(1e-6, 1e6, 41)[:, None], grid[:6001] / 30
+                )
+                return [phi.name, np.asarray(phi.fn.dual(corr * q, q, q), dtype=np.float64)]
+            return [phi.name, list(phi.kinks), np.asarray(phi.apply(grid), dtype=np.float64)]

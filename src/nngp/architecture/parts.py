@@ -136,11 +136,9 @@ class Act(NetworkPart):
         return {"part": "act", "activation": spec_of(self.activation)}
 
     def __repr__(self) -> str:
-        try:
-            spec = spec_of(self.activation)
-        except ValueError:  # a user's function
-            spec = self.activation.name
-        return f"Act({spec!r})" if isinstance(spec, str) else f"Act({spec[0]}({shortest(spec[1])}))"
+        phi = self.activation
+        named = phi.spec is None or isinstance(phi.spec, str)  # a user's function, or a name
+        return f"Act({phi.name!r})" if named else f"Act({phi.name})"
 
 
 @dataclass(frozen=True)

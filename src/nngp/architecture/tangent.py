@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from nngp.architecture.network import Network
-from nngp.architecture.wrapped import WrappedNetwork
+from nngp.architecture.network import Network, WrappedNetwork
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ u and v are Gaussian with variances q1, q2 and correlation c, the pre-activation
 two inputs. The network's recursion (eq. 5) applies this function once per layer.
 
 Method                                                                    file
-- closed forms: relu and its relatives, erf, gelu, sin, ...               closed_form, form,
-                                                                          homogeneous_forms,
-                                                                          smooth_forms
+- closed forms: relu and its relatives, erf, gelu, sin, ..., scaled       closed_form, form,
+  ones and polynomials; a user's kernel map                               homogeneous_forms,
+                                                                          smooth_forms,
+                                                                          composed_forms,
+                                                                          kernel_map
 - any other activation, as polynomials on panels between its kinks        resolve, survey
   - by Mehler's series, one-dimensional integrals only                    hermite
   - at large variances, where phi is straight on both sides               asymptotic
@@ -20,7 +22,7 @@ Method                                                                    file
 """
 
 from nngp.covariance.closed_form import closed_form
-from nngp.covariance.derivative import derivative_at_zero, derivative_layer, derivative_of
+from nngp.covariance.derivative import at_zero, derivative_layer, derivative_of
 from nngp.covariance.form import ClosedForm
 from nngp.covariance.layer import Layer, both_sides, layer_at
 from nngp.covariance.lookup import LookupTable, default_table
@@ -39,11 +41,11 @@ __all__ = [
     "Expansions",
     "Layer",
     "LookupTable",
+    "at_zero",
     "beyond_series",
     "both_sides",
     "closed_form",
     "default_table",
-    "derivative_at_zero",
     "derivative_layer",
     "derivative_of",
     "derivatives",

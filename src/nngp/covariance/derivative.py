@@ -8,47 +8,61 @@ is the derivative of its piecewise polynomial (`resolve`).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from scipy import special
 
-from nngp._arrays import Array, Mask
-from nngp.architecture import Activation, as_activation, spec_of
-from nngp.architecture.activation import SELU_ALPHA, SELU_SCALE, leaky_step
-from nngp.covariance.form import Parity
-from nngp.covariance.layer import ConstantLayer, Layer, layer_at
+from nngp._arrays import Array
+from nngp.architecture import Activation, as_activation
+from nngp.architecture.activation import (
+    SELU_ALPHA,
+    SELU_SCALE,
+    KernelMapOnly,
+    Scaled,
+    leaky_step,
+)
+from nngp.covariance.closed_form import closed_form
+from nngp.covariance.kernel_map import without_slope
+from nngp.covariance.layer import Layer, layer_at
 from nngp.covariance.resolve import SlopeFunction, infinite_slope, resolve
 
 
 @lru_cache(maxsize=512)
 def derivative_layer(activation: Activation, var: float) -> Layer:
     """E[phi'(u) phi'(v)] at variance `var`; ActivationError if phi jumps: it is infinite then."""
-    factor, phi = derivative_of(activation, var)
-    if phi is None:
-        return ConstantLayer(factor)
-    return ScaledLayer(layer_at(phi, var), factor)
+    return layer_at(derivative_of(activation, var), var)
 
 
-def derivative_at_zero(activation: Activation) -> float:
-    """phi'(0)²."""
-    factor, phi = derivative_of(activation, 1.0)
-    return factor if phi is None else factor * float(phi(np.zeros(1))[0] ** 2)
+def at_zero(activation: Activation) -> float:
+    """phi(0)², the covariance of units without variance."""
+    if isinstance(activation.fn, KernelMapOnly):
+        zero = np.zeros(())
+        return float(closed_form(activation.closed_form).value(np, zero, zero, zero))
+    return float(activation(np.zeros(1))[0] ** 2)
 
 
-def derivative_of(activation: Activation, var: float) -> tuple[float, Activation | None]:
-    """A factor and an activation: phi'² is the factor times the square of the activation. The
-    activation is None where phi' is constant. ActivationError if phi jumps up to `var`."""
-    try:
-        spec = spec_of(activation)
-    except ValueError:
-        return 1.0, _numeric(activation, var)
-    if isinstance(spec, list):
-        return 1.0, leaky_step(spec[1])
-    if spec in ("sign", "step"):
-        raise infinite_slope(activation)
-    return _NAMED[spec]
+def derivative_of(activation: Activation, var: float) -> Activation:
+    """phi', or its negative; ActivationError if phi jumps up to `var`."""
+    phi = activation
+    if isinstance(phi.fn, KernelMapOnly):
+        if phi.fn.slope is None:
+            raise without_slope(phi.name)
+        return Activation.from_dual(phi.fn.slope, name=f"{phi.name}'")
+    if phi.spec is None:
+        return _numeric(phi, var)
+    if phi.closed_form is not None and phi.closed_form[0] == "polynomial":
+        slope = np.polynomial.Polynomial(phi.closed_form[1]).deriv()
+        return Activation.polynomial(slope.coef.tolist())
+    if phi.closed_form is not None and phi.closed_form[0] == "leaky_relu":
+        return leaky_step(*phi.closed_form[1:])
+    if isinstance(phi.fn, Scaled):
+        own = phi.fn
+        inner = derivative_of(own.activation, var)
+        return Activation.scaled(inner, own.a * own.b, own.b, own.c)
+    if phi.name in ("sign", "step"):
+        raise infinite_slope(phi)
+    return _NAMED[phi.name]
 
 
 def _numeric(activation: Activation, var: float) -> Activation:
@@ -61,50 +75,6 @@ def _numeric(activation: Activation, var: float) -> Activation:
         raise infinite_slope(activation)
     slope = SlopeFunction(activation, 1.0)
     return Activation(slope, f"{activation.name}'", activation.kinks, activation.features)
-
-
-@dataclass(frozen=True)
-class ScaledLayer:
-    """A layer times a number."""
-
-    layer: Layer
-    factor: float
-
-    @property
-    def second_moment(self) -> float:
-        return self.factor * self.layer.second_moment
-
-    @property
-    def radial_moment(self) -> float:
-        return self.factor * self.layer.radial_moment
-
-    @property
-    def error(self) -> float:
-        return self.layer.error
-
-    @property
-    def surplus_error(self) -> float:
-        return self.layer.surplus_error
-
-    @property
-    def stretch(self) -> float:
-        return self.layer.stretch
-
-    @property
-    def parity(self) -> Parity:
-        return self.layer.parity
-
-    def deficit(self, negative: Mask, m: Array) -> Array:
-        return self.factor * self.layer.deficit(negative, m)
-
-    def surplus(self, m: Array) -> Array:
-        return self.factor * self.layer.surplus(m)
-
-    def slope(self, negative: Mask, m: Array) -> Array:
-        return self.factor * self.layer.slope(negative, m)
-
-    def deficit_in_var(self, negative: Mask, m: Array) -> Array:
-        return self.factor * self.layer.deficit_in_var(negative, m)
 
 
 def _density(x: Array) -> Array:
@@ -151,25 +121,23 @@ def _own(fn: Callable[[Array], Array], kinks: tuple[float, ...] = ()) -> Activat
     return Activation(fn, f"{fn.__name__[1:]}'", kinks)
 
 
-_NAMED: dict[str, tuple[float, Activation | None]] = {
-    "identity": (1.0, None),
-    "square": (4.0, as_activation("identity")),
-    "cube": (9.0, as_activation("square")),
-    "relu": (1.0, as_activation("step")),
-    "relu2": (4.0, as_activation("relu")),
-    "relu3": (9.0, as_activation("relu2")),
-    "abs": (1.0, as_activation("sign")),
-    "erf": (4 / np.pi, as_activation("gaussian")),
-    "gelu": (1.0, _own(_gelu)),
-    "sin": (1.0, as_activation("cos")),
-    "cos": (1.0, as_activation("sin")),
-    "gaussian": (4.0, _own(_gaussian)),
-    "tanh": (1.0, _own(_tanh)),
-    "sigmoid": (1.0, _own(_sigmoid)),
-    "silu": (1.0, _own(_silu)),
-    "softplus": (1.0, as_activation("sigmoid")),
-    "elu": (1.0, _own(_elu, (0.0,))),
-    "selu": (1.0, _own(_selu, (0.0,))),
-    "hard_tanh": (1.0, _own(_hard_tanh, (-1.0, 1.0))),
-    "relu6": (1.0, _own(_relu6, (0.0, 6.0))),
+_scaled = Activation.scaled
+
+_NAMED: dict[str, Activation] = {
+    "relu2": _scaled("relu", 2.0),
+    "relu3": _scaled("relu2", 3.0),
+    "erf": _scaled("gaussian", 2 / np.sqrt(np.pi)),
+    "gelu": _own(_gelu),
+    "sin": as_activation("cos"),
+    "cos": as_activation("sin"),
+    "exp": as_activation("exp"),
+    "gaussian": _scaled(_own(_gaussian), 2.0),
+    "tanh": _own(_tanh),
+    "sigmoid": _own(_sigmoid),
+    "silu": _own(_silu),
+    "softplus": as_activation("sigmoid"),
+    "elu": _own(_elu, (0.0,)),
+    "selu": _own(_selu, (0.0,)),
+    "hard_tanh": _own(_hard_tanh, (-1.0, 1.0)),
+    "relu6": _own(_relu6, (0.0, 6.0)),
 }

@@ -10,9 +10,9 @@ at fixed nodes: the trapezoid rule in rotated coordinates if phi is smooth, Gaus
 kink lines if it is not.
 """
 
-from collections.abc import Callable
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ import numpy as np
 from nngp._arrays import Array, DeviceArray
 from nngp._safe import correlation
 from nngp.architecture import Activation
+from nngp.architecture.activation import KernelMapOnly
 from nngp.covariance.closed_form import closed_form
 from nngp.covariance.derivative import derivative_of
 from nngp.covariance.resolve import resolve
@@ -41,70 +42,67 @@ class DifferentiableLayer(NamedTuple):
     variance: Function
 
 
-def differentiable_layer(activation: Activation) -> DifferentiableLayer:
-    """Covariance and variance of a layer as JAX functions, for `jit`, `vmap` and `grad`."""
-    value, slope, radial = _expectations(activation)
+def differentiable_layer(
+    activation: Activation, params: Mapping[str, Any] | None = None
+) -> DifferentiableLayer:
+    """Covariance and variance of a layer as JAX functions, for `jit`, `vmap` and `grad`; `params`
+    replaces values of the activation's parameters, by numbers or tracers."""
+    value, slope, radial, in_params = _expectations(activation)
+    values = tuple({**dict(activation.params), **(params or {})}[n] for n, _ in activation.params)
 
     @jax.custom_jvp
-    def covariance(q1: DeviceArray, q2: DeviceArray, cov: DeviceArray) -> DeviceArray:
-        return value(q1, q2, _snapped(correlation(jnp, cov, q1, q2)))
+    def covariance(q1: DeviceArray, q2: DeviceArray, cov: DeviceArray, p: Any) -> DeviceArray:
+        return value(q1, q2, _snapped(correlation(jnp, cov, q1, q2)), p)
 
     @covariance.defjvp
-    def _(
-        primals: tuple[DeviceArray, ...], tangents: tuple[DeviceArray, ...]
-    ) -> tuple[DeviceArray, DeviceArray]:
-        q1, q2, cov = primals
-        dq1, dq2, dcov = tangents
+    def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[DeviceArray, DeviceArray]:
+        q1, q2, cov, p = primals
+        dq1, dq2, dcov, dp = tangents
         c = correlation(jnp, cov, q1, q2)
-        steep = slope(q1, q2, c)
+        steep = slope(q1, q2, c, p)
 
         def in_var(q: DeviceArray, other: DeviceArray) -> DeviceArray:
             # At zero variance the change of the input's own variance is of second order too.
-            numerator = radial(q, other, c) - cov * steep
+            numerator = radial(q, other, c, p) - cov * steep
             return jnp.where(q > 0, numerator / jnp.where(q > 0, 2 * q, 1.0), 0.0)
 
         tangent = steep * dcov + in_var(q1, q2) * dq1 + in_var(q2, q1) * dq2
-        return value(q1, q2, _snapped(c)), tangent
+        return value(q1, q2, _snapped(c), p), tangent + in_params(q1, q2, c, p, dp)
 
     @jax.custom_jvp
-    def variance(q: DeviceArray) -> DeviceArray:
-        return value(q, q, jnp.where(q > 0, 1.0, 0.0).astype(jnp.result_type(q)))
+    def variance(q: DeviceArray, p: Any) -> DeviceArray:
+        return value(q, q, jnp.where(q > 0, 1.0, 0.0).astype(jnp.result_type(q)), p)
 
     @variance.defjvp
-    def _(
-        primals: tuple[DeviceArray, ...], tangents: tuple[DeviceArray, ...]
-    ) -> tuple[DeviceArray, DeviceArray]:
-        (q,), (dq,) = primals, tangents
-        positive = jnp.maximum(q, 1e-30)
-        rate = radial(positive, positive, jnp.ones_like(q)) / positive
-        return variance(q), rate * dq
+    def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[DeviceArray, DeviceArray]:
+        (q, p), (dq, dp) = primals, tangents
+        positive, one = jnp.maximum(q, 1e-30), jnp.ones_like(q)
+        rate = radial(positive, positive, one, p) / positive
+        return variance(q, p), rate * dq + in_params(positive, positive, one, p, dp)
 
-    return DifferentiableLayer(covariance, variance)
-
-
-def differentiable_slope(activation: Activation) -> DifferentiableLayer:
-    """E[phi'(u) phi'(v)] likewise, which the tangent kernel multiplies by."""
-    factor, slope = derivative_of(activation, 4.0)
-    if slope is None:
-        return DifferentiableLayer(
-            lambda q1, q2, cov: factor * jnp.ones_like(cov), lambda q: factor * jnp.ones_like(q)
-        )
-    if slope.closed_form is None:  # as JAX differentiates it
-        factor, slope = 1.0, Activation(_derivative(activation.fn), slope.name, activation.kinks)
-    layer = differentiable_layer(slope)
     return DifferentiableLayer(
-        lambda q1, q2, cov: factor * layer.covariance(q1, q2, cov),
-        lambda q: factor * layer.variance(q),
+        lambda q1, q2, cov: covariance(q1, q2, cov, values), lambda q: variance(q, values)
     )
 
 
+def differentiable_slope(
+    activation: Activation, params: Mapping[str, Any] | None = None
+) -> DifferentiableLayer:
+    """E[phi'(u) phi'(v)] likewise, which the tangent kernel multiplies by."""
+    slope = derivative_of(activation, 4.0)
+    if slope.closed_form is None:  # as JAX differentiates it
+        fn, kinks = _derivative(activation.fn), activation.kinks
+        slope = Activation(fn, slope.name, kinks, params=activation.params)
+    return differentiable_layer(slope, params)
+
+
 @lru_cache(maxsize=64)
-def _derivative(phi: Function) -> Function:
+def _derivative(phi: Callable[..., DeviceArray]) -> Callable[..., DeviceArray]:
     """phi', in the precision of its argument."""
 
-    def derivative(x: DeviceArray) -> DeviceArray:
+    def derivative(x: DeviceArray, **params: Any) -> DeviceArray:
         x = jnp.asarray(x)
-        return jax.jvp(phi, (x,), (jnp.ones_like(x),))[1]
+        return jax.jvp(lambda x: phi(x, **params), (x,), (jnp.ones_like(x),))[1]
 
     return derivative
 
@@ -121,22 +119,37 @@ def _kept_off_one(c: DeviceArray) -> DeviceArray:
     return jnp.clip(c, -largest, largest)
 
 
-def _expectations(activation: Activation) -> tuple[PairFunction, PairFunction, PairFunction]:
-    """E[phi phi], E[phi' phi'] and E[u phi'(u) phi(v)] of (q1, q2, c)."""
+Expectations = tuple[Callable[..., DeviceArray], ...]  # of q1, q2, c and the parameters
+
+
+def _expectations(activation: Activation) -> Expectations:
+    """E[phi phi], E[phi' phi'] and E[u phi'(u) phi(v)] of (q1, q2, c, parameters), and the rate of
+    the first when the parameters move at given rates."""
     if activation.closed_form is not None:
         form = closed_form(activation.closed_form)
-        jumps = form.slope(np, 1.0, 1.0, np.float64(1.0)) > 1e6
+        if isinstance(activation.fn, KernelMapOnly):
+            _check_traceable(activation.fn.dual, activation.name, 3)
+        jumps = form.is_steep
         return (
-            lambda q1, q2, c: form.value(jnp, q1, q2, c),
-            lambda q1, q2, c: form.slope(jnp, q1, q2, _kept_off_one(c) if jumps else c),
-            lambda q1, q2, c: form.radial(jnp, q1, q2, c),
+            lambda q1, q2, c, p: form.value(jnp, q1, q2, c),
+            lambda q1, q2, c, p: form.slope(jnp, q1, q2, _kept_off_one(c) if jumps else c),
+            lambda q1, q2, c, p: form.radial(jnp, q1, q2, c),
+            lambda q1, q2, c, p, dp: jnp.zeros_like(c),
         )
     return _numeric_expectations(activation)
 
 
-def _numeric_expectations(
-    activation: Activation,
-) -> tuple[PairFunction, PairFunction, PairFunction]:
+def _check_traceable(function: Callable[..., DeviceArray], name: str, arguments: int) -> None:
+    """Raise ActivationError unless JAX can trace a function of this many arrays."""
+    try:
+        jax.eval_shape(function, *[jnp.zeros(1)] * arguments)
+    except Exception as cause:
+        raise ActivationError(
+            f"activation '{name}' cannot be traced by JAX; write it with jax.numpy"
+        ) from cause
+
+
+def _numeric_expectations(activation: Activation) -> Expectations:
     """The same of an activation without a closed form, by quadrature at fixed nodes."""
     resolved = resolve(activation, 4.0)
     if any(resolved.jumps):
@@ -144,23 +157,32 @@ def _numeric_expectations(
             f"activation '{activation.name}' jumps and has no closed form, so JAX cannot "
             "differentiate its kernel; nngp.kernel and nngp.layer_derivatives can"
         )
-    phi, kinks = activation.fn, np.array(resolved.kinks)
-    try:
-        jax.eval_shape(phi, jnp.zeros(1))
-    except Exception as cause:
-        raise ActivationError(
-            f"activation '{activation.name}' cannot be traced by JAX; write it with jax.numpy"
-        ) from cause
+    names, kinks = [name for name, _ in activation.params], np.array(resolved.kinks)
+    _check_traceable(activation.apply, activation.name, 1)
 
-    derivative = _derivative(phi)
+    def phi(x: DeviceArray, p: Any) -> DeviceArray:
+        return activation.fn(x, **dict(zip(names, p, strict=True)))
 
-    def expect(f: Function, g: Function) -> PairFunction:
-        return lambda q1, q2, c: _integrate(f, g, kinks, q1, q2, c)
+    def slope(x: DeviceArray, p: Any) -> DeviceArray:
+        return _derivative(activation.fn)(x, **dict(zip(names, p, strict=True)))
+
+    def expect(f: Any, g: Any, q1: Any, q2: Any, c: Any, p: Any) -> DeviceArray:
+        return _integrate(lambda x: f(x, p), lambda x: g(x, p), kinks, q1, q2, c)
+
+    def in_params(q1: Any, q2: Any, c: Any, p: Any, dp: Any) -> DeviceArray:
+        if not names:
+            return jnp.zeros_like(c)
+
+        def moved(x: DeviceArray, p: Any) -> DeviceArray:
+            return jax.jvp(lambda p: phi(x, p), (p,), (dp,))[1]
+
+        return expect(moved, phi, q1, q2, c, p) + expect(phi, moved, q1, q2, c, p)
 
     return (
-        expect(phi, phi),
-        expect(derivative, derivative),
-        expect(lambda u: u * derivative(u), phi),
+        partial(expect, phi, phi),
+        partial(expect, slope, slope),
+        partial(expect, lambda u, p: u * slope(u, p), phi),
+        in_params,
     )
 
 

@@ -53,6 +53,12 @@ class ClosedForm:
     # slope and both radials at once, where they share work
     together: Callable[[Namespace, Floats, Floats, Floats], Rates] | None = None
 
+    @property
+    def is_steep(self) -> bool:
+        """Whether phi jumps, so that its slope is infinite where inputs coincide."""
+        near, further = self.deficit(1.0, np.array([1e-200, 4e-200]))
+        return bool(further < 3 * near)  # the deficit starts like sqrt(m) there, otherwise like m
+
     def rates(self, xp: Namespace, q1: Floats, q2: Floats, c: Floats) -> Rates:
         """The slope, the radial in q1, and the radial in q2."""
         if self.together is not None:

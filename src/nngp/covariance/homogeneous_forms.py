@@ -1,6 +1,6 @@
 """Closed forms of homogeneous activations: phi(a x) = a^n phi(x) for a > 0.
 
-Linear and leaky rectifiers, sign and step, powers and rectified powers (Cho and Saul 2009).
+Linear and leaky rectifiers, sign and step, rectified powers (Cho and Saul 2009).
 """
 
 import numpy as np
@@ -10,10 +10,10 @@ from nngp._arrays import Array, Floats, Namespace
 from nngp.covariance.form import TWO_OVER_PI, ClosedForm, Expectation, Parity, Rates, scale
 
 
-def leaky_relu_form(negative_slope: float) -> ClosedForm:
-    """x where positive, negative_slope x where negative; with slope -1 the absolute value."""
+def leaky_relu_form(below: float, above: float) -> ClosedForm:
+    """Two slopes: above·x where x is positive, below·x where it is negative."""
     # phi(x) = a x + b |x|; the cross terms vanish by symmetry.
-    a2, b2 = (0.5 * (1 + negative_slope)) ** 2, (0.5 * (1 - negative_slope)) ** 2
+    a2, b2 = (0.5 * (above + below)) ** 2, (0.5 * (above - below)) ** 2
 
     def value(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
         absolute = xp.sqrt(_safe.sine2(xp, c, m)) + c * _safe.arcsine(xp, c, m)
@@ -37,7 +37,7 @@ def leaky_relu_form(negative_slope: float) -> ClosedForm:
         radial = (root + c * slope) * scale(xp, q1, q2)
         return slope, radial, radial
 
-    parity: Parity = {-1.0: "even", 1.0: "odd"}.get(negative_slope, "none")  # type: ignore[assignment]
+    parity: Parity = "even" if a2 == 0 else ("odd" if b2 == 0 else "none")
     return ClosedForm(
         value, slope, value, deficit, deficit_in_var, parity, surplus=surplus, together=together
     )
@@ -72,14 +72,12 @@ def sign_form(offset: float, height: float) -> ClosedForm:
     return ClosedForm(value, slope, radial, deficit, deficit_in_var, parity)
 
 
-def _power_value(power: int, rectified: bool) -> Expectation:
-    """E[u^n v^n], or the same of max(u, 0)^n (Cho and Saul 2009)."""
+def _rectified_value(power: int) -> Expectation:
+    """E[max(u, 0)^n max(v, 0)^n] (Cho and Saul 2009)."""
 
     def value(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
         size = scale(xp, q1, q2) ** power
         polynomial = {1: c, 2: 1 + 2 * c**2, 3: 9 * c + 6 * c**3}[power]
-        if not rectified:
-            return size * polynomial
         sine = xp.sqrt(_safe.sine2(xp, c, m))
         extra = {1: sine, 2: 3 * sine * c, 3: sine * (15 - 11 * sine**2)}[power]
         return size * (extra + (0.5 * np.pi + _safe.arcsine(xp, c, m)) * polynomial) / (2 * np.pi)
@@ -87,27 +85,23 @@ def _power_value(power: int, rectified: bool) -> Expectation:
     return value
 
 
-def power_form(power: int, rectified: bool) -> ClosedForm:
-    """x^power, or max(x, 0)^power, for powers up to 3."""
-    value = _power_value(power, rectified)
-    lower = _power_value(power - 1, rectified) if power > 1 else None
+def rectified_power_form(power: int) -> ClosedForm:
+    """max(x, 0)^power, for powers 2 and 3."""
+    value, lower = _rectified_value(power), _rectified_value(power - 1)
 
     def slope(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
-        return power**2 * lower(xp, q1, q2, c, m) if lower else 1.0 + 0.0 * (q1 + q2 + c)
+        return power**2 * lower(xp, q1, q2, c, m)
 
     def radial(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
         return power * value(xp, q1, q2, c, m)
 
     def deficit(q: float, m: Array) -> Array:
-        polynomial = {1: m, 2: 2 * m * (2 - m), 3: 9 * m + 6 * m * (3 - 3 * m + m**2)}[power]
+        polynomial = {2: 2 * m * (2 - m), 3: 9 * m + 6 * m * (3 - 3 * m + m**2)}[power]
         scale = np.float64(q) ** power  # infinite where a Python float would raise OverflowError
-        if not rectified:
-            return scale * polynomial
         gap = {2: _safe.gap2, 3: _safe.gap3}[power](_safe.angle(m))
         return scale * (0.5 * polynomial - gap / (2 * np.pi))
 
     def deficit_in_var(q: float, m: Array) -> Array:
         return power / q * deficit(q, m)
 
-    parity: Parity = "none" if rectified else ("odd" if power % 2 else "even")
-    return ClosedForm(value, slope, radial, deficit, deficit_in_var, parity)
+    return ClosedForm(value, slope, radial, deficit, deficit_in_var)

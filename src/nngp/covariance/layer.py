@@ -13,9 +13,11 @@ import numpy as np
 
 from nngp._arrays import EPS, Array, Mask
 from nngp.architecture import Activation
+from nngp.architecture.activation import KernelMapOnly
 from nngp.covariance.closed_form import closed_form
 from nngp.covariance.fitted_layer import FittedLayer, by_sign
 from nngp.covariance.form import ClosedForm, Parity
+from nngp.covariance.kernel_map import kernel_map_layer
 
 
 class Layer(Protocol):
@@ -71,6 +73,8 @@ class Layer(Protocol):
 @lru_cache(maxsize=512)
 def layer_at(activation: Activation, var: float) -> Layer:
     """The layer of `activation` at variance `var`; the last 512 are cached."""
+    if isinstance(activation.fn, KernelMapOnly):
+        return kernel_map_layer(activation.fn.dual, activation.fn.slope, var)
     if activation.closed_form is not None:
         return ClosedLayer(closed_form(activation.closed_form), var)
     fitted = FittedLayer(activation, var)

@@ -1,4 +1,4 @@
-"""Closed forms of smooth activations: erf, GELU, sine, cosine and the Gaussian.
+"""Closed forms of smooth activations: erf, GELU, sine, cosine, Gaussian and exponential.
 
 References: Williams 1997 (erf, Gaussian); the others are derived by Stein's lemma.
 """
@@ -74,7 +74,7 @@ def gelu_form() -> ClosedForm:
     """x Phi(x), with Phi the distribution function of the standard normal."""
     # All but the value lose a factor sqrt(q) to rounding. At large q all agree with ReLU's to
     # 1/sqrt(q), the value to 1/q, which is then the smaller error.
-    near, relu = _gelu_near(), leaky_relu_form(0.0)
+    near, relu = _gelu_near(), leaky_relu_form(0.0, 1.0)
 
     def moment(name: str) -> Expectation:
         def either(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
@@ -222,34 +222,91 @@ def sine_form(odd: bool) -> ClosedForm:
     )
 
 
-def gaussian_form() -> ClosedForm:
-    """exp(-x²)."""
+def gaussian_form(shift: float = 0.0) -> ClosedForm:
+    """exp(-(x + shift)²)."""
+    t2 = shift**2
 
-    # E[exp(-u² - v²)] = det(I + 2 Sigma)^(-1/2)
+    # E[exp(-(u + t)² - (v + t)²)] = exp(-t² top / root²) / root, where root² = det(I + 2 Sigma)
     def root(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats) -> Floats:
         return _root(xp, 2 * q1, 2 * q2, _safe.sine2(xp, c, m))
 
+    def top_of(xp: Namespace, q1: Floats, q2: Floats, c: Floats) -> Floats:
+        spread = (xp.sqrt(q1) - xp.sqrt(q2)) ** 2 + 2 * scale(xp, q1, q2) * (1 - c)
+        return 2 * (1 + spread)
+
     def value(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
-        return 1 / root(xp, q1, q2, c, m)
+        whole = root(xp, q1, q2, c, m)
+        if not t2:
+            return 1 / whole
+        return xp.exp(-t2 * (top_of(xp, q1, q2, c) / whole) / whole) / whole
 
     def slope(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
         whole = root(xp, q1, q2, c, m)
-        return 4 * c * (scale(xp, q1, q2) / whole) / whole / whole
+        cov = c * (scale(xp, q1, q2) / whole)
+        if not t2:
+            return 4 * cov / whole / whole
+        rest = 4 * cov - 8 * t2 * cov * (top_of(xp, q1, q2, c) / whole) / whole + 4 * t2 / whole
+        return value(xp, q1, q2, c, m) * rest / whole
 
     def radial(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
         whole = root(xp, q1, q2, c, m)
         rest = (1 + 2 * q2 * _safe.sine2(xp, c, m)) / whole
-        return -2 * (q1 / whole) * rest / whole
+        if not t2:
+            return -2 * (q1 / whole) * rest / whole
+        top, cov = top_of(xp, q1, q2, c), c * (scale(xp, q1, q2) / whole)
+        moved = (4 * q1 / whole) * rest * (t2 * (top / whole) / whole - 0.5)
+        return value(xp, q1, q2, c, m) * (moved - 4 * t2 * (q1 / whole - cov) / whole)
 
     def deficit(q: float, m: Array) -> Array:
         sine2, root1, whole = _roots(2 * q, m)
         sine = 2 * q * np.sqrt(sine2)
-        return (sine / whole) * (sine / (whole + root1)) / root1
+        if not t2:
+            return (sine / whole) * (sine / (whole + root1)) / root1
+        fall = 0.5 * np.log1p((sine / root1) ** 2) + t2 * _shifted_gap(q, m)
+        return -np.expm1(-fall) * np.exp(-2 * t2 / root1**2) / root1
 
     def deficit_in_var(q: float, m: Array) -> Array:
         sine2, root1, whole = _roots(2 * q, m)
         share, part = q / whole, root1 / whole
+        if t2:
+            gap = _shifted_gap(q, m)
+            fall = 0.5 * np.log1p((2 * q / root1) ** 2 * sine2) + t2 * gap
+            height = np.exp(-2 * t2 / root1**2) / root1
+            grows = (-2 + 8 * t2 / root1**2) / root1**2  # d log of the value at 1
+            in_gap = 1 / q + 2 * m / (1 + 2 * q * m) - (4 + 8 * q * sine2) / whole**2
+            in_fall = 4 * (q / whole) * ((1 + 2 * q) / whole) * sine2 / root1**2
+            in_fall = in_fall + t2 * gap * (in_gap - 4 / root1**2)
+            return height * (-np.expm1(-fall) * grows + np.exp(-fall) * in_fall)
         cubes = (1 + part + part**2) / (1 + part)  # (whole³ - root1³) / (whole² - root1²) / whole
         return sine2 * share * (4 / whole / whole - 8 * share * cubes / root1**3)
 
-    return ClosedForm(value, slope, radial, deficit, deficit_in_var, "even")
+    parity: Parity = "none" if t2 else "even"
+    return ClosedForm(
+        value, slope, radial, deficit, deficit_in_var, parity, loss=lambda var: 1 + 4 * t2
+    )
+
+
+def _shifted_gap(q: float, m: Array) -> Array:
+    """The exponent of a shifted Gaussian at correlation 1 - m less that at 1, over shift²."""
+    _, root1, whole = _roots(2 * q, m)
+    return 4 * (q / whole) * m * ((1 + 2 * q * m) / whole) / root1**2
+
+
+def exponential_form() -> ClosedForm:
+    """exp(x)."""
+
+    def value(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+        return xp.exp(0.5 * (q1 + q2) + scale(xp, q1, q2) * c)
+
+    def radial(xp: Namespace, q1: Floats, q2: Floats, c: Floats, m: Floats = None) -> Floats:
+        return (q1 + scale(xp, q1, q2) * c) * value(xp, q1, q2, c, m)
+
+    def deficit(q: float, m: Array) -> Array:
+        return -np.expm1(-q * m) * np.exp(2 * np.float64(q))
+
+    def deficit_in_var(q: float, m: Array) -> Array:
+        return np.exp(2 * np.float64(q)) * (m * np.exp(-q * m) - 2 * np.expm1(-q * m))
+
+    return ClosedForm(
+        value, value, radial, deficit, deficit_in_var, loss=lambda q: 1 + min(2 * q, 745.0)
+    )

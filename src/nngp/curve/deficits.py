@@ -29,9 +29,10 @@ from nngp.architecture.graph import Affine, Node
 from nngp.architecture.walk import Pair, Parameter, RangeCheck, output, walk
 from nngp.covariance import (
     Layer,
+    at_zero,
     both_sides,
-    derivative_at_zero,
     derivative_layer,
+    derivative_of,
     layer_at,
 )
 from nngp.errors import VarianceError
@@ -153,13 +154,13 @@ class Deficits:
     def dual(self, phi: Activation, state: LayerState) -> LayerState:
         """F of an activation; where every input is zero, every unit is phi(0)."""
         if state.variance == 0:
-            return _constant(float(phi(np.zeros(1))[0] ** 2), state)
+            return _constant(at_zero(phi), state)
         return _through(layer_at(phi, state.variance), state)
 
     def slope(self, phi: Activation, state: LayerState) -> LayerState:
         """F' of an activation."""
         if state.variance == 0:
-            return _constant(derivative_at_zero(phi), state)
+            return _constant(at_zero(derivative_of(phi, 1.0)), state)
         return _through(derivative_layer(phi, state.variance), state)
 
     def normalise(self, state: LayerState, by: LayerState) -> LayerState:

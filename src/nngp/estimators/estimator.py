@@ -253,7 +253,7 @@ class NNGPEstimator(CommonParameters, BaseEstimator):
     def _choices(self) -> dict[str, object]:
         """What `fit` chose, for a page or a notebook."""
         out: dict[str, object] = {
-            "network": repr(self.network_),
+            "network": _network_words(self.network_),
             "noise variance (scaled targets)": float(np.max(self.noise_var_)),
         }
         maps = [f"{name}: {how}" for name, how in self.column_maps_ if how != "identity"]
@@ -462,6 +462,18 @@ class NNGPEstimator(CommonParameters, BaseEstimator):
         self._seen, self.selection_ = saved.training_range(), saved.table()
         factored = self.report_.solver == "cholesky"
         saved.check_log_evidence(self.log_evidence_ if factored else None)
+
+
+def _network_words(network: Network) -> str:
+    """The parameters of an `Architecture` with three digits, the text of another network."""
+    if not isinstance(network, Architecture):
+        return repr(network)
+    values = {"weight_var": network.weight_var, "bias_var": network.bias_var}
+    parts = [
+        f"{name} {', '.join(f'{v:.3g}' for v in np.atleast_1d(by_layer))}"
+        for name, by_layer in values.items()
+    ]
+    return f"{network.activation.name}, depth {network.depth}; {'; '.join(parts)}"
 
 
 def _is_set(model: NNGPEstimator, name: str, value: object) -> bool:

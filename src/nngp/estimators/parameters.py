@@ -106,7 +106,7 @@ def documented(kind: Documented) -> Documented:
     then a section of advanced parameters."""
     table = parameters_of(kind)
     basic = [name for name in BASIC if name in table]
-    title = "Advanced parameters"
+    title = "Other Parameters"  # the name of that section in numpydoc
     heading = ["", title, "-" * len(title)]
     lines = [*_described(table, basic), *heading]
     lines += _described(table, [name for name in table if name not in basic])

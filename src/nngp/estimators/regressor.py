@@ -13,6 +13,7 @@ from nngp._machine import single_threaded_blas
 from nngp._numbers import as_real, as_reals, check_unmasked, whole_number
 from nngp.estimators.data_warnings import warn_of_duplicates
 from nngp.estimators.estimator import NNGPEstimator, check_data, check_targets_are_there
+from nngp.estimators.gradients import PredictionGradient, mixture_gradient
 from nngp.estimators.mixing import drawn_from, learn_blend, left_out_predictive, mixed_mean
 from nngp.estimators.parameters import RegressorParameters, Seed, documented
 from nngp.estimators.saved import SavedModel, SavedRegression
@@ -306,6 +307,39 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
         if not return_cov:
             return mean
         return mean, self._shaped(joint_covariance(predictive, self._covariances(inputs, noise)))
+
+    @single_threaded_blas()
+    def predict_gradient(self, X: TableLike, return_std: bool = False) -> PredictionGradient:
+        """Derivatives of `predict` in the columns of X that hold numbers, per unit of the column.
+
+        Of the mean and, if asked for, of the standard deviation of new observations: (m, columns),
+        or (m, columns, outputs) for several outputs. `columns` of the result names the columns;
+        those of categories, dates, and true and false are none. Where a value is missing, the
+        derivative is that at the median that stands for it. Where a network or a map of a column
+        has a kink, it is that of one side, or the mean of both (`Posterior.predict_gradient`).
+
+        Examples
+        --------
+        >>> import numpy as np, nngp
+        >>> X = np.linspace(-3, 3, 40)[:, None]
+        >>> model = nngp.NNGPRegressor(selection=None, noise_var=1e-3).fit(X, np.sin(X[:, 0]))
+        >>> slope = model.predict_gradient([[0.0], [np.pi / 2]]).mean
+        >>> bool(abs(slope[0, 0] - 1) < 0.05), bool(abs(slope[1, 0]) < 0.05)
+        (True, True)
+        """
+        inputs = self._test_inputs(X)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(inputs.shape[1])])
+        numbers = {str(name): j for j, name in enumerate(names)}
+        if self.columns_ is not None:
+            numbers = self.columns_.numbers
+        if not numbers:
+            raise ValueError("no column holds numbers, so there is nothing to differentiate in")
+        mean, std = mixture_gradient(
+            self.networks_, self._blend, inputs, std=return_std, plain=self._means_suffice
+        )
+        which = list(numbers.values())
+        of_std = None if std is None else self._shaped(std[:, which])
+        return PredictionGradient(self._shaped(mean[:, which]), of_std, tuple(numbers))
 
     @single_threaded_blas()
     def predict_interval(

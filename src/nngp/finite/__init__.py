@@ -18,11 +18,13 @@ from nngp.finite.requirements import need_jax
 from nngp.finite.width_convergence import Decay as Decay
 
 if TYPE_CHECKING:
+    from nngp.finite.any_function import empirical_ntk as empirical_ntk, linearize as linearize
     from nngp.finite.functions import NetworkFunctions as NetworkFunctions
     from nngp.finite.network import FiniteNetwork as FiniteNetwork
     from nngp.finite.width_convergence import Convergence as Convergence, convergence as convergence
 
 _HOMES = {
+    **dict.fromkeys(("empirical_ntk", "linearize"), "nngp.finite.any_function"),
     **dict.fromkeys(("Convergence", "convergence"), "nngp.finite.width_convergence"),
     "FiniteNetwork": "nngp.finite.network",
     "NetworkFunctions": "nngp.finite.functions",

@@ -158,7 +158,7 @@ def evaluate_drawn(
     count, seed = whole_number("networks", networks), whole_number("seed", seed, least=0)
     if dtype not in ("float64", "float32"):
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-    with _precision_of_arrays():
+    with precision_of_arrays():
         variances = jnp.asarray(prior.weight_vars, dtype), jnp.asarray(prior.bias_vars, dtype)
         arrays = tuple(jnp.asarray(np.asarray(part, dtype)) for part in data)
         layout = prior.layout
@@ -176,27 +176,37 @@ def evaluate_drawn(
         return _in_chunks(count, inside + kept, work, advance)
 
 
-def forward_given(
-    layers: list[Layer], layout: UnitLayout, X: DeviceArray, seed: int | None = None
-) -> DeviceArray:
-    """Compute outputs of networks whose weights are given, stacked on a leading axis; with the
-    dropout masks of networks drawn with a seed, or without dropout. Within a transformation of JAX
-    all of them at once, in the precision that it traces."""
-    count = len(layers[0]["w"])
+def evaluate_given(
+    function: NetworkFunction,
+    prior: NetworkPrior,
+    layers: list[Layer],
+    X: DeviceArray,
+    seed: int | None = None,
+    held: int | None = None,
+) -> ArrayTree:
+    """Compute `function(net, X)` for networks whose weights are given, stacked on a leading axis;
+    with the dropout masks of networks drawn with a seed, or without dropout. Within a
+    transformation of JAX all of them at once, in the precision that it traces."""
+    count, layout = len(layers[0]["w"]), prior.layout
     traced = [leaf for leaf in jax.tree.leaves((layers, X)) if is_traced(leaf)]
+    dtype = traced[0].dtype if traced else layers[0]["w"].dtype
+    variances = np.asarray(prior.weight_vars, dtype), np.asarray(prior.bias_vars, dtype)
     if traced:
-        layers, X = jax.tree.map(lambda a: jnp.asarray(a, traced[0].dtype), (layers, X))
+        layers, X = jax.tree.map(lambda a: jnp.asarray(a, dtype), (layers, X))
         keys = None if seed is None else _keys(_start(layout, seed), np.arange(count))
-        return _evaluate(outputs, layout, layers, keys, (None, None), (X,))
-    with _precision_of_arrays():
+        return _evaluate(function, layout, layers, keys, variances, (X,))
+    with precision_of_arrays():
         start = None if seed is None else _start(layout, seed)
 
-        def work(indices: DeviceArray) -> DeviceArray:
+        def work(indices: DeviceArray) -> ArrayTree:
             some = jax.tree.map(lambda a: a[indices], layers)
             keys = None if start is None else _keys(start, indices)
-            return _evaluate(outputs, layout, some, keys, (None, None), (X,))
+            return _evaluate(function, layout, some, keys, variances, (X,))
 
-        size = _bytes(layers) // count + X.itemsize * len(X) * layout.row
+        size = _bytes(layers) // count + X.itemsize * (held or len(X) * layout.row)
+        one = jax.tree.map(lambda a: a[:1], layers)
+        kept = jax.eval_shape(partial(_evaluate, function, layout), one, None, variances, (X,))
+        _check_memory(count, size, _bytes(kept))
         return _in_chunks(count, size, work, lambda networks: None)
 
 
@@ -223,7 +233,7 @@ def _in_chunks(
 
 
 @contextmanager
-def _precision_of_arrays() -> Iterator[None]:
+def precision_of_arrays() -> Iterator[None]:
     """Compute in the arrays' own precision: JAX's default rounds float64 to float32, and on some
     devices products of float32 further."""
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):

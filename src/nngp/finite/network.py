@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from nngp._numbers import as_reals, check_unmasked, whole_number
 from nngp._progress import Callback, Progress, progress_for
 from nngp.architecture import Network
-from nngp.covariance import derivative_at_zero
+from nngp.covariance import derivative_of
 from nngp.errors import ToleranceWarning
 from nngp.finite.layout import UnitLayout, hidden_layers, lay_out
 from nngp.finite.requirements import need_jax
@@ -169,16 +169,10 @@ class FiniteNetwork:
         >>> network.forward(weights, [[1.0, 2.0], [2.0, 1.0]]).shape
         (2, 1)
         """
-        from nngp.finite.batched_networks import forward_given, is_traced
+        from nngp.finite.batched_networks import outputs
 
-        traced = is_traced(X) and np.ndim(X) == 2
-        inputs = cast(Array, X) if traced else as_inputs(X)
-        layers, stacked = self._checked(weights, inputs.shape[1])
-        inputs_as_weights = inputs if traced else inputs.astype(layers[0]["w"].dtype)
         masks_seed = None if seed is None else whole_number("seed", seed, least=0)
-        layout = self.layout(inputs.shape[1])
-        out: Array = forward_given(layers, layout, inputs_as_weights, masks_seed)
-        return out if stacked else out[0]
+        return self._evaluate_given(outputs, weights, X, masks_seed)
 
     def sample(
         self,
@@ -245,6 +239,8 @@ class FiniteNetwork:
         networks: int = 1,
         seed: int = 0,
         *,
+        X2: ArrayLike | None = None,
+        weights: Sequence[Mapping[str, ArrayLike]] | None = None,
         dtype: str = "float64",
         progress: Callback | bool | None = None,
     ) -> Array:
@@ -257,6 +253,10 @@ class FiniteNetwork:
         `nngp.kernel(architecture.truncated(l), X)` as the width grows. Layer 0 has inputs below it,
         and equals that at any width.
 
+        With `X2`, (m, d), the covariances of X with X2: (networks, depth + 1, n, m). With `weights`
+        those of given networks, as `draw` gives them or as training has left them, without dropout;
+        of one network without the leading axis.
+
         Examples
         --------
         >>> import numpy as np, nngp
@@ -268,7 +268,11 @@ class FiniteNetwork:
         """
         from nngp.finite.batched_networks import kernels
 
-        return self._evaluate_at(kernels, X, networks, seed, dtype, progress)
+        inputs, part = self._joined(X, X2)
+        if weights is not None:
+            return self._evaluate_given(kernels, weights, inputs)[(..., *part)]
+        found = self._evaluate_at(kernels, inputs, networks, seed, dtype, progress)
+        return found[(..., *part)]
 
     def empirical_ntk(
         self,
@@ -276,6 +280,8 @@ class FiniteNetwork:
         networks: int = 1,
         seed: int = 0,
         *,
+        X2: ArrayLike | None = None,
+        weights: Sequence[Mapping[str, ArrayLike]] | None = None,
         dtype: str = "float64",
         progress: Callback | bool | None = None,
     ) -> Array:
@@ -283,9 +289,12 @@ class FiniteNetwork:
         an output in all weights and biases, each in units of its prior deviation, averaged over
         outputs. It becomes `nngp.kernel(nngp.NTK(architecture), X)` as the width grows.
 
-        A network takes n_out backward passes, and n² products of its units; gradients in weights
-        are never held. Raises ActivationError for activations that jump, and MemoryError where
-        units or kernels do not fit.
+        With `X2`, (m, d), that of X with X2: (networks, n, m). With `weights` that of given
+        networks, as in `empirical_kernels`; `nngp.finite.empirical_ntk` takes any JAX function.
+
+        A network takes n_out backward passes, and n² products of its units ((n + m)² with X2);
+        gradients in weights are never held. Raises ActivationError for activations that jump, and
+        MemoryError where units or kernels do not fit.
 
         Examples
         --------
@@ -299,14 +308,18 @@ class FiniteNetwork:
         from nngp.finite.tangent_kernel import numbers_held, tangent_kernel
 
         self.check_differentiable()
-        inputs = as_inputs(X)
+        inputs, part = self._joined(X, X2)
         held = numbers_held(self.layout(inputs.shape[1]), len(inputs))
-        return self._evaluate_at(tangent_kernel, inputs, networks, seed, dtype, progress, held)
+        if weights is not None:
+            found = self._evaluate_given(tangent_kernel, weights, inputs, held=held)
+        else:
+            found = self._evaluate_at(tangent_kernel, inputs, networks, seed, dtype, progress, held)
+        return found[(..., *part)]
 
     def check_differentiable(self) -> None:
         """Raise ActivationError for an activation that jumps: its gradient is infinite."""
         for activation in self.architecture.activations:
-            derivative_at_zero(activation)
+            derivative_of(activation, 1.0)
 
     def prior(self, d: int) -> "NetworkPrior":
         """The distribution of the weights for inputs of `d` features."""
@@ -336,6 +349,37 @@ class FiniteNetwork:
                 function, prior, (inputs, *data), count, seed, dtype, advance, held
             )
         return out
+
+    def _evaluate_given(
+        self,
+        function: "NetworkFunction",
+        weights: Sequence[Mapping[str, ArrayLike]],
+        X: ArrayLike,
+        seed: int | None = None,
+        held: int | None = None,
+    ) -> Array:
+        """Compute a function of each of the networks whose weights are given, and the inputs."""
+        from nngp.finite.batched_networks import evaluate_given, is_traced
+
+        traced = is_traced(X) and np.ndim(X) == 2
+        inputs = cast(Array, X) if traced else as_inputs(X)
+        layers, stacked = self._checked(weights, inputs.shape[1])
+        inputs_as_weights = inputs if traced else inputs.astype(layers[0]["w"].dtype)
+        prior = self.prior(inputs.shape[1])
+        out: Array = evaluate_given(function, prior, layers, inputs_as_weights, seed, held)
+        return out if stacked else out[0]
+
+    def _joined(self, X: ArrayLike, X2: ArrayLike | None) -> tuple[Array, tuple[slice, slice]]:
+        """All inputs, and where the kernel of the first with the second ones stands in theirs."""
+        first = as_inputs(X)
+        if X2 is None:
+            return first, (slice(None), slice(None))
+        second = as_inputs(X2, "X2")
+        if first.shape[1] != second.shape[1]:
+            raise ValueError(
+                f"X has {first.shape[1]} features and X2 has {second.shape[1]}; they must agree"
+            )
+        return np.vstack([first, second]), (slice(len(first)), slice(len(first), None))
 
     def _checked(
         self, weights: Sequence[Mapping[str, ArrayLike]], d: int

@@ -104,7 +104,7 @@ def _units(node: Node, own: Sequence[DeviceArray], mask: DeviceArray | None) -> 
     """The units of a node that has no weights."""
     match node:
         case Nonlinearity(activation=phi):
-            return phi.fn(own[0])
+            return phi.apply(own[0])
         case Normalised():
             centred = own[0] - own[0].mean(axis=-1, keepdims=True)
             return centred / jnp.sqrt(jnp.mean(centred**2, axis=-1, keepdims=True))
@@ -162,7 +162,7 @@ def forward(
 def check_traceable(activation: Activation) -> None:
     """Raise ActivationError unless JAX can trace the activation."""
     try:
-        jax.eval_shape(activation.fn, jax.ShapeDtypeStruct((2, 3), jnp.float32))
+        jax.eval_shape(activation.apply, jax.ShapeDtypeStruct((2, 3), jnp.float32))
     except Exception as cause:  # a user's function may do anything with a tracer
         raise ActivationError(
             f"activation '{activation.name}' does not work on JAX arrays, which finite networks "

@@ -124,6 +124,16 @@ class Columns:
         return [encoding.name for encoding in self.encodings for _ in encoding.features]
 
     @property
+    def numbers(self) -> dict[str, int]:
+        """The columns of numbers, and the input that each is."""
+        found, place = {}, 0
+        for encoding in self.encodings:
+            if isinstance(encoding, NumberEncoding) and not encoding.boolean:
+                found[encoding.name] = place
+            place += len(encoding.features)
+        return found
+
+    @property
     def groups(self) -> NDArray[np.int64]:
         """A number for each input; inputs that matter together, or not at all, have the same: those
         of a category, and sine and cosine of a cycle."""

@@ -142,6 +142,28 @@ class ColumnMap:
         low = np.where(np.abs(above) < np.abs(tangent), above, tangent)
         return np.where(t < inside, tangent if self.kind == "log" else low, low)
 
+    def derivative(self, x: Array) -> Array:
+        """du/dx at values; at a kink (a knot of the ranks, an end of what was seen) of its right
+        side."""
+        if self.kind == "identity":
+            return np.ones_like(x)
+        with np.errstate(over="ignore"):
+            t = np.clip((x - self.center) / self.unit, -1e150, 1e150)
+        if self.kind == "ranks":
+            piece = np.searchsorted(self.knots, t, side="right")
+            slopes = np.concatenate([[0.0], np.diff(self.scores) / np.diff(self.knots), [0.0]])
+            return slopes[piece] / self.unit
+        if self.kind == "bounded":
+            beyond = np.maximum(np.abs(t) - MIDDLE, 0.0) / (LARGEST - MIDDLE)
+            return np.asarray(1.0 / np.cosh(np.minimum(beyond, MOST)) ** 2 / self.unit)
+        inside = np.clip(t, self.low, self.high)
+        _, slope = self._curve(inside)
+        with np.errstate(all="ignore"):
+            own = self._curve(np.where(t < inside, inside, t))[1]
+            own = np.where(t < inside, self._curve(t)[1] if self.kind != "log" else slope, own)
+        # Beyond what was seen the map follows its tangent or its curve, whichever is flatter.
+        return np.asarray(np.minimum(slope, own) / self.unit)
+
     @property
     def slope(self) -> float:
         """du/dx in the middle of the column; of a curved map over the range seen in training."""

@@ -115,6 +115,23 @@ class InputScaling:
             out = np.column_stack([out, np.ones(len(out))])
         return normalize(out) if self.unit else out
 
+    def back(self, X: Array, G: Array) -> Array:
+        """Derivatives in the inputs, (m, d, ...), of what has the derivatives G in scaled ones."""
+        ones = (1,) * (G.ndim - 2)
+        if self.unit:
+            before = replace(self, unit=False)(X)
+            size = np.sqrt(np.mean(before**2, axis=1, keepdims=True))
+            unit, size = (one.reshape(*one.shape, *ones) for one in (before / size, size))
+            G = (G - unit * np.mean(unit * G, axis=1, keepdims=True)) / size
+        if self.constant:
+            G = G[:, :-1]
+        if self.whitening is not None:  # a symmetric matrix
+            G = np.moveaxis(self.whitening(np.moveaxis(G, 1, -1)), -1, 1)
+        slopes = np.broadcast_to(self.factor, X.shape).copy()
+        for j, one in enumerate(self.maps):
+            slopes[:, j] *= one.derivative(X[:, j])
+        return np.asarray(G * slopes.reshape(*X.shape, *ones))
+
     def _centred(self, X: Array, out: Array) -> None:
         np.subtract(X, self.center, out=out)
         out *= self.factor

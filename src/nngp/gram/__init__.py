@@ -7,6 +7,7 @@ is the seam to the stages that follow: blocks of K on any engine, made by one of
 (`host/`, `device/`, `cluster/`).
 """
 
+from nngp.gram.activation_parameters import scale_in_parameters, with_parameters
 from nngp.gram.host.backend import HostBackend
 from nngp.gram.host.derivatives import kernel_derivatives
 from nngp.gram.host.images import image_bytes
@@ -22,9 +23,11 @@ from nngp.gram.inputs import Inputs, InputSet, as_inputs, common_var, normalize
 from nngp.gram.jax_kernel import jax_kernel
 from nngp.gram.kernel import (
     WARN_ABOVE,
+    KernelPair,
     check_network,
     inputs_diag,
     kernel,
+    kernel_and_tangent,
     kernel_diag,
     kernel_scale,
     kernels,
@@ -57,6 +60,7 @@ __all__ = [
     "KernelBackend",
     "KernelGradient",
     "KernelMatrix",
+    "KernelPair",
     "KernelPlan",
     "KernelSplit",
     "LowerTriangle",
@@ -70,6 +74,7 @@ __all__ = [
     "inputs_diag",
     "jax_kernel",
     "kernel",
+    "kernel_and_tangent",
     "kernel_derivatives",
     "kernel_diag",
     "kernel_scale",
@@ -77,7 +82,9 @@ __all__ = [
     "normalize",
     "plan_kernel",
     "scale_derivatives",
+    "scale_in_parameters",
     "shift_of",
     "table_bytes",
     "warn_if_inexact",
+    "with_parameters",
 ]

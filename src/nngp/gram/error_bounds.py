@@ -1,4 +1,4 @@
-"""Bounds on the error of kernel entries, from the nearest pair of inputs in a matrix."""
+"""The error of kernel entries at unequal norms, from the nearest pair of inputs in a matrix."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -6,31 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nngp._arrays import EPS, TINY, Array
+from nngp._arrays import EPS, Array
 from nngp.architecture import Activation, Network
 from nngp.architecture.flow import coarsened
 from nngp.architecture.graph import Windowed
 from nngp.architecture.walk import Number, output, walk
-from nngp.curve import NEAR, AngularCurve
 from nngp.gram.host.pair_layer import TOLERANCE, PairLayer, SlopePairLayer, pair_layer
-from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 from nngp.gram.triples import SNAP, moments, slope_moments
 
 FAR_ENOUGH = 1e-6  # 1 - |c| below which the nearest pair of a matrix is looked for
 ALL = slice(None)
-
-
-def curve_error(curve: AngularCurve, nearest: float, split: KernelSplit = TRIVIAL_SPLIT) -> float:
-    """Of the entries of a matrix whose nearest pair of inputs has 1 - |c| = nearest.
-
-    Rounding moves a cosine by some eps, and 1 - |c| of near pairs by sqrt of it times eps;
-    as the deficit D is concave, that moves K by at most D(m) times the relative change of m.
-    """
-    gaps = [(NEAR, 4 * EPS / NEAR), (nearest, 4 * EPS / nearest**0.5)]
-    moved = [(float(curve.deficit(one_minus=m)) - curve.jump) * change for m, change in gaps]
-    if split.is_trivial:
-        return curve.error + max(moved) / max(curve.variance, TINY)
-    return curve.deficit_error + max(moved) / split.scale
 
 
 class PairErrors(NamedTuple):
@@ -188,7 +173,7 @@ def _through(layer: PairLayer, before: PairErrors, moment: Array, own_error: flo
     # Correlations beyond SNAP are rounded to ±1.
     doubt = before.corr_error + np.where(np.abs(c) > SNAP - 8 * EPS, 1 - SNAP, 0.0)
     value = layer.value(ALL, ALL, c)
-    rates = layer.rates(ALL, ALL, c)
+    row, column = layer.radials(ALL, ALL, c)
     moved = [
         np.abs(layer.value(ALL, ALL, np.clip(c + sign * doubt, -1.0, 1.0)) - value)
         for sign in (-1, 1)
@@ -202,8 +187,8 @@ def _through(layer: PairLayer, before: PairErrors, moment: Array, own_error: flo
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     corr = value * inverse
     error = np.maximum(*moved) * inverse + own_error
-    error += 0.5 * np.abs(rates.row * inverse - corr * left_gain) * before.left_error
-    error += 0.5 * np.abs(rates.column * inverse - corr * right_gain) * before.right_error
+    error += 0.5 * np.abs(row * inverse - corr * left_gain) * before.left_error
+    error += 0.5 * np.abs(column * inverse - corr * right_gain) * before.right_error
     return PairErrors(
         left,
         right,

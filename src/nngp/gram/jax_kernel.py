@@ -1,6 +1,6 @@
 """The kernel of one pair as a pure JAX function."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -12,6 +12,8 @@ from nngp.architecture.invariances import covariance_of
 from nngp.architecture.planes import PlanePlan
 from nngp.architecture.walk import output, walk
 from nngp.gram.triples import Planes, Triple, Triples, image_planes
+
+Params = Mapping[str, Any] | None  # values of parameters of activations
 
 
 def jax_kernel(network: Network) -> Callable[..., Any]:
@@ -26,11 +28,12 @@ def jax_kernel(network: Network) -> Callable[..., Any]:
     Returns
     -------
     k : callable
-        k(x1, x2, weight_var=None, bias_var=None) for vectors x1, x2 of one length; the
-        variances are scalars or have one entry for each affine map (depth + 1 in a chain). Jit
-        it, vmap it, and differentiate it once in all four arguments; gradients are finite at
-        x1 == x2, x1 == -x2 and at zero. That of a `Headed` network takes the variances of its head
-        as head_weight_var and head_bias_var too.
+        k(x1, x2, weight_var=None, bias_var=None, params=None) for vectors x1, x2 of one length;
+        the variances are scalars or have one entry for each affine map (depth + 1 in a chain),
+        `params` is a dictionary of parameters of the activations. Jit it, vmap it, and
+        differentiate it once in all arguments; gradients are finite at x1 == x2, x1 == -x2 and
+        at zero. Kinks that move with a parameter stay where the network has them. That of a
+        `Headed` network takes the variances of its head as head_weight_var and head_bias_var too.
 
     Notes
     -----
@@ -62,10 +65,13 @@ def jax_kernel(network: Network) -> Callable[..., Any]:
         return _averaged(jnp, network)
     walked = _walk(jnp, network)
 
-    def k(x1: Any, x2: Any, weight_var: Any = None, bias_var: Any = None) -> Any:
+    def k(
+        x1: Any, x2: Any, weight_var: Any = None, bias_var: Any = None, params: Params = None
+    ) -> Any:
         check_unmasked([x1, x2, weight_var, bias_var], "an argument of the kernel")
         x1, x2 = _vectors(jnp, x1, x2)
-        return walked(_inputs(jnp, network.planes, x1, x2), weight_var, bias_var)
+        inputs = _inputs(jnp, network.planes, x1, x2)
+        return walked(inputs, weight_var, bias_var, params)
 
     return k
 
@@ -89,19 +95,26 @@ def _walk(jnp: Any, network: Network) -> Callable[..., Any]:
         differentiable_slope,
     )
 
-    layers = {phi: differentiable_layer(phi) for phi in network.activations}
-    wanted = network.activations if network.is_tangent else ()
-    slopes = {phi: differentiable_slope(phi) for phi in wanted}
-    if network.planes is not None:  # integrals are functions of numbers, and these are arrays
-        layers, slopes = (
-            {
-                phi: one if phi.closed_form else DifferentiableLayer(*map(jnp.vectorize, one))
-                for phi, one in some.items()
-            }
-            for some in (layers, slopes)
-        )
-    operations = Triples(jnp, layers.__getitem__, slopes.__getitem__)
-    count = len(network.weight_vars)
+    def at(params: Params) -> Triples:
+        """The operations of the walk, at these values of the activations' parameters."""
+        for name in params or ():
+            if name not in network.params:
+                known = ", ".join(network.params) or "none"
+                raise ValueError(f"the network has no parameter '{name}' (it has {known})")
+        layers = {phi: differentiable_layer(phi, params) for phi in network.activations}
+        wanted = network.activations if network.is_tangent else ()
+        slopes = {phi: differentiable_slope(phi, params) for phi in wanted}
+        if network.planes is not None:  # integrals are functions of numbers, and these are arrays
+            layers, slopes = (
+                {
+                    phi: one if phi.closed_form else DifferentiableLayer(*map(jnp.vectorize, one))
+                    for phi, one in some.items()
+                }
+                for some in (layers, slopes)
+            )
+        return Triples(jnp, layers.__getitem__, slopes.__getitem__)
+
+    own, count = at(None), len(network.weight_vars)
 
     def per_layer(given: Any, default: tuple[float, ...], like: Any) -> Any:
         values = jnp.asarray(default if given is None else given, dtype=like.dtype)
@@ -113,12 +126,17 @@ def _walk(jnp: Any, network: Network) -> Callable[..., Any]:
         return jnp.broadcast_to(values, (count,))
 
     def walked(
-        inputs: Triple, weight_var: Any, bias_var: Any, tangent: Triple | None = None
+        inputs: Triple,
+        weight_var: Any,
+        bias_var: Any,
+        params: Params = None,
+        tangent: Triple | None = None,
     ) -> Any:
         like = inputs.cov.values if isinstance(inputs.cov, Planes) else inputs.cov
         weights = per_layer(weight_var, network.weight_vars, like)
         biases = per_layer(bias_var, network.bias_vars, like)
         given = partial(_pick, weights, biases)
+        operations = own if params is None else at(params)
         return output(walk(network, operations, inputs, variances=given, tangent=tangent)).cov
 
     return walked
@@ -137,14 +155,15 @@ def _headed(jnp: Any, network: Headed) -> Callable[..., Any]:
         bias_var: Any = None,
         head_weight_var: Any = None,
         head_bias_var: Any = None,
+        params: Params = None,
     ) -> Any:
-        own = weight_var, bias_var
+        own = weight_var, bias_var, params
         norms = jnp.sqrt(below(x1, x1, *own)) * jnp.sqrt(below(x2, x2, *own))
         one = jnp.ones_like(norms)
         inputs, tangent = Triple(one, one, below(x1, x2, *own) / norms), None
         if tangent_below is not None:  # that of an input and itself reaches no pair of others
             tangent = Triple(0 * one, 0 * one, tangent_below(x1, x2, *own) / norms)
-        return head(inputs, head_weight_var, head_bias_var, tangent)
+        return head(inputs, head_weight_var, head_bias_var, params, tangent)
 
     return k
 
@@ -155,7 +174,9 @@ def _averaged(jnp: Any, network: Invariant) -> Callable[..., Any]:
 
     kernel = jax_kernel(network.network)
 
-    def k(x1: Any, x2: Any, weight_var: Any = None, bias_var: Any = None) -> Any:
+    def k(
+        x1: Any, x2: Any, weight_var: Any = None, bias_var: Any = None, params: Params = None
+    ) -> Any:
         x1, x2 = _vectors(jnp, x1, x2)
         orbit = network.orbit(len(x1))
         if orbit.has_functions:
@@ -168,7 +189,7 @@ def _averaged(jnp: Any, network: Invariant) -> Callable[..., Any]:
         moved = x2[index] * jnp.asarray(
             np.array([np.broadcast_to(one, len(x2)) for one in signs]), dtype=x2.dtype
         )
-        values = jax.vmap(lambda one: kernel(x1, one, weight_var, bias_var))(moved)
+        values = jax.vmap(lambda one: kernel(x1, one, weight_var, bias_var, params))(moved)
         return values @ jnp.asarray(orbit.order_weights, dtype=values.dtype)
 
     return k

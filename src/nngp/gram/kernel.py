@@ -5,14 +5,14 @@ Takes a network and inputs; gives K as a dense float64 array.
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
 from nngp._machine import single_threaded_blas
-from nngp.architecture import Headed, Network
+from nngp.architecture import NTK, Headed, Network
 from nngp.curve import curve_at, output_variance
 from nngp.errors import ToleranceWarning, VarianceError
 from nngp.gram.host.backend import in_memory
@@ -138,6 +138,50 @@ def kernels(
     )
     warn_if_inexact(max(matrix.error() for matrix in matrices), stacklevel=4)
     return tuple(out)
+
+
+class KernelPair(NamedTuple):
+    """K and Θ of one network, as `nngp.kernel_and_tangent` returns them.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> both = nngp.kernel_and_tangent(nngp.Architecture(1, "erf", 2.0, 0.0), [[1.0, 1.0]])
+    >>> type(both).__name__, both._fields
+    ('KernelPair', ('nngp', 'ntk'))
+    """
+
+    nngp: Array
+    ntk: Array
+
+
+def kernel_and_tangent(network: Network, X1: ArrayLike, X2: ArrayLike | None = None) -> KernelPair:
+    """The kernel and the tangent kernel of a network from one product of the inputs.
+
+    Parameters
+    ----------
+    network : Network
+        The network itself, not its `NTK`.
+    X1 : array_like, (n, d)
+    X2 : array_like, (m, d), optional
+        X1 against itself by default: exactly symmetric, with the exact diagonal.
+
+    Returns
+    -------
+    KernelPair
+        A named tuple of two arrays (n, n) or (n, m), `nngp` and `ntk`.
+
+    Examples
+    --------
+    >>> import nngp
+    >>> both = nngp.kernel_and_tangent(nngp.Architecture(2, "relu", 2.0, 0.0), [[1.0, 1.0]])
+    >>> both.nngp.round(4).tolist(), both.ntk.round(4).tolist()
+    ([[2.0]], [[6.0]])
+    """
+    check_network(network)
+    if network.is_tangent:
+        raise TypeError("kernel_and_tangent takes the network itself, not its nngp.NTK")
+    return KernelPair(*kernels([network, NTK(network)], X1, X2))
 
 
 def _blocks_of(matrices: Sequence[HostMatrix]) -> Callable[[slice, slice], list[Array]]:

@@ -8,9 +8,8 @@ from nngp.architecture import Network
 from nngp.architecture.planes import PlanePlan
 from nngp.curve import curve_at
 from nngp.errors import NoLimitError
-from nngp.gram.error_bounds import curve_error
 from nngp.gram.inputs import EQUAL, InputSet, common_var, transformed_inputs
-from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
+from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit, curve_error
 
 METHODS = ("auto", "curve", "pairwise")
 

@@ -25,9 +25,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from nngp._arrays import EPS
+from nngp._arrays import EPS, TINY
 from nngp._records import NonNegative, Positive, Range
-from nngp.curve import AngularCurve, Profile
+from nngp.curve import NEAR, AngularCurve, Profile
 from nngp.errors import NoLimitError
 
 SMALLEST = 1e-290  # scale, relative to the variance: below, its inverse would leave float64
@@ -106,3 +106,16 @@ def _scaled(curve: AngularCurve, scale: float, kept: float) -> Profile:
 
 
 TRIVIAL_SPLIT = KernelSplit(1.0, 0.0, None)
+
+
+def curve_error(curve: AngularCurve, nearest: float, split: KernelSplit = TRIVIAL_SPLIT) -> float:
+    """Of the entries of a matrix whose nearest pair of inputs has 1 - |c| = nearest.
+
+    Rounding moves a cosine by some eps, and 1 - |c| of near pairs by sqrt of it times eps;
+    as the deficit D is concave, that moves K by at most D(m) times the relative change of m.
+    """
+    gaps = [(NEAR, 4 * EPS / NEAR), (nearest, 4 * EPS / nearest**0.5)]
+    moved = [(float(curve.deficit(one_minus=m)) - curve.jump) * change for m, change in gaps]
+    if split.is_trivial:
+        return curve.error + max(moved) / max(curve.variance, TINY)
+    return curve.deficit_error + max(moved) / split.scale

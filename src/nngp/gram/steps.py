@@ -24,10 +24,10 @@ from nngp.architecture import Headed, Invariant, Network, average_of
 from nngp.architecture.invariances import Orbit, covariance_of, orbit_of
 from nngp.curve import AngularCurve, Profile, curve_at
 from nngp.errors import VarianceError
-from nngp.gram.error_bounds import curve_error, pairwise_error
+from nngp.gram.error_bounds import pairwise_error
 from nngp.gram.inputs import InputSet
 from nngp.gram.plan import KernelPlan, make_plan, own_split, split_fits
-from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
+from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit, curve_error
 from nngp.gram.triples import own_variances
 
 

@@ -359,8 +359,7 @@ def moments(phi: Activation, var: Array) -> Array:
 
 def slope_moments(phi: Activation, var: Array) -> Array:
     """E[phi'²] at each variance."""
-    factor, slope = derivative_of(phi, float(var.max(initial=1e-300)))
-    return factor * (np.ones_like(var) if slope is None else moments(slope, var))
+    return moments(derivative_of(phi, float(var.max(initial=1e-300))), var)
 
 
 def covariances(phi: Activation, q1: Array, q2: Array, cov: Array) -> Array:
@@ -370,11 +369,11 @@ def covariances(phi: Activation, q1: Array, q2: Array, cov: Array) -> Array:
 
 def slopes(phi: Activation, q1: Array, q2: Array, cov: Array) -> Array:
     """E[phi'(u) phi'(v)], elementwise."""
-    factor, slope = derivative_of(phi, float(max(q1.max(), q2.max(), 1e-300)))
     if phi.closed_form is not None:
         corr = snapped_correlation(np, cov, q1, q2)
         return np.asarray(closed_form(phi.closed_form).slope(np, q1, q2, corr))
-    return np.full_like(cov, factor) if slope is None else factor * covariances(slope, q1, q2, cov)
+    slope = derivative_of(phi, float(max(q1.max(), q2.max(), 1e-300)))
+    return covariances(slope, q1, q2, cov)
 
 
 def image_variances(

@@ -11,7 +11,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from nngp._arrays import Array, Index
-from nngp._machine import single_threaded_blas
+from nngp._machine import one_thread, single_threaded_blas
 from nngp._numbers import whole_number
 from nngp.optuna.acquisition import candidate_points, most_promising, quietly, thompson
 from nngp.optuna.space import SearchSpace
@@ -125,7 +125,7 @@ class NNGPSampler(BaseSampler):
         """Parameters of the next trial."""
         if not search_space:
             return {}
-        with self._lock, single_threaded_blas():
+        with self._lock, single_threaded_blas(), one_thread():
             params = self._next(study, trial)
             self._proposed[trial.number] = params
         return params

@@ -298,8 +298,9 @@ class Posterior:
         With `per_layer`, those in weight_var and bias_var have one entry a layer (depth + 1),
         from input to output; otherwise all layers move together. With `per_input` there is also
         "relevance", an entry for each of the d inputs: the derivative in a factor (now one) of
-        the variance of the first layer's weights that leave that input. Needs a second array of
-        the factor's size while it runs.
+        the variance of the first layer's weights that leave that input. Parameters of activations
+        (`nngp.Activation(fn, params=...)`) have entries by their names, good to about 1e-8 of the
+        log evidence. Needs a second array of the factor's size while it runs.
 
         Examples
         --------

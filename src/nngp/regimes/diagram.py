@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from nngp._arrays import Array
 from nngp.architecture import ActivationLike, as_activation
-from nngp.architecture.ranges import BIAS_VAR_RANGE, GRID_SIZE, WEIGHT_VAR_RANGE
 from nngp.regimes.criticality import critical_weight_vars
 from nngp.regimes.propagation_state import propagation_state
 from nngp.regimes.validation import as_grid
 
-WEIGHT_VARS = np.linspace(*WEIGHT_VAR_RANGE, GRID_SIZE)
-BIAS_VARS = np.linspace(*BIAS_VAR_RANGE, GRID_SIZE)
+WEIGHT_VARS = np.linspace(0.1, 5.0, 30)  # the paper's grid (app. D)
+BIAS_VARS = np.linspace(0.0, 2.0, 30)
 FIELDS = ("variance", "correlation", "chi", "chi_at_fixed_point", "xi_q", "xi_c", "phase")
 
 

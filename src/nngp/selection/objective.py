@@ -217,5 +217,6 @@ class Objective:
             self._by_noise(np.asarray(by_name["noise_var"])) + extra_slope,
             np.asarray(by_name.get("relevance", 0.0)),
             np.zeros(scaled.by_power.shape[1]),
+            np.array([by_name[name] for name in at.base.params]),
         )
         return value + extra, space.gradient(theta, slopes), evidence + extra

@@ -22,6 +22,7 @@ from nngp.selection.problem import STARTS, Candidate, HyperparameterPoint
 NOISE_BOUNDS = (1e-8, 4.0)
 SPREAD = 3.0  # of the priors of the logarithms of variances
 POWER_SPREAD = 1.0  # of the prior of a power, about one
+ACTIVATION, ACTIVATION_SPREAD = (-100.0, 100.0), 2.0  # parameters of activations, about the given
 
 
 class Block(NamedTuple):
@@ -43,6 +44,7 @@ class Slopes(NamedTuple):
     noise_var: float
     relevance: Array  # of each input
     power: Array  # of each moving column
+    activation: Array = np.zeros(0)  # of each parameter of the activation
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ class Space:
             free.append(Block("relevance", len(self._first), RELEVANCE_BOUNDS, center, 1.0))
         if self.moving is not None and len(self.moving):
             free.append(Block("power", len(self.moving), POWERS, 1.0, POWER_SPREAD, False))
+        if params := dict(self.candidate.activation.params):
+            center = np.array(list(params.values()))
+            free.append(
+                Block("activation", len(params), ACTIVATION, center, ACTIVATION_SPREAD, False)
+            )
         return free
 
     @cached_property
@@ -108,6 +115,7 @@ class Space:
             "noise_var": at.noise_var,
             "relevance": 1.0 if at.relevance is None else at.relevance[self._first],
             "power": at.powers[at.moving],
+            "activation": list(dict(at.base.activation.params).values()),
         }
         theta = self._concatenated(values)
         logs = self._logs
@@ -130,9 +138,13 @@ class Space:
         parts = np.split(values, ends[:-1])
         free = {block.name: part for block, part in zip(self.blocks, parts, strict=False)}
         net, candidate = fixed.base, self.candidate
+        activation = candidate.activation
+        if "activation" in free:
+            names = (name for name, _ in activation.params)
+            activation = activation.with_params(**dict(zip(names, free["activation"], strict=True)))
         base = Architecture(
             candidate.depth,
-            candidate.activation,
+            activation,
             self._by_layer(free["weight_var"]) if "weight_var" in free else net.weight_var,
             self._by_layer(free["bias_var"]) if "bias_var" in free else net.bias_var,
         )

@@ -63,8 +63,8 @@ def verdict(data: HeatMaps) -> ClaimVerdict:
     depths = ", ".join(map(str, data.depths))
     return ClaimVerdict(
         combined(words),
-        f"At {data.depths[-1]} layers: {sources_sentence(lost)}. Rank correlation of accuracy and "
-        f"distance from the critical line at {depths} layers: {'; '.join(parts)} (chance: "
+        f"With {data.depths[-1]} layers: {sources_sentence(lost)}. Rank correlation of accuracy "
+        f"and distance from the critical line at {depths} layers: {'; '.join(parts)} (chance: "
         f"{chances(lost.values())}).",
     )
 

@@ -75,8 +75,8 @@ def _page(store: RunStore, scopes: Sequence[Scope], shown: Sequence[PartResult])
     )
     main = element(
         "main",
-        _contents(),
         summary(scopes, shown),
+        _contents(),
         *(part_section(group) for group in by_part),
         done_how(store, scopes, shown),
     )

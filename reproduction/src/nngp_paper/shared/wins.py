@@ -7,7 +7,7 @@ count our networks and the paper's alike.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from scipy.stats import binomtest
@@ -59,10 +59,14 @@ def measured_wins(rows: Sequence[Row], errors: float = 0.0) -> Wins:
     return _counted(signs)
 
 
-def published_wins(dataset: str | None = None, errors: float = 0.0) -> Wins:
-    """The paper's rows, of one data set or of all, by the same rules."""
+def published_wins(
+    dataset: str | None = None, errors: float = 0.0, trains: Collection[int] | None = None
+) -> Wins:
+    """The paper's rows, of one data set or of all, or of some training sizes, by the same rules."""
     signs = []
     for row in published():
+        if trains is not None and row.train not in trains:
+            continue
         if row.width is None and dataset in (None, row.dataset):
             other = published_row(row.dataset, row.train, row.activation, finite=True)
             if other is not None:
@@ -74,11 +78,15 @@ def published_wins(dataset: str | None = None, errors: float = 0.0) -> Wins:
 def verdict(data: AccuracyTable) -> ClaimVerdict:
     """Whether infinite width often wins: in most rows as printed, which is how the paper counts.
     Partly if it only wins more often than it loses."""
-    ours, paper = measured_wins(data.rows), published_wins(data.dataset)
+    trains = {row.train for row in data.rows}
+    ours, paper = (
+        measured_wins(data.rows),
+        published_wins(data.dataset, trains=trains),
+    )
     printed = f"the paper {paper.wins} of {paper.rows}" if paper.rows else "the paper has none"
     if not ours.rows:
         return ClaimVerdict("not measured", f"No row has finite networks of ours; {printed}.")
-    clear = measured_wins(data.rows, ERRORS), published_wins(data.dataset, ERRORS)
+    clear = measured_wins(data.rows, ERRORS), published_wins(data.dataset, ERRORS, trains)
     margin = f"; the paper's wins {clear[1].wins} and loses {clear[1].losses}" * bool(paper.rows)
     return ClaimVerdict(
         _word(ours),

@@ -78,7 +78,7 @@ def test_every_part_is_there(outline):
     sections = [attributes["id"] for attributes in outline.all("section")]
     assert sections == ["summary", *(part.name for part in PARTS), "how"]
     figures = outline.all("figure")
-    assert len(figures) == 12 + 1  # all of MNIST's, and digits' figure 3
+    assert len(figures) == 1 + 12 + 1  # the opening, all of MNIST's, and digits' figure 3
     assert len(outline.all("figcaption")) == len(figures)
     pictures = [a for a in outline.all("svg", "img") if a.get("role") == "img" or a.get("alt")]
     narrow = [
@@ -90,7 +90,7 @@ def test_every_part_is_there(outline):
 
 def test_what_is_missing_is_said(text, outline):
     assert text.count('class="missing"') == 10  # digits: tables, figures 1, 2, 4, 8 to 10, two more
-    assert "Missing: the gap on digits needs networks" in text
+    assert "missing: the gap on digits needs networks" in text
     assert "/runs.db" not in text
 
 
@@ -109,8 +109,16 @@ def test_every_claim_has_a_verdict(text, outline):
     in_parts = re.findall(r'<p class="verdict">', text)
     assert len(in_summary) == len(in_parts) == 25  # three are not about data, eleven are about two
     counted = re.search(r"Claims of the paper: ([^.]*)\.", words)[1]
-    assert sum(int(part.split()[0]) for part in counted.split(", ")) == 25
+    # three of those 25 are of parts that go beyond the paper
+    assert sum(int(part.split()[0]) for part in counted.split(", ")) == 21
     assert words.index("Claims of the paper") < words.index("Where numbers differ")
+
+
+def test_it_begins_with_five_sentences_and_a_picture(text):
+    start = text.index('<ol class="opening">')
+    sentences = re.findall(r"<li>(.*?)</li>", text[start : text.index("</ol>", start)])
+    assert len(sentences) == 4  # of the authors' table there are no maps here
+    assert start < text.index("<figure>") < text.index("<h2>Contents</h2>")
 
 
 def test_tables_compare_with_the_paper(text):

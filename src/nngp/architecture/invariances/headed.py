@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nngp.architecture.invariances.invariant import Invariant
-from nngp.architecture.network import Network
+from nngp.architecture.network import Network, WrappedNetwork
 from nngp.architecture.outline import Outline, OutlineStep
 from nngp.architecture.tangent import NTK
-from nngp.architecture.wrapped import WrappedNetwork
 
 
 @dataclass(frozen=True)

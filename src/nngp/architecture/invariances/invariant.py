@@ -7,9 +7,8 @@ from typing import Any
 from nngp.architecture.invariances.family import Family
 from nngp.architecture.invariances.orbit import Orbit, orbit_of
 from nngp.architecture.invariances.symmetries import functions
-from nngp.architecture.network import Network
+from nngp.architecture.network import Network, WrappedNetwork
 from nngp.architecture.outline import Outline, OutlineStep
-from nngp.architecture.wrapped import WrappedNetwork
 
 
 @dataclass(frozen=True)

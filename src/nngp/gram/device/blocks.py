@@ -99,7 +99,8 @@ def has_device_walk(network: Network) -> bool:
     always can."""
     if network.is_infinite or network.planes is not None:
         return False
-    return all(phi.closed_form is not None for phi in network.activations)
+    forms = [phi.closed_form for phi in network.activations]
+    return all(form is not None and form[0] != "dual" for form in forms)  # that may be NumPy only
 
 
 class _Layer:

@@ -20,7 +20,6 @@ from nngp.architecture import Activation, Network
 from nngp.architecture.graph import Windowed
 from nngp.architecture.walk import output, walk
 from nngp.covariance import closed_form
-from nngp.covariance.form import TWO_OVER_PI
 from nngp.gram.host.images import (
     SNAPPED,
     Crossing,
@@ -30,6 +29,7 @@ from nngp.gram.host.images import (
     columns_of_tile,
     is_rectifier,
     like,
+    rectifier_weights,
     values_of,
 )
 from nngp.gram.triples import Planes, as_images, image_planes, snapped_correlation, windowed
@@ -127,9 +127,7 @@ class DeviceStrip(StripOperations):
         return windowed(jnp, state, node)
 
     def _rectified(self, phi: Activation, state: Map, crossing: Crossing) -> Map:
-        assert phi.closed_form is not None
-        negative = phi.closed_form[1]
-        a2, b2 = (0.5 * (1 + negative)) ** 2, TWO_OVER_PI * (0.5 * (1 - negative)) ** 2
+        a2, b2 = rectifier_weights(phi)
         left, right = self._sides(crossing.inverse_roots, state)
         c = jnp.clip(values_of(state) * left * right, -1.0, 1.0)
         near = jnp.abs(c)

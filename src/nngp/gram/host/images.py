@@ -131,9 +131,7 @@ class StripOperations:
     def _rectified(self, phi: Activation, state: Map, crossing: Crossing) -> Map:
         """a x + b |x| in place: the slope is a² + b² 2/π arcsin c, the value sqrt(q q') times
         slope c + b² 2/π sqrt(1 - c²)."""
-        assert phi.closed_form is not None
-        negative = phi.closed_form[1]
-        a2, b2 = (0.5 * (1 + negative)) ** 2, TWO_OVER_PI * (0.5 * (1 - negative)) ** 2
+        a2, b2 = rectifier_weights(phi)
         left, right = self._sides(crossing.inverse_roots, state)
         c = values_of(state) * left
         c *= right
@@ -156,11 +154,15 @@ class StripOperations:
 
 def is_rectifier(phi: Activation) -> bool:
     """Whether it is relu or one of its relatives, which have a way of their own."""
-    return (
-        phi.closed_form is not None
-        and phi.closed_form[0] == "leaky_relu"
-        and phi.closed_form[1] != 1
-    )
+    key = phi.closed_form
+    return key is not None and key[0] == "leaky_relu" and key[1] != key[2]
+
+
+def rectifier_weights(phi: Activation) -> tuple[float, float]:
+    """a² and b² 2/π of a rectifier a x + b |x|."""
+    assert phi.closed_form is not None
+    _, below, above = phi.closed_form
+    return (0.5 * (above + below)) ** 2, TWO_OVER_PI * (0.5 * (above - below)) ** 2
 
 
 def _snap(c: Array) -> None:

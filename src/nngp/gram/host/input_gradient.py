@@ -13,13 +13,12 @@ may differ (tangent kernels of relu: their slope jumps there); the result is the
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
 
-from nngp import _machine
 from nngp._arrays import Array
+from nngp._threads import in_threads
 from nngp.architecture import Headed, Invariant, Network
 from nngp.architecture.walk import output, walk
 from nngp.curve import NEAR, curve_at
@@ -180,8 +179,5 @@ def _contract(rates: _Rates, left: Inputs, right: Inputs, weights: Sequence[Arra
                 total[rows] += (part * across) @ right.X[columns]
                 total[rows] += np.sum(part * (2 * along - turned), axis=1)[:, None] * X
 
-    tiles = strips(slice(0, len(left)), slice(0, size))
-    workers, limit = _machine.threads(), _machine.limit_this_thread
-    with _machine.single_threaded_blas(), ThreadPoolExecutor(workers, initializer=limit) as pool:
-        list(pool.map(job, tiles))
+    in_threads(job, strips(slice(0, len(left)), slice(0, size)))
     return [total / d for total in out]

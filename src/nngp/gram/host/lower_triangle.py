@@ -18,6 +18,7 @@ import numpy as np
 
 from nngp._arrays import EPS, Array
 from nngp.architecture import Activation, Network
+from nngp.architecture.activation import ClosedFormKey
 from nngp.architecture.walk import Number, Parameter, output, walk
 from nngp.covariance import closed_form
 from nngp.errors import VarianceError
@@ -27,7 +28,6 @@ from nngp.gram.inputs import input_vars
 from nngp.gram.triples import output_variances
 
 DEEPEST = 10  # layers up to which float64 keeps what tells inputs apart
-JUMPS = ("sign", "step")  # their slope is infinite where inputs coincide
 # Pairs of a strip, and its rows: few enough for the cache, and so many that threads seldom wait for
 # the interpreter's lock.
 STRIP, TALLEST = 2**17, 128
@@ -40,7 +40,7 @@ def has_lower_triangle(network: Network) -> bool:
     if network.base is not network or network.is_tangent or network.is_infinite:
         return False
     forms = [phi.closed_form for phi in network.activations]
-    smooth = all(form is not None and form[0] not in JUMPS for form in forms)
+    smooth = all(form is not None and not closed_form(form).is_steep for form in forms)
     return smooth and network.depth <= DEEPEST
 
 
@@ -276,16 +276,16 @@ class _Layer(NamedTuple):
 def _layer_of(phi: Activation) -> Callable[[Array, Array, Array, Callable[[], Array]], _Layer]:
     """The function that computes a layer of a strip."""
     assert phi.closed_form is not None
-    name, parameter = phi.closed_form
+    name, *slopes = phi.closed_form
     if name == "erf":
         return _erf
     if name == "leaky_relu":
-        return partial(_leaky_relu, parameter)
-    return partial(_general, (name, parameter))
+        return partial(_leaky_relu, *slopes)
+    return partial(_general, phi.closed_form)
 
 
 def _general(
-    key: tuple[str, float], cov: Array, q1: Array, q2: Array, new_array: Callable[[], Array]
+    key: ClosedFormKey, cov: Array, q1: Array, q2: Array, new_array: Callable[[], Array]
 ) -> _Layer:
     form, corr = closed_form(key), new_array()
     value, slope, first, second = (new_array() for _ in range(4))
@@ -300,9 +300,14 @@ def _general(
 
 
 def _leaky_relu(
-    negative_slope: float, cov: Array, q1: Array, q2: Array, new_array: Callable[[], Array]
+    below: float,
+    above: float,
+    cov: Array,
+    q1: Array,
+    q2: Array,
+    new_array: Callable[[], Array],
 ) -> _Layer:
-    a2, b2 = (0.5 * (1 + negative_slope)) ** 2, (0.5 * (1 - negative_slope)) ** 2
+    a2, b2 = (0.5 * (above + below)) ** 2, (0.5 * (above - below)) ** 2
     value, slope, sine = new_array(), new_array(), new_array()
     _correlation(cov, q1, q2, value)
     np.arcsin(value, out=slope)

@@ -174,7 +174,11 @@ class HostMatrix(BlockMatrix[Inputs]):
 
     def _of_same_inputs(self, network: Network) -> "HostMatrix":
         return HostMatrix(
-            network, self.left, None if self.symmetric else self.right, plan=self.plan
+            network,
+            self.left,
+            None if self.symmetric else self.right,
+            plan=self.plan,
+            images=self._images,
         )
 
     def _term(self, left: Inputs, right: Inputs) -> Term | ImageTerm:

@@ -44,6 +44,9 @@ class PairLayer(Protocol):
     def rates(self, rows: slice, columns: slice, corr: Array) -> PairRates:
         """The derivatives of F."""
 
+    def radials(self, rows: slice, columns: slice, corr: Array) -> tuple[Array, Array]:
+        """The derivatives of F in the variances alone, as `rates` has them."""
+
     def radial_moment(self) -> Array:
         """q d E[phi²]/dq of the left points."""
 
@@ -80,6 +83,10 @@ class ClosedPairLayer:
         c = corr.clip(EPS - 1, 1 - EPS)  # where phi jumps the slope at ±1 is infinite
         slope, first, second = self._form.rates(np, q1, q2, c)
         return PairRates(np.sqrt(q1) * np.sqrt(q2) * slope, first, second)
+
+    def radials(self, rows: slice, columns: slice, corr: Array) -> tuple[Array, Array]:
+        (q1, q2), form = self._variances(rows, columns), self._form
+        return form.radial(np, q1, q2, corr), form.radial(np, q2, q1, corr)
 
     def radial_moment(self) -> Array:
         q = self._left
@@ -121,6 +128,10 @@ class ExpandedPairLayer:
                 tile[poor] = part
         return PairRates(*out)
 
+    def radials(self, rows: slice, columns: slice, corr: Array) -> tuple[Array, Array]:
+        found = self.rates(rows, columns, corr)
+        return found.row, found.column
+
     def _poor(self, poor: tuple[Index, ...], rows: slice, columns: slice) -> tuple[Array, Array]:
         """The variances of pairs that the series does not serve."""
         return self._left[rows][poor[0]], self._right[columns][poor[1]]
@@ -135,35 +146,29 @@ class SlopePairLayer:
     phi', which has the derivatives in either case."""
 
     def __init__(self, phi: Activation, left: Array, right: Array) -> None:
-        self._left, self._right = left, right
         largest = float(max(left.max(initial=1e-300), right.max(initial=1e-300)))
-        self._factor, self._slope = derivative_of(phi, largest)
+        self._slope, self._sides = derivative_of(phi, largest), (left, right)
         self._known = None if phi.closed_form is None else ClosedPairLayer(phi, left, right)
 
     @cached_property
-    def _layer(self) -> PairLayer | None:
-        """The layer of phi', None where that is constant."""
-        return None if self._slope is None else pair_layer(self._slope, self._left, self._right)
+    def _layer(self) -> PairLayer:
+        """The layer of phi'."""
+        return pair_layer(self._slope, *self._sides)
 
     @property
     def noise(self) -> float:
-        return 0.0 if self._known is not None or self._layer is None else self._layer.noise
+        return 0.0 if self._known is not None else self._layer.noise
 
     def value(self, rows: slice, columns: slice, corr: Array) -> Array:
         if self._known is not None:
             return self._known.slope(rows, columns, corr)
-        if self._layer is None:
-            return np.full_like(corr, self._factor)
-        return self._factor * self._layer.value(rows, columns, corr)
+        return self._layer.value(rows, columns, corr)
 
     def rates(self, rows: slice, columns: slice, corr: Array) -> PairRates:
-        if self._layer is None:
-            zero = np.zeros_like(corr)
-            return PairRates(zero, zero, zero)
-        found = self._layer.rates(rows, columns, corr)
-        return PairRates(*(self._factor * part for part in found))
+        return self._layer.rates(rows, columns, corr)
+
+    def radials(self, rows: slice, columns: slice, corr: Array) -> tuple[Array, Array]:
+        return self._layer.radials(rows, columns, corr)
 
     def radial_moment(self) -> Array:
-        if self._layer is None:
-            return np.zeros_like(self._left)
-        return self._factor * self._layer.radial_moment()
+        return self._layer.radial_moment()

@@ -7,9 +7,11 @@ being finished.
 
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -102,6 +104,18 @@ class _StoppedError(Exception):
     """Raised inside chains when the job is given up."""
 
 
+class _CallingThread(Executor):
+    """Does at once what is submitted: chains need earlier ones only."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
 class CpuRun(EngineRun):
     """A thread pool for the length of one job."""
 
@@ -115,9 +129,11 @@ class CpuRun(EngineRun):
         self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> "CpuRun":
-        self._pool = ThreadPoolExecutor(
-            self.width, thread_name_prefix="nngp", initializer=self._register
-        )
+        self._pool: Executor = _CallingThread()
+        if self.width > 1:
+            self._pool = ThreadPoolExecutor(
+                self.width, thread_name_prefix="nngp", initializer=self._register
+            )
         self._stack.enter_context(_machine.single_threaded_blas())
         return self
 

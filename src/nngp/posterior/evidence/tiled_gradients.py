@@ -17,7 +17,16 @@ from nngp._arrays import Array
 from nngp._progress import Progress
 from nngp.architecture import Network
 from nngp.errors import VarianceError
-from nngp.gram import WARN_ABOVE, Gradient, GradientSums, Shift, Tile, scale_derivatives
+from nngp.gram import (
+    WARN_ABOVE,
+    Gradient,
+    GradientSums,
+    Shift,
+    Tile,
+    scale_derivatives,
+    scale_in_parameters,
+    with_parameters,
+)
 from nngp.linsolve import EngineRun, Factor, inverse_rows
 from nngp.linsolve.engines.engine import Handle
 from nngp.posterior.evidence.criteria import (
@@ -121,13 +130,11 @@ def _begin(problem: Problem, system: Factored, *, per_layer: bool, per_input: bo
     """The sums Σ G dK/dθ of this system, all zero as yet."""
     if per_input:
         _check_relevances(problem.network, system)
-    return problem.engine.kernels.gradient(
-        problem.network,
-        problem.inputs,
-        split=system.split,
-        per_layer=per_layer,
-        per_input=per_input,
+    kernels, network, inputs = problem.engine.kernels, problem.network, problem.inputs
+    sums = kernels.gradient(
+        network, inputs, split=system.split, per_layer=per_layer, per_input=per_input
     )
+    return with_parameters(sums, kernels, network, inputs, system.split)
 
 
 def _check_relevances(network: Network, system: Factored) -> None:
@@ -269,6 +276,7 @@ def _with_noise(
     out = {**by_name, "noise_var": noise.unit / scale * in_noise}
     if noise.input_var is not None:
         moved = scale_derivatives(network, noise.input_var, per_layer=per_layer)
+        moved = {**moved, **scale_in_parameters(network, noise.input_var)}
         for name, derivative in moved.items():
             if isinstance(in_noise, np.ndarray):
                 out[name] = out[name] + derivative / scale * float(np.dot(noise.used, in_noise))
