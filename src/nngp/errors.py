@@ -67,10 +67,6 @@ class ConstantKernelWarning(UserWarning):
     """The kernel is constant up to the noise, so predictions are constant, too."""
 
 
-class LongJobWarning(UserWarning):
-    """The kernel matrix of a network of images would take days on this machine."""
-
-
 class ColumnWarning(UserWarning):
     """A column of a table was left out, lacks values, or holds some that training did not."""
 
@@ -89,6 +85,10 @@ class NeverPredictedWarning(UserWarning):
 
 class ExtrapolationWarning(UserWarning):
     """Rows to predict lie far outside the range of the training data."""
+
+
+class LongJobWarning(UserWarning):
+    """The kernel matrix of a network of images would take days on this machine."""
 
 
 class TreesWarning(UserWarning):

@@ -163,12 +163,11 @@ class HostMatrix(BlockMatrix[Inputs]):
         split: KernelSplit | None = TRIVIAL_SPLIT,
         images: type[ImageTerm] = ImageTerm,
     ) -> None:
-        other = left if right is None else right
+        other, self._images = left if right is None else right, images
         super().__init__(KernelSteps.of(network, left, other, plan, split), left, right)
         self._below = cast(HostMatrix | None, self.covariance)
         self.lefts, self.rights = (transformed_inputs(network, side) for side in (left, other))
         self.terms = self.steps.orbit.terms()
-        self._images = images
         self.plain = self._term(left, other)  # of the inputs as they are
         self._gaps, self._nearest = [1.0], [1.0]
 
