@@ -66,7 +66,8 @@ class Choice:
 
 
 class Shaped:
-    """The sizes of an array: numbers, or names that stand for one number in all of a record."""
+    """The sizes of an array: numbers, or names that stand for one number in all of a record and in
+    the records inside it."""
 
     def __init__(self, *sizes: int | str, dtype: str = "float64") -> None:
         self.sizes, self.dtype = sizes, np.dtype(dtype)
@@ -131,7 +132,7 @@ def _written(value: Any, place: str, arrays: dict[str, Stored], at_top: bool = F
 def from_plain(kind: type[Record], values: Any, arrays: Mapping[str, StoredArray]) -> Record:
     """The record again, checked."""
     reader = _Reader(arrays)
-    out: Record = reader.record((kind,), values, "")
+    out: Record = reader.record((kind,), values, "", {})
     left = set(arrays) - reader.used
     if left:
         raise ModelFileError(f"its array {min(left)[:60]!r} is not part of a model")
@@ -142,14 +143,16 @@ class _Reader:
     def __init__(self, arrays: Mapping[str, StoredArray]) -> None:
         self._arrays, self.used = arrays, set[str]()
 
-    def record(self, kinds: tuple[type, ...], values: Any, place: str) -> Any:
-        """A record of one of these classes."""
+    def record(
+        self, kinds: tuple[type, ...], values: Any, place: str, outer: dict[str, int]
+    ) -> Any:
+        """A record of one of these classes; `outer` are sizes that are known."""
         names = {kind.__name__: kind for kind in kinds}
         found = values.get(TYPE) if isinstance(values, dict) else None
         kind = names.get(found) if isinstance(found, str) else None
         if kind is None:
             raise _wrong(values, place, f"a record of {' or '.join(names)}")
-        own, hints, sizes = {}, _hints(kind), dict[str, int]()
+        own, hints, sizes = {}, _hints(kind), dict(outer)
         expected = _saved_fields(kind)
         if set(values) - {TYPE} != {one.name for one in expected}:
             raise ModelFileError(f"{_called(place)} has other values than {kind.__name__} has")
@@ -173,6 +176,8 @@ class _Reader:
             return self._several(origin, parts, value, place, sizes, checks)
         if hint is Any:
             return self._plain(value, place)
+        if is_dataclass(hint) and _name(hint) not in _REGISTERED:
+            return self.record((hint,), value, place, sizes)  # type: ignore[arg-type]
         return self._single(hint, value, place, checks)
 
     def _one_of(
@@ -184,7 +189,7 @@ class _Reader:
         records: tuple[Any, ...] = tuple(part for part in parts if is_dataclass(part))
         tag = value.get(TYPE) if isinstance(value, dict) else None
         if records and tag != ARRAY:
-            return self.record(records, value, place)
+            return self.record(records, value, place, sizes)
         others = [part for part in parts if part is not NoneType and part not in records]
         arrays = [part for part in others if _is_array(part)]
         chosen = arrays if tag == ARRAY and arrays else [p for p in others if p not in arrays]
@@ -209,8 +214,6 @@ class _Reader:
                 if isinstance(one, Choice) and value not in one.texts:
                     raise _wrong(value, place, f"one of {', '.join(one.texts)}")
             return value
-        if is_dataclass(hint) and _name(hint) not in _REGISTERED:
-            return self.record((hint,), value, place)  # type: ignore[arg-type]
         found = self._plain(value, place)
         if not isinstance(found, hint):
             raise _wrong(value, place, f"a {hint.__name__}")

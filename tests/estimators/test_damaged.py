@@ -107,6 +107,7 @@ MODELS = {
     "dirichlet": lambda: nngp.NNGPClassifier(
         selection=None, likelihood="dirichlet", class_weight={"a": 2.5}
     ).fit(X, CLASSES),
+    "softmax": lambda: nngp.NNGPClassifier(selection=None, likelihood="softmax").fit(X, CLASSES),
     "cg": lambda: nngp.NNGPRegressor(selection=None, solver="cg").fit(X, Y),
     "no factor": lambda: nngp.NNGPRegressor(selection=None).fit(X, Y),
     "table": lambda: nngp.NNGPRegressor(selection=None).fit(TABLE, Y),

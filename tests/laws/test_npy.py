@@ -135,10 +135,11 @@ def errors_of_threads(read, *, rounds):
     return errors
 
 
-def test_many_threads_at_once(tmp_path):
+@pytest.mark.parametrize("rounds", [100, pytest.param(1500, marks=pytest.mark.slow)])
+def test_many_threads_at_once(tmp_path, rounds):
     path = tmp_path / "a.npy"
     path.write_bytes(npy_bytes(np.arange(12.0).reshape(3, 4)))
-    assert errors_of_threads(lambda: open_npy(path), rounds=150) == []
+    assert errors_of_threads(lambda: open_npy(path), rounds=rounds) == []
 
 
 @pytest.mark.slow

@@ -288,6 +288,16 @@ def test_the_report_is_a_plain_record():
     assert record["factor_bytes"] >= 30 * 31 // 2 * 8
 
 
+def test_the_seconds_of_a_report_lie_within_those_of_the_call():
+    for options in ({}, {"solver": "cg"}):
+        start = time.perf_counter()
+        posterior = nngp.condition(NET, X, Y, noise_var=0.01, **options)
+        posterior.update(X[:2] + 0.5, Y[:2])
+        seconds = posterior.report.seconds
+        assert min(seconds.values()) >= 0
+        assert 0 < sum(seconds.values()) <= time.perf_counter() - start
+
+
 def test_progress_is_told():
     steps = []
     nngp.condition(NET, RNG.standard_normal((900, 3)), np.zeros(900), progress=steps.append)

@@ -116,7 +116,7 @@ class SavedPosterior:
 
     network: Network
     single: bool
-    X: Annotated[Array, Shaped("n", "d")]
+    X: Annotated[Array, Shaped("n", "features")]
     Y: Annotated[Array, Shaped("n", "outputs")]
     noise: Noise
     split: KernelSplit
@@ -159,14 +159,12 @@ class SavedPosterior:
         if not self.network.is_infinite and depth > DEEPEST:
             raise ValueError(f"its network has {depth} layers")
         self.network.products(d)  # raises for transformations of other inputs
-        if solution.edges[-1] != n or np.shape(self.noise.stated) not in ((), (n,)):
-            raise ValueError("its tiles or its noise are not those of its rows")
-        if self.single and self.Y.shape[1] > 1:
-            raise ValueError("single must be false, as there are several outputs")
-        if solution.alpha is not None:
-            self._check_weights(solution, solution.alpha)
+        if solution.edges[-1] != n or (self.single and self.Y.shape[1] > 1):
+            raise ValueError("its tiles or outputs are not those of its data")
         if split.is_trivial and split != TRIVIAL_SPLIT:
             raise ValueError("scale and offset of its kernel contradict each other")
+        if solution.alpha is not None and (solution.constant is None) != split.is_trivial:
+            raise ValueError("it has a constant without a split, or a split without a constant")
         if (
             isinstance(solution, SavedWeights)
             and solution.options.tolerance != self.report.tolerance
@@ -176,16 +174,6 @@ class SavedPosterior:
         if own != self.report:
             wrong = [k for k, v in vars(own).items() if v != getattr(self.report, k)]
             raise ValueError(f"its report has other values than the model ({', '.join(wrong)})")
-
-    def _check_weights(self, solution: SavedSolution, alpha: Array) -> None:
-        (n, outputs), constant = self.Y.shape, solution.constant
-        if alpha.shape != (outputs, n) or (constant is None) != self.split.is_trivial:
-            raise ValueError("its weights are not those of its targets")
-        if constant is not None and (
-            (constant.alpha.shape, constant.sums.shape) != ((n,), (outputs,))
-            or (constant.z is not None) != isinstance(solution, SavedCholesky)
-        ):
-            raise ValueError("its constant is not that of its targets")
 
     def _own_report(self) -> Report:
         """The report with the values that follow from the others."""
@@ -384,23 +372,23 @@ def _filled_tile(tile: Array, rows: int, columns: int) -> Array:
 
 class _FactorCheck:
     """Whether a factor L is that of kernel and weights, by sums over its tiles: the squares of a
-    row are the `diagonal` of what was factored, and L times z = Lᵀα the right-hand sides. Where a
-    constant is kept apart, ones are one more of these."""
+    row are the `diagonal` of what was factored, and L Lᵀα are the right-hand sides, scaled to size
+    one. Where a constant is kept apart, ones are one more of these."""
 
     def __init__(
         self, saved: SavedCholesky, Y: Array, constant: Constant | None, diagonal: Array
     ) -> None:
         assert saved.alpha is not None
-        self._right, self._alpha, self._ones = Y.T, saved.alpha, None
-        self._shared = np.zeros(len(self._alpha))  # what the constant took from each
+        right, alpha, sizes = Y.T, saved.alpha, np.abs(Y).max(axis=0)
         if constant is not None and saved.constant is not None:
-            self._right = np.vstack([Y.T - constant.mean[:, None], np.ones(len(Y))])
-            self._alpha = np.vstack([saved.alpha, saved.constant.alpha])
-            self._shared = np.append(np.abs(Y).max(axis=0) + np.abs(constant.mean), 0.0)
-            self._ones = saved.constant.z
-        self._log_det, self._diagonal = saved.log_det, diagonal
-        self._fitted, self._z = np.zeros_like(self._right), np.zeros_like(self._right)
-        self._squares, self._found, self._eps = np.zeros_like(diagonal), 0.0, 0.0
+            right = np.vstack([right - constant.mean[:, None], np.ones(len(Y))])
+            alpha = np.vstack([alpha, saved.constant.alpha])
+            sizes = np.append(sizes + np.abs(constant.mean), 1.0)
+        sizes = np.where(sizes > 0, sizes, 1.0)[:, None]
+        self._right, self._alpha, self._saved = right / sizes, alpha / sizes, saved
+        self._diagonal, self._squares = diagonal, np.zeros_like(diagonal)
+        self._fitted, self._z = np.zeros_like(right), np.zeros_like(right)
+        self._log_det, self._eps = 0.0, 0.0
 
     def add(self, tiles: Sequence[Array], rows: Sequence[slice]) -> None:
         """Add a column of tiles, from the diagonal downwards."""
@@ -408,7 +396,7 @@ class _FactorCheck:
         pivots = first.diagonal().astype(np.float64)
         if not (pivots > 0).all() or np.triu(first, 1).any():
             raise ModelFileError("its factor is not lower triangular with positive pivots")
-        self._found += 2.0 * float(np.log(pivots).sum())
+        self._log_det += 2.0 * float(np.log(pivots).sum())
         self._eps = float(np.finfo(first.dtype).eps)
         with np.errstate(over="ignore", invalid="ignore"):
             for tile, part in zip(tiles, rows, strict=True):
@@ -419,21 +407,24 @@ class _FactorCheck:
 
     def finish(self) -> None:
         """Raise ModelFileError if the sums are not what they must be, up to rounding."""
-        diagonal, tolerance = self._diagonal, float(np.sqrt(self._eps))
+        tolerance, n, constant = (
+            float(np.sqrt(self._eps)),
+            len(self._diagonal),
+            self._saved.constant,
+        )
         with np.errstate(over="ignore", invalid="ignore"):
-            is_factor = _within(self._squares - diagonal, tolerance * diagonal)
-            sizes, shared = np.sqrt(diagonal), self._shared  # lengths of the rows of L
-            z, sums = (_lengths(rows) for rows in (self._z, self._alpha * sizes))
-            z, sums = z + shared * z[-1], sums + shared * sums[-1]
-            rounded = PRODUCT * self._eps * np.sqrt(len(diagonal)) * sums  # of z
-            allowed = tolerance * (_largest(self._right) + shared)[:, None]
-            allowed = allowed + (tolerance * z + rounded)[:, None] * sizes
+            lengths = np.sqrt(self._diagonal)  # of the rows of L
+            # Rounding of z; what the constant took from the targets is at most of their size.
+            z, sums = (_lengths(part) for part in (self._z, self._alpha * lengths))
+            moved = tolerance * z + PRODUCT * self._eps * np.sqrt(n) * sums
+            allowed = tolerance + np.outer(moved + (moved[-1] if constant else 0.0), lengths)
             fits = _within(self._fitted - self._right, allowed)
-            if self._ones is not None:
-                missed = np.abs(self._z[-1] - self._ones).max()
-                fits &= _within(missed, tolerance * z[-1] + rounded[-1])
-        same = abs(self._log_det - self._found) <= tolerance * (len(diagonal) + abs(self._log_det))
-        if not (is_factor and fits and same):
+            fits &= _within(self._squares - self._diagonal, tolerance * self._diagonal)
+            stated = self._saved.log_det
+            fits &= abs(stated - self._log_det) <= tolerance * (n + abs(stated))
+            if constant is not None and constant.z is not None:
+                fits &= _within(self._z[-1] - constant.z, moved[-1:])
+        if not fits:
             raise ModelFileError("its factor is not that of its kernel, data and weights")
 
 
@@ -443,13 +434,8 @@ def _within(difference: Array, allowed: Array) -> bool:
 
 def _lengths(rows: Array) -> Array:
     """The length of each row, without overflow."""
-    largest = np.maximum(_largest(rows), np.finfo(float).tiny)
+    largest = np.maximum(np.abs(rows).max(axis=1), np.finfo(float).tiny)
     out: Array = largest * np.linalg.norm(rows / largest[:, None], axis=1)
-    return out
-
-
-def _largest(rows: Array) -> Array:
-    out: Array = np.abs(rows).max(axis=1)
     return out
 
 
