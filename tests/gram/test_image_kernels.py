@@ -175,7 +175,7 @@ def test_sixty_random_networks_agree_with_neural_tangents():
     record = json.loads((Path(__file__).parents[1] / "oracles" / "images.json").read_text())
     assert len(record) == 60
     for number, one in enumerate(record):
-        net = nngp.network_from_dict(one["network"])
+        net = nngp.Network.from_dict(one["network"])
         X = np.random.default_rng(number).standard_normal((2, net.planes.columns))
         K, theta = (nngp.kernel(network, X) for network in (net, NTK(net)))
         np.testing.assert_allclose(K, one["nngp"], rtol=0, atol=1e-13 * K.max())

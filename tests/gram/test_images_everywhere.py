@@ -57,7 +57,7 @@ def test_posteriors_are_those_of_the_matrices(net, solver):
 
 def test_trained_networks_and_draws_from_the_prior():
     net = NETS["pooled"]
-    ensemble = nngp.trained(net, X, Y)
+    ensemble = nngp.training.train_ensemble(net, X, Y)
     theta, mixed = nngp.kernel(NTK(net), X), nngp.kernel(NTK(net), Xs, X)
     expected = mixed @ np.linalg.solve(theta, Y)
     np.testing.assert_allclose(ensemble.mean(Xs), expected, rtol=1e-6, atol=1e-8)
@@ -76,7 +76,7 @@ def test_averages_over_transformations_and_heads():
     np.testing.assert_allclose(
         nngp.kernel_diag(average, X), (sum(terms) / 4).diagonal(), rtol=0, atol=1e-12
     )
-    head = nngp.Headed(average, nngp.Architecture(1, "relu"))
+    head = nngp.WithHead(average, nngp.Architecture(1, "relu"))
     assert np.linalg.eigvalsh(nngp.kernel(head, X)).min() > 0
 
 
@@ -97,7 +97,7 @@ def test_forecasts_count_planes_and_warn_about_days():
     assert found.planes == 20
     assert 0 < found.kernel_seconds < 3600
     large = Chain(Image((64, 64)), Conv(3, 2.0), RELU, GlobalAvgPool(), Dense(1.0))
-    with pytest.warns(nngp.LongJobWarning, match=r"4096 planes .* nngp.Flatten"):
+    with pytest.warns(nngp.errors.LongJobWarning, match=r"4096 planes .* nngp.Flatten"):
         nngp.forecast(20_000, 4096, network=large, engine="cpu", memory=10**13)
 
 
@@ -168,13 +168,13 @@ def test_wide_drawn_networks_have_the_kernel_as_covariance(name):
     )
     net, count = {**NETS, "dropout": masked}[name], 2000
     drawn = nngp.FiniteNetwork(net, width=128)
-    values = drawn.sample(Xs[:3], networks=count, seed=1)[..., 0]
+    values = drawn.sample(Xs[:3], n_networks=count, seed=1)[..., 0]
     K = nngp.kernel(net, Xs[:3])
     error = np.sqrt((K**2 + np.outer(K.diagonal(), K.diagonal())) / count)
     assert np.all(np.abs(values.T @ values / count - K) < 4 * error)
     if name != "dropout":
         theta = nngp.kernel(NTK(net), Xs[:3])
-        found = drawn.empirical_ntk(Xs[:3], networks=20).mean(axis=0)
+        found = drawn.empirical_ntk(Xs[:3], n_networks=20).mean(axis=0)
         np.testing.assert_allclose(found, theta, rtol=0, atol=0.1 * theta.max())
 
 
@@ -184,7 +184,7 @@ def test_drawn_networks_count_channels_as_units():
     drawn = nngp.FiniteNetwork(NETS["pooled"], width=16)
     shapes = [layer["w"].shape for layer in drawn.draw(d=40)]
     assert shapes == [(18, 16), (64, 16), (64, 1)]
-    assert drawn.sample(Xs, networks=2).shape == (2, 5, 1)
-    assert drawn.empirical_kernels(Xs, networks=2).shape == (2, 3, 5, 5)
+    assert drawn.sample(Xs, n_networks=2).shape == (2, 5, 1)
+    assert drawn.empirical_kernels(Xs, n_networks=2).shape == (2, 3, 5, 5)
     with pytest.raises(ValueError, match=r"4 x 5 x 2 = 40 columns .* have 39"):
         drawn.draw(d=39)
