@@ -17,10 +17,10 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._records import Choice, Positive, Range
-from nngp.frames.maps import MOST, likeliest_power, transformed
+from nngp.frames.maps import MAX_EXPONENT, likeliest_power, transformed
 
 TRANSFORMS = ("identity", "log", "yeo-johnson")
-LARGEST = float(np.finfo(float).max)
+MAX_FLOAT = float(np.finfo(float).max)
 SMALLEST = float(np.finfo(float).tiny)
 FLAT = 1e-100  # a power below it is a logarithm
 POWERS = (0.0, 2.0)  # bounds of λ
@@ -57,10 +57,10 @@ class TargetMap:
         if self.kind == "identity":
             return t
         if self.kind == "log":
-            return np.asarray(np.exp(np.clip(t, np.log(SMALLEST), np.log(LARGEST))))
+            return np.asarray(np.exp(np.clip(t, np.log(SMALLEST), np.log(MAX_FLOAT))))
         u = inverse_yeo_johnson(t, self.power)
         with np.errstate(over="ignore"):
-            return np.asarray(np.clip(self.origin + self.unit * u, -LARGEST, LARGEST))
+            return np.asarray(np.clip(self.origin + self.unit * u, -MAX_FLOAT, MAX_FLOAT))
 
     def log_slope(self, y: Array) -> Array:
         """Logarithm of the derivative."""
@@ -77,20 +77,20 @@ def inverse_yeo_johnson(t: Array, power: float) -> Array:
     """The u whose ψ(u) is t."""
     size = np.abs(t)
     log_size = np.where(t >= 0, _lowered(size, power), _lowered(size, 2.0 - power))
-    return np.asarray(np.sign(t) * np.expm1(np.minimum(log_size, MOST)))
+    return np.asarray(np.sign(t) * np.expm1(np.minimum(log_size, MAX_EXPONENT)))
 
 
 def _lowered(t: Array, power: float) -> Array:
     """log(1 + power t) / power."""
     if power < FLAT:
         return t
-    return np.asarray(np.log1p(power * np.minimum(t, LARGEST / 2)) / power)
+    return np.asarray(np.log1p(power * np.minimum(t, MAX_FLOAT / 2)) / power)
 
 
 def _units(y: Array, origin: float, unit: float) -> Array:
     """(y - origin) / unit, limited to what float64 holds."""
     with np.errstate(over="ignore"):
-        return np.asarray(np.clip(y / unit - origin / unit, -LARGEST, LARGEST))
+        return np.asarray(np.clip(y / unit - origin / unit, -MAX_FLOAT, MAX_FLOAT))
 
 
 def _typical(y: Array) -> tuple[float, float]:
