@@ -150,7 +150,7 @@ plt.show()
 # The grey band is where two thirds of the pre-activations fall.
 #
 # ## Verdict
-# - **It works as the paper hoped.** The ascent finds, from a start between the two, whether the data
+# - **It works as the paper hoped.** From a start between the two, the ascent finds whether the data
 #   prefer steps or lines.
 # - **It gains little.** On seven tables with two splits each, 150 training rows and depth 1
 #   (`python benchmarks/learned_activation.py`), the learned activation has the best mean log
