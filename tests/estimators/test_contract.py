@@ -51,7 +51,7 @@ def check_all(estimator):
 
 # Some checks fit one point or one class, some have labels that nothing can be learned of, repeat
 # rows, or have targets that are steps.
-CAUTIONS = ("FewData", "NeverPredicted", "DuplicateRows", "Trees")
+CAUTIONS = ("FewData", "NeverPredicted", "DuplicateRows", "Trees", "Leakage", "NoSignal")
 cautions = pytest.mark.filterwarnings(*(f"ignore::nngp.{name}Warning" for name in CAUTIONS))
 
 
@@ -69,8 +69,9 @@ def test_check_estimator_with_a_search(model):
 
 @pytest.mark.deep
 @cautions
-def test_check_estimator_with_everything_at_its_default(model):
-    check_all(model())
+@pytest.mark.parametrize("effort", ["normal", "thorough"])
+def test_check_estimator_with_everything_else_at_its_default(model, effort):
+    check_all(model(effort=effort))
 
 
 def test_the_checks_would_notice():

@@ -44,6 +44,7 @@ class Converged:
 
     prior: Problem
     posterior: Posterior
+    target_noise: float = 0.0  # variance of noise that each network's targets have
 
     def mean(self, test: Inputs) -> Array:
         """Means, (m, outputs)."""
@@ -59,6 +60,7 @@ class Converged:
                 weights, change, diagonal = self._change(part)
                 left = diagonal + np.einsum("ij,ij->i", weights.w, change)
                 left += self.split.offset * weights.unexplained**2
+                left += self._noise * np.einsum("ij,ij->i", weights.w, weights.w)
                 out[rows] = self.split.scale * np.maximum(left, 0.0)
                 rounding = max(rounding, _rounding(weights.w))
                 progress.advance(2 * operations * (rows.stop - rows.start) / len(test))
@@ -80,6 +82,7 @@ class Converged:
             own = self.prior.among(part, self.split)
             out += rows_on_host(run, own, slice(0, m), [slice(0, m)])
         out += self.split.offset * np.outer(weights.unexplained, weights.unexplained)
+        out += self._noise * weights.w @ weights.w.T
         return self.split.scale * 0.5 * (out + out.T), _rounding(weights.w)
 
     @cached_property
@@ -90,6 +93,12 @@ class Converged:
     @property
     def split(self) -> KernelSplit:
         return self.matrix.split
+
+    @property
+    def _noise(self) -> float:
+        """The noise of the targets in units of K's scale; raised where that of Θ had to be."""
+        raised = max(self.target_noise, float(np.min(self.posterior.noise_var)))
+        return (raised if self.target_noise else 0.0) / self.split.scale
 
     @property
     def _factored(self) -> Factored:

@@ -67,7 +67,8 @@ class EnsembleMoments:
 class Descent:
     """Gradient descent on data: the decomposition of Θ, and the kernel K at initialisation.
 
-    `rate` is η / N and `ridge` the noise, both in units of Θ's scale.
+    `rate` is η / N and `ridge` the noise, both in units of Θ's scale. `target_noise` is the
+    variance of noise that each network's targets have, in units of K's.
     """
 
     prior: Problem
@@ -77,10 +78,17 @@ class Descent:
     targets: Array
     rate: float
     ridge: float
+    target_noise: float
 
     @classmethod
     def of(
-        cls, prior: Problem, tangent: Problem, targets: Array, rate: float, noise_var: float
+        cls,
+        prior: Problem,
+        tangent: Problem,
+        targets: Array,
+        rate: float,
+        noise_var: float,
+        target_noise: float,
     ) -> "Descent":
         """Decompose Θ, after a look at the memory that it takes."""
         n, d = tangent.inputs.shape
@@ -92,7 +100,8 @@ class Descent:
             spectrum = decompose(M, matrix.split.offset)
             progress.finish()
         scale = matrix.split.scale
-        return cls(prior, tangent, matrix.split, spectrum, targets, rate * scale, noise_var / scale)
+        own, in_tangent = (prior, tangent, matrix.split, spectrum, targets), noise_var / scale
+        return cls(*own, rate * scale, in_tangent, target_noise / prior.matrix().split.scale)
 
     def filter(self, time: float) -> Filter:
         """The state of training after a time, which may be infinite.
@@ -131,7 +140,7 @@ class Descent:
         part.check_norms(state, c)
         out = rows_of(matrix, slice(0, len(test)), len(test), symmetric=True)
         crossed = c @ part.prior.T
-        out += c @ self.rotated_prior @ c.T - crossed - crossed.T
+        out += c @ self.rotated_prior @ c.T - crossed - crossed.T + self.target_noise * c @ c.T
         out += split.offset * np.outer(unexplained, unexplained)
         return split.scale * 0.5 * (out + out.T), self._rounding(c)
 
@@ -200,6 +209,7 @@ class _Projected:
         change = c @ self.descent.rotated_prior - 2 * self.prior
         left = self.before.diagonal + np.einsum("ij,ij->i", change, c)
         left += split.offset * self.unexplained(state) ** 2
+        left += self.descent.target_noise * np.einsum("ij,ij->i", c, c)
         rounding = self.descent._rounding(c)
         return EnsembleMoments(mean, split.scale * np.maximum(left, 0.0), rounding)
 
@@ -293,7 +303,8 @@ def losses(
     left = np.stack([descent.filter(time).left for time in times]) ** 2
     squares = (descent.rotated_targets**2).sum(axis=1)
     split, ones = descent.prior_split, descent.spectrum.ones
-    variances = split.scale * (np.diagonal(descent.rotated_prior) + split.offset * ones**2)
+    before = np.diagonal(descent.rotated_prior) + descent.target_noise
+    variances = split.scale * (before + split.offset * ones**2)
     train = left @ squares / (2.0 * n * outputs)
     expected = train + left @ np.maximum(variances, 0.0) / (2.0 * n)
     if test is None or targets is None:

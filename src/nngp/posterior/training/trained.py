@@ -77,8 +77,9 @@ def trained(
     relative_noise : bool
         Take `noise_var` in units of the tangent kernel's own scale, as in `nngp.condition`.
     layers : {"all", "last"}
-        Train the weights and biases of all layers, or of the last only (neural-tangents'
-        ``get="nngp"``): Θ is then K, and the end of training is `nngp.condition`.
+        Train the weights and biases of all layers, or of the last only: Θ is then K. Each network
+        is then trained on targets with noise of its own, of variance `noise_var`, so that the end
+        of training is the posterior of `nngp.condition` (neural-tangents' ``get="nngp"``).
     solver, engine, memory, progress
         As in `nngp.condition`, for infinite time. Finite times are computed on this machine, from
         the eigenvectors of an n x n matrix in memory. Variances need a factor.

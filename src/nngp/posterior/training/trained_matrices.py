@@ -54,13 +54,13 @@ class GivenTraining(TrainingProblem):
     @cached_property
     def converged(self) -> Converged:
         posterior = solve_given(self.tangent, self.targets, False, self.noise, stacklevel=8)
-        return Converged(self.prior, posterior)
+        return Converged(self.prior, posterior, self.target_noise)
 
 
 @single_threaded_blas()
 def trained_matrices(
     K: ArrayLike,
-    theta: ArrayLike,
+    theta: ArrayLike | None,
     Y: ArrayLike,
     *,
     time: ArrayLike | None = math.inf,
@@ -76,8 +76,9 @@ def trained_matrices(
     ----------
     K : array_like, (n, n)
         Covariances of the outputs of untrained networks at the training points.
-    theta : array_like, (n, n)
-        Their tangent kernel; K itself where only the last layer is trained.
+    theta : array_like, (n, n), or None
+        Their tangent kernel. None trains the last layer alone, as ``layers="last"`` of
+        `nngp.trained`; theta_star is then K_star.
     Y : array_like, (n,) or (n, outputs)
     time, learning_rate, noise_var
         As in `nngp.trained`.
@@ -99,7 +100,8 @@ def trained_matrices(
     >>> bool(np.allclose(mean, nngp.trained(net, X, X[:, 0], time=100.0).mean(X[:4])))
     True
     """
-    covariance, tangent = as_kernel_matrix(K, "K"), as_kernel_matrix(theta, "theta")
+    covariance = as_kernel_matrix(K, "K")
+    tangent = covariance if theta is None else as_kernel_matrix(theta, "theta")
     if tangent.shape != covariance.shape:
         raise ValueError(
             f"theta has shape {tangent.shape} and K has {covariance.shape}; they must agree"
@@ -111,7 +113,7 @@ def trained_matrices(
     resources = Resources(CpuEngine())
     problem = GivenTraining(
         UNKNOWN, rows.X, rows, targets, single, rate, noise, "cholesky", "cpu",
-        resources.memory, resources.progress,
+        resources.memory, resources.progress, "last" if theta is None else "all",
     )  # fmt: skip
     return TrainedMatrices(Trained(problem, time))
 
