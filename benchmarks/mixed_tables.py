@@ -122,7 +122,7 @@ def by_nngp(table: Table, train: pd.DataFrame, y: Any, test: pd.DataFrame) -> tu
         warnings.simplefilter("always")
         model = (nngp.NNGPClassifier if table.classes else nngp.NNGPRegressor)().fit(train, y)
         found = model.predict_proba(test) if table.classes else model.predict(test)
-    return found, any(one.category is nngp.TreesWarning for one in seen)
+    return found, any(one.category is nngp.errors.TreesWarning for one in seen)
 
 
 def by_catboost(table: Table, train: pd.DataFrame, y: Any, test: pd.DataFrame) -> tuple[Any, bool]:

@@ -35,7 +35,7 @@ def differences(peer: dict[str, Any]) -> dict[str, float]:
     cross, theta_cross = nngp.kernels([net, nngp.NTK(net)], test, X)
     for get in ("ntk", "nngp"):
         tangent, tangent_cross = (theta, theta_cross) if get == "ntk" else (None, cross)
-        networks = nngp.trained_matrices(
+        networks = nngp.training.train_matrix_ensemble(
             K, tangent, Y, time=0.0, learning_rate=0.7, noise_var=1e-2, relative_noise=True
         )
         for time in (3.0, 200.0, None):
@@ -46,7 +46,7 @@ def differences(peer: dict[str, Any]) -> dict[str, float]:
             out[f"ensemble {get}, time {time}: covariance"] = gap(own, covariance)
     classes = np.eye(2)[(X[:, 0] > 0).astype(int)]
     for momentum in (None, 0.8):
-        found = nngp.descend_in_function_space(
+        found = nngp.training.descend_in_function_space(
             theta, classes, "cross_entropy", time=[1.0, 8.0, 40.0], momentum=momentum
         )
         train, tested = peer[f"descent {momentum}"]

@@ -20,7 +20,7 @@ mean f_i - V g_i. Probabilities are E[softmax] over the correlated Gaussian of a
 
 The Gaussian at the mode is too wide where classes separate: there the likelihood is flat, W
 vanishes, and nothing is left of what the labels said about the variance. So a share of Σ is used,
-`spread`, which is found together with the scale where the true classes of rows left out are most
+`spread`, which is found together with the scale where the true classes of held-out rows are most
 probable (as for the Dirichlet likelihood). With a spread of one it is Laplace's approximation.
 """
 
@@ -94,7 +94,7 @@ class SoftmaxProcess:
 
     @cached_property
     def curvature(self) -> "Curvature":
-        """What the Gaussian at the mode needs beside it."""
+        """Quantities of the Gaussian approximation at the mode."""
         return Curvature.at(self.scale * self.kernel, self.labels.weights, self.mode.table)
 
     @property
@@ -143,7 +143,7 @@ def held_out_table(kernels: Kernels, labels: Labels, setting: SoftmaxSetting) ->
 
 
 def find_setting(kernels: Kernels, labels: Labels) -> SoftmaxSetting:
-    """The setting for which rows left out have the smallest log loss."""
+    """The setting for which held-out rows have the smallest log loss."""
     diagonal = np.mean([np.diagonal(matrix) for _, matrix in kernels], axis=0)
     unit = max(float(np.average(diagonal, weights=labels.weights)), np.finfo(float).tiny)
     n, total = len(labels.index), float(labels.weights.sum())

@@ -34,7 +34,7 @@ from nngp.posterior.solution import (
     rows_on_host,
 )
 
-ROWS = 1024  # test points at a time: the kernel's tiles are computed once for all of them
+TEST_ROWS = 1024  # test points at a time: the kernel's tiles are computed once for all of them
 ARRAYS = 5  # of test points times training points that are held
 
 
@@ -107,8 +107,8 @@ class Converged:
     @property
     def _rows_at_a_time(self) -> int:
         free, n = self.prior.engine.free_memory(), len(self.prior.inputs)
-        room = ROWS if free is None else int(free / 4 / (8 * ARRAYS * n))
-        return max(1, min(ROWS, room))
+        room = TEST_ROWS if free is None else int(free / 4 / (8 * ARRAYS * n))
+        return max(1, min(TEST_ROWS, room))
 
     def _change(self, test: InputSet) -> tuple[Weights, Array, Array]:
         """w, M'w - 2m', and M'(x, x) of test points."""

@@ -36,7 +36,7 @@ from nngp.posterior.solution import check_shifted_mean, check_shifted_variance
 from nngp.posterior.training.spectrum import Spectrum, decompose
 
 MOST_POINTS = 15_000  # of one matrix: LAPACK in the NumPy and SciPy wheels crashes above
-ROWS = 512  # of a kernel, or test points, at a time
+ROWS_AT_A_TIME = 512  # of a kernel, or test points, at a time
 COPIES = 3  # of the matrix: LAPACK's work space; later eigenvectors, H and a product
 UNRESOLVED = 1e-6  # training of a direction, relative, that rounding of its rate may change
 
@@ -126,7 +126,7 @@ class Descent:
         """Means and variances at each time. Test points are taken some at a time."""
         filters = [self.filter(time) for time in times]
         found: list[list[EnsembleMoments]] = [[] for _ in times]
-        for rows in spans(cut(len(test), ROWS)):
+        for rows in spans(cut(len(test), ROWS_AT_A_TIME)):
             part = _Projected(self, test.take(np.arange(rows.start, rows.stop)), variance)
             for parts, state in zip(found, filters, strict=True):
                 parts.append(part.moments(state))
@@ -171,7 +171,7 @@ class Descent:
         """H = Uᵀ M' U."""
         vectors, n = self.spectrum.vectors, len(self.targets)
         out = np.zeros((n, n))
-        for rows in spans(cut(n, ROWS)):
+        for rows in spans(cut(n, ROWS_AT_A_TIME)):
             out += vectors[rows].T @ (rows_of(self.prior_matrix, rows, n) @ vectors)
         return out
 
@@ -258,7 +258,7 @@ def forecast_descent(n: int, d: int, outputs: int, memory: int | None = None) ->
     available = available_memory(engine, n, d, outputs, memory)
 
     def needed(n: int) -> int:
-        return 8 * n * (COPIES * n + 6 * ROWS + 4 * outputs) + OVERHEAD
+        return 8 * n * (COPIES * n + 6 * ROWS_AT_A_TIME + 4 * outputs) + OVERHEAD
 
     largest = None if available is None else largest_fitting(needed, available, MOST_POINTS)
     out = Forecast(n, needed(n), available, largest, "eigh")
@@ -279,7 +279,7 @@ class Losses:
     >>> import numpy as np, nngp
     >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(20, 3)))
     >>> net = nngp.Architecture(2, "erf", 2.0, 0.1)
-    >>> losses = nngp.trained(net, X, X[:, 0]).losses([0.0, 10.0, 1000.0])
+    >>> losses = nngp.training.train_ensemble(net, X, X[:, 0]).losses([0.0, 10.0, 1000.0])
     >>> bool((np.diff(losses.train) < 0).all() and (losses.train <= losses.train_expected).all())
     True
     """

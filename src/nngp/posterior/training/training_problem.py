@@ -21,7 +21,7 @@ from nngp.posterior.training.descent import Descent
 
 @dataclass(frozen=True, eq=False)
 class TrainingProblem:
-    """The arguments of `nngp.trained` but for the time, checked."""
+    """The arguments of `nngp.training.train_ensemble` but for the time, checked."""
 
     network: Network
     X: ArrayLike
@@ -90,7 +90,7 @@ class TrainingProblem:
 
     @property
     def kernel_scale(self) -> float:
-        """What rounding of a covariance is relative to."""
+        """The scale of the rounding errors of a covariance."""
         return self.prior.matrix().split.scale
 
     @property
