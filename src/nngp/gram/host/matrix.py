@@ -255,6 +255,12 @@ class HostMatrix(BlockMatrix[Inputs]):
             look_up(head.profile, c)
             part += c
 
+    def _average_of(self, inputs: Inputs) -> Array:
+        transform = self.plain.transform
+        if self.symmetric and self.is_plain and isinstance(transform, PairwiseTransform):
+            return transform.diagonal  # its variances were needed for the walk
+        return super()._average_of(inputs)
+
     def _diagonal_of_terms(self, inputs: Inputs) -> Array:
         size = PAIRWISE_ROWS if self.steps.profile is None else DIAGONAL_ROWS
         versions = transformed_inputs(self.network, inputs)
