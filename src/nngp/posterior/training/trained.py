@@ -109,7 +109,8 @@ def train_ensemble(
     units of their prior deviation. With Θ the tangent kernel, K the covariance, and
     A = (Θ + noise_var)⁻¹ (1 - exp(-learning_rate time (Θ + noise_var) / (n outputs))) on the
     training inputs, mean and covariance at test inputs are Θ* A Y and
-    K** - Θ* A K*ᵀ - K* A Θ*ᵀ + Θ* A K A Θ*ᵀ. For infinite time the mean is that of
+    K** - Θ* A K*ᵀ - K* A Θ*ᵀ + Θ* A K A Θ*ᵀ (K + noise_var in the last term where only the last
+    layer is trained). For infinite time the mean is that of
     ``condition(NTK(network), X, Y, noise_var=noise_var)``; the covariance is not.
 
     The constants of both kernels are kept apart, for all times, so what deep networks know of
