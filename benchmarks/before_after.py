@@ -192,6 +192,7 @@ def main() -> None:
     if not args.old or not args.new:
         parser.error("name two checkouts: OLD NEW")
     rounds: list[dict[str, dict[str, list[float]]]] = []
+    before = json.loads(args.out.read_text())["runs"] if args.out and args.out.exists() else []
     for i in range(args.rounds):
         order = ("old", "new") if i % 2 == 0 else ("new", "old")
         rounds.append({which: times_of(getattr(args, which), args.only) for which in order})
@@ -202,10 +203,12 @@ def main() -> None:
             "rounds": i + 1,
             "cores": os.cpu_count(),
             "machine": platform.machine(),
+            "load": round(os.getloadavg()[0], 1),
             "workloads": summary(rounds),
         }
         if args.out:
-            args.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+            runs = {"runs": [*before, result]}  # a run replaces no other
+            args.out.write_text(json.dumps(runs, indent=1, ensure_ascii=False) + "\n")
     for name, found in result["workloads"].items():
         print(f"{name:<36} {found['cpu_ratio']:>6.3f} cpu {found['wall_ratio']:>6.3f} wall")
 

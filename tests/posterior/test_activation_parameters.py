@@ -111,7 +111,7 @@ def test_the_estimators_learn_them():
 def test_parameters_are_checked():
     phi = nngp.Activation(steep, params={"s": 1})
     assert phi == nngp.Activation(steep, params={"s": 1.0}) != phi.with_params(s=2.0)
-    with pytest.raises(ValueError, match="has no parameter 't'; its parameters are s"):
+    with pytest.raises(ValueError, match="has no parameter 't'; it has s"):
         phi.with_params(t=1.0)
     with pytest.raises(ValueError, match="must be a finite number"):
         nngp.Activation(steep, params={"s": np.nan})
@@ -119,6 +119,8 @@ def test_parameters_are_checked():
         nngp.Activation(steep, params={"noise_var": 1.0})
     with pytest.raises(TypeError, match="dictionary of names and numbers"):
         nngp.Activation(steep, params=["s"])
+    with pytest.raises(TypeError, match="use with_params"):
+        phi.params["s"] = 2.0
     two = nngp.Chain(
         nngp.Dense(1.0),
         nngp.Act(phi),

@@ -61,7 +61,7 @@ class Activation:
     name: str = ""
     kinks: tuple[float, ...] = ()
     features: tuple[float, ...] = ()
-    params: tuple[tuple[str, float], ...] = ()  # given as a mapping
+    params: Mapping[str, float] = field(default_factory=dict)
     closed_form: ClosedFormKey | None = field(default=None, init=False, repr=False)
     spec: Spec | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -89,7 +89,7 @@ class Activation:
             return from_spec, (self.spec,)
         if isinstance(self.fn, KernelMapOnly):
             return Activation.from_dual, (self.fn.dual, self.fn.slope, self.name)
-        return Activation, (self.fn, self.name, self.kinks, self.features, self.params)
+        return Activation, (self.fn, self.name, self.kinks, self.features, dict(self.params))
 
     def with_params(self, **values: float) -> "Activation":
         """The same activation at other values of some of its parameters.
@@ -99,14 +99,13 @@ class Activation:
         >>> import numpy as np, nngp
         >>> wave = nngp.Activation(lambda x, w: np.sin(w * x), params={"w": 1.0})
         >>> wave.with_params(w=2.0).params
-        (('w', 2.0),)
+        {'w': 2.0}
         """
-        own = dict(self.params)
         for name in values:
-            if name not in own:
-                known = f"its parameters are {', '.join(own)}" if own else "it has none"
+            if name not in self.params:
+                known = f"it has {', '.join(self.params)}" if self.params else "it has none"
                 raise ValueError(f"activation '{self.name}' has no parameter '{name}'; {known}")
-        return replace(self, params=tuple({**own, **values}.items())) if values else self
+        return replace(self, params={**self.params, **values}) if values else self
 
     def apply(self, x: Floats) -> Floats:
         """phi(x) as fn computes it, unchecked, at the values of the parameters.
@@ -117,7 +116,7 @@ class Activation:
         >>> nngp.Activation(lambda x, w: w * x, params={"w": 2.0}).apply(3.0)
         6.0
         """
-        return self.fn(x, **dict(self.params)) if self.params else self.fn(x)
+        return self.fn(x, **self.params)
 
     @classmethod
     def from_dual(
@@ -248,15 +247,24 @@ class Activation:
             ) from cause
 
 
-def _as_params(params: Any) -> tuple[tuple[str, float], ...]:
-    pairs = params.items() if isinstance(params, Mapping) else params
+class FrozenDict(dict[str, float]):
+    """A dictionary that is never changed, so that it has a hash."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+    def __setitem__(self, name: str, value: float) -> None:
+        raise TypeError("the parameters of an activation are fixed; use with_params")
+
+
+def _as_params(params: Mapping[str, float]) -> FrozenDict:
     try:
-        out = tuple((name, float(value)) for name, value in pairs)
-    except (TypeError, ValueError):
+        out = FrozenDict({name: float(value) for name, value in params.items()})
+    except (TypeError, ValueError, AttributeError):
         raise TypeError(
             f"params must be a dictionary of names and numbers, got {params!r}"
         ) from None
-    for name, value in out:
+    for name, value in out.items():
         if not isinstance(name, str) or not name.isidentifier() or name in RESERVED:
             raise ValueError(
                 f"{name!r} cannot be the name of a parameter; take a Python name that is not one "

@@ -107,7 +107,7 @@ class Network(ABC):
         """The parameters of the activations, by name. ValueError if two activations disagree."""
         out: dict[str, float] = {}
         for phi in _activations_of(self):
-            for name, value in phi.params:
+            for name, value in phi.params.items():
                 if out.setdefault(name, value) != value:
                     raise ValueError(
                         f"two activations of the network have a parameter '{name}', with different "
@@ -131,7 +131,7 @@ class Network(ABC):
                 raise ValueError(f"the network has no parameter '{name}' (it has {known})")
 
         def change(phi: Activation) -> Activation:
-            return phi.with_params(**{k: v for k, v in values.items() if k in dict(phi.params)})
+            return phi.with_params(**{k: v for k, v in values.items() if k in phi.params})
 
         out: Network = _with_activations(self, change)
         return out

@@ -48,7 +48,7 @@ def differentiable_layer(
     """Covariance and variance of a layer as JAX functions, for `jit`, `vmap` and `grad`; `params`
     replaces values of the activation's parameters, by numbers or tracers."""
     value, slope, radial, in_params = _expectations(activation)
-    values = tuple({**dict(activation.params), **(params or {})}[n] for n, _ in activation.params)
+    values = tuple({**activation.params, **(params or {})}[name] for name in activation.params)
 
     @jax.custom_jvp
     def covariance(q1: DeviceArray, q2: DeviceArray, cov: DeviceArray, p: Any) -> DeviceArray:
@@ -157,7 +157,7 @@ def _numeric_expectations(activation: Activation) -> Expectations:
             f"activation '{activation.name}' jumps and has no closed form, so JAX cannot "
             "differentiate its kernel; nngp.kernel and nngp.layer_derivatives can"
         )
-    names, kinks = [name for name, _ in activation.params], np.array(resolved.kinks)
+    names, kinks = list(activation.params), np.array(resolved.kinks)
     _check_traceable(activation.apply, activation.name, 1)
 
     def phi(x: DeviceArray, p: Any) -> DeviceArray:

@@ -7,6 +7,7 @@ much narrower than the dense points.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -40,6 +41,7 @@ class Survey:
         return _bound(self.reach, self.deviation)
 
 
+@lru_cache(maxsize=4)  # a survey holds a megabyte; the next question is often the same
 def survey(activation: Activation, deviation: float) -> Survey:
     """Look at phi for inputs of this standard deviation, and down to half of it."""
     reach, rms = _reach(activation, deviation)

@@ -100,7 +100,12 @@ class AngularCurve:
         >>> round(float(curve.derivative(0.3)), 12)
         2.0
         """
-        return self._shared.slope(*_signed(corr, one_minus))
+        return self.slope(*_signed(corr, one_minus))
+
+    @property
+    def slope(self) -> Octaves:
+        """dK^L/dc as a function of the sign of c and 1 - |c|."""
+        return self._shared.slope
 
     def sensitivity(
         self,

@@ -4,7 +4,7 @@ One `fit`, file by file:
 
 1. `regressor` or `classifier`, `fit`: check X and y (`training_rows`: weights, known noise), list
    the scalings of `targets`. A data frame that is not all numbers is encoded by `frames`.
-2. `estimator`, `_fit_networks`: take the steps 3 to 5.
+2. `estimator`, `_choose_networks`: take the steps 3 to 5.
 3. `parameters`, `_check_parameters` and `_candidates`: the networks to choose from.
 4. `selection`, `choose`: call `selection.stages`, which calls `selection.climb` for each network,
    which maximises `selection.objective` over a `selection.space`. The inputs'

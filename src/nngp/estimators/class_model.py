@@ -8,6 +8,7 @@ import numpy as np
 
 from nngp._arrays import Array, Index
 from nngp._machine import available_memory, single_threaded_blas
+from nngp.estimators.data_warnings import warn_of_no_signal
 from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
 from nngp.gram import kernel, kernel_diag
 from nngp.predictive.dirichlet import (
@@ -51,6 +52,16 @@ class LeftOutClasses:
         index = self.labels.index
         out: Array = np.log(self.table[np.arange(len(index)), index])
         return out
+
+    def warn_of_no_signal(self, stacklevel: int) -> None:
+        """Warn where the frequencies of the classes predict as well."""
+        index = self.labels.index
+        gain = self.log_truth - np.log(self.labels.frequencies[index])
+        frequent = int(self.labels.frequencies.argmax())
+        hits, right = self.table.argmax(axis=1) == index, index == frequent
+        if hits.mean() <= right.mean():
+            likely = self.table[:, frequent]
+            warn_of_no_signal(gain, likely, right.astype(float), stacklevel + 1)
 
 
 def shares_of_classes(tables: Sequence[LeftOutClasses]) -> Array:

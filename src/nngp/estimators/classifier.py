@@ -80,6 +80,10 @@ network_weights_, selection_, report_, columns_
 
     Warns
     -----
+    LeakageWarning
+        If one column explains the labels almost perfectly.
+    NoSignalWarning
+        If held-out rows are predicted no better than by the frequencies of the classes.
     NeverPredictedWarning
         If a class is predicted for none of the rows left out.
 
@@ -131,12 +135,14 @@ network_weights_, selection_, report_, columns_
         final = replace(rows, weights=labels.given_weights)
         targets = TargetScaling.common(rows.Y, weights)
         with self._one_bar(inputs.shape, labels.classes, classes=True):
-            self._fit_networks(rows, (targets,), final, classes=True)
-            left_out = self._learn_classes(labels)
+            networks = self._choose_networks(rows, (targets,), final, classes=True)
+            left_out = self._learn_classes(networks, labels)
             self.trees_ = self._compare_with_trees(inputs, labels, left_out)
         self._see(inputs)
         self._warn_of_few_data(inputs, rows.Y, classes=True)
+        self._warn_of_leakage(inputs, rows.Y, classes=True)
         if left_out is not None:
+            left_out.warn_of_no_signal(stacklevel=3)
             predicted = left_out.table.argmax(axis=1)
             warn_if_never_predicted(predicted, left_out.labels.index, self.classes_, stacklevel=3)
         if self.trees_ is not None:
@@ -183,8 +189,7 @@ network_weights_, selection_, report_, columns_
         new = self._labels_of(index, weights)
         rows = TrainingRows(inputs, new.one_hot(), new.given_weights)
         labels = self._models[0].labels.joined(new)
-        self._set_networks([one.updated(rows) for one in self.networks_])
-        self._learn_classes(labels)
+        self._learn_classes([one.updated(rows) for one in self.networks_], labels)
         if self._seen is not None:
             self._seen = self._seen.widened(inputs)
         return self
@@ -391,14 +396,17 @@ network_weights_, selection_, report_, columns_
         of_class = weights_of_classes(self.class_weight, self.classes_, index, weights)
         return Labels(index, weights * of_class[index], len(self.classes_))
 
-    def _learn_classes(self, labels: Labels) -> LeftOutClasses | None:
-        """Set what makes probabilities, and the networks' shares; return rows left out of the
-        best."""
-        learned = [self._class_model(one, labels) for one in self.networks_]
+    def _learn_classes(
+        self, networks: Sequence[FittedNetwork], labels: Labels
+    ) -> LeftOutClasses | None:
+        """Set the networks, what makes probabilities of each, and their shares; return the
+        predictions of held-out rows."""
+        learned = [self._class_model(one, labels) for one in networks]
         models, tables = zip(*learned, strict=True)
         self._held_out: LeftOutClasses | None = None  # for a report; not kept in files
         if any(one is None for one in tables):
             self._models, count = models, len(models)
+            self._set_networks(networks)
             self.network_weights_, self.loss_estimate_ = np.full(count, 1.0 / count), None
             self.frequency_share_ = 0.0
             return None

@@ -7,15 +7,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nngp._arrays import Array
+from nngp._arrays import Array, Index
 from nngp._threads import by_rows
-from nngp.errors import DuplicateRowsWarning, ExtrapolationWarning, FewDataWarning
+from nngp.errors import (
+    DuplicateRowsWarning,
+    ExtrapolationWarning,
+    FewDataWarning,
+    LeakageWarning,
+    NoSignalWarning,
+)
 
 # Widths of a column's training range that a value may lie beyond it. Of 780 random splits of 156
 # UCI tables into 90% and 10%, 8 have a row farther out in a standardized column: one of them each.
 FAR = 3.0
 MANY_DUPLICATES = 0.01  # share of rows
 NAMED = 5  # columns named in a warning
+# Of the variance that a column leaves unexplained, or of wrong labels: a copy of the target has
+# none. Fewer rows than these may be told apart by one column by chance.
+UNEXPLAINED, WRONG = 1e-3, 5e-3
+LEAK_ROWS, LEAK_ROWS_OF_CLASSES, MOST_LEAK_ROWS, MOST_CLASSES = 50, 200, 2000, 20
+FEW_LEVELS = 5  # rows of a value of a column of few values, at least
+FARTHEST = 25  # one row in so many may be missed
+SIGNAL_ROWS = 40  # fewer say little about whether there is any signal
 LARGEST = float(np.finfo(float).max)
 
 
@@ -53,6 +66,87 @@ def warn_of_duplicates(count: int, n: int, stacklevel: int) -> None:
         DuplicateRowsWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def warn_of_leakage(
+    X: Array,
+    Y: Array,
+    groups: Index,
+    names: Sequence[str] | None,
+    stacklevel: int,
+    *,
+    classes: bool,
+) -> None:
+    """Warn of a column, one of several, that explains the targets (n, outputs) almost perfectly;
+    of classes these are one-hot. Inputs of one column share a number in `groups`."""
+    n, columns = len(X), np.unique(groups)
+    least = LEAK_ROWS_OF_CLASSES if classes else LEAK_ROWS
+    if n < least or len(columns) < 2 or Y.shape[1] > MOST_CLASSES or (Y[0] == Y).all():
+        return
+    some = np.sort(np.random.default_rng(0).permutation(n)[:MOST_LEAK_ROWS])
+    X, Y = X[some], Y[some]
+    for column in columns:
+        inputs = np.flatnonzero(groups == column)
+        x = X[:, inputs[0]] if len(inputs) == 1 else X[:, inputs].argmax(axis=1).astype(float)
+        if not _explains(x, Y, classes=classes):
+            continue
+        name = f"column {inputs[0]}" if names is None else f"column '{names[inputs[0]]}'"
+        warnings.warn(
+            f"{name} explains the target almost perfectly on its own; if it is not known before "
+            "the target is, as a copy or a consequence is not, remove it",
+            LeakageWarning,
+            stacklevel=stacklevel + 1,
+        )
+        return
+
+
+def _explains(x: Array, Y: Array, *, classes: bool) -> bool:
+    """Whether every second value of a column, or row of few values, follows from the others."""
+    different, place = np.unique(x, return_inverse=True)
+    several = FEW_LEVELS * len(different) < len(x)  # rows of each value; else rows may be copies
+    known = (np.arange(len(x)) if several else place) % 2 == 0
+    values, index = np.unique(x[known], return_inverse=True)
+    if len(values) < 2:
+        return False
+    counts = np.bincount(index)
+    means = [np.bincount(index, y[known]) / counts for y in Y.T]
+    predicted = np.column_stack([np.interp(x[~known], values, mean) for mean in means])
+    if classes:
+        wrong = predicted.argmax(axis=1) != Y[~known].argmax(axis=1)
+        return bool(wrong.mean() < WRONG)
+    spread = Y.std(axis=0)
+    used = spread > 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        missed = np.sort(((predicted - Y[~known])[:, used] / spread[used]) ** 2, axis=0)
+    most = missed[: len(missed) - len(missed) // FARTHEST]  # ends are not between neighbours
+    return bool((most.mean(axis=0) < UNEXPLAINED).all())
+
+
+def warn_of_no_signal(gain: Array, order: Array, truth: Array, stacklevel: int) -> None:
+    """Warn where held-out rows gain nothing by the inputs.
+
+    `gain` is what each row's loss is smaller than without inputs. Targets with heavy tails have
+    losses that one row decides, so the ranks of predictions (`order`) and targets must agree on it.
+    """
+    n = len(gain)
+    if n < SIGNAL_ROWS or not np.isfinite(gain).all():
+        return
+    error = float(gain.std(ddof=1)) / n**0.5
+    if gain.mean() > error or _rank_correlation(order, truth) > 2 / n**0.5:
+        return
+    warnings.warn(
+        f"the inputs say nothing about the target that {n} held-out rows could confirm: they are "
+        "predicted no better than without any inputs; add rows or columns, or expect nothing",
+        NoSignalWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def _rank_correlation(a: Array, b: Array) -> float:
+    ranks = [np.unique(one, return_inverse=True)[1].astype(float) for one in (a, b)]
+    if any(one.std() == 0 for one in ranks):
+        return 0.0
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from nngp._threads import by_rows
 from nngp.architecture import Architecture, Invariant, Network, average_of
 from nngp.architecture.invariances import Family
 from nngp.errors import ColumnWarning, ModelFileError
-from nngp.estimators.data_warnings import TrainingRange, warn_of_few_data
+from nngp.estimators.data_warnings import TrainingRange, warn_of_few_data, warn_of_leakage
 from nngp.estimators.fit_forecast import FitForecast
 from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
 from nngp.estimators.parameters import VARIANCES, CommonParameters, is_auto
@@ -134,14 +134,14 @@ class NNGPEstimator(CommonParameters, BaseEstimator):
         self._medians = None if columns else medians(inputs)
         return inputs, answers
 
-    def _fit_networks(
+    def _choose_networks(
         self,
         rows: TrainingRows,
         targets: tuple[TargetScaling, ...],
         final: TrainingRows | None = None,
         *,
         classes: bool,
-    ) -> None:
+    ) -> list[FittedNetwork]:
         """Choose networks on some rows, and condition them on all, or on `final` ones."""
         settings = self._search_settings(rows.X.shape, classes=classes)
         given = np.asarray(self.relevance, dtype=float) if self._relevance_is_given else None
@@ -162,8 +162,8 @@ class NNGPEstimator(CommonParameters, BaseEstimator):
         choice = choose(problem)
         final, machine = final or rows, self._machine
         found = [one.with_rows(order) for one in choice.finalists]
-        self._set_networks([FittedNetwork.condition(one, final, machine) for one in found])
         self.selection_ = choice.table.columns()
+        return [FittedNetwork.condition(one, final, machine) for one in found]
 
     def _see(self, X: Array) -> None:
         """Remember the range of the training inputs, as the first network sees them."""
@@ -235,6 +235,13 @@ class NNGPEstimator(CommonParameters, BaseEstimator):
         if not given:
             least = 2 if self.selection is None else MIN_POINTS
             warn_of_few_data(X, Y, least, classes=classes, stacklevel=4)
+
+    def _warn_of_leakage(self, X: Array, Y: Array, *, classes: bool) -> None:
+        """Warn of a column that explains the targets almost perfectly."""
+        columns, d = self.columns_, X.shape[1]
+        groups = np.arange(d) if columns is None else np.asarray(columns.groups)
+        names = getattr(self, "feature_names_in_", None) if columns is None else columns.origins
+        warn_of_leakage(X, Y, groups, names, stacklevel=4, classes=classes)
 
     @contextmanager
     def _one_bar(self, shape: tuple[int, int], outputs: int, *, classes: bool) -> Iterator[None]:

@@ -11,6 +11,8 @@ from nngp.predictive.blend import Blend
 from nngp.predictive.predictive import Predictive
 from nngp.predictive.stacking import stack
 
+EQUAL_ROWS = 60.0  # rows that the prior of equal shares counts as
+
 
 def learn_blend(
     networks: Sequence[FittedNetwork], left_out: Sequence[LeftOut], size: int, *, widths: bool
@@ -27,13 +29,16 @@ def learn_blend(
     if not widths:
         return Blend(np.ones(1), stack(np.column_stack(log_densities))[:, None])
     outputs = left_out[0].Y.shape[1]
-    return Blend.learn(
+    found = Blend.learn(
         np.column_stack(residuals),
         np.column_stack(log_densities),
         # Rows of folds were not seen when the numbers were fitted that predict them.
         [0 if one.folds else one.hyperparameters for one in networks],
         outputs * min(size, len(left_out[0].rows)),
     )
+    # Few rows hardly tell the shares of networks, and a mean of several errs less than one.
+    few = all(one.folds for one in networks)
+    return found.towards_equal(len(left_out[0].rows), EQUAL_ROWS) if few else found
 
 
 def left_out_predictive(

@@ -11,14 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 from nngp._arrays import Array
 from nngp._machine import single_threaded_blas
 from nngp._numbers import as_real, as_reals, check_unmasked, whole_number
-from nngp.estimators.data_warnings import warn_of_duplicates
+from nngp.estimators.data_warnings import warn_of_duplicates, warn_of_no_signal
 from nngp.estimators.estimator import NNGPEstimator, check_data, check_targets_are_there
+from nngp.estimators.fitted_network import FittedNetwork
 from nngp.estimators.gradients import PredictionGradient, mixture_gradient
 from nngp.estimators.mixing import drawn_from, learn_blend, left_out_predictive, mixed_mean
 from nngp.estimators.parameters import RegressorParameters, Seed, documented
 from nngp.estimators.saved import SavedModel, SavedRegression
 from nngp.estimators.training_rows import TrainingRows, as_rows, as_weights
 from nngp.estimators.trees import TreeComparison, compare_with_trees
+from nngp.estimators.variance_estimate import MANY
 from nngp.frames import TableLike
 from nngp.linsolve import CG
 from nngp.predictive.blend import Blend
@@ -28,6 +30,7 @@ from nngp.predictive.resolution import duplicate_rows, floor_is_refuted, has_twi
 from nngp.predictive.targets import TargetScaling, candidates as target_candidates
 from nngp.selection import MIN_POINTS
 
+JUDGED_MEANS = 200  # rows by which the error of means is found
 MOST_TRANSFORMED = 20_000  # rows: with a transform a mean needs a variance, n² operations a point
 
 
@@ -47,6 +50,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
     ----------
     network_ : Network
         The chosen network: an `nngp.Architecture`, or an `nngp.Invariant` of one.
+    mean_error_ : float
+        Error of `predict`'s means, in deviations of the targets, where it estimates variances: with
+        transformed targets and more than 5,000 rows, unless a deviation is asked for.
     noise_var_ : float
         Noise variance in units of the scaled targets.
     target_transform_ : str
@@ -88,6 +94,10 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
         If the data say nothing about noise and scale: fewer than five points, or all equal.
     DuplicateRowsWarning
         If one row in a hundred, or more, repeats another.
+    LeakageWarning
+        If one column explains the targets almost perfectly.
+    NoSignalWarning
+        If held-out rows are predicted no better than without inputs.
     TreesWarning
         If trees predict rows left out better. Not looked at with effort "fast".
     ExtrapolationWarning
@@ -149,15 +159,18 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
         ordered = rows.some(rows.order())
         targets = self._target_candidates(ordered.Y, ordered.weights)
         with self._one_bar(rows.X.shape, rows.Y.shape[1], classes=False):
-            self._fit_networks(rows, targets, classes=False)
-            self._check_floor(rows, targets)
-            self._vary_noise(rows)
-            self._learn_blend()
+            networks = self._choose_networks(rows, targets, classes=False)
+            networks = self._without_refuted_floor(networks, rows, targets)
+            if self.noise == "heteroscedastic":
+                networks = [one.with_varying_noise(rows, self._machine) for one in networks]
+            self._set_blended(networks)
             self.trees_ = self._compare_with_trees(rows)
         self._see(rows.X)
         self._single = np.ndim(answers) == 1
         self._warn_of_few_data(rows.X, rows.Y, classes=False)
         warn_of_duplicates(self.duplicate_rows_, len(rows.X), stacklevel=3)
+        self._warn_of_leakage(rows.X, rows.Y, classes=False)
+        self._warn_of_no_signal(rows)
         if self.trees_ is not None:
             self.trees_.warn(stacklevel=3)
         return self
@@ -194,10 +207,9 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
                 f"y has the shape {np.shape(answers)}, and that of the first call was "
                 f"{'(n,)' if self._single else f'(n, {outputs})'}; pass y in the same shape"
             )
-        self._set_networks([one.updated(rows) for one in self.networks_])
+        self._set_blended([one.updated(rows) for one in self.networks_])
         if self._seen is not None:
             self._seen = self._seen.widened(rows.X)
-        self._learn_blend()
         return self
 
     def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -231,6 +243,30 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
         """Least noise variance by the resolution of the targets, in units of the scaled ones."""
         check_is_fitted(self, "posterior_")
         return self.networks_[0].targets.noise_floor
+
+    @property
+    def mean_error_(self) -> float:
+        """Error of the means of `predict` by estimated variances (root mean square, in deviations
+        of the targets); 0 where variances are exact."""
+        check_is_fitted(self, "posterior_")
+        if self._means_suffice or self.posterior_.n <= MANY:
+            return 0.0
+        rows = np.random.default_rng(1).permutation(self.posterior_.n)[:JUDGED_MEANS]
+        targets, ends = [one.targets for one in self.networks_], []
+        for sign in (-1.0, 1.0):
+            both = []
+            for one in self.networks_:
+                Xs, estimate = (
+                    one.posterior.inputs.take(rows).X,
+                    one.variance_estimate(self._machine),
+                )
+                variance = estimate(Xs) * np.exp(sign * estimate.error) + one.noise(Xs, True)
+                both.append((one.posterior.mean(Xs), variance[:, None]))
+            means, variances = zip(*both, strict=True)
+            ends.append(self._blend.predictive(means, variances, targets).mean())
+        spread = targets[0].undo(self.posterior_.targets).std(axis=0)
+        moved = (ends[1] - ends[0]) / 2 / np.where(spread > 0, spread, 1.0)
+        return float(np.sqrt(np.square(moved).mean()))
 
     @property
     def network_weights_(self) -> Array:
@@ -300,6 +336,8 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
         inputs = self._test_inputs(X)
         if not (return_std or return_cov) and self._means_suffice:
             return self._shaped(self._mean(inputs))
+        if not (return_std or return_cov) and self.posterior_.n > MANY:
+            return self._shaped(self._quick_predictive(inputs, noise=noise).mean())
         predictive = self._predictive(inputs, noise=noise)
         mean = self._shaped(predictive.mean())
         if return_std:
@@ -513,24 +551,25 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
             kind = "identity"  # where a mean would need every variance, or nothing compares them
         return target_candidates(Y, self.target_scaling, kind, weights)
 
-    def _check_floor(self, rows: TrainingRows, targets: tuple[TargetScaling, ...]) -> None:
-        """Fit again without a least noise, if left-out rows say that targets were not rounded."""
-        best = self.networks_[0]
+    def _without_refuted_floor(
+        self,
+        networks: list[FittedNetwork],
+        rows: TrainingRows,
+        targets: tuple[TargetScaling, ...],
+    ) -> list[FittedNetwork]:
+        """The networks; chosen again without a least noise, if held-out rows say that the targets
+        were not rounded."""
+        best = networks[0]
         if not isinstance(self.noise_var, str) or best.targets.noise_floor == 0:
-            return
+            return networks
         left_out = best.left_out(self._machine)
         alone = ~has_twin(rows.X)[left_out.rows]
         steps = best.targets.scaled_spacing(rows.Y[left_out.rows])[alone]
         missed = (left_out.Y - left_out.mean)[alone]
-        if floor_is_refuted(missed.ravel(), steps.ravel()):
-            again = tuple(one.without_floor() for one in targets)
-            self._fit_networks(rows, again, classes=False)
-
-    def _vary_noise(self, rows: TrainingRows) -> None:
-        """Let the noise depend on the inputs, where that pays."""
-        if self.noise == "heteroscedastic":
-            machine = self._machine
-            self._set_networks([one.with_varying_noise(rows, machine) for one in self.networks_])
+        if not floor_is_refuted(missed.ravel(), steps.ravel()):
+            return networks
+        again = tuple(one.without_floor() for one in targets)
+        return self._choose_networks(rows, again, classes=False)
 
     def _compare_with_trees(self, rows: TrainingRows) -> TreeComparison | None:
         """Compare the fitted model with trees on rows left out, unless time is short."""
@@ -540,20 +579,31 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
         mean = self.left_out().mean()[:, 0]
         return compare_with_trees(rows.X[which], rows.Y[which, 0], mean, classes=False)
 
-    def _learn_blend(self) -> None:
-        """Find shares of networks and widths of their predictions from rows left out."""
-        self._blend = Blend.plain(len(self.networks_))
+    def _warn_of_no_signal(self, rows: TrainingRows) -> None:
+        """Compare held-out predictions with the mean of all other rows, unless time is short."""
+        if self.effort == "fast" or self.selection is None or rows.Y.shape[1] > 1:
+            return
+        which = self.networks_[0].left_out(self._machine).rows
+        y, mean = rows.Y[which, 0], self.left_out().mean()[:, 0]
+        if len(y) < 2:
+            return
+        size = max(float(np.abs(y).max()), np.finfo(float).tiny)  # so that no square overflows
+        y, mean = y / size, mean / size
+        of_others = (y.sum() - y) / (len(y) - 1)
+        warn_of_no_signal((of_others - y) ** 2 - (mean - y) ** 2, mean, y, stacklevel=4)
+
+    def _set_blended(self, networks: list[FittedNetwork]) -> None:
+        """Set the networks that have a share, and the shares and widths of their predictions, which
+        held-out rows find."""
         learned = self.selection is not None and isinstance(self.noise_var, str)
         wanted = learned if self.calibrate == "auto" else self.calibrate
-        if self.posterior_.n < MIN_POINTS or not (wanted or len(self.networks_) > 1):
-            return
-        left_out = [one.left_out(self._machine) for one in self.networks_]
-        self._blend = learn_blend(
-            self.networks_, left_out, self.selection_size, widths=bool(wanted)
-        )
-        used = np.flatnonzero(self._blend.network_weights > 0).tolist()
-        self._blend = self._blend.of_networks(used)
-        self._set_networks([self.networks_[k] for k in used])
+        self._blend = Blend.plain(len(networks))
+        if networks[0].posterior.n >= MIN_POINTS and (wanted or len(networks) > 1):
+            left_out = [one.left_out(self._machine) for one in networks]
+            blend = learn_blend(networks, left_out, self.selection_size, widths=bool(wanted))
+            used = np.flatnonzero(blend.network_weights > 0).tolist()
+            self._blend, networks = blend.of_networks(used), [networks[k] for k in used]
+        self._set_networks(networks)
 
     @property
     def _means_suffice(self) -> bool:
@@ -566,6 +616,12 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
 
     def _predictive(self, inputs: Array, *, noise: bool) -> Predictive:
         both = [one.predict(inputs, noise=noise) for one in self.networks_]
+        means, variances = zip(*both, strict=True)
+        return self._blend.predictive(means, variances, [one.targets for one in self.networks_])
+
+    def _quick_predictive(self, inputs: Array, *, noise: bool) -> Predictive:
+        """Predictions whose variances are estimated: good for means."""
+        both = [one.predict_quickly(inputs, self._machine, noise=noise) for one in self.networks_]
         means, variances = zip(*both, strict=True)
         return self._blend.predictive(means, variances, [one.targets for one in self.networks_])
 

@@ -100,6 +100,13 @@ class Blend:
                 parts.append(PredictivePart(mean, variance, scaling, factors, weights[some]))
         return Predictive(parts)
 
+    def towards_equal(self, n: int, prior: float) -> "Blend":
+        """Shares of the networks that n held-out rows found, and that as many rows as the prior
+        would leave equal; the factors of deviations as they are."""
+        factors = self.weights.sum(axis=0)
+        equal = np.broadcast_to(factors / len(self.weights), self.weights.shape)
+        return Blend(self.factors, (n * self.weights + prior * equal) / (n + prior))
+
     def of_networks(self, which: Sequence[int]) -> "Blend":
         """Some of the networks, with weights that add up to one."""
         weights = self.weights[list(which)]

@@ -62,6 +62,7 @@ class Search:
     best: tuple[BestTrial, ...] = ()
     relevance: Array | None = None  # before any is learned; ones if None
     plain: tuple[BestTrial, ...] = ()  # the best without relevances and maps
+    unmapped: tuple[BestTrial, ...] = ()  # the best with relevances, without maps
     untransformed: "Search | None" = None  # the search before a transform was chosen
 
     @property

@@ -76,7 +76,7 @@ class Space:
             free.append(Block("relevance", len(self._first), RELEVANCE_BOUNDS, center, 1.0))
         if self.moving is not None and len(self.moving):
             free.append(Block("power", len(self.moving), POWERS, 1.0, POWER_SPREAD, False))
-        if params := dict(self.candidate.activation.params):
+        if params := self.candidate.activation.params:
             center = np.array(list(params.values()))
             free.append(
                 Block("activation", len(params), ACTIVATION, center, ACTIVATION_SPREAD, False)
@@ -115,7 +115,7 @@ class Space:
             "noise_var": at.noise_var,
             "relevance": 1.0 if at.relevance is None else at.relevance[self._first],
             "power": at.powers[at.moving],
-            "activation": list(dict(at.base.activation.params).values()),
+            "activation": list(at.base.activation.params.values()),
         }
         theta = self._concatenated(values)
         logs = self._logs
@@ -140,8 +140,8 @@ class Space:
         net, candidate = fixed.base, self.candidate
         activation = candidate.activation
         if "activation" in free:
-            names = (name for name, _ in activation.params)
-            activation = activation.with_params(**dict(zip(names, free["activation"], strict=True)))
+            found = zip(activation.params, free["activation"].tolist(), strict=True)
+            activation = activation.with_params(**dict(found))
         base = Architecture(
             candidate.depth,
             activation,

@@ -50,6 +50,7 @@ from nngp.selection.problem import (
 from nngp.selection.search import Search, Stage
 
 TRANSFORM_GAIN = 2.0  # of the log evidence, that a transform of the targets must bring
+FAR = 1e6  # where an activation that grows is no longer small
 CLOSE = 5.0  # gain of the maps on few points below which more points decide
 
 
@@ -162,12 +163,13 @@ def learn_relevances(search: Search) -> Search:
     problem, groups = search.problem, search.inputs.groups
     few = len(np.unique(groups)) < MANY or problem.effort == "fast"
     if few or problem.relevance is not None or search.budget.is_spent:
-        return search
+        return replace(search, unmapped=search.best)
     rows = search.inputs.rows(search.judged)
     weights = None if problem.weights is None else problem.weights[rows]
     found = relevances_of_trees(problem.X[rows], search.targets(problem.Y[rows]), groups, weights)
     start = replace(kind.setting, relevance=found)
-    return search.with_best([search.trial(kind.candidate, start, stage), *search.best])
+    search = search.with_best([search.trial(kind.candidate, start, stage), *search.best])
+    return replace(search, unmapped=search.best)
 
 
 def choose_targets(search: Search) -> Search:
@@ -327,6 +329,38 @@ def confirm_targets(search: Search) -> Search:
     return search
 
 
+def add_simpler_networks(search: Search) -> Search:
+    """With few rows, add two networks that are fitted by less: one without maps, and one without
+    relevances as well. Both are bounded where a candidate is, so that neither carries a line far
+    beyond the training inputs. Held-out rows find the shares."""
+    problem, leader = search.problem, search.best[0]
+    few = search.learns_relevance and is_cross_fitted(problem, search.n)
+    if not few or problem.effort == "fast" or problem.invariance != ():
+        return search
+    unmapped, plain = _bounded(search.unmapped), _bounded(search.plain)
+    simpler = [(plain, False)]
+    if unmapped.candidate != leader.candidate or leader.setting.kinds:
+        simpler.insert(0, (unmapped, True))
+
+    def last(one: Search, pair: tuple[BestTrial, bool]) -> BestTrial | None:
+        trial, relevance = pair
+        stage = Stage("simpler", one.judged, one.effort.last, relevance)
+        return _computed(one.trial(trial.candidate, trial.setting, stage))
+
+    found = [one for one in search.each(last, simpler) if one is not None]
+    return replace(search, best=(*search.best, *found))
+
+
+def _bounded(trials: Sequence[BestTrial]) -> BestTrial:
+    """The best of a bounded activation; the best of all if there is none."""
+    return next((one for one in trials if _is_bounded(one.candidate.activation)), trials[0])
+
+
+def _is_bounded(activation: Activation) -> bool:
+    with np.errstate(all="ignore"):
+        return bool(np.abs(activation(np.array([-FAR, FAR]))).max() < np.sqrt(FAR))
+
+
 class Fold(NamedTuple):
     """Rows that are left out, and the others in the order of the search."""
 
@@ -354,11 +388,12 @@ def cross_fit(search: Search) -> Search:
 def _cross_fitted(search: Search, found: BestTrial) -> BestTrial:
     """Learn relevances, powers and variances again without each fifth of the rows. The network,
     the kinds of the maps and the transform of the targets stay."""
-    steps = search.effort.relevance + search.effort.last
-    start = replace(found.setting, relevance=np.ones(search.problem.X.shape[1]))
+    steps, relevance = search.effort.relevance + search.effort.last, found.setting.relevance
+    ones = None if relevance is None else np.ones(len(relevance))
+    start = replace(found.setting, relevance=ones)
 
     def again(one: Search, fold: Fold) -> BestTrial | None:
-        stage = Stage("last", len(fold.others), steps, True)
+        stage = Stage("last", len(fold.others), steps, ones is not None)
         return _computed(one.on(fold.others).trial(found.candidate, start, stage))
 
     folds = _folds(search)
@@ -474,6 +509,7 @@ STAGES = (
     choose_targets,
     *FINISH,
     confirm_targets,
+    add_simpler_networks,
     cross_fit,
     average_transformations,
     refit_noise,

@@ -1,28 +1,38 @@
 """Kernel matrices, and sums of kernel derivatives, for engines that compute on a JAX device."""
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import DeviceArray
-from nngp.architecture import Headed, Network
+from nngp.architecture import Headed, Network, average_of
+from nngp.curve import Profile
 from nngp.curve.octaves import SHALLOW
-from nngp.gram.device.arrays import put, unit_block
+from nngp.gram.device.arrays import count_of, padded_rows, put, unit_block
 from nngp.gram.device.blocks import (
+    HeadParts,
     contracted,
     device_orders,
     function_pairs,
     has_device_walk,
+    through_head,
     used_orders,
 )
 from nngp.gram.device.matrix import DeviceMatrix, DownloadedGradient, UploadedMatrix, curve_table
-from nngp.gram.device.profiles import device_profile, origin_of
+from nngp.gram.device.profiles import DEEP, device_profile, origin_of
 from nngp.gram.host.backend import HostBackend, in_memory
+from nngp.gram.host.gradient import OWN_ROWS
 from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.inputs import Inputs, InputSet, common_var, transformed_inputs
 from nngp.gram.kernel_matrix import Gradient, GradientSums, KernelBackend, KernelMatrix
 from nngp.gram.plan import make_plan
-from nngp.gram.sensitivities import CurveSensitivities, curve_sensitivities, with_families
-from nngp.gram.split import KernelSplit
+from nngp.gram.sensitivities import (
+    HEAD_PREFIX,
+    CurveSensitivities,
+    curve_sensitivities,
+    with_families,
+)
+from nngp.gram.split import TRIVIAL_SPLIT, KernelSplit
 from nngp.gram.steps import orbit_of_network
 
 
@@ -67,6 +77,48 @@ class DeviceGradient:
         profiles = by_table[: len(self._sensitivities.profiles)]
         found = self._sensitivities.by_parameter(profiles @ self._weights, sum_of_all)
         return with_families(found, self._orbit, by_table[-1])
+
+
+class DeviceHeadGradient:
+    """`GradientSums` of layers on top of an average on a device (`host.gradient.HeadGradient`)."""
+
+    def __init__(self, matrix: DeviceMatrix, average: DeviceGradient, per_layer: bool) -> None:
+        head, norms = matrix.steps.head, matrix.norms
+        assert head is not None
+        assert norms is not None
+        self._matrix, self._average, self._norms = matrix, average, norms
+        self._of_head = CurveSensitivities.of(head.head, 1.0, per_layer, matrix.split)
+        self._tables = [device_profile(profile, DEEP) for profile in self._of_head.profiles]
+        slope = head.curve.slope.times(-1.0 / matrix.split.scale)
+        self._slope = device_profile(Profile(0.0, slope), DEEP)
+        self._parts: list[tuple[slice, slice, HeadParts]] = []
+
+    def contract(self, G: DeviceArray, rows: slice, columns: slice) -> None:
+        norms = tuple(
+            padded_rows(side[some], count_of(some))
+            for side, some in ((self._norms.left, rows), (self._norms.right, columns))
+        )
+        with jax.enable_x64(True):
+            average = self._matrix.average_block(rows, columns)
+            origin = origin_of(rows, columns, self._matrix.shape, self._matrix.symmetric)
+            found = through_head(G, average, norms, origin, self._tables, self._slope)
+            self._average.contract(found.below, rows, columns)
+        self._parts.append((rows, columns, found._replace(below=None)))
+
+    def result(self, sum_of_all: float) -> Gradient:
+        in_head, n = np.zeros(len(self._tables)), len(self._matrix.left)
+        in_diagonal = np.zeros(n)
+        for rows, columns, found in self._parts:
+            in_head += np.asarray(found.in_head)
+            in_diagonal[rows] += np.asarray(found.in_rows)[: n - rows.start]
+            in_diagonal[columns] += np.asarray(found.in_columns)[: n - columns.start]
+        with jax.enable_x64(True):
+            for start in range(0, n, OWN_ROWS):
+                rows = slice(start, min(start + OWN_ROWS, n))
+                self._average.contract(put(np.diag(in_diagonal[rows])), rows, rows)
+        head = self._of_head.by_parameter(in_head, sum_of_all)
+        of_head = {HEAD_PREFIX + name: value for name, value in head.items()}
+        return {**self._average.result(0.0), **of_head}
 
 
 def _has_tangent_head(network: Network) -> bool:
@@ -114,10 +166,16 @@ class DeviceBackend(KernelBackend):
         per_input: bool = False,
     ) -> GradientSums:
         rows = in_memory(inputs)
-        if not per_input and not isinstance(network, Headed):
+        matrix = None if per_input else self.matrix(network, rows, split=split)
+        profiles = None
+        if isinstance(matrix, DeviceMatrix):
             profiles = curve_sensitivities(network, rows, split, per_layer)
-            if profiles is not None:
-                return DeviceGradient(network, rows, profiles, split)
+        if isinstance(matrix, DeviceMatrix) and profiles is not None:
+            below = split if matrix.steps.head is None else TRIVIAL_SPLIT
+            average = DeviceGradient(average_of(network), rows, profiles, below)
+            if matrix.steps.head is None:
+                return average
+            return DeviceHeadGradient(matrix, average, per_layer)
         host = self._host.gradient(
             network, rows, split=split, per_layer=per_layer, per_input=per_input
         )

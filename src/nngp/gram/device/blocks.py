@@ -24,6 +24,7 @@ from nngp.gram.device.arrays import program, put, put_as
 from nngp.gram.device.profiles import (
     BlockOrigin,
     DeviceProfile,
+    inside,
     look_up,
     near_gap,
     on_diagonal,
@@ -262,6 +263,38 @@ def _finished(total: DeviceArray, last: LastSteps, origin: BlockOrigin) -> Devic
         scale, offset = last.shift
         total = total / scale - offset
     return with_diagonal(total, last.own, origin)
+
+
+class HeadParts(NamedTuple):
+    """What a block of G gives through a head: sums for the variances of the head, G for the average
+    below it, and what reaches the average's own values of rows and columns."""
+
+    in_head: DeviceArray
+    below: DeviceArray
+    in_rows: DeviceArray
+    in_columns: DeviceArray
+
+
+@program
+def through_head(
+    G: DeviceArray,
+    average: DeviceArray,
+    norms: tuple[DeviceArray, DeviceArray],
+    origin: BlockOrigin,
+    tables: list[DeviceProfile],
+    slope: DeviceProfile,
+) -> HeadParts:
+    """The chain rule of `host.gradient` for a block; `slope` is that of the head's curve, in units
+    of the split."""
+    left, right = norms
+    c = jnp.clip(average * left[:, None] * right, -1.0, 1.0)
+    values = [with_diagonal(look_up(table, c), table.at_one, origin) for table in tables]
+    in_head = jnp.stack([(G * one).sum() for one in values])
+    apart = inside(G.shape, origin) & ~on_diagonal(G.shape, origin)
+    G = jnp.where(apart, G * look_up(slope, c), 0.0)
+    turned = -0.5 * G * c
+    below = G * left[:, None] * right
+    return HeadParts(in_head, below, turned.sum(axis=1) * left**2, turned.sum(axis=0) * right**2)
 
 
 @program

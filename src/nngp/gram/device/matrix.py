@@ -168,7 +168,12 @@ class DeviceMatrix(BlockMatrix[Inputs]):
     def block(
         self, rows: slice, columns: slice, *, shift: Shift = 0.0, out: Array | None = None
     ) -> DeviceArray:
-        last = self._last_steps(rows, columns, shift)
+        return self.average_block(rows, columns, self._last_steps(rows, columns, shift))
+
+    def average_block(
+        self, rows: slice, columns: slice, last: LastSteps | None = None
+    ) -> DeviceArray:
+        """The sum of the terms, and what is done to it."""
         origin = origin_of(rows, columns, self.shape, self.symmetric)
         with jax.enable_x64(True):
             found: _Sum = None, self._gap
