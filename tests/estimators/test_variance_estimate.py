@@ -31,7 +31,7 @@ def test_means_are_close_and_their_error_is_said(many):
     exact, _ = model.predict(X[500:], return_std=True)
     error = np.sqrt(np.square(quick - exact).mean()) / y[:500].std()
     assert 0 < error < 4 * model.mean_error_ < 0.05
-    np.testing.assert_allclose(model.predict(X[500:503]), quick[:3], rtol=1e-9)  # each row by itself
+    np.testing.assert_allclose(model.predict(X[500:503]), quick[:3], rtol=1e-9)
 
 
 def test_exact_variances_have_no_error():
