@@ -58,7 +58,7 @@ def kernel_parts() -> Parts:
 def _compile(name: str, depth: int, variances: Any) -> None:
     import nngp
 
-    nngp.compile_curve(nngp.Architecture(depth, name, float(next(variances)), 0.1))
+    nngp.curves.compile_curve(nngp.Architecture(depth, name, float(next(variances)), 0.1))
 
 
 def shapes_parts() -> Parts:

@@ -65,7 +65,7 @@ def measured(engine_name: str, train: int, data_folder: Path | None) -> dict[str
     Y, test = data.targets(data.labels), data.X_test[:TEST]
     small = min(train, 2 * engine.tile_size(train))
     nngp.condition(NETWORK, data.X[:small], Y[:small], engine=engine).predict(test)  # compiles
-    table, _ = seconds(lambda: nngp.LookupTable.authors("relu"))
+    table, _ = seconds(lambda: nngp.curves.LookupTable.authors("relu"))
     kernels = {str(depth): kernel_seconds(engine, data.X, depth) for depth in DEPTHS}
     solve, posterior = seconds(lambda: nngp.condition(NETWORK, data.X, Y, engine=engine))
     predict, _ = seconds(lambda: posterior.predict(test))

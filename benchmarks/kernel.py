@@ -58,7 +58,7 @@ def compile_times() -> dict[str, float]:
     out = {}
     for name, depth in (("relu", 50), ("erf", 50), ("tanh", 10), ("silu", 10), ("hard_tanh", 10)):
         times = [
-            seconds(partial(nngp.compile_curve, nngp.Architecture(depth, name, w, 0.1)))
+            seconds(partial(nngp.curves.compile_curve, nngp.Architecture(depth, name, w, 0.1)))
             for w in (1.51, 1.53, 1.57, 1.59, 1.61)
         ]
         out[f"{name} depth {depth}"] = round(1e3 * statistics.median(times), 1)

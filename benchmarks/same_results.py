@@ -166,7 +166,7 @@ def points(n: int, d: int = 6, seed: int = 0) -> Array:
 
 
 def sphere(n: int, d: int = 6, seed: int = 0) -> Array:
-    """Inputs of one norm."""
+    """Inputs of equal norm."""
     return nngp.normalize(points(n, d, seed))
 
 
@@ -300,17 +300,21 @@ def layers() -> Any:
     """One layer by every method, with errors, and its derivatives."""
     q1, q2, c = 0.7, np.array([0.3, 1.0, 4.0])[:, None], np.array([-1.0, -0.4, 0.0, 0.9, 1.0])
     names = ("relu", "erf", "gelu", "gaussian", "tanh", "hard_tanh")
-    both = [nngp.layer_covariance(name, q1, q2, c, return_error=True) for name in names]
+    both = [nngp.curves.layer_covariance(name, q1, q2, c, return_error=True) for name in names]
     ways = ("series", "quadrature")
-    other = [nngp.layer_covariance("tanh", q1, q2, 0.5 * c, method=way) for way in ways]
-    return both, other, [tuple(nngp.layer_derivatives(name, q1, q2, 0.9 * c)) for name in names]
+    other = [nngp.curves.layer_covariance("tanh", q1, q2, 0.5 * c, method=way) for way in ways]
+    return (
+        both,
+        other,
+        [tuple(nngp.curves.layer_derivatives(name, q1, q2, 0.9 * c)) for name in names],
+    )
 
 
 @result_of("relu", "tanh", "selu")
 def curve(activation: str) -> Any:
     """All layers as one function of the cosine, with its derivatives."""
     depth = 2 if activation in KINKED.split() else 7
-    found = nngp.compile_curve(network(depth, activation, 1.4, 0.1), 1.3)
+    found = nngp.curves.compile_curve(network(depth, activation, 1.4, 0.1), 1.3)
     c, near = np.linspace(-1, 1, 41), np.geomspace(1e-18, 1, 30)
     facts = found.variance, found.scale, found.offset, found.error, found.deficit_error
     values = found(c), found(one_minus=near), found.deficit(c), found.deficit(one_minus=near)
@@ -321,16 +325,19 @@ def curve(activation: str) -> Any:
 @result
 def curves() -> Any:
     """Every depth from one pass, and the curve at infinite depth."""
-    c, endless = np.linspace(-1, 1, 21), nngp.compile_curve(network(math.inf, "relu", 1.0, 0.1))
-    of_all = nngp.compile_curves(network(6, "gelu", 1.4, 0.1))
+    c, endless = (
+        np.linspace(-1, 1, 21),
+        nngp.curves.compile_curve(network(math.inf, "relu", 1.0, 0.1)),
+    )
+    of_all = nngp.curves.compile_curves(network(6, "gelu", 1.4, 0.1))
     facts = [(one.variance, one.scale, one.offset) for one in (*of_all, endless)]
     return facts, [one(c) for one in (*of_all, endless)], endless.sensitivity(c)
 
 
 @cache
-def table(activation: str, fill: Any = "sum") -> nngp.LookupTable:
+def table(activation: str, fill: Any = "sum") -> nngp.curves.LookupTable:
     """A small look-up table."""
-    return nngp.LookupTable(activation, n_g=101, n_v=81, n_c=80, s_max=10.0, fill=fill)
+    return nngp.curves.LookupTable(activation, n_g=101, n_v=81, n_c=80, s_max=10.0, fill=fill)
 
 
 @result
@@ -453,7 +460,7 @@ def evidence_gradient_numeric() -> Any:
 
 @result
 def leave_one_out_density() -> Any:
-    """The density of points left out, with its gradient, on one core."""
+    """The density of held-out points, with its gradient, on one core."""
     with one_core():
         return (
             factored(250).leave_one_out_density(per_layer=True),
@@ -824,7 +831,7 @@ def finite_networks() -> Any:
     """Weights, outputs and kernels of networks drawn from the prior."""
     net = nngp.FiniteNetwork(network(2, "relu", 1.6, 0.1), width=(30, 20), n_out=2)
     X = points(9)
-    weights = net.draw(6, networks=3, seed=1)
+    weights = net.draw(6, n_networks=3, seed=1)
     single = net.draw(6, seed=2, dtype="float32")
     outputs = net.forward(weights, X), net.forward(single, X), net.sample(X, 5, seed=3)
     return weights, single, outputs, net.empirical_kernels(X, 4, seed=1)
@@ -882,7 +889,7 @@ def finite_convergence() -> Any:
     names += " kurtosis expected_kurtosis"
     wide = nngp.FiniteNetwork(network(1, "erf"), width=50)
     X = points(6, 2)
-    ensemble = finite.last_layer_ensemble(wide, X, X[:, 0], points(4, 2), networks=5)
+    ensemble = finite.last_layer_ensemble(wide, X, X[:, 0], points(4, 2), n_networks=5)
     return fields(found, names), ensemble
 
 
@@ -1076,7 +1083,7 @@ def pictures() -> Any:
         "reliability": drawn(plots.reliability(flowers, np.abs(points(60, 4)) + 2, labels)),
         "learning": drawn(learning_curve(trained()[0])),
         "phases": drawn(plots.phase_diagram("erf")),
-        "convergence": drawn(plots.convergence(network(1), widths=(4, 8, 16), networks=40)),
+        "convergence": drawn(plots.convergence(network(1), widths=(4, 8, 16), n_networks=40)),
     }
 
 

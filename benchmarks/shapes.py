@@ -83,8 +83,8 @@ def compile_times() -> dict[str, float]:
     """Milliseconds to compile a curve nobody has compiled before."""
     nets = [network(w) for w in (0.091, 0.093, 0.097, 0.099, 0.101)]
     found = {
-        "K": [seconds(partial(nngp.compile_curve, net)) for net in nets],
-        "theta": [seconds(partial(nngp.compile_curve, nngp.NTK(net))) for net in nets],
+        "K": [seconds(partial(nngp.curves.compile_curve, net)) for net in nets],
+        "theta": [seconds(partial(nngp.curves.compile_curve, nngp.NTK(net))) for net in nets],
     }
     return {name: round(1e3 * statistics.median(times), 1) for name, times in found.items()}
 

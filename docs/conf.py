@@ -85,7 +85,6 @@ html_theme_options = {
     },
 }
 html_static_path = ["_static"]
-html_extra_path = ["../reproduction/measured/report.html"]  # the paper's report, a page of its own
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False

@@ -1,8 +1,8 @@
 """The authors' pipeline as one dense matrix in any precision, with NumPy and LAPACK.
 
-What `nngp.LookupTable.kernel` does not offer, because it computes in float64 and closes the table
-at 1: float32 throughout, and a table that ends at its last correlation. The authors' interpolation
-does the latter, so their diagonal is the value at correlation 0.99999.
+What `nngp.curves.LookupTable.kernel` does not offer, because it computes in float64 and closes the
+table at 1: float32 throughout, and a table that ends at its last correlation. The authors'
+interpolation does the latter, so their diagonal is the value at correlation 0.99999.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class DenseKernel:
     """The kernel of a network through a table; inputs have x·x/d = 1."""
 
     network: nngp.Architecture
-    table: nngp.LookupTable
+    table: nngp.curves.LookupTable
     dtype: str
     clamped: bool
 

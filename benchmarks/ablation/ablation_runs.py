@@ -68,17 +68,17 @@ def _key(run: dict[str, Any]) -> tuple[str, int, str]:
 
 
 @cache
-def table_of(kernel: str, activation: str) -> nngp.LookupTable | None:
+def table_of(kernel: str, activation: str) -> nngp.curves.LookupTable | None:
     """The look-up table of a variant; none for the exact kernel."""
     if kernel == "exact":
         return None
     if kernel == "whole range":
-        return nngp.LookupTable(activation)
+        return nngp.curves.LookupTable(activation)
     if kernel == "fine":
-        return nngp.LookupTable(activation, 501, 501, 2000, 100.0, 10.0, 0.99999)
+        return nngp.curves.LookupTable(activation, 501, 501, 2000, 100.0, 10.0, 0.99999)
     if kernel == "defaults":
-        return nngp.LookupTable(activation, 101, 151, 131, 100.0, 100.0, 0.99999)
-    return nngp.LookupTable(activation, 501, 501, 500, 100.0, 10.0, 0.99999)
+        return nngp.curves.LookupTable(activation, 101, 151, 131, 100.0, 100.0, 0.99999)
+    return nngp.curves.LookupTable(activation, 501, 501, 500, 100.0, 10.0, 0.99999)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """nngp's estimators behind the interfaces of `tabular_peers.py`.
 
 A method is "nngp" (everything at its default), or "nngp" with a word for `effort` or with
-parameters: "nngp fast", "nngp thorough", "nngp networks=5 target_transform=log".
+parameters: "nngp fast", "nngp thorough", "nngp n_networks=5 target_transform=log".
 NNGP_ENGINE names the engine (default "auto").
 """
 

@@ -119,7 +119,7 @@ def _error(name: str, fit: Fit, table: dict[str, Any], x: float) -> float:
     """Error of a table at one variance, by the covariance of one layer, which is soon computed."""
     q, y = _variance(fit, x), np.array([0.5, 0.8, 1.0])
     m = _one_minus_corr(q, y)
-    F = nngp.layer_covariance(_activation(name, fit), q, q, np.append(1 - m, 1.0))
+    F = nngp.curves.layer_covariance(_activation(name, fit), q, q, np.append(1 - m, 1.0))
     errors = _read_table(table, x, y) - (F[-1] - F[:-1]) / m / SIZES[fit.size](q)
     if fit.second_size:
         second = F[-1] / SIZES[fit.second_size](q)
@@ -175,7 +175,7 @@ def _values(name: str, fit: Fit, q: float, y: Array) -> tuple[Array, float]:
     """deficit / (m size) at the points y, and E[phi²] / size."""
     phi, m = _activation(name, fit), _one_minus_corr(q, y)
     deficit = np.array([Pair(phi, q, q, False, float(each)).deficit(0.0)[0] for each in m])
-    second = float(nngp.layer_covariance(phi, q, q, 1.0))
+    second = float(nngp.curves.layer_covariance(phi, q, q, 1.0))
     return deficit / m / SIZES[fit.size](q), second / SIZES[fit.second_size or fit.size](q)
 
 

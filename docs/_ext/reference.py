@@ -36,7 +36,7 @@ def mend(app: Sphinx, what: str, name: str, obj: object, options: object, lines:
             prose, quoted = LITERAL.split(line), LITERAL.findall(line)
             parts = [part.replace("|", r"\|") for part in prose]
             line = "".join(a + b for a, b in zip(parts, [*quoted, ""], strict=True))
-            home = "nngp_paper.errors" if name.startswith("nngp_paper") else "nngp"
+            home = "nngp_paper.errors" if name.startswith("nngp_paper") else "nngp.errors"
             lines[i] = WARNING.sub(rf":py:exc:`~{home}.\1`", line)
 
 

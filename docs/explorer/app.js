@@ -212,7 +212,7 @@ function python({ activation, depth, weight, bias, noise, points }) {
     "",
     `net = nngp.Architecture(depth=${depth}, activation="${activation}",`,
     `                        weight_var=${weight}, bias_var=${bias})`,
-    "curve = nngp.compile_curve(net)  # the kernel: curve(np.cos(angle))",
+    "curve = nngp.curves.compile_curve(net)  # the kernel: curve(np.cos(angle))",
     ...(points.length
       ? [
           `t = np.radians([${row(points.map(([t]) => t))}])`,

@@ -36,7 +36,9 @@ from sklearn.datasets import load_diabetes, load_digits
 
 import nngp
 
-warnings.filterwarnings("ignore", category=nngp.FewDataWarning)  # at first there are few labels
+warnings.filterwarnings(
+    "ignore", category=nngp.errors.FewDataWarning
+)  # at first there are few labels
 images, digits = load_digits(return_X_y=True)
 START, BATCH, LAST = 20, 20, 160
 

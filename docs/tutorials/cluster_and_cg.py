@@ -93,7 +93,7 @@ for name, mean in means.items():
     print(f"{name:14} largest difference of means: {abs(mean - exact.mean(X[test])).max():.0e}")
 try:
     print(posterior.log_evidence)
-except nngp.NoFactorError as error:
+except nngp.errors.NoFactorError as error:
     print(error)
 
 # %% [markdown]
@@ -103,7 +103,7 @@ except nngp.NoFactorError as error:
 try:
     hard = nngp.CG(rank=30, max_iterations=50)
     nngp.condition(net, X[train], Y[train], noise_var=1e-8, engine="cpu", solver=hard)
-except nngp.NotConvergedError as error:
+except nngp.errors.NotConvergedError as error:
     print(error)
 
 # %% [markdown]

@@ -44,7 +44,7 @@ for panel, (title, width) in zip(panels, widths.items(), strict=True):
     if width is None:
         draws = nngp.sample_prior(net, circle, 12, seed=0)
     else:
-        draws = nngp.FiniteNetwork(net, width).sample(circle, networks=12)[:, :, 0]
+        draws = nngp.FiniteNetwork(net, width).sample(circle, n_networks=12)[:, :, 0]
     for draw, colour in zip(draws, colours, strict=True):
         panel.plot(np.degrees(angle), draw, color=colour, lw=1.1)
     panel.set(title=title, xticks=[0, 180, 360], ylim=(-5, 5))
@@ -60,7 +60,7 @@ plt.show()
 
 # %%
 three = circle[[0, 9, 27]]  # inputs at 0, 45 and 135 degrees
-found = finite.convergence(net, three, widths=(8, 20, 50, 128), networks=2000, progress=False)
+found = finite.convergence(net, three, widths=(8, 20, 50, 128), n_networks=2000, progress=False)
 print("slope of log error against log width, by layer:", found.slope.round(2))
 print("its standard error:                            ", found.slope_error.round(2))
 
@@ -123,7 +123,7 @@ posterior = nngp.condition(net, X, Y, noise_var=0.01)
 mean, variance = posterior.predict(circle)
 network = nngp.FiniteNetwork(net, width=256)
 ensemble = last_layer_ensemble(
-    network, X, Y, circle, networks=60, noise_var=0.01, tolerance=1e-4, progress=False
+    network, X, Y, circle, n_networks=60, noise_var=0.01, tolerance=1e-4, progress=False
 )[:, :, 0]
 
 # %% tags=["hide-input"]

@@ -79,8 +79,8 @@ mish = nngp.Activation(of_jax, name="mish")
 # %% [markdown]
 # ## One layer, with its error
 # A layer turns two Gaussian numbers $u, v$ into $\mathrm{E}[\varphi(u)\,\varphi(v)]$.
-# `nngp.layer_covariance` computes it and says how far it may be off. Check it by an independent
-# way: a million random pairs, and a plain sum over a fine grid.
+# `nngp.curves.layer_covariance` computes it and says how far it may be off. Check it by an
+# independent way: a million random pairs, and a plain sum over a fine grid.
 
 # %%
 q1, q2, c = 1.0, 2.0, 0.5
@@ -93,7 +93,7 @@ grid_v = np.sqrt(q2) * (c * t[:, None] + np.sqrt(1 - c**2) * t)
 
 print(f"{'':9} {'nngp':>18} {'its error':>9}   {'fine grid':>18}   Monte Carlo")
 for phi in (bump, staircase, wave, mish):
-    value, error = nngp.layer_covariance(phi, q1, q2, c, return_error=True)
+    value, error = nngp.curves.layer_covariance(phi, q1, q2, c, return_error=True)
     on_grid = density @ (phi(grid_u) * phi(grid_v)) @ density
     drawn = phi(u) * phi(v)
     spread = drawn.std() / np.sqrt(len(drawn))
@@ -113,7 +113,7 @@ x = np.linspace(-4, 4, 801)
 angle = np.linspace(0, 180, 181)
 figure, panels = plt.subplots(1, 2, figsize=(7, 3.6))
 for phi in mine:
-    curve = nngp.compile_curve(nngp.Architecture(3, phi, 2.0, 0.1))
+    curve = nngp.curves.compile_curve(nngp.Architecture(3, phi, 2.0, 0.1))
     panels[0].plot(x, phi(x), label=phi.name)
     panels[1].plot(angle, curve(np.cos(np.radians(angle))) / curve.variance, label=phi.name)
 panels[0].set(title="the function", xlabel="x", ylim=(-2.7, 4))
@@ -172,6 +172,6 @@ bad = {
 }
 for name, fn in bad.items():
     try:
-        nngp.layer_covariance(nngp.Activation(fn, name=name), 1.0, 1.0, 0.5)
-    except (nngp.ActivationError, nngp.VarianceError) as error:
+        nngp.curves.layer_covariance(nngp.Activation(fn, name=name), 1.0, 1.0, 0.5)
+    except (nngp.errors.ActivationError, nngp.errors.VarianceError) as error:
         print(f"{type(error).__name__}: {error}\n")

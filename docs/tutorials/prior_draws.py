@@ -30,7 +30,7 @@ import numpy as np
 import nngp
 
 # The kernel of step is known to 2e-8 only where inputs nearly coincide; no eye sees that.
-warnings.simplefilter("ignore", nngp.ToleranceWarning)
+warnings.simplefilter("ignore", nngp.errors.ToleranceWarning)
 
 x = np.linspace(-4, 4, 301)
 

@@ -26,7 +26,7 @@ import nngp
 
 table = pd.read_csv("../data/concrete.csv").drop_duplicates().sample(700, random_state=0)
 X, y = table.drop(columns="strength"), table["strength"]
-model = nngp.NNGPRegressor(networks=3).fit(X, y)
+model = nngp.NNGPRegressor(n_networks=3).fit(X, y)
 
 net = model.network_
 print(f"network:          depth {net.depth}, {net.activation.name}")
@@ -131,7 +131,7 @@ plt.show()
 # found that by itself.
 #
 # ## Several networks: `network_weights_`
-# With `networks=3` up to three are kept, and mixed with the shares that predict held-out rows
+# With `n_networks=3` up to three are kept, and mixed with the shares that predict held-out rows
 # best. A share of one for the first means that the others added nothing.
 
 # %%
@@ -200,6 +200,6 @@ print(textwrap.fill(f"cylinders of a car: {caught[0].message}", 90))
 # | a column of tiny relevance | leave it out, and see whether the left-out error changes |
 # | a map `ranks` or `log` | use the same map in your other models |
 # | a stage that gained nothing | set it, such as `column_maps="identity"`, to save its time |
-# | two kinds of network close together | `networks=3` mixes them |
+# | two kinds of network close together | `n_networks=3` mixes them |
 # | rows with large surprises | look at them before you look at the model |
 # | a `TreesWarning` | try gradient boosting |

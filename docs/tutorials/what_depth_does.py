@@ -76,8 +76,8 @@ plt.show()
 # your own functions.
 #
 # ## Three digits, layer by layer
-# Take two images of a zero and one of another digit. `nngp.compile_curves` composes the layers into
-# functions of the cosine, one for each depth. A cosine goes in, a covariance comes out.
+# Take two images of a zero and one of another digit. `nngp.curves.compile_curves` composes the
+# layers into functions of the cosine, one for each depth. A cosine goes in, a covariance comes out.
 
 # %%
 digits = load_digits()
@@ -91,7 +91,7 @@ LAYERS = 60
 figure, panels = plt.subplots(1, 2, figsize=(7, 3.6))
 for name, weight_var in networks.items():
     net = nngp.Architecture(LAYERS, "tanh", weight_var, BIAS)
-    curves = nngp.compile_curves(net)
+    curves = nngp.curves.compile_curves(net)
     correlation = np.array([curve(cosines) / curve.variance for curve in curves])
     apart = np.array([curve.deficit(cosines) / curve.variance for curve in curves])
     panels[0].plot(correlation[:, 0], color=colours[name], ls="--", lw=1.2)
@@ -156,7 +156,7 @@ print(regimes.diagnose(relu(60), X[train]))
 # $K(x, x) - K(x, x')$ itself, to relative precision, and never subtracts two large numbers:
 
 # %%
-curve = nngp.compile_curve(relu(500))
+curve = nngp.curves.compile_curve(relu(500))
 print("K(x,x)          =", curve.variance)
 print("K(x,x) - K(x,x') =", curve.deficit(cosines))
 
@@ -187,7 +187,7 @@ chaotic_depths = (1, 2, 3, 5, 10, 20, 30, 40, 50, 65, 80, 130)
 
 def by_depth(network, depths, **options):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nngp.ConstantKernelWarning)  # it is what we show
+        warnings.simplefilter("ignore", nngp.errors.ConstantKernelWarning)  # it is what we show
         return [accuracy(network(depth), **options) for depth in depths]
 
 

@@ -1,25 +1,46 @@
-"""nngp: the infinitely wide deep network as a practical tool.
+"""nngp: neural network Gaussian processes, that is, deep networks of infinite width.
 
-Name a network (depth, activation, weight and bias variance) and get the Gaussian process that it
-is in the limit of infinite width (Lee et al., "Deep Neural Networks as Gaussian Processes",
-ICLR 2018):
+(Not the nearest-neighbour Gaussian process of spatial statistics, which has the same acronym.)
+
+A network whose layers become infinitely wide is a Gaussian process (Lee et al., "Deep Neural
+Networks as Gaussian Processes", ICLR 2018). Fit one to a table, or describe one and compute:
 
     import nngp
-    net = nngp.Architecture(depth=10, activation="relu", weight_var=1.6, bias_var=0.1)
-    K = nngp.kernel(net, nngp.normalize(X))
-
     model = nngp.NNGPRegressor().fit(X, y)
     mean, std = model.predict(X_test, return_std=True)
 
-Modules beside these names: `nngp.images` and `nngp.symmetries` (transformations for
-`nngp.Invariant`), `nngp.regimes` (phases and critical lines), `nngp.finite` (networks of finite
-width), `nngp.optuna` (a sampler for Optuna), `nngp.plots`, `nngp.errors` (all errors and warnings).
-Names that need scikit-learn, JAX, Optuna or Dask are imported on first use.
+    net = nngp.Architecture(depth=10, activation="relu", weight_var=1.6, bias_var=0.1)
+    K = nngp.kernel(net, nngp.normalize(X))
+    posterior = nngp.condition(net, nngp.normalize(X), y, noise_var=1e-2)
+
+For tables      NNGPRegressor, NNGPClassifier, NNGPKernel, load
+Networks        Architecture; Chain of Dense, Act, Residual, Repeat, Sum, Product, Concat,
+                LayerNorm, Dropout, ContinuousResidual; Image, Conv, AvgPool, GlobalAvgPool,
+                Flatten; NTK, Invariant, WithHead; Activation; Network (their base class)
+Kernels         kernel, kernel_and_tangent, kernel_diag, kernels, normalize, jax_kernel;
+                plan_kernel, KernelPlan, KernelPair
+Inference       condition, Posterior, condition_matrix, MatrixPosterior, sample_prior, forecast
+Large problems  CG, DaskEngine
+Finite width    FiniteNetwork
+
+Modules: `activations`, `curves` (one layer, all layers as one curve), `errors` (all errors and
+warnings), `finite`, `images` and `symmetries` (transformations for Invariant), `optuna` (a
+sampler), `plots`, `regimes` (phases and critical lines), `training` (ensembles trained by gradient
+descent). What needs scikit-learn, JAX or Dask is imported when it is first used. Each name has a
+docstring with an example: `help(nngp.kernel)`.
 """
 
 from typing import TYPE_CHECKING
 
-from nngp import _interrupts as _interrupts, errors, images, symmetries  # interrupts first
+from nngp import (  # interrupts first
+    _interrupts as _interrupts,
+    activations,
+    curves,
+    errors,
+    images,
+    symmetries,
+    training,
+)
 from nngp._lazy import lazy_attributes
 from nngp.architecture import (
     NTK,
@@ -29,13 +50,12 @@ from nngp.architecture import (
     AvgPool,
     Chain,
     Concat,
+    ContinuousResidual,
     Conv,
     Dense,
     Dropout,
     Flatten,
-    Flow,
     GlobalAvgPool,
-    Headed,
     Image,
     Invariant,
     LayerNorm,
@@ -44,34 +64,7 @@ from nngp.architecture import (
     Repeat,
     Residual,
     Sum,
-    activation_names,
-    leaky_relu,
-    network_from_dict,
-)
-from nngp.covariance import LookupTable, layer_covariance, layer_derivatives
-from nngp.curve import AngularCurve, compile_curve, compile_curves
-from nngp.errors import (
-    ActivationError,
-    CheckpointWarning,
-    ClusterError,
-    ColumnWarning,
-    ConstantKernelWarning,
-    DuplicateRowsWarning,
-    ExtrapolationWarning,
-    FewDataWarning,
-    LeakageWarning,
-    ModelFileError,
-    NeverPredictedWarning,
-    NoFactorError,
-    NoiseWarning,
-    NoLimitError,
-    NoSignalWarning,
-    NotConvergedError,
-    NotPositiveDefiniteError,
-    TileStoreError,
-    ToleranceWarning,
-    TreesWarning,
-    VarianceError,
+    WithHead,
 )
 from nngp.gram import (
     KernelPair,
@@ -86,19 +79,12 @@ from nngp.gram import (
 )
 from nngp.linsolve import CG
 from nngp.posterior import (
-    FunctionSpaceDescent,
     MatrixPosterior,
     Posterior,
-    Trained,
-    TrainedMatrices,
     condition,
     condition_matrix,
-    descend_in_function_space,
     forecast,
-    max_learning_rate,
     sample_prior,
-    trained,
-    trained_matrices,
 )
 
 if TYPE_CHECKING:
@@ -114,67 +100,39 @@ __all__ = [
     "NTK",
     "Act",
     "Activation",
-    "ActivationError",
-    "AngularCurve",
     "Architecture",
     "AvgPool",
     "Chain",
-    "CheckpointWarning",
-    "ClusterError",
-    "ColumnWarning",
     "Concat",
-    "ConstantKernelWarning",
+    "ContinuousResidual",
     "Conv",
     "DaskEngine",
     "Dense",
     "Dropout",
-    "DuplicateRowsWarning",
-    "ExtrapolationWarning",
-    "FewDataWarning",
     "FiniteNetwork",
     "Flatten",
-    "Flow",
-    "FunctionSpaceDescent",
     "GlobalAvgPool",
-    "Headed",
     "Image",
     "Invariant",
     "KernelPair",
     "KernelPlan",
     "LayerNorm",
-    "LeakageWarning",
-    "LookupTable",
     "MatrixPosterior",
-    "ModelFileError",
     "NNGPClassifier",
     "NNGPKernel",
     "NNGPRegressor",
     "Network",
-    "NeverPredictedWarning",
-    "NoFactorError",
-    "NoLimitError",
-    "NoSignalWarning",
-    "NoiseWarning",
-    "NotConvergedError",
-    "NotPositiveDefiniteError",
     "Posterior",
     "Product",
     "Repeat",
     "Residual",
     "Sum",
-    "TileStoreError",
-    "ToleranceWarning",
-    "Trained",
-    "TrainedMatrices",
-    "TreesWarning",
-    "VarianceError",
+    "WithHead",
     "__version__",
-    "activation_names",
-    "compile_curve",
-    "compile_curves",
+    "activations",
     "condition",
     "condition_matrix",
-    "descend_in_function_space",
+    "curves",
     "errors",
     "finite",
     "forecast",
@@ -184,12 +142,7 @@ __all__ = [
     "kernel_and_tangent",
     "kernel_diag",
     "kernels",
-    "layer_covariance",
-    "layer_derivatives",
-    "leaky_relu",
     "load",
-    "max_learning_rate",
-    "network_from_dict",
     "normalize",
     "optuna",
     "plan_kernel",
@@ -197,8 +150,7 @@ __all__ = [
     "regimes",
     "sample_prior",
     "symmetries",
-    "trained",
-    "trained_matrices",
+    "training",
 ]
 
 _LAZY = {
@@ -209,3 +161,4 @@ _LAZY = {
 }
 if not TYPE_CHECKING:  # a type checker reports a name that is not imported above
     __getattr__, __dir__ = lazy_attributes(__name__, _LAZY, public=__all__)
+    del __all__  # with it `help(nngp)` would print the docstrings of all names, thousands of lines

@@ -18,7 +18,7 @@ def lazy_attributes(
     itself. `public` are all names to list, by default those of `homes`. `check` raises ImportError
     if an optional package is missing.
     """
-    listed = sorted({*(homes if public is None else public), "__all__", "__doc__", "__name__"})
+    listed = sorted({*(homes if public is None else public), "__doc__", "__name__"})
 
     def __getattr__(name: str) -> Any:  # noqa: N807
         if name not in homes:

@@ -32,7 +32,7 @@ class Step:
 
     @property
     def seconds_left(self) -> float | None:
-        """What the rest takes at the pace so far; None before some work is done."""
+        """Estimated seconds for the rest; None before some work is done."""
         return self.seconds * (1 - self.done) / self.done if self.done >= MEASURED else None
 
     @property

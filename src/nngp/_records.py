@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from nngp._tensors import Stored, StoredArray
 from nngp.errors import ModelFileError
 
-MOST = 2**53  # of an integer: up to here each is a float, too
+MAX_EXACT_INTEGER = 2**53  # of an integer: up to here each is a float, too
 TYPE, ARRAY = "type", "array"
 NOT_FINITE = ("inf", "-inf", "nan")  # JSON has no such numbers
 UNSAVED = {"saved": False}  # metadata of a field with a default that is not part of a file
@@ -95,7 +95,7 @@ def register_record(kind: type) -> None:
 
 
 def to_plain(value: Any) -> tuple[Any, dict[str, Stored]]:
-    """What JSON can hold, and the arrays by name."""
+    """Plain values for JSON, and the arrays by name."""
     arrays: dict[str, Stored] = {}
     return _written(value, "", arrays, at_top=True), arrays
 
@@ -203,7 +203,11 @@ class _Reader:
             return _number(value, limits or Range(), place)
         if hint is int:
             limits = limits or Range(0)
-            right = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST
+            right = (
+                isinstance(value, int)
+                and not isinstance(value, bool)
+                and abs(value) <= MAX_EXACT_INTEGER
+            )
             if not right or not limits.holds(value):
                 raise _wrong(value, place, f"an integer{limits}")
             return value

@@ -1,7 +1,6 @@
 """All errors and warnings of the package, in the order of the pipeline.
 
-Every message is one sentence: what was wrong, and what to do. The names are also available as
-`nngp.NAME`.
+Every message is one sentence: what was wrong, and what to do.
 """
 
 import numpy as np

@@ -59,9 +59,9 @@ def test_other_types_are_no_activation(activation):
 def test_named_activations_are_equal_and_survive_pickling():
     import pickle
 
-    assert nngp.leaky_relu(0.2) == nngp.leaky_relu(0.2)
-    assert nngp.Architecture(1, "leaky_relu") == nngp.Architecture(1, nngp.leaky_relu())
-    for name in (*nngp.activation_names(), nngp.leaky_relu(0.3)):
+    assert nngp.activations.leaky_relu(0.2) == nngp.activations.leaky_relu(0.2)
+    assert nngp.Architecture(1, "leaky_relu") == nngp.Architecture(1, nngp.activations.leaky_relu())
+    for name in (*nngp.activations.names(), nngp.activations.leaky_relu(0.3)):
         net = nngp.Architecture(2, name)
         assert pickle.loads(pickle.dumps(net)) == net
     mine = nngp.Activation(np.arctan, kinks=(1.0,))
@@ -81,7 +81,7 @@ def test_an_unhashable_callable_is_refused():
 
 def test_a_users_function_is_never_taken_for_ours():
     impostor = nngp.Activation(lambda x: 2 * np.maximum(x, 0), name="relu", kinks=(0,))
-    assert nngp.layer_covariance(impostor, 1.0, 1.0, 1.0) == pytest.approx(2.0, rel=1e-12)
+    assert nngp.curves.layer_covariance(impostor, 1.0, 1.0, 1.0) == pytest.approx(2.0, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -101,25 +101,25 @@ def test_a_users_function_is_never_taken_for_ours():
 def test_an_unusable_callable_is_explained(fn, message):
     if message is None:
         with pytest.raises(NameError):
-            nngp.layer_covariance(fn, 1.0, 1.0, 0.5)
+            nngp.curves.layer_covariance(fn, 1.0, 1.0, 0.5)
     else:
-        with pytest.raises(nngp.ActivationError, match=message):
-            nngp.layer_covariance(fn, 1.0, 1.0, 0.5)
+        with pytest.raises(nngp.errors.ActivationError, match=message):
+            nngp.curves.layer_covariance(fn, 1.0, 1.0, 0.5)
 
 
 def test_a_jax_function_is_evaluated_in_double_precision():
     jax = pytest.importorskip("jax")
-    theirs = nngp.layer_covariance(jax.nn.silu, 1.0, 2.0, 0.3)
-    assert theirs == pytest.approx(nngp.layer_covariance("silu", 1.0, 2.0, 0.3), rel=1e-13)
+    theirs = nngp.curves.layer_covariance(jax.nn.silu, 1.0, 2.0, 0.3)
+    assert theirs == pytest.approx(nngp.curves.layer_covariance("silu", 1.0, 2.0, 0.3), rel=1e-13)
     assert jax.numpy.asarray(1.0).dtype == np.float32  # and the global setting is untouched
 
 
 def test_every_named_activation_agrees_with_its_closed_form_numerically():
-    for name in nngp.activation_names():
+    for name in nngp.activations.names():
         named = nngp.Architecture(1, name).activation
         anonymous = nngp.Activation(named.fn, kinks=named.kinks)
-        expected = nngp.layer_covariance(named, 0.7, 1.9, [0.4, -0.8])
-        got = nngp.layer_covariance(anonymous, 0.7, 1.9, [0.4, -0.8])
+        expected = nngp.curves.layer_covariance(named, 0.7, 1.9, [0.4, -0.8])
+        got = nngp.curves.layer_covariance(anonymous, 0.7, 1.9, [0.4, -0.8])
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-14, err_msg=name)
 
 

@@ -80,7 +80,7 @@ def test_refused():
             lambda net: NTK(net).graph,
             lambda net: nngp.kernel(net, np.eye(3)),
             lambda net: nngp.kernel_diag(net, np.eye(3)),
-            nngp.compile_curve,
+            nngp.curves.compile_curve,
         ):
             with pytest.raises(ValueError, match=message):
                 call(net)

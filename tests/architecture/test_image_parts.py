@@ -31,7 +31,7 @@ NETWORKS = [
 
 @pytest.mark.parametrize("net", NETWORKS)
 def test_networks_survive_json_and_their_own_repr(net):
-    assert nngp.network_from_dict(json.loads(json.dumps(net.as_dict()))) == net
+    assert nngp.Network.from_dict(json.loads(json.dumps(net.as_dict()))) == net
     assert eval(repr(net), vars(nngp)) == net
     assert str(net).startswith("input\nImage")
 

@@ -163,7 +163,7 @@ def test_triangular_weights_of_shifts():
 def test_a_network_can_be_saved_sent_and_compared(family):
     net = nngp.Invariant(nngp.NTK(NET), [family])
     text = json.dumps(net.as_dict(), allow_nan=False)
-    assert nngp.network_from_dict(json.loads(text)) == net
+    assert nngp.Network.from_dict(json.loads(text)) == net
     assert pickle.loads(pickle.dumps(net)) == net
     assert hash(net) == hash(nngp.Invariant(nngp.NTK(NET), family))
     assert net != nngp.Invariant(NET, family)
@@ -171,7 +171,7 @@ def test_a_network_can_be_saved_sent_and_compared(family):
 
 def test_small_turns_can_be_saved_and_own_functions_cannot():
     net = nngp.Invariant(NET, images.rotations((4, 4), degrees=5, count=4))
-    assert nngp.network_from_dict(net.as_dict()) == net
+    assert nngp.Network.from_dict(net.as_dict()) == net
     with pytest.raises(ValueError, match="functions of your own cannot be saved"):
         nngp.Invariant(NET, lambda X: X).as_dict()
 
@@ -244,4 +244,4 @@ def test_what_is_no_network_or_family():
         nngp.NTK(nngp.Invariant(NET, images.flips()))
     for wrong in ({"family": "flips"}, {"family": "waves"}, {}):
         with pytest.raises(ValueError, match="famil"):
-            nngp.network_from_dict({"part": "invariant", "of": NET.as_dict(), "families": [wrong]})
+            nngp.Network.from_dict({"part": "invariant", "of": NET.as_dict(), "families": [wrong]})

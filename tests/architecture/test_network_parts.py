@@ -25,7 +25,7 @@ GATED = Product(Chain(Dense(1.2, 0.1), Act("gelu")), Dense(0.9, 0.3))
 NETWORKS = {
     "dense": Dense(1.5, 0.25),
     "chain": Chain(Dense(1.6, 0.1), Act("relu"), Dense(2.0)),
-    "leaky_relu": Chain(Dense(1.6, 0.1), Act(nngp.leaky_relu(0.3)), Dense(2.0)),
+    "leaky_relu": Chain(Dense(1.6, 0.1), Act(nngp.activations.leaky_relu(0.3)), Dense(2.0)),
     "residual": Chain(Dense(1.0), Repeat(Residual(Act("erf"), Dense(0.1)), 7)),
     "layer_norm": Chain(Dense(3.0), LayerNorm(), Act("tanh"), Dense(1.0)),
     "dropout": Chain(Dropout(0.8), Dense(3.0), Act("tanh"), Dropout(0.5), Dense(1.0)),
@@ -43,7 +43,7 @@ NETWORKS = {
 
 def test_json_and_pickle_give_it_back():
     for net in NETWORKS.values():
-        again = nngp.network_from_dict(json.loads(json.dumps(net.as_dict())))
+        again = nngp.Network.from_dict(json.loads(json.dumps(net.as_dict())))
         for copy in (again, pickle.loads(pickle.dumps(net))):
             assert copy == net
             assert hash(copy) == hash(net)
@@ -203,7 +203,7 @@ NO_NETWORKS = [
 def test_a_dictionary_that_describes_no_network_is_a_value_error():
     for values, message in NO_NETWORKS:
         with pytest.raises(ValueError, match=message) as told:
-            nngp.network_from_dict(values)
+            nngp.Network.from_dict(values)
         assert "\n" not in str(told.value)
 
 
@@ -216,14 +216,14 @@ def test_repr_is_the_constructor():
 def test_repr_keeps_every_digit_and_writes_no_more_than_it_needs():
     assert repr(Dense(1 / 3, 2.0)) == "Dense(0.3333333333333333, 2)"
     assert repr(Dropout(1 / 3)) == "Dropout(0.3333333333333333)"
-    assert repr(Act(nngp.leaky_relu(0.1))) == "Act(leaky_relu(0.1))"
+    assert repr(Act(nngp.activations.leaky_relu(0.1))) == "Act(leaky_relu(0.1))"
 
 
 def test_leaky_relus_of_one_slope_are_equal_however_many_there_were_between():
-    first = Act(nngp.leaky_relu(0.123))
+    first = Act(nngp.activations.leaky_relu(0.123))
     for i in range(300):
-        nngp.leaky_relu(2.0 + i)
-    assert Act(nngp.leaky_relu(0.123)) == first
+        nngp.activations.leaky_relu(2.0 + i)
+    assert Act(nngp.activations.leaky_relu(0.123)) == first
     assert pickle.loads(pickle.dumps(first)) == first
 
 

@@ -127,7 +127,7 @@ def test_the_sum_for_tanh_agrees_with_the_library():
     import nngp
 
     found = float(tanh(mpmath.mpf(1.7), mpmath.mpf(1.2)))
-    assert_allclose(found, nngp.layer_covariance("tanh", 1.7, 1.7, 1.2 / 1.7), rtol=1e-12)
+    assert_allclose(found, nngp.curves.layer_covariance("tanh", 1.7, 1.7, 1.2 / 1.7), rtol=1e-12)
 
 
 def test_inputs_have_equal_norms_and_no_twins():

@@ -34,7 +34,7 @@ def test_the_record_is_of_the_networks_that_the_script_describes():
 def test_kernels():
     for inputs in RECORD["inputs"]:
         for name in RECORD["networks"]:
-            net = nngp.network_from_dict(RECORD["networks"][name])
+            net = nngp.Network.from_dict(RECORD["networks"][name])
             X, theirs = np.array(RECORD["inputs"][inputs]), RECORD["kernels"][name][inputs]
             for own, which in ((net, "nngp"), (nngp.NTK(net), "ntk")):
                 assert_allclose(nngp.kernel(own, X), theirs[which], rtol=1e-8, atol=0)
@@ -44,10 +44,10 @@ def test_kernels():
 def test_trained_ensembles():
     for time in RECORD["training"]["times"]:
         case = RECORD["training"]
-        net = nngp.network_from_dict(case["network"])
+        net = nngp.Network.from_dict(case["network"])
         X, Y, Xs = (np.array(case[name]) for name in ("X", "Y", "X_test"))
         rate = case["learning_rate"]
-        ensemble = nngp.trained(net, X, Y, time=float(time), learning_rate=rate)
+        ensemble = nngp.training.train_ensemble(net, X, Y, time=float(time), learning_rate=rate)
         found = RECORD["trained"][f"{time} test"]["ntk"]
         assert_allclose(ensemble.mean(Xs), found["mean"], rtol=0, atol=1e-8)
         assert_allclose(ensemble.covariance(Xs), found["covariance"], rtol=0, atol=1e-8)

@@ -142,7 +142,7 @@ def test_a_scheduler_that_stops_answering(shared, tmp_path, monkeypatch):
                 os.kill(scheduler.pid, signal.SIGSTOP)
 
         X, y, _ = shared
-        with pytest.raises(nngp.ClusterError, match="its scheduler has not answered"):
+        with pytest.raises(nngp.errors.ClusterError, match="its scheduler has not answered"):
             nngp.condition(nngp.Architecture(2), X, y, engine=engine, progress=stop)
 
 

@@ -95,7 +95,7 @@ def test_the_noise_ladder(client, problem):
     X = np.concatenate([problem.X[:300], problem.X[:300]])
     Y = np.concatenate([problem.Y[:300], problem.Y[:300]])
     engine = nngp.DaskEngine(client)
-    with pytest.warns(nngp.NoiseWarning):
+    with pytest.warns(nngp.errors.NoiseWarning):
         ours = nngp.condition(problem.net, X, Y, noise_var=1e-18, engine=engine)
     assert ours.noise_var == pytest.approx(1e-18 * 10**ours.report.failed_attempts)
     assert ours.report.failed_attempts > 0
@@ -117,7 +117,7 @@ def tasks_left(client):
 def test_no_factor_at_all(client):
     X = np.random.default_rng(0).normal(size=(150, 3))
     net = nngp.Architecture(1, "relu", 1e30, 0.0)
-    with pytest.raises(nngp.NotPositiveDefiniteError, match="150 duplicated") as caught:
+    with pytest.raises(nngp.errors.NotPositiveDefiniteError, match="150 duplicated") as caught:
         nngp.condition(net, np.tile(X, (2, 1)), np.arange(300.0), engine=nngp.DaskEngine(client))
     assert caught.value.failed_attempts > 5
 
@@ -134,7 +134,7 @@ def test_a_cluster_or_an_address_is_connected_to(client, problem, local):
         check_same(posterior, local, problem.Xs)
     assert engine.client.status == "closed"
     for use in (lambda: posterior.mean(problem.Xs), lambda: fit(problem, engine), engine.__enter__):
-        with pytest.raises(nngp.ClusterError, match="is closed; make a new DaskEngine"):
+        with pytest.raises(nngp.errors.ClusterError, match="is closed; make a new DaskEngine"):
             use()
     with pytest.raises(TypeError, match=r"such as nngp\.DaskEngine\(client\), got Client"):
         fit(problem, client)
@@ -144,14 +144,14 @@ def test_a_cluster_or_an_address_is_connected_to(client, problem, local):
     again = pickle.loads(pickle.dumps(nngp.DaskEngine(client, 300)))
     assert (again.tile, again.client.scheduler.address) == (300, client.scheduler.address)
     again.close()
-    with pytest.raises(nngp.ClusterError, match="connect a new one"):
+    with pytest.raises(nngp.errors.ClusterError, match="connect a new one"):
         nngp.DaskEngine(again.client)
 
 
 def test_the_error_of_near_pairs_comes_home_to_every_engine(client, tmp_path):
     """Also where another engine has had the same kernel computed, or left it in the store."""
     X = np.random.default_rng(2).normal(size=(300, 4))
-    X[180] = X[150] * (1 + 1e-12)  # not among the rows that are computed anew for the report
+    X[180] = X[150] * (1 + 1e-12)  # not among the rows that are recomputed for the report
     X[180, 0] += 1e-13
     net = nngp.Architecture(1, "relu", 1.7, 0.3)
     local = nngp.condition(net, X, X[:, 0], noise_var=1e-2, engine="cpu").report.kernel_error
@@ -200,7 +200,7 @@ def test_layers_on_top_of_an_average(client, unit):
     if unit:
         X, Xs = nngp.normalize(X), nngp.normalize(Xs)
     average = nngp.Invariant(nngp.Architecture(1, "relu", 1.6, 0.1), nngp.images.flips((2, 3)))
-    net = nngp.Headed(average, nngp.Architecture(2, "relu", 2.0, 0.1))
+    net = nngp.WithHead(average, nngp.Architecture(2, "relu", 2.0, 0.1))
     engines = "cpu", nngp.DaskEngine(client, 32)
     local, ours = (nngp.condition(net, X, X[:, 0], noise_var=1e-2, engine=e) for e in engines)
     check_same(ours, local, Xs)
@@ -212,7 +212,7 @@ def test_tangent_kernels_of_layers_on_top_of_an_average(client):
     X, Xs = rng.normal(size=(60, 6)), rng.normal(size=(9, 6))
     families = nngp.images.flips((2, 3))
     average = nngp.Invariant(nngp.NTK(nngp.Architecture(1, "erf", 1.6, 0.1)), families)
-    net = nngp.Headed(average, nngp.NTK(nngp.Architecture(1, "erf", 2.0, 0.1)))
+    net = nngp.WithHead(average, nngp.NTK(nngp.Architecture(1, "erf", 2.0, 0.1)))
     engines = "cpu", nngp.DaskEngine(client, 32)
     local, ours = (nngp.condition(net, X, X[:, 0], noise_var=1e-2, engine=e) for e in engines)
     check_same(ours, local, Xs)
@@ -221,5 +221,5 @@ def test_tangent_kernels_of_layers_on_top_of_an_average(client):
 def test_an_average_of_zero_has_no_head_on_a_cluster(client):
     odd = nngp.Invariant(nngp.Architecture(1, "erf", 1.0, 0.0), nngp.symmetries.signs())
     X, engine = nngp.normalize(np.eye(3) + 0.1), nngp.DaskEngine(client)
-    with pytest.raises(nngp.VarianceError, match="nothing for the head"):
-        nngp.condition(nngp.Headed(odd, nngp.Architecture(1)), X, np.ones(3), engine=engine)
+    with pytest.raises(nngp.errors.VarianceError, match="nothing for the head"):
+        nngp.condition(nngp.WithHead(odd, nngp.Architecture(1)), X, np.ones(3), engine=engine)

@@ -30,7 +30,7 @@ def test_a_regressor_is_chosen_here_and_conditioned_there(client, engine, table)
     alone = nngp.DaskEngine(client, 150)
     given = {"noise_var": model.noise_var_, "engine": alone}
     nngp.condition(model.network_, X, y, **given).leave_one_out()
-    # Of one factor and rows left out, which the widths of intervals need; of no search.
+    # Of one factor and held-out rows, which the widths of intervals need; of no search.
     assert len(engine.listener.done) == len(alone.listener.done)
     assert model.report_.engine == "dask"
     ours, theirs = (m.network_.weight_vars for m in (model, local))

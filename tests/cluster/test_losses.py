@@ -40,7 +40,7 @@ def test_more_deaths_than_allowed_are_one_clear_error(problem):
     with processes(failures=0) as client:
         engine = nngp.DaskEngine(client, 150)
         killer = Killer(engine, after=5, times=10)
-        with pytest.raises(nngp.ClusterError, match="worker died"):
+        with pytest.raises(nngp.errors.ClusterError, match="worker died"):
             fit(problem, engine, progress=killer)
 
 
@@ -53,7 +53,7 @@ def test_no_workers_is_an_error_after_a_while(problem):
         Client(cluster, set_as_default=False) as client,
     ):
         start = time.monotonic()
-        with pytest.raises(nngp.ClusterError, match="no worker"):
+        with pytest.raises(nngp.errors.ClusterError, match="no worker"):
             fit(problem, nngp.DaskEngine(client, patience=1))
         assert time.monotonic() - start < 60
 
@@ -66,9 +66,9 @@ def test_a_scheduler_that_goes_away(problem):
             if engine.listener.done and client.status == "running":
                 end(client.cluster)
 
-        with pytest.raises(nngp.ClusterError, match=r"again|make a new"):
+        with pytest.raises(nngp.errors.ClusterError, match=r"again|make a new"):
             fit(problem, engine, progress=stop)
-        with pytest.raises(nngp.ClusterError):
+        with pytest.raises(nngp.errors.ClusterError):
             fit(problem, engine)
 
 
@@ -76,12 +76,12 @@ def test_no_scheduler_at_all(monkeypatch):
     from nngp.linsolve.engines.dask import client as cluster_client
 
     monkeypatch.setattr(cluster_client, "CONNECT", 0.5)
-    with pytest.raises(nngp.ClusterError, match="no Dask scheduler at tcp://127"):
+    with pytest.raises(nngp.errors.ClusterError, match="no Dask scheduler at tcp://127"):
         nngp.DaskEngine("tcp://127.0.0.1:9")
     with pytest.raises(TypeError, match="address such as"):
         nngp.DaskEngine(3)
     for address in ("bla", "", "http://127.0.0.1:8786", "tcp://host", "tcp://:8786"):
-        with pytest.raises(nngp.ClusterError, match="it looks like 'tcp://host:8786'"):
+        with pytest.raises(nngp.errors.ClusterError, match="it looks like 'tcp://host:8786'"):
             nngp.DaskEngine(address)
 
 
@@ -154,10 +154,12 @@ class Closing(Silent):
 def test_a_scheduler_that_does_not_answer_has_no_workers():
     for error in (OSError(), TimeoutError()):
         assert known_workers(Silent(error)) == {}
-        with pytest.raises(nngp.ClusterError, match="its scheduler has not answered; see that"):
+        with pytest.raises(
+            nngp.errors.ClusterError, match="its scheduler has not answered; see that"
+        ):
             result(Silent(error), Lost(), patience=0.01)
     assert known_workers(Reconnecting(None)) == {}
-    with pytest.raises(nngp.ClusterError, match="is closed; make a new"):
+    with pytest.raises(nngp.errors.ClusterError, match="is closed; make a new"):
         known_workers(Closing(RuntimeError("the loop is not running")))
 
 
@@ -215,5 +217,5 @@ def test_without_workers_nothing_is_known_of_memory(monkeypatch):
 
 
 def test_a_result_that_is_lost_on_its_way_is_not_waited_for_without_end():
-    with pytest.raises(nngp.ClusterError, match="no worker"):
+    with pytest.raises(nngp.errors.ClusterError, match="no worker"):
         result(Alone(), Lost(), patience=0.01)

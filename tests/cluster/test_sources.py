@@ -63,7 +63,7 @@ def test_a_large_array_travels_in_pieces(engine):
 def test_too_many_test_points_at_a_time(engine, problem, monkeypatch):
     small = problem._replace(X=problem.X[:200], Y=problem.Y[:200])
     posterior = fit(small, engine)
-    monkeypatch.setattr("nngp.gram.cluster.inputs.LARGEST", 8 * 12 * 50)
+    monkeypatch.setattr("nngp.gram.cluster.inputs.MAX_SENT_BYTES", 8 * 12 * 50)
     assert posterior.mean(problem.Xs[:50]).shape == (50, 3)
     with pytest.raises(MemoryError, match="pass at most 50 at a time"):
         posterior.mean(problem.Xs[:51])

@@ -140,7 +140,9 @@ class StoredTile:
 
     def judge(self, data, same=None):
         self.path.write_bytes(data)
-        found = outcome(Token(self.folder, "abc").read, nngp.TileStoreError, same or self.is_same)
+        found = outcome(
+            Token(self.folder, "abc").read, nngp.errors.TileStoreError, same or self.is_same
+        )
         token = find_tile(self.folder, "abc")
         assert (token is not None) == (found == "same")
         assert self.path.exists() == (found == "same")
@@ -182,7 +184,7 @@ def test_tiles_that_changed_places(tmp_path):
     content = first.read_bytes()
     first.write_bytes(second.read_bytes())
     second.write_bytes(content)
-    with pytest.raises(nngp.TileStoreError, match="it is another tile"):
+    with pytest.raises(nngp.errors.TileStoreError, match="it is another tile"):
         Token(str(tmp_path), "abc").read()
     assert find_tile(str(tmp_path), "abd") is None
 

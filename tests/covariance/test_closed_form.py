@@ -15,7 +15,7 @@ import nngp
 from nngp.architecture import as_activation
 from nngp.covariance import closed_form
 
-CLOSED = [n for n in nngp.activation_names() if as_activation(n).closed_form is not None]
+CLOSED = [n for n in nngp.activations.names() if as_activation(n).closed_form is not None]
 PAIRS = [(1.0, 1.0, 0.3), (0.2, 3.0, -0.7), (2.0, 2.0, 0.98), (1e-4, 5.0, 0.5), (4.0, 1.0, -0.99)]
 
 
@@ -42,10 +42,11 @@ def test_value(name):
 
 
 def check_value(name, q1, q2, c):
-    value, error = nngp.layer_covariance(name, q1, q2, c, return_error=True)
+    value, error = nngp.curves.layer_covariance(name, q1, q2, c, return_error=True)
     expected = polar_integral(as_activation(name), q1, q2, c)
     scale = np.sqrt(
-        nngp.layer_covariance(name, q1, q1, 1.0) * nngp.layer_covariance(name, q2, q2, 1.0)
+        nngp.curves.layer_covariance(name, q1, q1, 1.0)
+        * nngp.curves.layer_covariance(name, q2, q2, 1.0)
     )
     assert abs(value - expected) <= 2e-13 * scale
     assert error <= 1e-13 * scale
@@ -53,9 +54,11 @@ def check_value(name, q1, q2, c):
 
 def test_leaky_relu_of_any_slope():
     for slope in [-1.0, -0.3, 0.01, 0.5, 1.0, 2.0]:
-        phi = nngp.leaky_relu(slope)
+        phi = nngp.activations.leaky_relu(slope)
         expected = polar_integral(phi, 0.5, 2.0, 0.6)
-        assert nngp.layer_covariance(phi, 0.5, 2.0, 0.6) == pytest.approx(expected, rel=1e-12)
+        assert nngp.curves.layer_covariance(phi, 0.5, 2.0, 0.6) == pytest.approx(
+            expected, rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("name", CLOSED)
@@ -72,7 +75,7 @@ def check_derivatives(name, q1, q2, c):
         first = [(4 * b - a) / 3 for a, b in pairwise(coarse)]
         return (16 * first[1] - first[0]) / 15
 
-    F, d = nngp.layer_covariance, nngp.layer_derivatives(name, q1, q2, c)
+    F, d = nngp.curves.layer_covariance, nngp.curves.layer_derivatives(name, q1, q2, c)
     scale = np.sqrt(F(name, q1, q1, 1.0) * F(name, q2, q2, 1.0))
     assert d.corr == pytest.approx(
         difference(lambda x: F(name, q1, q2, x), c), rel=1e-7, abs=1e-8 * scale
@@ -128,9 +131,9 @@ def check_deficit(name, q):
 
 
 def test_zero_variance_is_the_constant_phi_of_zero():
-    assert nngp.layer_covariance("cos", 0.0, 0.0, 0.3) == 1.0
-    assert nngp.layer_covariance("relu", 0.0, 2.0, 0.3) == 0.0
-    assert nngp.layer_covariance("softplus", 0.0, 0.0, 1.0) == pytest.approx(np.log(2) ** 2)
+    assert nngp.curves.layer_covariance("cos", 0.0, 0.0, 0.3) == 1.0
+    assert nngp.curves.layer_covariance("relu", 0.0, 2.0, 0.3) == 0.0
+    assert nngp.curves.layer_covariance("softplus", 0.0, 0.0, 1.0) == pytest.approx(np.log(2) ** 2)
 
 
 def test_bad_arguments():
@@ -142,16 +145,16 @@ def test_bad_arguments():
     ]
     for arguments, message in cases:
         with pytest.raises(ValueError, match=message):
-            nngp.layer_covariance("relu", *arguments)
+            nngp.curves.layer_covariance("relu", *arguments)
 
 
 def test_unknown_method_and_missing_closed_form():
     with pytest.raises(ValueError, match="method must be one of"):
-        nngp.layer_covariance("relu", 1.0, 1.0, 0.0, method="magic")
+        nngp.curves.layer_covariance("relu", 1.0, 1.0, 0.0, method="magic")
     with pytest.raises(ValueError, match="has no closed form"):
-        nngp.layer_covariance("tanh", 1.0, 1.0, 0.0, method="closed")
+        nngp.curves.layer_covariance("tanh", 1.0, 1.0, 0.0, method="closed")
     with pytest.raises(ValueError, match="derivatives need positive variances"):
-        nngp.layer_derivatives("relu", 0.0, 1.0, 0.0)
+        nngp.curves.layer_derivatives("relu", 0.0, 1.0, 0.0)
 
 
 def test_rates_are_slope_and_radials():
@@ -201,7 +204,7 @@ def test_gelu_at_variances_where_it_is_nearly_relu(q):
 
 def test_without_variance_activations_are_constant():
     for name in CLOSED:
-        value, error = nngp.layer_covariance(name, 0.0, 0.0, 0.5, return_error=True)
+        value, error = nngp.curves.layer_covariance(name, 0.0, 0.0, 0.5, return_error=True)
         expected = float(as_activation(name)(np.zeros(1))[0]) ** 2
         assert float(value) == pytest.approx(expected, abs=1e-15)
         assert 0 <= error < 1e-14

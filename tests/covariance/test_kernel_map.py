@@ -68,7 +68,7 @@ def test_kernel(name, norms):
 @pytest.mark.parametrize("name", PAIRS)
 def test_curve_and_its_error(name):
     """Down to pairs that differ by 1e-15 in the cosine, where F(1) - F(c) would cancel."""
-    own, known = (nngp.compile_curve(net, tol=1e-8) for net in both(name))
+    own, known = (nngp.curves.compile_curve(net, tol=1e-8) for net in both(name))
     m = 10.0 ** -np.arange(0.0, 16.0)
     assert own.error < (1e-11 if name != "sign" else 1e-9)
     gap = own.deficit(one_minus=m) / known.deficit(one_minus=m) - 1
@@ -99,7 +99,7 @@ def test_without_a_slope():
     net, known = (nngp.Architecture(2, one, 1.6, 0.2) for one in (phi, "erf"))
     for inputs in POINTS.values():
         np.testing.assert_allclose(nngp.kernel(net, inputs), nngp.kernel(known, inputs), rtol=1e-9)
-    curve, expected = nngp.compile_curve(net, tol=1e-9), nngp.compile_curve(known)
+    curve, expected = nngp.curves.compile_curve(net, tol=1e-9), nngp.curves.compile_curve(known)
     m = 10.0 ** -np.arange(0.0, 16.0)
     gap = curve.deficit(one_minus=m) / expected.deficit(one_minus=m) - 1
     assert np.abs(gap).max() < curve.deficit_error < 1e-7

@@ -12,7 +12,7 @@ SMALL = {"n_g": 201, "n_v": 21, "n_c": 30, "s_max": 4.0}
 
 
 def test_sum_is_the_papers_double_sum():
-    table = nngp.LookupTable("tanh", **SMALL, u_max=9.0)
+    table = nngp.curves.LookupTable("tanh", **SMALL, u_max=9.0)
     u = np.linspace(-9.0, 9.0, 201)
     phi = np.tanh(u)
     for i, j in [(1, 0), (3, 29), (10, 14), (20, 7)]:
@@ -31,8 +31,8 @@ def test_sum_is_the_papers_double_sum():
 
 def test_sum_and_exact_agree_where_nothing_is_cut():
     fine = {"n_g": 2001, "n_v": 21, "n_c": 30, "s_max": 4.0, "max_corr": 0.99}
-    by_sum = nngp.LookupTable("tanh", **fine, u_max=16.0)
-    exact = nngp.LookupTable("tanh", **fine, fill="exact")
+    by_sum = nngp.curves.LookupTable("tanh", **fine, u_max=16.0)
+    exact = nngp.curves.LookupTable("tanh", **fine, fill="exact")
     np.testing.assert_allclose(by_sum.values[1:], exact.values[1:], rtol=0, atol=1e-12)
     np.testing.assert_allclose(by_sum.at_one[1:], exact.at_one[1:], rtol=0, atol=1e-12)
     np.testing.assert_allclose(by_sum.at_minus_one, exact.at_minus_one, rtol=0, atol=1e-12)
@@ -40,17 +40,17 @@ def test_sum_and_exact_agree_where_nothing_is_cut():
 
 @pytest.mark.parametrize("name", ["relu", "tanh", "elu"])
 def test_exact_filling_is_the_integral(name):
-    table = nngp.LookupTable(name, n_v=6, n_c=11, s_max=3.0, max_corr=0.9, fill="exact")
+    table = nngp.curves.LookupTable(name, n_v=6, n_c=11, s_max=3.0, max_corr=0.9, fill="exact")
     var, corr = table.grid.variances[:, None], table.grid.correlations
     np.testing.assert_allclose(
-        table.values, nngp.layer_covariance(name, var, var, corr), rtol=1e-9, atol=1e-12
+        table.values, nngp.curves.layer_covariance(name, var, var, corr), rtol=1e-9, atol=1e-12
     )
-    np.testing.assert_allclose(table(2.4, 1.0), nngp.layer_covariance(name, 2.4, 2.4, 1.0))
+    np.testing.assert_allclose(table(2.4, 1.0), nngp.curves.layer_covariance(name, 2.4, 2.4, 1.0))
 
 
 @pytest.mark.slow
 def test_the_authors_table_is_cut_as_theirs_is():
-    table = nngp.LookupTable.authors("relu")
+    table = nngp.curves.LookupTable.authors("relu")
     assert (table.grid.n_g, table.grid.u_max, table.grid.max_corr) == (501, 10.0, 0.99999)
     assert (table.grid.s_min, table.grid.clamp, table.values.shape) == (1e-8, True, (501, 500))
     for var, low in [(10.0, 0.017), (25.0, 0.22), (100.0, 0.71)]:
@@ -61,7 +61,7 @@ def test_kernel_by_table_is_near_the_exact_one():
     rng = np.random.default_rng(0)
     X = nngp.normalize(rng.standard_normal((20, 8)))
     numbers = {"depth": 3, "weight_var": 1.6, "bias_var": [0.1, 0.2, 0.3, 0.4]}
-    table = nngp.LookupTable("relu", n_v=101, n_c=201, s_max=4.0)
+    table = nngp.curves.LookupTable("relu", n_v=101, n_c=201, s_max=4.0)
     for scale in (1.0, 1.1):
         K, exact = table.kernel(scale * X, **numbers), kernel_of(table, scale * X, **numbers)
         np.testing.assert_allclose(K, exact, atol=2e-3)
@@ -77,7 +77,7 @@ def kernel_of(table, X, **numbers):
 
 def test_a_kernel_is_the_recursion_with_the_tables_values(monkeypatch):
     """Eq. 5 written out, in strips of a few rows too."""
-    table = nngp.LookupTable("relu", n_g=101, n_v=41, n_c=40, s_max=6.0)
+    table = nngp.curves.LookupTable("relu", n_g=101, n_v=41, n_c=40, s_max=6.0)
     X = 1.2 * nngp.normalize(np.random.default_rng(1).standard_normal((9, 4)))
     weights, biases, cosines = (1.5, 1.1, 1.9), (0.1, 0.0, 0.3), np.clip(X @ X.T / 5.76, -1, 1)
     layers, q = [biases[0] + weights[0] * 1.44 * cosines], biases[0] + weights[0] * 1.44
@@ -111,26 +111,26 @@ def test_a_kernel_is_the_recursion_with_the_tables_values(monkeypatch):
 )
 def test_what_a_table_has_no_kernel_of(call, message):
     with pytest.raises(ValueError, match=message):
-        call(nngp.LookupTable("relu", **SMALL))
+        call(nngp.curves.LookupTable("relu", **SMALL))
 
 
 def test_out_of_range_and_bad_sizes():
-    table = nngp.LookupTable("relu", **SMALL)
+    table = nngp.curves.LookupTable("relu", **SMALL)
     with pytest.raises(ValueError, match="past the table's s_max"):
         table(5.0, 0.0)
     with pytest.raises(ValueError, match="n_g must be odd"):
-        nngp.LookupTable("relu", n_g=500)
+        nngp.curves.LookupTable("relu", n_g=500)
     with pytest.raises(ValueError, match="max_corr must lie between"):
-        nngp.LookupTable("relu", max_corr=1.0)
+        nngp.curves.LookupTable("relu", max_corr=1.0)
     with pytest.raises(ValueError, match="needs var1 == var2"):
-        nngp.layer_covariance("relu", 1.0, 2.0, 0.0, method="lookup")
+        nngp.curves.layer_covariance("relu", 1.0, 2.0, 0.0, method="lookup")
 
 
 def test_a_row_is_the_table_at_one_variance():
     """To the ends: beyond the last correlation it goes straight to the table for 1 or -1."""
     from nngp.covariance.lookup import along_row
 
-    table = nngp.LookupTable("relu", n_g=51, n_v=21, n_c=20, s_max=4.0, max_corr=0.9)
+    table = nngp.curves.LookupTable("relu", n_g=51, n_v=21, n_c=20, s_max=4.0, max_corr=0.9)
     corr = np.concatenate([np.linspace(-1, 1, 41), [-0.97, -0.93, 0.91, 0.99]])
     for var in (0.0, 0.13, 2.0, 4.0):
         found = along_row(table.row(var), 0.9, corr)
@@ -142,7 +142,7 @@ def test_a_row_is_the_table_at_one_variance():
 @pytest.mark.slow
 def test_the_authors_table_makes_near_inputs_equal_in_a_deep_network():
     """The paper's row for MNIST with 200 images: what the report says of differences."""
-    table = nngp.LookupTable.authors("tanh")
+    table = nngp.curves.LookupTable.authors("tanh")
     numbers = {"depth": 100, "weight_var": 3.99, "bias_var": 2.0}
     angle = np.arccos([1.0, 0.95, 0.9, 0.5])
     X = np.sqrt(2) * np.column_stack([np.cos(angle), np.sin(angle)])
@@ -229,4 +229,4 @@ def test_a_clamped_table_has_no_correlation_above_its_largest():
 
 def clamped(name, n_g=101, n_v=21, n_c=40, s_max=20.0):
     """A table as the authors' are made, but smaller."""
-    return nngp.LookupTable(name, n_g, n_v, n_c, s_max, u_max=10.0, s_min=1e-8, clamp=True)
+    return nngp.curves.LookupTable(name, n_g, n_v, n_c, s_max, u_max=10.0, s_min=1e-8, clamp=True)

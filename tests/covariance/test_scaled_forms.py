@@ -95,7 +95,7 @@ CASES = {
     "sigmoid-like": (Scaled("erf", 0.5, 0.4, d=0.5), of_erf(0.5, 0.4, 0.5)),
     "gaussian": (Scaled("gaussian", -0.7, 3.0), of_gaussian(-0.7, 3.0, 0.0)),
     "shifted gaussian": (Scaled("gaussian", 2.0, 0.5, 0.8), of_gaussian(2.0, 0.5, 0.8)),
-    "two slopes": (nngp.leaky_relu(0.3, -2.0), of_leaky_relu(0.3, -2.0)),
+    "two slopes": (nngp.activations.leaky_relu(0.3, -2.0), of_leaky_relu(0.3, -2.0)),
     "sin": (Scaled("sin", 0.6, 3.0, 0.4), of_wave(0.6, 3.0, 0.4)),
     "cos": (Scaled("cos", 2.0, 0.1, 0.4), of_wave(2.0, 0.1, 0.4 + mp.pi / 2)),
     "rbf": (nngp.Activation.rbf(0.7), of_wave(mp.sqrt(2), mp.sqrt(mp.mpf(1.4)), mp.pi / 4)),
@@ -124,18 +124,18 @@ def test_value_and_derivatives(name):
 
 def check(phi, expected, q1, q2, c, scale):
     at = float(q1), float(q2), float(c)
-    value, error = nngp.layer_covariance(phi, *at, return_error=True)
+    value, error = nngp.curves.layer_covariance(phi, *at, return_error=True)
     scale = (
         float(scale)
         if scale is not None
         else np.sqrt(
-            nngp.layer_covariance(phi, at[0], at[0], 1.0)
-            * nngp.layer_covariance(phi, at[1], at[1], 1.0)
+            nngp.curves.layer_covariance(phi, at[0], at[0], 1.0)
+            * nngp.curves.layer_covariance(phi, at[1], at[1], 1.0)
         )
     )
     assert abs(value - float(expected(q1, q2, c))) <= max(error, 1e-14 * scale)
     assert error <= (1e-11 if "sin" in phi.name or "cos" in phi.name else 1e-13) * scale
-    rates = nngp.layer_derivatives(phi, *at)
+    rates = nngp.curves.layer_derivatives(phi, *at)
     step = mp.mpf(10) ** -8
     slopes = [
         float(
@@ -188,7 +188,7 @@ def test_scaled_activations_are_written_down_and_read():
 
     for phi, _ in CASES.values():
         net = nngp.Architecture(2, phi, 1.5, 0.1)
-        again = nngp.network_from_dict(json.loads(json.dumps(net.as_dict())))
+        again = nngp.Network.from_dict(json.loads(json.dumps(net.as_dict())))
         assert again == net == pickle.loads(pickle.dumps(net))
 
 
@@ -196,7 +196,9 @@ def test_numeric_activations_are_scaled_too():
     phi = Scaled("tanh", 2.0, 0.5, 1.0, -0.5)
     own = nngp.Activation(lambda x: 2 * np.tanh(0.5 * x + 1) - 0.5)
     at = 0.7, 3.0, 0.4
-    assert nngp.layer_covariance(phi, *at) == pytest.approx(nngp.layer_covariance(own, *at))
+    assert nngp.curves.layer_covariance(phi, *at) == pytest.approx(
+        nngp.curves.layer_covariance(own, *at)
+    )
     net, other = (nngp.NTK(nngp.Architecture(2, one, 1.5, 0.1)) for one in (phi, own))
     X = nngp.normalize(np.random.default_rng(0).standard_normal((4, 3)))
     np.testing.assert_allclose(nngp.kernel(net, X), nngp.kernel(other, X), rtol=1e-11)

@@ -28,7 +28,7 @@ def test_built_in_activations_from_tiny_to_huge_variances(name):
     columns = (np.array([row[key] for row in rows]) for key in ("var1", "var2", "corr", "scale"))
     var1, var2, corr, scale = columns
     exact = np.array([np.longdouble(row["value"]) for row in rows])
-    value, error = nngp.layer_covariance(name, var1, var2, corr, return_error=True)
+    value, error = nngp.curves.layer_covariance(name, var1, var2, corr, return_error=True)
     assert np.all(np.abs(value - exact) <= 10 * error)
     assert np.max(error / scale) < 1e-12
     assert np.max(np.abs(value - exact) / scale) < 1e-12
@@ -41,24 +41,26 @@ def test_built_in_activations_from_tiny_to_huge_variances(name):
 def test_callables_against_closed_forms_at_large_variances(name, var):
     closed = nngp.Architecture(1, name).activation
     corr = np.array([1.0, -1.0, 0.0, 0.5, -0.97, 1 - 1e-4, 1 - 1e-8])
-    value, error = nngp.layer_covariance(
+    value, error = nngp.curves.layer_covariance(
         nngp.Activation(closed.fn), var, 3 * var, corr, return_error=True
     )
-    exact, rounding = nngp.layer_covariance(closed, var, 3 * var, corr, return_error=True)
+    exact, rounding = nngp.curves.layer_covariance(closed, var, 3 * var, corr, return_error=True)
     assert np.all(np.abs(value - exact) <= 10 * error + rounding)
-    scale = np.sqrt(nngp.layer_covariance(closed, var, var, 1.0)) * np.sqrt(
-        nngp.layer_covariance(closed, 3 * var, 3 * var, 1.0)
+    scale = np.sqrt(nngp.curves.layer_covariance(closed, var, var, 1.0)) * np.sqrt(
+        nngp.curves.layer_covariance(closed, 3 * var, 3 * var, 1.0)
     )
     assert np.max(error) < 1e-12 * scale
 
 
 def test_a_steep_function_is_the_same_as_a_large_variance():
     corr = np.array([1.0, 0.3, -0.99, 1 - 1e-6])
-    steep, error = nngp.layer_covariance(
+    steep, error = nngp.curves.layer_covariance(
         lambda x: np.tanh(1e4 * x), 1.0, 2.0, corr, return_error=True
     )
     assert np.max(error) < 1e-12
-    np.testing.assert_allclose(steep, nngp.layer_covariance("tanh", 1e8, 2e8, corr), atol=1e-13)
+    np.testing.assert_allclose(
+        steep, nngp.curves.layer_covariance("tanh", 1e8, 2e8, corr), atol=1e-13
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,8 +118,8 @@ def test_sines_against_mpmath(q1, q2):
 
 def check_sine(odd, corr, q1, q2):
     name = "sin" if odd else "cos"
-    value, error = nngp.layer_covariance(name, q1, q2, corr, return_error=True)
-    slopes = nngp.layer_derivatives(name, q1, q2, corr)
+    value, error = nngp.curves.layer_covariance(name, q1, q2, corr, return_error=True)
+    slopes = nngp.curves.layer_derivatives(name, q1, q2, corr)
     with mp.workdps(60):
         a, b, c = mp.mpf(q1), mp.mpf(q2), mp.mpf(corr)
 
@@ -140,7 +142,7 @@ def test_narrow_bumps_are_found(place, width, var):
         return np.exp(-(((x - place) / width) ** 2))
 
     corr = np.array([1.0, 0.5, -0.999])
-    value, error = nngp.layer_covariance(bump, var, var, corr, return_error=True)
+    value, error = nngp.curves.layer_covariance(bump, var, var, corr, return_error=True)
     exact = _bump_moment(place, width, var, corr)
     assert np.all(np.abs(value - exact) <= 10 * error)
     assert np.all(error <= 1e-12 * _bump_moment(place, width, var, 1.0))
@@ -159,7 +161,7 @@ def test_a_bump_that_no_sample_meets_can_be_declared():
         return 3 * np.exp(-(((x - place) / width) ** 2))
 
     phi = nngp.Activation(bump, features=(place,))
-    value, error = nngp.layer_covariance(phi, 1.0, 1.0, 1.0, return_error=True)
+    value, error = nngp.curves.layer_covariance(phi, 1.0, 1.0, 1.0, return_error=True)
     exact = 9 * _bump_moment(place, width, 1.0, 1.0)
     assert abs(value - exact) <= 10 * error + 1e-9 * exact  # the place itself has 16 digits
     assert error < 1e-8 * exact
@@ -169,7 +171,7 @@ def test_a_bump_beside_tanh_ends():
     def phi(x):
         return np.tanh(x) + 0.3 * np.exp(-(((x - 0.505) * 1500) ** 2))
 
-    value, error = nngp.layer_covariance(phi, 1.0, 1.0, 0.0, return_error=True)
+    value, error = nngp.curves.layer_covariance(phi, 1.0, 1.0, 0.0, return_error=True)
     w = 1 / 1500
     mean = 0.3 * w / np.sqrt(w**2 + 2) * np.exp(-(0.505**2) / (w**2 + 2))
     assert abs(value - mean**2) <= 10 * error  # E[tanh] = 0
@@ -178,23 +180,23 @@ def test_a_bump_beside_tanh_ends():
 
 def test_only_the_scale_is_large():
     for scale in [1e140, 1e-140]:
-        value, error = nngp.layer_covariance(
+        value, error = nngp.curves.layer_covariance(
             lambda x, scale=scale: scale * np.tanh(x), 1.0, 2.0, [1.0, -0.5], return_error=True
         )
-        exact = nngp.layer_covariance("tanh", 1.0, 2.0, [1.0, -0.5])
+        exact = nngp.curves.layer_covariance("tanh", 1.0, 2.0, [1.0, -0.5])
         np.testing.assert_allclose(value / scale / scale, exact, rtol=1e-12)
         assert np.all(error <= 1e-12 * scale * scale)
 
 
 def test_a_scale_past_float64_is_said_to_be_one():
-    with pytest.raises(nngp.ActivationError, match=r"is too large.*divide"):
-        nngp.layer_covariance(lambda x: 1e160 * np.tanh(x), 1.0, 1.0, 0.5)
+    with pytest.raises(nngp.errors.ActivationError, match=r"is too large.*divide"):
+        nngp.curves.layer_covariance(lambda x: 1e160 * np.tanh(x), 1.0, 1.0, 0.5)
 
 
 def test_powers_past_float64_are_an_error():
     for name in ["square", "cube", "relu2", "relu3"]:
-        with pytest.raises(nngp.VarianceError, match="past the range of float64"):
-            nngp.layer_covariance(name, 1e200, 1e200, [0.0, 0.5])
+        with pytest.raises(nngp.errors.VarianceError, match="past the range of float64"):
+            nngp.curves.layer_covariance(name, 1e200, 1e200, [0.0, 0.5])
 
 
 @pytest.mark.parametrize("var", [pytest.param(1e3, marks=pytest.mark.slow), 1e8])
@@ -202,7 +204,9 @@ def test_deficits_and_slopes_of_a_callable_against_closed_forms(var):
     closed = nngp.Architecture(1, "erf").activation
     numeric = nngp.Activation(lambda x: erf(x))
     one_minus = np.array([1e-12, 1e-7, 1e-3, 0.3, 1.0])
-    curves = [nngp.compile_curve(nngp.Architecture(1, phi, var, 0.0)) for phi in (closed, numeric)]
+    curves = [
+        nngp.curves.compile_curve(nngp.Architecture(1, phi, var, 0.0)) for phi in (closed, numeric)
+    ]
     exact, found = (curve.deficit(one_minus=one_minus) for curve in curves)
     np.testing.assert_allclose(found, exact, rtol=1e-12)
 
@@ -213,8 +217,8 @@ def _honest(rows):
         phi, pair = RandomActivation(row["terms"]), [row[key] for key in ("var1", "var2", "corr")]
         activation = nngp.Activation(phi, features=phi.features)
         try:
-            value, error = nngp.layer_covariance(activation, *pair, return_error=True)
-        except nngp.ActivationError:  # too much structure, and said so
+            value, error = nngp.curves.layer_covariance(activation, *pair, return_error=True)
+        except nngp.errors.ActivationError:  # too much structure, and said so
             table.append((np.nan, np.nan, 0.0))
             continue
         off = abs(mp.mpf(float(value)) - mp.mpf(row["value"]))
@@ -224,7 +228,7 @@ def _honest(rows):
 
 def _scale(activation, var1, var2):
     return float(
-        np.prod([nngp.layer_covariance(activation, q, q, 1.0) for q in (var1, var2)]) ** 0.5
+        np.prod([nngp.curves.layer_covariance(activation, q, q, 1.0) for q in (var1, var2)]) ** 0.5
     )
 
 
@@ -258,10 +262,10 @@ def _check_honest(table):
 def test_derivatives_of_a_callable_at_large_variances(name, q1, q2):
     closed = nngp.Architecture(1, name).activation
     corr = np.array([0.0, 0.5, -0.97, 1 - 1e-6])
-    exact = nngp.layer_derivatives(closed, q1, q2, corr)
-    found = nngp.layer_derivatives(nngp.Activation(closed.fn), q1, q2, corr)
-    scale = float(np.sqrt(nngp.layer_covariance(closed, q1, q1, 1.0)))
-    scale *= float(np.sqrt(nngp.layer_covariance(closed, q2, q2, 1.0)))
+    exact = nngp.curves.layer_derivatives(closed, q1, q2, corr)
+    found = nngp.curves.layer_derivatives(nngp.Activation(closed.fn), q1, q2, corr)
+    scale = float(np.sqrt(nngp.curves.layer_covariance(closed, q1, q1, 1.0)))
+    scale *= float(np.sqrt(nngp.curves.layer_covariance(closed, q2, q2, 1.0)))
     np.testing.assert_allclose(found.corr, exact.corr, rtol=1e-11)
     np.testing.assert_allclose(found.var1, exact.var1, rtol=1e-10, atol=1e-12 * scale / q1)
     np.testing.assert_allclose(found.var2, exact.var2, rtol=1e-10, atol=1e-12 * scale / q2)

@@ -41,7 +41,7 @@ def test_twins_are_two_draws():
         np.testing.assert_allclose(np.diagonal(K), variance, rtol=1e-13)
         np.testing.assert_allclose([K[0, 1], K[1, 0]], twins, rtol=1e-13)
         np.testing.assert_allclose(nngp.kernel_diag(net, TWINS), variance, rtol=1e-13)
-        curve = nngp.compile_curve(net)
+        curve = nngp.curves.compile_curve(net)
         assert curve.variance == pytest.approx(variance, rel=1e-13)
         assert float(curve(1.0)) == pytest.approx(twins, rel=1e-13)
         assert curve.jump == pytest.approx(variance - twins, rel=1e-13)
@@ -61,7 +61,7 @@ def test_the_same_for_inputs_of_other_norms():
     for net in [NET, NTK(NET)]:
         rows = TWINS * np.array([2.0, 2.0, 1.0, 0.5])[:, None]
         K, rectangle = nngp.kernel(net, rows), nngp.kernel(net, rows, rows)
-        curve = nngp.compile_curve(net, 4.0)
+        curve = nngp.curves.compile_curve(net, 4.0)
         np.testing.assert_allclose(K[[0, 1], [0, 1]], curve.variance, rtol=1e-13)
         np.testing.assert_allclose([K[0, 1], rectangle[0, 0]], curve(1.0), rtol=1e-13)
         np.testing.assert_allclose(np.diagonal(K), nngp.kernel_diag(net, rows), rtol=1e-13)
@@ -69,7 +69,7 @@ def test_the_same_for_inputs_of_other_norms():
 
 def test_nearly_equal_inputs_come_near_to_twins():
     for net in [NET, NTK(NET)]:
-        curve = nngp.compile_curve(net)
+        curve = nngp.curves.compile_curve(net)
         near = curve.deficit(one_minus=np.array([1e-4, 1e-8, 1e-12, 1e-300]))
         assert np.all(np.diff(near) <= 0)
         assert near[-1] == pytest.approx(curve.jump, rel=1e-12)
@@ -80,7 +80,7 @@ def test_a_mask_that_keeps_all_changes_nothing():
     all_kept = Chain(*(Dropout(1.0) if isinstance(p, Dropout) else p for p in NET.parts))
     for own, other in ((bare, all_kept), (NTK(bare), NTK(all_kept))):
         np.testing.assert_array_equal(nngp.kernel(own, TWINS), nngp.kernel(other, TWINS))
-        assert nngp.compile_curve(other).jump == 0
+        assert nngp.curves.compile_curve(other).jump == 0
     assert NET.has_masks
     assert not bare.has_masks
 

@@ -30,7 +30,7 @@ def test_small_deficits_are_products_of_slopes(row):
         row["weight_var"],
         row["bias_var"],
     )
-    curve = nngp.compile_curve(net)
+    curve = nngp.curves.compile_curve(net)
     assert curve.variance == pytest.approx(float(row["variance"]), rel=1e-12)
     with mp.workdps(25):
         product = mp.mpf(row["product"])
@@ -49,24 +49,24 @@ def test_the_limit_solves_the_equation_of_koenigs(name):
     w, b = 0.7, 0.2
 
     def layer(q, c):
-        return float(b + w * nngp.layer_covariance(name, q, q, c))
+        return float(b + w * nngp.curves.layer_covariance(name, q, q, c))
 
     q = brentq(lambda q: layer(q, 1.0) - q, 1e-3, 10, xtol=1e-15, rtol=1e-15)
     net = nngp.Architecture(math.inf, name, w, b)
-    curve = nngp.compile_curve(net, (q - b) / w, tol=1e-9)
+    curve = nngp.curves.compile_curve(net, (q - b) / w, tol=1e-9)
     start = np.array([-0.8, -0.1, 0.3, 0.7])  # of the inputs; b + w c/... enters the first layer
     corr = (b + (q - b) * start) / q
     moved = np.array([layer(q, c) for c in corr]) / q
     back = (moved * q - b) / (q - b)  # the input whose first layer has that correlation
-    chi = w * float(nngp.layer_derivatives(name, q, q, 1 - 1e-14).corr) / q
+    chi = w * float(nngp.curves.layer_derivatives(name, q, q, 1 - 1e-14).corr) / q
     np.testing.assert_allclose(curve.deficit(back), chi * curve.deficit(start), rtol=1e-6)
     assert (curve.scale, curve.offset) == (pytest.approx(1.0), math.inf)
 
 
 def test_deep_networks_approach_their_limit():
     corr = np.linspace(-1, 1, 21)
-    limit = nngp.compile_curve(nngp.Architecture(math.inf, "relu", 1.2, 0.1))
-    deep = nngp.compile_curve(nngp.Architecture(120, "relu", 1.2, 0.1))
+    limit = nngp.curves.compile_curve(nngp.Architecture(math.inf, "relu", 1.2, 0.1))
+    deep = nngp.curves.compile_curve(nngp.Architecture(120, "relu", 1.2, 0.1))
     np.testing.assert_allclose(deep.deficit(corr) / deep.scale, limit.deficit(corr), rtol=1e-7)
     assert limit.deficit_error < 1e-11
 
@@ -74,8 +74,8 @@ def test_deep_networks_approach_their_limit():
 def test_without_bias_the_offset_is_finite():
     """The variance vanishes, layers become linear, and K/s itself converges."""
     corr = np.linspace(-1, 1, 21)
-    limit = nngp.compile_curve(nngp.Architecture(math.inf, "gelu", 1.0, 0.0))
-    deep = nngp.compile_curve(nngp.Architecture(60, "gelu", 1.0, 0.0))
+    limit = nngp.curves.compile_curve(nngp.Architecture(math.inf, "gelu", 1.0, 0.0))
+    deep = nngp.curves.compile_curve(nngp.Architecture(60, "gelu", 1.0, 0.0))
     np.testing.assert_allclose(limit(corr), deep(corr) / deep.scale, rtol=1e-8)
     assert limit.offset == pytest.approx(deep.offset, rel=1e-8)
 
@@ -84,7 +84,7 @@ def test_sensitivities_of_the_limit():
     corr, h = np.array([0.9, 0.4, 0.0, -0.5]), 1e-5
 
     def curve(w, b):
-        return nngp.compile_curve(nngp.Architecture(math.inf, "erf", w, b))
+        return nngp.curves.compile_curve(nngp.Architecture(math.inf, "erf", w, b))
 
     found = curve(0.8, 0.2).sensitivity(corr)
     for name, up, down in (
@@ -105,8 +105,8 @@ def test_where_there_is_no_limit():
         (("relu", 1.5, 0.0), "past the range of float64"),
     ]
     for net, message in cases:
-        with pytest.raises(nngp.NoLimitError, match=message) as told:
-            nngp.compile_curve(nngp.Architecture(math.inf, *net))
+        with pytest.raises(nngp.errors.NoLimitError, match=message) as told:
+            nngp.curves.compile_curve(nngp.Architecture(math.inf, *net))
         assert "limit kernel" in str(told.value)
 
 
@@ -131,16 +131,16 @@ def test_the_kernel_of_an_infinite_network():
     np.testing.assert_array_equal(np.diagonal(K), 1.0)
     assert np.linalg.eigvalsh(K).min() > 0
     assert nngp.kernel(net, [[1.0, 0.0]], [[0.0, 1.0]])[0, 0] == pytest.approx(0.0, abs=1e-14)
-    with pytest.raises(ValueError, match=r"inputs of one norm.*normalize"):
+    with pytest.raises(ValueError, match=r"inputs of equal norm.*normalize"):
         nngp.kernel(net, 2 * np.arange(6.0)[:, None] * X)
-    with pytest.raises(ValueError, match=r"inputs of one norm.*normalize"):
+    with pytest.raises(ValueError, match=r"inputs of equal norm.*normalize"):
         nngp.kernel_diag(net, np.arange(6.0)[:, None] * X)
 
 
 def test_a_linear_network_is_its_own_limit():
     """Every layer is exact, so there is nothing to wait for; a bias makes the offset infinite."""
     for bias_var in (0.0, 1e-6, 0.3):
-        curve = nngp.compile_curve(nngp.Architecture(math.inf, "identity", 0.5, bias_var))
+        curve = nngp.curves.compile_curve(nngp.Architecture(math.inf, "identity", 0.5, bias_var))
         np.testing.assert_allclose(curve.deficit([0.3, -0.5, 1.0]), [0.7, 1.5, 0.0], rtol=1e-14)
         assert curve.offset == (math.inf if bias_var else 0.0)
         assert curve.deficit_error < 1e-12
@@ -149,8 +149,8 @@ def test_a_linear_network_is_its_own_limit():
 def test_lists_of_layers_raise_at_infinite_depth():
     net = nngp.Architecture(math.inf, "relu", 1.0, 0.1)
     for call in (
-        lambda: nngp.compile_curves(net),
-        lambda: nngp.compile_curve(net).sensitivity(0.5, per_layer=True),
+        lambda: nngp.curves.compile_curves(net),
+        lambda: nngp.curves.compile_curve(net).sensitivity(0.5, per_layer=True),
     ):
         with pytest.raises(ValueError, match="finite depth only"):
             call()
@@ -191,7 +191,7 @@ def test_derivatives_of_deficits_keep_their_digits():
 
 
 def test_any_bias_makes_a_finite_offset_infinite():
-    found = nngp.compile_curve(nngp.Architecture(math.inf, "erf", 0.5, 0.0)).sensitivity(0.5)
+    found = nngp.curves.compile_curve(nngp.Architecture(math.inf, "erf", 0.5, 0.0)).sensitivity(0.5)
     assert np.isfinite(found["weight_var"])
     assert found["bias_var"] == np.inf
 
@@ -200,5 +200,5 @@ def test_rounding_of_the_last_octave_is_not_amplified():
     """Below the last octave deficits are a power of m; noise in that power would pass for need of
     more octaves, down to where float64 ends."""
     net = nngp.Architecture(math.inf, "tanh", 0.80001, 0.3)
-    curve = nngp.compile_curve(net, 1.0000000000000002, tol=1e-11)
+    curve = nngp.curves.compile_curve(net, 1.0000000000000002, tol=1e-11)
     assert curve.profile.deficit.coefs.shape[1] == 56

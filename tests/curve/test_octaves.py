@@ -8,7 +8,7 @@ from nngp.curve import NEAR, Workspace
 
 def test_fast_look_up_against_the_curve():
     for name in ["relu", "erf", "sign", "cos"]:
-        curve = nngp.compile_curve(nngp.Architecture(8, name, 3.0, 0.05))
+        curve = nngp.curves.compile_curve(nngp.Architecture(8, name, 3.0, 0.05))
         rng = np.random.default_rng(0)
         edges = 1 - np.ldexp(1.0, -np.arange(0, 16))
         corr = np.concatenate(
@@ -21,7 +21,7 @@ def test_fast_look_up_against_the_curve():
 
 
 def test_without_negative_numbers():
-    curve = nngp.compile_curve(nngp.Architecture(3, "relu", 1.6, 0.1))
+    curve = nngp.curves.compile_curve(nngp.Architecture(3, "relu", 1.6, 0.1))
     values = np.linspace(0, 0.9999, 1001)
     corr = values.copy()
     curve.profile.fast.apply(values, Workspace(2000), any_negative=False)

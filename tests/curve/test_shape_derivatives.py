@@ -123,10 +123,10 @@ CASES = [
 @pytest.mark.parametrize(("shape", "name"), CASES)
 def test_in_every_variance_and_in_the_cosine(shape, name):
     network = networks(name)[shape]
-    net = nngp.network_from_dict(with_spec(network))
+    net = nngp.Network.from_dict(with_spec(network))
     # tanh is integrated to 20 digits only
     h, rtol = (mp.mpf("1e-7"), 1e-8) if name == "tanh" else (mp.mpf("1e-40"), 1e-10)
-    curves = nngp.compile_curve(net), nngp.compile_curve(nngp.NTK(net))
+    curves = nngp.curves.compile_curve(net), nngp.curves.compile_curve(nngp.NTK(net))
     slopes = central(lambda step: exact(network, [mp.mpf(c) + step for c in POINTS]), h)
     for curve, slope in zip(curves, slopes, strict=True):
         assert_close(curve.derivative(POINTS), slope[:-1], rtol)

@@ -56,8 +56,8 @@ CASES = [
 
 def compiled(net):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nngp.ToleranceWarning)
-        return nngp.compile_curve(net)
+        warnings.simplefilter("ignore", nngp.errors.ToleranceWarning)
+        return nngp.curves.compile_curve(net)
 
 
 def deficits(curve, row):
@@ -76,7 +76,7 @@ def test_against_mpmath(rows, which):
 
 
 def check(row, which):
-    net = nngp.network_from_dict(row["network"])
+    net = nngp.Network.from_dict(row["network"])
     own = net if which == "nngp" else nngp.NTK(net)
     curve = compiled(own)
     found, positive = deficits(curve, row)
@@ -97,6 +97,9 @@ def test_the_tangent_kernel_is_zero_where_there_are_no_weights_yet():
     """As at the first concatenation here, which is no variance that left float64."""
     both = nngp.Concat(nngp.Chain(), nngp.Chain(), shares=(0.5, 0.5))
     net = nngp.NTK(nngp.Chain(both, nngp.Dense(1.5, 0.2)))
-    curve, plain = nngp.compile_curve(net), nngp.compile_curve(nngp.NTK(nngp.Dense(1.5, 0.2)))
+    curve, plain = (
+        nngp.curves.compile_curve(net),
+        nngp.curves.compile_curve(nngp.NTK(nngp.Dense(1.5, 0.2))),
+    )
     c = np.array([1.0, 0.3, -0.8])
     np.testing.assert_allclose(curve(c), plain(c), rtol=1e-12)

@@ -18,7 +18,7 @@ NUMBERS = {0: (1.3, 0.2), 1: (1.4, 0.1), 3: ((1.0, 1.3, 0.8, 1.1), (0.1, 0.0, 0.
 # One with a kink, one that jumps, one smooth, one without a closed form; a layer of the others is
 # compared with exact values elsewhere.
 TYPICAL = ("relu", "sign", "erf", "tanh")
-OTHERS = [name for name in nngp.activation_names() if name not in TYPICAL]
+OTHERS = [name for name in nngp.activations.names() if name not in TYPICAL]
 
 
 def assert_same(one, other):
@@ -32,7 +32,7 @@ def assert_same(one, other):
 
 
 def curve_numbers(net):
-    curve = nngp.compile_curve(net, 0.9, tol=1.0)
+    curve = nngp.curves.compile_curve(net, 0.9, tol=1.0)
     numbers = [curve.variance, curve.error, curve.deficit_error, curve.scale, curve.offset]
     return {
         "numbers": np.array(numbers),
@@ -42,7 +42,7 @@ def curve_numbers(net):
 
 
 def derivatives(net):
-    curve = nngp.compile_curve(net, 0.9, tol=1.0)
+    curve = nngp.curves.compile_curve(net, 0.9, tol=1.0)
     return {
         "slope": curve.derivative(COSINES),
         "alike": curve.sensitivity(COSINES),
@@ -82,7 +82,7 @@ def test_curves(names, depth):
 @pytest.mark.parametrize(
     "names", [TYPICAL, pytest.param(OTHERS, marks=pytest.mark.deep)], ids=["typical", "others"]
 )
-@pytest.mark.filterwarnings("ignore::nngp.ToleranceWarning")
+@pytest.mark.filterwarnings("ignore::nngp.errors.ToleranceWarning")
 def test_kernels(names):
     for _, (net, chain) in all_pairs(names, 3):
         for rows in (X, UNEQUAL[[0, 1, 3, 4]]):

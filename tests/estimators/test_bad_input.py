@@ -177,7 +177,7 @@ def test_targets_without_a_density():
 def test_unusual_data_can_be_fitted():
     """Constant columns, constant targets, duplicates, columns of very different size."""
     strange = np.column_stack([np.full(12, 7.0), X[:, 0] * 1e250, X[:, 1] * 1e-250, X[:, 2]])
-    with pytest.warns(nngp.DuplicateRowsWarning, match="12 of 24 rows repeat another row"):
+    with pytest.warns(nngp.errors.DuplicateRowsWarning, match="12 of 24 rows repeat another row"):
         model = Regressor(budget=10).fit(np.vstack([strange, strange]), np.tile(y, 2))
     mean, std = model.predict(strange, return_std=True)
     assert np.isfinite(mean).all()
@@ -185,7 +185,7 @@ def test_unusual_data_can_be_fitted():
     moved = strange.copy()
     moved[:, 0] = -1000.0  # a column that was constant says nothing later either
     np.testing.assert_array_equal(model.predict(moved), model.predict(strange))
-    with pytest.warns(nngp.FewDataWarning, match="all targets are equal"):
+    with pytest.warns(nngp.errors.FewDataWarning, match="all targets are equal"):
         flat = Regressor(budget=10).fit(X, np.full(12, 3.0))
     np.testing.assert_allclose(flat.predict(X), 3.0, atol=1e-6)
 

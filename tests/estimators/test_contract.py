@@ -51,7 +51,7 @@ def check_all(estimator):
 
 # Some checks fit one point or one class, some have labels that nothing can be learned of, repeat
 # rows, or have targets that are steps.
-CAUTIONS = ("FewData", "NeverPredicted", "DuplicateRows", "Trees")
+CAUTIONS = ("FewData", "NeverPredicted", "DuplicateRows", "Trees", "Leakage", "NoSignal")
 cautions = pytest.mark.filterwarnings(*(f"ignore::nngp.{name}Warning" for name in CAUTIONS))
 
 
@@ -69,8 +69,9 @@ def test_check_estimator_with_a_search(model):
 
 @pytest.mark.deep
 @cautions
-def test_check_estimator_with_everything_at_its_default(model):
-    check_all(model())
+@pytest.mark.parametrize("effort", ["normal", "thorough"])
+def test_check_estimator_with_everything_else_at_its_default(model, effort):
+    check_all(model(effort=effort))
 
 
 def test_the_checks_would_notice():
@@ -126,7 +127,7 @@ def test_set_output_of_a_transformer_before_us(model):
 def test_few_points(model):
     for n in (1, 2, 3, 4, 5):
         X, y = small(n=n)
-        with pytest.warns(nngp.FewDataWarning) if n < 5 else nullcontext():
+        with pytest.warns(nngp.errors.FewDataWarning) if n < 5 else nullcontext():
             fitted = model(effort="fast").fit(X, answers_for(model, y))
         assert fitted.predict(X).shape == (n,)
         if model is nngp.NNGPRegressor:
@@ -193,7 +194,7 @@ def test_weights_are_copies_however_much_is_searched(kind, parameters):
     """In any order of the rows: the check of scikit-learn at 1e-7, then to rounding."""
     check_sample_weight_equivalence_on_dense_data(kind.__name__, kind(**parameters))
     if "networks" in parameters or kind is nngp.NNGPClassifier:
-        return  # their shares come from rows left out, whose rounding depends on the order
+        return  # their shares come from held-out rows, whose rounding depends on the order
     rng = np.random.default_rng(0)
     X, y, weights = rng.normal(size=(15, 3)), rng.integers(0, 3, 15), rng.integers(0, 4, 15)
     order = rng.permutation(15)

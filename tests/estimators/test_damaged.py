@@ -84,10 +84,10 @@ def learned_map(kind, column):
 
 
 MODELS = {
-    "mixture": lambda: nngp.NNGPRegressor(networks=3, target_transform="log", **FAST).fit(
+    "mixture": lambda: nngp.NNGPRegressor(n_networks=3, target_transform="log", **FAST).fit(
         SKEWED, np.exp(Y)
     ),
-    "classes": lambda: nngp.NNGPClassifier(networks=3, class_weight="balanced", depth=2).fit(
+    "classes": lambda: nngp.NNGPClassifier(n_networks=3, class_weight="balanced", depth=2).fit(
         X, LABELS
     ),
     "noise": lambda: nngp.NNGPRegressor(noise="heteroscedastic", effort="fast", budget=10).fit(
@@ -138,7 +138,7 @@ class Saved:
     def judge(self, data, same=None):
         """What becomes of a file: see `outcome`."""
         self.path.write_bytes(data)
-        return outcome(self.predict, nngp.ModelFileError, same or self.same)
+        return outcome(self.predict, nngp.errors.ModelFileError, same or self.same)
 
     def same(self, found):
         return np.array_equal(found, self.expected)
@@ -502,7 +502,7 @@ def test_classes_that_are_not_in_order(tmp_path):
 NASTY = (None, True, -1, 0, 3.7, 1e300, 1e-300, 10**400, "x", "nan", "inf", [], ["a"], {}, [[[]]])
 
 
-@pytest.mark.filterwarnings("ignore::nngp.ColumnWarning")  # of categories with other names
+@pytest.mark.filterwarnings("ignore::nngp.errors.ColumnWarning")  # of categories with other names
 def test_any_value_in_the_header(saved):
     """Whatever stands in the place of a value: an error with a sentence, or finite predictions."""
     rng = np.random.default_rng(0)
@@ -516,7 +516,7 @@ def test_any_value_in_the_header(saved):
 
 
 @pytest.mark.deep
-@pytest.mark.filterwarnings("ignore::nngp.ColumnWarning")  # as above
+@pytest.mark.filterwarnings("ignore::nngp.errors.ColumnWarning")  # as above
 def test_every_value_in_the_header(saved):
     """Of several networks, or with a long table, 300 values at random."""
     places = list(leaves(description_of(saved.whole)))
@@ -635,7 +635,7 @@ def test_a_callers_recursion_is_not_called_damage(regressor):
 
     for left in (20, 40, 80, 160):
         frames = sys.getrecursionlimit() - len(inspect.stack()) - left
-        found = outcome(lambda frames=frames: descend(frames), nngp.ModelFileError, finite)
+        found = outcome(lambda frames=frames: descend(frames), nngp.errors.ModelFileError, finite)
         assert found == "same" or found.startswith("RecursionError")
 
 
@@ -657,7 +657,7 @@ def test_a_byte_of_the_factor_is_checked_when_it_is_needed(tmp_path):
     saved.path.write_bytes(flip(saved.whole, 8 * (place + 5000)))
     model = nngp.load(saved.path, engine="cpu")
     np.testing.assert_array_equal(model.posterior_.mean(X4), fitted_large(600).posterior_.mean(X4))
-    with pytest.raises(nngp.ModelFileError, match=r"model\.nngp is damaged"):
+    with pytest.raises(nngp.errors.ModelFileError, match=r"model\.nngp is damaged"):
         model.posterior_.predict(X4)
 
 
@@ -702,7 +702,7 @@ def mutations(saved, number, seed):
         size = len(data)
         del data
         tracemalloc.start()
-        found = outcome(saved.predict, nngp.ModelFileError, saved.same)
+        found = outcome(saved.predict, nngp.errors.ModelFileError, saved.same)
         most = max(most, tracemalloc.get_traced_memory()[1] - 2 * size)
         tracemalloc.stop()
         counts.setdefault(kind, Counter())[found] += 1

@@ -26,20 +26,22 @@ FEW = {
 FIXED = {"depth": 1, "weight_var": 1.0, "bias_var": 0.1, "noise_var": 0.1, "target_scaling": "none"}
 
 
-@pytest.mark.filterwarnings("ignore::nngp.ConstantKernelWarning")
+@pytest.mark.filterwarnings("ignore::nngp.errors.ConstantKernelWarning")
 def test_few_data():
     for name in FEW:
         inputs, targets, parameters, sentence = FEW[name]
         model = nngp.NNGPRegressor(**parameters)
-        with pytest.warns(nngp.FewDataWarning, match=f"intervals: {sentence}") as caught:
+        with pytest.warns(nngp.errors.FewDataWarning, match=f"intervals: {sentence}") as caught:
             model.fit(inputs, targets)
-        assert [one.filename for one in caught if one.category is nngp.FewDataWarning] == [__file__]
+        assert [one.filename for one in caught if one.category is nngp.errors.FewDataWarning] == [
+            __file__
+        ]
         assert np.isfinite(model.predict(inputs)).all()
 
 
 def test_few_labels():
     for labels, sentence in ((["a"] * 60, "all labels are the same"), (LABELS[:3], "3 training")):
-        with pytest.warns(nngp.FewDataWarning, match=f"probabilities: {sentence}"):
+        with pytest.warns(nngp.errors.FewDataWarning, match=f"probabilities: {sentence}"):
             nngp.NNGPClassifier(budget=2).fit(X[: len(labels)], labels)
 
 
@@ -63,11 +65,15 @@ def test_far_rows_are_counted_and_their_columns_named(scaling, tmp_path):
     model.save(tmp_path / "model.nngp")
     for one in (model, nngp.load(tmp_path / "model.nngp")):
         for call in (one.predict, one.predict_interval, one.sample_y):
-            with pytest.warns(nngp.ExtrapolationWarning, match=r"3 of 20 .* column\(s\) 1, 2 \("):
+            with pytest.warns(
+                nngp.errors.ExtrapolationWarning, match=r"3 of 20 .* column\(s\) 1, 2 \("
+            ):
                 call(far)
     frame, far_frame = (pandas.DataFrame(part, columns=["a", "b", "c"]) for part in (X, far))
     named = nngp.NNGPClassifier(**parameters).fit(frame, LABELS)
-    with pytest.warns(nngp.ExtrapolationWarning, match=r"3 of 20 .* column\(s\) 'b', 'c' \("):
+    with pytest.warns(
+        nngp.errors.ExtrapolationWarning, match=r"3 of 20 .* column\(s\) 'b', 'c' \("
+    ):
         named.predict_proba(far_frame)
 
 
@@ -81,8 +87,8 @@ def test_columns_of_a_table_are_named_once_each():
     size[3], day[4] = 4000.0, np.datetime64("2120-01-01")
     far = {"day": day, "town": ["Rome"] * 20, "size": size}
     words = r"2 of 20 .* column\(s\) 'size', 'day' \("
-    new = pytest.warns(nngp.ColumnWarning, match="'Rome'")
-    with new, pytest.warns(nngp.ExtrapolationWarning, match=words):
+    new = pytest.warns(nngp.errors.ColumnWarning, match="'Rome'")
+    with new, pytest.warns(nngp.errors.ExtrapolationWarning, match=words):
         model.predict(far)
 
 
@@ -117,7 +123,7 @@ def test_nothing_is_said_of_held_out_rows():
     from sklearn.model_selection import train_test_split
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error", nngp.ExtrapolationWarning)
+        warnings.simplefilter("error", nngp.errors.ExtrapolationWarning)
         for load in (load_diabetes, load_digits, load_iris, load_wine):
             inputs, answers = load(return_X_y=True)
             for seed in range(2):
@@ -148,7 +154,7 @@ def test_how_often_real_tables_have_rows_far_outside(data_folder):
 def test_the_range_is_that_of_the_first_network_that_is_kept(monkeypatch, tmp_path):
     second = Blend(np.ones(1), np.array([[0.0], [1.0]]))
     monkeypatch.setattr("nngp.estimators.regressor.learn_blend", lambda *_, **__: second)
-    model = nngp.NNGPRegressor(networks=2).fit(X, Y)
+    model = nngp.NNGPRegressor(n_networks=2).fit(X, Y)
     assert len(model.networks_) == 1
     model.save(tmp_path / "model.nngp")
     loaded = nngp.load(tmp_path / "model.nngp")

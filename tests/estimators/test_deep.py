@@ -8,7 +8,9 @@ import pytest
 
 import nngp
 
-pytestmark = pytest.mark.filterwarnings("ignore::nngp.TreesWarning")  # some are nearly linear
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::nngp.errors.TreesWarning"
+)  # some are nearly linear
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = np.sin(2 * X[:, 0]) + 0.05 * RNG.normal(size=60)
@@ -33,10 +35,10 @@ def test_a_constant_kernel_warns_once(kind, scaling):
             warnings.simplefilter("ignore", getattr(nngp, f"{expected}Warning"))
         model.fit(X, LABELS)
         model.predict(X)
-    assert [type(warning.message) for warning in told] == [nngp.ConstantKernelWarning]
+    assert [type(warning.message) for warning in told] == [nngp.errors.ConstantKernelWarning]
 
 
-@pytest.mark.filterwarnings("error", "ignore::nngp.NoSignalWarning")
+@pytest.mark.filterwarnings("error", "ignore::nngp.errors.NoSignalWarning")
 def test_healthy_networks_and_noisy_data_do_not_warn():
     nngp.NNGPRegressor(budget=8, activation="erf", depth=2).fit(X, RNG.normal(size=60))
 
@@ -92,7 +94,7 @@ def test_relevances_are_not_learned_on_a_sphere():
 
 
 def test_infinite_depth_needs_one_norm():
-    with pytest.raises(ValueError, match="inputs of one norm"):
+    with pytest.raises(ValueError, match="inputs of equal norm"):
         nngp.NNGPRegressor(
             depth=math.inf, selection=None, weight_var=1.0, input_scaling="standardize"
         ).fit(X, Y)

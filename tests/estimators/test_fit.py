@@ -43,7 +43,7 @@ def skewed(n=60, seed=0):
 @pytest.fixture(scope="module")
 def mixture():
     X, y = skewed()
-    model = nngp.NNGPRegressor(networks=3, target_transform="log", **FAST).fit(X, y)
+    model = nngp.NNGPRegressor(n_networks=3, target_transform="log", **FAST).fit(X, y)
     assert len(model.networks_) > 1
     return model, X[:12], y[:12]
 
@@ -184,7 +184,7 @@ def test_rounded_targets_keep_the_noise_of_rounding():
     X = np.repeat(rng.normal(size=(60, 2)), 2, axis=0)
     y = np.round(3 * X[:, 0] + 0.3 * X[:, 1])
     options = {"depth": 1, "activation": "erf", "target_transform": "identity", **FAST}
-    with pytest.warns(nngp.DuplicateRowsWarning, match="60 of 120"):
+    with pytest.warns(nngp.errors.DuplicateRowsWarning, match="60 of 120"):
         model = nngp.NNGPRegressor(**options).fit(X, y)
     spread = model.networks_[0].targets.spread[0]
     assert model.noise_floor_ > 0
@@ -210,7 +210,7 @@ def test_rows_that_repeat_are_counted(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(50, 2)), rng.normal(size=50)
     X[7], y[7] = X[3], y[3]
-    with pytest.warns(nngp.DuplicateRowsWarning, match="1 of 50 rows repeat another row"):
+    with pytest.warns(nngp.errors.DuplicateRowsWarning, match="1 of 50 rows repeat another row"):
         model = nngp.NNGPRegressor(selection=None).fit(X, y)
     assert model.duplicate_rows_ == 1
     y[7] += 1  # the same inputs with another target are an observation

@@ -136,10 +136,10 @@ def test_a_class_model_in_a_file():
         np.testing.assert_array_equal(again.probabilities(X), model.probabilities(X))
         assert (again.losses, again.link.scale) == (model.losses, model.link.scale)
         for changes in ({"scale": 0.0}, {"mixing": 1.5}, {"exponent": 11.0}):
-            with pytest.raises(nngp.ModelFileError, match="expected a finite number"):
+            with pytest.raises(nngp.errors.ModelFileError, match="expected a finite number"):
                 read_again(saved.link, changes)
         for changes in ({"other_loss": 1.0}, {"regression_loss": -1.0}):
-            with pytest.raises(nngp.ModelFileError):
+            with pytest.raises(nngp.errors.ModelFileError):
                 read_again(saved, changes)
 
 

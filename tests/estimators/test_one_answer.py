@@ -89,7 +89,7 @@ def fitted(request):
 
 def test_the_unseen_category_is_named(fitted):
     _, model, *_ = fitted
-    with pytest.warns(nngp.ColumnWarning, match="column 'town' has 2 value") as said:
+    with pytest.warns(nngp.errors.ColumnWarning, match="column 'town' has 2 value") as said:
         model.predict(new_rows())
     assert any(UNSEEN in str(one.message) for one in said)
 

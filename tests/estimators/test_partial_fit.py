@@ -115,13 +115,13 @@ def test_the_range_seen_grows():
     """A row beyond the first ones is warned of before it was added, and not afterwards."""
     far = np.array([[40.0, 0.0]])
     model = nngp.NNGPRegressor(**AMOUNTS).fit(X, Y)
-    with pytest.warns(nngp.ExtrapolationWarning):
+    with pytest.warns(nngp.errors.ExtrapolationWarning):
         model.predict(far)
-    with pytest.warns(nngp.ExtrapolationWarning):
+    with pytest.warns(nngp.errors.ExtrapolationWarning):
         model.partial_fit(far, [0.0])
     model.predict(far)
     classes = nngp.NNGPClassifier(**OPTIONS).fit(X, LABELS)
-    with pytest.warns(nngp.ExtrapolationWarning):
+    with pytest.warns(nngp.errors.ExtrapolationWarning):
         classes.partial_fit(far, ["a"])
     classes.predict(far)
 

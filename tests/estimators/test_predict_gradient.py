@@ -49,7 +49,7 @@ def test_gradients_are_those_of_differences(name, outputs):
 
 def test_a_mixture_with_maps_that_a_search_found():
     y = Y[:, 0] + 0.1 * RNG.normal(size=60)
-    model = nngp.NNGPRegressor(effort="fast", networks=2, random_state=0).fit(X, y)
+    model = nngp.NNGPRegressor(effort="fast", n_networks=2, random_state=0).fit(X, y)
     mean, std, _ = model.predict_gradient(XS, return_std=True)
     steps = 2e-3 * np.array([1.0, 50.0, 5.0])
     wanted = differences(model.predict, XS, steps)

@@ -11,7 +11,7 @@ import pytest
 import nngp
 from nngp import _progress
 
-pytestmark = pytest.mark.filterwarnings("ignore::nngp.TreesWarning")  # of tiny budgets
+pytestmark = pytest.mark.filterwarnings("ignore::nngp.errors.TreesWarning")  # of tiny budgets
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
 Y = np.sin(X[:, 0]) + 0.1 * RNG.normal(size=60)
@@ -71,7 +71,7 @@ def test_a_short_fit_shows_no_bar_of_itself(bars):
 
 
 def test_a_failure_leaves_no_job_behind(bars):
-    with pytest.raises(nngp.VarianceError):
+    with pytest.raises(nngp.errors.VarianceError):
         nngp.NNGPRegressor(bias_var=0.0, input_scaling="none", progress=True).fit(0 * X, Y)
     assert _progress._job.get() is None
 

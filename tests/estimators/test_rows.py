@@ -17,7 +17,7 @@ from nngp.estimators.training_rows import (
 
 GIVEN = {"depth": 1, "activation": "erf", "weight_var": 1.5, "bias_var": 0.1, "noise_var": 0.04}
 PLAIN = {"relevance": False, "column_maps": "identity", "target_transform": "identity"}
-FEW = pytest.mark.filterwarnings("ignore::nngp.DuplicateRowsWarning")
+FEW = pytest.mark.filterwarnings("ignore::nngp.errors.DuplicateRowsWarning")
 
 
 def data(n, seed=0):
@@ -180,7 +180,7 @@ def test_a_weight_of_zero_leaves_a_row_out():
 
 def test_rows_left_out_have_the_noise_of_one_observation():
     """Small weights say that rows count little, not that new observations scatter less: once, a
-    calibration on rows left out made intervals narrower by the root of the weights."""
+    calibration on held-out rows made intervals narrower by the root of the weights."""
     X, y, rng = data(300)
     options = {**GIVEN, **PLAIN, "calibrate": True, "effort": "fast"}
     plain = nngp.NNGPRegressor(**options).fit(X, y)
@@ -190,7 +190,7 @@ def test_rows_left_out_have_the_noise_of_one_observation():
     assert 0.9 < np.median(light_std / std) < 1.5
 
 
-@pytest.mark.filterwarnings("ignore::nngp.TreesWarning")
+@pytest.mark.filterwarnings("ignore::nngp.errors.TreesWarning")
 def test_weights_survive_a_file(tmp_path):
     X, y, rng = data(60)
     model = nngp.NNGPRegressor(budget=6, effort="fast").fit(

@@ -102,7 +102,7 @@ def test_on_every_engine(tmp_path, engine):
         {"weight_var": (1.0, 2.0), "depth": 1, "activation": "erf"},
         {"weight_var": [1.0, 2.0], "depth": 1, "relevance": [1.0, 0.5, 0.0]},
         {"bias_var": np.array([0.1, 0.2]), "depth": 1, "random_state": np.random.RandomState(0)},
-        {"activation": nngp.leaky_relu(0.2), "selection": "loo"},
+        {"activation": nngp.activations.leaky_relu(0.2), "selection": "loo"},
     ],
 )
 def test_a_loaded_model_can_be_fitted_again(tmp_path, parameters):
@@ -122,7 +122,7 @@ def test_a_wrong_engine_is_not_reported_as_damage(tmp_path):
     model.save(tmp_path / "model.nngp")
     with pytest.raises(ValueError, match="engine must be") as caught:
         nngp.load(tmp_path / "model.nngp", engine="tpu")
-    assert not isinstance(caught.value, nngp.ModelFileError)
+    assert not isinstance(caught.value, nngp.errors.ModelFileError)
 
 
 def test_a_file_holds_no_code(tmp_path):
@@ -142,7 +142,7 @@ def test_truncation_at_every_length(tmp_path):
     whole = path.read_bytes()
     for length in [0, 1, 10, 100, *range(500, len(whole), 997), len(whole) - 1]:
         path.write_bytes(whole[:length])
-        with pytest.raises(nngp.ModelFileError, match=r"model\.nngp"):
+        with pytest.raises(nngp.errors.ModelFileError, match=r"model\.nngp"):
             nngp.load(path)
 
 
@@ -153,7 +153,7 @@ def test_a_flipped_bit(tmp_path):
     whole = path.read_bytes()
     place = whole.index(parts_of(whole)[1]["networks.0.posterior.X"].tobytes())
     path.write_bytes(flip(whole, 8 * place + 3))
-    with pytest.raises(nngp.ModelFileError, match=r"damaged .*posterior\.X is wrong"):
+    with pytest.raises(nngp.errors.ModelFileError, match=r"damaged .*posterior\.X is wrong"):
         nngp.load(path)
 
 
@@ -168,21 +168,21 @@ def test_other_files(tmp_path):
     path = tmp_path / "model.nngp"
     model.save(path)
     with_fact(path, "version", "99")
-    with pytest.raises(nngp.ModelFileError, match=r"format 99 .* upgrade nngp"):
+    with pytest.raises(nngp.errors.ModelFileError, match=r"format 99 .* upgrade nngp"):
         nngp.load(path)
     with_fact(path, "version", "seven")
-    with pytest.raises(nngp.ModelFileError, match="damaged"):
+    with pytest.raises(nngp.errors.ModelFileError, match="damaged"):
         nngp.load(path)
     with_fact(path, "format", "cuckoo")
-    with pytest.raises(nngp.ModelFileError, match="is not a saved nngp model"):
+    with pytest.raises(nngp.errors.ModelFileError, match="is not a saved nngp model"):
         nngp.load(path)
     (tmp_path / "text.nngp").write_text("hello")
-    with pytest.raises(nngp.ModelFileError, match="is not a saved nngp model"):
+    with pytest.raises(nngp.errors.ModelFileError, match="is not a saved nngp model"):
         nngp.load(tmp_path / "text.nngp")
     safetensors.numpy.save_file({"a": np.eye(2)}, tmp_path / "other.nngp")
-    with pytest.raises(nngp.ModelFileError, match="is not a saved nngp model"):
+    with pytest.raises(nngp.errors.ModelFileError, match="is not a saved nngp model"):
         nngp.load(tmp_path / "other.nngp")
-    with pytest.raises(nngp.ModelFileError, match="is a folder"):
+    with pytest.raises(nngp.errors.ModelFileError, match="is a folder"):
         nngp.load(tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no file"):
         nngp.load(tmp_path / "nothing.nngp")
@@ -194,12 +194,14 @@ def test_models_of_an_older_format_are_refused(tmp_path):
     model.save(path)
     with_fact(path, "version", "6")
     for read in (nngp.load, read_model):
-        with pytest.raises(nngp.ModelFileError, match=r"format 6 .* fit the model again"):
+        with pytest.raises(nngp.errors.ModelFileError, match=r"format 6 .* fit the model again"):
             read(path)
     with path.open("wb") as file:
         np.savez(file, a=np.eye(2))
     for read in (nngp.load, read_model):
-        with pytest.raises(nngp.ModelFileError, match=r"zip archive: .* fit the model again"):
+        with pytest.raises(
+            nngp.errors.ModelFileError, match=r"zip archive: .* fit the model again"
+        ):
             read(path)
 
 
@@ -244,7 +246,9 @@ def test_models_that_cannot_be_saved(tmp_path):
     with pytest.raises(TypeError, match="Own is a class of your own"):
         Own(selection=None).fit(X, X[:, 0]).save(tmp_path / "model.nngp")
     assert os.listdir(tmp_path) == []
-    leaky = nngp.NNGPRegressor(selection=None, activation=nngp.leaky_relu(1 / 3)).fit(X, X[:, 0])
+    leaky = nngp.NNGPRegressor(selection=None, activation=nngp.activations.leaky_relu(1 / 3)).fit(
+        X, X[:, 0]
+    )
     leaky.save(tmp_path / "leaky.nngp")
     np.testing.assert_array_equal(nngp.load(tmp_path / "leaky.nngp").predict(X), leaky.predict(X))
 

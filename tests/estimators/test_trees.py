@@ -22,7 +22,7 @@ def test_trees_win_where_their_errors_are_clearly_smaller():
     assert found.network == pytest.approx(np.std(Y), rel=1e-12)
     assert (found.rows, found.inputs, found.few_valued) == (120, 3, 3)
     assert "trees predict this table better, where 3 of 3 inputs have at most 20" in found.sentence
-    with pytest.warns(nngp.TreesWarning, match="compare with gradient boosting"):
+    with pytest.warns(nngp.errors.TreesWarning, match="compare with gradient boosting"):
         found.warn(stacklevel=1)
 
 
@@ -92,7 +92,7 @@ def test_the_figures_come_back_from_a_file():
         "trees": "nan",
         "deviations": None,
     }.items():
-        with pytest.raises(nngp.ModelFileError):
+        with pytest.raises(nngp.errors.ModelFileError):
             read_again(found, {name: wrong})
 
 
@@ -103,7 +103,7 @@ def test_weights_of_classes_are_not_compared():
     assert nngp.NNGPClassifier(budget=2, class_weight="balanced").fit(X, labels).trees_ is None
 
 
-@pytest.mark.filterwarnings("ignore::nngp.TreesWarning")
+@pytest.mark.filterwarnings("ignore::nngp.errors.TreesWarning")
 @pytest.mark.parametrize(("rows", "networks"), [(400, 1), (120, 3)])
 def test_trees_are_compared_with_the_model_that_the_user_gets(rows, networks, monkeypatch):
     """All its rows and networks, with their weights, as `left_out` has them."""
@@ -111,6 +111,6 @@ def test_trees_are_compared_with_the_model_that_the_user_gets(rows, networks, mo
     rng = np.random.default_rng(1)
     X = rng.normal(size=(rows, 3))
     y = np.exp(np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.normal(size=rows))
-    model = nngp.NNGPRegressor(networks=networks, budget=6, selection_size=100).fit(X, y)
+    model = nngp.NNGPRegressor(n_networks=networks, budget=6, selection_size=100).fit(X, y)
     error = np.sqrt(np.mean((model.left_out().mean()[:, 0] - y) ** 2))
     assert (model.trees_.rows, model.trees_.network) == (rows, pytest.approx(error, rel=1e-9))

@@ -17,8 +17,10 @@ NETWORK = nngp.FiniteNetwork(NET, width=6, n_out=2)
 
 
 def f(params, X):
+    """Two outputs whose products of gradients change with their order."""
     w, b = params["first"]
-    return jnp.tanh(X @ w + b) @ params["last"]
+    h = X @ w + b
+    return jnp.tanh(h) @ params["last"] + jnp.stack([0.0 * h[:, 0], jnp.sin(h[:, 1])], axis=1)
 
 
 def whole(params, A, B):
@@ -83,11 +85,11 @@ def test_forward_of_a_network_is_a_function_of_its_weights():
 
 
 def test_kernels_of_given_weights_and_two_sets():
-    stacked = NETWORK.draw(d=3, networks=3, seed=1)
-    drawn = NETWORK.empirical_kernels(X, networks=3, seed=1)
+    stacked = NETWORK.draw(d=3, n_networks=3, seed=1)
+    drawn = NETWORK.empirical_kernels(X, n_networks=3, seed=1)
     np.testing.assert_allclose(NETWORK.empirical_kernels(X, weights=stacked), drawn, atol=1e-13)
-    both = NETWORK.empirical_kernels(np.vstack([X, X2]), networks=3, seed=1)
-    crossed = NETWORK.empirical_kernels(X, networks=3, seed=1, X2=X2)
+    both = NETWORK.empirical_kernels(np.vstack([X, X2]), n_networks=3, seed=1)
+    crossed = NETWORK.empirical_kernels(X, n_networks=3, seed=1, X2=X2)
     np.testing.assert_allclose(crossed, both[..., :7, 7:], atol=1e-13)
     one = [{name: part[2] for name, part in layer.items()} for layer in stacked]
     np.testing.assert_allclose(NETWORK.empirical_kernels(X, weights=one), drawn[2], atol=1e-13)

@@ -25,7 +25,7 @@ def outputs_with_masks(weights, key, X):
 
 
 def test_features_are_those_of_the_drawn_weights():
-    found = NETWORK.evaluate(last_hidden, X, [2.0], networks=5, seed=3)
+    found = NETWORK.evaluate(last_hidden, X, [2.0], n_networks=5, seed=3)
     layers = NETWORK.draw(3, 5, seed=3)
     h = np.broadcast_to(X, (5, *X.shape))
     for layer in layers[:-1]:
@@ -34,7 +34,7 @@ def test_features_are_those_of_the_drawn_weights():
 
 
 def test_the_key_drops_the_units_that_sample_drops():
-    found = MASKED.evaluate(outputs_with_masks, X, networks=5, seed=3)
+    found = MASKED.evaluate(outputs_with_masks, X, n_networks=5, seed=3)
     np.testing.assert_allclose(found, MASKED.sample(X, 5, seed=3), atol=1e-12)
 
 

@@ -68,7 +68,9 @@ def test_equal_shares_are_exact_at_any_width():
 
 def test_shares_that_are_no_whole_units_are_said():
     net = Chain(D, Concat(D, D, shares=(0.3, 0.7)), D)
-    with pytest.warns(nngp.ToleranceWarning, match=r"\(4, 8\) units stand for them; take a width"):
+    with pytest.warns(
+        nngp.errors.ToleranceWarning, match=r"\(4, 8\) units stand for them; take a width"
+    ):
         nngp.FiniteNetwork(net, 12)
 
 

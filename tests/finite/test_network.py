@@ -203,7 +203,7 @@ def test_bad_input_is_said(network):
 
 def test_what_is_not_finite_is_said():
     square = nngp.FiniteNetwork(nngp.Architecture(1, "square"), 3)
-    with pytest.raises(nngp.VarianceError, match="not finite; take a smaller weight_var"):
+    with pytest.raises(nngp.errors.VarianceError, match="not finite; take a smaller weight_var"):
         square.sample([[1e200]], 2)
 
 

@@ -88,7 +88,7 @@ def test_outputs_and_kernels_are_those_of_a_plain_network(network, layers):
 def test_the_tangent_kernel_is_that_of_the_jacobian(network, layers, monkeypatch):
     J, seen = jacobian(network, layers, X), []
     monkeypatch.setattr("nngp.finite.batched_networks.AT_A_TIME", 1)
-    found = network.empirical_ntk(X, networks=2, seed=3, progress=seen.append)
+    found = network.empirical_ntk(X, n_networks=2, seed=3, progress=seen.append)
     assert found.shape == (2, 3, 3)
     assert len(seen) == 2  # one network at a time
     np.testing.assert_allclose(found[0], np.einsum("iov,jov->ij", J, J) / 3, rtol=1e-7)
@@ -98,7 +98,7 @@ def test_a_chain_is_its_architecture_to_the_bit():
     net = nngp.Architecture(2, "tanh", (1.5, 1.2, 2.0), (0.2, 0.1, 0.3))
     pair = [nngp.FiniteNetwork(one, (7, 9), n_out=2) for one in (net, net.chain)]
     for ask in ("sample", "empirical_kernels", "empirical_ntk"):
-        one, other = (getattr(network, ask)(X, networks=3, seed=1) for network in pair)
+        one, other = (getattr(network, ask)(X, n_networks=3, seed=1) for network in pair)
         np.testing.assert_array_equal(one, other)
 
 

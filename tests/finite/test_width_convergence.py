@@ -161,12 +161,12 @@ def test_bad_input_is_said():
 
 def test_what_is_exact_at_every_width_does_not_converge():
     with pytest.raises(ValueError, match="exact at every width, so nothing converges"):
-        convergence(nngp.Architecture(1, "sign"), [[1.0, 2.0]], (4, 8), networks=20)
+        convergence(nngp.Architecture(1, "sign"), [[1.0, 2.0]], (4, 8), n_networks=20)
 
 
 def test_networks_that_have_died_out_are_said():
     with pytest.raises(ValueError, match="networks of width 1 have died out"):
-        convergence(nngp.Architecture(8, "relu", 2.0, 0.0), three_inputs(), (1, 2), networks=20)
+        convergence(nngp.Architecture(8, "relu", 2.0, 0.0), three_inputs(), (1, 2), n_networks=20)
 
 
 def test_other_shapes_converge_in_every_affine_map():
@@ -197,5 +197,5 @@ def test_tangent_kernels_converge():
     expected = np.sqrt((20 + 20 + 2 * 4) / np.array([8, 64])) / 4
     np.testing.assert_allclose(found.spread.ravel(), expected, rtol=0.2)
     assert abs(found.slope[0] + 0.5) < 4 * found.slope_error[0] + 0.03
-    with pytest.raises(nngp.ActivationError, match="jumps, so its gradient"):
+    with pytest.raises(nngp.errors.ActivationError, match="jumps, so its gradient"):
         convergence(nngp.NTK(nngp.Architecture(1, "sign")), X, (4, 8), 20)

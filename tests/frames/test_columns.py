@@ -278,10 +278,10 @@ def test_many_levels_are_bounded_and_that_is_said():
     )
     assert "one for the rest" in found.remarks[0]
     rare = texts[int(np.argmax(X[:, -1]))]
-    with pytest.warns(nngp.ColumnWarning, match="the 20 rarest"):
+    with pytest.warns(nngp.errors.ColumnWarning, match="the 20 rarest"):
         model = nngp.NNGPRegressor(selection=None).fit({"x": texts}, np.arange(305.0))
     assert read_again(found) == found
-    with pytest.warns(nngp.ColumnWarning) as said:
+    with pytest.warns(nngp.errors.ColumnWarning) as said:
         model.predict({"x": ["level 1", rare, "level 99", "level 98", "level 99"]})
     assert [str(w.message) for w in said] == [
         "column 'x' has 3 value(s) that training did not: 'level 99', 'level 98'; they count like "
@@ -320,7 +320,7 @@ def test_what_is_left_out_and_what_is_new_is_said():
     frame["id"] = [f"house {i}" for i in range(len(frame))]
     frame["same"] = 1
     frame["lists"] = [[1]] * len(frame)
-    with pytest.warns(nngp.ColumnWarning) as said:
+    with pytest.warns(nngp.errors.ColumnWarning) as said:
         model = nngp.NNGPRegressor(selection=None).fit(frame, y)
     assert [str(w.message) for w in said] == [
         "column 'id' is left out: each row has a text of its own, as identifiers do",
@@ -328,7 +328,7 @@ def test_what_is_left_out_and_what_is_new_is_said():
         "column 'lists' is left out: it holds neither numbers, text nor dates",
     ]
     new = frame[model.columns_.used].iloc[:4].assign(town=["Rom", "Rom", "Bern", "Ulm"], extra=1)
-    with pytest.warns(nngp.ColumnWarning) as said:
+    with pytest.warns(nngp.errors.ColumnWarning) as said:
         model.predict(new)
     assert [str(w.message) for w in said] == [
         "column 'town' has 3 value(s) that training did not: 'Rom', 'Bern'; they count as none of "
@@ -442,7 +442,7 @@ def test_a_changed_encoder_is_a_damaged_file(tmp_path):
             if place[path[-1]] == wrong:
                 continue
             place[path[-1]] = wrong
-            with pytest.raises(nngp.ModelFileError):
+            with pytest.raises(nngp.errors.ModelFileError):
                 from_plain(Columns, bad, {})
     assert to_plain(from_plain(Columns, good, {}))[0] == good
 
@@ -506,7 +506,9 @@ def test_a_value_that_is_missing_only_later_is_the_median_of_training(tmp_path, 
     full = np.where(np.isnan(new), np.median(NUMBERS, axis=0), new)
     name = "c" if framed else "x2"
     for same in (model, nngp.load(tmp_path / "model.nngp")):
-        with pytest.warns(nngp.ColumnWarning, match=f"column '{name}' lacks 2 value") as said:
+        with pytest.warns(
+            nngp.errors.ColumnWarning, match=f"column '{name}' lacks 2 value"
+        ) as said:
             found = same.predict(wrap(new))
         assert len(said) == 1
         np.testing.assert_array_equal(found, same.predict(wrap(full)))

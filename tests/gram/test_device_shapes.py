@@ -33,7 +33,7 @@ def inputs():
     return X
 
 
-@pytest.mark.filterwarnings("ignore::nngp.ToleranceWarning")  # parallel inputs
+@pytest.mark.filterwarnings("ignore::nngp.errors.ToleranceWarning")  # parallel inputs
 @pytest.mark.parametrize("tangent", [False, True])
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_device_walks_networks_of_any_shape(name, tangent):

@@ -22,7 +22,7 @@ def average(d=9):
 
 
 def headed(head="relu"):
-    return nngp.Headed(average(), HEADS[head])
+    return nngp.WithHead(average(), HEADS[head])
 
 
 def rows(n, unit=True):
@@ -55,7 +55,7 @@ def test_by_hand(head, unit):
 def test_sampled_networks():
     """Wide networks: a layer, a relu, an average over mirror images, a norm, a layer and a relu."""
     width, draws, rng = 1000, 150, np.random.default_rng(5)
-    net = nngp.Headed(
+    net = nngp.WithHead(
         nngp.Invariant(nngp.Architecture(1, "relu", 2.0, 0.0), images.flips((1, 4))),
         nngp.Architecture(1, "relu", 2.0, 0.0),
     )
@@ -76,7 +76,7 @@ def test_sampled_networks():
 
 def tangent(net):
     below = nngp.Invariant(nngp.NTK(net.average.network), net.average.transformations)
-    return nngp.Headed(below, nngp.NTK(net.head))
+    return nngp.WithHead(below, nngp.NTK(net.head))
 
 
 @pytest.mark.parametrize("unit", [True, False])
@@ -85,7 +85,7 @@ def test_an_average_over_nothing_is_layer_norm(unit):
     X, Z = rows(8, unit), rows(5, unit)
     average = nngp.Invariant(BASE, symmetries.signs(probability=0.0))
     for head in HEADS.values():
-        net = tangent(nngp.Headed(average, head))
+        net = tangent(nngp.WithHead(average, head))
         plain = nngp.NTK(nngp.Chain(BASE.chain, nngp.LayerNorm(), getattr(head, "chain", head)))
         np.testing.assert_allclose(nngp.kernel(net, X, Z), nngp.kernel(plain, X, Z), rtol=1e-12)
         np.testing.assert_allclose(nngp.kernel(net, X), nngp.kernel(plain, X), rtol=1e-12)
@@ -99,7 +99,10 @@ def test_tangent_kernels_by_hand(head, unit):
     own, other = (nngp.kernel_diag(net.average, one) for one in (X, Z))
     c = nngp.kernel(net.average, X, Z) / np.sqrt(np.outer(own, other))
     below = nngp.kernel(tangent(net).average, X, Z) / np.sqrt(np.outer(own, other))
-    curve, of_head = nngp.compile_curve(net.head), nngp.compile_curve(nngp.NTK(net.head))
+    curve, of_head = (
+        nngp.curves.compile_curve(net.head),
+        nngp.curves.compile_curve(nngp.NTK(net.head)),
+    )
     slope = (curve(c + 1e-6) - curve(c - 1e-6)) / 2e-6
     expected = of_head(c) + slope * below
     np.testing.assert_allclose(nngp.kernel(tangent(net), X, Z), expected, rtol=1e-8)
@@ -122,7 +125,7 @@ def test_tangent_kernels_on_every_engine_and_for_training():
         assert posterior.report.kernel_error < 1e-9
         with pytest.raises(ValueError, match="derivatives of the tangent kernel"):
             posterior.evidence_gradient()
-    trained = nngp.trained(net, X, y, engine="cpu")
+    trained = nngp.training.train_ensemble(net, X, y, engine="cpu")
     found = cross @ np.linalg.solve(K, y)
     np.testing.assert_allclose(trained.mean(Z), found, atol=1e-6)
 
@@ -143,7 +146,7 @@ def test_as_functions_of_jax(of):
 def test_it_has_the_invariances_of_its_average():
     X = rows(6)
     turned = X.reshape(6, 3, 3)[:, :, ::-1].reshape(6, 9)
-    net = nngp.Headed(nngp.Invariant(BASE, images.flips((3, 3))), HEADS["relu"])
+    net = nngp.WithHead(nngp.Invariant(BASE, images.flips((3, 3))), HEADS["relu"])
     K = nngp.kernel(net, X)
     np.testing.assert_allclose(nngp.kernel(net, X, turned), K, rtol=1e-7)
     assert np.linalg.eigvalsh(K).min() > -1e-10
@@ -197,7 +200,7 @@ def test_near_pairs_are_as_exact_as_the_report_says(distance):
     from nngp.linsolve.engines.gpu import GpuEngine
 
     base, head = nngp.Architecture(1, "relu", 2.0, 0.1), nngp.Architecture(6, "relu", 2.0, 0.0)
-    net = nngp.Headed(nngp.Invariant(base, images.flips((1, 3))), head)
+    net = nngp.WithHead(nngp.Invariant(base, images.flips((1, 3))), head)
     X = np.array([[1.0, 0.3, -0.4], [1.0 + distance, 0.3, -0.4], [0.1, -0.7, 0.9]])
     X = nngp.normalize(X)
     with mpmath.workdps(40):
@@ -256,7 +259,7 @@ def with_values(values, head="relu"):
     ]
     base = nngp.Architecture(2, "relu", values["weight_var"], values["bias_var"])
     top = nngp.Architecture(2, head, values["head.weight_var"], values["head.bias_var"])
-    return nngp.Headed(nngp.Invariant(base, families), top)
+    return nngp.WithHead(nngp.Invariant(base, families), top)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +314,7 @@ def test_gradients_through_functions_of_rows():
     def conditioned(bias, top):
         base, head = nngp.Architecture(1, "erf", 1.3, bias), nngp.Architecture(1, "relu", top, 0.2)
         average = nngp.Invariant(base, [symmetries.functions(lambda X: X[:, ::-1] ** 2 - 0.1)])
-        return nngp.condition(nngp.Headed(average, head), X, y, noise_var=0.1)
+        return nngp.condition(nngp.WithHead(average, head), X, y, noise_var=0.1)
 
     found = conditioned(0.3, 1.9).evidence_gradient()
     for name, k, h in (("bias_var", 0, 3e-6), ("head.weight_var", 1, 2e-5)):
@@ -329,7 +332,7 @@ def test_little_that_an_average_leaves_has_the_error_of_all(bias):
 
     base = nngp.Architecture(1, "erf", 1.0, (0.0, bias))
     odd = nngp.Invariant(base, symmetries.signs())
-    net, X = nngp.Headed(odd, nngp.Architecture(1, "relu", 2.0, 0.0)), rows(6)
+    net, X = nngp.WithHead(odd, nngp.Architecture(1, "relu", 2.0, 0.0)), rows(6)
     for engine in (CpuEngine(), GpuEngine(jax.devices()[0], tile=64)):
         backend = engine.kernels
         matrix = backend.matrix(net, backend.inputs(X), split=TRIVIAL_SPLIT)
@@ -341,18 +344,18 @@ def test_little_that_an_average_leaves_has_the_error_of_all(bias):
 
 def test_an_average_of_zero_has_no_head():
     odd = nngp.Invariant(nngp.Architecture(1, "erf", 1.0, 0.0), symmetries.signs())
-    net = nngp.Headed(odd, nngp.Architecture(1))
-    with pytest.raises(nngp.VarianceError, match="nothing for the head"):
+    net = nngp.WithHead(odd, nngp.Architecture(1))
+    with pytest.raises(nngp.errors.VarianceError, match="nothing for the head"):
         nngp.kernel(net, rows(5))
     without_bias = nngp.Invariant(nngp.Architecture(1, "relu", 2.0, 0.0), images.flips((3, 3)))
     X = np.concatenate([np.zeros((1, 9)), rows(3)])
-    with pytest.raises(nngp.VarianceError, match="nothing for the head"):
-        nngp.kernel(nngp.Headed(without_bias, nngp.Architecture(1)), X)
+    with pytest.raises(nngp.errors.VarianceError, match="nothing for the head"):
+        nngp.kernel(nngp.WithHead(without_bias, nngp.Architecture(1)), X)
 
 
 def test_a_diagnosis_is_that_of_the_head():
     deep = nngp.Architecture(200, "tanh", 0.3, 0.1)
-    found = nngp.regimes.diagnose(nngp.Headed(average(), deep))
+    found = nngp.regimes.diagnose(nngp.WithHead(average(), deep))
     assert found.recommendation == nngp.regimes.diagnose(deep).recommendation
     assert not found.recommendation.startswith("keep")
 
@@ -360,21 +363,21 @@ def test_a_diagnosis_is_that_of_the_head():
 def test_relative_noise_is_in_units_of_the_head():
     X, y = rows(30), RNG.standard_normal(30)
     net = headed()
-    scale = nngp.compile_curve(net.head, 1.0).scale
+    scale = nngp.curves.compile_curve(net.head, 1.0).scale
     one = nngp.condition(net, X, y, noise_var=0.1, relative_noise=True).log_evidence
     assert one == pytest.approx(nngp.condition(net, X, y, noise_var=0.1 * scale).log_evidence)
 
 
 def test_saved_printed_and_compared(tmp_path):
     net = headed()
-    assert nngp.network_from_dict(net.as_dict()) == net
+    assert nngp.Network.from_dict(net.as_dict()) == net
     assert hash(net) == hash(headed())
     assert net != headed("erf")
     assert net.depth == 5
     text = str(net)
     for word in ("average over flips", "layer normalisation", "relu"):
         assert word in text
-    assert repr(net).startswith("Headed(Invariant(")
+    assert repr(net).startswith("WithHead(Invariant(")
     model = nngp.NNGPRegressor(network=net).fit(rows(25), RNG.standard_normal(25))
     model.save(tmp_path / "model.nngp")
     again = nngp.load(tmp_path / "model.nngp")
@@ -400,26 +403,26 @@ def test_zero_norms():
 
 def test_what_is_not_available_says_so():
     cases = [
-        (lambda: nngp.Headed(BASE, BASE), TypeError, "takes an nngp.Invariant"),
-        (lambda: nngp.Headed(average(), average()), TypeError, "without transformations"),
-        (lambda: nngp.Headed(average(), "relu"), TypeError, "got str"),
-        (lambda: nngp.Headed(average(), nngp.NTK(BASE)), TypeError, "tangent kernel"),
+        (lambda: nngp.WithHead(BASE, BASE), TypeError, "takes an nngp.Invariant"),
+        (lambda: nngp.WithHead(average(), average()), TypeError, "without transformations"),
+        (lambda: nngp.WithHead(average(), "relu"), TypeError, "got str"),
+        (lambda: nngp.WithHead(average(), nngp.NTK(BASE)), TypeError, "tangent kernel"),
         (
-            lambda: nngp.Headed(average(), nngp.Architecture(np.inf, "tanh")),
+            lambda: nngp.WithHead(average(), nngp.Architecture(np.inf, "tanh")),
             ValueError,
             "finite depth",
         ),
         (lambda: nngp.NTK(headed()), TypeError, "tangent"),
         (lambda: nngp.Invariant(headed(), symmetries.signs()), TypeError, "not invariant yet"),
-        (lambda: nngp.compile_curve(headed()), TypeError, "nngp.Headed"),
-        (lambda: nngp.FiniteNetwork(headed(), 10), TypeError, "nngp.Headed"),
+        (lambda: nngp.curves.compile_curve(headed()), TypeError, "nngp.WithHead"),
+        (lambda: nngp.FiniteNetwork(headed(), 10), TypeError, "nngp.WithHead"),
         (
             lambda: nngp.condition(headed(), rows(9), np.ones(9)).evidence_gradient(per_input=True),
             ValueError,
-            "not available for an nngp.Headed",
+            "not available for an nngp.WithHead",
         ),
         (
-            lambda: nngp.network_from_dict(
+            lambda: nngp.Network.from_dict(
                 {"part": "headed", "of": BASE.as_dict(), "head": BASE.as_dict()}
             ),
             ValueError,

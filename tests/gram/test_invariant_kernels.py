@@ -140,7 +140,7 @@ def test_a_device_averages_over_inputs_of_any_norms(family, with_head):
 
     net = nngp.Invariant(NETWORKS["chain"], FAMILIES[family])
     if with_head:
-        net = nngp.Headed(net, nngp.Architecture(2, "relu", 2.0, 0.1))
+        net = nngp.WithHead(net, nngp.Architecture(2, "relu", 2.0, 0.1))
     backend = DeviceBackend()
     left, right = backend.inputs(X), backend.inputs(Y)
     for other, expected in ((None, nngp.kernel(net, X)), (right, nngp.kernel(net, X, Y))):
@@ -212,7 +212,7 @@ def test_functions_of_rows_are_looked_at():
 def test_where_the_average_itself_has_no_place():
     invariant = nngp.Invariant(NETWORKS["chain"], images.flips((4, 4, 3)))
     with pytest.raises(TypeError, match="no function of the cosine"):
-        nngp.compile_curve(invariant)
+        nngp.curves.compile_curve(invariant)
     pytest.importorskip("jax")
     with pytest.raises(TypeError, match="cannot be drawn"):
         nngp.FiniteNetwork(invariant, 10)

@@ -22,7 +22,7 @@ KINDS = {"relu", "erf", "step", "sin", "tanh"}
 def names(*without):
     return [
         name if name in KINDS else pytest.param(name, marks=pytest.mark.slow)
-        for name in nngp.activation_names()
+        for name in nngp.activations.names()
         if name not in (*POLYNOMIALS, *without)
     ]
 
@@ -123,7 +123,7 @@ def test_a_users_function_with_kinks_and_one_with_jumps():
     k = jax.jit(nngp.jax_kernel(nngp.Architecture(1, ramp, 1.2, 0.1)))
     same = nngp.Architecture(1, lambda z: np.clip(z, 0.0, 2.0), 1.2, 0.1)  # faster without JAX
     assert k(x, y) == pytest.approx(nngp.kernel(same, x[None], y[None])[0, 0], rel=1e-11)
-    with pytest.raises(nngp.ActivationError, match="jumps and has no closed form"):
+    with pytest.raises(nngp.errors.ActivationError, match="jumps and has no closed form"):
         nngp.jax_kernel(nngp.Architecture(1, lambda z: jnp.where(z > 0.5, 1.0, 0.0)))
 
 
@@ -139,7 +139,7 @@ def test_wrong_shapes():
 
 def test_a_numpy_function_is_explained():
     net = nngp.Architecture(1, lambda z: z / (1 + np.exp(-z)))
-    with pytest.raises(nngp.ActivationError, match=r"write it with jax\.numpy"):
+    with pytest.raises(nngp.errors.ActivationError, match=r"write it with jax\.numpy"):
         jax.jit(nngp.jax_kernel(net))(x, y)
 
 

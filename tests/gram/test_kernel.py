@@ -90,16 +90,16 @@ def test_near_neighbours_are_told_apart_in_the_chaotic_phase():
     net = nngp.Architecture(40, "erf", 50.0, 0.0)
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     e = 0.5 * np.sum((unit[0] - unit[1]) ** 2)
-    with pytest.warns(nngp.ToleranceWarning, match="may be off by"):
+    with pytest.warns(nngp.errors.ToleranceWarning, match="may be off by"):
         K = nngp.kernel(net, X)
-    assert K[0, 1] == pytest.approx(float(nngp.compile_curve(net)(one_minus=e)), rel=2e-6)
+    assert K[0, 1] == pytest.approx(float(nngp.curves.compile_curve(net)(one_minus=e)), rel=2e-6)
     assert K[0, 1] < 0.9 * K[0, 0]
 
 
 def test_a_pairwise_kernel_says_when_rounding_was_amplified():
     x = RNG.standard_normal(50)
     X = np.stack([x, (1 + 1e-9) * x + 1e-9 * RNG.standard_normal(50)])
-    with pytest.warns(nngp.ToleranceWarning, match="may be off by"):
+    with pytest.warns(nngp.errors.ToleranceWarning, match="may be off by"):
         nngp.kernel(nngp.Architecture(38, "erf", 20.0, 0.0), X)
     nngp.kernel(nngp.Architecture(38, "erf", 1.0, 0.1), X)  # ordered: nothing to say
 
@@ -113,7 +113,7 @@ def test_the_planned_error_holds_for_the_matrix():
         unit = X.astype(np.longdouble)
         unit /= np.sqrt((unit**2).sum(axis=1, keepdims=True))
         e = (0.5 * (unit[:1] - unit[1:]) ** 2).sum(axis=1).astype(float)
-        curve = nngp.compile_curve(net)
+        curve = nngp.curves.compile_curve(net)
         difference = nngp.kernel(net, X)[0, 1:] - curve(one_minus=e)
         assert np.abs(difference).max() <= nngp.plan_kernel(net, X).error * curve.variance
 
@@ -196,10 +196,10 @@ def test_sparse_and_mismatched_inputs():
 def test_variances_past_float64_are_refused_both_ways():
     for net in (nngp.Architecture(300, "relu", 1e-6, 0.0), nngp.Architecture(12, "relu3", 0.1, 0)):
         for X in (EQUAL, UNEQUAL):
-            with pytest.raises(nngp.VarianceError, match="past the range of float64"):
+            with pytest.raises(nngp.errors.VarianceError, match="past the range of float64"):
                 nngp.kernel(net, X)
-    with pytest.raises(nngp.VarianceError, match="past the range of float64"):
-        nngp.compile_curve(nngp.Architecture(1, "cube", 1.0, 0.0), 1e-120)
+    with pytest.raises(nngp.errors.VarianceError, match="past the range of float64"):
+        nngp.curves.compile_curve(nngp.Architecture(1, "cube", 1.0, 0.0), 1e-120)
 
 
 def test_zero_input_without_bias_is_the_same_by_every_way():
@@ -222,12 +222,12 @@ def test_something_that_is_no_architecture():
 @pytest.mark.parametrize("X", [EQUAL, UNEQUAL], ids=["equal norms", "unequal norms"])
 def test_a_noisy_activation_is_said_whatever_the_norms(X):
     net = nngp.Architecture(2, lambda x: np.tanh(x.astype(np.float32)), 1.5, 0.1)
-    with pytest.warns(nngp.ToleranceWarning, match="not computed to float64"):
+    with pytest.warns(nngp.errors.ToleranceWarning, match="not computed to float64"):
         nngp.kernel(net, X[:4])
 
 
 # a jump cannot tell parallel inputs from very near ones by their cosine, so the kernel warns
-@pytest.mark.filterwarnings("ignore::nngp.ToleranceWarning")
+@pytest.mark.filterwarnings("ignore::nngp.errors.ToleranceWarning")
 def test_parallel_inputs_of_different_norms_are_one_direction():
     """Without bias their correlation is 1: a jump sees no difference between them."""
     for name in ["step", "sign", "relu"]:
@@ -262,7 +262,7 @@ def test_more_points_than_a_whole_matrix_call_survives():
     net = nngp.Architecture(10, "relu", 1.6, 0.1)
     K = nngp.kernel(net, X)
     some = RNG.integers(0, 16_000, (2, 200))
-    curve = nngp.compile_curve(net)
+    curve = nngp.curves.compile_curve(net)
     cosines = np.einsum("ij,ij->i", X[some[0]], X[some[1]]) / 5
     np.testing.assert_allclose(K[some[0], some[1]], curve(np.clip(cosines, -1, 1)), rtol=1e-9)
     assert K[123, 15_999] == K[15_999, 123]
@@ -300,7 +300,7 @@ def test_always_symmetric_finite_and_positive_semidefinite(X, depth, name, weigh
         K = nngp.kernel(nngp.Architecture(depth, name, weight_var, bias_var), X)
     assert np.isfinite(K).all()
     assert np.array_equal(K, K.T)
-    assert all(warning.category is nngp.ToleranceWarning for warning in told)
+    assert all(warning.category is nngp.errors.ToleranceWarning for warning in told)
     if told:  # a jump on nearly parallel inputs of unequal norm: some 1e-8, and it was said
         return
     assert np.linalg.eigvalsh(K).min() >= -1e-12 * max(np.trace(K), 1e-300)
@@ -319,7 +319,7 @@ def test_a_variance_past_float64_in_the_first_layer():
         for equal in [True, False]:
             X = np.random.default_rng(0).normal(size=(4, 3))
             X = 1e10 * (nngp.normalize(X) if equal else X)
-            with pytest.raises(nngp.VarianceError, match="the variance of layer 0 is inf"):
+            with pytest.raises(nngp.errors.VarianceError, match="the variance of layer 0 is inf"):
                 nngp.kernel(nngp.Architecture(depth, "relu", 1e308, 0.0), X)
 
 

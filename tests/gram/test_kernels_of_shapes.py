@@ -143,12 +143,12 @@ def test_the_tangent_kernel_of_a_jump_is_refused():
     for name in ["sign", "step"]:
         net = nngp.NTK(nngp.Architecture(2, name))
         for inputs in (X, ON_SPHERE):
-            with pytest.raises(nngp.ActivationError, match="jumps, so its gradient"):
+            with pytest.raises(nngp.errors.ActivationError, match="jumps, so its gradient"):
                 nngp.kernel(net, inputs)
 
 
 def test_layer_norm_of_nothing_is_refused():
     net = Chain(Dense(1.0), LayerNorm(), Act("relu"), Dense(1.0))
     for inputs in (np.zeros((2, 3)), [[0.0, 0.0], [1.0, 2.0]]):
-        with pytest.raises(nngp.VarianceError, match="layer norm divides by the variance"):
+        with pytest.raises(nngp.errors.VarianceError, match="layer norm divides by the variance"):
             nngp.kernel(net, inputs)

@@ -27,7 +27,7 @@ COUNTS = {
     "features": lambda n: nngp.forecast(10, n),
     "selection_size": lambda n: nngp.NNGPRegressor(selection_size=n).fit(X, Y),
     "budget": lambda n: nngp.NNGPRegressor(budget=n).fit(X, Y),
-    "table": lambda n: nngp.LookupTable("relu", n_v=n),
+    "table": lambda n: nngp.curves.LookupTable("relu", n_v=n),
 }
 
 

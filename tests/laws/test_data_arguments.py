@@ -18,7 +18,7 @@ NET = nngp.Architecture(1, "relu", 1.6, 0.1)
 X, Y = RNG.normal(size=(12, 2)), RNG.normal(size=12)
 LABELS = np.arange(12) % 2
 POSTERIOR = nngp.condition(NET, X, Y, noise_var=0.1)
-TABLE = nngp.LookupTable("relu", n_v=5, n_c=5, fill="exact")
+TABLE = nngp.curves.LookupTable("relu", n_v=5, n_c=5, fill="exact")
 REGRESSOR = nngp.NNGPRegressor(selection=None).fit(X, Y)
 CLASSIFIER = nngp.NNGPClassifier(selection=None).fit(X, LABELS)
 
@@ -51,7 +51,7 @@ INPUTS = {  # functions of X
     "predict_variance": CLASSIFIER.predict_variance,
     "plot of intervals": lambda bad: plots.intervals(REGRESSOR, bad, Y),
     "plot of depth": lambda bad: depth_study((bad, LABELS, X, LABELS), depths=(1,)),
-    "width convergence": lambda bad: finite.convergence(NET, bad, widths=(4,), networks=20),
+    "width convergence": lambda bad: finite.convergence(NET, bad, widths=(4,), n_networks=20),
     "finite sample": lambda bad: WIDE.sample(bad, 1),
 }
 TARGETS = {  # functions of Y, a vector
@@ -59,10 +59,10 @@ TARGETS = {  # functions of Y, a vector
     "update": lambda bad: POSTERIOR.update(X, bad),
     "recursion by table": lambda bad: TABLE.recursion(bad, depth=1),
     "fit a regressor": lambda bad: nngp.NNGPRegressor().fit(X, bad),
-    "layer_covariance": lambda bad: nngp.layer_covariance("relu", bad, 1.0, 0.5),
-    "layer_derivatives": lambda bad: nngp.layer_derivatives("relu", 1.0, 1.0, bad),
-    "curve": lambda bad: nngp.compile_curve(NET)(bad),
-    "curve by gap": lambda bad: nngp.compile_curve(NET)(one_minus=bad),
+    "layer_covariance": lambda bad: nngp.curves.layer_covariance("relu", bad, 1.0, 0.5),
+    "layer_derivatives": lambda bad: nngp.curves.layer_derivatives("relu", 1.0, 1.0, bad),
+    "curve": lambda bad: nngp.curves.compile_curve(NET)(bad),
+    "curve by gap": lambda bad: nngp.curves.compile_curve(NET)(one_minus=bad),
     "plot of intervals": lambda bad: plots.intervals(REGRESSOR, X, bad),
     "reliability": lambda bad: reliability(bad, LABELS),
     "phase": lambda bad: regimes.phase("tanh", bad, 0.1),

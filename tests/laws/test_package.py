@@ -38,7 +38,7 @@ nngp.kernel(nngp.Architecture(3, "tanh"), numpy.eye(4))
 assert numpy.geterr() == before
 loaded()
 import nngp.terminal.app, nngp.terminal.fit
-nngp.DaskEngine, nngp.ClusterError
+nngp.DaskEngine, nngp.errors.ClusterError
 loaded()
 """
 
@@ -96,13 +96,15 @@ def test_every_file_and_function_that_the_architecture_page_names_is_there():
 
 
 def test_every_public_name_is_documented():
-    for name in set(nngp.__all__) - {"__version__"}:
+    for name in set(dir(nngp)) - {"__version__", "__doc__", "__name__"}:
         assert getattr(nngp, name).__doc__, name
 
 
 def test_the_front_door_shows_public_names_and_no_others():
-    assert set(dir(nngp)) == {*nngp.__all__, "__all__", "__doc__", "__name__"}
+    assert {"kernel", "errors", "__version__"} < set(dir(nngp))
+    assert not {"train_ensemble", "NoiseWarning", "TYPE_CHECKING", "gram"} & set(dir(nngp))
     shown = pydoc.plain(pydoc.render_doc(nngp))
+    assert len(shown.splitlines()) < 1500
     for name in ("NNGPRegressor", "Architecture", "condition", "DaskEngine", "FiniteNetwork"):
         assert name in shown
     assert callable(nngp.plots.intervals)
@@ -111,7 +113,7 @@ def test_the_front_door_shows_public_names_and_no_others():
 
 def test_all_errors_are_in_one_module():
     ours = [e for e in vars(nngp.errors).values() if isinstance(e, type)]
-    assert all(issubclass(e, Exception) and getattr(nngp, e.__name__) is e for e in ours)
+    assert all(issubclass(e, Exception) and not hasattr(nngp, e.__name__) for e in ours)
     elsewhere = [
         f"{path.name}: {name}"
         for path in PACKAGE.rglob("*.py")

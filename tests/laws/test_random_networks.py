@@ -48,7 +48,7 @@ def random_network(rng, tangent):
                 return nngp.Repeat(branch(), int(rng.integers(2, 12)))
             case _:
                 smooth = nngp.Act(str(rng.choice(["identity", "erf", "sin", "relu"])))
-                return nngp.Flow(smooth, dense(), steps=int(rng.integers(4, 9)))
+                return nngp.ContinuousResidual(smooth, dense(), steps=int(rng.integers(4, 9)))
 
     return nngp.Chain(dense(), *(block() for _ in range(rng.integers(1, 4))))
 
@@ -80,10 +80,10 @@ def measured(seed):
     others = rng.standard_normal((4, 5)) * 10 ** rng.uniform(-8, 8, (4, 1))
     batch = np.concatenate([others[:2], X[:1], others[2:], X[1:]])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", nngp.ToleranceWarning)
+        warnings.simplefilter("ignore", nngp.errors.ToleranceWarning)
         try:
             (K, alone), (among, together) = (with_error(net, rows) for rows in (X, batch))
-        except nngp.VarianceError:
+        except nngp.errors.VarianceError:
             return None
     exact = exact_entries(part, X, tangent=tangent)
     unit = float(exact[0]) ** 0.5 * float(exact[1]) ** 0.5
@@ -115,7 +115,13 @@ def test_two_thousand_random_networks():
     [
         (nngp.Architecture(60, "erf", 6.0, 0.5).chain, 1e-7),
         (nngp.Architecture(2, "sign", 1.3, 0.2).chain, 1e-8),
-        (nngp.Chain(nngp.Dense(1.0), nngp.Flow(nngp.Act("relu"), nngp.Dense(20.0), steps=30)), 1.0),
+        (
+            nngp.Chain(
+                nngp.Dense(1.0),
+                nngp.ContinuousResidual(nngp.Act("relu"), nngp.Dense(20.0), steps=30),
+            ),
+            1.0,
+        ),
     ],
     ids=["small inputs, chaos", "small inputs, a jump", "few steps"],
 )
@@ -125,7 +131,7 @@ def test_errors_that_were_not_reported(part, scale):
     K, reported = with_error(part, X)
     error = abs(K[0, 1] - exact[2]) / np.sqrt(exact[0] * exact[1])
     assert 1e-6 < error <= 10 * reported
-    with pytest.warns(nngp.ToleranceWarning):
+    with pytest.warns(nngp.errors.ToleranceWarning):
         nngp.kernel(part, X)
 
 
@@ -133,5 +139,5 @@ def test_errors_that_were_not_reported(part, scale):
 def test_variances_that_overflow_within_a_layer_are_refused(name):
     layer = nngp.Chain(nngp.Act(name), nngp.Dense(1.0))
     net = nngp.Chain(nngp.Dense(1.0), nngp.Repeat(layer, 6))
-    with pytest.raises(nngp.VarianceError, match="past the range of float64"):
+    with pytest.raises(nngp.errors.VarianceError, match="past the range of float64"):
         nngp.kernel(net, [[1e8, 0.0], [0.0, 1e8]])

@@ -24,7 +24,7 @@ def test_the_number_of_activations_is_right():
     import nngp
 
     (count,) = re.findall(r"(\d+) activations by name", README)
-    assert int(count) == len(nngp.activation_names())
+    assert int(count) == len(nngp.activations.names())
 
 
 def test_every_file_that_is_linked_is_there():

@@ -22,7 +22,11 @@ FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = {path.name: path.read_text() for path in sorted(FOLDER.glob("*.*"))}
 MODULES = (
     "nngp",
+    "nngp.activations",
+    "nngp.curves",
+    "nngp.errors",
     "nngp.images",
+    "nngp.training",
     "nngp.symmetries",
     "nngp.regimes",
     "nngp.finite",
@@ -47,15 +51,15 @@ INTERNAL = {
 }
 METHODS = [
     "Activation",
-    "AngularCurve",
+    "curves.AngularCurve",
     "Architecture",
     "FiniteNetwork",
-    "LookupTable",
+    "curves.LookupTable",
     "NNGPClassifier",
     "NNGPKernel",
     "NNGPRegressor",
     "Posterior",
-    "Trained",
+    "training.TrainedEnsemble",
 ]
 KINDS = [*(f"nngp.{name}" for name in METHODS), "nngp_paper.runs.RunStore"]
 
@@ -79,7 +83,7 @@ def public_names():
     found = {}
     for module in MODULES:
         room = import_module(module)
-        names = getattr(room, "__all__", [name for name in vars(room) if name[0] != "_"])
+        names = getattr(room, "__all__", [name for name in dir(room) if name[0] != "_"])
         for name in names:
             value = getattr(room, name)
             if not isinstance(value, ModuleType) and name != "__version__":
@@ -145,7 +149,7 @@ def test_every_method_is_shown_with_an_example():
 def test_every_error_is_in_the_table():
     table = PAGES["errors.md"].split(":nosignatures:")[1].split("```")[0]
     ours = [name for name, value in vars(nngp.errors).items() if is_error(value)]
-    assert re.findall(r"nngp\.(\w+)", table) == ours
+    assert re.findall(r"nngp\.errors\.(\w+)", table) == ours
     assert all(getattr(nngp.errors, name).__doc__ for name in ours)
 
 

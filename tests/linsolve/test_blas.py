@@ -58,7 +58,7 @@ def test_potrf_says_when_there_is_no_factor():
         for size in (1, 50, 300):
             C = np.eye(size)
             C[-1, -1] = spoil
-            with pytest.raises(nngp.NotPositiveDefiniteError, match="pivot"):
+            with pytest.raises(nngp.errors.NotPositiveDefiniteError, match="pivot"):
                 blas.potrf(C)
 
 

@@ -1,5 +1,5 @@
 """Conjugate gradients against dense solves: products from tiles, preconditioners, the recurrence,
-what is kept and what is computed anew, checkpoints, and what happens when it cannot be done."""
+what is kept and what is recomputed, checkpoints, and what happens when it cannot be done."""
 
 import re
 

@@ -94,7 +94,7 @@ def walk(part, state):
                 products = [(a * c, b * c + a * d) for a, b, c, d in parts]
                 first = [p for p, _ in products] + [t for _, t in products]
             return first
-        case nngp.Flow(parts=parts):
+        case nngp.ContinuousResidual(parts=parts):
             return _integrated(nngp.Chain(*parts), state, 4 * part.steps)
     raise TypeError(part)
 

@@ -1,7 +1,7 @@
 """Writes shapes.json: K and the tangent kernel Θ of networks of every part, by mpmath.
 
 Run by hand (`python tests/oracles/make_shapes.py`, some minutes); the result is committed. Nothing
-here comes from the package. A network is a dictionary such as `nngp.network_from_dict` reads, and
+here comes from the package. A network is a dictionary such as `nngp.Network.from_dict` reads, and
 `after` walks through it with the covariance k of two inputs, the variance q of either, and the same
 of Θ. Expectations of pairs are textbook formulas (Cho and Saul 2009, Williams 1997) in 200 digits,
 of which at least 60 are left in a deficit q - k; the formulas of E[phi' phi'] are checked against

@@ -8,7 +8,7 @@ from nngp.plots.angular import AngularStructure, compute_angular_structure, draw
 
 
 def test_the_table_lies_on_the_exact_curve():
-    table = nngp.LookupTable("relu", 201, 501, 201, s_max=10.0)  # smaller than by default
+    table = nngp.curves.LookupTable("relu", 201, 501, 201, s_max=10.0)  # smaller than by default
     data = compute_angular_structure(nngp.Architecture(9, "relu", 1.6, 0.1), table)
     assert data.exact.shape == (10, 400)
     for depth in range(10):
@@ -24,7 +24,7 @@ def test_every_curve_has_its_number(narrow):
     plt = pytest.importorskip("matplotlib.pyplot")
     net = nngp.Architecture(9, "relu", 1.6, 0.1)
     theta = np.linspace(0, np.pi, 50)
-    exact = np.array([curve(np.cos(theta)) for curve in nngp.compile_curves(net)])
+    exact = np.array([curve(np.cos(theta)) for curve in nngp.curves.compile_curves(net)])
     figure = draw_angular_structure(
         AngularStructure(net, theta, exact, theta[::5], exact[:, ::5]), None, narrow=narrow
     )

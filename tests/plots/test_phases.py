@@ -70,7 +70,7 @@ def test_three_networks_across_the_line():
 def test_flows_are_those_of_whole_networks(activation):
     """Against the compiled curves of a network behind an affine map that changes nothing."""
     (net,) = phases(activation, weight_var=1.2, bias_var=0.3).networks
-    curves = nngp.compile_curves(
+    curves = nngp.curves.compile_curves(
         nngp.Architecture(20, activation, (1.0, *[1.2] * 20), (0.0, *[0.3] * 20)), net.variance
     )
     expected = [curve([0.0, 0.5, 0.9]) / curve.variance for curve in curves]
@@ -189,7 +189,7 @@ def test_files(drawn, tmp_path, kind):
 @pytest.mark.slow
 def test_large_variances_take_no_layer_of_their_own(monkeypatch):
     """Seconds each, at such variances; one-dimensional moments and single pairs are enough."""
-    expected = nngp.layer_covariance("tanh", 60.0, 60.0, [0.0, 0.5, 0.97, 1.0])
+    expected = nngp.curves.layer_covariance("tanh", 60.0, 60.0, [0.0, 0.5, 0.97, 1.0])
     monkeypatch.setattr("nngp.covariance.numeric.covariance", pytest.fail)
     monkeypatch.setattr("nngp.covariance.layer.FittedLayer", pytest.fail)
     phi = as_activation("tanh")

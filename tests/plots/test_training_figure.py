@@ -1,4 +1,4 @@
-"""Losses against time as a picture: the lines are the numbers of `Trained.losses`."""
+"""Losses against time as a picture: the lines are the numbers of `TrainedEnsemble.losses`."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,9 @@ X = nngp.normalize(RNG.normal(size=(30, 3)))
 
 
 def test_the_lines_are_the_losses(tmp_path):
-    networks = nngp.trained(nngp.Architecture(2, "relu", 2.0, 0.1), X[:20], X[:20, 0])
+    networks = nngp.training.train_ensemble(
+        nngp.Architecture(2, "relu", 2.0, 0.1), X[:20], X[:20, 0]
+    )
     times = [0.0, 1.0, 10.0, 1e3, np.inf]
     found = networks.losses(times, X[20:], X[20:, 0])
     figure = nngp.plots.training(networks, times, X[20:], X[20:, 0], tmp_path / "training.png")
@@ -28,6 +30,8 @@ def test_the_lines_are_the_losses(tmp_path):
 
 
 def test_without_test_points_there_are_two_lines():
-    networks = nngp.trained(nngp.Architecture(2, "relu", 2.0, 0.1), X[:20], X[:20, 0])
+    networks = nngp.training.train_ensemble(
+        nngp.Architecture(2, "relu", 2.0, 0.1), X[:20], X[:20, 0]
+    )
     figure = nngp.plots.training(networks, [1.0, 2.0])
     assert len(figure.axes[0].lines) == 2

@@ -30,7 +30,7 @@ def figure(study):
 
 @pytest.mark.slow
 def test_the_function_draws_the_study(study):
-    figure = plots.convergence(NET, X=X, widths=WIDTHS, networks=COUNT, seed=1)
+    figure = plots.convergence(NET, X=X, widths=WIDTHS, n_networks=COUNT, seed=1)
     check_panels(figure, study)
 
 

@@ -51,7 +51,7 @@ def test_deep_networks_and_relative_noise():
     """Where the kernel is nearly constant: 25 layers in the ordered phase."""
     own, known = networks(25, s=0.5)
     inputs = POINTS["equal norms"]
-    assert nngp.compile_curve(known).scale < 1e-6 * nngp.compile_curve(known).variance
+    assert nngp.curves.compile_curve(known).scale < 1e-6 * nngp.curves.compile_curve(known).variance
     for options in ({"noise_var": 1e-13}, {"noise_var": 0.1, "relative_noise": True}):
         found, exact = (nngp.condition(net, inputs, Y, **options) for net in (own, known))
         expected = in_s(known, exact.evidence_gradient(per_layer=True), s=0.5)

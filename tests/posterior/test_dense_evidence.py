@@ -123,7 +123,7 @@ def test_against_mpmath():
 
 
 def test_strips_threads_and_memory_change_nothing(monkeypatch):
-    """Many strips or one, layers kept or computed anew, used memory: one answer."""
+    """Many strips or one, layers kept or recomputed, used memory: one answer."""
     from concurrent.futures import ThreadPoolExecutor
 
     X, Y = data(150)

@@ -68,7 +68,7 @@ def conditioned(net, relative, engine="cpu"):
 @pytest.mark.slow_on_jax("relu 3 1.6")
 @pytest.mark.slow_on_jax("erf 40 3.0")
 @pytest.mark.parametrize("net", DEEP, ids=lambda net: f"{net[0]} {net[1]} {net[2]}")
-@pytest.mark.filterwarnings("ignore::nngp.ConstantKernelWarning")
+@pytest.mark.filterwarnings("ignore::nngp.errors.ConstantKernelWarning")
 def test_everything_against_mpmath(net, engine):
     for relative in (True, False):
         expected, posterior = EXPECTED[case(net, relative)], conditioned(net, relative, engine)
@@ -90,7 +90,7 @@ def test_everything_against_mpmath(net, engine):
 @pytest.mark.slow_on_jax
 @pytest.mark.parametrize("relative", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("net", [DEEP[0], DEEP[1], DEEP[4]], ids=lambda net: f"{net[0]} {net[1]}")
-@pytest.mark.filterwarnings("ignore::nngp.ConstantKernelWarning")
+@pytest.mark.filterwarnings("ignore::nngp.errors.ConstantKernelWarning")
 def test_gradients_against_mpmath(net, relative, engine):
     posterior = conditioned(net, relative, engine)
     found = posterior.evidence_gradient(), posterior.leave_one_out_density()[1]
@@ -160,7 +160,7 @@ def test_near_neighbours_in_the_chaotic_phase_stay_apart():
     with mp.workdps(60):
         K, q = oracle.kernel(*net, oracle.cosines(both, both))
         deficits = np.array([[float(q - K[i, j]) for j in range(4)] for i in range(4)])
-    curve = nngp.compile_curve(nngp.Architecture(net[1], net[0], *net[2:]))
+    curve = nngp.curves.compile_curve(nngp.Architecture(net[1], net[0], *net[2:]))
     gaps = 0.5 * np.sum((both[:, None] - both[None]) ** 2, axis=2) / 3
     np.testing.assert_allclose(curve.deficit(one_minus=gaps), deficits, rtol=1e-6, atol=1e-40)
     with mp.workdps(60):
@@ -171,7 +171,7 @@ def test_near_neighbours_in_the_chaotic_phase_stay_apart():
 
 def test_noise_drowns_a_vanishing_kernel_and_says_so():
     net = nngp.Architecture(200, "relu", 1.0, 0.1)
-    with pytest.warns(nngp.ConstantKernelWarning, match="has become constant") as told:
+    with pytest.warns(nngp.errors.ConstantKernelWarning, match="has become constant") as told:
         posterior = nngp.condition(net, X, Y)
     assert len(told) == 1
     mean, variance = posterior.predict(XS)
@@ -181,7 +181,7 @@ def test_noise_drowns_a_vanishing_kernel_and_says_so():
 
 def test_unequal_norms_say_so_too():
     net = nngp.Architecture(60, "relu", 1.0, 0.1)
-    with pytest.warns(nngp.ConstantKernelWarning, match="has become constant"):
+    with pytest.warns(nngp.errors.ConstantKernelWarning, match="has become constant"):
         nngp.condition(net, X * np.linspace(1, 2, len(X))[:, None], Y, noise_var=1e-3)
 
 
@@ -189,7 +189,7 @@ def test_noise_relative_to_unequal_norms():
     many = X * np.linspace(1, 2, len(X))[:, None]
     net = nngp.Architecture(2, "relu", 1.6, 0.1)
     relative = nngp.condition(net, many, Y, noise_var=0.1, relative_noise=True)
-    scale = nngp.compile_curve(net, float(np.median((many**2).mean(axis=1)))).scale
+    scale = nngp.curves.compile_curve(net, float(np.median((many**2).mean(axis=1)))).scale
     assert relative.noise_var == pytest.approx(0.1 * scale)
 
     def at(weight_var):
@@ -213,10 +213,12 @@ def test_test_inputs_of_another_norm():
     np.testing.assert_allclose(shallow.covariance(others), own, atol=1e-11 * own.max())
     np.testing.assert_allclose(variance, np.diagonal(own), rtol=1e-9)
     deep = conditioned(DEEP[0], True)
-    with pytest.raises(nngp.VarianceError, match=r"another norm.*nngp\.normalize.*a smaller depth"):
+    with pytest.raises(
+        nngp.errors.VarianceError, match=r"another norm.*nngp\.normalize.*a smaller depth"
+    ):
         deep.mean(others)
     limit = nngp.condition(nngp.Architecture(math.inf, "relu", 1.0, 0.1), X, Y)
-    with pytest.raises(ValueError, match=r"inputs of one norm.*nngp\.normalize"):
+    with pytest.raises(ValueError, match=r"inputs of equal norm.*nngp\.normalize"):
         limit.mean(others)
 
 
@@ -226,7 +228,7 @@ def test_an_update_of_a_deep_network():
     )
     grown.update(X[4:], Y[4:])
     close(grown.mean(XS), EXPECTED[case(DEEP[0], True)]["mean"], 1e-7)
-    with pytest.raises(nngp.NotPositiveDefiniteError, match="has become constant"):
+    with pytest.raises(nngp.errors.NotPositiveDefiniteError, match="has become constant"):
         grown.update(2 * XS, np.zeros(3))  # another norm: K has to be taken whole
     close(grown.mean(XS), EXPECTED[case(DEEP[0], True)]["mean"], 1e-7)
     shallow = conditioned(DEEP[4], False)
@@ -254,7 +256,7 @@ def test_predictions_of_deep_networks_converge_to_those_of_infinite_depth():
 
 
 def test_too_deep_for_relative_noise_points_to_the_limit():
-    with pytest.raises(nngp.VarianceError, match=r"math\.inf"):
+    with pytest.raises(nngp.errors.VarianceError, match=r"math\.inf"):
         nngp.condition(nngp.Architecture(2000, "relu", 0.5, 0.1), X, Y, relative_noise=True)
 
 
@@ -288,7 +290,7 @@ def test_where_noise_is_all_there_is():
     """Scale 1e-181 beside noise 1e-2: products of what is left underflow, quotients do not."""
     net, few = ("relu", 600, 1.0, 0.1), slice(0, 3)
     expected = EXPECTED[case(net, False, 3)]
-    with pytest.warns(nngp.ConstantKernelWarning):
+    with pytest.warns(nngp.errors.ConstantKernelWarning):
         posterior = nngp.condition(
             nngp.Architecture(600, "relu", 1.0, 0.1), X[few], Y[few], noise_var=NOISE
         )
@@ -302,13 +304,13 @@ def test_where_noise_is_all_there_is():
 
 def test_a_kernel_that_vanishes_as_a_whole_is_told():
     net = nngp.Architecture(100, "relu", 1.0, 0.0)
-    with pytest.warns(nngp.ConstantKernelWarning):
+    with pytest.warns(nngp.errors.ConstantKernelWarning):
         posterior = nngp.condition(net, X, Y)
     assert np.all(posterior.leave_one_out().variance <= posterior.report.variance)
 
 
 def test_draws_beside_absolute_noise():
-    with pytest.warns(nngp.ConstantKernelWarning):
+    with pytest.warns(nngp.errors.ConstantKernelWarning):
         posterior = nngp.condition(nngp.Architecture(300, "erf", 0.6, 0.2), X, Y)
     assert np.isfinite(posterior.sample(XS, 3, seed=0)).all()
 
@@ -316,10 +318,10 @@ def test_draws_beside_absolute_noise():
 def test_derivatives_in_the_inputs_are_refused_where_they_would_be_wrong():
     with pytest.raises(ValueError, match="need absolute noise"):
         conditioned(DEEP[4], True).evidence_gradient(per_input=True)
-    with pytest.warns(nngp.ConstantKernelWarning):
+    with pytest.warns(nngp.errors.ConstantKernelWarning):
         deep = conditioned(DEEP[0], False)
     for call in (deep.evidence_gradient, deep.leave_one_out_density):
-        with pytest.raises(nngp.VarianceError, match="lost to rounding"):
+        with pytest.raises(nngp.errors.VarianceError, match="lost to rounding"):
             call(per_input=True)
     both = conditioned(DEEP[4], False).evidence_gradient(per_input=True)
     shared = conditioned(DEEP[4], False).evidence_gradient()
@@ -334,9 +336,9 @@ def test_what_cannot_be_is_said_in_a_sentence():
     with pytest.raises(ValueError, match="finite depth only"):
         limit.evidence_gradient(per_layer=True)
     deep = nngp.Architecture(500, "relu", 1.0, 0.1)
-    with pytest.raises(nngp.VarianceError, match="targets are too large"):
+    with pytest.raises(nngp.errors.VarianceError, match="targets are too large"):
         nngp.condition(deep, X, 1e100 * Y, relative_noise=True)
-    with pytest.raises(nngp.VarianceError, match="out of proportion"):
+    with pytest.raises(nngp.errors.VarianceError, match="out of proportion"):
         nngp.condition(deep, X, Y, noise_var=1e200)
     with pytest.raises(TypeError, match="True or False"):
         nngp.condition(deep, X, Y, relative_noise="yes")
@@ -367,7 +369,7 @@ def test_nothing_beside_the_constant(net, engine):
     """Deeper than 1e-290 of the variance, or inputs that are all zero: K is taken whole."""
     inputs = X if net else np.zeros((7, 3))
     net = net or nngp.Architecture(2, "relu", 1.0, 0.1)
-    with pytest.warns(nngp.ConstantKernelWarning):
+    with pytest.warns(nngp.errors.ConstantKernelWarning):
         posterior = nngp.condition(net, inputs, Y, noise_var=NOISE, engine=engine)
     assert (posterior.report.scale, posterior.report.offset) == (1.0, 0.0)
     mean, variance = posterior.predict(inputs[:2] + 0.0)
@@ -380,7 +382,7 @@ def test_nothing_beside_the_constant(net, engine):
         moved = nngp.Architecture(net.depth, "relu", net.weight_var, bias_var)
         return nngp.condition(moved, inputs, Y, noise_var=NOISE, engine=engine).log_evidence
 
-    with pytest.warns(nngp.ConstantKernelWarning):
+    with pytest.warns(nngp.errors.ConstantKernelWarning):
         slope = (evidence(net.bias_var + h) - evidence(net.bias_var - h)) / (2 * h)
     if net.depth == 1500:  # zero inputs have no derivative in this form
         assert posterior.evidence_gradient()["bias_var"] == pytest.approx(slope, rel=1e-5)
@@ -393,7 +395,7 @@ def test_messages_of_shallow_networks_do_not_speak_of_depth(depth):
     X, Y = rng.normal(size=(30, 3)), rng.normal(size=30)
     tiny = nngp.Architecture(depth, "relu", 1e-20, 1.0)
     found = []
-    with pytest.warns(nngp.ConstantKernelWarning, match="use a larger weight_var") as warned:
+    with pytest.warns(nngp.errors.ConstantKernelWarning, match="use a larger weight_var") as warned:
         nngp.condition(tiny, X, Y, noise_var=1e-3)
     found += [str(one.message) for one in warned]
     steep = nngp.Architecture(depth, "relu", [1e200] * (depth + 1), 0.1)
@@ -437,5 +439,5 @@ def test_a_constant_kept_apart_leaves_no_singular_matrix(engine):
 def test_a_residual_of_the_targets_is_told():
     posterior = nngp.condition(nngp.Architecture(2, "relu"), np.eye(3), [1.0, 2.0, 3.0])
     report = dataclasses.replace(posterior.report, residual=7e-4)
-    with pytest.warns(nngp.ToleranceWarning, match="residual of 7.0e-04"):
+    with pytest.warns(nngp.errors.ToleranceWarning, match="residual of 7.0e-04"):
         warn(report, posterior.network, stacklevel=2)

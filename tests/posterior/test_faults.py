@@ -165,7 +165,7 @@ def test_duplicates_break_nothing():
 
 
 def test_the_ladder_is_reported():
-    with pytest.warns(nngp.NoiseWarning, match="noise_var was raised from 1e-20"):
+    with pytest.warns(nngp.errors.NoiseWarning, match="noise_var was raised from 1e-20"):
         posterior = nngp.condition(NET, np.tile(X, (20, 1)), np.tile(Y, (20, 1)), noise_var=1e-20)
     report = posterior.report
     assert report.failed_attempts > 0
@@ -176,26 +176,30 @@ def test_the_ladder_is_reported():
 def test_beyond_the_ladder_duplicates_are_named():
     net = nngp.Architecture(1, "identity", 1e18, 0.0)
     twice = np.concatenate([X, X])
-    with pytest.raises(nngp.NotPositiveDefiniteError, match="30 duplicated row"):
+    with pytest.raises(nngp.errors.NotPositiveDefiniteError, match="30 duplicated row"):
         nngp.condition(net, twice, np.concatenate([Y, Y]))
 
 
 def test_beyond_the_ladder_a_constant_kernel_is_named():
     net = nngp.Architecture(60, "relu", 1.0, 1e16)
-    with pytest.raises(nngp.NotPositiveDefiniteError, match="at depth 60 the kernel has become"):
+    with pytest.raises(
+        nngp.errors.NotPositiveDefiniteError, match="at depth 60 the kernel has become"
+    ):
         nngp.condition(net, RNG.standard_normal((100, 3)), np.zeros(100))
 
 
 def test_beyond_the_ladder_a_huge_variance_is_named():
     net = nngp.Architecture(0, "relu", 1e18, 0.0)
-    with pytest.raises(nngp.NotPositiveDefiniteError, match=r"variance is .* above the noise"):
+    with pytest.raises(
+        nngp.errors.NotPositiveDefiniteError, match=r"variance is .* above the noise"
+    ):
         nngp.condition(net, X, Y)  # rank 4
 
 
 def test_an_update_past_the_limit_changes_nothing():
     net = nngp.Architecture(0, "relu", 1e18, 0.0)
     posterior = nngp.condition(net, X[:3], Y[:3], noise_var=0.1)
-    with pytest.raises(nngp.NotPositiveDefiniteError, match="duplicated row"):
+    with pytest.raises(nngp.errors.NotPositiveDefiniteError, match="duplicated row"):
         posterior.update(X[:3], Y[:3])
     assert (posterior.n, posterior.noise_var) == (3, 0.1)
 
@@ -204,17 +208,17 @@ def test_an_update_does_not_climb_past_the_limit(monkeypatch):
     posterior = nngp.condition(NET, X, Y, noise_var=0.1)
 
     def fails(*arguments):
-        raise nngp.NotPositiveDefiniteError("a pivot")
+        raise nngp.errors.NotPositiveDefiniteError("a pivot")
 
     monkeypatch.setattr("nngp.posterior.by_cholesky._extend", fails)
-    with pytest.raises(nngp.NotPositiveDefiniteError, match=r"even with noise_var 0\.1"):
+    with pytest.raises(nngp.errors.NotPositiveDefiniteError, match=r"even with noise_var 0\.1"):
         posterior.update(X, Y)
     assert posterior.n == 30
 
 
 def test_inputs_of_an_extreme_size():
     net = nngp.Architecture(2, "relu", 2.0, 0.1)
-    with pytest.raises(nngp.VarianceError, match="past the range of float64"):
+    with pytest.raises(nngp.errors.VarianceError, match="past the range of float64"):
         nngp.condition(net, 1e150 * nngp.normalize(X), Y, noise_var=1e-3)
 
 
@@ -239,7 +243,7 @@ def test_inputs_changed_later_are_noticed_where_they_are_not_copied(monkeypatch)
 
 def test_a_poor_solution_is_said(monkeypatch):
     monkeypatch.setattr("nngp.posterior.by_cholesky.residual", lambda *arguments: 0.5)
-    with pytest.warns(nngp.ToleranceWarning, match="residual of 5.0e-01"):
+    with pytest.warns(nngp.errors.ToleranceWarning, match="residual of 5.0e-01"):
         nngp.condition(NET, X, Y, noise_var=0.01)
 
 

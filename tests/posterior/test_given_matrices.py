@@ -53,7 +53,7 @@ def test_several_tiles_give_the_same_as_the_network(monkeypatch):
 
 def test_the_ladder_is_climbed_and_told():
     twice = np.tile(K[:20, :20], (2, 2))
-    with pytest.warns(nngp.NoiseWarning, match="raised from 0 to"):
+    with pytest.warns(nngp.errors.NoiseWarning, match="raised from 0 to"):
         posterior = nngp.condition_matrix(twice, np.r_[Y[:20, 0], Y[:20, 0] + 0.1])
     assert posterior.noise_var == posterior.report.noise_var > 0
     assert posterior.report.failed_attempts > 0
@@ -80,9 +80,9 @@ def test_bad_matrices_are_refused(bad, message):
     with pytest.raises(ValueError, match=message):
         nngp.condition_matrix(bad, Y)
     with pytest.raises(ValueError, match=message):
-        nngp.trained_matrices(bad, THETA, Y)
+        nngp.training.train_matrix_ensemble(bad, THETA, Y)
     with pytest.raises(ValueError, match=message.replace("K ", "theta ").replace("of K", "of th")):
-        nngp.descend_in_function_space(bad, Y, "squared", time=1.0)
+        nngp.training.descend_in_function_space(bad, Y, "squared", time=1.0)
 
 
 def test_bad_test_points_are_refused():
@@ -96,7 +96,7 @@ def test_bad_test_points_are_refused():
     with pytest.raises(ValueError, match=r"of shape \(7, 7\)"):
         posterior.covariance(CROSS, OWN[:6, :6])
     with pytest.raises(ValueError, match="60 rows and theta_star has 7"):
-        nngp.trained_matrices(K, THETA, Y).predict(K, THETA_CROSS, np.ones(60))
+        nngp.training.train_matrix_ensemble(K, THETA, Y).predict(K, THETA_CROSS, np.ones(60))
     with pytest.raises(TypeError, match="relative_noise"):
         nngp.condition_matrix(K, Y, relative_noise=1)
 
@@ -114,8 +114,9 @@ def test_a_large_matrix_is_not_copied_and_watched(monkeypatch):
 def test_ensembles_are_those_of_the_network(layers):
     times, theta = [0.0, 3.0, 1e4, math.inf], THETA if layers == "all" else K
     cross = THETA_CROSS if layers == "all" else CROSS
-    given = nngp.trained_matrices(K, theta, Y, time=times, noise_var=0.01)
-    own = nngp.trained(NET, X, Y, time=times, noise_var=0.01, layers=layers)
+    theta = theta if layers == "all" else None
+    given = nngp.training.train_matrix_ensemble(K, theta, Y, time=times, noise_var=0.01)
+    own = nngp.training.train_ensemble(NET, X, Y, time=times, noise_var=0.01, layers=layers)
     mean, variance = given.predict(CROSS, cross, np.diag(OWN))
     np.testing.assert_allclose(mean, own.mean(XS), atol=1e-10)
     np.testing.assert_allclose(given.mean(cross), mean, atol=1e-14)
@@ -125,33 +126,44 @@ def test_ensembles_are_those_of_the_network(layers):
 
 
 def test_training_the_last_layer_ends_in_the_posterior():
-    networks = nngp.trained(NET, X, Y, time=None, noise_var=0.01, layers="last")
+    networks = nngp.training.train_ensemble(
+        NET, X, Y, time=[1e9, math.inf], noise_var=0.01, layers="last"
+    )
     posterior = nngp.condition(NET, X, Y, noise_var=0.01)
-    np.testing.assert_allclose(networks.mean(XS), posterior.mean(XS), atol=1e-11)
-    wanted = OWN - CROSS @ np.linalg.solve(K, CROSS.T)  # without noise it is that of the posterior
-    clean = nngp.trained(NET, X, Y, layers="last").covariance(XS)
-    np.testing.assert_allclose(clean, wanted, atol=1e-6)
+    for mean, variance, covariance in zip(
+        *networks.predict(XS), networks.covariance(XS), strict=True
+    ):
+        np.testing.assert_allclose(mean, posterior.mean(XS), atol=1e-11)
+        np.testing.assert_allclose(variance, posterior.variance(XS), atol=1e-12)
+        np.testing.assert_allclose(covariance, posterior.covariance(XS), atol=1e-12)
+    assert nngp.training.train_ensemble(NET, X, Y, time=None, layers="last").time == math.inf
 
 
 def test_the_last_layer_must_be_an_affine_map():
     block = nngp.Residual(nngp.Act("relu"), nngp.Dense(1.0))
     net = nngp.Chain(nngp.Dense(1.0), block)
     with pytest.raises(ValueError, match="does not end in one"):
-        nngp.trained(net, X, Y, layers="last")
+        nngp.training.train_ensemble(net, X, Y, layers="last")
     with pytest.raises(ValueError, match="'all' or 'last'"):
-        nngp.trained(NET, X, Y, layers="first")
+        nngp.training.train_ensemble(NET, X, Y, layers="first")
 
 
 def test_relative_noise_of_ensembles():
-    given = nngp.trained_matrices(K, THETA, Y, time=5.0, noise_var=0.1, relative_noise=True)
-    same = nngp.trained_matrices(K, THETA, Y, time=5.0, noise_var=0.1 * np.trace(THETA) / 60)
+    given = nngp.training.train_matrix_ensemble(
+        K, THETA, Y, time=5.0, noise_var=0.1, relative_noise=True
+    )
+    same = nngp.training.train_matrix_ensemble(
+        K, THETA, Y, time=5.0, noise_var=0.1 * np.trace(THETA) / 60
+    )
     np.testing.assert_allclose(given.mean(THETA_CROSS), same.mean(THETA_CROSS), atol=1e-13)
 
 
 def test_the_squared_error_has_its_closed_form():
     times = [50.0, 0.0, 2.0]
-    found = nngp.descend_in_function_space(THETA, Y, "squared", time=times, learning_rate=0.7)
-    exact = nngp.trained_matrices(K, THETA, Y, time=times, learning_rate=0.7)
+    found = nngp.training.descend_in_function_space(
+        THETA, Y, "squared", time=times, learning_rate=0.7
+    )
+    exact = nngp.training.train_matrix_ensemble(K, THETA, Y, time=times, learning_rate=0.7)
     np.testing.assert_allclose(found.predict(THETA_CROSS), exact.mean(THETA_CROSS), atol=1e-8)
     np.testing.assert_allclose(found.outputs, exact.mean(THETA), atol=1e-8)
 
@@ -165,7 +177,7 @@ def softmax(f):
 def test_cross_entropy_is_followed_as_by_small_steps(momentum):
     classes = np.eye(2)[(X[:, 0] > 0).astype(int)]
     start = np.random.default_rng(0).multivariate_normal(np.zeros(60), K, size=2).T
-    found = nngp.descend_in_function_space(
+    found = nngp.training.descend_in_function_space(
         THETA, classes, "cross_entropy", time=[1.0, 8.0], start=start, momentum=momentum
     )
     gaps = []
@@ -188,15 +200,17 @@ def test_a_function_of_jax_is_a_loss():
         return -jnp.mean(jnp.sum(Y * jax.nn.log_softmax(f), axis=1))
 
     classes = np.eye(2)[(X[:, 0] > 0).astype(int)]
-    own = nngp.descend_in_function_space(THETA, classes, loss, time=30.0).outputs
-    named = nngp.descend_in_function_space(THETA, classes, "cross_entropy", time=30.0).outputs
+    own = nngp.training.descend_in_function_space(THETA, classes, loss, time=30.0).outputs
+    named = nngp.training.descend_in_function_space(
+        THETA, classes, "cross_entropy", time=30.0
+    ).outputs
     np.testing.assert_allclose(own, named, atol=1e-9)
 
 
 def test_bad_arguments_of_descent():
     def descend(**more):
         more = {"loss": "squared", "time": 1.0, **more}
-        return nngp.descend_in_function_space(THETA, Y, **more)
+        return nngp.training.descend_in_function_space(THETA, Y, **more)
 
     for more, message in [
         ({"time": math.inf}, "time must be finite"),
@@ -208,5 +222,5 @@ def test_bad_arguments_of_descent():
         with pytest.raises(ValueError, match=message):
             descend(**more)
     jnp = pytest.importorskip("jax.numpy")
-    with pytest.raises(nngp.NotConvergedError, match="could not be followed"):
+    with pytest.raises(nngp.errors.NotConvergedError, match="could not be followed"):
         descend(loss=lambda f, Y: jnp.sum(jnp.sqrt(f - 1.0)))

@@ -197,11 +197,11 @@ def test_training(unit):
     K, crossed = nngp.kernel(net, X), nngp.kernel(net, Xs, X)
     mixed = crossed @ weights.T
     covariance = nngp.kernel(net, Xs) - mixed - mixed.T + weights @ K @ weights.T
-    end = nngp.trained(net, X, Y, noise_var=NOISE)
+    end = nngp.training.train_ensemble(net, X, Y, noise_var=NOISE)
     np.testing.assert_allclose(end.mean(Xs), weights @ Y, atol=1e-11)
     np.testing.assert_allclose(end.covariance(Xs), covariance, atol=1e-11)
     np.testing.assert_allclose(end.at(1e12).variance(Xs), np.diagonal(covariance), atol=1e-11)
-    assert nngp.max_learning_rate(net, X) > 0
+    assert nngp.training.max_learning_rate(net, X) > 0
 
 
 def test_a_forecast_of_conjugate_gradients_counts_the_products():

@@ -185,7 +185,7 @@ def test_the_report_says_how():
 
 def test_a_missed_tolerance_is_an_error():
     solver = nngp.CG(max_iterations=3, rank=2, preconditioner="nystrom")
-    with pytest.raises(nngp.NotConvergedError, match="3 iterations"):
+    with pytest.raises(nngp.errors.NotConvergedError, match="3 iterations"):
         nngp.condition(NETS["relu"], SPHERE, Y, solver=solver)
 
 
@@ -198,7 +198,7 @@ def test_without_a_factor_there_is_no_evidence():
         posterior.leave_one_out,
         posterior.leave_one_out_density,
     ):
-        with pytest.raises(nngp.NoFactorError, match="solver='cholesky'"):
+        with pytest.raises(nngp.errors.NoFactorError, match="solver='cholesky'"):
             asked()
 
 
@@ -214,7 +214,7 @@ def test_a_matrix_that_is_not_positive_definite_climbs_the_ladder(monkeypatch):
     monkeypatch.setattr(
         KernelProduct, "__call__", lambda self, run, V: times(self, run, V) - less * V
     )
-    with pytest.warns(nngp.NoiseWarning, match="not positive definite"):
+    with pytest.warns(nngp.errors.NoiseWarning, match="not positive definite"):
         posterior = nngp.condition(
             NETS["relu"], images, targets, noise_var=1e-6, solver=solver, engine="cpu"
         )
@@ -229,7 +229,9 @@ def test_a_variance_that_cannot_be_had_says_why(monkeypatch):
     solver = nngp.CG(rank=20, preconditioner="nystrom")
     posterior = nngp.condition(NETS["relu"], images, targets, noise_var=1e-3, solver=solver)
     monkeypatch.setattr(KernelProduct, "__call__", lambda self, run, V: -V)
-    with pytest.raises(nngp.NotPositiveDefiniteError, match="pass a larger noise_var") as caught:
+    with pytest.raises(
+        nngp.errors.NotPositiveDefiniteError, match="pass a larger noise_var"
+    ) as caught:
         posterior.variance(images[:3])
     assert caught.value.noise_var == 1e-3
 
@@ -407,7 +409,7 @@ def test_an_estimator_and_its_file(tmp_path, kind):
     )
     close(again.posterior_.variance(images[:9]), direct.posterior_.variance(images[:9]), 1e-7)
     if kind is nngp.NNGPRegressor:
-        with pytest.raises(nngp.NoFactorError):
+        with pytest.raises(nngp.errors.NoFactorError):
             _ = again.log_marginal_likelihood_
 
 

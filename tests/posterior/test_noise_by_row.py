@@ -219,7 +219,9 @@ def test_noise_of_a_network_whose_scale_is_tiny():
 def test_the_ladder_raises_the_rows_that_have_least():
     X, y = np.repeat(UNEQUAL[:4], 3, axis=0), np.repeat(Y[:4], 3)
     noise = np.array([1e-20, 1e-3, 1e-20, 1e-20, 1e-2, 0.5, 1e-20, 1e-20, 1e-20, 1.0, 1.0, 1.0])
-    with pytest.warns(nngp.NoiseWarning, match=r"from 1e-20 to .* in 6 of 12 rows, which had less"):
+    with pytest.warns(
+        nngp.errors.NoiseWarning, match=r"from 1e-20 to .* in 6 of 12 rows, which had less"
+    ):
         posterior = nngp.condition(NET, X, y, noise_var=noise)
     report, least = posterior.report, posterior.noise_var.min()
     assert 1e-20 < least < 1e-3
@@ -274,7 +276,7 @@ def test_an_update_that_climbs_raises_new_and_old_rows():
     X = UNEQUAL[:4]
     noise = np.array([1e-20, 1e-20, 1.0, 1.0])
     posterior = nngp.condition(NET, X, Y[:4], noise_var=noise)
-    with pytest.warns(nngp.NoiseWarning, match="in 3 of 6 rows"):
+    with pytest.warns(nngp.errors.NoiseWarning, match="in 3 of 6 rows"):
         posterior.update(X[:2], Y[:2], noise_var=[1e-20, 5.0])
     least = posterior.noise_var.min()
     expected = np.maximum([*noise, 1e-20, 5.0], least)
@@ -349,5 +351,5 @@ def test_noise_of_new_observations_must_be_said():
 
 
 def test_one_row_out_of_proportion_is_said():
-    with pytest.raises(nngp.VarianceError, match=r"noise_var 1e\+304 is out of proportion"):
+    with pytest.raises(nngp.errors.VarianceError, match=r"noise_var 1e\+304 is out of proportion"):
         conditioned("equal norms", noise_var=[*[0.1] * 11, 1e304])

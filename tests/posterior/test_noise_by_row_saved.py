@@ -38,7 +38,7 @@ def read(path, engine="cpu"):
         file = open_tensors(path)
         plain = json.loads(file.facts["description"])
     except ValueError as cause:
-        raise nngp.ModelFileError(str(cause)) from None
+        raise nngp.errors.ModelFileError(str(cause)) from None
     return from_plain(SavedPosterior, plain, file.arrays).restore(engine=engine)
 
 
@@ -57,7 +57,7 @@ def everything(posterior):
     return np.concatenate([np.ravel(part) for part in numbers])
 
 
-@pytest.mark.filterwarnings("ignore::nngp.NoiseWarning")
+@pytest.mark.filterwarnings("ignore::nngp.errors.NoiseWarning")
 @pytest.mark.parametrize("way", WAYS)
 def test_the_same_to_the_bit(way, tmp_path):
     path, posterior = tmp_path / "model.nngp", made(way)
@@ -88,7 +88,9 @@ def test_noise_that_was_changed_is_refused(way, tmp_path):
     def judge(data):
         path.write_bytes(data)
         return outcome(
-            lambda: everything(read(path)), nngp.ModelFileError, lambda f: (f == expected).all()
+            lambda: everything(read(path)),
+            nngp.errors.ModelFileError,
+            lambda f: (f == expected).all(),
         )
 
     def changed(place, value):

@@ -138,7 +138,7 @@ def test_gradient_with_duplicates(engine):
 
 
 @pytest.mark.parametrize("scale", [1e100, 1e-100])
-@pytest.mark.filterwarnings("ignore::nngp.ConstantKernelWarning")
+@pytest.mark.filterwarnings("ignore::nngp.errors.ConstantKernelWarning")
 def test_gradient_at_extreme_scales(scale):
     net = nngp.Architecture(2, "relu", 2.0, 0.0 if scale < 1 else 0.1)
     posterior = nngp.condition(net, scale * UNEQUAL[:N], Y, noise_var=NOISE)
@@ -247,7 +247,7 @@ def test_update_computes_no_old_tile_again(monkeypatch):
 def test_update_climbs_the_ladder_where_it_must():
     X = nngp.normalize(RNG.standard_normal((30, 4)))
     posterior = nngp.condition(nngp.Architecture(2), X, Y[:30], noise_var=1e-18)
-    with pytest.warns(nngp.NoiseWarning):
+    with pytest.warns(nngp.errors.NoiseWarning):
         posterior.update(X, Y[:30])
     assert posterior.report.failed_attempts > 0
     assert posterior.noise_var == posterior.report.noise_var > 1e-18
@@ -326,8 +326,10 @@ def test_predictions_do_not_depend_on_the_blocks(monkeypatch, data):
     close(pieces[1], whole[1], 1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::nngp.ToleranceWarning")  # step on parallel inputs
-@pytest.mark.filterwarnings("ignore::nngp.NoiseWarning", "ignore::nngp.ConstantKernelWarning")
+@pytest.mark.filterwarnings("ignore::nngp.errors.ToleranceWarning")  # step on parallel inputs
+@pytest.mark.filterwarnings(
+    "ignore::nngp.errors.NoiseWarning", "ignore::nngp.errors.ConstantKernelWarning"
+)
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     n=st.integers(1, 30),
@@ -356,7 +358,7 @@ def test_any_shape_and_degenerate_input(n, m, d, outputs, depth, activation, kin
     posterior = nngp.condition(net, X, Y, noise_var=noise)
     try:
         mean, variance = posterior.predict(Xs)
-    except nngp.VarianceError:  # targets that contradict each other leave weights of 1/noise
+    except nngp.errors.VarianceError:  # targets that contradict each other leave weights of 1/noise
         assert kind == "constant"
         assert noise <= 1e-10
         return

@@ -88,7 +88,7 @@ def moved(net, index, name, step):
         return values
 
     count = [0]
-    return nngp.network_from_dict(change(net.as_dict()))
+    return nngp.Network.from_dict(change(net.as_dict()))
 
 
 GRADIENTS = [

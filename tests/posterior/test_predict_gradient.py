@@ -1,5 +1,5 @@
 """Gradients of predictions: against finite differences of predictions, against mpmath, and against
-autodiff of the kernel, for inputs of one norm and of any norms."""
+autodiff of the kernel, for inputs of equal norm and of any norms."""
 
 import math
 
@@ -94,7 +94,7 @@ def exact_gradient(net, train, y, x, noise, digits=60):
 def test_gradients_are_those_of_mpmath(net, rtol):
     """Of a deep network too, whose kernel hardly depends on its inputs."""
     train, test = nngp.normalize(X[:6]), nngp.normalize(XS[:1])
-    noise = 1e-3 * nngp.compile_curve(net).scale
+    noise = 1e-3 * nngp.curves.compile_curve(net).scale
     posterior = nngp.condition(net, train, Y[:6, 0], noise_var=noise)
     mean, variance = posterior.predict_gradient(test)
     exact_mean, exact_variance = exact_gradient(net, train, Y[:6, 0], test[0], noise)
@@ -155,7 +155,7 @@ def test_tiles_and_several_blocks_change_nothing(monkeypatch):
     mean, variance = posterior.predict_gradient(XS)
     monkeypatch.setattr("nngp.gram.host.input_gradient.COLUMNS", 7)
     monkeypatch.setattr("nngp.gram.host.tiles.STRIP", 14)
-    monkeypatch.setattr("nngp.posterior.predictive_gradient.ROWS", 3)
+    monkeypatch.setattr("nngp.posterior.predictive_gradient.TEST_ROWS", 3)
     again = posterior.predict_gradient(XS)
     np.testing.assert_allclose(again.mean, mean, atol=1e-13)
     np.testing.assert_allclose(again.variance, variance, atol=1e-13)
@@ -166,17 +166,17 @@ def test_without_a_factor_there_is_the_mean_alone():
     wanted = nngp.condition(NETS["relu"], X, Y[:, 0], noise_var=0.1).predict_gradient(XS)
     found = posterior.predict_gradient(XS, variance=False).mean
     np.testing.assert_allclose(found, wanted.mean, atol=1e-6)
-    with pytest.raises(nngp.NoFactorError, match="derivative of the variance"):
+    with pytest.raises(nngp.errors.NoFactorError, match="derivative of the variance"):
         posterior.predict_gradient(XS)
 
 
 def test_what_has_no_derivative_is_said():
-    headed = nngp.Headed(
+    headed = nngp.WithHead(
         nngp.Invariant(NETS["erf"], [nngp.symmetries.permutations([[0], [1], [2]], kind="cyclic")]),
         nngp.Architecture(1),
     )
     posterior = nngp.condition(headed, X, Y[:, 0], noise_var=0.1)
-    with pytest.raises(TypeError, match=r"nngp\.Headed"):
+    with pytest.raises(TypeError, match=r"nngp\.WithHead"):
         posterior.predict_gradient(XS)
     with pytest.raises(ValueError, match="has 2 features"):
         nngp.condition(NETS["erf"], X, Y[:, 0]).predict_gradient(XS[:, :2])

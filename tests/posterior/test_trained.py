@@ -47,7 +47,9 @@ def dense(net, time, noise_var, rate=1.0):
 @pytest.mark.parametrize("net", NETS)
 def test_moments_are_those_of_dense_formulas(net):
     for noise_var in (0.0, 0.2):
-        networks = nngp.trained(NETS[net], X, Y, time=TIMES, noise_var=noise_var, learning_rate=0.7)
+        networks = nngp.training.train_ensemble(
+            NETS[net], X, Y, time=TIMES, noise_var=noise_var, learning_rate=0.7
+        )
         mean, variance = networks.predict(XS)
         covariance = networks.covariance(XS)
         scale = float(nngp.kernel_diag(NETS[net], XS).max())
@@ -67,7 +69,7 @@ def test_norms_may_differ(monkeypatch, which):
     test = RNG.normal(size=XS.shape) if which != "training" else XS
     monkeypatch.setitem(globals(), "X", train)
     monkeypatch.setitem(globals(), "XS", test)
-    networks = nngp.trained(NETS["relu"], train, Y, time=TIMES)
+    networks = nngp.training.train_ensemble(NETS["relu"], train, Y, time=TIMES)
     mean, variance = networks.predict(test)
     covariance = networks.covariance(test)
     for i, time in enumerate(TIMES):
@@ -79,26 +81,30 @@ def test_norms_may_differ(monkeypatch, which):
 
 def test_another_norm_under_a_deep_network_is_refused():
     for time in (1e25, math.inf):
-        networks = nngp.trained(nngp.Architecture(100, "relu", 1.0, 0.1), X, Y, time=time)
+        networks = nngp.training.train_ensemble(
+            nngp.Architecture(100, "relu", 1.0, 0.1), X, Y, time=time
+        )
         for compute in (networks.mean, networks.variance, networks.covariance):
-            with pytest.raises(nngp.VarianceError, match="test inputs have another norm"):
+            with pytest.raises(nngp.errors.VarianceError, match="test inputs have another norm"):
                 compute(1.1 * XS)
-        shallow = nngp.trained(
+        shallow = nngp.training.train_ensemble(
             nngp.Architecture(20, "relu", 1.0, 0.1), X, Y, noise_var=1e-3, time=time
         )
         shallow.mean(1.1 * XS)
-        with pytest.raises(nngp.VarianceError, match="move variances by"):
-            nngp.trained(nngp.Architecture(60, "relu", 1.0, 0.1), X, Y, time=1e3).variance(1.1 * XS)
+        with pytest.raises(nngp.errors.VarianceError, match="move variances by"):
+            nngp.training.train_ensemble(
+                nngp.Architecture(60, "relu", 1.0, 0.1), X, Y, time=1e3
+            ).variance(1.1 * XS)
 
 
 @pytest.mark.slow_on_jax
 @pytest.mark.parametrize("net", ["relu", "constant apart"])
 def test_infinite_time_is_the_same_on_every_engine(engine, net):
-    mean, variance = nngp.trained(NETS[net], X, Y, engine=engine).predict(XS)
+    mean, variance = nngp.training.train_ensemble(NETS[net], X, Y, engine=engine).predict(XS)
     wanted, covariance = dense(NETS[net], math.inf, 0.0)
     np.testing.assert_allclose(mean, wanted, atol=1e-10)
     np.testing.assert_allclose(variance, np.diag(covariance), atol=1e-12)
-    found = nngp.trained(NETS[net], X, Y, engine=engine).covariance(XS)
+    found = nngp.training.train_ensemble(NETS[net], X, Y, engine=engine).covariance(XS)
     np.testing.assert_allclose(found, covariance, atol=1e-12)
 
 
@@ -110,13 +116,15 @@ def test_depth_costs_no_precision_at_any_time(depth, noise_var):
     """Against 150 digits: at depth 250 the entries of K agree to 75 of them."""
     few, own, some = X[:6], Y[:6], XS[:3]
     net = nngp.Architecture(depth, "relu", 1.0, 0.1)
-    unit = nngp.compile_curve(nngp.NTK(net)).scale
+    unit = nngp.curves.compile_curve(nngp.NTK(net)).scale
     for progress in (1e-3, 1.0, 100.0, 1e9, math.inf):
         time = progress / unit
         mean, covariance, scale = trained_exactly.moments(
             depth, 1.0, 0.1, few, own, some, time, noise_var
         )
-        networks = nngp.trained(net, few, own, time=time, noise_var=noise_var, relative_noise=True)
+        networks = nngp.training.train_ensemble(
+            net, few, own, time=time, noise_var=noise_var, relative_noise=True
+        )
         largest = max(1.0, float(np.abs(covariance).max()))
         np.testing.assert_allclose(networks.mean(some), mean, rtol=0, atol=1e-12)
         found = networks.covariance(some) / scale
@@ -148,7 +156,7 @@ def test_drawn_functions_follow_the_differential_equation():
 
     mean = moved(np.zeros(n + 3), targets[:, 0])
     linear = np.column_stack([moved(unit, np.zeros(n)) for unit in np.eye(n + 3)])
-    networks = nngp.trained(
+    networks = nngp.training.train_ensemble(
         net, few, targets[:, 0], time=time, learning_rate=rate, noise_var=noise_var
     )
     np.testing.assert_allclose(networks.mean(some), mean, atol=1e-8)
@@ -157,7 +165,7 @@ def test_drawn_functions_follow_the_differential_equation():
 
 def test_the_beginning_is_the_prior_and_the_end_that_of_the_tangent_kernel():
     net = NETS["relu"]
-    end = nngp.trained(net, X, Y, noise_var=1e-3)
+    end = nngp.training.train_ensemble(net, X, Y, noise_var=1e-3)
     begin = end.at(0.0)
     np.testing.assert_array_equal(begin.mean(XS), np.zeros((8, 2)))
     np.testing.assert_allclose(begin.covariance(XS), nngp.kernel(net, XS), rtol=1e-14)
@@ -175,13 +183,16 @@ def test_training_the_last_layer_alone_is_bayesian_inference():
     included."""
     net = nngp.Architecture(0, "relu", 1.3, 0.0)
     few, targets = X[:3], Y[:3, 0]
-    networks, posterior = nngp.trained(net, few, targets), nngp.condition(net, few, targets)
+    networks, posterior = (
+        nngp.training.train_ensemble(net, few, targets),
+        nngp.condition(net, few, targets),
+    )
     np.testing.assert_allclose(networks.mean(XS), posterior.mean(XS), atol=1e-8)
     np.testing.assert_allclose(networks.covariance(XS), posterior.covariance(XS), atol=1e-8)
 
 
 def test_draws_have_the_mean_and_the_covariance():
-    networks = nngp.trained(NETS["tanh"], X, Y, time=30.0)
+    networks = nngp.training.train_ensemble(NETS["tanh"], X, Y, time=30.0)
     draws = networks.sample(XS, n=4000, seed=1)
     assert draws.shape == (4000, 8, 2)
     error = np.sqrt(networks.variance(XS) / 4000)[:, None]
@@ -189,7 +200,10 @@ def test_draws_have_the_mean_and_the_covariance():
     found = np.cov(draws[:, :, 1].T)
     assert np.abs(found - networks.covariance(XS)).max() < 0.1 * networks.variance(XS).max()
     np.testing.assert_array_equal(draws[:3], networks.sample(XS, n=4000, seed=1)[:3])
-    assert nngp.trained(NETS["tanh"], X, Y[:, 0]).sample(XS, n=2, seed=0).shape == (2, 8)
+    assert nngp.training.train_ensemble(NETS["tanh"], X, Y[:, 0]).sample(XS, n=2, seed=0).shape == (
+        2,
+        8,
+    )
     with pytest.raises(ValueError, match="draws at several times"):
         networks.at([1.0, 2.0]).sample(XS)
 
@@ -197,7 +211,7 @@ def test_draws_have_the_mean_and_the_covariance():
 @pytest.mark.parametrize("net", ["relu", "constant apart"])
 def test_losses_are_those_of_mean_and_variance(net):
     for noise_var in (0.0, 0.2):
-        networks = nngp.trained(NETS[net], X, Y, noise_var=noise_var)
+        networks = nngp.training.train_ensemble(NETS[net], X, Y, noise_var=noise_var)
         targets = np.cos(XS[:, :2])
         found = networks.losses(TIMES, XS, targets)
         data = {"train": (X, Y), "test": (XS, targets)}
@@ -219,10 +233,10 @@ def test_descent_in_steps_is_stable_up_to_the_largest_rate(net, n):
     inputs = nngp.normalize(np.random.default_rng(1).normal(size=(n, 5)))
     T = nngp.kernel(nngp.NTK(NETS[net]), inputs)
     largest = np.linalg.eigvalsh(T)[-1]
-    rate = nngp.max_learning_rate(NETS[net], inputs)
+    rate = nngp.training.max_learning_rate(NETS[net], inputs)
     assert rate == pytest.approx(2 * n / largest, rel=1e-8)
     assert rate <= 2 * n / largest * (1 + 1e-12)
-    more = nngp.max_learning_rate(NETS[net], inputs, outputs=3, noise_var=0.5)
+    more = nngp.training.max_learning_rate(NETS[net], inputs, outputs=3, noise_var=0.5)
     assert more == pytest.approx(6 * n / (largest + 0.5), rel=1e-8)
     errors = np.random.default_rng(2).normal(size=n)
 
@@ -235,7 +249,7 @@ def test_descent_in_steps_is_stable_up_to_the_largest_rate(net, n):
 
 def test_the_largest_rate_of_a_deep_network():
     net = nngp.Architecture(400, "relu", 1.0, 0.1)
-    rate = nngp.max_learning_rate(net, X)
+    rate = nngp.training.max_learning_rate(net, X)
     constant = nngp.kernel_diag(nngp.NTK(net), X)[0]  # all that is left
     assert rate == pytest.approx(2 / constant, rel=1e-10)
 
@@ -244,15 +258,15 @@ def test_rows_that_repeat_each_other_are_trained_together():
     """Their difference cannot be trained: it is left out, with a warning once time would show
     it. Noise makes it well defined."""
     twice, targets = np.concatenate([X, X[:3]]), np.concatenate([Y, Y[:3] + 0.1])
-    early = nngp.trained(NETS["relu"], twice, targets, time=10.0)
-    with pytest.warns(nngp.ToleranceWarning, match="3 of 28 directions"):
+    early = nngp.training.train_ensemble(NETS["relu"], twice, targets, time=10.0)
+    with pytest.warns(nngp.errors.ToleranceWarning, match="3 of 28 directions"):
         late = early.at(1e14)
     averaged = Y.copy()
     averaged[:3] += 0.05
-    wanted = nngp.trained(NETS["relu"], X, averaged)
+    wanted = nngp.training.train_ensemble(NETS["relu"], X, averaged)
     np.testing.assert_allclose(late.mean(XS), wanted.mean(XS), atol=1e-8)
     np.testing.assert_allclose(late.variance(XS), wanted.variance(XS), atol=1e-8)
-    noisy = nngp.trained(NETS["relu"], twice, targets, noise_var=1e-3)
+    noisy = nngp.training.train_ensemble(NETS["relu"], twice, targets, noise_var=1e-3)
     np.testing.assert_allclose(noisy.at(1e14).mean(XS), noisy.mean(XS), atol=1e-8)
 
 
@@ -261,10 +275,10 @@ def test_rounding_is_told_where_it_is_large():
     angles = np.linspace(0, 1, 60)
     inputs = nngp.normalize(np.column_stack([np.cos(angles), np.sin(angles)]))
     net, targets = nngp.Architecture(2, "erf", 1.0, 0.1), np.sin(9 * angles)
-    networks = nngp.trained(net, inputs, targets, time=10.0)
-    with pytest.warns(nngp.ToleranceWarning):
+    networks = nngp.training.train_ensemble(net, inputs, targets, time=10.0)
+    with pytest.warns(nngp.errors.ToleranceWarning):
         late = networks.at(1e20)
-    with pytest.warns(nngp.ToleranceWarning, match="rounding may move a variance"):
+    with pytest.warns(nngp.errors.ToleranceWarning, match="rounding may move a variance"):
         mean, variance = late.predict(nngp.normalize([[1.0, 4.0], [-1.0, 3.0]]))
     assert np.isfinite(mean).all()
     assert (variance >= 0).all()
@@ -275,19 +289,19 @@ def test_wrong_arguments_are_told_in_one_sentence():
     net = NETS["relu"]
     for time in (-1.0, float("nan"), [1.0, -2.0]):
         with pytest.raises(ValueError, match="time must not be negative"):
-            nngp.trained(net, X, Y, time=time)
+            nngp.training.train_ensemble(net, X, Y, time=time)
     for rate in (0.0, -1.0, math.inf, math.nan):
         with pytest.raises(ValueError, match="learning_rate must be finite and positive"):
-            nngp.trained(net, X, Y, learning_rate=rate)
+            nngp.training.train_ensemble(net, X, Y, learning_rate=rate)
     with pytest.raises(ValueError, match="noise_var must be finite"):
-        nngp.trained(net, X, Y, noise_var=-1.0)
+        nngp.training.train_ensemble(net, X, Y, noise_var=-1.0)
     with pytest.raises(TypeError, match="noise_var must be one number"):
-        nngp.trained(net, X, Y, noise_var=[1.0] * 25)
+        nngp.training.train_ensemble(net, X, Y, noise_var=[1.0] * 25)
     with pytest.raises(TypeError, match="pass the network itself"):
-        nngp.trained(nngp.NTK(net), X, Y)
+        nngp.training.train_ensemble(nngp.NTK(net), X, Y)
     with pytest.raises(ValueError, match="finite depth"):
-        nngp.trained(nngp.Architecture(math.inf, "relu", 1.0, 0.1), X, Y)
-    networks = nngp.trained(net, X, Y)
+        nngp.training.train_ensemble(nngp.Architecture(math.inf, "relu", 1.0, 0.1), X, Y)
+    networks = nngp.training.train_ensemble(net, X, Y)
     with pytest.raises(ValueError, match="Xs has 3 features"):
         networks.mean(XS[:, :3])
     with pytest.raises(ValueError, match="pass both Xs and Ys"):
@@ -299,9 +313,9 @@ def test_wrong_arguments_are_told_in_one_sentence():
 def test_networks_with_dropout_are_refused():
     net = nngp.Chain(nngp.Dense(2.0, 0.1), nngp.Act("relu"), nngp.Dropout(0.9), nngp.Dense(1.0))
     with pytest.raises(ValueError, match=r"leave nngp\.Dropout out"):
-        nngp.trained(net, X, Y)
+        nngp.training.train_ensemble(net, X, Y)
     with pytest.raises(ValueError, match=r"leave nngp\.Dropout out"):
-        nngp.max_learning_rate(net, X)
+        nngp.training.max_learning_rate(net, X)
 
 
 def test_what_does_not_fit_is_refused_beforehand():
@@ -310,22 +324,22 @@ def test_what_does_not_fit_is_refused_beforehand():
     with pytest.raises(
         ValueError, match=r"at most 15000 points can be decomposed; use time=math\.inf"
     ):
-        nngp.trained(net, many, many[:, 0], time=1.0)
+        nngp.training.train_ensemble(net, many, many[:, 0], time=1.0)
     some = nngp.normalize(RNG.normal(size=(4000, 3)))
     with pytest.raises(MemoryError, match=r"4000 points need .* GB .* at most 1[0-9]* points"):
-        nngp.trained(net, some, some[:, 0], time=1.0, memory=150_000_000)
+        nngp.training.train_ensemble(net, some, some[:, 0], time=1.0, memory=150_000_000)
 
 
 def test_variances_need_a_factor_and_means_do_not():
-    networks = nngp.trained(NETS["relu"], X, Y, noise_var=1e-2, solver="cg")
+    networks = nngp.training.train_ensemble(NETS["relu"], X, Y, noise_var=1e-2, solver="cg")
     wanted, _ = dense(NETS["relu"], math.inf, 1e-2)
     np.testing.assert_allclose(networks.mean(XS), wanted, atol=1e-4)
-    with pytest.raises(nngp.NoFactorError, match="the covariance of trained networks"):
+    with pytest.raises(nngp.errors.NoFactorError, match="the covariance of trained networks"):
         networks.variance(XS)
 
 
 def test_what_is_shown_of_it():
-    networks = nngp.trained(NETS["relu"], X, Y, time=[1.0, 2.0])
+    networks = nngp.training.train_ensemble(NETS["relu"], X, Y, time=[1.0, 2.0])
     assert "n=25, time=2 times, learning_rate=1, noise_var=0" in repr(networks)
     assert networks.report is None
     end = networks.at(math.inf)
@@ -335,11 +349,14 @@ def test_what_is_shown_of_it():
 
 def test_any_rate_is_stable_where_nothing_moves():
     net = nngp.Chain(nngp.Dense(1.0), nngp.Act("relu"), nngp.Dense(1.0))
-    assert nngp.max_learning_rate(net, np.zeros((2, 3))) == math.inf
-    assert nngp.max_learning_rate(net, np.zeros((2, 3)), noise_var=0.5) == 8.0
+    assert nngp.training.max_learning_rate(net, np.zeros((2, 3))) == math.inf
+    assert nngp.training.max_learning_rate(net, np.zeros((2, 3)), noise_var=0.5) == 8.0
 
 
 def test_a_tangent_kernel_is_not_trained():
-    for use in (nngp.max_learning_rate, lambda net, X: nngp.trained(net, X, Y)):
+    for use in (
+        nngp.training.max_learning_rate,
+        lambda net, X: nngp.training.train_ensemble(net, X, Y),
+    ):
         with pytest.raises(TypeError, match="pass the network itself"):
             use(nngp.NTK(SHAPES), X)

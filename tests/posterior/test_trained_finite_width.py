@@ -50,8 +50,10 @@ def trained_networks(noise_var):
 @pytest.mark.parametrize("noise_var", [0.5, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_wide_networks_have_the_ensembles_mean_variance_and_loss(noise_var):
     outputs, losses = trained_networks(noise_var)
-    networks = nngp.trained(NET, X, Y, time=STEPS, learning_rate=RATE, noise_var=noise_var)
-    assert nngp.max_learning_rate(NET, X) > 2 * RATE
+    networks = nngp.training.train_ensemble(
+        NET, X, Y, time=STEPS, learning_rate=RATE, noise_var=noise_var
+    )
+    assert nngp.training.max_learning_rate(NET, X) > 2 * RATE
     mean, variance = networks.predict(XS)
     error = np.sqrt(variance / NETWORKS)
     assert (np.abs(outputs.mean(axis=0) - mean) < 4 * error + 0.005).all()

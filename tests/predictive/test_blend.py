@@ -1,4 +1,4 @@
-"""Stacking against SciPy's optimiser; the scale mixture of points left out; saving."""
+"""Stacking against SciPy's optimiser; the scale mixture of held-out points; saving."""
 
 import numpy as np
 import pytest

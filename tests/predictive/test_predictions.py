@@ -158,7 +158,7 @@ def test_probabilities_are_those_of_the_posterior():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 2))
     y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=150), [0.3, 1.8])
-    with pytest.warns(nngp.NeverPredictedWarning, match=r"class 2 \(3 rows\)"):
+    with pytest.warns(nngp.errors.NeverPredictedWarning, match=r"class 2 \(3 rows\)"):
         model = nngp.NNGPClassifier(budget=30, likelihood="regression").fit(X, y)
     share = np.bincount(y) / 150
     assert share.min() < 0.1
@@ -189,14 +189,14 @@ def test_uncertainty_is_larger_where_errors_are(digits):
     sure = confidence > np.median(confidence)
     assert right[sure].mean() > 0.995
     assert right[~sure].mean() < right[sure].mean()
-    with pytest.warns(nngp.ExtrapolationWarning, match="1297 of 1297"):
+    with pytest.warns(nngp.errors.ExtrapolationWarning, match="1297 of 1297"):
         far = model.predict_variance(Xs * 0 + 100.0)
     assert far.min() > 2 * np.median(model.predict_variance(Xs))
 
 
 def test_one_class_and_two():
     X = np.random.default_rng(0).normal(size=(30, 2))
-    with pytest.warns(nngp.FewDataWarning, match="all labels are the same"):
+    with pytest.warns(nngp.errors.FewDataWarning, match="all labels are the same"):
         alone = nngp.NNGPClassifier().fit(X, ["a"] * 30)
     np.testing.assert_array_equal(alone.predict_proba(X), 1.0)
     two = nngp.NNGPClassifier(budget=20).fit(X, X[:, 0] > 0)

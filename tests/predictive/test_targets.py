@@ -161,11 +161,11 @@ DAMAGED = [
 def test_damaged():
     scaling = TargetScaling.learn(column(SKEWED), "standardize", "yeo-johnson")
     for changes, message in DAMAGED:
-        with pytest.raises(nngp.ModelFileError, match=message):
+        with pytest.raises(nngp.errors.ModelFileError, match=message):
             read_again(scaling, changes)
     for name in ("spread", "center"):
-        with pytest.raises(nngp.ModelFileError, match=f"{name} holds other numbers"):
+        with pytest.raises(nngp.errors.ModelFileError, match=f"{name} holds other numbers"):
             read_again(scaling, **{name: np.full(1, -1e306)})
     for changes in ({"kind": "cube"}, {"unit": -1.0}, {"power": 2.5}):
-        with pytest.raises(nngp.ModelFileError, match="expected"):
+        with pytest.raises(nngp.errors.ModelFileError, match="expected"):
             read_again(scaling.transforms[0], changes)

@@ -54,7 +54,7 @@ def test_sequences_are_those_of_the_kernel(name):
     found = regimes.propagate(BLOCKS[name], 12, correlations=[0.3, -0.6])
     for times in (1, 5, 12):
         net = Chain(Dense(1.0), Repeat(BLOCKS[name], times), Dense(1.0))
-        curve = nngp.compile_curve(net)
+        curve = nngp.curves.compile_curve(net)
         assert found.variance[times] == pytest.approx(curve.variance, rel=1e-13)
         apart = curve.deficit([0.3, -0.6]) / curve.variance
         np.testing.assert_allclose(found.one_minus[times], apart, rtol=1e-11)
@@ -161,7 +161,7 @@ def test_bad_arguments_are_refused():
 
 def test_a_diagnosis_of_any_network_is_that_of_its_curve():
     net = Chain(Dense(1.2, 0.1), Repeat(Residual(Act("erf"), Dense(0.5)), 8), Dense(1.0))
-    found, curve = regimes.diagnose(net), nngp.compile_curve(net)
+    found, curve = regimes.diagnose(net), nngp.curves.compile_curve(net)
     assert found.variance == curve.variance
     assert found.correlation == pytest.approx(float(curve(0.0)) / curve.variance, rel=1e-12)
     assert found.spread == pytest.approx(1 - found.correlation, rel=1e-12)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from nngp import leaky_relu, regimes
+from nngp import regimes
+from nngp.activations import leaky_relu
 
 WEIGHTS, BIASES = np.array([0.3, 1.0, 1.7, 1.99]), np.array([0.01, 0.5, 2.0])[:, None]
 

@@ -18,7 +18,7 @@ def test_numbers_are_those_of_the_theory():
     assert found.distance == pytest.approx(math.log(1.5 / found.critical_weight_var))
     assert found.trainable_depth == pytest.approx(6 * found.xi_c)
     assert found.trainable_depth == regimes.trainable_depth(net)
-    k = nngp.compile_curve(net)
+    k = nngp.curves.compile_curve(net)
     assert found.spread == pytest.approx(float((k(1.0) - k(0.0)) / k(1.0)), rel=1e-12)
     assert found.contrast == found.spread
 

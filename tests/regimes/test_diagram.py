@@ -91,7 +91,7 @@ def test_scalars_give_scalars_and_arrays_arrays():
 )
 def test_chi_at_a_given_correlation(at, name):
     q = regimes.variance_fixed_point(name, 2.0, 0.3)
-    expected = 2.0 * nngp.layer_derivatives(name, q, q, at).corr / q
+    expected = 2.0 * nngp.curves.layer_derivatives(name, q, q, at).corr / q
     assert regimes.chi(name, 2.0, 0.3, at=at) == pytest.approx(float(expected), rel=1e-9)
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from nngp import layer_covariance, regimes
+from nngp import regimes
+from nngp.curves import layer_covariance
 from nngp.regimes.correlation import _root
 
 

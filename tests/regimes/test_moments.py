@@ -127,11 +127,11 @@ def wild_outside(x):
 
 
 def test_inaccurate_moments_give_a_warning():
-    with pytest.warns(nngp.ToleranceWarning, match="grows beyond"):
+    with pytest.warns(nngp.errors.ToleranceWarning, match="grows beyond"):
         regimes.variance_fixed_point(wild_outside, 1e5, 0.0)
-    with pytest.warns(nngp.ToleranceWarning, match="grows beyond"):
+    with pytest.warns(nngp.errors.ToleranceWarning, match="grows beyond"):
         regimes.variance_fixed_point(chirp, 1e5, 0.5)
-    with pytest.warns(nngp.ToleranceWarning, match="are known to"):
+    with pytest.warns(nngp.errors.ToleranceWarning, match="are known to"):
         regimes.chi(lambda x: np.sign(x) * np.abs(x) ** 0.6, 1.0, 0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -9,7 +9,7 @@ import nngp
 from nngp.selection.problem import Candidate, HyperparameterPoint
 from nngp.selection.space import Space
 
-pytestmark = pytest.mark.filterwarnings("ignore::nngp.TreesWarning")  # of tiny budgets
+pytestmark = pytest.mark.filterwarnings("ignore::nngp.errors.TreesWarning")  # of tiny budgets
 
 
 def data(n=80, d=4, seed=0):
@@ -231,7 +231,7 @@ def test_a_zero_row_without_bias():
     X, y = data()
     X[3] = 0.0
     model = nngp.NNGPRegressor(bias_var=0.0, input_scaling="none", weight_var=1.0, noise_var=0.1)
-    with pytest.raises(nngp.VarianceError, match="none of the networks"):
+    with pytest.raises(nngp.errors.VarianceError, match="none of the networks"):
         nngp.NNGPRegressor(bias_var=0.0, input_scaling="none").fit(X, y)
     assert np.isfinite(model.fit(X, y).predict(X)).all()
 

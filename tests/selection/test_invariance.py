@@ -208,7 +208,7 @@ def test_several_networks_get_one_invariance():
     X = scenes(150)
     y = symmetric_targets(X)
     model = nngp.NNGPRegressor(
-        invariance="auto", image_shape=SHAPE, networks=2, effort="normal", selection_size=150
+        invariance="auto", image_shape=SHAPE, n_networks=2, effort="normal", selection_size=150
     ).fit(X, y)
     families = {one.network.transformations for one in model.networks_}
     assert families == {(images.flips(SHAPE),)}
@@ -277,7 +277,7 @@ def test_a_function_of_your_own_can_be_used_and_not_saved(tmp_path):
 
 def test_a_few_points_choose_nothing():
     X = scenes(4)
-    with pytest.warns(nngp.FewDataWarning):
+    with pytest.warns(nngp.errors.FewDataWarning):
         model = nngp.NNGPRegressor(invariance="auto", image_shape=SHAPE).fit(X, X[:, 0])
     assert model.invariance_ == ()
 

@@ -5,7 +5,7 @@ import pytest
 
 import nngp
 from nngp.selection import stages
-from nngp.selection.map_search import LEAST, relevances_of_trees
+from nngp.selection.map_search import MIN_RELEVANCE, relevances_of_trees
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (600, 24))
@@ -68,7 +68,7 @@ def test_relevances_of_groups_and_weights():
     assert found.mean() == pytest.approx(1.0)
     assert np.ptp(found.reshape(8, 3), axis=1).max() == 0  # one for each group
     assert found.argmax() < 3
-    assert found.min() >= LEAST * found.max() * (1 - 1e-12)
+    assert found.min() >= MIN_RELEVANCE * found.max() * (1 - 1e-12)
     # Rows without a weight say nothing: those in which another input decides.
     both = np.concatenate([y[:300], X[300:, [23]]])
     weights = np.where(np.arange(600) < 300, 1.0, 0.0)

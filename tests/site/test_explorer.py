@@ -139,7 +139,7 @@ def test_a_table_that_differs_from_the_library_stops_the_build(builder, tmp_path
 
 def test_kernels_are_those_of_the_library(page):
     for network in NETWORKS:
-        curve = nngp.compile_curve(nngp.Architecture(*network), tol=1e-9)
+        curve = nngp.curves.compile_curve(nngp.Architecture(*network), tol=1e-9)
         found = show(page, *network)
         assert found["variance"] == pytest.approx(curve.variance, rel=AGREES), network
         off = np.abs(np.array(found["deficit"]) - curve.deficit(one_minus=ONE_MINUS_COS))
@@ -147,7 +147,7 @@ def test_kernels_are_those_of_the_library(page):
 
 
 def test_what_a_deep_network_still_tells_apart_keeps_its_digits(page):
-    curve = nngp.compile_curve(nngp.Architecture(100, "erf", 0.8, 0.4))
+    curve = nngp.curves.compile_curve(nngp.Architecture(100, "erf", 0.8, 0.4))
     found = np.array(show(page, 100, "erf", 0.8, 0.4)["deficit"])
     expected = curve.deficit(one_minus=ONE_MINUS_COS)
     assert expected.max() < 1e-20 * curve.variance

@@ -157,7 +157,7 @@ def test_messages_about_parameters_name_the_options():
     said = in_command_words("noise='heteroscedastic' needs target_transform='identity'")
     assert said == "--noise heteroscedastic needs --target-transform identity"
     assert in_command_words("the noise of networks is small") == "the noise of networks is small"
-    assert {"target_transform", "effort", "networks", "likelihood", "noise"} <= set(names)
+    assert {"target_transform", "effort", "n_networks", "likelihood", "noise"} <= set(names)
 
 
 def test_the_interval_is_the_models_own(run, monkeypatch):

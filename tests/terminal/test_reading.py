@@ -47,7 +47,7 @@ def fitted(run):
     return pl.read_csv("out.csv")
 
 
-@pytest.mark.filterwarnings("ignore::nngp.ColumnWarning")
+@pytest.mark.filterwarnings("ignore::nngp.errors.ColumnWarning")
 def test_a_model_of_the_command_line_in_python(fitted):
     """The columns come back with the model: by name, in any order, from pandas and polars."""
     model = nngp.load("model.nngp")
@@ -80,8 +80,8 @@ def test_python_and_the_command_say_the_same(fitted):
     with pytest.raises(ValueError, match="there is no column 'gap'; the columns are: a, b, town"):
         model.predict(new)
     with (
-        pytest.warns(nngp.ColumnWarning, match="training did not: 'Rom'"),
-        pytest.warns(nngp.ColumnWarning, match="ignored: 'more'"),
+        pytest.warns(nngp.errors.ColumnWarning, match="training did not: 'Rom'"),
+        pytest.warns(nngp.errors.ColumnWarning, match="ignored: 'more'"),
     ):
         model.predict(new.assign(gap=1.0, town="Rom", more=0))
 
@@ -326,7 +326,7 @@ def test_names_that_are_missing(run):
 
 def test_a_model_of_a_frame_in_python_predicts_on_the_command_line(run):
     frame = table().drop("id", "y")
-    with pytest.warns(nngp.ColumnWarning, match="left out"):
+    with pytest.warns(nngp.errors.ColumnWarning, match="left out"):
         model = nngp.NNGPRegressor(selection=None).fit(
             frame.with_columns(same=pl.lit(1)), table()["y"].to_numpy()
         )

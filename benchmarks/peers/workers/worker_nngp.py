@@ -30,7 +30,7 @@ class Nngp(common.Library):
 
     def deficits(self, net: Net, X: np.ndarray, K: np.ndarray) -> np.ndarray:
         """From the curve, as `condition` takes them: no difference of two large numbers."""
-        curve = self.nngp.compile_curve(self._network(net))
+        curve = self.nngp.curves.compile_curve(self._network(net))
         gaps = ((X - X[0]) ** 2).sum(axis=1) / (2 * X.shape[1])
         return np.asarray(curve.deficit(one_minus=gaps) / curve.variance)
 

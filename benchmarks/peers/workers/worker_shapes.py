@@ -1,7 +1,7 @@
 """Networks of parts in neural-tangents: kernels, trained ensembles, and times.
 
 Runs in the environment of neural-tangents. A task is JSON on standard input; the last line on
-standard output is the result. A network is a dictionary such as `nngp.network_from_dict` reads.
+standard output is the result. A network is a dictionary such as `nngp.Network.from_dict` reads.
 """
 
 import json

@@ -15,7 +15,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from nngp import ClusterError
+from nngp.errors import ClusterError
 from nngp_paper.experiment import Config
 from nngp_paper.runs import POLL, Run
 from nngp_paper.runs.study import Ended, Study, attempt

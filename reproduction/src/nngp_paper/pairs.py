@@ -1,4 +1,4 @@
-"""Pairs of inputs of one norm, ready for the look-up of any function of their cosine.
+"""Pairs of inputs of equal norm, ready for the look-up of any function of their cosine.
 
 A curve is smooth in the logarithm of m = 1 - |c|, for c of either sign. So a pair is kept as its
 place on a grid of log2 m: the cell, and how far into it. Each cell has a cubic of the deficit. With
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from nngp import AngularCurve
+from nngp.curves import AngularCurve
 from nngp_paper.arrays import Array, Index
 
 OCTAVES, CELLS = 16, 512  # factors of two of m that have cells, and cells of each

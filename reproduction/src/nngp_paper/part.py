@@ -116,7 +116,7 @@ class Part(Generic[Data]):
 
     @property
     def label(self) -> str:
-        """What stands before the title."""
+        """Text before the title."""
         numbered = re.fullmatch(r"(table|fig)(\d+)", self.name)
         return f"{KINDS[numbered[1]]} {numbered[2]}" if numbered else BEYOND
 
@@ -126,7 +126,7 @@ class Part(Generic[Data]):
         return self.label == BEYOND
 
     def look(self, scope: Scope) -> str:
-        """What to look for."""
+        """A hint for the reader."""
         beside = self.claim.beside if scope.dataset in self.datasets else ""
         return f"{self.claim.look} {beside}".strip()
 
@@ -164,7 +164,7 @@ class PartResult:
 
     @property
     def verdict(self) -> ClaimVerdict:
-        """What the data say of the paper's claim."""
+        """Verdict on the paper's claim."""
         if self.problem:
             return ClaimVerdict("not measured", f"{self.problem}.")
         return self.part.verdict(self.data)

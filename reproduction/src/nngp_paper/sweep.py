@@ -1,9 +1,9 @@
 """Many networks over one data set: the paper's grids (sec. 3, appendix D).
 
-With inputs of one norm a kernel is a function of the cosine, and cosines do not depend on the
-network: they are computed once. A network then costs its curve (`nngp.compile_curve`), a look-up
-for each pair, and a Cholesky factor by LAPACK. What is too large for one dense matrix, or better
-done on a GPU, is conditioned by `nngp.condition`, one network after the other.
+With inputs of equal norm a kernel is a function of the cosine, and cosines do not depend on the
+network: they are computed once. A network then costs its curve (`nngp.curves.compile_curve`), a
+look-up for each pair, and a Cholesky factor by LAPACK. What is too large for one dense matrix, or
+better done on a GPU, is conditioned by `nngp.condition`, one network after the other.
 
 Depth must cost no precision. A curve gives the deficit D = v - K, v = K(x, x), which is exact
 however alike a deep network makes all inputs; v - D would not be. So with s = D(c = 0)
@@ -119,7 +119,7 @@ class Sweep:
         self._lock = threading.Lock()  # the memory holds one matrix at a time
 
     def run(
-        self, networks: Iterable[nngp.Network], *, table: nngp.LookupTable | None = None
+        self, networks: Iterable[nngp.Network], *, table: nngp.curves.LookupTable | None = None
     ) -> Iterator[SweepResult]:
         """The results, one network after the other.
 
@@ -131,13 +131,13 @@ class Sweep:
             try:
                 with self._lock:
                     found = self._scores(network, table)
-            except nngp.NotPositiveDefiniteError as error:
+            except nngp.errors.NotPositiveDefiniteError as error:
                 found = {
                     "noise_var": error.noise_var,
                     "failed_attempts": error.failed_attempts,
                     "error": str(error),
                 }
-            except (nngp.ActivationError, nngp.VarianceError) as error:
+            except (nngp.errors.ActivationError, nngp.errors.VarianceError) as error:
                 found = {"error": str(error)}
             yield SweepResult(network, seconds=time.perf_counter() - start, **found)
 
@@ -150,18 +150,20 @@ class Sweep:
         available = nngp.forecast(n, self._X.shape[1], self._Y.shape[1], engine="cpu").available
         return available is None or held_bytes(n, others) <= available
 
-    def _scores(self, network: nngp.Network, table: nngp.LookupTable | None) -> dict[str, Any]:
+    def _scores(
+        self, network: nngp.Network, table: nngp.curves.LookupTable | None
+    ) -> dict[str, Any]:
         if table is not None:
             if not isinstance(network, nngp.Architecture):
                 raise TypeError("a look-up table has kernels of an nngp.Architecture only")
             found = self._dense(network, _TableKernel(self, network, table))
             if found is None:
-                raise nngp.NotPositiveDefiniteError(
+                raise nngp.errors.NotPositiveDefiniteError(
                     "the kernel matrix of the look-up table is not positive definite even with "
                     f"noise_var {LAST_NOISE}; pass a larger noise_var"
                 )
             return found
-        if self._input_var is None or isinstance(network, nngp.Invariant | nngp.Headed):
+        if self._input_var is None or isinstance(network, nngp.Invariant | nngp.WithHead):
             return self._conditioned(network)
         curve = self._curve(network)
         _check_known(curve)
@@ -249,10 +251,10 @@ class Sweep:
         """The unit of the noise."""
         return self._curve(network).scale if self._options["relative_noise"] else 1.0
 
-    def _curve(self, network: nngp.Network) -> nngp.AngularCurve:
+    def _curve(self, network: nngp.Network) -> nngp.curves.AngularCurve:
         assert self._input_var is not None
         with _without_warnings():
-            return nngp.compile_curve(network, self._input_var)
+            return nngp.curves.compile_curve(network, self._input_var)
 
     @cached_property
     def _matrix(self) -> Array:
@@ -295,7 +297,7 @@ class _Kernel(Protocol):
 class _CurveKernel:
     """The kernel of a network, from its curve."""
 
-    def __init__(self, sweep: Sweep, curve: nngp.AngularCurve) -> None:
+    def __init__(self, sweep: Sweep, curve: nngp.curves.AngularCurve) -> None:
         kept = min(curve.offset, 1.0)
         self._sweep, self._curve, self._at_one = sweep, curve, 1.0 + kept
         self.scale, self.offset = curve.scale, curve.offset - kept
@@ -324,7 +326,9 @@ class _TableKernel:
 
     scale, offset = 1.0, 0.0
 
-    def __init__(self, sweep: Sweep, network: nngp.Architecture, table: nngp.LookupTable) -> None:
+    def __init__(
+        self, sweep: Sweep, network: nngp.Architecture, table: nngp.curves.LookupTable
+    ) -> None:
         if table.activation != network.activation:
             raise ValueError(
                 f"the table is for '{table.activation.name}', the network has "
@@ -369,7 +373,11 @@ class _TableKernel:
 def _without_warnings() -> Iterator[None]:
     """Networks are many, and a result has its noise, or an error where its kernel is not known."""
     with warnings.catch_warnings():
-        for kind in (nngp.NoiseWarning, nngp.ToleranceWarning, nngp.ConstantKernelWarning):
+        for kind in (
+            nngp.errors.NoiseWarning,
+            nngp.errors.ToleranceWarning,
+            nngp.errors.ConstantKernelWarning,
+        ):
             warnings.simplefilter("ignore", kind)
         yield
 
@@ -397,12 +405,12 @@ def _blocks(rows: int, columns: int) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-def _check_known(curve: nngp.AngularCurve) -> None:
+def _check_known(curve: nngp.curves.AngularCurve) -> None:
     """Raise VarianceError if the kernel is not known: by the error of its deficits, or by that of
     K, whichever says more of M."""
     error, network = min(curve.deficit_error, curve.error * (1 + curve.offset)), curve.network
     if not error < UNKNOWN:
-        raise nngp.VarianceError(
+        raise nngp.errors.VarianceError(
             f"at depth {network.depth} the kernel is known to {error:.0e} of its scale only; use a "
             "smaller depth, or a weight_var nearer to where the variance stays put"
         )

@@ -9,7 +9,7 @@ Word = Literal["supported", "partly", "not supported", "not measured"]
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """What our runs say of a claim, and the number that decides it, beside that of chance where
+    """Verdict of our runs on a claim, and the number that decides it, beside that of chance where
     chance has one.
 
     Examples

@@ -16,7 +16,7 @@ NET = nngp.Architecture(2, "relu", 1.5, 0.3)
 
 @pytest.fixture(scope="module")
 def table():
-    return nngp.LookupTable("relu", n_g=51, n_v=21, n_c=100, s_max=5.0, u_max=10.0)
+    return nngp.curves.LookupTable("relu", n_g=51, n_v=21, n_c=100, s_max=5.0, u_max=10.0)
 
 
 @pytest.fixture

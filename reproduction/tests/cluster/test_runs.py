@@ -142,7 +142,9 @@ def test_at_the_end_of_a_budget_what_is_in_flight_is_waited_for(client, tmp_path
 def test_no_workers_is_an_error_after_a_while(tmp_path):
     with processes(workers=0) as client, RunStore(tmp_path / "runs.db") as store:
         hands = Workers(client, SCOPE, patience=0.1)
-        with pytest.raises(nngp.ClusterError, match=r"no worker for 0 seconds.*are in the store"):
+        with pytest.raises(
+            nngp.errors.ClusterError, match=r"no worker for 0 seconds.*are in the store"
+        ):
             carry_out(store, uncertainty_study(SCOPE), executor=hands, progress=False)
         assert store.counts()["pending"] == 20
 
@@ -155,7 +157,7 @@ def test_a_scheduler_that_goes_away(tmp_path):
 
     with processes() as client, RunStore(tmp_path / "runs.db") as store:
         hands = Watched(client, SCOPE, then=stop)
-        with pytest.raises(nngp.ClusterError, match="lost"):
+        with pytest.raises(nngp.errors.ClusterError, match="lost"):
             carry_out(store, uncertainty_study(SCOPE), executor=hands, progress=False)
         assert store.counts()["done"] == 2
         assert store.counts()["running"] == 0

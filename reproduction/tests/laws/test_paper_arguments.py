@@ -18,9 +18,9 @@ COUNTS = {
     "first images": lambda n: datasets.split("digits", 100).first(n),
 }
 DATA = {  # functions of an array of the shape of X, or of Y
-    "inputs": (X, lambda bad: finite.last_layer_ensemble(WIDE, bad, Y, X, networks=1)),
-    "test inputs": (X, lambda bad: finite.last_layer_ensemble(WIDE, X, Y, bad, networks=1)),
-    "targets": (Y, lambda bad: finite.last_layer_ensemble(WIDE, X, bad, X, networks=1)),
+    "inputs": (X, lambda bad: finite.last_layer_ensemble(WIDE, bad, Y, X, n_networks=1)),
+    "test inputs": (X, lambda bad: finite.last_layer_ensemble(WIDE, X, Y, bad, n_networks=1)),
+    "targets": (Y, lambda bad: finite.last_layer_ensemble(WIDE, X, bad, X, n_networks=1)),
 }
 DAYS = np.arange(np.datetime64("2020-01-01"), np.datetime64("2020-01-13"))
 UNUSABLE = {  # of the shape of Y

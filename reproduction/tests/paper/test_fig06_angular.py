@@ -20,7 +20,7 @@ def put(store, study, result):
 
 
 def test_angular_structure_is_the_arc_cosine_formula(monkeypatch):
-    table = nngp.LookupTable("relu", n_g=101, n_v=101, n_c=100, s_max=10.0)
+    table = nngp.curves.LookupTable("relu", n_g=101, n_v=101, n_c=100, s_max=10.0)
     coarse = partial(compute_angular_structure, table=table)  # the real one takes long
     monkeypatch.setattr(fig06_angular, "compute_angular_structure", coarse)
     (config,) = fig06_angular.study(SCOPE).configs

@@ -174,7 +174,7 @@ def test_relative_noise_is_an_experiment_of_its_own(tmp_path):
     data = datasets.split("digits", 60)
     arguments = nngp.Architecture(50, "relu", 0.1, 1.0), data.X, data.targets(data.labels)
     relative = nngp.condition(*arguments, relative_noise=True, engine="cpu")
-    with pytest.warns(nngp.ConstantKernelWarning):
+    with pytest.warns(nngp.errors.ConstantKernelWarning):
         absolute = nngp.condition(*arguments, engine="cpu")
     knows, hidden = (
         np.mean(one.mean(data.X_test).argmax(1) == data.labels_test) for one in (relative, absolute)
@@ -208,7 +208,7 @@ def test_maps_with_absolute_noise_are_runs_of_the_whole_grid():
 
 def test_maps_by_the_authors_table(tmp_path, monkeypatch):
     """Against the matrices that the table gives."""
-    table = nngp.LookupTable("relu", 51, 51, 50, 20.0, s_min=1e-8, clamp=True)
+    table = nngp.curves.LookupTable("relu", 51, 51, 50, 20.0, s_min=1e-8, clamp=True)
     monkeypatch.setattr(grid, "authors_table", lambda activation: table)
     scope = replace(SCOPE, sizes=(60,), depths=(2,), activations=("relu",))
     with RunStore(tmp_path / "runs.db") as store:
@@ -266,7 +266,7 @@ def test_published_settings_with_both_kernels(tmp_path, monkeypatch):
         Published("mnist", 60, "relu", 2, None, 1.5, 0.2, 0.9),
         Published("digits", 60, "relu", 60, None, 5.0, 0.2, 0.9),
     )
-    table = nngp.LookupTable("relu", 51, 51, 50, 20.0)
+    table = nngp.curves.LookupTable("relu", 51, 51, 50, 20.0)
     monkeypatch.setattr(settings, "published", lambda: rows)
     monkeypatch.setattr(settings, "authors_table", lambda activation: table)
     with RunStore(tmp_path / "runs.db") as store:

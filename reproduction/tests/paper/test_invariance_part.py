@@ -34,7 +34,7 @@ SHAPE = (32, 32, 3)
         ("rotations 15", nngp.Invariant(NET, images.rotations(SHAPE, degrees=15))),
         (
             "shifts 1, head 16",
-            nngp.Headed(
+            nngp.WithHead(
                 nngp.Invariant(NET, images.shifts(1, SHAPE)),
                 nngp.Architecture(16, "relu", 2.0, 0.0),
             ),

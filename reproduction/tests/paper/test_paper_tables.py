@@ -13,6 +13,7 @@ from nngp_paper.grids.arrays import SCORES
 from nngp_paper.part import Results
 from nngp_paper.parts import table1 as first, table2 as second
 from nngp_paper.published import published, published_row
+from nngp_paper.report.sections import _earlier
 from nngp_paper.scope import Scope
 from nngp_paper.shared.tables import as_columns, write_csv
 
@@ -96,6 +97,16 @@ def test_settings_of_the_paper_by_kernel(store):
     assert row.lookup_difference == pytest.approx(-0.05)
     assert row.chosen is None
     assert row.standard_error is None
+
+
+def test_the_clamped_table_comes_before_that_of_earlier_runs(store):
+    put_setting(store, PAPER, "table", 0.9274)
+    rows = table2(store, SCOPE).rows
+    assert _earlier(rows).startswith("1 rows of the authors' table, from 1,000 points, are runs")
+    put_setting(store, PAPER, "authors", 0.9279)
+    rows = table2(store, SCOPE).rows
+    assert [row.lookup_difference for row in rows if row.lookup] == [0.0]
+    assert _earlier(rows) == ""
 
 
 def test_another_setting_is_not_the_papers(store):

@@ -83,7 +83,7 @@ def test_the_ladder_is_that_of_condition(monkeypatch):
     doubled[40:80] = doubled[:40]  # duplicates have no factor without noise
     (result,) = sweep_of(doubled, noise_var=0.0).run(NETS[:1])
     assert result.failed_attempts == 1
-    with pytest.warns(nngp.NoiseWarning):
+    with pytest.warns(nngp.errors.NoiseWarning):
         check(result, NETS[0], doubled, rel=1e-5, noise_var=0.0)
 
 
@@ -168,7 +168,10 @@ def test_results_come_one_by_one():
 
 def test_a_table_of_the_papers():
     """Eq. 8 with the matrices that the table gives."""
-    table, net = nngp.LookupTable("relu", 51, 51, 50, 20.0), nngp.Architecture(3, "relu", 1.5, 0.2)
+    table, net = (
+        nngp.curves.LookupTable("relu", 51, 51, 50, 20.0),
+        nngp.Architecture(3, "relu", 1.5, 0.2),
+    )
     numbers, (train, val, _) = {"depth": 3, "weight_var": 1.5, "bias_var": 0.2}, PARTS
     K = table.kernel(X[train], **numbers) + 0.1 * np.eye(80)
     mean = table.kernel(X[val], X[train], **numbers) @ np.linalg.solve(K, Y[train])
@@ -192,7 +195,7 @@ def test_a_table_of_the_papers():
 def test_pairs_have_the_deficits_of_the_curve(net):
     """Relative to themselves at angles down to 1e-9. (Near c = -1 there is 1 - c only to rounding,
     which a jump, at 1e-9 from there, would see.)"""
-    curve = nngp.compile_curve(net)
+    curve = nngp.curves.compile_curve(net)
     angles = np.concatenate([[0.0], np.geomspace(1e-9, np.pi / 2, 400)])
     angles = np.concatenate([angles, np.pi - np.geomspace(1e-3, np.pi / 2, 400)])
     y = np.column_stack([np.cos(angles), np.sin(angles)])

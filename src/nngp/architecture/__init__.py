@@ -10,8 +10,8 @@ from nngp.architecture.activation import (
     spec_of,
 )
 from nngp.architecture.architecture import Architecture
-from nngp.architecture.flow import Flow
-from nngp.architecture.invariances import Family, Headed, Invariant, average_of, tangent_of
+from nngp.architecture.flow import ContinuousResidual
+from nngp.architecture.invariances import Family, Invariant, WithHead, average_of, tangent_of
 from nngp.architecture.network import Network
 from nngp.architecture.parts import (
     Act,
@@ -43,14 +43,13 @@ __all__ = [
     "AvgPool",
     "Chain",
     "Concat",
+    "ContinuousResidual",
     "Conv",
     "Dense",
     "Dropout",
     "Family",
     "Flatten",
-    "Flow",
     "GlobalAvgPool",
-    "Headed",
     "Image",
     "Invariant",
     "LayerNorm",
@@ -60,6 +59,7 @@ __all__ = [
     "Repeat",
     "Residual",
     "Sum",
+    "WithHead",
     "activation_names",
     "as_activation",
     "average_of",

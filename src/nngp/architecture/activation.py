@@ -53,7 +53,7 @@ class Activation:
     --------
     >>> import numpy as np, nngp
     >>> ramp = nngp.Activation(lambda x: np.clip(x, 0, 2), name="ramp", kinks=(0, 2))
-    >>> round(float(nngp.layer_covariance(ramp, 1.0, 1.0, 0.5)), 6)
+    >>> round(float(nngp.curves.layer_covariance(ramp, 1.0, 1.0, 0.5)), 6)
     0.282327
     """
 
@@ -177,8 +177,8 @@ class Activation:
         --------
         >>> import nngp
         >>> steep = nngp.Activation.scaled("erf", b=30.0)
-        >>> round(float(nngp.layer_covariance(steep, 1.0, 1.0, 0.5)), 6)
-        0.332964
+        >>> round(float(nngp.curves.layer_covariance(steep, 1.0, 1.0, 0.5)), 6)
+        0.333129
         """
         numbers = tuple(float(x) for x in (a, b, c, d))
         if not np.isfinite(numbers).all():
@@ -193,7 +193,7 @@ class Activation:
         --------
         >>> import nngp
         >>> quartic = nngp.Activation.polynomial([0, 0, 0, 0, 1])
-        >>> round(float(nngp.layer_covariance(quartic, 1.0, 1.0, 1.0)), 9)
+        >>> round(float(nngp.curves.layer_covariance(quartic, 1.0, 1.0, 1.0)), 9)
         105.0
         """
         numbers = np.atleast_1d(np.asarray(coefficients, dtype=float))
@@ -210,7 +210,7 @@ class Activation:
         Examples
         --------
         >>> import nngp
-        >>> round(float(nngp.layer_covariance(nngp.Activation.rbf(0.5), 1.0, 1.0, 0.5)), 6)
+        >>> round(float(nngp.curves.layer_covariance(nngp.Activation.rbf(0.5), 1.0, 1.0, 0.5)), 6)
         0.606531
         """
         if not gamma > 0:
@@ -369,9 +369,9 @@ def leaky_relu(slope: float = 0.01, positive_slope: float = 1.0) -> Activation:
     Examples
     --------
     >>> import numpy as np, nngp
-    >>> nngp.leaky_relu(0.25)(np.array([-2.0, 3.0])).tolist()
+    >>> nngp.activations.leaky_relu(0.25)(np.array([-2.0, 3.0])).tolist()
     [-0.5, 3.0]
-    >>> nngp.leaky_relu(0.25, 2.0)(np.array([-2.0, 3.0])).tolist()
+    >>> nngp.activations.leaky_relu(0.25, 2.0)(np.array([-2.0, 3.0])).tolist()
     [-0.5, 6.0]
     """
     slopes = float(slope), float(positive_slope)
@@ -513,7 +513,7 @@ def activation_names() -> tuple[str, ...]:
     Examples
     --------
     >>> import nngp
-    >>> "relu" in nngp.activation_names()
+    >>> "relu" in nngp.activations.names()
     True
     """
     return tuple(sorted(_NAMED))
@@ -552,7 +552,7 @@ def spec_of(activation: Activation) -> Spec:
         )
     raise ValueError(
         f"activation '{activation.name}' is a Python function, which cannot be written down; use "
-        "one of nngp.activation_names()"
+        "one of nngp.activations.names()"
     )
 
 

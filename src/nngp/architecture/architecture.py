@@ -42,7 +42,7 @@ class Architecture(Network):
         phase, where K(x,x) - K(x,x') of all pairs vanishes with depth in fixed proportions
         (`nngp.kernel`).
     activation : str, callable or Activation
-        See `nngp.activation_names()` for the names.
+        See `nngp.activations.names()` for the names.
     weight_var, bias_var : float or sequence of depth + 1 floats
         One number for all layers, or one per layer from the input to the output.
 

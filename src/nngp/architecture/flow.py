@@ -15,7 +15,7 @@ MOST_STEPS = 2000  # chosen by default
 
 
 @dataclass(frozen=True, repr=False)
-class Flow(NetworkPart):
+class ContinuousResidual(NetworkPart):
     """Infinitely many residual blocks, each with 1/depth of the variance: the limit of
     `Repeat(Residual(*parts), L)` for L to infinity, if the last part is `Dense(w / L, b / L)`.
 
@@ -31,7 +31,9 @@ class Flow(NetworkPart):
     Examples
     --------
     >>> import nngp
-    >>> net = nngp.Chain(nngp.Dense(1.0), nngp.Flow(nngp.Act("relu"), nngp.Dense(2.0)))
+    >>> net = nngp.Chain(
+    ...     nngp.Dense(1.0), nngp.ContinuousResidual(nngp.Act("relu"), nngp.Dense(2.0))
+    ... )
     >>> nngp.kernel_diag(net, [[1.0, 1.0]]).round(8).tolist()  # e
     [2.71828183]
     """
@@ -41,8 +43,8 @@ class Flow(NetworkPart):
 
     def __init__(self, *parts: NetworkPart, steps: int | None = None) -> None:
         if not parts or not isinstance(parts[-1], Dense):
-            raise ValueError("the parts of nngp.Flow must end in an nngp.Dense")
-        object.__setattr__(self, "parts", as_parts("Flow", parts))
+            raise ValueError("the parts of nngp.ContinuousResidual must end in an nngp.Dense")
+        object.__setattr__(self, "parts", as_parts("ContinuousResidual", parts))
         if steps is None:
             # The classical method has a relative error of λ⁵ / (120 steps⁴) on y' = λy, and λ is at
             # most the product of the weight variances if phi has slopes of at most 1.
@@ -55,7 +57,7 @@ class Flow(NetworkPart):
         assert isinstance(last, Dense)
 
         def slope(at: int) -> int:
-            """What the affine map at the end of a block sees."""
+            """Input of the affine map at the end of a block."""
             return Chain(*before).append_to(graph, at)
 
         def moved(*slopes: tuple[int, float]) -> int:
@@ -77,19 +79,20 @@ class Flow(NetworkPart):
 
     def outline(self) -> Outline:
         branches = (), Chain(*self.parts).outline()
-        return (OutlineStep("join", "Flow", (f"{self.steps} steps",), branches),)
+        return (OutlineStep("join", "ContinuousResidual", (f"{self.steps} steps",), branches),)
 
     def as_dict(self) -> dict[str, Any]:
         parts = [part.as_dict() for part in self.parts]
         return {"part": "flow", "parts": parts, "steps": self.steps}
 
     def __repr__(self) -> str:
-        return f"Flow({', '.join(map(repr, self.parts))}, steps={self.steps})"
+        return f"ContinuousResidual({', '.join(map(repr, self.parts))}, steps={self.steps})"
 
 
 def coarsened(network: Network) -> Network | None:
-    """The network with half the steps in every `Flow`, None if that is the same. A fifteenth of the
-    difference between the two kernels estimates the error of the finer one (Richardson)."""
+    """The network with half the steps in every `ContinuousResidual`, None if that is the same. A
+    fifteenth of the difference between the two kernels estimates the error of the finer one
+    (Richardson)."""
     out = _halved(network)
     return None if out == network else out
 
@@ -102,6 +105,6 @@ def _halved(value: Any) -> Any:
     out = copy.copy(value)
     for name, part in vars(value).items():
         object.__setattr__(out, name, _halved(part))
-    if isinstance(out, Flow):
+    if isinstance(out, ContinuousResidual):
         object.__setattr__(out, "steps", max(1, out.steps // 2))
     return out

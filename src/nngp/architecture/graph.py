@@ -19,7 +19,7 @@ from typing import Literal
 from nngp.architecture.activation import Activation
 
 INPUT = 0  # index of the input
-MOST = 250_000  # nodes of a network: more take minutes to compute
+MAX_NODES = 250_000  # nodes of a network: more take minutes to compute
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,11 @@ Graph = tuple[Node, ...]
 
 
 def check_size(operations: int) -> None:
-    """Raise ValueError beyond `MOST` operations."""
-    if operations > MOST:
+    """Raise ValueError beyond `MAX_NODES` operations."""
+    if operations > MAX_NODES:
         raise ValueError(
-            f"a network has at most {MOST:,} operations; use fewer layers or repeat its parts less"
+            f"a network has at most {MAX_NODES:,} operations; use fewer layers or repeat its parts "
+            "less"
         )
 
 
@@ -132,7 +133,7 @@ class GraphBuilder:
         self.nodes: list[Node] = []
 
     def add(self, node: Node) -> int:
-        """Append a node, and give its index; ValueError beyond `MOST`."""
+        """Append a node, and give its index; ValueError beyond `MAX_NODES`."""
         check_size(len(self.nodes) + 1)
         self.nodes.append(node)
         return len(self.nodes)
@@ -149,7 +150,7 @@ def last_uses(graph: Graph) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class _Units:
-    """What is known of the units of a node: whether they are Gaussian with mean zero, whether
+    """Known properties of the units of a node: whether they are Gaussian with mean zero, whether
     their mean is zero, and the random units, by node, that unit i is made of."""
 
     gaussian: bool

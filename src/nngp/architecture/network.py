@@ -1,11 +1,11 @@
 """The seam of this room: what every description of a network gives to those who compute with it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class Network(ABC):
     output
     """
 
+    _read: ClassVar[Callable[[Mapping[str, Any]], "Network"]]  # set in `saved`, for all kinds
     is_tangent = False  # whether its kernel is the tangent kernel
     depth: int  # number of nonlinearities on the longest way from input to output
 
@@ -49,7 +50,21 @@ class Network(ABC):
 
     @abstractmethod
     def as_dict(self) -> dict[str, Any]:
-        """Convert to values that JSON can hold; `nngp.network_from_dict` reads them back."""
+        """Convert to values that JSON can hold; `nngp.Network.from_dict` reads them back."""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Network":
+        """Construct the network that `as_dict` described, of any kind; ValueError for anything
+        else.
+
+        Examples
+        --------
+        >>> import nngp
+        >>> net = nngp.Chain(nngp.Dense(2.0, 0.1), nngp.Act("tanh"), nngp.Dense(1.0))
+        >>> nngp.Network.from_dict(net.as_dict()) == net
+        True
+        """
+        return Network._read(values)
 
     @abstractmethod
     def outline(self) -> Outline:

@@ -5,8 +5,8 @@ from typing import Any
 
 from nngp.architecture.activation import from_spec
 from nngp.architecture.architecture import Architecture
-from nngp.architecture.flow import Flow
-from nngp.architecture.invariances.headed import Headed
+from nngp.architecture.flow import ContinuousResidual
+from nngp.architecture.invariances.headed import WithHead
 from nngp.architecture.invariances.invariant import Invariant
 from nngp.architecture.invariances.saved import family_from_dict
 from nngp.architecture.network import Network
@@ -32,15 +32,7 @@ from nngp.architecture.tangent import NTK
 
 
 def network_from_dict(values: Mapping[str, Any]) -> Network:
-    """Construct the network that `as_dict` described, of any kind; ValueError for anything else.
-
-    Examples
-    --------
-    >>> import nngp
-    >>> net = nngp.Chain(nngp.Dense(2.0, 0.1), nngp.Act("tanh"), nngp.Dense(1.0))
-    >>> nngp.network_from_dict(net.as_dict()) == net
-    True
-    """
+    """Construct the network that `as_dict` described; ValueError for anything else."""
     try:
         return _read(values)
     except KeyError as missing:
@@ -61,7 +53,7 @@ def _read(values: Mapping[str, Any]) -> Network:
     if values.get("part") == "invariant":
         return Invariant(_read(values["of"]), [family_from_dict(one) for one in values["families"]])
     if values.get("part") == "headed":
-        return Headed(_invariant(_read(values["of"])), _read(values["head"]))
+        return WithHead(_invariant(_read(values["of"])), _read(values["head"]))
     return _part_from_dict(values)
 
 
@@ -118,6 +110,12 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[..., NetworkPart]]] = {
     "sum": (("branches",), lambda branches: Sum(*_several(branches))),
     "product": (("branches",), lambda branches: Product(*_several(branches))),
     "concat": (("branches", "shares"), _concat),
-    "flow": (("parts", "steps"), lambda parts, steps: Flow(*_several(parts), steps=steps)),
+    "flow": (
+        ("parts", "steps"),
+        lambda parts, steps: ContinuousResidual(*_several(parts), steps=steps),
+    ),
     "repeat": (("of", "times"), lambda of, times: Repeat(_part_from_dict(of), times)),
 }
+
+
+Network._read = network_from_dict

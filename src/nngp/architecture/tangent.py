@@ -12,7 +12,7 @@ class NTK(WrappedNetwork):
 
     Its kernel is the inner product of the gradients of the network's output in all weights and
     biases, each divided by its prior deviation: the kernel by which gradient descent trains the
-    infinitely wide network (`nngp.trained`).
+    infinitely wide network (`nngp.training.train_ensemble`).
 
     Parameters
     ----------

@@ -155,7 +155,7 @@ def _numeric_expectations(activation: Activation) -> Expectations:
     if any(resolved.jumps):
         raise ActivationError(
             f"activation '{activation.name}' jumps and has no closed form, so JAX cannot "
-            "differentiate its kernel; nngp.kernel and nngp.layer_derivatives can"
+            "differentiate its kernel; nngp.kernel and nngp.curves.layer_derivatives can"
         )
     names, kinks = list(activation.params), np.array(resolved.kinks)
     _check_traceable(activation.apply, activation.name, 1)

@@ -201,7 +201,8 @@ class FittedLayer:
         return np.full(m.shape, 0.01 * DIFFERENTIATED * self._size(expectation))
 
     def _size(self, expectation: PairExpectation) -> float:
-        """What errors may be relative to: near -1 a slope may vanish beside the one at +1."""
+        """The scale that errors are relative to: near -1 a slope may vanish beside the one at
+        +1."""
         return self._slope_at_one if expectation is Pair.slope else 0.0
 
     @cached_property

@@ -100,7 +100,7 @@ class LookupTable:
     Examples
     --------
     >>> import nngp
-    >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
+    >>> table = nngp.curves.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
     >>> round(float(table(1.0, 1.0)), 6)
     0.5
     """
@@ -154,7 +154,9 @@ class LookupTable:
         Examples
         --------
         >>> import nngp
-        >>> coarse = nngp.LookupTable("relu", n_g=101, n_v=11, n_c=10, s_max=100.0, u_max=10.0)
+        >>> coarse = nngp.curves.LookupTable(
+        ...     "relu", n_g=101, n_v=11, n_c=10, s_max=100.0, u_max=10.0
+        ... )
         >>> round(float(coarse(10.0, 1.0)), 2)  # truncated in the same way; exact: 5
         4.92
         """
@@ -188,7 +190,7 @@ class LookupTable:
         Examples
         --------
         >>> import nngp
-        >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
+        >>> table = nngp.curves.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
         >>> row = table.row(1.0)
         >>> len(row), float(row[-1].round(6))
         (52, 0.5)
@@ -205,7 +207,7 @@ class LookupTable:
         Examples
         --------
         >>> import nngp
-        >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
+        >>> table = nngp.curves.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
         >>> round(table.variance(3.0), 6)
         1.5
         """
@@ -238,7 +240,7 @@ class LookupTable:
         Examples
         --------
         >>> import nngp
-        >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
+        >>> table = nngp.curves.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
         >>> layers = table.recursion(1.0, depth=2, weight_var=2.0, bias_var=0.0)
         >>> [round(float(layer), 6) for layer in layers]
         [2.0, 2.0, 2.0]
@@ -298,7 +300,7 @@ class LookupTable:
         Examples
         --------
         >>> import nngp, numpy as np
-        >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
+        >>> table = nngp.curves.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
         >>> network = {"depth": 20, "weight_var": 2.0, "bias_var": 0.1}
         >>> cosines, K = table.profile(**network)
         >>> *_, last = table.recursion(0.3, **network)
@@ -345,7 +347,7 @@ class LookupTable:
         Examples
         --------
         >>> import nngp
-        >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
+        >>> table = nngp.curves.LookupTable("relu", n_v=51, n_c=50, s_max=5.0, fill="exact")
         >>> K = table.kernel([[1.0, 1.0], [1.0, -1.0]], depth=2, weight_var=2.0, bias_var=0.0)
         >>> K.round(2).tolist()
         [[2.0, 0.99], [0.99, 2.0]]

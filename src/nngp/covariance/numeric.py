@@ -176,7 +176,7 @@ class Expansions:
 
     @property
     def left_out(self) -> Array:
-        """What all terms of each series leave out of E[phi²]."""
+        """The part of E[phi²] that all terms of each series miss."""
         return self.rests[:, -1]
 
     def scale(self, i1: Index, i2: Index) -> Array:

@@ -83,9 +83,9 @@ def layer_covariance(
     Examples
     --------
     >>> import nngp
-    >>> round(float(nngp.layer_covariance("relu", 1.0, 1.0, 1.0)), 12)
+    >>> round(float(nngp.curves.layer_covariance("relu", 1.0, 1.0, 1.0)), 12)
     0.5
-    >>> value, error = nngp.layer_covariance("tanh", 1.0, 2.0, 0.5, return_error=True)
+    >>> value, error = nngp.curves.layer_covariance("tanh", 1.0, 2.0, 0.5, return_error=True)
     >>> bool(error < 1e-13)
     True
     """
@@ -140,7 +140,7 @@ def layer_derivatives(
     Examples
     --------
     >>> import nngp
-    >>> round(float(nngp.layer_derivatives("relu", 1.0, 1.0, 0.0).corr), 12)
+    >>> round(float(nngp.curves.layer_derivatives("relu", 1.0, 1.0, 0.0).corr), 12)
     0.25
     """
     phi = as_activation(activation)

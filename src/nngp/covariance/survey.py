@@ -20,7 +20,7 @@ OCTAVES, IN_OCTAVE = 60, 12  # of the geometric points: down to 2^-60 of the ran
 FARTHEST = 38.0  # standard deviations: exp(-38²/2) is the smallest float64
 NEGLIGIBLE = 43.0  # nats: 2e-19 of the largest contribution
 LEAST_REACH = 9.0  # standard deviations
-LARGEST = 680.0  # log of the largest E[phi²], within float64 with room for sums
+MAX_LOG_MOMENT = 680.0  # log of the largest E[phi²], within float64 with room for sums
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _reach(activation: Activation, deviation: float) -> tuple[float, float]:
             "activation that grows at most exponentially"
         )
     total = np.trapezoid(np.exp(log_term[inner] - peak), z[inner]) / np.sqrt(2 * np.pi)
-    if np.log(total) + peak > LARGEST:
+    if np.log(total) + peak > MAX_LOG_MOMENT:
         raise ActivationError(
             f"activation '{activation.name}' is too large: E[phi(u)²] at a variance near "
             f"{deviation**2:.3g} is past float64; divide the activation by a constant"

@@ -38,7 +38,7 @@ class AngularCurve:
     Examples
     --------
     >>> import nngp
-    >>> curve = nngp.compile_curve(nngp.Architecture(10, "relu", 1.6, 0.1))
+    >>> curve = nngp.curves.compile_curve(nngp.Architecture(10, "relu", 1.6, 0.1))
     >>> bool(curve(1.0) == curve.variance), bool(curve.error < 1e-12)
     (True, True)
     """
@@ -81,7 +81,7 @@ class AngularCurve:
         Examples
         --------
         >>> import nngp
-        >>> curve = nngp.compile_curve(nngp.Architecture(3, "tanh", 1.2, 0.1))
+        >>> curve = nngp.curves.compile_curve(nngp.Architecture(3, "tanh", 1.2, 0.1))
         >>> nearby = curve.deficit(one_minus=1e-20)  # the cosine itself would round to 1
         >>> bool(0 < nearby < 1e-19), float(curve.variance - curve(1 - 1e-20))
         (True, 0.0)
@@ -96,7 +96,7 @@ class AngularCurve:
         Examples
         --------
         >>> import nngp
-        >>> curve = nngp.compile_curve(nngp.Architecture(0, weight_var=2.0))  # K = bias_var + 2 c
+        >>> curve = nngp.curves.compile_curve(nngp.Architecture(0, weight_var=2.0))  # 2 c
         >>> round(float(curve.derivative(0.3)), 12)
         2.0
         """
@@ -124,7 +124,7 @@ class AngularCurve:
         Of K(1) = weight_var² / 2 + bias_var (1 + weight_var / 2):
 
         >>> import nngp
-        >>> curve = nngp.compile_curve(nngp.Architecture(1, "relu", 2.0, 0.0))
+        >>> curve = nngp.curves.compile_curve(nngp.Architecture(1, "relu", 2.0, 0.0))
         >>> {name: round(float(slope), 6) for name, slope in curve.sensitivity(1.0).items()}
         {'weight_var': 2.0, 'bias_var': 2.0}
         """

@@ -48,7 +48,7 @@ def compile_curve(network: Network, input_var: float = 1.0, *, tol: float = 1e-1
     Examples
     --------
     >>> import nngp
-    >>> curve = nngp.compile_curve(nngp.Architecture(2, "relu", 2.0, 0.0))
+    >>> curve = nngp.curves.compile_curve(nngp.Architecture(2, "relu", 2.0, 0.0))
     >>> round(curve.variance, 12), round(float(curve(0.0)), 6)
     (2.0, 0.987462)
     """
@@ -82,14 +82,14 @@ def compile_curves(
     Examples
     --------
     >>> import nngp
-    >>> curves = nngp.compile_curves(nngp.Architecture(3, "relu", 2.0, 0.0))
+    >>> curves = nngp.curves.compile_curves(nngp.Architecture(3, "relu", 2.0, 0.0))
     >>> [curve.network.depth for curve in curves]
     [0, 1, 2, 3]
     """
     if not isinstance(network, Architecture):
         raise TypeError(
             "compile_curves takes an nngp.Architecture, whose layers are alike; use "
-            "nngp.compile_curve for a network of another shape"
+            "nngp.curves.compile_curve for a network of another shape"
         )
     _ = network.weight_vars  # raises ValueError at infinite depth
     curves = _compile(network, _check_input_var(input_var), every=True)
@@ -149,7 +149,7 @@ def _compile(network: Network, input_var: float, every: bool) -> tuple[AngularCu
 
 
 def _with_step_error(state: LayerState, coarse: LayerState) -> LayerState:
-    """A state with the error of its `Flow`s, from that of half their steps."""
+    """A state with the error of its `ContinuousResidual`s, from that of half their steps."""
     variance = abs(coarse.variance / state.variance - 1) / 15 if state.variance > 0 else 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = np.where(state.e > SMALLEST, np.abs(coarse.e / state.e - 1), 0.0)

@@ -38,7 +38,7 @@ from nngp.covariance import (
 from nngp.errors import VarianceError
 
 SMALLEST = 1e-290  # variance: with a smaller one deficits would underflow
-LARGEST = 1e290  # with a larger one the tables would overflow
+MAX_VARIANCE = 1e290  # with a larger one the tables would overflow
 
 Item = TypeVar("Item")
 
@@ -244,7 +244,7 @@ def _product(one: LayerState, other: LayerState) -> LayerState:
 
 
 def _constant(value: float, before: LayerState) -> LayerState:
-    """What inputs of zeros give."""
+    """The value for inputs of zeros."""
     if before.derivatives is not None:
         raise VarianceError("derivatives need a positive variance in every layer")
     zero = np.zeros_like(before.m)
@@ -363,7 +363,7 @@ def _check_tangent(variance: float, layer: int, before: float) -> None:
 
 def check_variance(variance: float, layer: int, before: float, name: str = "variance") -> float:
     """The variance of a layer; VarianceError outside the range of float64, unless it is 0."""
-    if not variance < LARGEST or (variance < SMALLEST and before > 0):
+    if not variance < MAX_VARIANCE or (variance < SMALLEST and before > 0):
         fewer = "a smaller depth, or " if layer > 1 else ""
         raise VarianceError(
             f"the {name} of layer {layer} is {variance:.3g}, past the range of float64; use "

@@ -37,7 +37,7 @@ TEST_NUMBERS = 20_000_000  # of the kernel between test and training points, hel
 
 @dataclass(frozen=True)
 class LeftOutClasses:
-    """Probabilities of rows left out, (n, classes), and the rows' classes and weights."""
+    """Probabilities of held-out rows, (n, classes), and the rows' classes and weights."""
 
     table: Array
     labels: Labels
@@ -102,7 +102,7 @@ class ClassModel:
     def learn(
         cls, network: FittedNetwork, labels: Labels, likelihood: str, machine: ComputeSettings
     ) -> tuple["ClassModel", LeftOutClasses | None]:
-        """Choose the likelihood; also the probabilities of rows left out, if any can be."""
+        """Choose the likelihood; also the probabilities of held-out rows, if any can be."""
         n, plain = len(labels.index), cls(network, labels, OneHotLink(labels.frequencies))
         if labels.classes == 1 or n < 2:
             return plain, None
@@ -132,7 +132,7 @@ class ClassModel:
 
     @property
     def fitted_numbers(self) -> int:
-        """Numbers of the likelihood that were chosen on rows left out."""
+        """Numbers of the likelihood that were chosen on held-out rows."""
         own = {"regression": self.link.fitted_numbers, "dirichlet": 2, "softmax": 2}
         return own[self.likelihood]
 
@@ -174,7 +174,7 @@ class ClassModel:
     def _fit_link(
         self, rows: Index | None, machine: ComputeSettings
     ) -> tuple[OneHotLink, LeftOutClasses]:
-        """Find the link of the regression on rows left out of all rows or of some."""
+        """Find the link of the regression on held-out rows of all rows or of some."""
         labels = self.labels if rows is None else self.labels.some(rows)
         mean, variance = np.empty((len(labels.index), labels.classes)), np.empty(len(labels.index))
         for part, network in self._parts(rows):
@@ -191,7 +191,7 @@ class ClassModel:
         return link, LeftOutClasses(link(mean, variance), labels)
 
     def _try_dirichlet(self, rows: Index | None) -> tuple[DirichletSetting, LeftOutClasses]:
-        """Find the setting of the Dirichlet likelihood, and the rows left out of all or some."""
+        """Find the setting of the Dirichlet likelihood, and the held-out rows of all or some."""
         labels = self.labels if rows is None else self.labels.some(rows)
         kernels, (some, few) = self._kernels(rows)
         with single_threaded_blas():  # for matrices that are too small to share
@@ -199,7 +199,7 @@ class ClassModel:
         return setting, LeftOutClasses(left_out_table(kernels, labels, setting), labels)
 
     def _try_softmax(self, rows: Index | None) -> tuple[SoftmaxSetting, LeftOutClasses]:
-        """Find the setting of the softmax likelihood, and the rows left out of all or some."""
+        """Find the setting of the softmax likelihood, and the held-out rows of all or some."""
         labels = self.labels if rows is None else self.labels.some(rows)
         kernels, (some, few) = self._kernels(rows)
         with single_threaded_blas():

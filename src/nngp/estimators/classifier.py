@@ -68,7 +68,7 @@ class NNGPClassifier(ClassifierMixin, ClassifierParameters, NNGPEstimator):
     frequency_share_ : float
         Share of the frequencies of the classes in the probabilities.
     output_scale_ : float
-        Factor on the variances of the outputs that makes probabilities right on points left out.
+        Factor on the variances of the outputs that makes probabilities right on held-out points.
     log_evidence_ : float
         Log density of the targets that the labels are encoded as: one-hot, less one over the
         number of classes. It compares networks on one data set, and says nothing beyond.
@@ -85,7 +85,7 @@ network_weights_, selection_, report_, columns_
     NoSignalWarning
         If held-out rows are predicted no better than by the frequencies of the classes.
     NeverPredictedWarning
-        If a class is predicted for none of the rows left out.
+        If a class is predicted for none of the held-out rows.
 
     Examples
     --------
@@ -424,8 +424,8 @@ network_weights_, selection_, report_, columns_
         return left_out
 
     def _optimism(self, rows: Labels) -> float:
-        """What the numbers that were chosen on rows left out gain on these rows, over new ones: one
-        nat each, shared by all rows (Akaike 1974)."""
+        """The gain of the numbers that were chosen on held-out rows on these rows, over new ones:
+        one nat each, shared by all rows (Akaike 1974)."""
         shares = len(self._models) - (self.frequency_share_ == 0)
         fitted = self.network_weights_ @ [one.fitted_numbers for one in self._models]
         return float(shares + fitted) / float(rows.weights.sum())
@@ -438,7 +438,7 @@ network_weights_, selection_, report_, columns_
     def _compare_with_trees(
         self, inputs: Array, labels: Labels, left_out: LeftOutClasses | None
     ) -> TreeComparison | None:
-        """Compare with trees on rows left out, unless time is short. With weights of classes shares
+        """Compare with trees on held-out rows, unless time is short. With weights of classes shares
         of wrong labels are not what it was asked to keep small."""
         if self.effort == "fast" or self.selection is None or left_out is None:
             return None

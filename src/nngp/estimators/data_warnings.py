@@ -29,7 +29,7 @@ LEAK_ROWS, LEAK_ROWS_OF_CLASSES, MOST_LEAK_ROWS, MOST_CLASSES = 50, 200, 2000, 2
 FEW_LEVELS = 5  # rows of a value of a column of few values, at least
 FARTHEST = 25  # one row in so many may be missed
 SIGNAL_ROWS = 40  # fewer say little about whether there is any signal
-LARGEST = float(np.finfo(float).max)
+MAX_FLOAT = float(np.finfo(float).max)
 
 
 def warn_of_few_data(X: Array, Y: Array, least: int, *, classes: bool, stacklevel: int) -> None:
@@ -163,7 +163,7 @@ class TrainingRange:
         parts = by_rows(lambda rows: _extent(rows, center, factor), X)
         low, high, squares = zip(*parts, strict=True)
         with np.errstate(over="ignore", invalid="ignore"):
-            size = np.nan_to_num(np.sqrt(np.sum(squares) / len(X)), nan=LARGEST, posinf=LARGEST)
+            size = np.nan_to_num(np.sqrt(np.sum(squares) / len(X)), nan=MAX_FLOAT, posinf=MAX_FLOAT)
         return cls(np.min(low, axis=0), np.max(high, axis=0), factor, float(size))
 
     def widened(self, X: Array) -> "TrainingRange":

@@ -188,7 +188,7 @@ class NNGPEstimator(CommonParameters, BaseEstimator):
             scaling=kind,
             maps=self._maps,
             effort=self.effort,
-            networks=int(self.networks),
+            networks=int(self.n_networks),
             classes=classes,
             network=self.network,
             scale_is_free=not self._keeps_units,
@@ -214,7 +214,7 @@ class NNGPEstimator(CommonParameters, BaseEstimator):
         final = forecast(n, d, outputs, network=network, solver=self.solver, engine=self.engine)
         products = 1 if network is None else network.products(d)
         choice, rows = choice_work(settings, n), min(n, LEAVE_OUT)
-        return FitForecast(choice, final, rows, d, products, int(self.networks))
+        return FitForecast(choice, final, rows, d, products, int(self.n_networks))
 
     def _expected_network(self, settings: SearchSettings) -> Network | None:
         """A network that costs what the final one does, or may: "auto" may choose flips and the
@@ -258,7 +258,7 @@ class NNGPEstimator(CommonParameters, BaseEstimator):
         self.network_, self.noise_var_ = best.network, best.noise_var
 
     def _choices(self) -> dict[str, object]:
-        """What `fit` chose, for a page or a notebook."""
+        """Choices of `fit`, for a page or a notebook."""
         out: dict[str, object] = {
             "network": _network_words(self.network_),
             "noise variance (scaled targets)": float(np.max(self.noise_var_)),
@@ -275,7 +275,8 @@ class NNGPEstimator(CommonParameters, BaseEstimator):
         return out
 
     def _repr_mimebundle_(self, **asked: Any) -> dict[str, str]:
-        """What a notebook shows: the choices of a fitted estimator, otherwise its parameters."""
+        """Representation in a notebook: the choices of a fitted estimator, otherwise its
+        parameters."""
         if not hasattr(self, "posterior_"):
             bundle: dict[str, str] = super()._repr_mimebundle_(**asked)
             return bundle

@@ -1,4 +1,4 @@
-"""What a fit takes: bytes of the final solve, said before it starts, and the work of each phase, by
+"""Cost of a fit: bytes of the final solve, said before it starts, and the work of each phase, by
 which a bar moves."""
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ READ = 2000  # multiplications in the time that all iterations of CG take for a 
 
 @dataclass(frozen=True)
 class FitForecast:
-    """The choice of networks, for each the system of all points, and points left out for the
+    """The choice of networks, for each the system of all points, and held-out points for the
     spread of its predictions. Work is counted in multiplications."""
 
     choice: float  # work

@@ -20,7 +20,7 @@ from nngp.predictive.targets import TargetScaling
 from nngp.selection import Hyperparameters
 from nngp.selection.problem import are_copies
 
-LEAVE_OUT = 4000  # points left out, one at a time; more are a random part of that size
+LEAVE_OUT = 4000  # held-out points, one at a time; more are a random part of that size
 
 
 class LeftOut(NamedTuple):
@@ -144,7 +144,7 @@ class FittedNetwork:
         return self.noise_var if self.varying is None else self.varying.noise_at(Xs)
 
     def with_varying_noise(self, rows: TrainingRows, machine: ComputeSettings) -> "FittedNetwork":
-        """Let the noise depend on the inputs, where rows left out gain by it."""
+        """Let the noise depend on the inputs, where held-out rows gain by it."""
         posterior, chosen = self.posterior, self._chosen
         X, Y = np.asarray(posterior.inputs), posterior.targets
         found = learn_varying_noise(

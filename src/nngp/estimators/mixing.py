@@ -1,4 +1,4 @@
-"""Mixtures of fitted networks: shares from rows left out, means, and draws."""
+"""Mixtures of fitted networks: shares from held-out rows, means, and draws."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -44,7 +44,7 @@ def learn_blend(
 def left_out_predictive(
     left_out: Sequence[LeftOut], networks: Sequence[FittedNetwork], blend: Blend
 ) -> Predictive:
-    """Predictions of rows left out, in the units of the data."""
+    """Predictions of held-out rows, in the units of the data."""
     means, variances = zip(*((one.mean, one.variance[:, None]) for one in left_out), strict=True)
     return blend.predictive(means, variances, [one.targets for one in networks])
 

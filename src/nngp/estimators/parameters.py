@@ -224,7 +224,7 @@ class CommonParameters:
         "auto",
         '{"auto", "standardize", "sphere", "unit", "whiten", "none"}',
         '"standardize" brings columns to mean 0 and deviation 1; "sphere" does the same, adds a '
-        'constant input and brings rows to one norm; "unit" brings rows to one norm, as in the '
+        'constant input and brings rows to equal norm; "unit" brings rows to equal norm, as in the '
         'paper; "whiten" makes columns uncorrelated, as `whitening` says, and then rows of one '
         'norm, which helps with images; "none" leaves the inputs as they are. "auto" '
         "standardizes, and restores the columns' own spreads if that is better, as it is for "
@@ -269,7 +269,7 @@ class CommonParameters:
         one_of(*MAPS),
         Option("Transforms of skewed columns: auto, or identity for none."),
     )
-    networks: int = parameter(
+    n_networks: int = parameter(
         1,
         "int",
         "How many networks are kept at most. Several are mixed with weights that predict "

@@ -40,7 +40,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
 
     `NNGPRegressor().fit(X, y)` needs no tuning: it chooses activation, depth, variances, noise,
     the relevance and a monotone map of each input, and a transform of the targets by the marginal
-    likelihood, with exact gradients. The width of its intervals is checked on rows left out.
+    likelihood, with exact gradients. The width of its intervals is checked on held-out rows.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
     duplicate_rows_ : int
         Rows that repeat another row, inputs and targets.
     trees_ : TreeComparison or None
-        Errors of the network and of trees on the same rows left out; None if not compared.
+        Errors of the network and of trees on the same held-out rows; None if not compared.
     whitening_ : float or None
         Strength of whitening that was used; None where inputs are not whitened.
     invariance_ : tuple of families
@@ -99,7 +99,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
     NoSignalWarning
         If held-out rows are predicted no better than without inputs.
     TreesWarning
-        If trees predict rows left out better. Not looked at with effort "fast".
+        If trees predict held-out rows better. Not looked at with effort "fast".
     ExtrapolationWarning
         If rows to predict lie far outside the training data.
     ColumnWarning
@@ -572,7 +572,7 @@ class NNGPRegressor(MultiOutputMixin, RegressorMixin, RegressorParameters, NNGPE
         return self._choose_networks(rows, again, classes=False)
 
     def _compare_with_trees(self, rows: TrainingRows) -> TreeComparison | None:
-        """Compare the fitted model with trees on rows left out, unless time is short."""
+        """Compare the fitted model with trees on held-out rows, unless time is short."""
         if self.effort == "fast" or self.selection is None or rows.Y.shape[1] > 1:
             return None
         which = self.networks_[0].left_out(self._machine).rows

@@ -148,7 +148,7 @@ class SavedRange:
 
 @dataclass(frozen=True)
 class SavedRegression:
-    """What a regressor has beyond its networks."""
+    """Fitted values of a regressor other than its networks."""
 
     single: bool
     duplicate_rows: int
@@ -206,8 +206,8 @@ class SavedClassModel:
 
 @dataclass(frozen=True)
 class SavedClassification:
-    """What a classifier has beyond its networks. The classes are plain values of `class_type`, or
-    any texts."""
+    """Fitted values of a classifier other than its networks. The classes are plain values of
+    `class_type`, or any texts."""
 
     classes: list[Any]
     class_type: str | None
@@ -429,7 +429,7 @@ def _are_numbers(value: object) -> bool:
 
 def _check_input_scaling(network: SavedNetwork, seen: SavedRange) -> None:
     """Raise ValueError unless a network's inputs have the range that was seen: maps and scalings
-    rise, so that least values become least values. Rows of one norm have another."""
+    rise, so that least values become least values. Rows of equal norm have another."""
     if network.inputs.unit:
         return
     X, ends = network.posterior.X, network.inputs(np.stack([seen.low, seen.high]))

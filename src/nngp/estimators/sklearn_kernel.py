@@ -24,8 +24,8 @@ class NNGPKernel(Kernel):
     Parameters
     ----------
     depth : int or math.inf
-        Number of hidden layers. Infinite depth needs inputs of one norm, and its kernel leaves out
-        the constant.
+        Number of hidden layers. Infinite depth needs inputs of equal norm, and its kernel leaves
+        out the constant.
     activation : str, callable or Activation
     weight_var, bias_var : float
         Prior variances, shared by all layers.

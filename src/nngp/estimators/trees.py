@@ -1,4 +1,4 @@
-"""Whether trees would predict a table better: a check on rows left out, in about a second.
+"""Whether trees would predict a table better: a check on held-out rows, in about a second.
 
 A network's prior is smooth in all inputs at once. A table of steps, of settings on a grid, or of a
 few columns that decide among many may be better served by trees, and then a user should know.
@@ -72,7 +72,7 @@ class TreeComparison:
 
     @property
     def sentence(self) -> str:
-        """What was found, in words."""
+        """The result in words."""
         figures = (
             f"{self.measure} {self.trees:.3g} against {self.network:.3g} on {self.rows} rows, each "
             "predicted without itself"
@@ -98,7 +98,7 @@ class TreeComparison:
 def compare_with_trees(
     X: Array, y: NDArray[Any], left_out: NDArray[Any], *, classes: bool
 ) -> TreeComparison | None:
-    """Compare predictions of rows left out with those of trees.
+    """Compare predictions of held-out rows with those of trees.
 
     Parameters
     ----------

@@ -2,9 +2,9 @@
 
 The mean of a transformed target depends on the variance in second order, and an exact variance
 takes n² operations a point. So with more than `MANY` rows it is estimated: the posterior given some
-of the rows has a variance v̂ at little cost, and the variance given all rows is taken as exp(a) v̂^b.
-The two numbers are fitted to some of the other rows, whose exact variances without themselves are
-known, and the rest of these say how large the error is. An estimate depends on its point alone.
+of the rows has a variance v̂ at little cost, and the variance given all rows is taken as exp(a)
+v̂^b. The two numbers are fitted to some of the other rows, whose exact variances without themselves
+are known, and the rest of these say how large the error is. An estimate depends on its point alone.
 """
 
 from dataclasses import dataclass

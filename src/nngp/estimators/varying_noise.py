@@ -8,7 +8,7 @@ of the noise), is χ² with one degree of freedom for each output, and E log χ�
 is log s with an error of known variance. It is regressed on the scaled inputs with a small network,
 and the first process is conditioned again with the noise of each row, for a fixed number of
 alternations (Goldberg, Williams and Bishop 1998, with residuals left out instead of samples). The
-noise is kept if points left out gain log density by it, their noise being left out, too.
+noise is kept if held-out points gain log density by it, their noise being left out, too.
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class VaryingNoise:
     row_noise : array, (n,)
         Variance at the training rows, without what is known; empty after loading.
     gain : float
-        What the log density of points left out won, summed.
+        What the log density of held-out points won, summed.
     """
 
     posterior: Posterior
@@ -67,7 +67,7 @@ class VaryingNoise:
 
 
 class _State(NamedTuple):
-    """Residuals of points left out, (n, outputs), and the variance of the function there. The noise
+    """Residuals of held-out points, (n, outputs), and the variance of the function there. The noise
     of a row is (known + what is learned) / weight."""
 
     residuals: Array
@@ -119,7 +119,7 @@ def learn_varying_noise(
     progress: Callback | bool | None = None,
     seed: int = 0,
 ) -> VaryingNoise | None:
-    """Learn how the noise varies; None if points left out do not gain by it.
+    """Learn how the noise varies; None if held-out points do not gain by it.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 import nngp
 
 network = nngp.FiniteNetwork(nngp.Architecture(2, "relu", 1.6, 0.1), width=512)
-network.sample(X, networks=100)
+network.sample(X, n_networks=100)
 network.empirical_kernels(X)
 nngp.finite.convergence(network.architecture, X)
 

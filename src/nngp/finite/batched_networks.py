@@ -134,10 +134,10 @@ def evaluate_drawn(
     function: NetworkFunction,
     prior: NetworkPrior,
     data: Sequence[NDArray[np.float64]],
-    networks: int,
+    n_networks: int,
     seed: int,
     dtype: str = "float64",
-    advance: Callable[[int], None] = lambda networks: None,
+    advance: Callable[[int], None] = lambda n_networks: None,
     held: int | None = None,
 ) -> ArrayTree:
     """Compute `function(net, *data)` for networks 0 .. networks - 1, stacked.
@@ -146,7 +146,7 @@ def evaluate_drawn(
     numbers the function holds for one network, by default its units for all rows. Raises ValueError
     for wrong options, and MemoryError where the values cannot fit, before any work.
     """
-    count, seed = whole_number("networks", networks), whole_number("seed", seed, least=0)
+    count, seed = whole_number("networks", n_networks), whole_number("seed", seed, least=0)
     if dtype not in ("float64", "float32"):
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
     with precision_of_arrays():
@@ -198,7 +198,7 @@ def evaluate_given(
         one = jax.tree.map(lambda a: a[:1], layers)
         kept = jax.eval_shape(partial(_evaluate, function, layout), one, None, variances, (X,))
         _check_memory(count, size, _bytes(kept))
-        return _in_chunks(count, size, work, lambda networks: None)
+        return _in_chunks(count, size, work, lambda n_networks: None)
 
 
 def is_traced(values: object) -> bool:
@@ -231,9 +231,9 @@ def precision_of_arrays() -> Iterator[None]:
         yield
 
 
-def _check_memory(networks: int, inside: int, kept: int) -> None:
+def _check_memory(n_networks: int, inside: int, kept: int) -> None:
     """Raise MemoryError unless one network at work and all values (twice, while joined) fit."""
-    needed, free = inside + 2 * networks * kept, CpuEngine().free_memory()
+    needed, free = inside + 2 * n_networks * kept, CpuEngine().free_memory()
     if free is not None and needed > free:
         raise MemoryError(
             f"this needs {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; take fewer "

@@ -1,4 +1,4 @@
-"""What the kernels of a network's affine maps become as the width grows. Needs no JAX.
+"""Limits of the kernels of a network's affine maps as the width grows. Needs no JAX.
 
 Takes a network; gives for each kernel of `FiniteNetwork.empirical_kernels` that depends on the
 width the network whose kernel is its limit: the part of the network up to that map. Maps that read

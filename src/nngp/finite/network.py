@@ -64,11 +64,11 @@ class FiniteNetwork:
     --------
     >>> import nngp
     >>> network = nngp.FiniteNetwork(nngp.Architecture(2, "tanh"), width=50)
-    >>> network.sample([[1.0, 2.0], [2.0, 1.0]], networks=5).shape
+    >>> network.sample([[1.0, 2.0], [2.0, 1.0]], n_networks=5).shape
     (5, 2, 1)
     >>> block = nngp.Residual(nngp.LayerNorm(), nngp.Act("relu"), nngp.Dense(1.0))
     >>> deep = nngp.Chain(nngp.Dense(1.0), nngp.Repeat(block, 3), nngp.Dense(1.0))
-    >>> nngp.FiniteNetwork(deep, width=50).sample([[1.0, 2.0]], networks=5).shape
+    >>> nngp.FiniteNetwork(deep, width=50).sample([[1.0, 2.0]], n_networks=5).shape
     (5, 1, 1)
     """
 
@@ -120,7 +120,7 @@ class FiniteNetwork:
         return NetworkFunctions(self.layout(whole_number("d", d)))
 
     def draw(
-        self, d: int, networks: int | None = None, seed: int = 0, *, dtype: str = "float64"
+        self, d: int, n_networks: int | None = None, seed: int = 0, *, dtype: str = "float64"
     ) -> list[NumpyLayer]:
         """Draw weights of one network for inputs of `d` features, or of many on a leading axis.
 
@@ -136,10 +136,10 @@ class FiniteNetwork:
         """
         from nngp.finite.batched_networks import evaluate_drawn, weights
 
-        count = 1 if networks is None else whole_number("networks", networks)
+        count = 1 if n_networks is None else whole_number("networks", n_networks)
         prior = self.prior(whole_number("d", d))
         layers: list[NumpyLayer] = evaluate_drawn(weights, prior, (), count, seed, dtype)
-        if networks is None:
+        if n_networks is None:
             return [{name: stack[0] for name, stack in layer.items()} for layer in layers]
         return layers
 
@@ -173,7 +173,7 @@ class FiniteNetwork:
     def sample(
         self,
         X: ArrayLike,
-        networks: int,
+        n_networks: int,
         seed: int = 0,
         *,
         dtype: str = "float64",
@@ -188,20 +188,20 @@ class FiniteNetwork:
         >>> import nngp
         >>> network = nngp.FiniteNetwork(nngp.Architecture(2, "tanh"), width=50)
         >>> X = [[1.0, 2.0], [2.0, 1.0]]
-        >>> outputs, again = (network.sample(X, networks=5, seed=0) for _ in range(2))
+        >>> outputs, again = (network.sample(X, n_networks=5, seed=0) for _ in range(2))
         >>> outputs.shape, bool((outputs == again).all())
         ((5, 2, 1), True)
         """
         from nngp.finite.batched_networks import outputs
 
-        return self._evaluate_at(outputs, X, networks, seed, dtype, progress)
+        return self._evaluate_at(outputs, X, n_networks, seed, dtype, progress)
 
     def evaluate(
         self,
         function: Callable[..., Any],
         X: ArrayLike,
         *data: ArrayLike,
-        networks: int,
+        n_networks: int,
         seed: int = 0,
         dtype: str = "float64",
         progress: Callback | bool | None = None,
@@ -220,19 +220,19 @@ class FiniteNetwork:
         >>> functions = network.functions(d=2)
         >>> def largest(weights, key, X):
         ...     return jnp.abs(functions.last_hidden(weights, X)).max()
-        >>> network.evaluate(largest, [[1.0, 2.0], [2.0, 1.0]], networks=5).shape
+        >>> network.evaluate(largest, [[1.0, 2.0], [2.0, 1.0]], n_networks=5).shape
         (5,)
         """
         from nngp.finite.batched_networks import OfWeights
 
         arrays = [np.asarray(part, dtype=float) for part in data]
         program = OfWeights(function)
-        return self._evaluate_at(program, X, networks, seed, dtype, progress, data=arrays)
+        return self._evaluate_at(program, X, n_networks, seed, dtype, progress, data=arrays)
 
     def empirical_kernels(
         self,
         X: ArrayLike,
-        networks: int = 1,
+        n_networks: int = 1,
         seed: int = 0,
         *,
         X2: ArrayLike | None = None,
@@ -267,13 +267,13 @@ class FiniteNetwork:
         inputs, part = self._joined(X, X2)
         if weights is not None:
             return self._evaluate_given(kernels, weights, inputs)[(..., *part)]
-        found = self._evaluate_at(kernels, inputs, networks, seed, dtype, progress)
+        found = self._evaluate_at(kernels, inputs, n_networks, seed, dtype, progress)
         return found[(..., *part)]
 
     def empirical_ntk(
         self,
         X: ArrayLike,
-        networks: int = 1,
+        n_networks: int = 1,
         seed: int = 0,
         *,
         X2: ArrayLike | None = None,
@@ -309,7 +309,9 @@ class FiniteNetwork:
         if weights is not None:
             found = self._evaluate_given(tangent_kernel, weights, inputs, held=held)
         else:
-            found = self._evaluate_at(tangent_kernel, inputs, networks, seed, dtype, progress, held)
+            found = self._evaluate_at(
+                tangent_kernel, inputs, n_networks, seed, dtype, progress, held
+            )
         return found[(..., *part)]
 
     def check_differentiable(self) -> None:
@@ -328,7 +330,7 @@ class FiniteNetwork:
         self,
         function: "NetworkFunction",
         X: ArrayLike,
-        networks: int,
+        n_networks: int,
         seed: int,
         dtype: str,
         progress: Callback | bool | None,
@@ -338,7 +340,7 @@ class FiniteNetwork:
         """Compute a function of each drawn network and the inputs, with a bar if it takes long."""
         from nngp.finite.batched_networks import evaluate_drawn
 
-        inputs, count = as_inputs(X), whole_number("networks", networks)
+        inputs, count = as_inputs(X), whole_number("networks", n_networks)
         with Progress("networks", count, progress_for(progress)) as bar:
             prior, advance = self.prior(inputs.shape[1]), bar.advance
             out: Array = evaluate_drawn(

@@ -112,7 +112,7 @@ def _units(node: Node, own: Sequence[DeviceArray], mask: DeviceArray | None) -> 
 
 
 def map_inputs(layout: UnitLayout, values: Sequence[DeviceArray]) -> list[DeviceArray]:
-    """What goes into each affine map, of the values of all nodes."""
+    """Inputs of each affine map, from the values of all nodes."""
     return [values[source] for i in layout.affine for source in layout.graph[i - 1].sources]
 
 
@@ -133,5 +133,5 @@ def check_traceable(activation: Activation) -> None:
     except Exception as cause:  # a user's function may do anything with a tracer
         raise ActivationError(
             f"activation '{activation.name}' does not work on JAX arrays, which finite networks "
-            "need; write it with jax.numpy, or use one of nngp.activation_names()"
+            "need; write it with jax.numpy, or use one of nngp.activations.names()"
         ) from cause

@@ -104,7 +104,7 @@ class Convergence:
     >>> import nngp
     >>> from nngp import finite
     >>> net, X = nngp.Architecture(1, "relu"), [[1.0, 1.0], [1.0, -1.0]]
-    >>> found = finite.convergence(net, X, widths=(16, 256), networks=50, progress=False)
+    >>> found = finite.convergence(net, X, widths=(16, 256), n_networks=50, progress=False)
     >>> bool(found.error[1, 0] < found.error[0, 0] / 2), bool(abs(found.slope[0] + 0.5) < 0.2)
     (True, True)
     """
@@ -112,7 +112,7 @@ class Convergence:
     architecture: Network
     X: Array  # (n, d)
     widths: tuple[int, ...]
-    networks: int  # of each width
+    n_networks: int  # of each width
     exact: Array  # (depth, n, n)
     mean: Array  # (widths, depth, n, n), over networks
     spread: Array  # the same, standard deviation over networks
@@ -153,19 +153,19 @@ class Convergence:
         """Standard error of `kurtosis`, to first order in the fourth and second moment."""
         squares = stats.zscore(self.outputs, axis=1) ** 2
         change = squares**2 - 2 * (self.kurtosis[:, None] + 3) * squares
-        return np.asarray(change.std(axis=1) / np.sqrt(self.networks))
+        return np.asarray(change.std(axis=1) / np.sqrt(self.n_networks))
 
 
 def convergence(
     network: Network,
     X: ArrayLike,
     widths: Sequence[int] = WIDTHS,
-    networks: int = NETWORKS,
+    n_networks: int = NETWORKS,
     seed: int = 0,
     *,
     progress: Callback | bool | None = None,
 ) -> Convergence:
-    """Draw `networks` networks of each width, and compare them with the infinitely wide one.
+    """Draw `n_networks` networks of each width, and compare them with the infinitely wide one.
 
     With `nngp.NTK(network)` tangent kernels are compared. The default widths and networks take 30
     to 45 s on two cores at depth 3; time grows with depth, with the number of networks, and with
@@ -176,12 +176,12 @@ def convergence(
     >>> import nngp
     >>> from nngp import finite
     >>> net, X = nngp.Architecture(1, "relu"), [[1.0, 1.0], [1.0, -1.0]]
-    >>> found = finite.convergence(net, X, widths=(16, 256), networks=50, progress=False)
+    >>> found = finite.convergence(net, X, widths=(16, 256), n_networks=50, progress=False)
     >>> found.error.shape  # of each width and layer
     (2, 1)
     """
     inputs, sizes = as_inputs(X), _as_widths(widths)
-    count = whole_number("networks", networks, least=FEWEST)
+    count = whole_number("networks", n_networks, least=FEWEST)
     drawn = network.network if isinstance(network, NTK) else network
     nets = [FiniteNetwork(drawn, width) for width in sizes]
     exact = _exact(drawn, inputs, tangent=drawn is not network)
@@ -212,20 +212,20 @@ class _Exact(NamedTuple):
 def _at_width(
     network: FiniteNetwork,
     exact: _Exact,
-    networks: int,
+    n_networks: int,
     seed: int,
     advance: Callable[[float], None],
 ) -> tuple[Array | float, ...]:
     """The entries of one width in the fields of `Convergence`, from `mean` on."""
-    outputs, of_maps, compared = _drawn(network, exact, networks, seed, advance)
+    outputs, of_maps, compared = _drawn(network, exact, n_networks, seed, advance)
     kernels = compared / _products(exact.deviations)
     standard = outputs[:, 0, 0] / exact.output_deviation
     error, error_of_error = _root_mean_square(kernels - exact.correlations)
     last = of_maps[:, -1, 0, 0] / exact.output_deviation**2
     if not last.any():
         raise ValueError(
-            f"all {networks} networks of width {network.width} have died out: their outputs are 0; "
-            "take wider ones, more networks, less depth or a bias_var"
+            f"all {n_networks} networks of width {network.width} have died out: their outputs are "
+            "0; take wider ones, more networks, less depth or a bias_var"
         )
     return (
         kernels.mean(axis=0),
@@ -255,7 +255,7 @@ def _root_mean_square(deviations: Array) -> tuple[Array, Array]:
 def _drawn(
     network: FiniteNetwork,
     exact: _Exact,
-    networks: int,
+    n_networks: int,
     seed: int,
     advance: Callable[[float], None],
 ) -> tuple[Array, Array, Array]:
@@ -270,7 +270,7 @@ def _drawn(
         outputs_and_tangents if exact.tangent else outputs_and_kernels,
         prior,
         (X,),
-        networks,
+        n_networks,
         seed,
         advance=lambda done: advance(done * prior.layout.n_weights),
         held=numbers_held(prior.layout, len(X)) if exact.tangent else None,

@@ -23,7 +23,7 @@ from nngp._arrays import Array, Mask
 from nngp._records import Choice, Extended, Positive, Range
 
 POWERS = (-2.0, 4.0)  # bounds of λ
-MOST = 700.0  # of an exponent: exp of it is 1e304
+MAX_EXPONENT = 700.0  # of an exponent: exp of it is 1e304
 
 
 def transformed(t: Array, power: Array) -> tuple[Array, Array]:
@@ -35,7 +35,7 @@ def transformed(t: Array, power: Array) -> tuple[Array, Array]:
 def from_logs(size: Array, negative: Mask, power: Array) -> tuple[Array, Array]:
     """The same from L and the sign, which a search computes once."""
     exponent = np.where(negative, 2.0 - power, power)
-    y = np.minimum(exponent * size, MOST)
+    y = np.minimum(exponent * size, MAX_EXPONENT)
     grown = np.expm1(y)
     small = np.abs(y) < 1e-4
     safe = np.where(small, 1.0, y)
@@ -92,7 +92,10 @@ def units_of(x: Array) -> Units:
 
 
 KINDS = ("identity", "yeo-johnson", "log", "ranks", "bounded")
-MIDDLE, LARGEST = 4.0, 8.0  # deviations up to which the bounded map is the identity; its bound
+MIDDLE, MAX_BOUNDED_VALUE = (
+    4.0,
+    8.0,
+)  # deviations up to which the bounded map is the identity; its bound
 KNOTS = 200  # of the map to ranks
 
 
@@ -154,8 +157,8 @@ class ColumnMap:
             slopes = np.concatenate([[0.0], np.diff(self.scores) / np.diff(self.knots), [0.0]])
             return slopes[piece] / self.unit
         if self.kind == "bounded":
-            beyond = np.maximum(np.abs(t) - MIDDLE, 0.0) / (LARGEST - MIDDLE)
-            return np.asarray(1.0 / np.cosh(np.minimum(beyond, MOST)) ** 2 / self.unit)
+            beyond = np.maximum(np.abs(t) - MIDDLE, 0.0) / (MAX_BOUNDED_VALUE - MIDDLE)
+            return np.asarray(1.0 / np.cosh(np.minimum(beyond, MAX_EXPONENT)) ** 2 / self.unit)
         inside = np.clip(t, self.low, self.high)
         _, slope = self._curve(inside)
         with np.errstate(all="ignore"):
@@ -203,7 +206,7 @@ class ColumnMap:
 
 def bounded(t: Array) -> Array:
     """t in the middle, then smoothly towards a bound."""
-    size, room = np.abs(t), LARGEST - MIDDLE
+    size, room = np.abs(t), MAX_BOUNDED_VALUE - MIDDLE
     beyond = room * np.tanh(np.maximum(size - MIDDLE, 0.0) / room)
     return np.sign(t) * (np.minimum(size, MIDDLE) + beyond)
 
@@ -224,7 +227,7 @@ def learn_ranks(x: Array, center: float, unit: float) -> ColumnMap | None:
 
 
 SOME = 200
-FEW = 10  # distinct values: of fewer a map would be a free parameter for each
+MIN_DISTINCT_VALUES = 10  # distinct values: of fewer a map would be a free parameter for each
 
 
 @dataclass(frozen=True)
@@ -299,5 +302,5 @@ class MapFamily:
 
 
 def _has_several(x: Array) -> bool:
-    """Whether there are FEW distinct values or more; the first rows mostly tell."""
-    return any(len(np.unique(x[:count])) >= FEW for count in (SOME, len(x)))
+    """Whether there are MIN_DISTINCT_VALUES distinct values or more; the first rows mostly tell."""
+    return any(len(np.unique(x[:count])) >= MIN_DISTINCT_VALUES for count in (SOME, len(x)))

@@ -83,7 +83,7 @@ class InputScaling:
 
     @property
     def raw_factor(self) -> Array:
-        """What a unit of each column counts for, in the middle of it."""
+        """The derivative of each scaled column in its raw value, in the middle of the column."""
         if not self.maps:
             return self.factor
         return self.factor * np.array([one.slope for one in self.maps])
@@ -163,7 +163,7 @@ class InputScaling:
         if not np.array_equal(self.relevance, used) or len(whitening.matrix) != len(used):
             raise ValueError("its columns are whitened and have relevances of their own")
         if not self.unit or self.constant or self.maps:
-            raise ValueError("it whitens inputs that are not brought to one norm as they are")
+            raise ValueError("it whitens inputs that are not brought to equal norm as they are")
 
 
 def learn_whitening(

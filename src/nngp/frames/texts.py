@@ -1,4 +1,4 @@
-"""What a column of text holds: numbers, true and false, dates, or words."""
+"""The content of a column of text: numbers, true and false, dates, or words."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +19,9 @@ from nngp.frames.missing import ALWAYS, AMONG_VALUES, is_any_of
 from nngp.frames.table import Column, InputTable, Kind
 
 TRUE, FALSE = frozenset(["true", "True", "TRUE"]), frozenset(["false", "False", "FALSE"])
-FEW = 0.2  # share of other texts up to which a column is taken for numbers with mistakes
+MAX_MISTAKE_SHARE = (
+    0.2  # share of other texts up to which a column is taken for numbers with mistakes
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class TextKind:
 
 
 def kind_of_text(column: Column, decimal: str | None = None) -> TextKind:
-    """What a column of text holds, judged by all its values that are not missing.
+    """The kind of a column of text, judged by all its values that are not missing.
 
     Raises ValueError for numbers or dates with a few other texts among them.
     """
@@ -99,7 +101,7 @@ def _check_not_nearly(name: str, texts: NDArray[Any]) -> None:
     """Raise ValueError for numbers or dates with a few mistakes: all would become categories."""
     for what, right in (("numbers", _numbers(texts)), ("dates", _dates(texts))):
         wrong = texts[~right]
-        if 0 < len(wrong) <= FEW * len(texts):
+        if 0 < len(wrong) <= MAX_MISTAKE_SHARE * len(texts):
             raise ValueError(
                 f"column '{name}' holds {what} but for '{wrong[0]}' ({len(wrong)} value(s)); "
                 "replace it, or leave the cell empty"

@@ -23,7 +23,7 @@ STRENGTHS = (1.0, 0.3, 0.1, 0.03, 0.01)  # tried for "auto"
 DEFAULT_STRENGTH = 0.1  # where nothing is chosen
 LEAST_STRENGTH, LARGEST_STRENGTH = 1e-8, 1e8  # less would whiten the rounding of S
 MOST_COLUMNS = 10_000  # of a matrix of d² numbers, and d³ operations
-ROWS = 4096  # that are centred at once
+CENTRED_ROWS = 4096  # that are centred at once
 VANISHED = 16 * EPS  # of a row beside the mean: what rounding leaves of their difference
 DECOMPOSITION = 12  # times d³ multiplications
 
@@ -119,8 +119,8 @@ def _covariance(X: Array, center: Array, factor: Array, weights: Array | None) -
     """Mean of z zᵀ over the rows z = (x - center) · factor, some rows at a time."""
     out = np.zeros((X.shape[1], X.shape[1]))
     share = np.full(len(X), 1.0 / len(X)) if weights is None else weights / weights.sum()
-    for start in range(0, len(X), ROWS):
-        rows = slice(start, start + ROWS)
+    for start in range(0, len(X), CENTRED_ROWS):
+        rows = slice(start, start + CENTRED_ROWS)
         Z = (X[rows] - center) * factor
         check_directions(Z, center, factor, start)
         Z *= np.sqrt(share[rows])[:, None]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.architecture import Headed, Network
+from nngp.architecture import Network, WithHead
 from nngp.curve import curve_at
 from nngp.gram.inputs import InputSet
 from nngp.gram.kernel_matrix import (
@@ -56,7 +56,7 @@ def scale_in_parameters(network: Network, input_var: float) -> Gradient:
     """Derivatives of the kernel's scale in the parameters of activations."""
     out: Gradient = dict.fromkeys(network.params, 0.0)
     for name, weight, one in moved_networks(network):
-        curve = curve_at(one.head, 1.0) if isinstance(one, Headed) else curve_at(one, input_var)
+        curve = curve_at(one.head, 1.0) if isinstance(one, WithHead) else curve_at(one, input_var)
         out[name] = out[name] + weight * curve.scale
     return out
 
@@ -116,7 +116,7 @@ def _like(split: KernelSplit, network: Network) -> KernelSplit:
     if split.is_trivial or split.input_var is None:
         return TRIVIAL_SPLIT
     curve = curve_at(network, split.input_var)
-    if isinstance(network, Headed):
+    if isinstance(network, WithHead):
         curve = curve_at(network.head, 1.0)
     kept = split.kept if split.offset > 0 else curve.offset
     return replace(split, scale=curve.scale, offset=curve.offset - kept, kept=kept)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from nngp._numbers import check_unmasked
-from nngp.architecture import Headed, Invariant, Network
+from nngp.architecture import Invariant, Network, WithHead
 from nngp.architecture.invariances import covariance_of
 from nngp.architecture.walk import output, walk
 from nngp.gram.triples import Triple, Triples
@@ -32,7 +32,7 @@ def jax_kernel(network: Network) -> Callable[..., Any]:
         `params` is a dictionary of parameters of the activations. Jit it, vmap it, and
         differentiate it once in all arguments; gradients are finite at x1 == x2, x1 == -x2 and
         at zero. Kinks that move with a parameter stay where the network has them. That of a
-        `Headed` network takes the variances of its head as head_weight_var and head_bias_var too.
+        `WithHead` network takes the variances of its head as head_weight_var and head_bias_var too.
 
     Notes
     -----
@@ -58,7 +58,7 @@ def jax_kernel(network: Network) -> Callable[..., Any]:
         raise ImportError(
             "nngp.jax_kernel needs JAX; install it with: pip install 'nngp[jax]'"
         ) from None
-    if isinstance(network, Headed):
+    if isinstance(network, WithHead):
         return _headed(jnp, network)
     if isinstance(network, Invariant):
         return _averaged(jnp, network)
@@ -118,7 +118,7 @@ def _walk(jnp: Any, network: Network) -> Callable[..., Any]:
     return walked
 
 
-def _headed(jnp: Any, network: Headed) -> Callable[..., Any]:
+def _headed(jnp: Any, network: WithHead) -> Callable[..., Any]:
     """The kernel of layers on top of an average."""
     below = _averaged(jnp, cast(Invariant, covariance_of(network.average)))
     tangent_below = _averaged(jnp, network.average) if network.is_tangent else None

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from nngp._arrays import Array
 from nngp._machine import single_threaded_blas
-from nngp.architecture import NTK, Headed, Network
+from nngp.architecture import NTK, Network, WithHead
 from nngp.curve import curve_at, output_variance
 from nngp.errors import ToleranceWarning, VarianceError
 from nngp.gram.host.backend import in_memory
@@ -234,7 +234,7 @@ def inputs_diag(network: Network, inputs: InputSet) -> Array:
 def kernel_scale(network: Network, inputs: InputSet) -> tuple[float, float]:
     """The deficit of orthogonal inputs, K(1) - K(0), at the norm that all inputs share or the
     middle one; and that norm, as x·x/d."""
-    if network.base.planes is not None and not isinstance(network, Headed):
+    if network.base.planes is not None and not isinstance(network, WithHead):
         raise ValueError(
             "a network of images has no scale between equal and orthogonal inputs, so noise cannot "
             "be relative to it; use relative_noise=False"
@@ -242,7 +242,7 @@ def kernel_scale(network: Network, inputs: InputSet) -> tuple[float, float]:
     shared = common_var(inputs)
     var = float(np.median(inputs.var)) if shared is None else shared
     curve = curve_at(network, var)
-    if isinstance(network, Headed):
+    if isinstance(network, WithHead):
         curve = curve_at(network.head, 1.0)
     if curve.scale <= SMALLEST * curve.variance:
         raise VarianceError(

@@ -57,8 +57,8 @@ def make_plan(
         )
     if network.is_infinite and method != "curve":
         raise NoLimitError(
-            "a network of infinite depth needs inputs of one norm (in training and test alike) and "
-            "method='curve'; use nngp.normalize first, or a finite depth"
+            "a network of infinite depth needs inputs of equal norm (in training and test alike) "
+            "and method='curve'; use nngp.normalize first, or a finite depth"
         )
     error = None
     if method == "curve" and shared is not None:

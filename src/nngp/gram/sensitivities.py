@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.architecture import Headed, Network
+from nngp.architecture import Network, WithHead
 from nngp.architecture.invariances import Orbit
 from nngp.curve import Profile, curve_at
 from nngp.gram.inputs import InputSet
@@ -24,7 +24,7 @@ def flat_sensitivities(network: Network, input_var: float, per_layer: bool) -> l
 
 def scale_derivatives(network: Network, input_var: float, *, per_layer: bool) -> Gradient:
     """Derivatives of the kernel's scale, the deficit of orthogonal inputs."""
-    if isinstance(network, Headed):  # its scale is that of the head, for inputs of norm one
+    if isinstance(network, WithHead):  # its scale is that of the head, for inputs of norm one
         of_head = scale_derivatives(network.head, 1.0, per_layer=per_layer)
         return {HEAD_PREFIX + name: value for name, value in of_head.items()}
     right_angle = np.array(False), np.array(1.0)
@@ -74,7 +74,7 @@ def curve_sensitivities(
     plan = make_plan(network, inputs, inputs)
     if plan.method != "curve" or plan.input_var is None:
         return None
-    if isinstance(network, Headed):
+    if isinstance(network, WithHead):
         split = TRIVIAL_SPLIT
     elif not split_fits(split, plan):
         return None

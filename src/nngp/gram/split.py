@@ -94,7 +94,7 @@ class KernelSplit:
         """Raise NoLimitError where there is no K: `of_whole` needs a finite offset."""
         if self.offset == np.inf:
             raise NoLimitError(
-                "a network of infinite depth needs inputs of one norm, in training and test "
+                "a network of infinite depth needs inputs of equal norm, in training and test "
                 "alike; use nngp.normalize on both"
             )
 

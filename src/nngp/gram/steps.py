@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from nngp._arrays import EPS, TINY, Array
-from nngp.architecture import Headed, Invariant, Network, average_of
+from nngp.architecture import Invariant, Network, WithHead, average_of
 from nngp.architecture.invariances import Orbit, covariance_of, orbit_of
 from nngp.curve import AngularCurve, Profile, curve_at
 from nngp.errors import VarianceError
@@ -125,7 +125,7 @@ class KernelSteps:
     ) -> "KernelSteps":
         """Those of K(left, right), with the plan and the split that suit these inputs if None."""
         plan = make_plan(network, left, right) if plan is None else plan
-        if isinstance(network, Headed):
+        if isinstance(network, WithHead):
             split = HeadCurve(network.head, split).split
         elif split is None:
             split = own_split(network, plan)
@@ -148,14 +148,14 @@ class KernelSteps:
     def head(self) -> HeadCurve | None:
         """The curve of the layers on top of the average, if there are any."""
         return (
-            HeadCurve(self.network.head, self.split) if isinstance(self.network, Headed) else None
+            HeadCurve(self.network.head, self.split) if isinstance(self.network, WithHead) else None
         )
 
     @cached_property
     def is_exact(self) -> bool:
         """Whether the split is that of these inputs. With a head it is: the average is brought to
         norm one, whatever the inputs are."""
-        return isinstance(self.network, Headed) or split_fits(self.split, self.plan)
+        return isinstance(self.network, WithHead) or split_fits(self.split, self.plan)
 
     @cached_property
     def curve(self) -> AngularCurve | None:
@@ -175,7 +175,7 @@ class KernelSteps:
         return None if self.curve is None else self.split_of_terms.profile(self.curve)
 
     def own_values(self, inputs: InputSet) -> Array:
-        """What a term is for every input and itself."""
+        """Values of a term for each input paired with itself."""
         if self.profile is not None:
             return np.full(len(inputs), self.profile.at_one)
         return own_variances(self.base, inputs)
@@ -286,7 +286,7 @@ class BlockMatrix(ABC, Generic[Side]):
 
     @property
     def _error_of_terms(self) -> float:
-        """What the way in which terms are evaluated adds to their error."""
+        """The error that the evaluation of terms adds."""
         return 0.0
 
     def error(self) -> float:

@@ -16,7 +16,7 @@ Nothing here knows what a network is: a matrix is a `KernelMatrix`.
 
 Where no factor fits, `cg/iteration.py` solves by preconditioned conjugate gradients
 (`cg/gradients.py`): `cg/product.py` multiplies a matrix by vectors from lower tiles, kept or
-computed anew; `cg/nystrom.py` and `cg/single.py` precondition; `cg/cg_plan.py` has the options and
+recomputed; `cg/nystrom.py` and `cg/single.py` precondition; `cg/cg_plan.py` has the options and
 chooses between them; `cg/checkpoint.py` lets a long solve resume after an interruption.
 """
 

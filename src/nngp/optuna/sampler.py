@@ -24,7 +24,7 @@ GROWTH = 1.1  # by which their number must have grown later
 
 
 class _Known(NamedTuple):
-    """What finished trials say: their numbers, points and values, small ones good."""
+    """Finished trials: their numbers, points and values, small ones good."""
 
     numbers: tuple[int, ...]
     points: Array

@@ -54,7 +54,7 @@ def angular_structure(architecture: Architecture, path: OutputPath = None) -> "F
 
     >>> import nngp
     >>> from nngp.plots import compute_angular_structure, draw_angular_structure
-    >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=10.0, fill="exact")
+    >>> table = nngp.curves.LookupTable("relu", n_v=51, n_c=50, s_max=10.0, fill="exact")
     >>> structure = compute_angular_structure(nngp.Architecture(3, "relu", 1.6, 0.1), table)
     >>> structure.exact.shape  # depths 0 .. 3 at 400 angles
     (4, 400)
@@ -73,7 +73,7 @@ def compute_angular_structure(
     --------
     >>> import nngp
     >>> from nngp.plots import compute_angular_structure
-    >>> table = nngp.LookupTable("relu", n_v=51, n_c=50, s_max=10.0, fill="exact")
+    >>> table = nngp.curves.LookupTable("relu", n_v=51, n_c=50, s_max=10.0, fill="exact")
     >>> net = nngp.Architecture(3, "relu", 1.6, 0.1)
     >>> compute_angular_structure(net, table).lookup.shape  # depths 0 .. 3 at 25 angles
     (4, 25)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from nngp.plots import style
 from nngp.plots.style import OutputPath, new_figure, plain
-from nngp.posterior import Losses, Trained
+from nngp.posterior import Losses, TrainedEnsemble
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ LEAST = 1e-6  # of the largest loss: smaller ones are not shown
 
 
 def training(
-    trained: Trained,
+    trained: TrainedEnsemble,
     times: ArrayLike,
     Xs: ArrayLike | None = None,
     Ys: ArrayLike | None = None,
@@ -33,8 +33,8 @@ def training(
 
     Parameters
     ----------
-    trained : Trained
-        From `nngp.trained`, at any time.
+    trained : TrainedEnsemble
+        From `nngp.training.train_ensemble`, at any time.
     times : array_like
     Xs, Ys : array_like, optional
         Test points and their targets.
@@ -44,7 +44,9 @@ def training(
     --------
     >>> import numpy as np, nngp
     >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(60, 3)))
-    >>> networks = nngp.trained(nngp.Architecture(2, "erf", 2.0, 0.1), X[:40], X[:40, 0])
+    >>> networks = nngp.training.train_ensemble(
+    ...     nngp.Architecture(2, "erf", 2.0, 0.1), X[:40], X[:40, 0]
+    ... )
     >>> times = np.geomspace(1.0, 1e6, 50)
     >>> figure = nngp.plots.training(networks, times, X[40:], X[40:, 0], "training.svg")
     >>> figure.axes[0].get_xlabel()

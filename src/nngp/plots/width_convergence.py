@@ -38,7 +38,7 @@ def convergence(
     X: ArrayLike | None = None,
     *,
     widths: Sequence[int] | None = None,
-    networks: int | None = None,
+    n_networks: int | None = None,
     seed: int = 0,
     progress: Callback | bool | None = None,
 ) -> "Figure":
@@ -54,13 +54,13 @@ def convergence(
     --------
     >>> import nngp
     >>> net, X = nngp.Architecture(1, "relu"), [[1.0, 1.0], [1.0, -1.0]]
-    >>> figure = nngp.plots.convergence(net, "figure.svg", X, widths=(16, 256), networks=50)
+    >>> figure = nngp.plots.convergence(net, "figure.svg", X, widths=(16, 256), n_networks=50)
     >>> figure.get_suptitle()
     'relu, depth 1, weight_var 1.6, bias_var 0.1; 50 networks of each width'
     """
     inputs = study.three_inputs() if X is None else X
     sizes = study.WIDTHS if widths is None else widths
-    count = study.NETWORKS if networks is None else networks
+    count = study.NETWORKS if n_networks is None else n_networks
     found = study.convergence(network, inputs, sizes, count, seed, progress=progress)
     return draw_convergence(found, path)
 
@@ -75,7 +75,7 @@ def draw_convergence(data: Convergence, path: OutputPath = None) -> "Figure":
         _title(error, "b", "relative error of the kernel")
         _draw_quantiles(figure.add_subplot(grid[1, 0]), data)
         _draw_tails(grid[1, 1].subgridspec(2, 1), data)
-        figure.suptitle(network_words(data.architecture, data.networks), fontsize=style.POINTS)
+        figure.suptitle(network_words(data.architecture, data.n_networks), fontsize=style.POINTS)
     return figure
 
 
@@ -141,14 +141,14 @@ def name_widths(axes: "Axes", widths: Sequence[int]) -> None:
     axes.xaxis.set_major_formatter(lambda width, _: f"{width:g}")
 
 
-def network_words(net: Network, networks: int) -> str:
+def network_words(net: Network, n_networks: int) -> str:
     """Title of a figure: the network, and the number of networks drawn."""
     if not isinstance(net, Architecture):
-        return f"{shorten(repr(net), 80, placeholder=' ...')}; {networks} networks of each width"
+        return f"{shorten(repr(net), 80, placeholder=' ...')}; {n_networks} networks of each width"
     parts = [f"{net.activation.name}, depth {net.depth}"]
     for name, value in (("weight_var", net.weight_var), ("bias_var", net.bias_var)):
         parts.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} by layer")
-    return f"{', '.join(parts)}; {networks} networks of each width"
+    return f"{', '.join(parts)}; {n_networks} networks of each width"
 
 
 def _draw_theory(axes: "Axes", data: Decay) -> None:
@@ -197,7 +197,7 @@ def _draw_tails(grid: "GridSpecBase", data: Convergence) -> None:
 def _draw_kurtosis(axes: "Axes", data: Convergence) -> None:
     from matplotlib.ticker import FixedLocator
 
-    chance = stats.norm.ppf(0.5 + NORMAL / 2) * np.sqrt(24 / data.networks)
+    chance = stats.norm.ppf(0.5 + NORMAL / 2) * np.sqrt(24 / data.n_networks)
     axes.axhspan(-chance, chance, color=AREA, lw=0)
     axes.plot(data.widths, data.expected_kurtosis, color=style.ORANGE, lw=1.1)
     dots: Options = {"fmt": "o", "color": "black", "ms": 4, "lw": 1.1}

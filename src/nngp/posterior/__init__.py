@@ -15,8 +15,8 @@ from nngp.posterior.report import Report
 from nngp.posterior.training.descent import Losses
 from nngp.posterior.training.function_space import FunctionSpaceDescent, descend_in_function_space
 from nngp.posterior.training.learning_rate import max_learning_rate
-from nngp.posterior.training.trained import Trained, trained
-from nngp.posterior.training.trained_matrices import TrainedMatrices, trained_matrices
+from nngp.posterior.training.trained import TrainedEnsemble, train_ensemble
+from nngp.posterior.training.trained_matrices import TrainedMatrixEnsemble, train_matrix_ensemble
 
 __all__ = [
     "FunctionSpaceDescent",
@@ -25,14 +25,14 @@ __all__ = [
     "MatrixPosterior",
     "Posterior",
     "Report",
-    "Trained",
-    "TrainedMatrices",
+    "TrainedEnsemble",
+    "TrainedMatrixEnsemble",
     "condition",
     "condition_matrix",
     "descend_in_function_space",
     "forecast",
     "max_learning_rate",
     "sample_prior",
-    "trained",
-    "trained_matrices",
+    "train_ensemble",
+    "train_matrix_ensemble",
 ]

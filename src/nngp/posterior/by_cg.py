@@ -236,7 +236,7 @@ class CGSolution(Solution):
     def updated(
         self, matrix: KernelMatrix, inputs: InputSet, Y: Array, noise: Noise, resources: Resources
     ) -> tuple["CGSolution", Forecast]:
-        """Solve anew, from where the old weights are."""
+        """Solve again, from where the old weights are."""
         self._iteration = None  # or both would be held; it is made again if this one is asked
         problem = replace(self.problem, inputs=inputs)
         return solve_by_cg(problem, matrix, Y, noise, near=self)

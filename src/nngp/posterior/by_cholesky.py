@@ -115,7 +115,7 @@ class CholeskySolution(Factored):
             yield Explained(run.fetch(mean), run.fetch(explained), own)
 
     def _known(self, run: EngineRun, solved: Sequence[Handle]) -> Handle | None:
-        """What is known of the constant at test points, if it is kept apart."""
+        """The posterior of the constant term at test points, if it is separate."""
         if self.constant is None:
             return None
         return _sum_over_tiles(run, times_vector, solved, self.constant.z)
@@ -157,7 +157,7 @@ class CholeskySolution(Factored):
     def updated(
         self, matrix: KernelMatrix, inputs: InputSet, Y: Array, noise: Noise, resources: Resources
     ) -> tuple["CholeskySolution", Forecast]:
-        """Extend the factor; factor anew, with more noise, if the new rows leave no factor."""
+        """Extend the factor; factor again, with more noise, if the new rows leave no factor."""
         (n, d), outputs = inputs.shape, Y.shape[1]
         found = _extended_or_anew(self, matrix, Y, noise, resources)
         return found, forecast_factor(resources.engine, n, d, outputs, resources.memory)
@@ -207,7 +207,7 @@ def _extended_or_anew(
 ) -> CholeskySolution:
     engine, old, failed = resources.engine, known.factor, known.failed_attempts
     if matrix.split == known.split:
-        # A last tile that was filled up has no place in the middle: it is computed anew.
+        # A last tile that was filled up has no place in the middle: it is recomputed.
         whole = len(old.rows) - (old.filled > 0)
         more = engine.edges(matrix, old.own_edges[whole], old.edges)
         edges = (*old.edges[:whole], *more)
@@ -221,7 +221,7 @@ def _extended_or_anew(
                 raise
             noise, failed = noise.raised_to(level), failed + 1
     edges = engine.edges(matrix)
-    resources.check(4.0 * len(Y) ** 2, known.bytes, "factoring anew")
+    resources.check(4.0 * len(Y) ** 2, known.bytes, "factoring again")
     with resources.track("factor", flops(edges)) as progress:
         found = solve_by_cholesky(engine, matrix, edges, Y, noise, progress)
     return replace(found, failed_attempts=found.failed_attempts + failed)

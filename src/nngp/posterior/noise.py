@@ -19,13 +19,13 @@ from nngp.architecture import Network
 from nngp.errors import VarianceError
 from nngp.gram import InputSet, KernelSplit, Shift, kernel_scale
 
-LARGEST = 1e300  # noise in units of the kernel's scale
+MAX_NOISE = 1e300  # noise in units of the kernel's scale
 
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What was stated, or the floor where that is higher, times `unit` is the variance; the ladder
-    climbs in units. `input_var` is the norm that the unit was taken at, None if the noise is
+    """The noise as given, or the floor where that is higher, times `unit` is the variance; the
+    ladder climbs in units. `input_var` is the norm that the unit was taken at, None if the noise is
     absolute."""
 
     stated: Annotated[Shift, Shaped("n"), Range(0.0)]
@@ -79,7 +79,7 @@ class Noise:
 
     def check(self, split: KernelSplit) -> None:
         """Raise VarianceError for noise that float64 cannot hold in units of the kernel's scale."""
-        if self.largest / split.scale > LARGEST:
+        if self.largest / split.scale > MAX_NOISE:
             raise VarianceError(
                 f"noise_var {self.largest:.0e} is out of proportion to this kernel, whose scale "
                 f"is {split.scale:.0e}; use less noise, or a network whose kernel is larger"

@@ -395,14 +395,14 @@ class Posterior:
         self, X_new: ArrayLike, Y_new: ArrayLike, noise_var: ArrayLike | None = None
     ) -> "Posterior":
         """Add data by extending the factor; the old part is not computed again. Without a factor
-        all is solved anew, from where the old weights are.
+        all is solved again, from where the old weights are.
 
         `noise_var` is the noise of the new rows, one number or one a row, in the units of that of
         the others. It must be given where theirs was given by row. Where all share one, new rows
         have the same by default; with `noise_var` the noise is by row from then on.
 
         Changes this posterior and returns it; if anything fails, it stays as it was. If the new
-        rows make the factorisation fail, the noise climbs the ladder and all is factored anew; so
+        rows make the factorisation fail, the noise climbs the ladder and all is factored again; so
         it is if new inputs are the first whose norm differs.
 
         Examples
@@ -447,7 +447,7 @@ class Posterior:
         return f"Posterior({self.network!r}, {known})"
 
     def _repr_html_(self) -> str:
-        """What it was conditioned on, its evidence and network, for notebooks."""
+        """Data, evidence and network, for notebooks."""
         facts = dict(self.report.summary)
         if self.report.solver == "cholesky":
             facts["log evidence"] = self.log_evidence

@@ -21,7 +21,7 @@ from nngp.linsolve.tiling import cut, spans
 from nngp.posterior.setup import Problem
 from nngp.posterior.solution import Factored, Solution, tile_of_rows, tiles_on_host
 
-ROWS = 1024  # test points at a time
+TEST_ROWS = 1024  # test points at a time
 ARRAYS = 4  # of test points times training points that are held
 
 
@@ -62,8 +62,8 @@ def _solve(run: EngineRun, solution: Factored, cross: KernelMatrix, at_once: int
 def rows_at_a_time(problem: Problem, n: int) -> int:
     """Test points of one block, with the memory that is free now."""
     free = problem.engine.free_memory()
-    room = ROWS if free is None else int(free / 4 / (8 * ARRAYS * n))
-    return max(1, min(ROWS, room))
+    room = TEST_ROWS if free is None else int(free / 4 / (8 * ARRAYS * n))
+    return max(1, min(TEST_ROWS, room))
 
 
 def predictive_gradient(

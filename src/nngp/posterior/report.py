@@ -49,10 +49,10 @@ class Report:
         Factorisations that failed. After each, rows with the smallest noise get ten times as much,
         and all others at least that.
     residual : float
-        Largest |(K + noise) α - Y| over some rows of K computed anew, and how far the constant is
+        Largest |(K + noise) α - Y| over some rows of K recomputed, and how far the constant is
         from what α says it is, relative to the largest |Y|. With solver "cg": the largest residual
         of a system that was solved (targets, and the constant function), relative to the length of
-        its right side, over all rows, computed anew at the end.
+        its right side, over all rows, recomputed at the end.
     factor_bytes, forecast_bytes : int
         Held by the factor, or by what CG keeps; forecast for the whole job, beyond the data.
     seconds : dict
@@ -110,7 +110,7 @@ class Report:
 
     @property
     def summary(self) -> dict[str, object]:
-        """What a reader looks at first, with units."""
+        """The most important facts, with units."""
         return {
             "data": f"{self.n:,} points, {self.d} inputs, {self.outputs} output(s)",
             "solver": f"{self.solver} on {self.engine}"

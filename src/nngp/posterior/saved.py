@@ -37,7 +37,7 @@ from nngp.posterior.solution import Solution, residual, tiles_on_host
 DEEPEST = 100_000  # layers of a network in a file: more take minutes to compute, or for ever
 COMPARED = 4  # rows of K, computed again
 TOLERANCE = 1e-6  # of the split, and of their residual relative to the targets
-LARGEST = 1e300  # sum of weights times entries of K, beyond which products overflow
+MAX_PRODUCT_SUM = 1e300  # sum of weights times entries of K, beyond which products overflow
 EVIDENCE = 1e-5  # relative difference of log evidences that rounding explains
 ROUNDING = 1e-11  # of an entry of K from one machine to another
 PRODUCT = 100  # errors of a product with α, in units of its entries' rounding
@@ -57,7 +57,7 @@ class SavedConstant:
 
 @dataclass(frozen=True)
 class SavedSolution:
-    """What all solutions have: where their tiles begin, weights unless they are to be solved
+    """Values that all solutions have: where their tiles begin, weights unless they are to be solved
     for again, and how they were found."""
 
     edges: tuple[int, ...]
@@ -482,7 +482,7 @@ def _residual(
         shift = np.broadcast_to(solution.noise.shift(solution.split), len(Y))
         diagonal = np.max(np.asarray(matrix.diagonal)) + shift
         moved = (diagonal @ np.abs(solution.weights)).max()
-        if not moved < LARGEST:
+        if not moved < MAX_PRODUCT_SUM:
             return np.inf, 0.0
         found = residual(problem.engine, matrix, solution, Y, COMPARED)
         largest = float(np.abs(Y).max()) or 1.0

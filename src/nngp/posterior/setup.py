@@ -1,4 +1,4 @@
-"""What is solved and where: network, inputs, targets, an engine and the memory it may use."""
+"""A linear system and its place: network, inputs, targets, an engine and the memory it may use."""
 
 from dataclasses import dataclass, replace
 

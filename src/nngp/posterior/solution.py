@@ -23,7 +23,7 @@ from nngp.posterior.setup import Resources
 
 Rows = Sequence[slice]  # blocks of test points
 Advance = Callable[[slice], None]  # called when a block is done
-CHECKED_ROWS = 64  # of K, computed anew for the residual
+CHECKED_ROWS = 64  # of K, recomputed for the residual
 LOOKED_AT = 200  # rows in which the cause is sought
 GIVEN = "given"  # the method of a matrix that was passed by a user
 UNUSABLE = 1e-3  # error of a mean, relative to the largest target
@@ -189,7 +189,7 @@ def residual(
     targets: Array,
     count: int = CHECKED_ROWS,
 ) -> float:
-    """max |(K + noise) α - Y| over some rows of K computed anew, relative to max |Y|; and by how
+    """max |(K + noise) α - Y| over some rows of K recomputed, relative to max |Y|; and by how
     much the constant contradicts α, which those rows cannot see."""
     n, shift = len(targets), solution.noise.shift(solution.split)
     start = int(np.random.default_rng(0).integers(0, n - min(CHECKED_ROWS, n) + 1))

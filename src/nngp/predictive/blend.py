@@ -3,7 +3,7 @@
 A process is as sure as its hyper-parameters make it, and real errors have longer tails than one
 Gaussian. So the deviation of each network is multiplied by one of a set of factors, with a
 probability each. All probabilities, those of networks and those of factors, are found at once by
-stacking the log densities of points left out (`stacking`): the density is the scale mixture of
+stacking the log densities of held-out points (`stacking`): the density is the scale mixture of
 Gaussians that is most likely, and intervals follow from it.
 
 Points left out in closed form were seen when the hyper-parameters were chosen. With p of them
@@ -59,7 +59,7 @@ class Blend:
         parameters: Sequence[int] | None = None,
         fitted: int | None = None,
     ) -> "Blend":
-        """Learn from points left out; several outputs of a point are points here.
+        """Learn from held-out points; several outputs of a point are points here.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ from nngp._arrays import Array, Index
 from nngp.errors import NeverPredictedWarning
 
 ClassWeight = str | Mapping[Any, float] | None
-FEWEST_ROWS = 20  # with fewer rows left out, a class that is never predicted says little
+FEWEST_ROWS = 20  # with fewer held-out rows, a class that is never predicted says little
 NAMED = 5  # classes named in a warning
 
 
@@ -52,7 +52,7 @@ def weights_of_classes(
 def warn_if_never_predicted(
     predicted: Index, truth: Index, classes: NDArray[Any], stacklevel: int
 ) -> None:
-    """Warn of classes that are predicted for none of the rows left out."""
+    """Warn of classes that are predicted for none of the held-out rows."""
     counts = np.bincount(truth, minlength=len(classes))
     missing = np.flatnonzero((np.bincount(predicted, minlength=len(classes)) == 0) & (counts > 0))
     if len(truth) < FEWEST_ROWS or not len(missing):

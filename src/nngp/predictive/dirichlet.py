@@ -12,7 +12,7 @@ weight w), class k has D_k = D - δ on its n_k rows I, and with P = (K + D)⁻¹
 
 where S has a condition number of at most D / D_k. So n³ operations serve all classes.
 
-The scale and α_ε are found where the true classes of points left out are most probable, by the
+The scale and α_ε are found where the true classes of held-out points are most probable, by the
 closed form of leave-one-out.
 """
 
@@ -192,7 +192,7 @@ def left_out_table(kernels: Kernels, labels: Labels, setting: DirichletSetting) 
 
 
 def find_setting(kernels: Kernels, labels: Labels) -> DirichletSetting:
-    """The setting for which points left out have the smallest log loss.
+    """The setting for which held-out points have the smallest log loss.
 
     Rows are in random order: with many classes only the first are judged, by all the others.
     """

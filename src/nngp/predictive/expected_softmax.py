@@ -28,7 +28,7 @@ TAIL = 32.0  # logits that a class is considered below the largest
 # up to 1e-3, whatever the unit.
 WIDEST = 32.0
 CHUNK = 2_000_000  # numbers held at a time
-ROWS = 4096  # that share a lattice
+ROWS_PER_LATTICE = 4096  # that share a lattice
 
 
 def expected_softmax(mean: Array, variance: Array) -> Array:
@@ -48,7 +48,7 @@ def expected_softmax(mean: Array, variance: Array) -> Array:
     out = np.empty_like(mean)
     order, start, parts = np.argsort(deviation.max(axis=1), kind="stable"), 0, []
     while start < len(order):
-        rows = order[start : start + ROWS]
+        rows = order[start : start + ROWS_PER_LATTICE]
         widest = deviation[rows].max(axis=1)
         rows = rows[widest <= max(2.0, 2.0 * widest[0])]
         lattice = _lattice(below[rows], deviation[rows])

@@ -5,7 +5,7 @@ variances of an output changes its variance and no mean. One factor for all outp
 where classes differ in size: a one-hot target of frequency π has the variance π (1 - π), so the
 outputs of rare classes were drawn as widely as those of frequent ones, and the factor that this
 allowed was too small elsewhere. Gaussians also leave next to nothing to a class whose few rows lie
-elsewhere. So there are three numbers, found where the true classes of points left out are most
+elsewhere. So there are three numbers, found where the true classes of held-out points are most
 probable:
 
     variance of output k   scale · v · (π_k (1 - π_k) / mean)^exponent
@@ -71,7 +71,7 @@ class OneHotLink:
 
 @dataclass(frozen=True)
 class LinkSearch:
-    """Means (n, classes) and variances (n,) of points left out, their classes and weights."""
+    """Means (n, classes) and variances (n,) of held-out points, their classes and weights."""
 
     mean: Array
     variance: Array

@@ -2,7 +2,7 @@
 
 Each network predicts a Gaussian of the scaled, perhaps transformed targets. Its deviation is
 multiplied by one of a few factors with a probability each (`blend`), which gives the tails that
-points left out have; so the whole is a mixture of transformed Gaussians. Where all training targets
+held-out points have; so the whole is a mixture of transformed Gaussians. Where all training targets
 were positive it is conditioned on that. Rows and outputs are taken one by one: what is said here
 of correlations between them is nothing.
 """
@@ -19,7 +19,7 @@ from nngp._arrays import EPS, Array
 from nngp._roots import find_roots
 from nngp.predictive.targets import TargetScaling
 from nngp.predictive.transformed_moments import transformed_moments
-from nngp.predictive.transforms import LARGEST, SMALLEST
+from nngp.predictive.transforms import MAX_FLOAT, SMALLEST
 
 THINNEST = 1e-150  # a deviation, in scaled units: its square is a number
 
@@ -139,11 +139,11 @@ class Predictive:
         means, stds = means / size, stds / size
         mean = (weights * means).sum(axis=0)
         variance = (weights * (stds**2 + (means - mean) ** 2)).sum(axis=0)
-        return np.clip(mean * size, -LARGEST, LARGEST), np.sqrt(variance) * size
+        return np.clip(mean * size, -MAX_FLOAT, MAX_FLOAT), np.sqrt(variance) * size
 
     @cached_property
     def cells(self) -> list["MixedPart"]:
-        """What means and deviations are mixed of: networks, each with one factor; with all its
+        """Components of the mixture: networks, each with one factor; with all its
         factors where the bound makes the mean depend on them and no transform stretches them."""
         weights = np.exp(self._log_weights + self._log_above - self._log_total)
         out, start = [], 0
@@ -308,5 +308,5 @@ def _quantile_of_factors(p: float, part: PredictivePart) -> float:
 
 def _log_sum(terms: Array) -> Array:
     """Log of the sum of exponentials over the first axis."""
-    most = np.maximum(terms.max(axis=0), -LARGEST)
+    most = np.maximum(terms.max(axis=0), -MAX_FLOAT)
     return np.asarray(most + np.log(np.exp(terms - most).sum(axis=0)))

@@ -76,7 +76,7 @@ def floor_is_refuted(residuals: Array, step: Array | float) -> bool:
     Parameters
     ----------
     residuals : array, (n,)
-        Of points left out, in the units of `step`; only of rows whose inputs have no twin, since
+        Of held-out points, in the units of `step`; only of rows whose inputs have no twin, since
         a twin predicts the rounding too.
     step : float or array, (n,)
         Spacing of the targets; that at each row where they were transformed.

@@ -6,10 +6,10 @@ approximation is a Gaussian at the mode, with the curvature there:
 
     f = m + sK g,    g = w (y - π),    W = w (diag π - ππᵀ) for each row,    Σ = (K⁻¹/s + W)⁻¹.
 
-Newton's systems (K⁻¹/s + W) u = b are solved by conjugate gradients, with the same matrix for
-W = w/2, which is above every W (Böhning 1992), as preconditioner. That one has the same factor, of
-sK + 2/w, for all classes and all steps. Vectors u are kept as pairs (u, a) with u = sK a, so that K
-is never inverted. At the mode, with D_k = w π_k,
+Newton's systems (K⁻¹/s + W) u = b are solved by conjugate gradients. The preconditioner has the
+same diagonal d for all classes in place of W, d = w min(1/2, 1 - |π|²), which is above every W: one
+factor, of 1 + d^½ sK d^½, serves all classes in a step. Vectors u are kept as pairs (u, a) with
+u = sK a, so that K is never inverted. At the mode, with D_k = w π_k,
 
     E_k = D_k^½ (1 + D_k^½ sK D_k^½)⁻¹ D_k^½,    M = Σ_k E_k,
     (sK + W⁻¹)⁻¹ = E - E 1 M⁻¹ 1ᵀ E,    log |1 + sK W| = Σ_k log |1 + D_k^½ sK D_k^½| + log |M/w|,
@@ -20,7 +20,7 @@ mean f_i - V g_i. Probabilities are E[softmax] over the correlated Gaussian of a
 
 The Gaussian at the mode is too wide where classes separate: there the likelihood is flat, W
 vanishes, and nothing is left of what the labels said about the variance. So a share of Σ is used,
-`spread`, which is found together with the scale where the true classes of rows left out are most
+`spread`, which is found together with the scale where the true classes of held-out rows are most
 probable (as for the Dirichlet likelihood). With a spread of one it is Laplace's approximation.
 """
 
@@ -41,7 +41,7 @@ from nngp.predictive.one_hot_link import log_loss
 from nngp.predictive.probability import above_zero
 
 STEPS, INNER = 100, 300  # of Newton's method, and of conjugate gradients in one of them
-TOLERANCE = 1e-9  # of the gradient, in logits
+TOLERANCE = 1e-8  # of the gradient, in logits
 LOOSE = 0.1  # part of a gradient that conjugate gradients may leave far from the mode
 HALVINGS = 30  # of a step
 NEAR, ROUNDING = 1e-6, 1e-13  # logits near the mode; relative, of the objective
@@ -94,7 +94,7 @@ class SoftmaxProcess:
 
     @cached_property
     def curvature(self) -> "Curvature":
-        """What the Gaussian at the mode needs beside it."""
+        """Quantities of the Gaussian approximation at the mode."""
         return Curvature.at(self.scale * self.kernel, self.labels.weights, self.mode.table)
 
     @property
@@ -143,7 +143,7 @@ def held_out_table(kernels: Kernels, labels: Labels, setting: SoftmaxSetting) ->
 
 
 def find_setting(kernels: Kernels, labels: Labels) -> SoftmaxSetting:
-    """The setting for which rows left out have the smallest log loss."""
+    """The setting for which held-out rows have the smallest log loss."""
     diagonal = np.mean([np.diagonal(matrix) for _, matrix in kernels], axis=0)
     unit = max(float(np.average(diagonal, weights=labels.weights)), np.finfo(float).tiny)
     n, total = len(labels.index), float(labels.weights.sum())
@@ -185,7 +185,6 @@ class Mode:
 def find_mode(K: Array, labels: Labels) -> Mode:
     """Newton's method with halved steps, to a residual of `TOLERANCE` logits."""
     weights, target = labels.weights[:, None], _one_hot(labels)
-    factor = cho_factor(K + np.diag(2.0 / labels.weights), lower=True, check_finite=False)
     prior = np.log(np.maximum(labels.frequencies, 1.0 / (2.0 * labels.weights.sum())))
     mode = _mode(prior, np.zeros_like(target), np.zeros_like(target), weights, target)
     before = np.inf
@@ -195,7 +194,7 @@ def find_mode(K: Array, labels: Labels) -> Mode:
         if size <= TOLERANCE or (size < NEAR and size > before / 2):  # rounding is all that is left
             return mode
         before = size
-        step = _newton_step(K, factor, mode, slope - mode.a, weights, min(LOOSE, size))
+        step = _newton_step(K, mode, slope - mode.a, weights, min(LOOSE, np.sqrt(size)))
         better = _shortened(mode, step, weights, target)
         if better is None:
             return mode
@@ -205,19 +204,22 @@ def find_mode(K: Array, labels: Labels) -> Mode:
 
 def _newton_step(
     K: Array,
-    factor: tuple[Array, bool],
     mode: Mode,
     gradient: Array,
     weights: Array,
     tolerance: float,
 ) -> tuple[Array, Array]:
     """A step (u, a), u = Ka, that solves (K⁻¹ + W) u = gradient up to a part of it."""
+    root = np.sqrt(weights * np.minimum(0.5, 1.0 - _sums(mode.table**2)))
+    inner = root * K * root.T
+    inner[np.diag_indices_from(inner)] += 1.0
+    factor = cho_factor(inner, lower=True, overwrite_a=True, check_finite=False)
     residual = gradient.copy()
     u, a = np.zeros_like(residual), np.zeros_like(residual)
     p = q = np.zeros_like(residual)
     before = end = 0.0
     for k in range(INNER):
-        t = cho_solve(factor, 2.0 / weights * residual, check_finite=False)
+        t = residual - root * cho_solve(factor, root * (K @ residual), check_finite=False)
         z = K @ t
         now = float(np.vdot(residual, z))
         if k == 0:

@@ -14,7 +14,9 @@ from nngp._arrays import Array
 
 TOLERANCE = 1e-9  # of the mean log density
 STEPS = 100
-LEAST = 1e-100  # density of a point over its best: the square of one over it is a number
+MIN_RELATIVE_DENSITY = (
+    1e-100  # density of a point over its best: the square of one over it is a number
+)
 
 
 def stack(log_densities: Array, counts: Array | None = None) -> Array:
@@ -58,7 +60,7 @@ def _improved(P: Array, share: Array, w: Array, v: Array) -> Array:
         new = (1 - step) * w + step * v
         new /= new.sum()
         mixed = P @ new
-        if mixed.min() > LEAST and float(share @ np.log(mixed)) > before:
+        if mixed.min() > MIN_RELATIVE_DENSITY and float(share @ np.log(mixed)) > before:
             return np.asarray(new)
         step /= 2
     return np.asarray(w * (share @ (P / (P @ w)[:, None])))

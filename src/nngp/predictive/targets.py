@@ -20,7 +20,7 @@ from nngp.predictive.transforms import TRANSFORMS, TargetMap
 
 TARGET_SCALINGS = ("standardize", "none")
 TARGET_TRANSFORMS = ("auto", *TRANSFORMS)
-FEW = 20  # points say too little about the shape of a distribution
+MIN_POINTS_FOR_SHAPE = 20  # points say too little about the shape of a distribution
 NEARLY_LINEAR = 0.1  # of a logarithm, its deviation; of a power, its distance from one
 NOISE_OF_LABELS = 1e-6  # least variance; rows that repeat say zero, and would leave rounding
 LARGEST_SAVED = 1e304  # of a center or spread: a thousand spreads are a number
@@ -154,7 +154,8 @@ class TargetScaling:
         return _by_output(Y, [one.log_slope for one in self.transforms]) - np.log(self.spread)
 
     def log_jacobian(self, Y: Array) -> float:
-        """What to add to a log density of all scaled targets for that of the targets."""
+        """The logarithm of the Jacobian: added to a log density of scaled targets it gives that of
+        targets."""
         return float(self.log_slopes(Y).sum())
 
     def scaled_spacing(self, Y: Array) -> Array:
@@ -196,7 +197,7 @@ def candidates(
     if target_transform != "auto":
         return (learn(transform=target_transform),)
     plain = learn()
-    if len(Y) < FEW or not any(_varies(y) for y in Y.T):
+    if len(Y) < MIN_POINTS_FOR_SHAPE or not any(_varies(y) for y in Y.T):
         return (plain,)
     out = [plain]
     if positive and (np.log(Y).std(axis=0) > NEARLY_LINEAR).any():

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr
 
 from nngp._arrays import TINY, Array, Index
-from nngp.predictive.transforms import LARGEST, TargetMap
+from nngp.predictive.transforms import MAX_FLOAT, TargetMap
 
 DEEP = 3.0  # deviations below the bound, where its closed form loses digits
 FAR = 9.0  # deviations; beyond lies 2e-19 of a Gaussian
@@ -50,8 +50,8 @@ def transformed_moments(
 def _log_normal(mean: Array, std: Array, ends: tuple[float, float]) -> tuple[Array, Array]:
     """The exponential of a Gaussian, in closed form; by quadrature where it passes an end."""
     with np.errstate(over="ignore"):
-        middle = np.minimum(np.exp(mean + 0.5 * std**2), LARGEST)
-        spread = np.minimum(middle * np.sqrt(np.expm1(std**2)), LARGEST)
+        middle = np.minimum(np.exp(mean + 0.5 * std**2), MAX_FLOAT)
+        spread = np.minimum(middle * np.sqrt(np.expm1(std**2)), MAX_FLOAT)
     # The density that the variance weighs is that of a Gaussian moved by two variances.
     far = FAR * std + 2 * std**2
     rows = np.flatnonzero((mean + far > ends[1]) | (mean - far < ends[0]))

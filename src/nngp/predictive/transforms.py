@@ -21,9 +21,9 @@ from nngp._arrays import Array
 from nngp._records import Choice, Positive, Range
 
 TRANSFORMS = ("identity", "log", "yeo-johnson")
-LARGEST = float(np.finfo(float).max)
+MAX_FLOAT = float(np.finfo(float).max)
 SMALLEST = float(np.finfo(float).tiny)
-MOST = 700.0  # of an exponent: exp of it is 1e304
+MAX_EXPONENT = 700.0  # of an exponent: exp of it is 1e304
 FLAT = 1e-8  # a power below it is a logarithm to rounding
 STARTS = np.linspace(0.0, 2.0, 21)  # powers tried before the best is refined
 
@@ -59,10 +59,10 @@ class TargetMap:
         if self.kind == "identity":
             return t
         if self.kind == "log":
-            return np.asarray(np.exp(np.clip(t, np.log(SMALLEST), np.log(LARGEST))))
+            return np.asarray(np.exp(np.clip(t, np.log(SMALLEST), np.log(MAX_FLOAT))))
         u = inverse_yeo_johnson(t, self.power)
         with np.errstate(over="ignore"):
-            return np.asarray(np.clip(self.origin + self.unit * u, -LARGEST, LARGEST))
+            return np.asarray(np.clip(self.origin + self.unit * u, -MAX_FLOAT, MAX_FLOAT))
 
     def log_slope(self, y: Array) -> Array:
         """Logarithm of the derivative."""
@@ -85,27 +85,27 @@ def inverse_yeo_johnson(t: Array, power: float) -> Array:
     """The u whose ψ(u) is t."""
     size = np.abs(t)
     log_size = np.where(t >= 0, _lowered(size, power), _lowered(size, 2.0 - power))
-    return np.asarray(np.sign(t) * np.expm1(np.minimum(log_size, MOST)))
+    return np.asarray(np.sign(t) * np.expm1(np.minimum(log_size, MAX_EXPONENT)))
 
 
 def _raised(log_size: Array, power: float) -> Array:
     """(exp(log_size)^power - 1) / power."""
     if power < FLAT:
         return log_size
-    return np.asarray(np.expm1(np.minimum(power * log_size, MOST)) / power)
+    return np.asarray(np.expm1(np.minimum(power * log_size, MAX_EXPONENT)) / power)
 
 
 def _lowered(t: Array, power: float) -> Array:
     """log(1 + power t) / power."""
     if power < FLAT:
         return t
-    return np.asarray(np.log1p(power * np.minimum(t, LARGEST / 2)) / power)
+    return np.asarray(np.log1p(power * np.minimum(t, MAX_FLOAT / 2)) / power)
 
 
 def _units(y: Array, origin: float, unit: float) -> Array:
     """(y - origin) / unit, limited to what float64 holds."""
     with np.errstate(over="ignore"):
-        return np.asarray(np.clip(y / unit - origin / unit, -LARGEST, LARGEST))
+        return np.asarray(np.clip(y / unit - origin / unit, -MAX_FLOAT, MAX_FLOAT))
 
 
 def _typical(y: Array) -> tuple[float, float]:
@@ -134,7 +134,7 @@ def _log_likelihood(u: Array, power: float) -> float:
     """Of independent targets whose transform is Gaussian, but for a constant."""
     t = yeo_johnson(u, power)
     size = float(np.abs(t).max())
-    if size == 0.0 or size >= np.exp(MOST):
+    if size == 0.0 or size >= np.exp(MAX_EXPONENT):
         return -np.inf
     variance = float(np.var(t / size))
     if variance <= 0.0:

@@ -1,4 +1,4 @@
-"""What a repeated part of a network does to variance and correlation.
+"""Variance and correlation through a repeated part of a network.
 
 Takes a part; gives a `BlockPropagation`: variance and 1 - correlation after every repetition, and
 the laws by which they approach their limits. A layer has depth scales; with a skip connection they

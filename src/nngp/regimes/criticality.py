@@ -28,7 +28,7 @@ from nngp._roots import find_roots
 from nngp.architecture import ActivationLike, as_activation
 from nngp.regimes.moments import Moments, moments_of
 from nngp.regimes.propagation_state import PropagationState
-from nngp.regimes.validation import LARGEST, ScalarOrArray, as_grid, as_variances
+from nngp.regimes.validation import MAX_VARIANCE, ScalarOrArray, as_grid, as_variances
 from nngp.regimes.variance import FLAT, GRID, limit_variance, sign_changes
 
 Rate = Callable[[Moments, Array], Array]
@@ -145,11 +145,11 @@ def critical_weight_vars(moments: Moments, bias: Array) -> Array:
 
 def _check_found(activation: str, name: str, wanted: str, given: Array, found: Array) -> None:
     """Raise ValueError where the line has no point."""
-    none = ~(found <= LARGEST) | ((found == 0) & (wanted == "weight_var"))
+    none = ~(found <= MAX_VARIANCE) | ((found == 0) & (wanted == "weight_var"))
     if none.any():
         raise ValueError(
             f"activation '{activation}' has no critical {wanted} at {name}={given[none][0]:g}: "
-            f"the network stays on one side for every {wanted} up to {LARGEST:g}; see "
+            f"the network stays on one side for every {wanted} up to {MAX_VARIANCE:g}; see "
             "nngp.regimes.phase"
         )
 
@@ -238,7 +238,7 @@ def _is_below(moments: Moments, weight: Array, bias: Array) -> Mask:
 
 def _first_end(points: list[Point], is_below: Callable[[Array], Mask]) -> Point:
     """The first point that separates networks below the line from networks above it."""
-    points = sorted(point for point in points if 0 < point[0] <= LARGEST)
+    points = sorted(point for point in points if 0 < point[0] <= MAX_VARIANCE)
     below = is_below(_between(np.array([w for w, _ in points])))
     ends = np.flatnonzero(below[:-1] & ~below[1:])
     if ends.size:

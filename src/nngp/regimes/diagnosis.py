@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import TINY
-from nngp.architecture import Architecture, Headed, Network
+from nngp.architecture import Architecture, Network, WithHead
 from nngp.curve import curve_at
 from nngp.gram import check_network
 from nngp.regimes.criticality import critical_weight_vars
@@ -154,7 +154,7 @@ def diagnose(
     """
     noise_var = _as_noise(noise_var)
     check_network(network)
-    if isinstance(network, Headed):
+    if isinstance(network, WithHead):
         return diagnose(network.head, None, noise_var=noise_var)  # of inputs of norm one
     network = network.base  # depth does to an average what it does to its network
     if isinstance(network, Architecture) and has_equal_layers(network):

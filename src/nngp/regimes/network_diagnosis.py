@@ -19,7 +19,7 @@ SMALL, LARGE = 1e-6, 1e6  # variances outside are mentioned
 
 @dataclass(frozen=True)
 class NetworkDiagnosis:
-    """What reaches the output of a network, and a recommendation; `print` it for a summary.
+    """Diagnosis of the output of a network, and a recommendation; `print` it for a summary.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from nngp._arrays import Array
 from nngp._numbers import check_unmasked
 
 ScalarOrArray = Any  # a Python scalar for scalar arguments, an array for arrays
-LARGEST = 1e30  # of a variance: results must not overflow
+MAX_VARIANCE = 1e30  # of a variance: results must not overflow
 SMALLEST = 1e-58  # smaller variances count as zero, as `moments.LOWEST` represents zero
 
 
@@ -49,10 +49,11 @@ def broadcast_variances(weight_var: ArrayLike, bias_var: ArrayLike) -> Broadcast
 def as_variances(name: str, values: ArrayLike) -> Array:
     """Convert to an array of finite variances >= 0; those below SMALLEST become 0."""
     out = _as_numbers(name, values)
-    wrong = ~((out >= 0) & (out <= LARGEST))
+    wrong = ~((out >= 0) & (out <= MAX_VARIANCE))
     if wrong.any():
         raise ValueError(
-            f"{name} must be a finite variance between 0 and {LARGEST:g}, got {out[wrong].flat[0]}"
+            f"{name} must be a finite variance between 0 and {MAX_VARIANCE:g}, got "
+            f"{out[wrong].flat[0]}"
         )
     return np.where(out < SMALLEST, 0.0, out)
 

@@ -53,7 +53,7 @@ __all__ = [
 
 
 def choice_work(problem: SearchSettings, n: int) -> float:
-    """What `choose` takes for n points, in multiplications."""
+    """Work of `choose` for n points, in multiplications."""
     scaling = scaling_work(problem, n)
     if problem.criterion is None or n < MIN_POINTS:
         return scaling

@@ -1,4 +1,4 @@
-"""What the staged search takes: points of its stages, how many networks it may compute, and the
+"""Cost of the staged search: points of its stages, how many networks it may compute, and the
 work of both, counted in multiplications, which is what a progress bar shows."""
 
 import math

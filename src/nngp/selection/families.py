@@ -13,8 +13,8 @@ Shape = tuple[int, ...]
 
 
 def expected_families(shape: Shape) -> list[Families]:
-    """What a search computes that adds flips and the largest shifts; the last is what it ends
-    with."""
+    """Families that a search computes if it adds flips and the largest shifts; the last is what it
+    ends with."""
     small = list(small_families(shape))
     alone: list[Families] = [(), *((one,) for one in small)]
     return alone + [(*small[:1], one) for one in growing_shifts(shape)]

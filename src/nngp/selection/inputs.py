@@ -1,7 +1,7 @@
 """Inputs of the search: mapped, standardized and stretched at every setting, with the chain rule.
 
 A column's map has fixed values (identity, bounded, logarithm, ranks), which are standardized once,
-or a power that moves (Yeo-Johnson). A moving column is standardized anew at each setting, on the
+or a power that moves (Yeo-Johnson). A moving column is standardized again at each setting, on the
 reference rows: its mean and deviation move with the power, and are part of the derivative.
 """
 

@@ -1,6 +1,6 @@
 """Choice of an invariance: families of transformations of images, added one by one.
 
-Families are added while the log evidence rises clearly and rows left out are predicted better. The
+Families are added while the log evidence rises clearly and held-out rows are predicted better. The
 kernel of an average has a smaller variance than what it averages, and leaves other noise. So each
 is judged at the noise and the scale that are best for it, and both are found without computing its
 kernel again.
@@ -30,14 +30,14 @@ from nngp.selection.problem import HyperparameterPoint, SelectionProblem, averag
 from nngp.selection.space import NOISE_BOUNDS, log_prior_of_noise
 
 GAIN = 2.0  # of the log evidence, that a family must bring; of one-hot targets one for each class
-MOST = 500  # transformations in all
+MAX_TRANSFORMATIONS = 500  # transformations in all
 STEPS = 20  # evaluations of the evidence for a kernel
 Found = TypeVar("Found", bound=tuple[float, ...])
 Kernel = Callable[[Families], Array]  # lower triangle of the matrix, for the rows of the search
 
 
 class ScoredInvariance(NamedTuple):
-    """Families, with the log evidence at their best noise and scale, and rows left out there. Noise
+    """Families, with the log evidence at their best noise and scale, and held-out rows there. Noise
     and scale are those to be used: the scale is one where the network's is not free.
 
     Classes are predicted by the largest mean, and kernel and noise times a number move no mean. So
@@ -82,7 +82,8 @@ class InvarianceSearch:
 
     def _better(self, best: ScoredInvariance, families: Families, gain: float) -> ScoredInvariance:
         """The best with these families, if that is clearly better."""
-        if math.prod(len(one.weights) for one in families) > MOST or self.budget.is_spent:
+        count = math.prod(len(one.weights) for one in families)
+        if count > MAX_TRANSFORMATIONS or self.budget.is_spent:
             return best
         found = self.judged(families)
         rises = found.score > best.score + gain

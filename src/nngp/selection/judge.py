@@ -102,7 +102,7 @@ def verdict_of(
 def _predictive(
     residuals: Array, scaled: Array, variance: Array, Y: Array, targets: TargetScaling
 ) -> Predictive:
-    """Predictions of points left out as a fit makes them in the end: the mean of the targets, not
+    """Predictions of held-out points as a fit makes them in the end: the mean of the targets, not
     their middle, and the mixture of widths that suits them, so that one surprise does not
     decide."""
     z = residuals / np.sqrt(variance)[:, None]

@@ -78,7 +78,7 @@ def _with_kind(
 
 MANY = 12  # relevances, from which this start is tried
 TREES, LEAF = 100, 3
-LEAST = 1e-3  # relevance of what trees do not use, over the largest
+MIN_RELEVANCE = 1e-3  # relevance of what trees do not use, over the largest
 
 
 def relevances_of_trees(X: Array, Y: Array, groups: Index, weights: Array | None) -> Array:
@@ -95,6 +95,6 @@ def relevances_of_trees(X: Array, Y: Array, groups: Index, weights: Array | None
     found = np.bincount(groups, forest.feature_importances_)[groups]
     if not found.max() > 0:
         return np.ones(X.shape[1])
-    relevance = np.maximum((found / found.max()) ** 2, LEAST)
+    relevance = np.maximum((found / found.max()) ** 2, MIN_RELEVANCE)
     out: Array = relevance / relevance.mean()
     return out

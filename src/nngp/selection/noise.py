@@ -131,7 +131,7 @@ def refitted(
 
 # Over the mean variance of a kernel whose scale is free. Of classes with much noise, rows left out
 # say the opposite: the others have fewer of their class.
-LEAST, MOST, MOST_OF_CLASSES = 1e-6, 100.0, 1.0
+MIN_NOISE, MAX_NOISE, MAX_CLASS_NOISE = 1e-6, 100.0, 1.0
 STEPS, EVALUATIONS = 30, 12  # of the evidence, at most and mostly
 CLOSE = 0.03  # to the logarithm of the best noise
 SOME = 500  # rows that the mean variance is taken of
@@ -224,7 +224,7 @@ def _best_noise_by(
     low, high = max(NOISE_BOUNDS[0], targets.noise_floor), NOISE_BOUNDS[1]
     if is_free:  # then noise is relative to the kernel, and the scale respects the floor
         unit = float(kernel_diag(network, X[:: -(-len(X) // SOME)]).mean())
-        low, high = LEAST * unit, (MOST_OF_CLASSES if problem.classes else MOST) * unit
+        low, high = MIN_NOISE * unit, (MAX_CLASS_NOISE if problem.classes else MAX_NOISE) * unit
     ends = np.log(low), max(np.log(high), np.log(low) + 1.0)
     found = minimize_scalar(
         lambda x: -fitted(x).log_evidence,
@@ -236,7 +236,7 @@ def _best_noise_by(
 
 
 def fixed_work(problem: SearchSettings, n: int) -> float:
-    """What that takes, in multiplications."""
+    """Its work, in multiplications."""
     families, several = problem.invariance or (), len(problem.strengths)
     work = 0.0
     if several > 1:

@@ -160,8 +160,8 @@ class Objective:
         return self._by_condition(space, theta, at, scaled, gradient)
 
     def _weights_term(self, noise_var: float) -> tuple[float, float]:
-        """What weights add to the evidence (log N(y; f, s²)^w is not a normalized density), and its
-        derivative in the noise."""
+        """Contribution of weights to the evidence (log N(y; f, s²)^w is not a normalized density),
+        and its derivative in the noise."""
         counted = self.weights is not None and are_copies(self.weights)
         if self.weights is None or not counted or self.criterion != "evidence":
             return 0.0, 0.0

@@ -275,7 +275,7 @@ def as_column(values: Sequence[object]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, the finalists (best first, distinct networks), the table of all tried."""
+    """The choice: the finalists (best first, distinct networks), the table of all tried."""
 
     best: Hyperparameters
     finalists: list[Hyperparameters]

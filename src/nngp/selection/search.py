@@ -207,7 +207,8 @@ class Search:
         return verdict(objective, found.setting, Y, self.targets)
 
     def log_jacobian(self, targets: TargetScaling, count: int) -> float:
-        """What to add to a log evidence of scaled targets for that of the targets."""
+        """The logarithm of the Jacobian: added to a log evidence of scaled targets it gives that of
+        targets."""
         rows = self.inputs.rows(count)
         slopes, weights = targets.log_slopes(self.problem.Y[rows]), self.problem.weights
         if weights is None or not are_copies(weights[rows]):

@@ -127,7 +127,7 @@ def _rows(text: str, name: str, separator: str) -> Iterator[tuple[int, list[str]
 
 
 def _fault(error: str) -> str:
-    """What is wrong with a line, in the words of the command."""
+    """Describe the error in a line, in the words of the command."""
     if "field limit" in error:
         return (
             f"has a value of more than {csv.field_size_limit()} characters; is a quotation mark "

@@ -127,7 +127,7 @@ def network_facts(net: Network) -> dict[str, object]:
 
 
 def fit_summary(model: Model) -> dict[str, object]:
-    """What else the fit chose and found, for `nngp inspect`."""
+    """Other choices and findings of the fit, for `nngp inspect`."""
     report = model.report_
     out: dict[str, object] = {
         "inputs": report.d,

@@ -122,7 +122,7 @@ def _check_varies(column: Column, values: NDArray[Any]) -> None:
 
 
 def _kind(column: Column, decimal: str | None, task: TargetKind) -> TextKind:
-    """What a target holds; numbers with mistakes are words where classes are asked for."""
+    """The kind of a target; numbers with mistakes are words where classes are asked for."""
     if not column.is_text:
         return TextKind(column.kind)
     try:

@@ -39,7 +39,7 @@ def last_layer_ensemble(
     X: ArrayLike,
     Y: ArrayLike,
     X_test: ArrayLike,
-    networks: int = 100,
+    n_networks: int = 100,
     noise_var: float = 0.01,
     seed: int = 0,
     tolerance: float = 1e-6,
@@ -55,7 +55,7 @@ def last_layer_ensemble(
         Drawn as in `network.sample` with the same seed; the ensemble starts from those draws.
     X, Y : array_like, (n, d) and (n,) or (n, n_out)
     X_test : array_like, (n_test, d)
-    networks : int
+    n_networks : int
     noise_var : float
         Variance of the observation noise; with 0 the targets are fitted exactly, by the weights
         nearest to the draw.
@@ -69,7 +69,7 @@ def last_layer_ensemble(
     >>> import nngp
     >>> from nngp_paper.finite import last_layer_ensemble
     >>> wide = nngp.FiniteNetwork(nngp.Architecture(1, "erf"), width=200)
-    >>> last_layer_ensemble(wide, [[0.0], [1.0]], [0.0, 1.0], [[0.5]], networks=10).shape
+    >>> last_layer_ensemble(wide, [[0.0], [1.0]], [0.0, 1.0], [[0.5]], n_networks=10).shape
     (10, 1, 1)
     """
     inputs, tests, targets = checked_data(network, X, Y, X_test)
@@ -79,7 +79,7 @@ def last_layer_ensemble(
         inputs,
         *(targets, tests, last_variances(network)),
         np.array([as_noise(noise_var), *limits]),
-        networks=networks,
+        n_networks=n_networks,
         seed=seed,
         progress=progress,
     )

@@ -27,7 +27,7 @@ def last_layer_means(
     X: ArrayLike,
     Y: ArrayLike,
     X_test: ArrayLike,
-    networks: int,
+    n_networks: int,
     noise_vars: Sequence[float],
     seed: int = 0,
 ) -> Array:
@@ -39,7 +39,7 @@ def last_layer_means(
         inputs,
         *(targets, tests, last_variances(network)),
         np.array([as_noise(one) for one in noise_vars]),
-        networks=networks,
+        n_networks=n_networks,
         seed=seed,
         progress=False,
     )

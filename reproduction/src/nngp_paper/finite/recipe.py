@@ -86,7 +86,7 @@ class Plan:
     steps : int
         The most steps of the optimiser.
     interval : int
-        Steps from one evaluation to the next; batches are drawn anew, epoch by epoch.
+        Steps from one evaluation to the next; batches are drawn again, epoch by epoch.
     patience : int
         Training ends after so many evaluations without a better one: one of higher accuracy or of
         lower loss than all before it. The weights of the highest accuracy are the result, of

@@ -56,7 +56,7 @@ def longest(runs: Sequence[Run]) -> list[Run]:
 
 
 def _trial(run: Run) -> object:
-    """What a trial is told apart by; a run without a number is a trial of its own."""
+    """The identity of a trial; a run without a number is a trial of its own."""
     number = run.config.get("trial", run.key)
     optimiser = Plan.of(run.config).optimiser
     return cell_of(run), number, run.config.get("search_seed"), optimiser

@@ -16,7 +16,8 @@ from functools import cache, partial
 from itertools import groupby, product
 from typing import Any
 
-from nngp import Architecture, LookupTable
+from nngp import Architecture
+from nngp.curves import LookupTable
 from nngp_paper.experiment import Config, Experiment, rounded
 from nngp_paper.grids.arrays import AUTHORS, EXPERIMENT, RELATIVE, SCORES, Grid, read_grids
 from nngp_paper.grids.candidates import candidates

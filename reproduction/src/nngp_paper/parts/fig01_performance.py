@@ -98,7 +98,7 @@ class WidthLine:
     level: Point
 
     def ratios(self, score: "Criterion") -> Array:
-        """What finite networks have over what the infinite one has, by width."""
+        """Ratio of finite networks to the infinite one, by width."""
         return np.array([score.of(point) for point in self.points]) / score.of(self.level)
 
 

@@ -133,7 +133,7 @@ def _panels(grids: Grids, kinds: Mapping[str, Grids]) -> list[Panel]:
 
 @dataclass(frozen=True)
 class _Found:
-    """What there is of one activation and panel."""
+    """Results of one activation and panel."""
 
     chosen: tuple[Chosen, ...]
     networks: int

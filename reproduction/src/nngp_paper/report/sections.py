@@ -16,6 +16,8 @@ from nngp_paper.report.tables import accuracies, other_activations, verdict
 from nngp_paper.report.times import compute_times
 from nngp_paper.runs import RunStore
 from nngp_paper.scope import Scope
+from nngp_paper.shared.settings import OLD_TABLE
+from nngp_paper.shared.tables import Row
 from nngp_paper.shared.words import duration
 
 VERDICTS = ("met", "met so far", "missed", "not measured")
@@ -171,11 +173,24 @@ def _body(one: PartResult) -> Html:
     if one.part.name == "table1" and one.scope.dataset == "cifar10":
         told.insert(0, element("p", SAMPLING))
     if one.part.draw is None:
+        told += [element("p", words) for words in [_earlier(one.data.rows)] if words]
         return _folded(f"{_label(one)}: the table", *told, *_tables(one))
     words = f"{_label(one)}. {look}"
     picture = both_widths(one.part.draw, one.data, one.part.named(one.scope), words)
     figure = element("figure", picture, element("figcaption", _label(one)))
     return joined(figure, _folded("Details", *told))
+
+
+def _earlier(rows: Sequence[Row]) -> str:
+    """Which rows by the authors' table were done before its correlations were clamped."""
+    old = [row for row in rows if row.lookup and row.lookup.config["kernel"] == OLD_TABLE]
+    if not old:
+        return ""
+    least = min(row.train for row in old)
+    return (
+        f"{len(old)} rows of the authors' table, from {least:,} points, are runs of an earlier "
+        "version, in which correlations above 0.99999 were not clamped."
+    )
 
 
 def _tables(one: PartResult) -> list[Html]:

@@ -22,7 +22,7 @@ def compute_times(store: RunStore, scopes: Sequence[Scope]) -> Html:
 
 
 def _same(runs: Sequence[Run]) -> list[tuple[str, str, str]]:
-    """What the paper has seconds for."""
+    """Operations that the paper has timings of."""
     return [
         (
             "look-up table (501 x 501 x 500)",

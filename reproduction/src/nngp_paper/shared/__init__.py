@@ -1,1 +1,1 @@
-"""What several parts use: runs, reading, judging and drawing."""
+"""Shared by several parts: runs, reading, judging and drawing."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from nngp import Architecture, Headed, Invariant, Network, images, normalize
+from nngp import Architecture, Invariant, Network, WithHead, images, normalize
 from nngp_paper.arrays import Array, Index, Mask
 from nngp_paper.datasets import Split
 from nngp_paper.datasets.catalogue import IMAGE_SETS
@@ -87,7 +87,7 @@ class Variant:
         average = Invariant(base, self.families)
         if not self.head:
             return average
-        return Headed(average, Architecture(self.head, "relu", 2.0, 0.0))
+        return WithHead(average, Architecture(self.head, "relu", 2.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class ScaledImages:
         return Spectrum.learn(self.split.X)
 
     def scaling(self, strength: float | None) -> Callable[[Array], Array]:
-        """What is done with images before a network sees them."""
+        """Preprocessing of images."""
         if strength is None:
             return lambda X: X
         return self._spectrum.whitened(strength)
@@ -130,7 +130,7 @@ class Spectrum:
         return cls(center, factor, np.maximum(values, 0.0), vectors)
 
     def whitened(self, strength: float) -> Callable[[Array], Array]:
-        """Multiplication by (covariance + strength)^(-1/2), then rows of one norm."""
+        """Multiplication by (covariance + strength)^(-1/2), then rows of equal norm."""
         half = self.vectors * (self.values + strength) ** -0.25
         W = half @ half.T
         return lambda X: normalize(((X - self.center) * self.factor) @ W)

@@ -22,7 +22,7 @@ EXPERIMENT = "loo_scale"
 
 
 def scale_study(scope: Scope) -> Study:
-    """The network of figures 3 and 8, its training points left out one at a time."""
+    """The network of figures 3 and 8, its training held-out points one at a time."""
     return network_study(EXPERIMENT, scope, _work)
 
 

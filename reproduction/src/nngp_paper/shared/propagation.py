@@ -79,7 +79,7 @@ def lost_share(found: Sequence[Following]) -> float:
 
 
 def sources_sentence(lost: Mapping[str, Sequence[Following]]) -> str:
-    """What the table, the noise and the network itself each contribute: the networks that are lost
+    """Contributions of the table, the noise and the network itself: the networks that are lost
     with each kernel and noise, in the order of `HeatMaps.kinds`."""
     parts = []
     for name, found in lost.items():

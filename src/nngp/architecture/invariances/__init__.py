@@ -2,12 +2,12 @@
 
 `family.py` is the seam: a `Family` of transformations with a weight each. `images.py` and
 `symmetries.py` have families, `orbit.py` multiplies them out into the kernels that are averaged,
-and `Invariant` (`invariant.py`) is the network; `Headed` (`headed.py`) has layers on top of one.
+and `Invariant` (`invariant.py`) is the network; `WithHead` (`headed.py`) has layers on top of one.
 """
 
 from nngp.architecture.invariances.family import ColumnOrder, Family, RowFunction
 from nngp.architecture.invariances.headed import (
-    Headed,
+    WithHead,
     average_of,
     covariance_of,
     tangent_of,
@@ -18,10 +18,10 @@ from nngp.architecture.invariances.orbit import Orbit, orbit_of
 __all__ = [
     "ColumnOrder",
     "Family",
-    "Headed",
     "Invariant",
     "Orbit",
     "RowFunction",
+    "WithHead",
     "average_of",
     "covariance_of",
     "orbit_of",

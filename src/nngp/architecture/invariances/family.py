@@ -39,7 +39,7 @@ class ColumnOrder:
 
     @cached_property
     def inverse(self) -> "ColumnOrder":
-        """What undoes it."""
+        """The inverse transformation."""
         index = np.argsort(self.index)
         return _signed(index, None if self.signs is None else self.signs[index])
 

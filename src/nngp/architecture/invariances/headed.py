@@ -10,17 +10,17 @@ from nngp.architecture.tangent import NTK
 
 
 @dataclass(frozen=True)
-class Headed(WrappedNetwork):
+class WithHead(WrappedNetwork):
     """A network whose first part is averaged over transformations, and whose head is not.
 
-    Many outputs of the average are brought to one norm (layer normalisation) and go into the head.
-    With k_G the kernel of the average and k that of the head for inputs of norm one, its kernel is
-    k(c) of c = k_G(x, x') / √(k_G(x, x) k_G(x', x')). What the average does not tell apart, the
-    head does not either. It costs one look-up more than the average. Gradients of the evidence name
-    the head's variances "head.weight_var" and "head.bias_var".
+    Many outputs of the average are brought to equal norm (layer normalisation) and go into the
+    head. With k_G the kernel of the average and k that of the head for inputs of norm one, its
+    kernel is k(c) of c = k_G(x, x') / √(k_G(x, x) k_G(x', x')). What the average does not tell
+    apart, the head does not either. It costs one look-up more than the average. Gradients of the
+    evidence name the head's variances "head.weight_var" and "head.bias_var".
 
     The tangent kernel of all of it is that of tangent kernels of both:
-    `Headed(Invariant(NTK(network), transformations), NTK(head))`.
+    `WithHead(Invariant(NTK(network), transformations), NTK(head))`.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Headed(WrappedNetwork):
     --------
     >>> import nngp
     >>> average = nngp.Invariant(nngp.Architecture(2), nngp.images.flips((2, 2)))
-    >>> net = nngp.Headed(average, nngp.Architecture(3, "relu", 2.0, 0.0))
+    >>> net = nngp.WithHead(average, nngp.Architecture(3, "relu", 2.0, 0.0))
     >>> K = nngp.kernel(net, [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
     >>> (K / K[0, 0]).round(3).tolist()
     [[1.0, 1.0, 0.883], [1.0, 1.0, 0.883], [0.883, 0.883, 1.0]]
@@ -44,7 +44,7 @@ class Headed(WrappedNetwork):
     def __init__(self, average: Invariant, head: Network) -> None:
         if not isinstance(average, Invariant):
             raise TypeError(
-                "Headed takes an nngp.Invariant and the network on top of it, got "
+                "WithHead takes an nngp.Invariant and the network on top of it, got "
                 f"{type(average).__name__}"
             )
         if not isinstance(head, Network) or head.base is not head:
@@ -55,7 +55,7 @@ class Headed(WrappedNetwork):
         if average.is_tangent != head.is_tangent:
             raise TypeError(
                 "the tangent kernel of layers on top of an average needs that of both: write "
-                "nngp.Headed(nngp.Invariant(nngp.NTK(network), transformations), nngp.NTK(head))"
+                "nngp.WithHead(nngp.Invariant(nngp.NTK(network), transformations), nngp.NTK(head))"
             )
         if average.is_infinite or head.is_infinite:
             raise ValueError("layers on top of an average must be of finite depth, as must both")
@@ -96,18 +96,18 @@ class Headed(WrappedNetwork):
         return {"part": "headed", "of": self.network.as_dict(), "head": self.head.as_dict()}
 
     def __repr__(self) -> str:
-        return f"Headed({self.network!r}, {self.head!r})"
+        return f"WithHead({self.network!r}, {self.head!r})"
 
 
 def average_of(network: Network) -> Network:
     """The part of a network that reads its inputs: the average below a head, else all of it."""
-    return network.network if isinstance(network, Headed) else network
+    return network.network if isinstance(network, WithHead) else network
 
 
 def tangent_of(network: Network) -> Network:
     """The tangent kernel of a network, whether or not it is invariant."""
-    if isinstance(network, Headed):
-        return Headed(_tangent_average(network.average), NTK(network.head))
+    if isinstance(network, WithHead):
+        return WithHead(_tangent_average(network.average), NTK(network.head))
     return _tangent_average(network) if isinstance(network, Invariant) else NTK(network)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nngp._arrays import Array
 from nngp.architecture.invariances.family import ColumnOrder, Family, RowFunction
 
-MOST = 2_000_000_000  # numbers in all products g⁻¹h: more take minutes to compare
+MAX_COMPARED_NUMBERS = 2_000_000_000  # numbers in all products g⁻¹h: more take minutes to compare
 
 
 class OrbitTerm(NamedTuple):
@@ -129,7 +129,7 @@ def _relations(families: tuple[Family, ...], d: int) -> _Relations:
     lists = [cast(Sequence[ColumnOrder], one.elements(d)) for one in families]
     identity = ColumnOrder(np.arange(d))
     size = int(np.prod([len(one) for one in lists], dtype=float))
-    if float(size) ** 2 * d > MOST:
+    if float(size) ** 2 * d > MAX_COMPARED_NUMBERS:
         raise ValueError(
             f"these transformations are {size} in all, too many to average over both inputs; "
             "take fewer families, or shifts by fewer pixels"

@@ -12,7 +12,7 @@ from nngp._arrays import Array
 from nngp._numbers import as_reals, whole_number
 from nngp.architecture.invariances.family import ColumnOrder, Family, RowFunction, as_probability
 
-LARGEST = 6  # blocks that are exchanged in all orders: 720 of them
+MAX_EXCHANGED_BLOCKS = 6  # blocks that are exchanged in all orders: 720 of them
 KINDS = ("all", "cyclic")
 
 
@@ -110,10 +110,10 @@ class Permutations(Family):
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
-        if self.kind == "all" and len(self.blocks) > LARGEST:
+        if self.kind == "all" and len(self.blocks) > MAX_EXCHANGED_BLOCKS:
             raise ValueError(
                 f"{len(self.blocks)} blocks have {math.factorial(len(self.blocks)):,} orders, too "
-                f"many to average over; use kind='cyclic', or at most {LARGEST} blocks"
+                f"many to average over; use kind='cyclic', or at most {MAX_EXCHANGED_BLOCKS} blocks"
             )
 
     @property

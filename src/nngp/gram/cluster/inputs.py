@@ -22,7 +22,7 @@ from nngp._files import open_npy
 from nngp.gram.cluster.task import Cluster, RowsHandle, Task, own_copy
 from nngp.gram.inputs import Inputs, as_inputs, input_vars
 
-LARGEST = 4e9  # bytes of an array that may travel with tasks, which the scheduler keeps
+MAX_SENT_BYTES = 4e9  # bytes of an array that may travel with tasks, which the scheduler keeps
 
 
 class RowsSource(Protocol):
@@ -42,7 +42,7 @@ def rows_source(cluster: Cluster, X: Any, name: str) -> RowsSource:
     if hasattr(X, "to_delayed") and hasattr(X, "rechunk"):
         return DaskRows.of(cluster, X, name)
     rows = ArrayRows(cluster, as_inputs(X, name))
-    if rows.X.nbytes > LARGEST and cluster.store is None:
+    if rows.X.nbytes > MAX_SENT_BYTES and cluster.store is None:
         raise MemoryError(
             f"{name} has {rows.X.nbytes / 1e9:.1f} GB, too much to travel with the tasks; save it "
             "with numpy.save where all workers can read it and pass the path, or use store=FOLDER"
@@ -295,8 +295,8 @@ def _checked(facts: Facts) -> Facts:
 def upload_rows(cluster: Cluster, inputs: Inputs) -> ClusterInputs:
     """Test inputs, which are on the client, in blocks on the cluster. They leave no files: there
     may be any number of them in the life of a posterior."""
-    if inputs.X.nbytes > LARGEST:
-        most = int(LARGEST / (8 * inputs.shape[1]))
+    if inputs.X.nbytes > MAX_SENT_BYTES:
+        most = int(MAX_SENT_BYTES / (8 * inputs.shape[1]))
         raise MemoryError(
             f"{len(inputs)} points have {inputs.X.nbytes / 1e9:.1f} GB, too much to travel with "
             f"the tasks; pass at most {most} at a time"

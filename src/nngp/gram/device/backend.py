@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nngp._arrays import DeviceArray
-from nngp.architecture import Headed, Network, average_of
+from nngp.architecture import Network, WithHead, average_of
 from nngp.curve import Profile
 from nngp.curve.octaves import SHALLOW
 from nngp.gram.device.arrays import count_of, padded_rows, put, unit_block
@@ -123,7 +123,7 @@ class DeviceHeadGradient:
 
 def _has_tangent_head(network: Network) -> bool:
     """Whether a tangent kernel goes through a head: from two averages, which the host computes."""
-    return isinstance(network, Headed) and network.is_tangent
+    return isinstance(network, WithHead) and network.is_tangent
 
 
 class DeviceBackend(KernelBackend):

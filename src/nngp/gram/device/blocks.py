@@ -96,8 +96,8 @@ def moved(rows: DeviceArray, orders: DeviceOrders, k: DeviceArray) -> DeviceArra
 
 
 def has_device_walk(network: Network) -> bool:
-    """Whether a device can compute pairs of different norms, by closed forms; pairs of one norm it
-    always can."""
+    """Whether a device can compute pairs of different norms, by closed forms; pairs of equal norm
+    it always can."""
     if network.is_infinite or network.planes is not None:
         return False
     forms = [phi.closed_form for phi in network.activations]
@@ -191,7 +191,7 @@ def in_order(rows: DeviceArray, orders: DeviceOrders, k: DeviceArray) -> DeviceA
 
 
 class LastSteps(NamedTuple):
-    """What is done to the sum of the terms; None for a step that is left out."""
+    """Steps applied to the sum of the terms; None for a step that is skipped."""
 
     own: DeviceArray  # what is on the diagonal, (rows, 1)
     norms: tuple[DeviceArray, DeviceArray] | None  # of rows and columns, below a head
@@ -214,7 +214,7 @@ def sum_of_terms(
     *,
     careful: bool,
 ) -> tuple[DeviceArray, DeviceArray]:
-    """What was there before and a share of Σ v_u k(x, u x'), with the last steps where these terms
+    """The previous sum plus a share of Σ v_u k(x, u x'), with the last steps where these terms
     are the last; and the smallest 1 - |c| so far, if it is small. `alike` says whether both sides
     are transformed by one function, so that the diagonal may have inputs with themselves; `careful`
     whether near pairs need a second look."""
@@ -244,7 +244,7 @@ def sum_of_terms(
 
 @program
 def add_pairs(before: DeviceArray | None, value: DeviceArray, share: DeviceArray) -> DeviceArray:
-    """What was there before and a share of one term."""
+    """The previous sum plus a share of one term."""
     return share * value if before is None else before + share * value
 
 

@@ -41,7 +41,7 @@ CARELESS = 1e-13  # error, relative to the diagonal, for which near pairs are no
 
 
 class CurveTerms:
-    """Terms of inputs of one norm: look-ups in one table. Pairs with 1 - |c| < 2^-16 are computed
+    """Terms of inputs of equal norm: look-ups in one table. Pairs with 1 - |c| < 2^-16 are computed
     again from the difference of their unit vectors where the `error` of leaving that out, relative
     to the diagonal, were too large."""
 
@@ -133,7 +133,7 @@ def _table_on(
     return device_profile(split.profile(curve_at(network, input_var)), octaves)
 
 
-ROWS = 2048  # whose own kernel values are computed at a time
+DIAGONAL_ROWS = 2048  # whose own kernel values are computed at a time
 
 
 class DeviceMatrix(BlockMatrix[Inputs]):
@@ -222,8 +222,8 @@ class DeviceMatrix(BlockMatrix[Inputs]):
         with jax.enable_x64(True):
             for pair in self._pairs:
                 alike = np.bool_(pair.left == pair.right)
-                for start in range(0, n, ROWS):
-                    rows = slice(start, start + ROWS)
+                for start in range(0, n, DIAGONAL_ROWS):
+                    rows = slice(start, start + DIAGONAL_ROWS)
                     x, y = (unit_block(versions[k], rows) for k in (pair.left, pair.right))
                     part = diagonal_of_orders(x, y, alike, self._orders, table)
                     total[rows] += pair.share * np.asarray(part)[: n - start]

@@ -5,7 +5,7 @@ import os
 from numpy.typing import ArrayLike
 
 from nngp._files import open_npy
-from nngp.architecture import Headed, Network, average_of
+from nngp.architecture import Network, WithHead, average_of
 from nngp.gram.host.gradient import AverageGradient, HeadGradient
 from nngp.gram.host.matrix import HostMatrix
 from nngp.gram.host.pair_gradient import PairwiseGradient
@@ -48,10 +48,10 @@ class HostBackend(KernelBackend):
         profiles = None if per_input else curve_sensitivities(network, rows, split, per_layer)
         if network is network.base and profiles is None:
             return PairwiseGradient(network, rows, per_layer, per_input, split)
-        below = TRIVIAL_SPLIT if isinstance(network, Headed) else split
+        below = TRIVIAL_SPLIT if isinstance(network, WithHead) else split
         average = HostMatrix(average_of(network), rows, split=below)
         sums = AverageGradient(average, profiles, per_layer)
-        if not isinstance(network, Headed):
+        if not isinstance(network, WithHead):
             return sums
         return HeadGradient(HostMatrix(network, rows, split=split), sums, per_layer)
 
@@ -63,7 +63,7 @@ def check_differentiable(network: Network) -> None:
             "derivatives of kernel matrices are not available for networks of images; compare a "
             "few networks by log_evidence or leave-one-out, or differentiate nngp.jax_kernel"
         )
-    if isinstance(network, Headed) and network.is_tangent:
+    if isinstance(network, WithHead) and network.is_tangent:
         raise ValueError(
             "derivatives of the tangent kernel of layers on top of an average are not available; "
             "take those of its covariance"

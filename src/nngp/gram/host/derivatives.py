@@ -115,7 +115,7 @@ class TileRates(_Forward):
         return state
 
     def _next(self) -> tuple[Crossing, Array, Array, Array]:
-        """What enters: its relative change for rows and columns, and 1/sqrt(q q')."""
+        """Input of a layer: its relative change for rows and columns, and 1/sqrt(q q')."""
         crossing, rate = next(self._left)
         relative = rate / crossing.variances[0]
         scale = crossing.inverse_deviations(self._rows, self._columns)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.architecture import Headed
+from nngp.architecture import WithHead
 from nngp.architecture.invariances.orbit import OrbitTerm
 from nngp.curve import Profile
 from nngp.gram.host.matrix import (
@@ -143,12 +143,12 @@ OWN_ROWS = 64  # whose own values are differentiated at a time, as a block of al
 
 
 class HeadGradient:
-    """`GradientSums` of a `Headed` network: of the average's parameters by their names, of the
+    """`GradientSums` of a `WithHead` network: of the average's parameters by their names, of the
     head's with "head." before them."""
 
     def __init__(self, matrix: HostMatrix, average: AverageGradient, per_layer: bool) -> None:
         assert matrix.steps.head is not None
-        assert isinstance(matrix.network, Headed)
+        assert isinstance(matrix.network, WithHead)
         assert matrix.norms is not None
         self._matrix, self._average, self._norms = matrix, average, matrix.norms
         self._curve = matrix.steps.head.curve

@@ -120,7 +120,7 @@ class StripOperations:
         return windowed(np, state, node)
 
     def _sides(self, maps: Array, state: Map) -> tuple[Array, Array]:
-        """What the two images of a pair have at each position."""
+        """State of both images of a pair at each position."""
         left, right = maps[..., self._row], maps[..., self._columns]
         return (
             (state.own(left), state.partner(right)) if isinstance(state, Planes) else (left, right)
@@ -190,8 +190,9 @@ class ImageTerm:
             for j in range(0, min(i + ROWS, shape[1]) if same else shape[1], COLUMNS)
         ]
         X, Y = self.left.X[rows], self.right.X[columns]
-        # The allocator of Linux maps large arrays into memory anew, page by page, until one that is
-        # larger still has been freed. Temporary arrays then cost twice as much as the arithmetic.
+        # The allocator of Linux maps large arrays into memory again, page by page, until one that
+        # is larger still has been freed. Temporary arrays then cost twice as much as the
+        # arithmetic.
         reserve = np.empty(RESERVE)
         del reserve
 
@@ -253,7 +254,7 @@ class ImageTerm:
         return plan
 
     def _recorded(self, left: Array, right: Array) -> tuple[list[Crossing], Array]:
-        """What crosses the layers of these images, left ones first, and their own values."""
+        """States of these images between layers, left ones first, and their own values."""
         recorded = RecordedPlanes()
         both = np.concatenate([left, right], axis=-1)
         own = image_variances(self.network, both, recorded)

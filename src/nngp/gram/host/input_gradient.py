@@ -19,7 +19,7 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp._threads import in_threads
-from nngp.architecture import Headed, Invariant, Network
+from nngp.architecture import Invariant, Network, WithHead
 from nngp.architecture.walk import output, walk
 from nngp.curve import NEAR, curve_at
 from nngp.gram.host.derivatives import Moved, TileRates, VarianceRates
@@ -145,8 +145,8 @@ class InputGradient:
 def check_differentiable(network: Network, columns: int) -> None:
     """Raise TypeError for networks whose derivatives in the inputs are not known."""
     moved = isinstance(network, Invariant) and network.orbit(columns).has_functions
-    if moved or isinstance(network, Headed):
-        what = "an average over functions of rows" if moved else "an nngp.Headed network"
+    if moved or isinstance(network, WithHead):
+        what = "an average over functions of rows" if moved else "an nngp.WithHead network"
         raise TypeError(
             f"gradients in the inputs of {what} are not known; take those of its network"
         )

@@ -31,7 +31,7 @@ DEEPEST = 10  # layers up to which float64 keeps what tells inputs apart
 # Pairs of a strip, and its rows: few enough for the cache, and so many that threads seldom wait for
 # the interpreter's lock.
 STRIP, TALLEST = 2**17, 128
-KEPT = 1500  # points up to which tapes are kept for the way back; beyond they are recorded anew
+KEPT = 1500  # points up to which tapes are kept for the way back; beyond they are recorded again
 TWO_OVER_PI = 2.0 / np.pi
 
 
@@ -172,7 +172,7 @@ class LowerTriangle:
 
 
 def _symmetric(one: Crossing) -> Crossing:
-    """What crosses a layer where rows and columns are the same points."""
+    """State of a layer whose rows and columns are the same points."""
     return replace(one, variances=(one.variances[0],) * 2)
 
 

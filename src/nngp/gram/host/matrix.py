@@ -153,7 +153,7 @@ def whole(inputs: Inputs) -> slice:
     return slice(0, len(inputs))
 
 
-ROWS = 1024  # whose own kernel values are computed at a time
+DIAGONAL_ROWS = 1024  # whose own kernel values are computed at a time
 PAIRWISE_ROWS = 32  # the same where a block of all their pairs is needed
 
 
@@ -255,8 +255,14 @@ class HostMatrix(BlockMatrix[Inputs]):
             look_up(head.profile, c)
             part += c
 
+    def _average_of(self, inputs: Inputs) -> Array:
+        transform = self.plain.transform
+        if self.symmetric and self.is_plain and isinstance(transform, PairwiseTransform):
+            return transform.diagonal  # its variances were needed for the walk
+        return super()._average_of(inputs)
+
     def _diagonal_of_terms(self, inputs: Inputs) -> Array:
-        size = PAIRWISE_ROWS if self.steps.profile is None else ROWS
+        size = PAIRWISE_ROWS if self.steps.profile is None else DIAGONAL_ROWS
         versions = transformed_inputs(self.network, inputs)
         parts = [slice(s, s + size) for s in range(0, len(inputs), size)]
         return np.concatenate(

@@ -30,7 +30,9 @@ READ = 64.0  # operations in the time that one number is read from memory, and u
 TRANSFORM = 50.0  # operations for the kernel of one pair, beside its inner product
 LEAST_RANK = 16
 SINGLE_ITERATIONS = 12.0
-SHARE = 0.85  # of what is left is filled with tiles: variances need room too, and pools have gaps
+TILE_MEMORY_SHARE = (
+    0.85  # of what is left is filled with tiles: variances need room too, and pools have gaps
+)
 USUAL_NOISE = 1e-2  # relative to the diagonal, for a forecast
 VECTORS = 10  # host arrays as large as the targets
 PRECONDITIONERS = ("auto", "nystrom", "single")
@@ -43,7 +45,7 @@ class CG:
     Parameters
     ----------
     tolerance : float
-        Of the residual of each right-hand side, relative to it; computed anew at the end, and an
+        Of the residual of each right-hand side, relative to it; recomputed at the end, and an
         error if it is missed.
     preconditioner : {"auto", "nystrom", "single"}
         Some points stand for all (`rank` of them), or a Cholesky factor in float32, which takes
@@ -293,7 +295,7 @@ class _Job:
         each: float,
         count: float,
     ) -> CgPlan:
-        left = SHARE * max(room - held, 0.0)
+        left = TILE_MEMORY_SHARE * max(room - held, 0.0)
         kept = min(left / (8.0 * lower_size(self.edges)), 1.0)
         iteration = each + READ * kept * self.n**2 + (1 - kept) * self._kernel
         build += kept * self._kernel

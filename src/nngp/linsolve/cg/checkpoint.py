@@ -36,7 +36,7 @@ class Checkpoint:
         except (ValueError, OSError):
             pass
         warnings.warn(
-            f"the checkpoint {self.path} is damaged, so the solve begins anew and will replace it",
+            f"the checkpoint {self.path} is damaged, so the solve begins again and will replace it",
             CheckpointWarning,
             stacklevel=2,
         )

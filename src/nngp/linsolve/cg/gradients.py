@@ -39,7 +39,7 @@ class CGState:
 
 class RowSolutions(NamedTuple):
     """X, the iterations it took, the largest relative residual, and the residuals themselves, both
-    computed anew."""
+    recomputed."""
 
     x: Array
     iterations: int

@@ -1,7 +1,7 @@
 """A symmetric matrix times vectors, from its lower tiles: each is used for both of its halves.
 
 Vectors are the rows of a host array (s, n), and tiles of them (s, rows) are what travels. Tiles of
-the matrix are kept as far as memory allows, the others computed anew for every product. Not more
+the matrix are kept as far as memory allows, the others recomputed for every product. Not more
 than a group of them is under way at a time, and their products are summed where they are.
 """
 

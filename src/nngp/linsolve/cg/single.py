@@ -23,7 +23,7 @@ from nngp.linsolve.engines.engine import Engine, EngineRun, Tile
 from nngp.linsolve.tiling import Edges, spans
 
 EPS = float(np.finfo(np.float32).eps)
-MOST = 0.1  # of the diagonal: what may be added to it
+MAX_DIAGONAL_SHIFT = 0.1  # of the diagonal: what may be added to it
 
 
 class SingleFactor:
@@ -43,7 +43,7 @@ class SingleFactor:
             return Factor(edges, rows, noise + more, log_det)
 
         start = EPS * edges[-1] ** 0.5 * size
-        self._factor, more, _ = climb(attempt, start, limit=MOST * size)
+        self._factor, more, _ = climb(attempt, start, limit=MAX_DIAGONAL_SHIFT * size)
         self.shift = noise + more
 
     def __call__(self, run: EngineRun, vectors: Array) -> Array:

@@ -8,7 +8,9 @@ from nngp._numbers import whole_number
 from nngp.linsolve.engines.engine import Engine
 from nngp.linsolve.tiling import cut, lower_size
 
-ROWS = 384  # test points that predictions have in flight on each thread: solved, and not
+TEST_ROWS_IN_FLIGHT = (
+    384  # test points that predictions have in flight on each thread: solved, and not
+)
 MOST_POINTS = 10**9  # beyond, the list of tiles alone would fill the memory
 OVERHEAD = 64 * 2**20  # bytes of tables, buffers and the like
 
@@ -74,7 +76,7 @@ def forecast_factor(
 def factor_bytes(engine: Engine, n: int, d: int, outputs: int) -> int:
     """The lower tiles, what is in flight, and on a device the data too."""
     tile = engine.tile_size(n)
-    in_flight = (2 + 2 * engine.width) * tile * tile + engine.width * ROWS * n
+    in_flight = (2 + 2 * engine.width) * tile * tile + engine.width * TEST_ROWS_IN_FLIGHT * n
     in_flight += 4 * n * (outputs + 1)
     data = n * d if engine.copies_inputs else 0
     return 8 * (lower_size(cut(engine.filled(n), tile)) + in_flight + data) + OVERHEAD

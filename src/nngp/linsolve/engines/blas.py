@@ -23,7 +23,7 @@ from nngp._arrays import Mask
 from nngp.errors import NotPositiveDefiniteError
 
 Array = NDArray[Any]
-LARGEST = 2**31 - 1  # rows, columns and strides are C integers
+MAX_C_INT = 2**31 - 1  # rows, columns and strides are C integers
 PRECISIONS = {"float64": ("d", ctypes.c_double), "float32": ("s", ctypes.c_float)}
 
 
@@ -82,8 +82,8 @@ def _matrix(matrix: Array, shape: tuple[int, int], *, written: bool = False) -> 
     stride = between // size if several else columns
     if stride < columns:
         raise ValueError("tiles must be C-ordered, with rows that do not overlap")
-    if max(rows, stride) > LARGEST:
-        raise ValueError(f"a tile may have {LARGEST} rows and columns, got {rows} x {stride}")
+    if max(rows, stride) > MAX_C_INT:
+        raise ValueError(f"a tile may have {MAX_C_INT} rows and columns, got {rows} x {stride}")
     return matrix.ctypes.data, _int(max(stride, 1))
 
 

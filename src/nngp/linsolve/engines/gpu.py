@@ -137,7 +137,7 @@ class GpuEngine(Engine):
         return WholeOnDevice(self, matrix, edges) if fits else None
 
     def product_size(self, n: int) -> int:
-        """Tiles of one size if n allows it: every other one is compiled for anew."""
+        """Tiles of one size if n allows it: every other one is compiled for again."""
         if self._tile is not None or n <= PRODUCT:
             return even_size(n, self._tile or PRODUCT, ALIGNED)
         even = [s for s in range(PRODUCT // 2, PRODUCT * 5 // 4, ALIGNED) if n % s == 0]

@@ -34,7 +34,7 @@ from nngp.posterior.solution import (
     rows_on_host,
 )
 
-ROWS = 1024  # test points at a time: the kernel's tiles are computed once for all of them
+TEST_ROWS = 1024  # test points at a time: the kernel's tiles are computed once for all of them
 ARRAYS = 5  # of test points times training points that are held
 
 
@@ -44,6 +44,7 @@ class Converged:
 
     prior: Problem
     posterior: Posterior
+    target_noise: float = 0.0  # variance of noise that each network's targets have
 
     def mean(self, test: Inputs) -> Array:
         """Means, (m, outputs)."""
@@ -59,6 +60,7 @@ class Converged:
                 weights, change, diagonal = self._change(part)
                 left = diagonal + np.einsum("ij,ij->i", weights.w, change)
                 left += self.split.offset * weights.unexplained**2
+                left += self._noise * np.einsum("ij,ij->i", weights.w, weights.w)
                 out[rows] = self.split.scale * np.maximum(left, 0.0)
                 rounding = max(rounding, _rounding(weights.w))
                 progress.advance(2 * operations * (rows.stop - rows.start) / len(test))
@@ -80,6 +82,7 @@ class Converged:
             own = self.prior.among(part, self.split)
             out += rows_on_host(run, own, slice(0, m), [slice(0, m)])
         out += self.split.offset * np.outer(weights.unexplained, weights.unexplained)
+        out += self._noise * weights.w @ weights.w.T
         return self.split.scale * 0.5 * (out + out.T), _rounding(weights.w)
 
     @cached_property
@@ -92,14 +95,20 @@ class Converged:
         return self.matrix.split
 
     @property
+    def _noise(self) -> float:
+        """The noise of the targets in units of K's scale; raised where that of Θ had to be."""
+        raised = max(self.target_noise, float(np.min(self.posterior.noise_var)))
+        return (raised if self.target_noise else 0.0) / self.split.scale
+
+    @property
     def _factored(self) -> Factored:
         return self.posterior.solution.factored("the covariance of trained networks")
 
     @property
     def _rows_at_a_time(self) -> int:
         free, n = self.prior.engine.free_memory(), len(self.prior.inputs)
-        room = ROWS if free is None else int(free / 4 / (8 * ARRAYS * n))
-        return max(1, min(ROWS, room))
+        room = TEST_ROWS if free is None else int(free / 4 / (8 * ARRAYS * n))
+        return max(1, min(TEST_ROWS, room))
 
     def _change(self, test: InputSet) -> tuple[Weights, Array, Array]:
         """w, M'w - 2m', and M'(x, x) of test points."""

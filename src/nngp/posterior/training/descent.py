@@ -36,7 +36,7 @@ from nngp.posterior.solution import check_shifted_mean, check_shifted_variance
 from nngp.posterior.training.spectrum import Spectrum, decompose
 
 MOST_POINTS = 15_000  # of one matrix: LAPACK in the NumPy and SciPy wheels crashes above
-ROWS = 512  # of a kernel, or test points, at a time
+ROWS_AT_A_TIME = 512  # of a kernel, or test points, at a time
 COPIES = 3  # of the matrix: LAPACK's work space; later eigenvectors, H and a product
 UNRESOLVED = 1e-6  # training of a direction, relative, that rounding of its rate may change
 
@@ -67,7 +67,8 @@ class EnsembleMoments:
 class Descent:
     """Gradient descent on data: the decomposition of Θ, and the kernel K at initialisation.
 
-    `rate` is η / N and `ridge` the noise, both in units of Θ's scale.
+    `rate` is η / N and `ridge` the noise, both in units of Θ's scale. `target_noise` is the
+    variance of noise that each network's targets have, in units of K's.
     """
 
     prior: Problem
@@ -77,10 +78,17 @@ class Descent:
     targets: Array
     rate: float
     ridge: float
+    target_noise: float
 
     @classmethod
     def of(
-        cls, prior: Problem, tangent: Problem, targets: Array, rate: float, noise_var: float
+        cls,
+        prior: Problem,
+        tangent: Problem,
+        targets: Array,
+        rate: float,
+        noise_var: float,
+        target_noise: float,
     ) -> "Descent":
         """Decompose Θ, after a look at the memory that it takes."""
         n, d = tangent.inputs.shape
@@ -92,7 +100,8 @@ class Descent:
             spectrum = decompose(M, matrix.split.offset)
             progress.finish()
         scale = matrix.split.scale
-        return cls(prior, tangent, matrix.split, spectrum, targets, rate * scale, noise_var / scale)
+        own, in_tangent = (prior, tangent, matrix.split, spectrum, targets), noise_var / scale
+        return cls(*own, rate * scale, in_tangent, target_noise / prior.matrix().split.scale)
 
     def filter(self, time: float) -> Filter:
         """The state of training after a time, which may be infinite.
@@ -117,7 +126,7 @@ class Descent:
         """Means and variances at each time. Test points are taken some at a time."""
         filters = [self.filter(time) for time in times]
         found: list[list[EnsembleMoments]] = [[] for _ in times]
-        for rows in spans(cut(len(test), ROWS)):
+        for rows in spans(cut(len(test), ROWS_AT_A_TIME)):
             part = _Projected(self, test.take(np.arange(rows.start, rows.stop)), variance)
             for parts, state in zip(found, filters, strict=True):
                 parts.append(part.moments(state))
@@ -131,7 +140,7 @@ class Descent:
         part.check_norms(state, c)
         out = rows_of(matrix, slice(0, len(test)), len(test), symmetric=True)
         crossed = c @ part.prior.T
-        out += c @ self.rotated_prior @ c.T - crossed - crossed.T
+        out += c @ self.rotated_prior @ c.T - crossed - crossed.T + self.target_noise * c @ c.T
         out += split.offset * np.outer(unexplained, unexplained)
         return split.scale * 0.5 * (out + out.T), self._rounding(c)
 
@@ -162,7 +171,7 @@ class Descent:
         """H = Uᵀ M' U."""
         vectors, n = self.spectrum.vectors, len(self.targets)
         out = np.zeros((n, n))
-        for rows in spans(cut(n, ROWS)):
+        for rows in spans(cut(n, ROWS_AT_A_TIME)):
             out += vectors[rows].T @ (rows_of(self.prior_matrix, rows, n) @ vectors)
         return out
 
@@ -200,6 +209,7 @@ class _Projected:
         change = c @ self.descent.rotated_prior - 2 * self.prior
         left = self.before.diagonal + np.einsum("ij,ij->i", change, c)
         left += split.offset * self.unexplained(state) ** 2
+        left += self.descent.target_noise * np.einsum("ij,ij->i", c, c)
         rounding = self.descent._rounding(c)
         return EnsembleMoments(mean, split.scale * np.maximum(left, 0.0), rounding)
 
@@ -248,7 +258,7 @@ def forecast_descent(n: int, d: int, outputs: int, memory: int | None = None) ->
     available = available_memory(engine, n, d, outputs, memory)
 
     def needed(n: int) -> int:
-        return 8 * n * (COPIES * n + 6 * ROWS + 4 * outputs) + OVERHEAD
+        return 8 * n * (COPIES * n + 6 * ROWS_AT_A_TIME + 4 * outputs) + OVERHEAD
 
     largest = None if available is None else largest_fitting(needed, available, MOST_POINTS)
     out = Forecast(n, needed(n), available, largest, "eigh")
@@ -269,7 +279,7 @@ class Losses:
     >>> import numpy as np, nngp
     >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(20, 3)))
     >>> net = nngp.Architecture(2, "erf", 2.0, 0.1)
-    >>> losses = nngp.trained(net, X, X[:, 0]).losses([0.0, 10.0, 1000.0])
+    >>> losses = nngp.training.train_ensemble(net, X, X[:, 0]).losses([0.0, 10.0, 1000.0])
     >>> bool((np.diff(losses.train) < 0).all() and (losses.train <= losses.train_expected).all())
     True
     """
@@ -293,7 +303,8 @@ def losses(
     left = np.stack([descent.filter(time).left for time in times]) ** 2
     squares = (descent.rotated_targets**2).sum(axis=1)
     split, ones = descent.prior_split, descent.spectrum.ones
-    variances = split.scale * (np.diagonal(descent.rotated_prior) + split.offset * ones**2)
+    before = np.diagonal(descent.rotated_prior) + descent.target_noise
+    variances = split.scale * (before + split.offset * ones**2)
     train = left @ squares / (2.0 * n * outputs)
     expected = train + left @ np.maximum(variances, 0.0) / (2.0 * n)
     if test is None or targets is None:

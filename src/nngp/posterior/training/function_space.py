@@ -51,8 +51,8 @@ def descend_in_function_space(
         Tangent kernel of the training points, such as ``nngp.kernel(nngp.NTK(network), X)``.
     Y : array_like, (n,) or (n, outputs)
     loss : {"squared", "cross_entropy"} or callable
-        |f - Y|² / (2 n outputs), as in `nngp.trained`; the mean over rows of -Σ Y log softmax(f);
-        or loss(f, Y) that JAX can differentiate, which needs the extra `jax`.
+        |f - Y|² / (2 n outputs), as in `nngp.training.train_ensemble`; the mean over rows of -Σ Y
+        log softmax(f); or loss(f, Y) that JAX can differentiate, which needs the extra `jax`.
     time : float or array_like
         Finite times, in steps of gradient descent. Several give results with a leading axis.
     start : float or array_like
@@ -76,7 +76,9 @@ def descend_in_function_space(
     >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(20, 3)))
     >>> classes = np.column_stack([X[:, 0] > 0, X[:, 0] <= 0]).astype(float)
     >>> theta = nngp.kernel(nngp.NTK(nngp.Architecture(2, "erf", 2.0, 0.1)), X)
-    >>> trained = nngp.descend_in_function_space(theta, classes, "cross_entropy", time=500.0)
+    >>> trained = nngp.training.descend_in_function_space(
+    ...     theta, classes, "cross_entropy", time=500.0
+    ... )
     >>> bool((trained.outputs.argmax(axis=1) == classes.argmax(axis=1)).all())
     True
     """
@@ -95,7 +97,7 @@ def descend_in_function_space(
 
 @dataclass(frozen=True)
 class FunctionSpaceDescent:
-    """Training in function space at some times. Made by `nngp.descend_in_function_space`.
+    """Training in function space at some times. Made by `nngp.training.descend_in_function_space`.
 
     Attributes
     ----------
@@ -106,7 +108,9 @@ class FunctionSpaceDescent:
     Examples
     --------
     >>> import nngp
-    >>> trained = nngp.descend_in_function_space([[1.0]], [1.0], "squared", time=[0.0, 1.0])
+    >>> trained = nngp.training.descend_in_function_space(
+    ...     [[1.0]], [1.0], "squared", time=[0.0, 1.0]
+    ... )
     >>> trained.outputs.round(4).tolist()  # 1 - exp(-1)
     [[0.0], [0.6321]]
     >>> trained.predict([[2.0], [0.0]]).round(4).tolist()
@@ -131,7 +135,7 @@ class FunctionSpaceDescent:
         Examples
         --------
         >>> import nngp
-        >>> trained = nngp.descend_in_function_space([[1.0]], [1.0], "squared", time=1.0)
+        >>> trained = nngp.training.descend_in_function_space([[1.0]], [1.0], "squared", time=1.0)
         >>> trained.predict([[2.0], [0.0]]).round(4).tolist()
         [1.2642, 0.0]
         """

@@ -33,7 +33,7 @@ def max_learning_rate(
     """The largest learning rate at which gradient descent in steps is stable.
 
     It is 2 N / (λ_max + noise_var), with λ_max the largest eigenvalue of the tangent kernel of the
-    inputs, and N = n `outputs` as in the loss of `nngp.trained`.
+    inputs, and N = n `outputs` as in the loss of `nngp.training.train_ensemble`.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def max_learning_rate(
     outputs : int
         Columns of the targets: the loss is a mean over rows and outputs.
     noise_var : float
-        As in `nngp.trained`.
+        As in `nngp.training.train_ensemble`.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def max_learning_rate(
     --------
     >>> import numpy as np, nngp
     >>> net = nngp.Architecture(1, "relu", weight_var=2.0, bias_var=0.0)
-    >>> round(nngp.max_learning_rate(net, [[1.0, 1.0]]), 6)  # the tangent kernel is 4
+    >>> round(nngp.training.max_learning_rate(net, [[1.0, 1.0]]), 6)  # the tangent kernel is 4
     0.5
     """
     check_network(network)

@@ -24,7 +24,7 @@ from nngp.linsolve.tiling import cut, spans
 
 APART = 4.0  # g above which the constant direction is found first
 MOST_STEPS = 60
-ROWS = 512  # updated at a time
+UPDATED_ROWS = 512  # updated at a time
 MARGIN = 1.01  # how far v is kept above the other eigenvalues
 
 
@@ -88,11 +88,11 @@ def _deflate(M: Array, v: Array, image: Array, small: Array) -> float:
     right = np.stack([image - (v @ image) * v, v, -small])
     left = np.stack([v, image, small])
     largest = TINY
-    for rows in spans(cut(len(M), ROWS)):
+    for rows in spans(cut(len(M), UPDATED_ROWS)):
         M[rows] -= left[:, rows].T @ right
         largest = max(largest, float(np.abs(M[rows]).sum(axis=1).max()))
     top = MARGIN * largest
-    for rows in spans(cut(len(M), ROWS)):
+    for rows in spans(cut(len(M), UPDATED_ROWS)):
         M[rows] += np.outer(top * v[rows], v)
     return top
 

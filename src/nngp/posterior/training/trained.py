@@ -32,7 +32,7 @@ WARN_ABOVE = 1e-6  # rounding of a mean relative to the targets, of a variance t
 
 
 @single_threaded_blas()
-def trained(
+def train_ensemble(
     network: Network,
     X: ArrayLike,
     Y: ArrayLike,
@@ -46,7 +46,7 @@ def trained(
     engine: str | Engine = "auto",
     memory: int | None = None,
     progress: Callback | bool | None = None,
-) -> "Trained":
+) -> "TrainedEnsemble":
     """Train all networks of a kind by gradient descent on the squared error.
 
     Networks of infinite width that are drawn from the prior and trained have outputs of a Gaussian
@@ -66,8 +66,8 @@ def trained(
         the prior, infinity (or None) the end of training. Several times give results with a
         leading axis.
     learning_rate : float
-        Multiplies time, and nothing else; `nngp.max_learning_rate` has the largest at which
-        descent in steps is stable.
+        Multiplies time, and nothing else; `nngp.training.max_learning_rate` has the largest at
+        which descent in steps is stable.
     noise_var : float
         Strength of a weight decay towards the weights that a network began with: the loss has the
         term noise_var |θ - θ₀|² / (2 n outputs) beside the squared error. The same as Θ + noise_var
@@ -77,15 +77,16 @@ def trained(
     relative_noise : bool
         Take `noise_var` in units of the tangent kernel's own scale, as in `nngp.condition`.
     layers : {"all", "last"}
-        Train the weights and biases of all layers, or of the last only (neural-tangents'
-        ``get="nngp"``): Θ is then K, and the end of training is `nngp.condition`.
+        Train the weights and biases of all layers, or of the last only: Θ is then K. Each network
+        is then trained on targets with noise of its own, of variance `noise_var`, so that the end
+        of training is the posterior of `nngp.condition` (neural-tangents' ``get="nngp"``).
     solver, engine, memory, progress
         As in `nngp.condition`, for infinite time. Finite times are computed on this machine, from
         the eigenvectors of an n x n matrix in memory. Variances need a factor.
 
     Returns
     -------
-    Trained
+    TrainedEnsemble
 
     Warns
     -----
@@ -108,7 +109,8 @@ def trained(
     units of their prior deviation. With Θ the tangent kernel, K the covariance, and
     A = (Θ + noise_var)⁻¹ (1 - exp(-learning_rate time (Θ + noise_var) / (n outputs))) on the
     training inputs, mean and covariance at test inputs are Θ* A Y and
-    K** - Θ* A K*ᵀ - K* A Θ*ᵀ + Θ* A K A Θ*ᵀ. For infinite time the mean is that of
+    K** - Θ* A K*ᵀ - K* A Θ*ᵀ + Θ* A K A Θ*ᵀ (K + noise_var in the last term where only the last
+    layer is trained). For infinite time the mean is that of
     ``condition(NTK(network), X, Y, noise_var=noise_var)``; the covariance is not.
 
     The constants of both kernels are kept apart, for all times, so what deep networks know of
@@ -119,7 +121,7 @@ def trained(
     >>> import numpy as np, nngp
     >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(20, 3)))
     >>> net = nngp.Architecture(2, "erf", 2.0, 0.1)
-    >>> end = nngp.trained(net, X, X[:, 0])
+    >>> end = nngp.training.train_ensemble(net, X, X[:, 0])
     >>> bool(np.allclose(end.mean(X), X[:, 0])), bool(end.variance(X).max() < 1e-8)
     (True, True)
     >>> begin = end.at(0.0)
@@ -141,11 +143,11 @@ def trained(
         progress=progress,
         layers=layers,
     )
-    return Trained(problem, time)
+    return TrainedEnsemble(problem, time)
 
 
-class Trained:
-    """The infinite ensemble of trained networks. Made by `nngp.trained`.
+class TrainedEnsemble:
+    """The infinite ensemble of trained networks. Made by `nngp.training.train_ensemble`.
 
     Attributes
     ----------
@@ -161,9 +163,11 @@ class Trained:
     --------
     >>> import numpy as np, nngp
     >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(20, 3)))
-    >>> networks = nngp.trained(nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0)
+    >>> networks = nngp.training.train_ensemble(
+    ...     nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0
+    ... )
     >>> networks  # doctest: +ELLIPSIS
-    Trained(Architecture(depth=2, ...), n=20, time=100, learning_rate=1, noise_var=0)
+    TrainedEnsemble(Architecture(depth=2, ...), n=20, time=100, learning_rate=1, noise_var=0)
     """
 
     def __init__(self, problem: TrainingProblem, time: ArrayLike | None) -> None:
@@ -195,18 +199,20 @@ class Trained:
         return self._problem.converged.posterior.report if ends else None
 
     @single_threaded_blas()
-    def at(self, time: ArrayLike | None) -> "Trained":
+    def at(self, time: ArrayLike | None) -> "TrainedEnsemble":
         """The same networks at another time, or at several. What was computed is used again.
 
         Examples
         --------
         >>> import numpy as np, nngp
         >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(20, 3)))
-        >>> networks = nngp.trained(nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0)
+        >>> networks = nngp.training.train_ensemble(
+        ...     nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0
+        ... )
         >>> networks.at([1.0, 10.0, 1e9]).mean(X[:4]).shape
         (3, 4)
         """
-        return Trained(self._problem, time)
+        return TrainedEnsemble(self._problem, time)
 
     @single_threaded_blas()
     def mean(self, Xs: ArrayLike) -> Array:
@@ -216,7 +222,9 @@ class Trained:
         --------
         >>> import numpy as np, nngp
         >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(20, 3)))
-        >>> networks = nngp.trained(nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0)
+        >>> networks = nngp.training.train_ensemble(
+        ...     nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0
+        ... )
         >>> networks.mean(X[:4]).shape
         (4,)
         """
@@ -231,7 +239,9 @@ class Trained:
         --------
         >>> import numpy as np, nngp
         >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(20, 3)))
-        >>> networks = nngp.trained(nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0)
+        >>> networks = nngp.training.train_ensemble(
+        ...     nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0
+        ... )
         >>> bool((networks.variance(X) < networks.at(0.0).variance(X)).all())
         True
         """
@@ -245,7 +255,9 @@ class Trained:
         --------
         >>> import numpy as np, nngp
         >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(20, 3)))
-        >>> networks = nngp.trained(nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0)
+        >>> networks = nngp.training.train_ensemble(
+        ...     nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0
+        ... )
         >>> mean, variance = networks.predict(X[:4])
         >>> mean.shape, variance.shape
         ((4,), (4,))
@@ -263,7 +275,9 @@ class Trained:
         --------
         >>> import numpy as np, nngp
         >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(20, 3)))
-        >>> networks = nngp.trained(nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0)
+        >>> networks = nngp.training.train_ensemble(
+        ...     nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0
+        ... )
         >>> bool(np.allclose(np.diag(networks.covariance(X[:4])), networks.variance(X[:4])))
         True
         """
@@ -281,7 +295,9 @@ class Trained:
         --------
         >>> import numpy as np, nngp
         >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(20, 3)))
-        >>> networks = nngp.trained(nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0)
+        >>> networks = nngp.training.train_ensemble(
+        ...     nngp.Architecture(2, "erf", 2.0, 0.1), X, X[:, 0], time=100.0
+        ... )
         >>> networks.sample(X[:4], n=5, seed=0).shape
         (5, 4)
         """
@@ -309,7 +325,9 @@ class Trained:
         --------
         >>> import numpy as np, nngp
         >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(30, 3)))
-        >>> networks = nngp.trained(nngp.Architecture(2, "erf", 2.0, 0.1), X[:20], X[:20, 0])
+        >>> networks = nngp.training.train_ensemble(
+        ...     nngp.Architecture(2, "erf", 2.0, 0.1), X[:20], X[:20, 0]
+        ... )
         >>> losses = networks.losses([0.0, 10.0, 1000.0], X[20:], X[20:, 0])
         >>> bool((np.diff(losses.train) < 0).all()), losses.test.shape
         (True, (3,))
@@ -330,7 +348,7 @@ class Trained:
         time = f"{self.time:g}" if isinstance(self.time, float) else f"{len(self.time)} times"
         known = f"n={self.n}, time={time}, learning_rate={self.learning_rate:g}"
         known += "" if self._problem.layers == "all" else ", layers='last'"
-        return f"Trained({self.network!r}, {known}, noise_var={self.noise_var:g})"
+        return f"TrainedEnsemble({self.network!r}, {known}, noise_var={self.noise_var:g})"
 
     def _prepare(self) -> None:
         """Factor or decompose the tangent kernel, as the times need it, and look at rounding."""

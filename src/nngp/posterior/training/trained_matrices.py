@@ -27,7 +27,7 @@ from nngp.posterior.given import (
 from nngp.posterior.noise import as_noise
 from nngp.posterior.setup import Resources, as_targets
 from nngp.posterior.training.converged import Converged
-from nngp.posterior.training.trained import Trained, as_positive
+from nngp.posterior.training.trained import TrainedEnsemble, as_positive
 from nngp.posterior.training.training_problem import TrainingProblem
 
 
@@ -54,39 +54,40 @@ class GivenTraining(TrainingProblem):
     @cached_property
     def converged(self) -> Converged:
         posterior = solve_given(self.tangent, self.targets, False, self.noise, stacklevel=8)
-        return Converged(self.prior, posterior)
+        return Converged(self.prior, posterior, self.target_noise)
 
 
 @single_threaded_blas()
-def trained_matrices(
+def train_matrix_ensemble(
     K: ArrayLike,
-    theta: ArrayLike,
+    theta: ArrayLike | None,
     Y: ArrayLike,
     *,
     time: ArrayLike | None = math.inf,
     learning_rate: float = 1.0,
     noise_var: float = 0.0,
     relative_noise: bool = False,
-) -> "TrainedMatrices":
+) -> "TrainedMatrixEnsemble":
     """Train all networks of a kind by gradient descent on the squared error, given their kernels.
 
-    The same as `nngp.trained`, for kernels that were computed elsewhere.
+    The same as `nngp.training.train_ensemble`, for kernels that were computed elsewhere.
 
     Parameters
     ----------
     K : array_like, (n, n)
         Covariances of the outputs of untrained networks at the training points.
-    theta : array_like, (n, n)
-        Their tangent kernel; K itself where only the last layer is trained.
+    theta : array_like, (n, n), or None
+        Their tangent kernel. None trains the last layer alone, as ``layers="last"`` of
+        `nngp.training.train_ensemble`; theta_star is then K_star.
     Y : array_like, (n,) or (n, outputs)
     time, learning_rate, noise_var
-        As in `nngp.trained`.
+        As in `nngp.training.train_ensemble`.
     relative_noise : bool
         Take `noise_var` in units of the mean of theta's diagonal, as neural-tangents' `diag_reg`.
 
     Returns
     -------
-    TrainedMatrices
+    TrainedMatrixEnsemble
 
     Examples
     --------
@@ -94,12 +95,15 @@ def trained_matrices(
     >>> X = nngp.normalize(np.random.default_rng(0).normal(size=(20, 3)))
     >>> net = nngp.Architecture(2, "erf", 2.0, 0.1)
     >>> K, theta = nngp.kernels([net, nngp.NTK(net)], X)
-    >>> networks = nngp.trained_matrices(K, theta, X[:, 0], time=100.0)
+    >>> networks = nngp.training.train_matrix_ensemble(K, theta, X[:, 0], time=100.0)
     >>> mean, variance = networks.predict(K[:4], theta[:4], np.diag(K)[:4])
-    >>> bool(np.allclose(mean, nngp.trained(net, X, X[:, 0], time=100.0).mean(X[:4])))
+    >>> bool(
+    ...     np.allclose(mean, nngp.training.train_ensemble(net, X, X[:, 0], time=100.0).mean(X[:4]))
+    ... )
     True
     """
-    covariance, tangent = as_kernel_matrix(K, "K"), as_kernel_matrix(theta, "theta")
+    covariance = as_kernel_matrix(K, "K")
+    tangent = covariance if theta is None else as_kernel_matrix(theta, "theta")
     if tangent.shape != covariance.shape:
         raise ValueError(
             f"theta has shape {tangent.shape} and K has {covariance.shape}; they must agree"
@@ -111,13 +115,14 @@ def trained_matrices(
     resources = Resources(CpuEngine())
     problem = GivenTraining(
         UNKNOWN, rows.X, rows, targets, single, rate, noise, "cholesky", "cpu",
-        resources.memory, resources.progress,
+        resources.memory, resources.progress, "last" if theta is None else "all",
     )  # fmt: skip
-    return TrainedMatrices(Trained(problem, time))
+    return TrainedMatrixEnsemble(TrainedEnsemble(problem, time))
 
 
-class TrainedMatrices:
-    """The infinite ensemble of trained networks, from matrices. Made by `nngp.trained_matrices`.
+class TrainedMatrixEnsemble:
+    """The infinite ensemble of trained networks, from matrices. Made by
+    `nngp.training.train_matrix_ensemble`.
 
     Attributes
     ----------
@@ -127,12 +132,12 @@ class TrainedMatrices:
     Examples
     --------
     >>> import nngp
-    >>> networks = nngp.trained_matrices([[1.0]], [[2.0]], [1.0], time=[0.0, 1.0])
+    >>> networks = nngp.training.train_matrix_ensemble([[1.0]], [[2.0]], [1.0], time=[0.0, 1.0])
     >>> networks.mean([[2.0]]).round(3).tolist()  # 1 - exp(-2)
     [[0.0], [0.865]]
     """
 
-    def __init__(self, networks: Trained) -> None:
+    def __init__(self, networks: TrainedEnsemble) -> None:
         self._networks = networks
 
     @property
@@ -143,17 +148,17 @@ class TrainedMatrices:
     def time(self) -> float | Array:
         return self._networks.time
 
-    def at(self, time: ArrayLike | None) -> "TrainedMatrices":
+    def at(self, time: ArrayLike | None) -> "TrainedMatrixEnsemble":
         """The same networks at another time, or at several. What was computed is used again.
 
         Examples
         --------
         >>> import nngp
-        >>> networks = nngp.trained_matrices([[1.0]], [[2.0]], [1.0])
+        >>> networks = nngp.training.train_matrix_ensemble([[1.0]], [[2.0]], [1.0])
         >>> networks.at(1.0).mean([[2.0]]).round(3).tolist()
         [0.865]
         """
-        return TrainedMatrices(self._networks.at(time))
+        return TrainedMatrixEnsemble(self._networks.at(time))
 
     def mean(self, theta_star: ArrayLike) -> Array:
         """Mean of all networks at m test points, from their tangent kernel with the training
@@ -162,7 +167,8 @@ class TrainedMatrices:
         Examples
         --------
         >>> import nngp
-        >>> nngp.trained_matrices([[1.0]], [[2.0]], [1.0]).mean([[1.0]]).round(6).tolist()
+        >>> networks = nngp.training.train_matrix_ensemble([[1.0]], [[2.0]], [1.0])
+        >>> networks.mean([[1.0]]).round(6).tolist()
         [0.5]
         """
         theta = as_cross_matrix(theta_star, "theta_star", self.n)
@@ -178,7 +184,7 @@ class TrainedMatrices:
         Examples
         --------
         >>> import nngp
-        >>> networks = nngp.trained_matrices([[1.0]], [[2.0]], [1.0])
+        >>> networks = nngp.training.train_matrix_ensemble([[1.0]], [[2.0]], [1.0])
         >>> mean, variance = networks.predict([[1.0]], [[2.0]], [1.0])
         >>> mean.round(6).tolist(), variance.round(6).tolist()
         ([1.0], [0.0])
@@ -192,7 +198,7 @@ class TrainedMatrices:
         Examples
         --------
         >>> import nngp
-        >>> networks = nngp.trained_matrices([[1.0]], [[2.0]], [1.0])
+        >>> networks = nngp.training.train_matrix_ensemble([[1.0]], [[2.0]], [1.0])
         >>> own = [[1.0, 0.0], [0.0, 1.0]]
         >>> networks.covariance([[1.0], [0.0]], [[2.0], [0.0]], own).round(6).tolist()
         [[0.0, 0.0], [0.0, 1.0]]
@@ -211,4 +217,6 @@ class TrainedMatrices:
         return np.hstack([theta, K])
 
     def __repr__(self) -> str:
-        return repr(self._networks).replace("Trained(given matrices, ", "TrainedMatrices(")
+        return repr(self._networks).replace(
+            "TrainedEnsemble(given matrices, ", "TrainedMatrixEnsemble("
+        )

@@ -21,7 +21,7 @@ from nngp.posterior.training.descent import Descent
 
 @dataclass(frozen=True, eq=False)
 class TrainingProblem:
-    """The arguments of `nngp.trained` but for the time, checked."""
+    """The arguments of `nngp.training.train_ensemble` but for the time, checked."""
 
     network: Network
     X: ArrayLike
@@ -83,8 +83,14 @@ class TrainingProblem:
         return self.noise.least
 
     @property
+    def target_noise(self) -> float:
+        """The variance of noise that each network's targets have: so the last layer, trained for
+        ever, gives draws from the posterior (Matthews et al. 2017)."""
+        return self.noise_var if self.layers == "last" else 0.0
+
+    @property
     def kernel_scale(self) -> float:
-        """What rounding of a covariance is relative to."""
+        """The scale of the rounding errors of a covariance."""
         return self.prior.matrix().split.scale
 
     @property
@@ -113,7 +119,8 @@ class TrainingProblem:
     def descent(self) -> Descent:
         """Training for finite times."""
         rate = self.learning_rate / self.targets.size
-        return Descent.of(self.prior, self.tangent, self.targets, rate, self.noise_var)
+        noises = self.noise_var, self.target_noise
+        return Descent.of(self.prior, self.tangent, self.targets, rate, *noises)
 
     @cached_property
     def converged(self) -> Converged:
@@ -130,7 +137,8 @@ class TrainingProblem:
             progress=self.progress,
         )
         problem = posterior.problem
-        return Converged(Problem(self.network, problem.inputs, problem.resources), posterior)
+        prior = Problem(self.network, problem.inputs, problem.resources)
+        return Converged(prior, posterior, self.target_noise)
 
 
 def tangent_of_layers(network: Network, layers: str) -> Network:

@@ -185,7 +185,7 @@ def result(client: Any, future: Any, patience: float, words: Words = TILES) -> A
             return future.result(timeout=wait)
         except TimeoutError:
             watch.look()
-            wait *= 2  # what takes long to travel begins anew every time
+            wait *= 2  # what takes long to travel begins again every time
         except Exception as error:
             raise translated(error, words) from None
 

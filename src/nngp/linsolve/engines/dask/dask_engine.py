@@ -43,8 +43,10 @@ TILE, SMALLEST_TILE, ALIGNED = 4096, 128, 16
 FEWEST = 8  # tiles down the matrix, at least: with fewer workers would wait for each other
 GROUP = 4  # updates in one task
 AHEAD = 4  # columns of the factor that are begun before one is waited for
-ROWS = 1024  # test points in one block
-SHARE = 0.3  # of a worker's memory that one task may take; the rest is for what waits beside it
+TEST_ROWS = 1024  # test points in one block
+MEMORY_SHARE = (
+    0.3  # of a worker's memory that one task may take; the rest is for what waits beside it
+)
 PIECE = 2**22  # bytes of an array that travel with one task: schedulers dislike more
 PRODUCT = 768  # rows of the matrices whose product measures a worker
 
@@ -183,7 +185,7 @@ class DaskEngine(Engine):
         return even_size(n, min(self.tile, max(SMALLEST_TILE, n // FEWEST)), ALIGNED)
 
     def rows_at_a_time(self, n: int) -> int:
-        return ROWS
+        return TEST_ROWS
 
     def free_memory(self) -> int | None:
         """Bytes that workers hold before they spill; unknown while there are no workers."""
@@ -395,7 +397,7 @@ class DaskRun(EngineRun):
 def _room(worker: dict[str, Any]) -> float:
     """Bytes that one task may take there."""
     limit, threads = worker["memory_limit"], worker["nthreads"]
-    return SHARE * limit / threads if limit else np.inf
+    return MEMORY_SHARE * limit / threads if limit else np.inf
 
 
 def _copy_task(array: Any) -> Task:
