@@ -137,7 +137,8 @@ def main() -> None:
         ]
         print(f"{table:<26}", "   ".join(words), flush=True)
         if chosen.to:
-            chosen.to.write_text(json.dumps(records, indent=0) + "\n")
+            lines = ",\n".join(json.dumps(record) for record in records)
+            chosen.to.write_text(f"[\n{lines}\n]\n")
 
 
 if __name__ == "__main__":

@@ -86,6 +86,10 @@ class ExtrapolationWarning(UserWarning):
     """Rows to predict lie far outside the range of the training data."""
 
 
+class LongJobWarning(UserWarning):
+    """The kernel matrix of a network of images would take days on this machine."""
+
+
 class TreesWarning(UserWarning):
     """Trees predict rows of the training data that are left out better than the model does."""
 

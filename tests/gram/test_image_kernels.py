@@ -1,6 +1,9 @@
 """Kernels of convolutional networks agree with brute force over all pairs of positions, with
 averages over shifts and with neural-tangents; a pair's value does not depend on other pairs."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -162,3 +165,22 @@ def test_what_makes_no_sense_is_refused_with_a_remedy():
         nngp.condition(net, X, [1.0, 2.0, 3.0], noise_var=0.1).evidence_gradient()
     with pytest.raises(ValueError, match="relative_noise=False"):
         nngp.condition(net, X, [1.0, 2.0, 3.0], relative_noise=True)
+
+
+CORRELATED = {15}  # positions that see the same pixels: neural-tangents takes arccos there
+
+
+def test_sixty_random_networks_agree_with_neural_tangents():
+    """The record is written by tests/oracles/make_images.py."""
+    record = json.loads((Path(__file__).parents[1] / "oracles" / "images.json").read_text())
+    assert len(record) == 60
+    for number, one in enumerate(record):
+        net = nngp.Network.from_dict(one["network"])
+        X = np.random.default_rng(number).standard_normal((2, net.planes.columns))
+        K, theta = (nngp.kernel(network, X) for network in (net, NTK(net)))
+        np.testing.assert_allclose(K, one["nngp"], rtol=0, atol=1e-13 * K.max())
+        within = 1e-8 if number in CORRELATED else 1e-9
+        np.testing.assert_allclose(theta, one["ntk"], rtol=0, atol=within * theta.max())
+        if number in CORRELATED:
+            _, exact = brute_force(net.parts, X.reshape(2, *net.parts[0].shape))
+            np.testing.assert_allclose(theta, exact, rtol=0, atol=1e-12 * theta.max())

@@ -224,7 +224,7 @@ def test_tables_and_decisions():
 def test_the_choice_of_the_likelihood():
     X, y = blobs(120)
     with pytest.raises(ValueError, match="likelihood must be one of"):
-        nngp.NNGPClassifier(likelihood="softmax").fit(X, y)
+        nngp.NNGPClassifier(likelihood="poisson").fit(X, y)
     model = nngp.NNGPClassifier(selection=None).fit(X, y)
     losses = model.left_out_loss_
     assert model.likelihood_ == min(losses, key=losses.get)

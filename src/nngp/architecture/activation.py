@@ -178,7 +178,7 @@ class Activation:
         >>> import nngp
         >>> steep = nngp.Activation.scaled("erf", b=30.0)
         >>> round(float(nngp.curves.layer_covariance(steep, 1.0, 1.0, 0.5)), 6)
-        0.332964
+        0.333129
         """
         numbers = tuple(float(x) for x in (a, b, c, d))
         if not np.isfinite(numbers).all():

@@ -102,13 +102,22 @@ def hidden(net: DrawnNetwork, X: DeviceArray) -> list[DeviceArray]:
 def kernels(net: DrawnNetwork, X: DeviceArray) -> DeviceArray:
     """The covariance of each affine map given what goes into it, (maps, n, n), and that of the
     outputs if these are not an affine map."""
-    return jnp.stack(output_last(net.layout, map_kernels(net, hidden(net, X))))
+    return stacked(net.layout, map_kernels(net, hidden(net, X)), len(X))
 
 
 def map_kernels(net: DrawnNetwork, inputs: Sequence[DeviceArray]) -> list[DeviceArray]:
-    """The covariance of each affine map given its inputs."""
-    layers = zip(net.weight_vars, net.bias_vars, inputs, strict=True)
+    """The covariance of each affine map given its inputs. Every position of an image is a row."""
+    rows = [h.reshape(-1, h.shape[-1]) for h in inputs]
+    layers = zip(net.weight_vars, net.bias_vars, rows, strict=True)
     return [b + w * h @ h.T / h.shape[1] for w, b, h in layers]
+
+
+def stacked(layout: UnitLayout, of_maps: Sequence[DeviceArray], rows: int) -> DeviceArray:
+    """Kernels of affine maps and outputs, (maps, n, n); of convolutions their mean over equal
+    positions."""
+    parts = [K.reshape(rows, len(K) // rows, rows, len(K) // rows) for K in of_maps]
+    means = [jnp.einsum("ipjp->ij", K) / K.shape[1] for K in parts]
+    return jnp.stack(output_last(layout, means))
 
 
 def output_last(layout: UnitLayout, of_maps: Sequence[DeviceArray]) -> list[DeviceArray]:

@@ -8,6 +8,9 @@ their shares. So nodes form groups, in which the units of one node fix those of 
 affine map begins a new group. A hidden layer is such a group, and its width the number of units of
 its largest node.
 
+Units of an image are its channels. Where windows put the positions of several side by side, there
+are that many times as many; they count for no width.
+
 Two groups are special, since a network of infinite width has infinitely many units everywhere:
 
 - An affine map takes inputs as they are. Where inputs are masked, added, multiplied or joined, they
@@ -20,9 +23,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import ceil
+from math import ceil, prod
 
-from nngp.architecture.graph import INPUT, Added, Affine, Graph, Joined, Masked, Node, Normalised
+from nngp.architecture.graph import (
+    INPUT,
+    Added,
+    Affine,
+    Graph,
+    Joined,
+    Masked,
+    Node,
+    Normalised,
+    Windowed,
+    image_sizes,
+)
 
 FINEST = 10**6  # largest denominator of a share: a third is one, and not its nearest float
 
@@ -52,6 +66,11 @@ class UnitLayout:
         """Features, then the fan-out of each affine map; from inputs to outputs in a chain."""
         return self.features, *(fan_out for _, fan_out in self.shapes)
 
+    @cached_property
+    def positions(self) -> tuple[tuple[int, ...], ...]:
+        """Height and width of the image at each node, the input first; nothing for plain units."""
+        return tuple(size or () for size in image_sizes(self.graph))
+
     @property
     def n_weights(self) -> int:
         """Weights and biases of one network."""
@@ -61,7 +80,8 @@ class UnitLayout:
     def row(self) -> int:
         """Numbers that one input becomes: units of the input and behind each affine map. What is
         computed unit by unit is not kept."""
-        return sum(self.sizes)
+        of_maps = (self.units[i] * prod(self.positions[i]) for i in self.affine)
+        return self.features + sum(of_maps)
 
     @property
     def copies(self) -> int:
@@ -115,6 +135,8 @@ class _Groups:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.group, self.ratio = [INPUT], [Fraction(1)]
+        self.sizes = image_sizes(graph)
+        self.wide = [Fraction(1)]  # what windows have multiplied the units by
         self.members = {INPUT: [INPUT]}
         for node in graph:
             self._add(node)
@@ -122,7 +144,8 @@ class _Groups:
     @property
     def hidden(self) -> list[int]:
         """Groups that are hidden layers, in the order of their first node."""
-        lone_input = [INPUT] if self.members[INPUT] == [INPUT] else []
+        nodes = (self.graph[one - 1] for one in self.members[INPUT] if one != INPUT)
+        lone_input = [INPUT] if all(isinstance(node, Windowed) for node in nodes) else []
         ends = [self.output] if self.output is not None else []
         return [one for one in self.members if one not in lone_input + ends]
 
@@ -147,16 +170,29 @@ class _Groups:
         if isinstance(node, Affine):
             self.group.append(index)
             self.ratio.append(Fraction(1))
+            self.wide.append(Fraction(1))
             self.members[index] = [index]
             return
         sources = node.sources
+        more = self._widening(node) if isinstance(node, Windowed) else Fraction(1)
+        self.wide.append(self.wide[sources[0]] * more)
         wanted = node.shares if isinstance(node, Joined) else (1.0,) * len(sources)
         shares = [_exact(share) for share in wanted]
         self.group.append(self.group[sources[0]])
-        self.ratio.append(self.ratio[sources[0]] / shares[0])
+        self.ratio.append(self.ratio[sources[0]] / shares[0] * more)
         self.members[self.group[index]].append(index)
         for source, share in zip(sources[1:], shares[1:], strict=True):
             self._unite(index, source, share)
+
+    def _widening(self, node: Windowed) -> Fraction:
+        """How many times as many units there are behind windows."""
+        before = self.sizes[node.source]
+        if node.kind == "image":
+            assert node.window is not None
+            return Fraction(1, prod(node.window))
+        if node.kind == "flat":
+            return Fraction(prod(before or ()))
+        return Fraction(prod(node.window or ()) if node.kind == "patch" else 1)
 
     def _unite(self, index: int, source: int, share: Fraction) -> None:
         """Let the source have this share of the units of the node `index`."""
@@ -195,7 +231,7 @@ def _bases(
         if group not in widths:
             yield members, Fraction(features if group == INPUT else n_out)
             continue
-        base = widths[group] / max(groups.ratio[one] for one in members)
+        base = widths[group] / max(groups.ratio[one] / groups.wide[one] for one in members)
         if group == INPUT:
             share = groups.ratio[INPUT]
             base = ceil(base * share / features) * features / share

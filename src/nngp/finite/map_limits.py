@@ -10,20 +10,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from nngp.architecture import Architecture, Network
-from nngp.architecture.graph import Affine, Masked, Node
+from nngp.architecture.graph import Affine, Masked, Node, Windowed, image_sizes
 from nngp.architecture.network import depth_of
 from nngp.architecture.outline import Outline
 
 
 @dataclass(frozen=True)
 class Beginning(Network):
-    """The first nodes of a network; the last of them is its output."""
+    """The first nodes of a network; the last of them is its output, of an image at all positions
+    side by side."""
 
     network: Network
     length: int
 
     def nodes(self) -> Iterator[Node]:
-        return iter(self.network.graph[: self.length])
+        yield from self.network.graph[: self.length]
+        if image_sizes(self.network.graph)[self.length] is not None:
+            yield Windowed(self.length, "flat")
+            yield Affine(self.length + 1, 1.0, 0.0)
 
     @property
     def depth(self) -> int:  # type: ignore[override]

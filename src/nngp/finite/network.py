@@ -87,7 +87,9 @@ class FiniteNetwork:
         for activation in self.architecture.activations:
             activation(np.zeros((2, 3)))  # raises unless elementwise
             check_traceable(activation)
-        for shares, units in self.layout(1).inexact_shares():
+        planes = self.architecture.planes
+        columns = 1 if planes is None else planes.columns
+        for shares, units in self.layout(columns).inexact_shares():
             warnings.warn(
                 f"nngp.Concat has shares {shares}, and here {units} units stand for them; take a "
                 "width of which the shares are whole units",
@@ -103,6 +105,8 @@ class FiniteNetwork:
 
     def layout(self, d: int) -> UnitLayout:
         """Units of every node for inputs of `d` features."""
+        if self.architecture.planes is not None:
+            self.architecture.planes.check_columns(d)
         return lay_out(self.architecture.graph, self.width, d, self.n_out)
 
     def functions(self, d: int) -> "NetworkFunctions":

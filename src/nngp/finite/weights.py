@@ -8,6 +8,7 @@ program. The shape of a network is known to `node_values` alone, which walks its
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import accumulate
+from math import prod
 from operator import add, mul
 from typing import Any
 
@@ -25,7 +26,9 @@ from nngp.architecture.graph import (
     Node,
     Nonlinearity,
     Normalised,
+    Windowed,
 )
+from nngp.architecture.planes import AxisWindow
 from nngp.errors import ActivationError
 from nngp.finite.layout import UnitLayout
 
@@ -58,13 +61,17 @@ def draw_masks(layout: UnitLayout, key: DeviceArray, rows: int) -> dict[int, Dev
     """Draw for each dropout, by the index of its node, which units of each row are kept. A row's
     masks depend on its number, and not on how many rows there are."""
     masked = [(i, node.keep) for i, node in enumerate(layout.graph, 1) if isinstance(node, Masked)]
-    ends = list(accumulate(layout.units[i] for i, _ in masked))
+    shapes = [(*layout.positions[i], layout.units[i]) for i, _ in masked]
+    ends = list(accumulate(prod(shape) for shape in shapes))
 
     def uniform(row: DeviceArray) -> DeviceArray:
         return jax.random.uniform(jax.random.fold_in(key, row), (ends[-1],), jnp.float32)
 
     parts = jnp.split(jax.vmap(uniform)(jnp.arange(rows)), ends[:-1], axis=1)
-    return {i: part < keep for (i, keep), part in zip(masked, parts, strict=True)}
+    return {
+        i: part.reshape(rows, *shape) < keep
+        for (i, keep), shape, part in zip(masked, shapes, parts, strict=True)
+    }
 
 
 def node_values(
@@ -74,7 +81,8 @@ def node_values(
     masks: Mapping[int, DeviceArray] | None = None,
     shifts: Sequence[DeviceArray] | None = None,
 ) -> list[DeviceArray]:
-    """Compute the units of every node for inputs in rows, the inputs themselves first.
+    """Compute the units of every node for inputs in rows, the inputs themselves first. Units of
+    images are (rows, height, width, channels).
 
     Without masks, dropout passes units on as they are. `shifts` are added to the affine maps, one
     array each: gradients in them are those that tangent kernels are made of.
@@ -98,8 +106,8 @@ def _units(node: Node, own: Sequence[DeviceArray], mask: DeviceArray | None) -> 
         case Nonlinearity(activation=phi):
             return phi.apply(own[0])
         case Normalised():
-            centred = own[0] - own[0].mean(axis=1, keepdims=True)
-            return centred / jnp.sqrt(jnp.mean(centred**2, axis=1, keepdims=True))
+            centred = own[0] - own[0].mean(axis=-1, keepdims=True)
+            return centred / jnp.sqrt(jnp.mean(centred**2, axis=-1, keepdims=True))
         case Masked(keep=keep):
             return own[0] if mask is None else jnp.where(mask, own[0] / keep, 0)
         case Added():
@@ -107,8 +115,33 @@ def _units(node: Node, own: Sequence[DeviceArray], mask: DeviceArray | None) -> 
         case Multiplied():
             return reduce(mul, own)
         case Joined():
-            return jnp.concatenate(own, axis=1)
+            return jnp.concatenate(own, axis=-1)
+        case Windowed():
+            return _through_windows(node, own[0])
     raise TypeError(f"{type(node).__name__} is an affine map, or no node at all")
+
+
+def _through_windows(node: Windowed, x: DeviceArray) -> DeviceArray:
+    """The units of an image, (rows, height, width, channels), or those that it leaves."""
+    if node.kind == "image":
+        assert node.window is not None
+        copies = x.shape[1] // (prod(node.window) * node.channels)
+        x = x.reshape(len(x), copies, *node.window, node.channels)
+        return jnp.moveaxis(x, 1, 3).reshape(len(x), *node.window, copies * node.channels)
+    if node.window is None:
+        return x.reshape(len(x), -1) if node.kind == "flat" else x.mean(axis=(1, 2))
+    mode = "wrap" if node.padding == "circular" else "constant"
+    windows = [AxisWindow.of(node, axis, x.shape[axis + 1]) for axis in (0, 1)]
+    x = jnp.pad(x, [(0, 0), *((one.low, one.high) for one in windows), (0, 0)], mode=mode)
+    down, across = windows
+    seen = [
+        x[:, i : i + (down.out - 1) * down.stride + 1 : down.stride][
+            :, :, j : j + (across.out - 1) * across.stride + 1 : across.stride
+        ]
+        for i in range(down.window)
+        for j in range(across.window)
+    ]
+    return sum(seen) / len(seen) if node.kind == "mean" else jnp.concatenate(seen, axis=-1)
 
 
 def map_inputs(layout: UnitLayout, values: Sequence[DeviceArray]) -> list[DeviceArray]:

@@ -6,9 +6,8 @@ does not matter. Beyond what was seen in training a map never grows faster than 
 `MapFamily` holds the maps that a column may get.
 
 The transformation of Yeo and Johnson (2000): with L = log(1 + |t|) and κ = λ where t >= 0, 2 - λ
-where t < 0, it is sign(t) (e^(κL) - 1) / κ. `transforms` has it for targets: there one λ in [0, 2],
-so that every value has an inverse, and no derivative. Here λ is learned, one for each column, with
-a form that has a derivative at κ = 0.
+where t < 0, it is sign(t) (e^(κL) - 1) / κ. Targets have it as well (`predictive.transforms`), with
+λ in [0, 2], so that every value has an inverse.
 """
 
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from nngp._arrays import Array, Mask
 from nngp._records import Choice, Extended, Positive, Range
 
 POWERS = (-2.0, 4.0)  # bounds of λ
+POWER_STEP = 0.2  # of λ, before the best is refined
 MAX_EXPONENT = 700.0  # of an exponent: exp of it is 1e304
 
 
@@ -44,19 +44,29 @@ def from_logs(size: Array, negative: Mask, power: Array) -> tuple[Array, Array]:
     return np.where(negative, -value, value), size * size * moved
 
 
-def likeliest_power(t: Array) -> float:
-    """The power that makes t most like a normal sample (profile likelihood)."""
+def likeliest_power(t: Array, bounds: tuple[float, float] = POWERS) -> float:
+    """The power that makes t most like a normal sample (profile likelihood); one if none does."""
     size, negative = np.log1p(np.abs(t)), t < 0
     signed = float(np.where(negative, -size, size).sum())
 
-    def loss(power: float) -> float:
-        value, _ = from_logs(size, negative, np.full_like(t, power))
-        spread = float(value.var())
-        if not spread > 0:
-            return np.inf
-        return 0.5 * len(t) * float(np.log(spread)) - (power - 1.0) * signed
+    def likelihood(power: float) -> float:
+        value = from_logs(size, negative, np.asarray(power))[0]
+        largest = float(np.abs(value).max())
+        if largest == 0.0 or largest >= np.exp(MAX_EXPONENT):
+            return -np.inf
+        variance = float(np.var(value / largest))  # so that no square overflows
+        if variance <= 0.0:
+            return -np.inf
+        return (power - 1.0) * signed - len(t) * (0.5 * np.log(variance) + np.log(largest))
 
-    return float(minimize_scalar(loss, bounds=POWERS, method="bounded").x)
+    powers = np.linspace(*bounds, 1 + round((bounds[1] - bounds[0]) / POWER_STEP))
+    found = [likelihood(power) for power in powers]
+    best = int(np.argmax(found))
+    if not np.isfinite(found[best]):
+        return 1.0
+    around = powers[max(best - 1, 0)], powers[min(best + 1, len(powers) - 1)]
+    refined = minimize_scalar(lambda power: -likelihood(power), bounds=around, method="bounded")
+    return float(refined.x) if -refined.fun > found[best] else float(powers[best])
 
 
 HEAVY = 50.0  # units from the center beyond which a column counts as heavy-tailed

@@ -10,6 +10,7 @@ is the seam to the stages that follow: blocks of K on any engine, made by one of
 from nngp.gram.activation_parameters import scale_in_parameters, with_parameters
 from nngp.gram.host.backend import HostBackend
 from nngp.gram.host.derivatives import kernel_derivatives
+from nngp.gram.host.images import image_bytes
 from nngp.gram.host.input_gradient import InputGradient
 from nngp.gram.host.lower_triangle import (
     EvaluationArrays,
@@ -69,6 +70,7 @@ __all__ = [
     "check_network",
     "common_var",
     "has_lower_triangle",
+    "image_bytes",
     "inputs_diag",
     "jax_kernel",
     "kernel",

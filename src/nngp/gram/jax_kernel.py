@@ -9,8 +9,9 @@ import numpy as np
 from nngp._numbers import check_unmasked
 from nngp.architecture import Invariant, Network, WithHead
 from nngp.architecture.invariances import covariance_of
+from nngp.architecture.planes import PlanePlan
 from nngp.architecture.walk import output, walk
-from nngp.gram.triples import Triple, Triples
+from nngp.gram.triples import Planes, Triple, Triples, image_planes
 
 Params = Mapping[str, Any] | None  # values of parameters of activations
 
@@ -69,16 +70,30 @@ def jax_kernel(network: Network) -> Callable[..., Any]:
     ) -> Any:
         check_unmasked([x1, x2, weight_var, bias_var], "an argument of the kernel")
         x1, x2 = _vectors(jnp, x1, x2)
-        d = len(x1)
-        inputs = Triple(jnp.sum(x1 * x1) / d, jnp.sum(x2 * x2) / d, jnp.sum(x1 * x2) / d)
+        inputs = _inputs(jnp, network.planes, x1, x2)
         return walked(inputs, weight_var, bias_var, params)
 
     return k
 
 
+def _inputs(jnp: Any, plan: PlanePlan | None, x1: Any, x2: Any) -> Triple:
+    """The covariances of two inputs, or of the pixels of two images."""
+    pairs = (x1, x1), (x2, x2), (x1, x2)
+    d = len(x1)
+    if plan is None:
+        return Triple(*(jnp.sum(a * b) / d for a, b in pairs))
+    plan.check_columns(d)
+    shape = plan.height.size, plan.width.size, plan.channels
+    return Triple(*(image_planes(plan, a.reshape(shape), b.reshape(shape)) for a, b in pairs))
+
+
 def _walk(jnp: Any, network: Network) -> Callable[..., Any]:
     """The walk of a network from a triple, with given variances or its own."""
-    from nngp.covariance.differentiable import differentiable_layer, differentiable_slope
+    from nngp.covariance.differentiable import (
+        DifferentiableLayer,
+        differentiable_layer,
+        differentiable_slope,
+    )
 
     def at(params: Params) -> Triples:
         """The operations of the walk, at these values of the activations' parameters."""
@@ -89,6 +104,14 @@ def _walk(jnp: Any, network: Network) -> Callable[..., Any]:
         layers = {phi: differentiable_layer(phi, params) for phi in network.activations}
         wanted = network.activations if network.is_tangent else ()
         slopes = {phi: differentiable_slope(phi, params) for phi in wanted}
+        if network.planes is not None:  # integrals are functions of numbers, and these are arrays
+            layers, slopes = (
+                {
+                    phi: one if phi.closed_form else DifferentiableLayer(*map(jnp.vectorize, one))
+                    for phi, one in some.items()
+                }
+                for some in (layers, slopes)
+            )
         return Triples(jnp, layers.__getitem__, slopes.__getitem__)
 
     own, count = at(None), len(network.weight_vars)
@@ -109,8 +132,9 @@ def _walk(jnp: Any, network: Network) -> Callable[..., Any]:
         params: Params = None,
         tangent: Triple | None = None,
     ) -> Any:
-        weights = per_layer(weight_var, network.weight_vars, inputs.cov)
-        biases = per_layer(bias_var, network.bias_vars, inputs.cov)
+        like = inputs.cov.values if isinstance(inputs.cov, Planes) else inputs.cov
+        weights = per_layer(weight_var, network.weight_vars, like)
+        biases = per_layer(bias_var, network.bias_vars, like)
         given = partial(_pick, weights, biases)
         operations = own if params is None else at(params)
         return output(walk(network, operations, inputs, variances=given, tangent=tangent)).cov

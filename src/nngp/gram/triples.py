@@ -110,7 +110,7 @@ class Planes:
         return Planes(rule(self.with_planes(*axes), other.with_planes(*axes)), *axes)
 
 
-def image_planes(xp: Namespace, plan: PlanePlan, left: Any, right: Any) -> Planes:
+def image_planes(plan: PlanePlan, left: Any, right: Any) -> Planes:
     """The covariances of pixels, from images (height, width, channels, ...) that broadcast."""
     empty = Planes(None, plan.height, plan.width)
     parts = (empty.own(left[:, :, c]) * empty.partner(right[:, :, c]) for c in range(plan.channels))
@@ -382,7 +382,7 @@ def image_variances(
     """The kernel of every image with itself; images are (height, width, channels, n)."""
     plan = network.planes
     assert plan is not None
-    inputs = Triple(image_planes(np, plan, images, images))
+    inputs = Triple(image_planes(plan, images, images))
     with np.errstate(over="ignore", invalid="ignore"):
         out: Array = output(walk(network, operations or Variances(), inputs)).rows
     _check_range(out, len(network.weight_vars), np.zeros_like(out))

@@ -1,14 +1,17 @@
 """Conditioning on data: checks, forecast, factorisation, solve, and a report of it all."""
 
+import warnings
 from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from nngp._machine import single_threaded_blas
+from nngp._machine import single_threaded_blas, threads
 from nngp._numbers import whole_number
 from nngp._progress import Callback
 from nngp.architecture import Network
-from nngp.gram import check_network
+from nngp.architecture.planes import PlanePlan
+from nngp.errors import LongJobWarning
+from nngp.gram import check_network, image_bytes
 from nngp.linsolve import (
     CG,
     Engine,
@@ -156,7 +159,9 @@ def forecast(
     keep as much as fits; how large their preconditioner is depends on the `network` where that is
     an `nngp.Invariant`, whose kernel takes a matrix of inner products for each transformation.
     `engine` and `reason` say where it would be computed and why. How long it takes is shown by
-    `progress` once a part of the work is done, and not forecast.
+    `progress` once a part of the work is done, and not forecast; only for networks of images there
+    is an estimate, `kernel_seconds`, and the number of `planes` that a pair takes: it grows with
+    the pixels, the layers and the windows of pooling. A warning says where that is days.
 
     Examples
     --------
@@ -171,9 +176,31 @@ def forecast(
         products = network.products(whole_number("d", d))
     picked = pick_engine(engine, whole_number("n", n))
     chosen = picked.engine
-    direct = forecast_factor(chosen, n, d, outputs, memory)
+    fixed = 0 if network is None else image_bytes(network)
+    direct = forecast_factor(chosen, n, d, outputs, memory, lambda n: fixed)
     options, found = choose_solver(solver, direct), direct
     if options is not None:
         expected = forecast_cg(chosen, n, d, outputs, options, memory, products)
         found = replace(expected, solver="cg")
+    if network is not None and network.base.planes is not None:
+        found = _of_images(found, network.base.planes, products)
     return replace(found, engine=chosen.name, reason=picked.reason)
+
+
+SECONDS_PER_NUMBER = 3e-9  # of a core, behind one operation of a network of images
+DAY = 86_400.0
+
+
+def _of_images(found: Forecast, plan: PlanePlan, terms: int) -> Forecast:
+    """With the planes, and the time of the kernel matrix; warns where that is days."""
+    numbers = 0.5 * float(found.n) ** 2 * plan.work * terms
+    seconds = numbers * SECONDS_PER_NUMBER / threads()
+    if seconds > DAY:
+        warnings.warn(
+            f"the kernel of {found.n:,} images takes about {seconds / DAY:.0f} days on this "
+            f"machine: {plan.planes} planes of positions a pair; use fewer or smaller images, "
+            "smaller pooling windows, nngp.Flatten in place of nngp.GlobalAvgPool, or a GPU",
+            LongJobWarning,
+            stacklevel=3,
+        )
+    return replace(found, planes=plan.planes, kernel_seconds=seconds)

@@ -16,6 +16,7 @@ from nngp.gram import (
     KernelBackend,
     KernelMatrix,
     KernelSplit,
+    image_bytes,
     table_bytes,
 )
 from nngp.linsolve import (
@@ -75,7 +76,8 @@ def find_engine(
     n, d = inputs.shape
     chosen = choose_engine(engine, n)
     each = 0 if network is None else table_bytes(network, inputs)
-    sizes = n, d, outputs, memory, lambda n: each * n
+    fixed = 0 if network is None else image_bytes(network)
+    sizes = n, d, outputs, memory, lambda n: each * n + fixed
     expected = forecast_factor(chosen, *sizes)
     if chosen.has_store and memory is None:  # tiles are files, and there is no limit to them
         expected = replace(expected, available=None)

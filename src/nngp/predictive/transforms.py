@@ -7,25 +7,23 @@ u = (y - origin) / unit,
 
 with a logarithm where κ = 0. For λ in [0, 2] its range is the whole axis, so that every Gaussian
 has an inverse; λ = 1 is the identity, smaller λ shorten the tail of large targets. In units of the
-data λ does not depend on how they were measured. `maps.yeo_johnson` is the same function of inputs,
-with other bounds of λ, with derivatives in λ, and without an inverse.
+data λ does not depend on how they were measured. ψ and the choice of λ are those of `frames.maps`.
 """
 
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from nngp._arrays import Array
 from nngp._records import Choice, Positive, Range
+from nngp.frames.maps import MAX_EXPONENT, likeliest_power, transformed
 
 TRANSFORMS = ("identity", "log", "yeo-johnson")
 MAX_FLOAT = float(np.finfo(float).max)
 SMALLEST = float(np.finfo(float).tiny)
-MAX_EXPONENT = 700.0  # of an exponent: exp of it is 1e304
-FLAT = 1e-8  # a power below it is a logarithm to rounding
-STARTS = np.linspace(0.0, 2.0, 21)  # powers tried before the best is refined
+FLAT = 1e-100  # a power below it is a logarithm
+POWERS = (0.0, 2.0)  # bounds of λ
 
 
 @dataclass(frozen=True)
@@ -45,14 +43,14 @@ class TargetMap:
             return cls(kind)
         origin, unit = _typical(y)
         u = _units(y, origin, unit)
-        return cls(kind, _best_power(u), origin, unit)
+        return cls(kind, likeliest_power(u, POWERS), origin, unit)
 
     def __call__(self, y: Array) -> Array:
         if self.kind == "identity":
             return y
         if self.kind == "log":
             return np.asarray(np.log(np.maximum(y, SMALLEST)))
-        return yeo_johnson(_units(y, self.origin, self.unit), self.power)
+        return transformed(_units(y, self.origin, self.unit), np.asarray(self.power))[0]
 
     def inverse(self, t: Array) -> Array:
         """The target that has this value."""
@@ -75,24 +73,11 @@ class TargetMap:
         return np.asarray(slope - np.log(self.unit))
 
 
-def yeo_johnson(u: Array, power: float) -> Array:
-    """ψ(u); values past exp(700) are limited to that."""
-    size = np.log1p(np.abs(u))
-    return np.asarray(np.sign(u) * np.where(u >= 0, _raised(size, power), _raised(size, 2 - power)))
-
-
 def inverse_yeo_johnson(t: Array, power: float) -> Array:
     """The u whose ψ(u) is t."""
     size = np.abs(t)
     log_size = np.where(t >= 0, _lowered(size, power), _lowered(size, 2.0 - power))
     return np.asarray(np.sign(t) * np.expm1(np.minimum(log_size, MAX_EXPONENT)))
-
-
-def _raised(log_size: Array, power: float) -> Array:
-    """(exp(log_size)^power - 1) / power."""
-    if power < FLAT:
-        return log_size
-    return np.asarray(np.expm1(np.minimum(power * log_size, MAX_EXPONENT)) / power)
 
 
 def _lowered(t: Array, power: float) -> Array:
@@ -115,29 +100,3 @@ def _typical(y: Array) -> tuple[float, float]:
     if spread <= np.finfo(float).eps * abs(middle):  # half of the targets are equal
         spread = float(np.mean(np.abs(y / 2 - middle)))
     return 2.0 * float(middle), max(spread, SMALLEST)
-
-
-def _best_power(u: Array) -> float:
-    """λ by maximum likelihood, mean and variance being those of the transformed values."""
-    found = [_log_likelihood(u, power) for power in STARTS]
-    best = int(np.argmax(found))
-    if not np.isfinite(found[best]):
-        return 1.0
-    bounds = (STARTS[max(best - 1, 0)], STARTS[min(best + 1, len(STARTS) - 1)])
-    refined = minimize_scalar(
-        lambda power: -_log_likelihood(u, float(power)), bounds=bounds, method="bounded"
-    )
-    return float(refined.x) if -refined.fun > found[best] else float(STARTS[best])
-
-
-def _log_likelihood(u: Array, power: float) -> float:
-    """Of independent targets whose transform is Gaussian, but for a constant."""
-    t = yeo_johnson(u, power)
-    size = float(np.abs(t).max())
-    if size == 0.0 or size >= np.exp(MAX_EXPONENT):
-        return -np.inf
-    variance = float(np.var(t / size))
-    if variance <= 0.0:
-        return -np.inf
-    slopes = float(((power - 1.0) * np.sign(u) * np.log1p(np.abs(u))).sum())
-    return slopes - len(u) * (0.5 * float(np.log(variance)) + float(np.log(size)))

@@ -18,6 +18,7 @@ from nngp.gram.device.blocks import (
     through_head,
     used_orders,
 )
+from nngp.gram.device.images import DeviceImageTerm, has_closed_forms
 from nngp.gram.device.matrix import DeviceMatrix, DownloadedGradient, UploadedMatrix, curve_table
 from nngp.gram.device.profiles import DEEP, device_profile, origin_of
 from nngp.gram.host.backend import HostBackend, in_memory
@@ -135,6 +136,8 @@ class DeviceBackend(KernelBackend):
         return self._host.inputs(X)
 
     def supports(self, network: Network, inputs: InputSet) -> bool:
+        if network.base.planes is not None:
+            return has_closed_forms(network)
         if _has_tangent_head(network):
             return False
         if has_device_walk(network.base):
@@ -151,6 +154,9 @@ class DeviceBackend(KernelBackend):
     ) -> KernelMatrix:
         rows, other = in_memory(left), None if right is None else in_memory(right)
         plan = make_plan(network, rows, rows if other is None else other)
+        if network.base.planes is not None and has_closed_forms(network):
+            host = HostMatrix(network, rows, other, plan=plan, split=split, images=DeviceImageTerm)
+            return UploadedMatrix(host)
         here = plan.method == "curve" or has_device_walk(network.base)
         if here and not _has_tangent_head(network):
             return DeviceMatrix(network, rows, other, plan=plan, split=split)

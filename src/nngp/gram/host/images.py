@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from nngp._arrays import EPS, Array
+from nngp._machine import threads
 from nngp._threads import in_threads
 from nngp.architecture import Activation, Network
 from nngp.architecture.graph import Windowed
@@ -37,7 +38,8 @@ from nngp.gram.triples import (
 
 RESERVE = 2**21  # numbers: more than any temporary array of a strip
 STRIP_BYTES = 2**18  # of the covariances of a strip: with a few temporaries they fit the L2 cache
-ROWS, COLUMNS = 64, 128  # images of a tile, whose variances are kept
+COLUMNS = 128  # images of a tile, whose variances are kept; half as many rows
+TILE_BYTES = 2**27  # of the covariances of the images of a tile with themselves
 SNAPPED = 32 * EPS  # 1 - |c| that rounding explains behind some layers
 
 Map = Any  # `Planes`, or an array where units have no positions
@@ -97,12 +99,12 @@ class StripOperations:
 
     def dual(self, phi: Activation, state: Map) -> Map:
         crossing = next(self._left)
-        if phi.closed_form is not None and phi.closed_form[0] == "leaky_relu":
+        if is_rectifier(phi):
             return self._rectified(phi, state, crossing)
         q1, q2 = self._sides(crossing.variances, state)
         if self._with_slopes:
-            self._slope = _like(state, slopes(phi, q1, q2, _values(state)))
-        return _like(state, covariances(phi, q1, q2, _values(state)))
+            self._slope = like(state, slopes(phi, q1, q2, values_of(state)))
+        return like(state, covariances(phi, q1, q2, values_of(state)))
 
     def slope(self, phi: Activation, state: Map) -> Map:
         return self._slope  # `walk` asks right after the value
@@ -111,7 +113,7 @@ class StripOperations:
         # K comes before Θ, and both are divided by the roots of one crossing.
         crossing = next(self._left)
         a, b = self._sides(crossing.inverse_roots, state)
-        return _like(state, _values(state) * a * b)
+        return like(state, values_of(state) * a * b)
 
     def mask(self, state: Map, keep: float) -> Map:
         return state  # masks of two images are independent
@@ -129,11 +131,9 @@ class StripOperations:
     def _rectified(self, phi: Activation, state: Map, crossing: Crossing) -> Map:
         """a x + b |x| in place: the slope is a² + b² 2/π arcsin c, the value sqrt(q q') times
         slope c + b² 2/π sqrt(1 - c²)."""
-        assert phi.closed_form is not None
-        negative = phi.closed_form[1]
-        a2, b2 = (0.5 * (1 + negative)) ** 2, TWO_OVER_PI * (0.5 * (1 - negative)) ** 2
+        a2, b2 = rectifier_weights(phi)
         left, right = self._sides(crossing.inverse_roots, state)
-        c = _values(state) * left
+        c = values_of(state) * left
         c *= right
         np.clip(c, -1.0, 1.0, out=c)
         _snap(c)
@@ -148,8 +148,21 @@ class StripOperations:
         c *= right
         if self._with_slopes:
             slope *= b2
-            self._slope = _like(state, slope)
-        return _like(state, c)
+            self._slope = like(state, slope)
+        return like(state, c)
+
+
+def is_rectifier(phi: Activation) -> bool:
+    """Whether it is relu or one of its relatives, which have a way of their own."""
+    key = phi.closed_form
+    return key is not None and key[0] == "leaky_relu" and key[1] != key[2]
+
+
+def rectifier_weights(phi: Activation) -> tuple[float, float]:
+    """a² and b² 2/π of a rectifier a x + b |x|."""
+    assert phi.closed_form is not None
+    _, below, above = phi.closed_form
+    return (0.5 * (above + below)) ** 2, TWO_OVER_PI * (0.5 * (above - below)) ** 2
 
 
 def _snap(c: Array) -> None:
@@ -159,12 +172,12 @@ def _snap(c: Array) -> None:
         c[near] = np.sign(c[near])
 
 
-def _values(state: Map) -> Array:
+def values_of(state: Map) -> Array:
     values: Array = state.values if isinstance(state, Planes) else state
     return values
 
 
-def _like(state: Map, values: Array) -> Map:
+def like(state: Map, values: Array) -> Map:
     return state.like(values) if isinstance(state, Planes) else values
 
 
@@ -185,9 +198,9 @@ class ImageTerm:
         block = np.empty(shape) if out is None else out
         same = self.left is self.right and rows == columns
         tiles = [
-            (slice(i, min(i + ROWS, shape[0])), slice(j, min(j + COLUMNS, shape[1])))
-            for i in range(0, shape[0], ROWS)
-            for j in range(0, min(i + ROWS, shape[1]) if same else shape[1], COLUMNS)
+            (slice(i, min(i + self._rows, shape[0])), slice(j, min(j + self._columns, shape[1])))
+            for i in range(0, shape[0], self._rows)
+            for j in range(0, min(i + self._rows, shape[1]) if same else shape[1], self._columns)
         ]
         X, Y = self.left.X[rows], self.right.X[columns]
         # The allocator of Linux maps large arrays into memory again, page by page, until one that
@@ -207,22 +220,20 @@ class ImageTerm:
 
     def paired(self) -> Array:
         """The value of each left input with the right input of the same number."""
-        plan = self._plan
-        width = max(8, STRIP_BYTES // (8 * plan.numbers))
+        plan, width = self._plan, self._width
 
         def values(some: slice) -> Array:
             left, right = (as_images(plan, side.X[some]) for side in (self.left, self.right))
             recorded, _ = self._recorded(left, right)
             count = left.shape[-1]
             sides = slice(0, count), slice(count, 2 * count)
-            return self._strip(image_planes(np, plan, left, right), recorded, *sides)
+            return self._strip(image_planes(plan, left, right), recorded, *sides)
 
         parts = [slice(start, start + width) for start in range(0, len(self.left), width)]
         return np.concatenate(in_threads(values, parts))
 
     def _tile(self, X: Array, Y: Array) -> Array:
-        plan = self._plan
-        width = max(8, STRIP_BYTES // (8 * plan.numbers))
+        plan, width = self._plan, self._width
         out = np.empty((len(X), len(Y)))
         left, right = as_images(plan, X), as_images(plan, Y)
         recorded, own = self._recorded(left, right)
@@ -232,12 +243,31 @@ class ImageTerm:
             some = np.ascontiguousarray(right[..., part])
             for i in range(len(X)):
                 row = slice(i, i + 1)
-                inputs = image_planes(np, plan, left[..., row], some)
+                inputs = image_planes(plan, left[..., row], some)
                 out[i, part] = self._strip(inputs, recorded, row, others)
+        self._set_equal(out, X, Y, own)
+        return out
+
+    def _set_equal(self, values: Array, X: Array, Y: Array, own: Array) -> None:
+        """Give equal images exactly what is on the diagonal."""
         if not self.network.has_masks:
             for i, j in _equal_rows(X, Y):
-                out[i, j] = own[i]  # exactly what is on the diagonal
-        return out
+                values[i, j] = own[i]
+
+    @property
+    def _rows(self) -> int:
+        """Rows of a tile."""
+        return self._columns // 2
+
+    @property
+    def _columns(self) -> int:
+        """Columns of a tile."""
+        return columns_of_tile(self._plan)
+
+    @property
+    def _width(self) -> int:
+        """Columns of a strip."""
+        return max(8, STRIP_BYTES // (8 * self._plan.numbers))
 
     def _strip(
         self, inputs: Planes, recorded: Sequence[Crossing], row: slice, columns: slice
@@ -259,6 +289,18 @@ class ImageTerm:
         both = np.concatenate([left, right], axis=-1)
         own = image_variances(self.network, both, recorded)
         return recorded.crossings, own
+
+
+def columns_of_tile(plan: PlanePlan) -> int:
+    """Columns of a tile, whose own covariances fit the memory."""
+    return max(16, min(COLUMNS, TILE_BYTES // (8 * plan.numbers)))
+
+
+def image_bytes(network: Network) -> int:
+    """Bytes that blocks of a network of images take beside their values: what the images of a tile
+    have behind every node, for each thread."""
+    plan = network.base.planes
+    return 0 if plan is None else threads() * 12 * columns_of_tile(plan) * plan.work
 
 
 def _equal_rows(X: Array, Y: Array) -> Iterator[tuple[int, int]]:

@@ -127,13 +127,6 @@ class Term:
         self.transform(products, rows, columns)
 
 
-def make_term(steps: KernelSteps, left: Inputs, right: Inputs) -> Term | ImageTerm:
-    """The values of a network's own kernel between these inputs."""
-    if steps.base.planes is None:
-        return Term(steps, left, right)
-    return ImageTerm(steps.base, left, right)
-
-
 def moved_sides(
     term: OrbitTerm, left: Inputs, right: Inputs, rows: slice, columns: slice
 ) -> tuple[Inputs, Inputs]:
@@ -168,19 +161,30 @@ class HostMatrix(BlockMatrix[Inputs]):
         *,
         plan: KernelPlan | None = None,
         split: KernelSplit | None = TRIVIAL_SPLIT,
+        images: type[ImageTerm] = ImageTerm,
     ) -> None:
-        other = left if right is None else right
+        other, self._images = left if right is None else right, images
         super().__init__(KernelSteps.of(network, left, other, plan, split), left, right)
         self._below = cast(HostMatrix | None, self.covariance)
         self.lefts, self.rights = (transformed_inputs(network, side) for side in (left, other))
         self.terms = self.steps.orbit.terms()
-        self.plain = make_term(self.steps, left, other)  # of the inputs as they are
+        self.plain = self._term(left, other)  # of the inputs as they are
         self._gaps, self._nearest = [1.0], [1.0]
 
     def _of_same_inputs(self, network: Network) -> "HostMatrix":
         return HostMatrix(
-            network, self.left, None if self.symmetric else self.right, plan=self.plan
+            network,
+            self.left,
+            None if self.symmetric else self.right,
+            plan=self.plan,
+            images=self._images,
         )
+
+    def _term(self, left: Inputs, right: Inputs) -> Term | ImageTerm:
+        """The values of the network's own kernel between these inputs."""
+        if self.steps.base.planes is None:
+            return Term(self.steps, left, right)
+        return self._images(self.steps.base, left, right)
 
     @property
     def is_plain(self) -> bool:
@@ -216,7 +220,7 @@ class HostMatrix(BlockMatrix[Inputs]):
         left, right = self.lefts[term.left], self.rights[term.right]
         if term.order.is_identity and left is self.left and right is self.right:
             return self.plain.block(rows, columns, out)
-        moved = make_term(self.steps, *moved_sides(term, left, right, rows, columns))
+        moved = self._term(*moved_sides(term, left, right, rows, columns))
         block = moved.block(whole(moved.left), whole(moved.right), out)
         if moved.transform.smallest_gap < NEAR:
             self.record_gap(moved.transform.smallest_gap)
@@ -283,7 +287,7 @@ class HostMatrix(BlockMatrix[Inputs]):
                     self.steps.profile, left.unit(every), term.order(right.unit(every))
                 )
             else:
-                moved = make_term(self.steps, left, Inputs(term.order(right.X), right.var))
+                moved = self._term(left, Inputs(term.order(right.X), right.var))
                 values = moved.paired()
             total += term.weight * values
         return total

@@ -27,6 +27,8 @@ class Forecast:
     solver: str = "cholesky"
     engine: str = ""
     reason: str = ""
+    planes: int = 0  # of a network of images
+    kernel_seconds: float | None = None  # for such a network
 
     @property
     def fits(self) -> bool:
