@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from nngp.finite.network import FiniteNetwork
     from nngp.linsolve.engines.dask.dask_engine import DaskEngine
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CG",

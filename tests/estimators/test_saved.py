@@ -1,11 +1,14 @@
 """Saved models: equal to the bit in another process, equal to rounding on another engine; damage is
 noticed."""
 
+import copy
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -328,3 +331,30 @@ def test_names_of_files_that_cannot_be_written(tmp_path, monkeypatch):
     assert os.listdir() == ["pipe"]
     model.save("x" * 255)  # as long as a name may be
     assert sorted(map(len, os.listdir())) == [4, 255]
+
+
+def test_a_factor_that_was_not_read_yet(tmp_path):
+    """A loaded model is pickled, copied, extended and asked by several threads before anything
+    needed its factor, and after its file is gone."""
+    model, X = fitted(n=700, selection=None)
+    path, expected = tmp_path / "model.nngp", model.predict(X[:50] + 0.1, return_std=True)[1]
+
+    def loaded():
+        model.save(path)
+        again = nngp.load(path, engine="cpu")
+        path.unlink()
+        return again
+
+    def deviation(one):
+        return one.predict(X[:50] + 0.1, return_std=True)[1]
+
+    for again in (pickle.loads(pickle.dumps(loaded())), copy.deepcopy(loaded())):
+        np.testing.assert_array_equal(deviation(again), expected)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(deviation, [loaded()] * 4):
+            np.testing.assert_array_equal(found, expected)
+    again = loaded().partial_fit(X[:3] + 0.5, X[:3, 0])
+    model.partial_fit(X[:3] + 0.5, X[:3, 0])
+    np.testing.assert_array_equal(deviation(again), deviation(model))
+    gradients = [one.posterior_.evidence_gradient() for one in (loaded(), model)]
+    assert gradients[0]["noise_var"] == gradients[1]["noise_var"]

@@ -579,3 +579,11 @@ def test_frames_and_targets_that_are_refused_in_one_sentence():
                 kind().fit(X, y)
         with pytest.raises(TypeError, match=r"no 128-bit integer types.*; cast it first"):
             kind().fit(X, pl.Series(range(8)).cast(pl.Int128))
+
+
+def test_a_table_is_learned_once(monkeypatch):
+    """By the command, which shows what it found, and then by `fit`."""
+    table = InputTable.of_array(np.arange(6.0).reshape(3, 2))
+    first = Columns.learn(table)
+    monkeypatch.setattr(Columns, "_learned_from", None)
+    assert Columns.learn(table) is first

@@ -3,7 +3,7 @@ neural-tangents.
 
 Run by hand in an environment of its own (benchmarks/peers/requirements/neural-tangents.txt):
 `python tests/oracles/make_images.py`, some minutes; the result is committed. Networks are
-dictionaries as `nngp.network_from_dict` reads them; nothing here comes from the package. Images are
+dictionaries as `nngp.Network.from_dict` reads them; nothing here comes from the package. Images are
 NumPy's `default_rng(number of the network).standard_normal`.
 """
 

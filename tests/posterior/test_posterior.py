@@ -1,6 +1,7 @@
 """Inference against eq. 8 and 9 written in plain NumPy, and against doing it the long way."""
 
 import re
+import time
 import tracemalloc
 
 import numpy as np
@@ -388,3 +389,9 @@ def test_tables_of_an_activation_without_closed_form_are_in_the_forecast():
     with pytest.raises(MemoryError):
         nngp.condition(net, X, Y, solver="cholesky", memory=peak, engine="cpu")
     assert re.fullmatch(r"0\.\d GB", str(nngp.forecast(400, 5, network=net)))
+
+
+def test_the_seconds_of_the_parts_are_within_the_whole():
+    start = time.perf_counter()
+    report = nngp.condition(nngp.Architecture(2), np.eye(5), np.ones(5), engine="cpu").report
+    assert 0 < report.seconds["solve"] <= time.perf_counter() - start

@@ -546,3 +546,15 @@ def test_a_report_and_its_pictures(run, target):
     pytest.importorskip("matplotlib")
     assert run("plot model.nngp new.csv")[0] == 0
     assert Path("model.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+def test_a_table_without_signal_is_said_to_have_none(run, kind):
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=80), rng.normal(size=80)
+    for signal, said_so in ((0.0, True), (5.0, False)):
+        y = signal * x + 0.3 * noise
+        target = y if kind == "numbers" else np.where(y > 0, "yes", "no")
+        pl.DataFrame({"x": x, "y": target}).write_csv("t.csv")
+        said = run(f"fit t.csv -t y --selection none -o {signal}.nngp")[2]
+        assert ("the columns hardly predict the target" in said) == said_so

@@ -22,6 +22,9 @@ def load(
 ) -> NNGPRegressor | NNGPClassifier:
     """Load a fitted estimator from a file written by its `save` method.
 
+    The Cholesky factor is mapped, and read when something first needs it: replacing or deleting
+    the file meanwhile is safe, writing into it is not.
+
     Parameters
     ----------
     path : path

@@ -44,7 +44,14 @@ class Columns:
 
     @classmethod
     def learn(cls, table: InputTable) -> "Columns":
-        """Learn the encoding of a training table; ValueError if no column can be used."""
+        """Learn the encoding of a training table, once; ValueError if no column can be used."""
+        if not table.learned:
+            table.learned.append(cls._learned_from(table))
+        found: Columns = table.learned[0]
+        return found
+
+    @classmethod
+    def _learned_from(cls, table: InputTable) -> "Columns":
         _check_rows(table)
         decimal = with_decimal_mark(table).decimal
         encodings: list[Encoding] = []

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -89,6 +89,8 @@ class InputTable:
     decimal: str | None = None
     certain: bool = False
     named: bool = True
+    # What was learned from this table: the command shows it before a fit takes it.
+    learned: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @classmethod
     def of_array(cls, X: Array, names: Sequence[str] | None = None) -> "InputTable":

@@ -16,7 +16,7 @@ from nngp.terminal.estimator_options import (
 )
 from nngp.terminal.options import FitOptions, TargetKind
 from nngp.terminal.output import DataError, UsageError, print_message, print_result
-from nngp.terminal.scores import fit_summary, leave_one_out_scores, network_summary
+from nngp.terminal.scores import fit_summary, leave_one_out_scores, network_summary, weak_signal
 from nngp.terminal.tables import (
     check_not_input,
     check_writable,
@@ -57,6 +57,8 @@ def fit(options: FitOptions) -> None:
             "rows": model.report_.n,
             **leave_one_out_scores(model, answers[known.fitted]),
         }
+        if weak := weak_signal(scores, answers[known.fitted]):
+            print_message(weak)
         network, rest = network_summary(model), fit_summary(model)
         rest["repeated_rows"] = repeated
         notes = {

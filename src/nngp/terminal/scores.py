@@ -4,6 +4,7 @@ Names are those of the JSON output; `output.LABELS` has their wording for people
 """
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ LOG_EVIDENCE = {  # of all rows that were fitted, by the kind of model
 }
 COVERAGE = 0.95
 FEW_SCORED_ROWS = 100  # below, an accuracy of 90% has a standard error above 3%
+WEAK_R2 = 0.05
+STANDARD_ERRORS = 2.0  # of the largest class's share, that an accuracy must exceed it by
 NOT_ESTIMATED = (
     f"nothing yet: leave-one-out needs a Cholesky factor and at most {LEAVE_OUT:,} rows; run nngp "
     "evaluate on other rows"
@@ -59,6 +62,25 @@ def _class_estimates(model: NNGPClassifier, answers: NDArray[Any]) -> dict[str, 
         "calibration_error": found.calibration_error,
         "estimated_by": _leave_one_out(len(found.rows)),
     }
+
+
+def weak_signal(scores: Mapping[str, object], answers: NDArray[Any]) -> str | None:
+    """A sentence if the columns hardly predict the target, with what to try; None otherwise."""
+    r2, accuracy = scores.get("r2"), scores.get("accuracy")
+    if isinstance(r2, float) and r2 < WEAK_R2:
+        found = f"leave-one-out R² {r2:.2f}"
+    elif isinstance(accuracy, float):
+        largest = float(np.unique(answers, return_counts=True)[1].max() / len(answers))
+        error = np.sqrt(largest * (1 - largest) / len(answers))
+        if largest == 1 or accuracy > largest + STANDARD_ERRORS * error:
+            return None
+        found = f"leave-one-out accuracy {accuracy:.1%}, and the largest class has {largest:.1%}"
+    else:
+        return None
+    return (
+        f"the columns hardly predict the target ({found}): add columns that matter or more rows, "
+        "check the target for errors, or compare with other methods"
+    )
 
 
 def _leave_one_out(count: int) -> str:
