@@ -208,7 +208,8 @@ def test_a_dictionary_that_describes_no_network_is_a_value_error():
 
 
 def test_repr_is_the_constructor():
-    names = {one: getattr(nngp, one) for one in dir(nngp)} | {"inf": float("inf")}
+    names = {one: getattr(nngp, one) for one in dir(nngp)} | vars(nngp.activations)
+    names |= {"inf": float("inf")}
     for net in NETWORKS.values():
         assert eval(repr(net), names) == net
 

@@ -18,4 +18,4 @@ Above them: `terminal/` (the command).
 matplotlib is imported inside drawings only, JAX inside runs of finite networks only.
 """
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"

@@ -219,7 +219,7 @@ class Image(NetworkPart):
     ...     nngp.Image((2, 2)), nngp.Conv(3, 2.0), nngp.Act("relu"), nngp.Flatten(), nngp.Dense()
     ... )
     >>> nngp.kernel(net, [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]).round(4).tolist()
-    [[0.1111, 0.1111], [0.1111, 0.1111]]
+    [[0.1111, 0.0354], [0.0354, 0.1111]]
     """
 
     shape: tuple[int, int, int]
