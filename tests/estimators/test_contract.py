@@ -186,14 +186,14 @@ def test_the_same_twice(model):
     [
         {"effort": "fast"},
         pytest.param({"effort": "thorough"}, marks=pytest.mark.slow),
-        {"networks": 3},
+        {"n_networks": 3},
     ],
     ids=str,
 )
 def test_weights_are_copies_however_much_is_searched(kind, parameters):
     """In any order of the rows: the check of scikit-learn at 1e-7, then to rounding."""
     check_sample_weight_equivalence_on_dense_data(kind.__name__, kind(**parameters))
-    if "networks" in parameters or kind is nngp.NNGPClassifier:
+    if "n_networks" in parameters or kind is nngp.NNGPClassifier:
         return  # their shares come from held-out rows, whose rounding depends on the order
     rng = np.random.default_rng(0)
     X, y, weights = rng.normal(size=(15, 3)), rng.integers(0, 3, 15), rng.integers(0, 4, 15)

@@ -16,7 +16,7 @@ SETTINGS = {
     "network": nngp.Architecture(2, "erf", 1.5, 0.2),
     "relevance": False, "input_scaling": "standardize", "whitening": 0.2,
     "invariance": "auto", "image_shape": (2, 2), "column_maps": "identity",
-    "networks": 2, "effort": "fast", "selection": "loo",
+    "n_networks": 2, "effort": "fast", "selection": "loo",
     "selection_size": 77, "budget": 9, "solver": "cholesky", "engine": "cpu", "random_state": 3,
     "progress": False,
 }  # fmt: skip

@@ -147,7 +147,8 @@ def test_tangent_kernels_of_nearly_black_images_are_those_of_few_pixels():
 def test_a_value_depends_on_its_pair_alone_and_equal_images_have_the_diagonals():
     X = images(150, 1)
     X[140] = X[3]
-    net = Chain(Image((5, 6)), Conv(3, 2.0, 0.1), RELU, Conv(2, 1.0), RELU, *READOUT)
+    layers = Repeat(Chain(Conv(3, 1.7, 0.1), RELU, Conv(3, 1.7), ERF), 3)
+    net = Chain(Image((5, 6)), layers, AvgPool(2, 1), *READOUT)
     K = nngp.kernel(net, X)
     np.testing.assert_array_equal(nngp.kernel(net, X[[2, 149]]), K[np.ix_([2, 149], [2, 149])])
     np.testing.assert_array_equal(nngp.kernel(net, X[100:], X[:7]), K[100:, :7])

@@ -230,3 +230,11 @@ def test_what_it_does_not_do_is_said():
         sampler(failed="best")
     again = pickle.loads(pickle.dumps(sampler(acquisition="thompson")))
     assert again.acquisition == "thompson"
+
+
+def test_missing_optuna_is_said(monkeypatch):
+    import importlib
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'nngp\[optuna\]'"):
+        importlib.reload(nngp.optuna)

@@ -107,7 +107,7 @@ def test_the_estimators_learn_them():
     model.fit(rows, targets)
     assert model.network_.params["w"] != 0.5
     new = np.linspace(-1, 1, 9)[:, None]
-    np.testing.assert_allclose(model.predict(new), np.sin(4 * new[:, 0]), atol=0.1)
+    np.testing.assert_allclose(model.predict(new), np.sin(4 * new[:, 0]), atol=0.2)
 
 
 def test_parameters_are_checked():

@@ -6,8 +6,7 @@ from records import read_again
 from scipy import optimize, stats
 from scipy.special import logsumexp
 
-from nngp.predictive.blend import Blend
-from nngp.predictive.stacking import stack
+from nngp.predictive.blend import Blend, stack
 from nngp.predictive.targets import TargetScaling
 
 RNG = np.random.default_rng(3)

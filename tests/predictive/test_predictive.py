@@ -9,8 +9,7 @@ from scipy import integrate, optimize, stats
 
 from nngp.predictive.predictive import Predictive, PredictivePart
 from nngp.predictive.targets import TargetScaling
-from nngp.predictive.transformed_moments import transformed_moments
-from nngp.predictive.transforms import TargetMap
+from nngp.predictive.transforms import TargetMap, transformed_moments
 
 RNG = np.random.default_rng(0)
 MEAN = np.array([[-1.2], [0.1], [2.0]])

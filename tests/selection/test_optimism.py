@@ -9,8 +9,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import nngp
-from nngp.predictive.transformed_moments import transformed_moments
-from nngp.predictive.transforms import TargetMap
+from nngp.predictive.transforms import TargetMap, transformed_moments
 
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::nngp.errors.{name}Warning")

@@ -11,6 +11,7 @@ from nngp._machine import available_memory, single_threaded_blas
 from nngp.estimators.data_warnings import warn_of_no_signal
 from nngp.estimators.fitted_network import LEAVE_OUT, ComputeSettings, FittedNetwork
 from nngp.gram import kernel, kernel_diag
+from nngp.predictive.blend import stack
 from nngp.predictive.dirichlet import (
     DirichletProcess,
     DirichletSetting,
@@ -27,7 +28,6 @@ from nngp.predictive.softmax import (
     find_setting as find_softmax,
     held_out_table,
 )
-from nngp.predictive.stacking import stack
 
 SURPRISES = 0.5  # rows
 COMPARED = 1000  # points on which likelihoods are compared

@@ -304,7 +304,7 @@ class CommonParameters:
         None,
         "int, optional",
         "Largest number of networks computed for the choice; 20 by default for an activation "
-        "that has kinks and no closed form, some hundreds otherwise.",
+        "that has kinks or parameters and no closed form, some hundreds otherwise.",
         _count_or_none,
         Option("Largest number of networks to try.", type=int | None, panel=SEARCH),
     )

@@ -14,8 +14,14 @@ from nngp._numbers import as_real, as_reals, check_unmasked, whole_number
 from nngp.estimators.data_warnings import warn_of_duplicates, warn_of_no_signal
 from nngp.estimators.estimator import NNGPEstimator, check_data, check_targets_are_there
 from nngp.estimators.fitted_network import FittedNetwork
-from nngp.estimators.gradients import PredictionGradient, mixture_gradient
-from nngp.estimators.mixing import drawn_from, learn_blend, left_out_predictive, mixed_mean
+from nngp.estimators.mixing import (
+    PredictionGradient,
+    drawn_from,
+    learn_blend,
+    left_out_predictive,
+    mixed_mean,
+    mixture_gradient,
+)
 from nngp.estimators.parameters import RegressorParameters, Seed, documented
 from nngp.estimators.saved import SavedModel, SavedRegression
 from nngp.estimators.training_rows import TrainingRows, as_rows, as_weights

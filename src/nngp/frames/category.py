@@ -12,8 +12,8 @@ from hashlib import blake2b
 import numpy as np
 
 from nngp._arrays import Array
-from nngp.frames.missing import missing_texts
 from nngp.frames.table import IN_WORDS, Column, Mask
+from nngp.frames.texts import missing_texts
 
 MOST_LEVELS = 50  # values of a column that become inputs, the most frequent ones
 NAMED = 3  # unknown values that a remark names

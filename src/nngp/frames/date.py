@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from nngp._arrays import Array
 from nngp._records import Choice, Range
 from nngp.frames.calendar import NO_ORDER, ORDERS, DateFormat
-from nngp.frames.missing import missing_texts
 from nngp.frames.number import MANY_MISSING, lacking
 from nngp.frames.table import IN_WORDS, Column, Mask
-from nngp.frames.texts import TextKind
+from nngp.frames.texts import TextKind, missing_texts
 
 SPANS = {"year": 548.0, "week": 14.0, "day": 2.0}  # days from which a cycle is an input
 LAST_DAY = 1e8  # that microseconds since 1970 reach

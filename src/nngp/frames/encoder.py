@@ -14,10 +14,9 @@ from nngp.frames.amounts import AmountFormat, plain_numbers
 from nngp.frames.calendar import ORDERS
 from nngp.frames.category import MOST_LEVELS, CategoryEncoding
 from nngp.frames.date import DateEncoding
-from nngp.frames.missing import missing_texts
 from nngp.frames.number import NumberEncoding
 from nngp.frames.table import IN_WORDS, Column, InputTable, Mask
-from nngp.frames.texts import TextKind, kind_of_text, with_decimal_mark
+from nngp.frames.texts import TextKind, kind_of_text, missing_texts, with_decimal_mark
 
 Encoding = NumberEncoding | DateEncoding | CategoryEncoding
 IDENTIFIER = 20  # rows from which a text column almost without repetition is an identifier

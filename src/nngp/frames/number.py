@@ -7,9 +7,8 @@ import numpy as np
 
 from nngp._arrays import Array
 from nngp.frames.amounts import MARKS, PLAIN, AmountFormat, possible_marks
-from nngp.frames.missing import missing_texts
 from nngp.frames.table import IN_WORDS, Column, InputTable, Mask
-from nngp.frames.texts import FALSE, TRUE, TextKind, kind_of_text
+from nngp.frames.texts import FALSE, TRUE, TextKind, kind_of_text, missing_texts
 
 MANY_MISSING = 5  # rows from which it is an input of its own that a value is missing
 

@@ -1,5 +1,9 @@
-"""The content of a column of text: numbers, true and false, dates, or words."""
+"""The content of a column of text: numbers, true and false, dates, or words.
 
+Texts that stand for a missing value.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +19,30 @@ from nngp.frames.amounts import (
     unit_of,
 )
 from nngp.frames.calendar import DateFormat, learn_dates
-from nngp.frames.missing import ALWAYS, AMONG_VALUES, is_any_of
-from nngp.frames.table import Column, InputTable, Kind
+from nngp.frames.table import Column, InputTable, Kind, Mask
+
+# In any column; the list of pandas, and "?" of the UCI tables.
+ALWAYS = frozenset(
+    {"", "?", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A"}
+    | {"NaN", "nan", "-NaN", "-nan", "NULL", "null", "None"}
+)
+# Only among numbers, dates and booleans: in a column of text each of these may mean something.
+AMONG_VALUES = frozenset(
+    {"-", "--", "–", "—", ".", "..", "n.a.", "N.A.", "#n/a"}
+    | {"na", "Na", "NAN", "Nan", "none", "NONE", "Null", "nil"}
+)
+
+
+def missing_texts(column: Column, *, among_values: bool, besides: Iterable[str] = ()) -> Mask:
+    """Where a column of text is missing; texts in `besides` count as values."""
+    marks = (ALWAYS | AMONG_VALUES if among_values else ALWAYS) - set(besides)
+    return column.missing | is_any_of(column.texts, marks)
+
+
+def is_any_of(texts: NDArray[Any], marks: frozenset[str]) -> Mask:
+    """Which of the texts are among the marks."""
+    return np.array([text in marks for text in texts.tolist()], dtype=bool)
+
 
 TRUE, FALSE = frozenset(["true", "True", "TRUE"]), frozenset(["false", "False", "FALSE"])
 MAX_MISTAKE_SHARE = (

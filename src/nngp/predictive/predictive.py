@@ -18,8 +18,7 @@ from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 from nngp._arrays import EPS, Array
 from nngp._roots import find_roots
 from nngp.predictive.targets import TargetScaling
-from nngp.predictive.transformed_moments import transformed_moments
-from nngp.predictive.transforms import MAX_FLOAT, SMALLEST
+from nngp.predictive.transforms import MAX_FLOAT, SMALLEST, transformed_moments
 
 THINNEST = 1e-150  # a deviation, in scaled units: its square is a number
 

@@ -167,5 +167,8 @@ def network_work(candidates: Sequence[Candidate], points: int) -> float:
 
 def most_networks(problem: SearchSettings) -> int | None:
     """The most networks that are computed; None for no limit."""
-    slow = any(c.activation.closed_form is None and c.activation.kinks for c in problem.candidates)
+    slow = any(
+        c.activation.closed_form is None and (c.activation.kinks or c.activation.params)
+        for c in problem.candidates
+    )
     return SLOW_BUDGET if problem.budget is None and slow else problem.budget

@@ -18,6 +18,7 @@ from numpy.polynomial import Chebyshev, Polynomial
 from nngp._arrays import Array, DeviceArray
 from nngp.architecture import Activation, Network
 from nngp.architecture.graph import Windowed
+from nngp.architecture.planes import Axis, AxisWindow
 from nngp.architecture.walk import output, walk
 from nngp.covariance import closed_form
 from nngp.gram.host.images import (
@@ -124,7 +125,24 @@ class DeviceStrip(StripOperations):
         return like(state, form.value(jnp, q1, q2, c))
 
     def window(self, state: Map, node: Windowed) -> Map:
-        return windowed(jnp, state, node)
+        if node.kind != "patch" or not state.is_plain or node.padding == "circular":
+            return windowed(jnp, state, node)
+        # As one operation: XLA would fuse slices with the layer before, and compute that again for
+        # each of them.
+        down, across = (
+            AxisWindow.of(node, axis, part.size)
+            for axis, part in enumerate((state.height, state.width))
+        )
+        values = lax.reduce_window(
+            values_of(state),
+            0.0,
+            lax.add,
+            (down.window, across.window, 1),
+            (down.stride, across.stride, 1),
+            ((down.low, down.high), (across.low, across.high), (0, 0)),
+        )
+        weight = down.weight * across.weight
+        return Planes(values * weight, Axis(down.out), Axis(across.out))
 
     def _rectified(self, phi: Activation, state: Map, crossing: Crossing) -> Map:
         a2, b2 = rectifier_weights(phi)

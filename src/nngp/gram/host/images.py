@@ -92,7 +92,12 @@ class StripOperations:
         self._slope: Map = None  # that of phi, once its value is computed
 
     def mix(self, weights: Sequence[Number], states: Sequence[Map], constant: Number) -> Map:
-        return mixture(weights, states, constant)
+        if len(states) > 1:
+            return mixture(weights, states, constant)
+        values = weights[0] * values_of(states[0])
+        if constant != 0.0:
+            values += constant
+        return like(states[0], values)
 
     def times(self, one: Map, other: Map) -> Map:
         return one * other
@@ -136,7 +141,8 @@ class StripOperations:
         c = values_of(state) * left
         c *= right
         np.clip(c, -1.0, 1.0, out=c)
-        _snap(c)
+        if self._with_slopes:  # which have infinite slopes at ±1
+            _snap(c)
         slope, sine, more = np.arcsin(c), 1.0 - c, 1.0 + c
         sine *= more
         np.sqrt(sine, out=sine)
