@@ -25,6 +25,7 @@ SNIPPETS = {  # file -> library in whose environment it runs
     "botorch_kernel": "gpytorch",
     "gpytorch_posterior": "gpytorch",
 }
+PROGRAMS = ("neural_tangents_training",)  # run with arguments, by `benchmarks/training_peers.py`
 
 
 def python_of(library: str) -> Path:

@@ -94,9 +94,9 @@ def test_numbers_are_read_from_what_a_snippet_prints():
 
 def test_every_snippet_belongs_to_a_library_with_pinned_versions():
     from peers_plan import LIBRARIES
-    from peers_run import HERE, SNIPPETS, pinned
+    from peers_run import HERE, PROGRAMS, SNIPPETS, pinned
 
-    assert {path.stem for path in (HERE / "snippets").glob("*.py")} == set(SNIPPETS)
+    assert {path.stem for path in (HERE / "snippets").glob("*.py")} == {*SNIPPETS, *PROGRAMS}
     for library in LIBRARIES:
         assert any(line.startswith("numpy==") for line in pinned(library))
         assert (HERE / "workers" / f"worker_{library.replace('-', '_')}.py").exists()

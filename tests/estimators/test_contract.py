@@ -52,7 +52,7 @@ def check_all(estimator):
 # Some checks fit one point or one class, some have labels that nothing can be learned of, repeat
 # rows, or have targets that are steps.
 CAUTIONS = ("FewData", "NeverPredicted", "DuplicateRows", "Trees", "Leakage", "NoSignal")
-cautions = pytest.mark.filterwarnings(*(f"ignore::nngp.{name}Warning" for name in CAUTIONS))
+cautions = pytest.mark.filterwarnings(*(f"ignore::nngp.errors.{name}Warning" for name in CAUTIONS))
 
 
 @cautions

@@ -5,7 +5,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from nngp.posterior import criteria
+from nngp.posterior.evidence import criteria
 
 N, OUTPUTS = 5, 2
 RNG = np.random.default_rng(0)

@@ -63,20 +63,18 @@ class SoftmaxSetting:
 
 @dataclass(frozen=True)
 class SoftmaxProcess:
-    """Laplace's approximation, given the kernel matrix (n, n) of the training rows and their
-        labels.
+    """Laplace's approximation, given the kernel matrix (n, n) of the training rows and their labels.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from nngp.predictive.dirichlet import Labels
-    from nngp.predictive.one_hot_link import log_loss
-        >>> x = np.linspace(-1, 1, 8)
-        >>> K = np.exp(-((x[:, None] - x) ** 2))
-        >>> labels = Labels(np.arange(8) // 4, np.ones(8), 2)
-        >>> process = SoftmaxProcess(K, labels, SoftmaxSetting(scale=10.0))
-        >>> process.left_out().argmax(axis=1).tolist()
-        [0, 0, 0, 0, 1, 1, 1, 1]
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nngp.predictive.dirichlet import Labels
+    >>> x = np.linspace(-1, 1, 8)
+    >>> K = np.exp(-((x[:, None] - x) ** 2))
+    >>> labels = Labels(np.arange(8) // 4, np.ones(8), 2)
+    >>> process = SoftmaxProcess(K, labels, SoftmaxSetting(scale=10.0))
+    >>> process.left_out().argmax(axis=1).tolist()  # middle rows: others are nearer
+    [0, 0, 0, 1, 0, 1, 1, 1]
     """
 
     kernel: Array
