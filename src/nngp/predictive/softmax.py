@@ -63,7 +63,7 @@ class SoftmaxSetting:
 
 @dataclass(frozen=True)
 class SoftmaxProcess:
-    """Laplace's approximation, given the kernel matrix (n, n) of the training rows and their labels.
+    """Laplace's approximation, given the training rows' kernel matrix (n, n) and their labels.
 
     Examples
     --------
