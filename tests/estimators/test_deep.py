@@ -32,7 +32,7 @@ def test_a_constant_kernel_warns_once(kind, scaling):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for expected in ("NeverPredicted", "NoSignal", "Leakage"):
-            warnings.simplefilter("ignore", getattr(nngp, f"{expected}Warning"))
+            warnings.simplefilter("ignore", getattr(nngp.errors, f"{expected}Warning"))
         model.fit(X, LABELS)
         model.predict(X)
     assert [type(warning.message) for warning in told] == [nngp.errors.ConstantKernelWarning]
