@@ -165,3 +165,28 @@ def test_one_thread_computes_in_the_calling_thread():
     assert begun == []
     for one, other in zip(with_threads, alone, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_a_failed_job_of_the_calling_thread_frees_its_arrays():
+    """Without the cyclic collector: its error must not hold the frame that holds the future."""
+    import gc
+    import weakref
+
+    from nngp.linsolve.engines.cpu import _CallingThread
+
+    class Tiles:
+        pass
+
+    def fail(tiles):
+        raise ValueError("not positive definite")
+
+    def run():
+        tiles = Tiles()
+        assert _CallingThread().submit(fail, tiles).exception() is not None
+        return weakref.ref(tiles)
+
+    gc.disable()
+    try:
+        assert run()() is None
+    finally:
+        gc.enable()

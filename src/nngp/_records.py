@@ -77,7 +77,6 @@ NonNegative = Annotated[float, Range(0.0)]
 Positive = Annotated[float, Range(0.0, above=True)]
 Share = Annotated[float, Range(0.0, 1.0)]
 Extended = Annotated[float, Range(infinite=True)]  # any number, or infinity
-Seconds = Annotated[dict[str, float], Range(0.0)]
 
 
 def register(kind: type, encode: Function, decode: Function) -> None:

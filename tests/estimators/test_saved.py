@@ -358,3 +358,11 @@ def test_a_factor_that_was_not_read_yet(tmp_path):
     np.testing.assert_array_equal(deviation(again), deviation(model))
     gradients = [one.posterior_.evidence_gradient() for one in (loaded(), model)]
     assert gradients[0]["noise_var"] == gradients[1]["noise_var"]
+
+
+def test_labels_of_the_other_byte_order(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    labels = (X[:, 0] > 0).astype(">i4")
+    model = nngp.NNGPClassifier(selection=None, likelihood="regression").fit(X, labels)
+    model.save(tmp_path / "model.nngp")
+    np.testing.assert_array_equal(nngp.load(tmp_path / "model.nngp").classes_, [0, 1])

@@ -116,3 +116,13 @@ def test_the_right_map_is_found_and_the_identity_is_kept():
     assert kinds[1] == "identity"
     plain = nngp.NNGPRegressor(effort="fast", input_scaling="standardize").fit(X, y)
     assert model.log_evidence_ > plain.log_evidence_ + 20
+
+
+@pytest.mark.parametrize("kind", ["yeo-johnson", "log", "ranks", "bounded"])
+def test_the_derivative_of_a_map_is_finite_everywhere(kind):
+    x = np.random.default_rng(0).lognormal(size=200)
+    one = family(x).make(kind, 0.5)
+    with np.errstate(over="raise", invalid="raise"):
+        slopes = one.derivative(np.array([-1e9, -1e5, 0.0, 1.0, 1e4, 1e9]))
+    assert np.isfinite(slopes).all()
+    assert (slopes >= 0).all()

@@ -243,7 +243,7 @@ def test_selection_on_some_points_uses_all_afterwards():
     assert model.posterior_.n == 200
     table = model.selection_
     assert set(table["n"][table["stage"] != "noise"]) == {30}
-    assert table["n"][table["stage"] == "noise"] == [120]
+    assert table["n"][table["stage"] == "noise"] == [60]
     assert table["stage"][table["chosen"]] == ["noise"]
 
 

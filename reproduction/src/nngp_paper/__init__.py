@@ -8,8 +8,8 @@ the parts in the paper's order.
 
 `scope.py` (data set, sizes, ranges), `experiment.py`, `part.py` and `verdict.py` have the types
 behind every module; `grids/` and `shared/` what several parts need; `published/` the paper's
-numbers. From parts to runs: `workloads.py` (what has to be computed), `cost.py` (how long it
-takes), `on_dask.py` (on a cluster). The page about all of it: `report/`.
+numbers. From parts to runs: `workloads.py` (what has to be computed), `on_dask.py` (on a cluster).
+The page about all of it: `report/`.
 
 Below the parts: `datasets/` (images, tables and the paper's splits), `runs/` (experiments in one
 file), `finite/` (training and random search of finite networks), `plots/` (their figures).

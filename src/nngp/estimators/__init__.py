@@ -3,19 +3,20 @@
 One `fit`, file by file:
 
 1. `regressor` or `classifier`, `fit`: check X and y (`training_rows`: weights, known noise), list
-   the scalings of `targets`. A data frame that is not all numbers is encoded by `frames`.
+   the scalings of `predictive.targets`. A data frame that is not all numbers is encoded by
+   `frames`.
 2. `estimator`, `_choose_networks`: take the steps 3 to 5.
 3. `parameters`, `_check_parameters` and `_candidates`: the networks to choose from.
-4. `selection`, `choose`: call `selection.stages`, which calls `selection.climb` for each network,
-   which maximises `selection.objective` over a `selection.space`. The inputs'
-   `scaling`, `whitening` and `maps` and the targets' transform are chosen with the network.
+4. `selection`, `choose`: call `selection.stages`, which calls `selection.maximise` for each
+   network, which maximises `selection.objective` over a `selection.space`. The inputs' scaling,
+   whitening and maps (`frames`) and the targets' transform are chosen with the network.
 5. `fitted_network`, `FittedNetwork.condition`: `posterior.condition` on all rows.
-6. Rows left out decide the rest. `regressor`: `resolution` and `varying_noise` of the noise,
-   `mixing` and `blend` of networks and widths. `classifier`: `class_model`, with `one_hot_link` or
-   `dirichlet`; `probability` has their integrals, `class_balance` the weights. Both: `trees`.
+6. Held-out rows decide the rest. `regressor`: `predictive.resolution` and `varying_noise` of the
+   noise, `mixing` and `predictive.blend` of networks and widths. `classifier`: `class_model`, with
+   one of the likelihoods of `predictive`. Both: `trees`.
 
-`predictive` and `joint` turn scaled predictions into those of the data. `save` and `load`
-(`loading`) use `saved`. `calibration` measures predicted probabilities.
+The package `predictive` turns scaled predictions into those of the data. `save` and `load`
+(`loading`) use `saved`.
 `NNGPKernel` is the kernel alone, for scikit-learn's own Gaussian processes.
 """
 

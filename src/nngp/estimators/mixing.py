@@ -1,9 +1,8 @@
-"""Mixtures of fitted networks: shares from held-out rows, means, and draws.
+"""Mixtures of fitted networks: shares from held-out rows, means, draws, and derivatives.
 
-Derivatives of a mixture's predictions in the inputs, in the units of the data.
-
-Each network predicts a mean and a variance of scaled targets, whose derivatives the posterior gives
-and the scaling of the inputs carries back. What the mixture makes of them, mean and deviation of
+The derivatives are those of predictions in the inputs, both in the units of the data. Each network
+predicts a mean and a variance of scaled targets, whose derivatives the posterior gives and the
+scaling of the inputs carries back. What the mixture makes of them, mean and standard deviation of
 transformed targets, is a smooth function of these numbers for each row and output by itself: its
 derivatives in them are differences of fourth order, good to about 1e-10.
 """

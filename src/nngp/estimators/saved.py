@@ -245,7 +245,9 @@ class SavedClassification:
         """The classes as plain values, and their type; None for texts as objects."""
         if classes.dtype == object and not all(isinstance(one, str) for one in classes):
             raise ValueError("class labels that are neither text nor numbers cannot be saved")
-        return classes.tolist(), None if classes.dtype == object else classes.dtype.str
+        if classes.dtype == object:
+            return classes.tolist(), None
+        return classes.tolist(), classes.dtype.newbyteorder("<").str
 
 
 @dataclass(frozen=True)

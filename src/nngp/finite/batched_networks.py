@@ -38,7 +38,7 @@ from nngp.linsolve import CpuEngine
 AT_A_TIME = 16 * 2**20  # bytes of weights and layers: about what caches hold, so faster than more
 
 # Folded into a network's key, for independent random numbers:
-WEIGHT_STREAM, NOISE_STREAM, MASK_STREAM = 0, 1, 2
+WEIGHT_STREAM, MASK_STREAM = 0, 2
 
 
 class DrawnNetwork(NamedTuple):

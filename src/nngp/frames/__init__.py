@@ -4,9 +4,9 @@
 learned from a table in `fit`, saved with the model, and applied in `predict`: a `NumberEncoding`
 (`number`), a `DateEncoding` (`date`) or a `CategoryEncoding` (`category`) for each column that is
 used. `texts` decides what a column of text holds, and which texts stand for no value, with
-`amounts` (numbers as people write them) and `calendar` (dates as people write them). `saved`
-checks values from a model file. `scaling` turns numbers into inputs, with monotone `maps` of single
-columns, relevances, or `whitening`. Nothing here imports pandas or polars.
+`amounts` (numbers as people write them) and `calendar` (dates as people write them). `scaling`
+turns numbers into inputs, with monotone `maps` of single columns, relevances, or `whitening`.
+Nothing here imports pandas or polars.
 """
 
 from nngp.frames.data_frames import TableLike, is_nothing, mixed_table, table_of

@@ -168,7 +168,7 @@ class ColumnMap:
             return slopes[piece] / self.unit
         if self.kind == "bounded":
             beyond = np.maximum(np.abs(t) - MIDDLE, 0.0) / (MAX_BOUNDED_VALUE - MIDDLE)
-            return np.asarray(1.0 / np.cosh(np.minimum(beyond, MAX_EXPONENT)) ** 2 / self.unit)
+            return np.asarray(1.0 / np.cosh(np.minimum(beyond, MAX_EXPONENT / 2)) ** 2 / self.unit)
         inside = np.clip(t, self.low, self.high)
         _, slope = self._curve(inside)
         with np.errstate(all="ignore"):

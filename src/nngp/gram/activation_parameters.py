@@ -101,7 +101,7 @@ class ParameterSums:
             total = split.scale / self._scale * own
             if np.isfinite(split.offset):  # a flat prior stays flat
                 total += split.constant / self._scale * sum_of_all
-            out[name] = out.get(name, 0.0) + weight * total
+            out[name] = out.get(name, 0.0) + float(weight * total)
         return out
 
 

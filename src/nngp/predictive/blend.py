@@ -3,7 +3,7 @@
 A process is as sure as its hyper-parameters make it, and real errors have longer tails than one
 Gaussian. So the deviation of each network is multiplied by one of a set of factors, with a
 probability each. All probabilities, those of networks and those of factors, are found at once by
-stacking the log densities of held-out points (`stacking`): the density is the scale mixture of
+stacking the log densities of held-out points (`stack`): the density is the scale mixture of
 Gaussians that is most likely, and intervals follow from it.
 
 Points left out in closed form were seen when the hyper-parameters were chosen. With p of them
@@ -12,12 +12,11 @@ other parameters, and those of new points larger by as much; so residuals are mu
 √((n + p) / (n - p)) first. `PRIOR` points more that are sure of the factor one keep few points from
 saying otherwise.
 
-Weights of a mixture by stacking (Yao, Vehtari, Simpson and Gelman 2018).
-
-The weights w of k predictive densities maximise Σ_i log Σ_k w_k p_k(y_i), where p_k(y_i) is that of
-point i, left out. The problem is concave. With the constraint Σ w = 1 moved into the objective
-(-mean log Pw + Σ w over w >= 0 has the same solution) a step of Newton's method is a non-negative
-least-squares problem, and max_k of the mean of p_k / Pw, less one, bounds how much is missing.
+Stacking (Yao, Vehtari, Simpson and Gelman 2018): the weights w of k predictive densities maximise
+Σ_i log Σ_k w_k p_k(y_i), where p_k(y_i) is the leave-one-out density of point i. The problem is
+concave. With the constraint Σ w = 1 moved into the objective (-mean log Pw + Σ w over w >= 0 has
+the same solution) a step of Newton's method is a non-negative least-squares problem, and max_k of
+the mean of p_k / Pw, less one, bounds how much is missing.
 """
 
 from collections.abc import Sequence

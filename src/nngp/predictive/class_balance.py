@@ -60,7 +60,7 @@ def warn_if_never_predicted(
     missing = missing[np.argsort(-counts[missing], kind="stable")]
     shown = _listed([f"{classes.tolist()[k]!r} ({counts[k]} rows)" for k in missing])
     warnings.warn(
-        f"of {len(truth)} rows left out, none is predicted to be of class {shown}; add rows of "
+        f"of {len(truth)} held-out rows, none is predicted to be of class {shown}; add rows of "
         "it, pass class_weight='balanced', or use predict_proba",
         NeverPredictedWarning,
         stacklevel=stacklevel + 1,

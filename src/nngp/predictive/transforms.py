@@ -9,9 +9,8 @@ with a logarithm where κ = 0. For λ in [0, 2] its range is the whole axis, so 
 has an inverse; λ = 1 is the identity, smaller λ shorten the tail of large targets. In units of the
 data λ does not depend on how they were measured. ψ and the choice of λ are those of `frames.maps`.
 
-Mean and deviation of a target whose transform is Gaussian.
-
-In closed form for the identity and the logarithm. For Yeo and Johnson's transform, and for targets
+Mean and standard deviation of a target whose transform is Gaussian have closed forms for the
+identity and the logarithm. For Yeo and Johnson's transform, and for targets
 known to be positive, by Gauss-Legendre quadrature on both sides of the transform's kink: relative
 error below 1e-8 for deviations up to 5 in units of ψ (tests/predictive/test_predictive.py).
 """

@@ -414,7 +414,10 @@ def _cross_fit_classes(search: Search) -> Search:
 
     def again(one: Search, fold: Fold) -> list[HyperparameterPoint | None]:
         here = one.on(fold.others)
-        return [_from_the_start(here, trial, trial in relevant) for trial in finalists]
+        kept = [any(trial is one for one in relevant) for trial in finalists]
+        return [
+            _from_the_start(here, trial, own) for trial, own in zip(finalists, kept, strict=True)
+        ]
 
     folds = _folds(search)
     found_in = search.each(again, folds)

@@ -1,11 +1,10 @@
 """The command `nngp`: tables in, predictions with their uncertainty out, no Python needed.
 
-`app` declares the commands and `options` their command lines. The work of a command is in a module
-named like it (`evaluate` and `inspect` are in `predict`). These share `output` (messages, tables,
-JSON, exit codes), `words` (of messages), `forecast` (of a fit), `tables` and `delimited` (files,
-and text with separators), `target` and `scores` (answers, and predictions compared with them),
-`rows` (their weights and noise), `summary` (what a fit found), `parsing`, `engines` and `handover`
-(options as values, engines and parameters of an estimator).
+`app` declares the commands and `options` their command lines. `fit`, `predict` (with `evaluate` and
+`inspect`), `networks` (`kernel` and `phase`) and `demo` do their work. These share `output`
+(messages, tables, JSON, exit codes), `tables` and `delimited` (files, and text with separators),
+`target` and `scores` (answers, and predictions compared with them), and `estimator_options`
+(options as engines and parameters of an estimator, and the forecast of a fit).
 """
 
 import sys

@@ -112,7 +112,9 @@ class _CallingThread(Executor):
         try:
             future.set_result(fn(*args, **kwargs))
         except Exception as error:
-            future.set_exception(error)
+            # Its traceback would keep this frame, and the arrays of the failed job, alive until the
+            # cyclic collector runs: another attempt needs that memory at once.
+            future.set_exception(error.with_traceback(None))
         return future
 
 
