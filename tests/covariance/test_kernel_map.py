@@ -162,6 +162,10 @@ def test_what_cannot_work_is_refused():
     lost = nngp.Architecture(1, from_dual(lambda cov, q1, q2: np.sqrt(cov)), 1.0, 0.1)
     with pytest.raises(ActivationError, match="returned NaN at cov="):
         nngp.kernel(lost, X)
-    shapeless = nngp.Architecture(1, from_dual(lambda cov, q1, q2: np.ones(17)), 1.0, 0.1)
-    with pytest.raises(ActivationError, match="failed on float64 arrays"):
-        nngp.kernel(shapeless, X)
+    for wrong_shape in (lambda cov, q1, q2: np.ones(17), lambda cov, q1, q2: cov[0]):
+        shapeless = nngp.Architecture(1, from_dual(wrong_shape), 1.0, 0.1)
+        with pytest.raises(ActivationError, match="must return a number for each pair"):
+            nngp.kernel(shapeless, X)
+    negative = nngp.Architecture(1, from_dual(lambda cov, q1, q2: -cov), 1.0, 0.1)
+    with pytest.raises(nngp.errors.VarianceError, match="no variance is negative"):
+        nngp.kernel(negative, X)

@@ -154,3 +154,10 @@ def test_masks_are_of_each_network_row_and_unit():
 def test_what_cannot_be_is_said(use, sentence):
     with pytest.raises((TypeError, ValueError, MemoryError), match=sentence):
         use()
+
+
+def test_rows_of_whole_numbers_stay_so():
+    """An embedding looks its tokens up: (p[0] + p[1]) has a gradient of ones in two rows."""
+    tokens = np.array([[0, 1], [1, 2]])
+    K = nngp.finite.empirical_ntk(lambda p, X: p[X].sum((1, 2)), np.ones((5, 3)), tokens)
+    np.testing.assert_allclose(K, [[6.0, 3.0], [3.0, 6.0]])

@@ -185,3 +185,22 @@ def test_sixty_random_networks_agree_with_neural_tangents():
         if number in CORRELATED:
             _, exact = brute_force(net.parts, X.reshape(2, *net.parts[0].shape))
             np.testing.assert_allclose(theta, exact, rtol=0, atol=1e-12 * theta.max())
+
+
+def test_what_images_do_not_have_is_refused_in_a_sentence():
+    net = nngp.Chain(
+        nngp.Image((2, 2)),
+        nngp.Conv(3, 2.0, 0.1),
+        nngp.Act("relu"),
+        nngp.Flatten(),
+        nngp.Dense(1.5),
+    )
+    X = np.random.default_rng(0).normal(size=(6, 4))
+    posterior = nngp.condition(net, X, X[:, 0], noise_var=0.1)
+    for asked in (
+        lambda: posterior.predict_gradient(X[:1]),
+        lambda: nngp.curves.compile_curve(net),
+        lambda: nngp.regimes.diagnose(net),
+    ):
+        with pytest.raises(TypeError, match="images"):
+            asked()

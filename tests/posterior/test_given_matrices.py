@@ -224,3 +224,11 @@ def test_bad_arguments_of_descent():
     jnp = pytest.importorskip("jax.numpy")
     with pytest.raises(nngp.errors.NotConvergedError, match="could not be followed"):
         descend(loss=lambda f, Y: jnp.sum(jnp.sqrt(f - 1.0)))
+
+
+def test_training_along_a_negative_eigenvalue_is_refused_at_any_time():
+    K, Y = np.eye(3), np.ones(3)
+    theta = np.diag([1.0, 2.0, -1.0]) + 0.0
+    theta[2, 2], theta[1, 2], theta[2, 1] = 0.5, 2.0, 2.0  # eigenvalues 1, -0.89 and 3.39
+    with pytest.raises(nngp.errors.NotPositiveDefiniteError, match=r"the eigenvalue -0\.886"):
+        nngp.training.train_matrix_ensemble(K, theta, Y, time=3.0)

@@ -137,7 +137,7 @@ def test_parameters_by_the_name_of_a_method(monkeypatch):
 
     monkeypatch.setenv("NNGP_ENGINE", "cpu")
     assert parameters("nngp") == {"engine": "cpu"}
-    wanted = {"engine": "cpu", "effort": "fast", "networks": 5, "target_transform": "log"}
+    wanted = {"engine": "cpu", "effort": "fast", "n_networks": 5, "target_transform": "log"}
     assert parameters("nngp fast n_networks=5 target_transform=log") == wanted
     with pytest.raises(ValueError, match="neither name=value nor one of"):
         parameters("nngp quick")

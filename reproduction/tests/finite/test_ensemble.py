@@ -154,7 +154,7 @@ NETWORK = nngp.FiniteNetwork(NET, 10, n_out=2)
         ((NETWORK, X, Y, X_NEW), {"tolerance": 0.0}, "tolerance must be a number between 0 and 1"),
         ((NETWORK, X, Y, X_NEW), {"tolerance": "low"}, "tolerance must be a number between"),
         ((NETWORK, X, Y, X_NEW), {"steps": 0}, "steps must be a whole number of at least 1"),
-        ((NETWORK, X, Y, X_NEW), {"networks": 0}, "networks must be a whole number"),
+        ((NETWORK, X, Y, X_NEW), {"n_networks": 0}, "n_networks must be a whole number"),
         ((NETWORK, X, Y, X_NEW), {"seed": -1}, "seed must be a whole number"),
     ],
 )

@@ -142,7 +142,7 @@ def test_a_network_that_fails_does_not_end_the_sweep():
     (result,) = sweep_of(X, noise_var=1e-2).run([nngp.Architecture(250, "relu", 0.1, 1.0)])
     assert not result.error  # noise of 1e249 times its scale
     (result,) = sweep_of(X * np.linspace(1, 2, 160)[:, None]).run([NETS[5]])
-    assert "one norm" in result.error
+    assert "equal norm" in result.error
 
 
 def test_a_kernel_that_is_not_known_is_an_error(monkeypatch):

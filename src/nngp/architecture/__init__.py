@@ -6,7 +6,6 @@ from nngp.architecture.activation import (
     activation_names,
     as_activation,
     from_spec,
-    leaky_relu,
     spec_of,
 )
 from nngp.architecture.architecture import Architecture
@@ -64,7 +63,6 @@ __all__ = [
     "as_activation",
     "average_of",
     "from_spec",
-    "leaky_relu",
     "network_from_dict",
     "spec_of",
     "tangent_of",

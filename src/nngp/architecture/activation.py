@@ -363,25 +363,10 @@ _CLOSED: dict[str, _Row] = {
 }
 
 
-def leaky_relu(slope: float = 0.01, positive_slope: float = 1.0) -> Activation:
-    """Leaky ReLU: slope·x where x is negative, positive_slope·x where it is positive.
-
-    Examples
-    --------
-    >>> import numpy as np, nngp
-    >>> nngp.activations.leaky_relu(0.25)(np.array([-2.0, 3.0])).tolist()
-    [-0.5, 3.0]
-    >>> nngp.activations.leaky_relu(0.25, 2.0)(np.array([-2.0, 3.0])).tolist()
-    [-0.5, 6.0]
-    """
-    slopes = float(slope), float(positive_slope)
-    if not np.isfinite(slopes).all():
-        raise ValueError(f"the slopes of leaky_relu must be finite numbers, got {slopes}")
-    return _leaky_relu(*slopes)
-
-
 @cache  # without a limit: two of the same slopes are equal only if they are one
-def _leaky_relu(below: float, above: float) -> Activation:
+def two_slopes(below: float, above: float) -> Activation:
+    """Leaky ReLU, of slope `below` where negative and `above` where positive."""
+
     def fn(x: Floats) -> Floats:
         return _namespace(x).where(x > 0, above * x, below * x)
 
@@ -501,7 +486,7 @@ def _build() -> dict[str, Activation]:
         name: _known(Activation(fn, name, kinks), key, name)
         for name, (fn, kinks, key) in (_NUMERIC | _CLOSED).items()
     }
-    return table | {"leaky_relu": leaky_relu()}
+    return table | {"leaky_relu": two_slopes(0.01, 1.0)}
 
 
 ALIASES = {"linear": "identity", "swish": "silu", "heaviside": "step", "logistic": "sigmoid"}
@@ -568,7 +553,8 @@ def from_spec(spec: Spec) -> Activation:
     if name == "polynomial" and len(arguments) == 1 and isinstance(arguments[0], list):
         return Activation.polynomial(_numbers(spec, arguments[0]))
     if name == "leaky_relu" and len(arguments) <= 2:
-        return leaky_relu(*_numbers(spec, arguments))
+        below, above = (*_numbers(spec, arguments), *(0.01, 1.0)[len(arguments) :])
+        return two_slopes(below, above)
     raise ValueError(f"{spec!r} describes no activation")
 
 

@@ -98,16 +98,20 @@ def _checked(f: KernelMap) -> Callable[[Namespace, Floats, Floats, Floats], Floa
     def called(xp: Namespace, *arguments: Floats) -> Floats:
         if xp is not np:
             return f(*arguments) + 0.0 * (arguments[1] + arguments[2])
-        arrays = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in arguments))
+        arrays = tuple(np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in arguments)))
         try:
             with np.errstate(all="ignore"):
                 out = np.asarray(_in_float64(f, arrays), dtype=np.float64)
-            out = np.broadcast_to(out, arrays[0].shape)
         except (TypeError, ValueError, AttributeError) as cause:
             raise ActivationError(
                 f"kernel map '{_name(f)}' failed on float64 arrays ({cause}); it must take cov, "
                 "var1 and var2 and return an array of their shape"
             ) from cause
+        if out.shape != arrays[0].shape:
+            raise ActivationError(
+                f"kernel map '{_name(f)}' turned arrays of shape {arrays[0].shape} into one of "
+                f"shape {out.shape}; it must return a number for each pair"
+            )
         if np.isnan(out).any():
             at = [float(a.ravel()[int(np.argmax(np.isnan(out).ravel()))]) for a in arrays]
             raise ActivationError(

@@ -7,7 +7,7 @@ and then interpolated for every pair: any depth at the cost of one layer.
 
 from nngp.curve.angular_curve import AngularCurve
 from nngp.curve.compile import compile_curve, compile_curves, curve_at
-from nngp.curve.deficits import SMALLEST, node_states, output_variance
+from nngp.curve.deficits import SMALLEST, negative_variance, node_states, output_variance
 from nngp.curve.octaves import NEAR, FastTable, Profile, Workspace
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "compile_curve",
     "compile_curves",
     "curve_at",
+    "negative_variance",
     "node_states",
     "output_variance",
 ]

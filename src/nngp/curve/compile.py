@@ -100,6 +100,11 @@ def compile_curves(
 def curve_at(network: Network, input_var: float) -> AngularCurve:
     """`compile_curve` without its warning; of an average over transformations the curve of its
     network."""
+    if network.base.planes is not None:
+        raise TypeError(
+            "the kernel of a network of images is no function of the cosine of two inputs, so it "
+            "has no curve; compute it by nngp.kernel"
+        )
     return _compile(network.base, _check_input_var(input_var), every=False)[-1]
 
 

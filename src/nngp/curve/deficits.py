@@ -361,10 +361,20 @@ def _check_tangent(variance: float, layer: int, before: float) -> None:
     check_variance(variance, layer, 0.0, "tangent kernel")
 
 
+def negative_variance(layer: str, variance: float) -> str:
+    """The message about a variance that only a wrong kernel map can give."""
+    return (
+        f"the variance of {layer} is {variance:.3g}, and no variance is negative; check the "
+        "function that was passed to nngp.Activation.from_dual"
+    )
+
+
 def check_variance(variance: float, layer: int, before: float, name: str = "variance") -> float:
     """The variance of a layer; VarianceError outside the range of float64, unless it is 0."""
     if not variance < MAX_VARIANCE or (variance < SMALLEST and before > 0):
         fewer = "a smaller depth, or " if layer > 1 else ""
+        if variance < 0:
+            raise VarianceError(negative_variance(f"layer {layer}", variance))
         raise VarianceError(
             f"the {name} of layer {layer} is {variance:.3g}, past the range of float64; use "
             f"{fewer}a weight_var nearer to where the variance stays put"

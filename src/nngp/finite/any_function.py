@@ -96,6 +96,8 @@ def empirical_ntk(
 def linearize(f: Function, params: ArrayTree) -> Function:
     """Linearise a function in its parameters: f(params, X) + ∂f (new - params).
 
+    Its precision is JAX's: float32, unless 64-bit mode is on (``with jax.enable_x64(True)``).
+
     Parameters
     ----------
     f : callable
@@ -163,6 +165,8 @@ def _rows(X: ArrayLike, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
     out = np.asarray(X)
     if out.ndim == 0 or not len(out):
         raise ValueError(f"{name} must hold inputs in rows, got an array of shape {out.shape}")
+    if not np.issubdtype(out.dtype, np.floating):
+        return out  # tokens, say, that f looks up
     out = out.astype(dtype)
     if not np.isfinite(out).all():
         raise ValueError(f"{name} holds numbers that are not finite; drop or impute them first")
@@ -171,8 +175,11 @@ def _rows(X: ArrayLike, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _outputs_of(f: Function, params: ArrayTree, row: NDArray[Any]) -> int:
     """How many outputs a row has."""
-    shape = jax.eval_shape(f, params, row).shape
-    if not 1 <= len(shape) <= 2 or shape[0] != 1:
+    try:
+        shape = jax.eval_shape(f, params, row).shape
+    except jax.errors.TracerArrayConversionError:
+        raise TypeError("f cannot be traced by JAX; write it with jax.numpy") from None
+    if not 1 <= len(shape) <= 2 or shape[0] != 1 or shape[-1] < 1:
         raise ValueError(
             f"f must give an output for each row, of shape (n,) or (n, outputs); for one row it "
             f"gave {shape}"

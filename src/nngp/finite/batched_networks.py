@@ -155,7 +155,7 @@ def evaluate_drawn(
     numbers the function holds for one network, by default its units for all rows. Raises ValueError
     for wrong options, and MemoryError where the values cannot fit, before any work.
     """
-    count, seed = whole_number("networks", n_networks), whole_number("seed", seed, least=0)
+    count, seed = whole_number("n_networks", n_networks), whole_number("seed", seed, least=0)
     if dtype not in ("float64", "float32"):
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
     with precision_of_arrays():

@@ -140,7 +140,7 @@ class FiniteNetwork:
         """
         from nngp.finite.batched_networks import evaluate_drawn, weights
 
-        count = 1 if n_networks is None else whole_number("networks", n_networks)
+        count = 1 if n_networks is None else whole_number("n_networks", n_networks)
         prior = self.prior(whole_number("d", d))
         layers: list[NumpyLayer] = evaluate_drawn(weights, prior, (), count, seed, dtype)
         if n_networks is None:
@@ -344,7 +344,7 @@ class FiniteNetwork:
         """Compute a function of each drawn network and the inputs, with a bar if it takes long."""
         from nngp.finite.batched_networks import evaluate_drawn
 
-        inputs, count = as_inputs(X), whole_number("networks", n_networks)
+        inputs, count = as_inputs(X), whole_number("n_networks", n_networks)
         with Progress("networks", count, progress_for(progress)) as bar:
             prior, advance = self.prior(inputs.shape[1]), bar.advance
             out: Array = evaluate_drawn(

@@ -181,7 +181,7 @@ def convergence(
     (2, 1)
     """
     inputs, sizes = as_inputs(X), _as_widths(widths)
-    count = whole_number("networks", n_networks, least=FEWEST)
+    count = whole_number("n_networks", n_networks, least=FEWEST)
     drawn = network.network if isinstance(network, NTK) else network
     nets = [FiniteNetwork(drawn, width) for width in sizes]
     exact = _exact(drawn, inputs, tangent=drawn is not network)

@@ -24,7 +24,7 @@ from nngp.architecture.graph import Node, Windowed
 from nngp.architecture.planes import Axis, AxisWindow, PlanePlan
 from nngp.architecture.walk import Number, Pair, RangeCheck, output, walk
 from nngp.covariance import closed_form, derivative_of, layer_covariance, second_moment
-from nngp.curve import SMALLEST
+from nngp.curve import SMALLEST, negative_variance
 from nngp.errors import VarianceError
 from nngp.gram.inputs import InputSet
 
@@ -398,6 +398,8 @@ def as_images(plan: PlanePlan, X: Array) -> Array:
 def _check_range(var: Array, layer: int, before: Array) -> None:
     """Raise VarianceError outside the range of float64, unless a variance is 0 all along."""
     lost = (var < SMALLEST) & (before > 0) | ~np.isfinite(var)
+    if (var < 0).any():
+        raise VarianceError(negative_variance(f"layer {layer}", float(var.min())))
     if lost.any():
         remedy = "use a smaller depth, or a weight_var nearer to where the variance stays put"
         raise VarianceError(

@@ -144,6 +144,11 @@ class InputGradient:
 
 def check_differentiable(network: Network, columns: int) -> None:
     """Raise TypeError for networks whose derivatives in the inputs are not known."""
+    if network.base.planes is not None:
+        raise TypeError(
+            "gradients in the inputs are not available for networks of images; differentiate "
+            "nngp.jax_kernel"
+        )
     moved = isinstance(network, Invariant) and network.orbit(columns).has_functions
     if moved or isinstance(network, WithHead):
         what = "an average over functions of rows" if moved else "an nngp.WithHead network"

@@ -26,6 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from nngp._arrays import EPS, TINY, Array
+from nngp.errors import NotPositiveDefiniteError
 from nngp.gram import Inputs, KernelMatrix, KernelSplit
 from nngp.gram.host.tiles import fill
 from nngp.linsolve import CpuEngine, Forecast
@@ -39,6 +40,7 @@ MOST_POINTS = 15_000  # of one matrix: LAPACK in the NumPy and SciPy wheels cras
 ROWS_AT_A_TIME = 512  # of a kernel, or test points, at a time
 COPIES = 3  # of the matrix: LAPACK's work space; later eigenvectors, H and a product
 UNRESOLVED = 1e-6  # training of a direction, relative, that rounding of its rate may change
+INDEFINITE = 1e-8  # of the largest eigenvalue: below minus that, one is no rounding
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,12 @@ class Descent:
         Directions whose rate is rounding are trained to first order while that is exact, and
         not at all later.
         """
+        least, largest = self.spectrum.values.min(), self.spectrum.values.max()
+        if least < -INDEFINITE * max(largest, 0.0):  # more than rounding: a matrix that was given
+            raise NotPositiveDefiniteError(
+                f"the tangent kernel has the eigenvalue {least:.3g} beside its largest, "
+                f"{largest:.3g}; training diverges along it, so pass a positive definite one"
+            )
         values = np.maximum(self.spectrum.values, 0.0)
         rates, clock = values + self.ridge, np.float64(self.rate) * time
         with np.errstate(over="ignore", invalid="ignore"):
