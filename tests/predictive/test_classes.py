@@ -256,7 +256,7 @@ def test_a_class_that_is_never_predicted():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), np.array(["usual"] * 56 + ["rare"] * 4)
     with pytest.warns(
-        nngp.errors.NeverPredictedWarning, match=r"60 held-out rows .* class 'rare' \(4 rows\)"
+        nngp.errors.NeverPredictedWarning, match=r"60 held-out rows, .* class 'rare' \(4 rows\)"
     ):
         model = nngp.NNGPClassifier(budget=5, depth=1).fit(X, y)
     assert (model.predict(X) == "usual").all()
