@@ -82,8 +82,9 @@ for name, net in networks.items():
 pd.DataFrame(scores).T.round(3)
 
 # %% [markdown]
-# With noise fixed at a thousandth of the scale, evidence and accuracy rank these networks in opposite
-# order. Where the class that is named is what counts, compare accuracies on held-out images.
+# With noise fixed at a thousandth of the scale, evidence and accuracy rank these networks in
+# opposite order. Where the class that is named is what counts, compare accuracies on held-out
+# images.
 #
 # ## Pooling is an average over shifts
 # If what leaves the image on one side comes back on the other (`padding="circular"`), the network
