@@ -339,6 +339,7 @@ def test_a_click_adds_a_point_and_the_posterior_passes_through_it(page):
 
 def test_points_by_keyboard(page):
     page.focus("#posterior")
+    settle(page)
     assert page.locator("#cursor").count() == 1
     for key in ("ArrowRight", "ArrowRight", "Shift+ArrowLeft", "ArrowUp", "Enter"):
         page.keyboard.press(key)
