@@ -553,7 +553,7 @@ def from_spec(spec: Spec) -> Activation:
     if name == "polynomial" and len(arguments) == 1 and isinstance(arguments[0], list):
         return Activation.polynomial(_numbers(spec, arguments[0]))
     if name == "leaky_relu" and len(arguments) <= 2:
-        below, above = (*_numbers(spec, arguments), *(0.01, 1.0)[len(arguments) :])
+        below, above = (*_numbers(spec, arguments), 1.0)[:2]
         return two_slopes(below, above)
     raise ValueError(f"{spec!r} describes no activation")
 
